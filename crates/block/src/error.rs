@@ -1,0 +1,54 @@
+//! What can go wrong with a request, and what does the operating system call it?
+
+use crate::DeviceId;
+
+/// Trouble with a request or a drive, as data. Every variant has an errno for front ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum IoError {
+    /// The drive answered with an error for this operation.
+    #[error("device {} reported an I/O error", .0.0)]
+    Device(DeviceId),
+    /// The drive is gone or was taken out of service after an error.
+    #[error("device {} is dead or faulted", .0.0)]
+    Dead(DeviceId),
+    /// The bytes read do not match their recorded checksum, and no other copy exists.
+    #[error("checksum mismatch on device {} and no good copy is left", .0.0)]
+    Checksum(DeviceId),
+    /// The request names bytes beyond the end of its object.
+    #[error("the request reaches beyond the end of the object")]
+    OutOfRange,
+    /// Offset or length is not a multiple of 512, or the length is zero or too large.
+    #[error("offset and length must be multiples of 512 within the request limit")]
+    Misaligned,
+    /// No such object.
+    #[error("no such object")]
+    NoObject,
+    /// An over-committed object found no space.
+    #[error("no space left in the pool")]
+    NoSpace,
+    /// The pool is stopping and takes no new requests.
+    #[error("the pool is shutting down")]
+    Stopping,
+    /// The object exists already.
+    #[error("the object exists already")]
+    Exists,
+    /// The operation is not possible on this drive or object.
+    #[error("operation not supported")]
+    Unsupported,
+}
+
+impl IoError {
+    /// The Linux errno that front ends answer with.
+    pub const fn errno(self) -> i32 {
+        match self {
+            IoError::Device(_) | IoError::Dead(_) | IoError::Checksum(_) => 5,
+            IoError::OutOfRange | IoError::Misaligned => 22,
+            IoError::NoObject => 2,
+            IoError::NoSpace => 28,
+            IoError::Stopping => 108,
+            IoError::Exists => 17,
+            IoError::Unsupported => 95,
+        }
+    }
+}

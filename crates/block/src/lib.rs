@@ -1,0 +1,27 @@
+//! Which words does every room share?
+//!
+//! Units of time and space, the request, the drive port, errors with an errno, and a seeded
+//! generator with integer distributions. Nothing here reads a clock, allocates a device or does I/O,
+//! and no floating point is used, so every machine computes the same bits.
+
+mod address;
+mod arrival;
+mod drive;
+mod error;
+pub mod fixed;
+mod request;
+mod rng;
+mod units;
+mod zipf;
+
+pub use address::{BLOCK_BYTES, DeviceId, ObjectId, SECTOR_BYTES, SECTORS_PER_BLOCK, StreamId};
+pub use arrival::Arrival;
+pub use drive::{
+    ContentFault, ContentFaultKind, Drive, DriveEvent, DriveEventKind, DriveOp, DriveOpKind,
+    Outcome, Ticket,
+};
+pub use error::IoError;
+pub use request::{DurabilityClass, Op, PayloadId, Request, RequestId, RequestKind, RequestType};
+pub use rng::Rng;
+pub use units::{Duration, GIB, Instant, KIB, MIB, TIB};
+pub use zipf::Zipf;
