@@ -1,0 +1,182 @@
+//! Which knobs does an engine have? Each with its unit, bounds, default and source.
+
+use crate::profile::{HddProfile, SsdProfile};
+use tandem_block::{DeviceId, DurabilityClass, Duration, MIB, ObjectId};
+
+/// What a drive is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Fast tier.
+    Ssd,
+    /// Capacity tier and log.
+    Hdd,
+}
+
+/// What becomes of a drive's buffer in a power cut.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum WriteCache {
+    /// It is lost; only a flush settles it.
+    #[default]
+    Volatile,
+    /// It survives: the administrator's word.
+    Protected,
+}
+
+/// Where blocks are placed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Placement {
+    /// Out of place, through the map, with the promise of durability.
+    #[default]
+    Mapped,
+    /// Identity on the SSD, no map and no promise: for simulation alone (design decision 12).
+    Fixed,
+}
+
+/// One drive of the set.
+#[derive(Clone, Debug)]
+pub struct DeviceConfig {
+    /// What it is for.
+    pub role: Role,
+    /// Usable bytes.
+    pub capacity_bytes: u64,
+    /// Is its buffer lost in a power cut?
+    pub write_cache: WriteCache,
+    /// Commands in flight at most; 1 for a hard drive unless profiled deeper (design decision 4).
+    pub depth: u32,
+    /// Its own id, written at format and compared at start.
+    pub uuid: u128,
+    /// What is believed of a hard drive; without it there is no steering to it.
+    pub hdd_profile: Option<HddProfile>,
+    /// What is believed of an SSD.
+    pub ssd_profile: SsdProfile,
+}
+
+/// Which steering policy a volume has, by its registered name, with settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SteerConfig {
+    /// Name in `steer::POLICIES`.
+    pub policy: String,
+    /// Redirect when the SSD's queue is longer than this (`L` in [BCW Alg. 3]). Default 2.
+    pub queue_length: u32,
+}
+
+impl Default for SteerConfig {
+    fn default() -> Self {
+        SteerConfig { policy: "ssd-first".into(), queue_length: 2 }
+    }
+}
+
+/// One volume: an object of fixed size.
+#[derive(Clone, Debug)]
+pub struct VolumeConfig {
+    /// Its id.
+    pub object: ObjectId,
+    /// Its name, unique in the pool.
+    pub name: String,
+    /// Its size, a multiple of 4096.
+    pub size_bytes: u64,
+    /// Where its writes go.
+    pub steer: SteerConfig,
+    /// Where its data belongs, by registered name. Default `none`.
+    pub tier: String,
+    /// What an acknowledgement means.
+    pub durability: DurabilityClass,
+}
+
+/// Everything an engine is told at birth.
+#[derive(Clone, Debug)]
+pub struct EngineConfig {
+    /// The pool's id.
+    pub pool: u128,
+    /// The pool's name.
+    pub name: String,
+    /// The drives, in the order of their ids.
+    pub devices: Vec<DeviceConfig>,
+    /// The volumes; those that the pool does not have yet are made at start.
+    pub volumes: Vec<VolumeConfig>,
+    /// Mapped or fixed.
+    pub placement: Placement,
+    /// Write a fresh pool instead of recovering the one on the drives.
+    pub format: bool,
+    /// Do payloads have contents? Without, checksums are not verified.
+    pub contents: bool,
+    /// Bytes of a journal ring; `None`: capacity / 128 within 512 KiB and 256 MiB (guess).
+    pub journal_bytes: Option<u64>,
+    /// Bytes of one checkpoint root: bounds the number of objects.
+    pub root_bytes: u64,
+    /// Share of a hard drive given to its log, in percent. Default 10: larger logs would break the
+    /// map's half GiB of RAM per TiB.
+    pub log_percent: u64,
+    /// Bytes of one log segment. Default 16 MiB, one F stage of the WD100EFAX.
+    pub log_segment_bytes: u64,
+    /// Write the changes of the map at the latest after this long. Default 1 s.
+    pub commit_interval: Duration,
+    /// Dirty SSD space, in percent, at which write-back begins. Default 60 (design decision 10).
+    pub writeback_high_percent: u64,
+    /// … and at which it ends. Default 40.
+    pub writeback_low_percent: u64,
+    /// Write back also after this long without requests. Default 1 s.
+    pub writeback_idle: Duration,
+    /// Write-back gathers at least this much in LBA order. Default 1 MiB.
+    pub writeback_run_bytes: u64,
+    /// Log use, in percent, at which GC begins. Default 70 ([BCW §4.3.1]).
+    pub log_gc_percent: u64,
+    /// Log use, in percent, at which redirection stops. Default 90.
+    pub log_stop_percent: u64,
+    /// The tail of one hard drive that is kept in RAM at most. Default 64 MiB (design decision 8).
+    pub tail_bytes_max: u64,
+    /// Requests accepted and not completed at most; the world waits beyond. Default 65,536.
+    pub requests_max: u32,
+    /// Home checksum pages in RAM at most. Default 4096 (16 MiB).
+    pub checksum_pages_max: usize,
+    /// Padding a hard drive may write in a day of pool time. Default 2 % of 550 TB a year:
+    /// 30 GiB a day (B4).
+    pub padding_bytes_per_day: u64,
+    /// Stage pairs in one buffered-write sequence (`Loop_max`, [BCW Alg. 2]). Default 10.
+    pub bcw_loops_max: u32,
+}
+
+impl EngineConfig {
+    /// Defaults for a set of drives and volumes.
+    pub fn with_drives(devices: Vec<DeviceConfig>, volumes: Vec<VolumeConfig>) -> Self {
+        EngineConfig {
+            pool: 1,
+            name: "pool".into(),
+            devices,
+            volumes,
+            placement: Placement::Mapped,
+            format: true,
+            contents: true,
+            journal_bytes: None,
+            root_bytes: 64 * 1024,
+            log_percent: 10,
+            log_segment_bytes: 16 * MIB,
+            commit_interval: Duration::from_s(1),
+            writeback_high_percent: 60,
+            writeback_low_percent: 40,
+            writeback_idle: Duration::from_s(1),
+            writeback_run_bytes: MIB,
+            log_gc_percent: 70,
+            log_stop_percent: 90,
+            tail_bytes_max: 64 * MIB,
+            requests_max: 65_536,
+            checksum_pages_max: 4096,
+            padding_bytes_per_day: 30 << 30,
+            bcw_loops_max: 10,
+        }
+    }
+
+    /// Position of the drive that holds the journal: the first SSD, or the first drive.
+    pub fn metadata_device(&self) -> usize {
+        self.devices.iter().position(|d| d.role == Role::Ssd).unwrap_or(0)
+    }
+
+    /// Ids of the drives with this role.
+    pub fn with_role(&self, role: Role) -> impl Iterator<Item = DeviceId> + '_ {
+        self.devices
+            .iter()
+            .enumerate()
+            .filter(move |(_, d)| d.role == role)
+            .map(|(index, _)| DeviceId(index as u8))
+    }
+}

@@ -1,0 +1,272 @@
+//! What does the engine know of one drive, and what waits for it?
+
+use crate::bcw::controller::Controller;
+use crate::config::{DeviceConfig, Role, WriteCache};
+use crate::format::layout::Layout;
+use crate::log::Log;
+use crate::map::{Logical, Run, Slot};
+use crate::ordering::TaskId;
+use crate::port::{IoOp, ServedFrom};
+use std::collections::VecDeque;
+use tandem_block::{DeviceId, Instant, PayloadId};
+
+/// Why a device command is under way; its completion goes there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Part of a user's read.
+    Read(Box<ReadPart>),
+    /// Part of a user's write: blocks from `logical` on into slots from `slot` on.
+    Write {
+        /// Whose.
+        task: TaskId,
+        /// First block.
+        logical: Logical,
+        /// Where.
+        run: Run,
+    },
+    /// Zeroes over some sectors of a block.
+    WriteEdge {
+        /// Whose.
+        task: TaskId,
+        /// Which block.
+        logical: Logical,
+        /// Where: one slot.
+        run: Run,
+        /// Which sectors.
+        mask: u8,
+    },
+    /// Part of a user's write under fixed placement, to the identity place.
+    WriteFixed {
+        /// Whose.
+        task: TaskId,
+    },
+    /// The SSD base of a part-block write, read to be merged.
+    MergeBase {
+        /// Whose.
+        task: TaskId,
+        /// The block.
+        logical: Logical,
+        /// Where it lies.
+        slot: Slot,
+    },
+    /// A superblock, root, shard or journal read at start.
+    Recovery(u64),
+    /// A metadata write at format or start.
+    Formatting,
+    /// A flush that a commit waits for.
+    CommitFlush,
+    /// A journal unit.
+    JournalUnit,
+    /// A checkpoint's shard or page write, root write, or flush.
+    Checkpoint,
+    /// A home checksum page; tasks wait for it.
+    ChecksumPage(u32),
+    /// A copy of the tail of a hard drive to the SSD.
+    TailCopy(Box<TailCopy>),
+    /// A flush of a hard drive (for a commit, a sequence, or write-back).
+    HddFlush,
+    /// Padding of a buffered-write sequence.
+    Padding,
+    /// A read of a background move.
+    MoveRead(u32),
+    /// A home write of a background move.
+    MoveWrite(u32),
+    /// A trim; the slots become free afterwards.
+    Trim(Run),
+    /// A superblock at shutdown.
+    Superblock,
+}
+
+/// One device read of a user's read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadPart {
+    /// Whose.
+    pub task: TaskId,
+    /// First block.
+    pub logical: Logical,
+    /// How many.
+    pub count: u32,
+    /// First slot, or `NONE` for a home.
+    pub slot: Slot,
+    /// Expected checksums; empty if they are to be looked up by slot, or unknown.
+    pub expected: Vec<u32>,
+    /// For statistics.
+    pub from: ServedFrom,
+    /// Drives whose copy failed already.
+    pub tried: Vec<DeviceId>,
+    /// Where the bytes go.
+    pub into: PayloadId,
+    /// … and where in it.
+    pub into_offset_bytes: u64,
+    /// Number of the read, for the reuse of places.
+    pub read_number: u64,
+}
+
+/// A tail's run being copied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TailCopy {
+    /// First block.
+    pub logical: Logical,
+    /// Its log slot.
+    pub log: Slot,
+    /// Its new SSD slots.
+    pub run: Run,
+}
+
+/// Something that waits for a device.
+#[derive(Clone, Debug)]
+pub enum Job {
+    /// A user's write: places are chosen when it is dispatched.
+    Write(TaskId),
+    /// Zeroes over some sectors of a block.
+    Edge {
+        /// Whose.
+        task: TaskId,
+        /// Which block.
+        block: Logical,
+        /// Which sectors.
+        mask: u8,
+    },
+    /// A finished command.
+    Io(IoOp, Purpose),
+}
+
+/// Who waits: user reads, user writes, background.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// A user waits for bytes.
+    Read,
+    /// A user waits for an acknowledgement.
+    Write,
+    /// Nobody waits, or only a commit.
+    Background,
+}
+
+/// One waiting job.
+#[derive(Clone, Debug)]
+pub struct Waiting {
+    /// Order of arrival at this device.
+    pub sequence: u64,
+    /// What.
+    pub job: Job,
+}
+
+/// Log writes of one hard drive since its last successful flush: its tail (design decision 8).
+#[derive(Clone, Debug, Default)]
+pub struct Tail {
+    /// Oldest first.
+    pub items: VecDeque<TailItem>,
+    /// Bytes in them.
+    pub bytes: u64,
+}
+
+/// One log write whose drive has not been flushed since.
+#[derive(Clone, Copy, Debug)]
+pub struct TailItem {
+    /// First block.
+    pub logical: Logical,
+    /// Its log slots.
+    pub run: Run,
+    /// The payload, retained.
+    pub payload: PayloadId,
+    /// Where in it.
+    pub offset_bytes: u64,
+    /// Copied to the SSD already (the slots are found through the map).
+    pub copied: bool,
+}
+
+/// Flush of a hard drive under way: what it will settle.
+#[derive(Clone, Copy, Debug)]
+pub struct HddFlush {
+    /// Tail items that it covers.
+    pub items: usize,
+    /// Home writes that it covers (a count that only rises).
+    pub home_mark: u64,
+}
+
+/// One drive of the set.
+#[derive(Clone, Debug)]
+pub struct Device {
+    /// Its id.
+    pub id: DeviceId,
+    /// Its configuration.
+    pub config: DeviceConfig,
+    /// Its layout.
+    pub layout: Layout,
+    /// Waiting jobs by class.
+    pub waiting: [VecDeque<Waiting>; 3],
+    /// Arrivals so far.
+    pub arrivals: u64,
+    /// Commands in flight.
+    pub in_flight: u32,
+    /// Accepted and not completed, waiting or in flight. Paper: `l(t)` in [BCW Alg. 3].
+    pub queue_length: u32,
+    /// A write has completed since the last flush was issued.
+    pub dirty: bool,
+    /// Taken out of service after an error.
+    pub faulted: bool,
+    /// A hard drive's log.
+    pub log: Option<Log>,
+    /// A hard drive's tail.
+    pub tail: Tail,
+    /// The flush under way, of a hard drive.
+    pub flushing: Option<HddFlush>,
+    /// A commit wants this hard drive flushed as soon as it is free.
+    pub flush_wanted: bool,
+    /// Keeps a hard drive's writes fast.
+    pub bcw: Option<Controller>,
+    /// Home writes completed so far.
+    pub home_writes: u64,
+    /// Background commands in flight.
+    pub background_in_flight: u32,
+    /// When its controller wants to be asked again.
+    pub ask_at: Instant,
+}
+
+impl Device {
+    /// A drive with nothing waiting.
+    pub fn new(id: DeviceId, config: DeviceConfig, layout: Layout) -> Self {
+        Device {
+            id,
+            config,
+            layout,
+            waiting: Default::default(),
+            arrivals: 0,
+            in_flight: 0,
+            queue_length: 0,
+            dirty: false,
+            faulted: false,
+            log: None,
+            tail: Tail::default(),
+            flushing: None,
+            flush_wanted: false,
+            bcw: None,
+            home_writes: 0,
+            background_in_flight: 0,
+            ask_at: Instant::NEVER,
+        }
+    }
+
+    /// Is it an SSD?
+    pub fn is_ssd(&self) -> bool {
+        self.config.role == Role::Ssd
+    }
+
+    /// Is what it acknowledges lost in a power cut until flushed?
+    pub fn is_volatile(&self) -> bool {
+        self.config.write_cache == WriteCache::Volatile
+    }
+
+    /// Adds a waiting job.
+    pub fn enqueue(&mut self, class: Class, job: Job) {
+        self.arrivals += 1;
+        self.queue_length += 1;
+        let sequence = self.arrivals;
+        self.waiting[class as usize].push_back(Waiting { sequence, job });
+    }
+
+    /// Is anything waiting?
+    pub fn has_waiting(&self) -> bool {
+        self.waiting.iter().any(|queue| !queue.is_empty())
+    }
+}

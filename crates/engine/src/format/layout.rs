@@ -1,0 +1,296 @@
+//! Which part of a drive holds what?
+//!
+//! ```text
+//! every drive:  superblock A | journal | roots A B | shards (two copies each) | …
+//! SSD:          … | home checksums (two copies a page; first metadata drive only) | slots | superblock B
+//! hard drive:   … | home checksums (pools without SSD) | homes | log | superblock B
+//! ```
+//! All of it is computed once, at format, and kept in the superblock: later programs may choose
+//! other sizes and still read this pool.
+
+use super::cursor::{Reader, Writer};
+use super::{FormatError, page, shard};
+use crate::config::{EngineConfig, Role};
+use tandem_block::{BLOCK_BYTES, KIB, MIB};
+
+/// Bytes kept for each superblock copy.
+pub const SUPERBLOCK_BYTES: u64 = BLOCK_BYTES;
+/// The smallest drive that can be formatted.
+pub const DEVICE_BYTES_MIN: u64 = 8 * MIB;
+
+/// Where everything lies on one drive. Offsets and lengths in bytes, multiples of 4096.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Layout {
+    /// Start of the journal ring.
+    pub journal_offset: u64,
+    /// Its length.
+    pub journal_bytes: u64,
+    /// Start of the two checkpoint roots.
+    pub root_offset: u64,
+    /// Length of one root.
+    pub root_bytes: u64,
+    /// Start of the checkpoint shards.
+    pub shard_offset: u64,
+    /// How many shards, each with two copies.
+    pub shard_count: u64,
+    /// Start of the home checksum pages; 0 if this drive holds none.
+    pub checksum_offset: u64,
+    /// How many pages, each with two copies.
+    pub checksum_pages: u64,
+    /// Start of the homes; hard drives only.
+    pub home_offset: u64,
+    /// How many home blocks.
+    pub home_blocks: u64,
+    /// Logical block of the first home.
+    pub home_first: u64,
+    /// Start of the slots (an SSD's data, a hard drive's log).
+    pub slot_offset: u64,
+    /// How many slots.
+    pub slot_count: u64,
+}
+
+impl Layout {
+    pub(super) fn encode(&self, out: &mut Writer) {
+        for value in self.fields() {
+            out.u64(value);
+        }
+    }
+
+    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Layout, FormatError> {
+        let mut v = [0u64; 13];
+        for value in &mut v {
+            *value = reader.u64()?;
+        }
+        Ok(Layout {
+            journal_offset: v[0],
+            journal_bytes: v[1],
+            root_offset: v[2],
+            root_bytes: v[3],
+            shard_offset: v[4],
+            shard_count: v[5],
+            checksum_offset: v[6],
+            checksum_pages: v[7],
+            home_offset: v[8],
+            home_blocks: v[9],
+            home_first: v[10],
+            slot_offset: v[11],
+            slot_count: v[12],
+        })
+    }
+
+    fn fields(&self) -> [u64; 13] {
+        [
+            self.journal_offset,
+            self.journal_bytes,
+            self.root_offset,
+            self.root_bytes,
+            self.shard_offset,
+            self.shard_count,
+            self.checksum_offset,
+            self.checksum_pages,
+            self.home_offset,
+            self.home_blocks,
+            self.home_first,
+            self.slot_offset,
+            self.slot_count,
+        ]
+    }
+
+    /// Do all parts lie within a drive of this size, aligned, in order and apart?
+    pub fn is_sane(&self, capacity_bytes: u64) -> bool {
+        let parts = [
+            (SUPERBLOCK_BYTES, 0),
+            (self.journal_offset, self.journal_bytes),
+            (self.root_offset, self.root_bytes.saturating_mul(2)),
+            (self.shard_offset, self.shard_count.saturating_mul(2 * shard::SHARD_BYTES)),
+            (self.checksum_offset, self.checksum_pages.saturating_mul(2 * page::PAGE_BYTES)),
+            (self.home_offset, self.home_blocks.saturating_mul(BLOCK_BYTES)),
+            (self.slot_offset, self.slot_count.saturating_mul(BLOCK_BYTES)),
+        ];
+        let mut end = 0u64;
+        for (offset, length) in parts {
+            if length == 0 && offset != SUPERBLOCK_BYTES {
+                continue;
+            }
+            if offset < end || !offset.is_multiple_of(BLOCK_BYTES) {
+                return false;
+            }
+            end = offset.saturating_add(length);
+        }
+        end <= capacity_bytes.saturating_sub(SUPERBLOCK_BYTES)
+    }
+}
+
+/// Why a pool of these drives cannot be laid out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LayoutError {
+    /// A drive has no room for the pool's own structures.
+    #[error(
+        "device {device} has {capacity_bytes} bytes, which is too small: give it at least {wanted_bytes}"
+    )]
+    TooSmall {
+        /// Position in the configuration.
+        device: usize,
+        /// Its size.
+        capacity_bytes: u64,
+        /// The least that works with the other drives as they are.
+        wanted_bytes: u64,
+    },
+    /// More space than one set can number.
+    #[error(
+        "a set can number 16 TiB of logical space and 16 TiB of slots: split the drives into two sets"
+    )]
+    TooLarge,
+}
+
+fn down(bytes: u64) -> u64 {
+    bytes / BLOCK_BYTES * BLOCK_BYTES
+}
+
+/// Lays out every drive of the configuration, in its order.
+///
+/// # Errors
+/// If a drive is too small or the set too large.
+pub fn plan(config: &EngineConfig) -> Result<Vec<Layout>, LayoutError> {
+    let has_ssd = config.devices.iter().any(|d| d.role == Role::Ssd);
+    let meta_device = config.metadata_device();
+    let log_percent = if has_ssd { config.log_percent } else { config.log_percent.max(20) };
+    let homes_max: u64 = config
+        .devices
+        .iter()
+        .filter(|d| d.role == Role::Hdd)
+        .map(|d| d.capacity_bytes / BLOCK_BYTES)
+        .sum();
+    // one length for all, so that every drive can hold the same metadata at the same offsets
+    let smallest = config.devices.iter().map(|d| d.capacity_bytes).min().unwrap_or(0);
+    let journal_bytes =
+        config.journal_bytes.unwrap_or_else(|| down((smallest / 128).clamp(512 * KIB, 256 * MIB)));
+    let shard_count = shards_at_most(config, homes_max, log_percent);
+    let mut layouts = Vec::new();
+    let mut home_first = 0u64;
+    let mut slots_all = 0u64;
+    for (index, device) in config.devices.iter().enumerate() {
+        let mut layout = Layout::default();
+        let mut at = SUPERBLOCK_BYTES;
+        layout.journal_offset = at;
+        layout.journal_bytes = journal_bytes;
+        at += layout.journal_bytes;
+        layout.root_offset = at;
+        layout.root_bytes = (config.root_bytes + shard_count / 8).next_multiple_of(BLOCK_BYTES);
+        at += 2 * layout.root_bytes;
+        layout.shard_offset = at;
+        layout.shard_count = shard_count;
+        at += 2 * shard_count * shard::SHARD_BYTES;
+        if index == meta_device {
+            layout.checksum_offset = at;
+            layout.checksum_pages = homes_max.div_ceil(page::PAGE_CHECKSUMS as u64);
+            at += 2 * layout.checksum_pages * page::PAGE_BYTES;
+        }
+        let end = down(device.capacity_bytes).saturating_sub(SUPERBLOCK_BYTES);
+        let room_wanted = 64 * BLOCK_BYTES;
+        if end < at + room_wanted || device.capacity_bytes < DEVICE_BYTES_MIN {
+            return Err(LayoutError::TooSmall {
+                device: index,
+                capacity_bytes: device.capacity_bytes,
+                wanted_bytes: (at + room_wanted + 2 * SUPERBLOCK_BYTES).max(DEVICE_BYTES_MIN),
+            });
+        }
+        let room = end - at;
+        match device.role {
+            Role::Ssd => {
+                // the tenth that is never used lets the drive's own GC breathe, and keeps the map
+                // within its 12 bytes per 4 KiB of drive
+                layout.slot_offset = at;
+                layout.slot_count =
+                    (room / BLOCK_BYTES).min(device.capacity_bytes / BLOCK_BYTES * 9 / 10);
+            }
+            Role::Hdd => {
+                layout.home_first = home_first;
+                if !place_homes_and_log(&mut layout, at, room, log_percent, config) {
+                    return Err(LayoutError::TooSmall {
+                        device: index,
+                        capacity_bytes: device.capacity_bytes,
+                        wanted_bytes: at + 4 * config.log_segment_bytes + SUPERBLOCK_BYTES,
+                    });
+                }
+                home_first += layout.home_blocks;
+            }
+        }
+        slots_all += layout.slot_count;
+        assert!(layout.is_sane(device.capacity_bytes), "planned layouts are sane: {layout:?}");
+        layouts.push(layout);
+    }
+    if slots_all >= u64::from(u32::MAX) || home_first >= u64::from(u32::MAX) {
+        return Err(LayoutError::TooLarge);
+    }
+    Ok(layouts)
+}
+
+/// Shards for the map of these drives: an upper bound, so that sizes do not depend on each other in
+/// a circle.
+fn shards_at_most(config: &EngineConfig, homes_max: u64, log_percent: u64) -> u64 {
+    let blocks: u64 = config.devices.iter().map(|d| d.capacity_bytes / BLOCK_BYTES).sum();
+    let segments = 2 * config.log_segment_bytes / BLOCK_BYTES * config.devices.len() as u64;
+    let slots = blocks - homes_max + homes_max * log_percent / 100 + segments;
+    shard::slot_shards(slots) + shard::home_shards(homes_max.max(1))
+}
+
+/// A hard drive's homes come first, then its log. False if there is no room for both.
+fn place_homes_and_log(
+    layout: &mut Layout,
+    at: u64,
+    room: u64,
+    log_percent: u64,
+    config: &EngineConfig,
+) -> bool {
+    let segment = config.log_segment_bytes;
+    let log_bytes = (room / 100 * log_percent / segment).max(2) * segment;
+    if log_bytes + 16 * BLOCK_BYTES > room {
+        return false;
+    }
+    layout.home_offset = at;
+    layout.home_blocks = (room - log_bytes) / BLOCK_BYTES;
+    layout.slot_offset = at + layout.home_blocks * BLOCK_BYTES;
+    layout.slot_count = log_bytes / BLOCK_BYTES;
+    true
+}
+
+/// Lays out drives for fixed placement: the SSDs are the volumes, byte for byte; hard drives have
+/// homes for all of it and a log, and nothing else.
+///
+/// # Errors
+/// If a hard drive is too small.
+pub fn plan_fixed(config: &EngineConfig) -> Result<Vec<Layout>, LayoutError> {
+    let ssd_blocks: u64 = config
+        .devices
+        .iter()
+        .filter(|d| d.role == Role::Ssd)
+        .map(|d| d.capacity_bytes / BLOCK_BYTES)
+        .sum();
+    let hdds = config.devices.iter().filter(|d| d.role == Role::Hdd).count() as u64;
+    if ssd_blocks >= u64::from(u32::MAX) {
+        return Err(LayoutError::TooLarge);
+    }
+    let mut layouts = Vec::new();
+    let mut home_first = 0;
+    for (device, d) in config.devices.iter().enumerate() {
+        let mut layout = Layout::default();
+        if d.role == Role::Hdd {
+            let segment = config.log_segment_bytes;
+            let log_bytes =
+                (d.capacity_bytes / 100 * config.log_percent / segment).max(2) * segment;
+            layout.home_first = home_first;
+            layout.home_blocks = ssd_blocks.div_ceil(hdds);
+            home_first += layout.home_blocks;
+            layout.slot_offset = layout.home_blocks * BLOCK_BYTES;
+            layout.slot_count = log_bytes / BLOCK_BYTES;
+            let wanted_bytes = layout.slot_offset + log_bytes;
+            if wanted_bytes > d.capacity_bytes {
+                let capacity_bytes = d.capacity_bytes;
+                return Err(LayoutError::TooSmall { device, capacity_bytes, wanted_bytes });
+            }
+        }
+        layouts.push(layout);
+    }
+    Ok(layouts)
+}

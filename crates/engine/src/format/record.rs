@@ -1,0 +1,412 @@
+//! What does one journal record say?
+//!
+//! Source: design decisions 6 and 7. A record says where a run of logical blocks lives *now*, whole
+//! and absolute, so that replaying it twice, or over a younger checkpoint, changes nothing. It
+//! names settled places only (the one exception, a log place whose tail copy on the SSD is settled,
+//! carries a flag and is not believed at recovery).
+//!
+//! ```text
+//! record  = kind u8, version u8, body length u16, body
+//! run     = flags u8, 0 u8, count u16, logical u32, ssd slot u32, log slot u32,
+//!           checksum u32 x count (only with FLAG_CHECKSUMS)
+//! fragmented = flags u8, fragments u8, 0 u16, logical u32, ssd u32, log u32, base checksum u32,
+//!           (slot u32, checksum u32, mask u8, 0 u8 x 3) x fragments, oldest first
+//! object  = id u64, size u64, first logical u32, blocks u32, flags u32, name
+//! ```
+
+use super::FormatError;
+use super::cursor::{Reader, Writer};
+use crate::map::{Logical, NONE, Slot};
+
+const WHAT: &str = "journal record";
+const VERSION: u8 = 1;
+const KIND_RUN: u8 = 1;
+const KIND_FRAGMENTED: u8 = 2;
+const KIND_OBJECT: u8 = 3;
+const KIND_OBJECT_GONE: u8 = 4;
+
+/// The home holds this version.
+pub const FLAG_HOME: u8 = 1;
+/// The log place is named for information only: it was not settled.
+pub const FLAG_LOG_UNSETTLED: u8 = 2;
+/// The checksums are real; without it they are unknown and zero.
+pub const FLAG_CHECKSUMS: u8 = 4;
+
+/// Blocks in one run record at most: the body length is 16 bits.
+pub const RUN_BLOCKS_MAX: usize = 8192;
+/// Sectors in a block bound the fragments that can lie over it.
+pub const FRAGMENTS_MAX: usize = 8;
+
+/// A run of blocks that live at the same kinds of place, contiguously.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunRecord {
+    /// `FLAG_…`.
+    pub flags: u8,
+    /// First logical block.
+    pub logical: Logical,
+    /// First SSD slot or `NONE`.
+    pub ssd: Slot,
+    /// First log slot or `NONE`.
+    pub log: Slot,
+    /// One checksum a block.
+    pub checksums: Vec<u32>,
+}
+
+/// One fragment: some sectors of a block in a slot of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FragmentRecord {
+    /// Where.
+    pub slot: Slot,
+    /// Checksum of that slot's block.
+    pub checksum: u32,
+    /// Bit n: sector n of the block is in this fragment.
+    pub mask: u8,
+}
+
+/// A block with fragments over its base.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FragmentedRecord {
+    /// `FLAG_…`, of the base.
+    pub flags: u8,
+    /// Which block.
+    pub logical: Logical,
+    /// The base's SSD slot or `NONE`.
+    pub ssd: Slot,
+    /// The base's log slot or `NONE`.
+    pub log: Slot,
+    /// The base's checksum if it has a slot.
+    pub checksum: u32,
+    /// Oldest first.
+    pub fragments: Vec<FragmentRecord>,
+}
+
+/// An object as it is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectRecord {
+    /// Its id.
+    pub id: u64,
+    /// Its size in bytes.
+    pub size_bytes: u64,
+    /// First logical block.
+    pub first: Logical,
+    /// Logical blocks reserved for it.
+    pub blocks: u32,
+    /// Reserved, zero.
+    pub flags: u32,
+    /// Its name.
+    pub name: String,
+}
+
+/// Any record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Record {
+    /// Blocks live here now.
+    Run(RunRecord),
+    /// A block with fragments lives here now.
+    Fragmented(FragmentedRecord),
+    /// The object is this now.
+    Object(ObjectRecord),
+    /// The object is gone.
+    ObjectGone(u64),
+}
+
+/// Gathers records for one batch; adjacent blocks become one run.
+#[derive(Debug, Default)]
+pub struct RecordWriter {
+    out: Writer,
+    /// Where the open run's body begins, and what would continue it.
+    open: Option<OpenRun>,
+    updates: u64,
+}
+
+#[derive(Debug)]
+struct OpenRun {
+    header_at: usize,
+    flags: u8,
+    next: RunKey,
+    count: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct RunKey {
+    logical: Logical,
+    ssd: Slot,
+    log: Slot,
+}
+
+impl RunKey {
+    fn after(self) -> RunKey {
+        let step = |slot: Slot| if slot == NONE { NONE } else { slot + 1 };
+        RunKey { logical: self.logical + 1, ssd: step(self.ssd), log: step(self.log) }
+    }
+}
+
+impl RecordWriter {
+    /// Adds one block that lives at these places.
+    pub fn block(&mut self, flags: u8, logical: Logical, ssd: Slot, log: Slot, checksum: u32) {
+        self.updates += 1;
+        let key = RunKey { logical, ssd, log };
+        if let Some(open) = &mut self.open
+            && open.flags == flags
+            && open.next == key
+            && open.count < RUN_BLOCKS_MAX
+        {
+            open.count += 1;
+            open.next = key.after();
+            if flags & FLAG_CHECKSUMS != 0 {
+                self.out.u32(checksum);
+            }
+            return;
+        }
+        self.close();
+        let header_at = self.out.bytes.len();
+        self.out.u32(0);
+        self.out.u8(flags);
+        self.out.u8(0);
+        self.out.u16(0);
+        self.out.u32(logical);
+        self.out.u32(ssd);
+        self.out.u32(log);
+        if flags & FLAG_CHECKSUMS != 0 {
+            self.out.u32(checksum);
+        }
+        self.open = Some(OpenRun { header_at, flags, next: key.after(), count: 1 });
+    }
+
+    /// Adds a block with fragments.
+    pub fn fragmented(&mut self, record: &FragmentedRecord) {
+        assert!(record.fragments.len() <= FRAGMENTS_MAX, "at most one fragment a sector");
+        self.close();
+        self.updates += 1;
+        self.header(KIND_FRAGMENTED, 20 + 12 * record.fragments.len());
+        self.out.u8(record.flags);
+        self.out.u8(record.fragments.len() as u8);
+        self.out.u16(0);
+        self.out.u32(record.logical);
+        self.out.u32(record.ssd);
+        self.out.u32(record.log);
+        self.out.u32(record.checksum);
+        for fragment in &record.fragments {
+            self.out.u32(fragment.slot);
+            self.out.u32(fragment.checksum);
+            self.out.u32(u32::from(fragment.mask));
+        }
+    }
+
+    /// Adds an object.
+    pub fn object(&mut self, object: &ObjectRecord) {
+        self.close();
+        self.header(KIND_OBJECT, 30 + object.name.len());
+        self.out.u64(object.id);
+        self.out.u64(object.size_bytes);
+        self.out.u32(object.first);
+        self.out.u32(object.blocks);
+        self.out.u32(object.flags);
+        self.out.text(&object.name);
+    }
+
+    /// Adds the end of an object.
+    pub fn object_gone(&mut self, id: u64) {
+        self.close();
+        self.header(KIND_OBJECT_GONE, 8);
+        self.out.u64(id);
+    }
+
+    fn header(&mut self, kind: u8, body_bytes: usize) {
+        self.out.u8(kind);
+        self.out.u8(VERSION);
+        self.out.u16(u16::try_from(body_bytes).expect("record bodies are bounded"));
+    }
+
+    fn close(&mut self) {
+        if let Some(open) = self.open.take() {
+            let body_bytes = u16::try_from(self.out.bytes.len() - open.header_at - 4)
+                .expect("RUN_BLOCKS_MAX bounds it");
+            let header =
+                u32::from(KIND_RUN) | u32::from(VERSION) << 8 | u32::from(body_bytes) << 16;
+            self.out.patch_u32(open.header_at, header);
+            let count = u32::try_from(open.count).expect("RUN_BLOCKS_MAX bounds it");
+            self.out.patch_u32(open.header_at + 4, u32::from(open.flags) | count << 16);
+        }
+    }
+
+    /// Bytes gathered so far.
+    pub fn len_bytes(&self) -> usize {
+        self.out.bytes.len()
+    }
+
+    /// Map updates gathered so far.
+    pub fn updates(&self) -> u64 {
+        self.updates
+    }
+
+    /// Is there nothing?
+    pub fn is_empty(&self) -> bool {
+        self.out.bytes.is_empty()
+    }
+
+    /// The bytes of all records, and nothing left behind.
+    pub fn take(&mut self) -> Vec<u8> {
+        self.close();
+        self.updates = 0;
+        std::mem::take(&mut self.out.bytes)
+    }
+}
+
+/// Decodes all records of a unit's body.
+///
+/// # Errors
+/// If the bytes are not what `RecordWriter` writes.
+pub fn decode(body: &[u8]) -> Result<Vec<Record>, FormatError> {
+    let mut reader = Reader::new(body, WHAT);
+    let mut records = Vec::new();
+    while reader.left() > 0 {
+        let kind = reader.u8()?;
+        let version = reader.u8()?;
+        if version != VERSION {
+            let (found, known) = (u32::from(version), u32::from(VERSION));
+            return Err(FormatError::Version { what: WHAT, found, known });
+        }
+        let length = usize::from(reader.u16()?);
+        let mut inner = Reader::new(reader.take(length)?, WHAT);
+        let record = match kind {
+            KIND_RUN => Record::Run(run(&mut inner)?),
+            KIND_FRAGMENTED => Record::Fragmented(fragmented(&mut inner)?),
+            KIND_OBJECT => Record::Object(object(&mut inner)?),
+            KIND_OBJECT_GONE => Record::ObjectGone(inner.u64()?),
+            _ => return Err(field("kind", u64::from(kind))),
+        };
+        if inner.left() > 0 {
+            return Err(field("length", length as u64));
+        }
+        records.push(record);
+    }
+    Ok(records)
+}
+
+fn field(field: &'static str, value: u64) -> FormatError {
+    FormatError::Field { what: WHAT, field, value }
+}
+
+fn run(reader: &mut Reader<'_>) -> Result<RunRecord, FormatError> {
+    let flags = reader.u8()?;
+    reader.u8()?;
+    let count = usize::from(reader.u16()?);
+    let logical = reader.u32()?;
+    let ssd = reader.u32()?;
+    let log = reader.u32()?;
+    let sums = if flags & FLAG_CHECKSUMS != 0 { count } else { 0 };
+    if count == 0 || reader.left() != 4 * sums {
+        return Err(field("count", count as u64));
+    }
+    for start in [logical, ssd, log] {
+        if start != NONE && start.checked_add(count as u32).is_none_or(|end| end == NONE) {
+            return Err(field("place", u64::from(start)));
+        }
+    }
+    if logical == NONE {
+        return Err(field("logical block", u64::from(logical)));
+    }
+    let mut checksums = vec![0; count];
+    for checksum in &mut checksums[..sums] {
+        *checksum = reader.u32()?;
+    }
+    Ok(RunRecord { flags, logical, ssd, log, checksums })
+}
+
+fn fragmented(reader: &mut Reader<'_>) -> Result<FragmentedRecord, FormatError> {
+    let flags = reader.u8()?;
+    let count = usize::from(reader.u8()?);
+    reader.u16()?;
+    let (logical, ssd, log) = (reader.u32()?, reader.u32()?, reader.u32()?);
+    let checksum = reader.u32()?;
+    if count == 0 || count > FRAGMENTS_MAX {
+        return Err(field("fragments", count as u64));
+    }
+    let mut fragments = Vec::with_capacity(count);
+    for _ in 0..count {
+        let (slot, checksum) = (reader.u32()?, reader.u32()?);
+        let mask = reader.u32()?;
+        if mask == 0 || mask > 255 {
+            return Err(field("mask", u64::from(mask)));
+        }
+        fragments.push(FragmentRecord { slot, checksum, mask: mask as u8 });
+    }
+    Ok(FragmentedRecord { flags, logical, ssd, log, checksum, fragments })
+}
+
+fn object(reader: &mut Reader<'_>) -> Result<ObjectRecord, FormatError> {
+    Ok(ObjectRecord {
+        id: reader.u64()?,
+        size_bytes: reader.u64()?,
+        first: reader.u32()?,
+        blocks: reader.u32()?,
+        flags: reader.u32()?,
+        name: reader.text()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn adjacent_blocks_become_one_run() {
+        let mut writer = RecordWriter::default();
+        for i in 0..5 {
+            writer.block(FLAG_CHECKSUMS, 100 + i, 40 + i, NONE, 7 + i);
+        }
+        writer.block(FLAG_CHECKSUMS, 105, 99, NONE, 1);
+        writer.block(FLAG_HOME, 106, NONE, NONE, 0);
+        let records = decode(&writer.take()).unwrap();
+        assert_eq!(records.len(), 3);
+        let Record::Run(first) = &records[0] else { panic!("a run") };
+        assert_eq!((first.logical, first.ssd, first.log), (100, 40, NONE));
+        assert_eq!(first.checksums, [7, 8, 9, 10, 11]);
+    }
+
+    #[test]
+    fn every_kind_comes_back() {
+        let mut writer = RecordWriter::default();
+        let fragmented = FragmentedRecord {
+            flags: FLAG_HOME,
+            logical: 3,
+            ssd: NONE,
+            log: 9,
+            checksum: 5,
+            fragments: vec![FragmentRecord { slot: 1, checksum: 2, mask: 0x0f }],
+        };
+        let object = ObjectRecord {
+            id: 1,
+            size_bytes: 4096,
+            first: 0,
+            blocks: 1,
+            flags: 0,
+            name: "vol0".into(),
+        };
+        writer.block(0, 1, 2, 3, 4);
+        writer.fragmented(&fragmented);
+        writer.object(&object);
+        writer.object_gone(7);
+        let records = decode(&writer.take()).unwrap();
+        assert_eq!(records.len(), 4);
+        assert_eq!(records[1], Record::Fragmented(fragmented));
+        assert_eq!(records[2], Record::Object(object));
+        assert_eq!(records[3], Record::ObjectGone(7));
+    }
+
+    #[test]
+    fn damaged_records_are_errors() {
+        let mut writer = RecordWriter::default();
+        writer.block(0, 1, 2, 3, 4);
+        let good = writer.take();
+        for at in 0..good.len() {
+            assert!(decode(&good[..at]).is_err() || at == 0, "cut at {at}");
+            for bit in 0..8 {
+                let mut bad = good.clone();
+                bad[at] ^= 1 << bit;
+                let _ = decode(&bad); // must not panic
+            }
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! How is the map cut into checkpoint shards, and what is in the root?
+//!
+//! Source: design decision 7. A shard is a fixed range of slots, or of home bits. Each has two
+//! copies on disk and is always written over the older one, so that a checkpoint that is cut short
+//! leaves the one before whole. The root names the checkpoint and where replay begins; a shard
+//! belongs to it if its checkpoint number is not higher.
+//!
+//! ```text
+//! shard = magic u32, crc u32, pool u128, checkpoint u64, index u64, zero to 64, body
+//! slot  = owner u32, checksum u32, mask u8, order u8, 0 u16        (12 bytes; mask 255: whole block)
+//! root  = magic u32, crc u32, pool u128, checkpoint u64, replay sequence u64, replay offset u64,
+//!         object bytes u32, bitmap words u32, bitmap of written shards, object records
+//! ```
+
+use super::cursor::{Reader, Writer};
+use super::{FormatError, crc32c};
+
+/// Bytes of a shard on disk.
+pub const SHARD_BYTES: u64 = 32 * 1024;
+const HEADER_BYTES: usize = 64;
+const SLOT_BYTES: usize = 12;
+/// Slots in one shard.
+pub const SHARD_SLOTS: usize = (SHARD_BYTES as usize - HEADER_BYTES) / SLOT_BYTES;
+/// Home bits in one shard, a multiple of 64.
+pub const SHARD_HOMES: usize = (SHARD_BYTES as usize - HEADER_BYTES) / 8 * 64;
+const SHARD_MAGIC: u32 = u32::from_le_bytes(*b"TSH1");
+const ROOT_MAGIC: u32 = u32::from_le_bytes(*b"TRT1");
+
+/// Shards for this many slots.
+pub fn slot_shards(slots: u64) -> u64 {
+    slots.div_ceil(SHARD_SLOTS as u64)
+}
+
+/// Shards for this many home bits.
+pub fn home_shards(homes: u64) -> u64 {
+    homes.div_ceil(SHARD_HOMES as u64)
+}
+
+/// One slot as a checkpoint knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlotEntry {
+    /// The logical block, or `NONE`.
+    pub owner: u32,
+    /// Its checksum.
+    pub checksum: u32,
+    /// 255 for a whole block, else the sectors of a fragment.
+    pub mask: u8,
+    /// Position among the block's fragments, oldest 0.
+    pub order: u8,
+}
+
+/// Builds one shard.
+#[derive(Debug)]
+pub struct ShardWriter {
+    out: Writer,
+}
+
+impl ShardWriter {
+    /// Begins shard `index` of checkpoint `checkpoint`.
+    pub fn new(pool: u128, checkpoint: u64, index: u64) -> Self {
+        let mut out = Writer { bytes: Vec::with_capacity(SHARD_BYTES as usize) };
+        out.u32(SHARD_MAGIC);
+        out.u32(0);
+        out.u128(pool);
+        out.u64(checkpoint);
+        out.u64(index);
+        out.pad_to(HEADER_BYTES);
+        ShardWriter { out }
+    }
+
+    /// Adds the next slot.
+    pub fn slot(&mut self, entry: SlotEntry) {
+        self.out.u32(entry.owner);
+        self.out.u32(entry.checksum);
+        self.out.u8(entry.mask);
+        self.out.u8(entry.order);
+        self.out.u16(0);
+    }
+
+    /// Adds the next 64 home bits.
+    pub fn homes(&mut self, word: u64) {
+        self.out.u64(word);
+    }
+
+    /// The bytes to write.
+    pub fn finish(mut self) -> Vec<u8> {
+        self.out.pad_to(SHARD_BYTES as usize);
+        let crc = crc32c(&self.out.bytes);
+        self.out.patch_u32(4, crc);
+        self.out.bytes
+    }
+}
+
+/// Verifies a shard and returns its checkpoint number; its body begins after the header.
+///
+/// # Errors
+/// Damaged, of another pool, or not the shard of this index.
+pub fn shard_checkpoint(bytes: &[u8], pool: u128, index: u64) -> Result<u64, FormatError> {
+    const WHAT: &str = "checkpoint shard";
+    let mut reader = Reader::new(bytes, WHAT);
+    if reader.u32()? != SHARD_MAGIC {
+        return Err(FormatError::Magic { what: WHAT });
+    }
+    let crc = reader.u32()?;
+    if reader.u128()? != pool {
+        return Err(FormatError::Magic { what: WHAT });
+    }
+    let checkpoint = reader.u64()?;
+    let found = reader.u64()?;
+    if bytes.len() != SHARD_BYTES as usize {
+        return Err(FormatError::Short { what: WHAT, at: bytes.len() });
+    }
+    let mut covered = bytes.to_vec();
+    covered[4..8].fill(0);
+    if crc32c(&covered) != crc {
+        return Err(FormatError::Checksum { what: WHAT });
+    }
+    if found != index {
+        return Err(FormatError::Field { what: WHAT, field: "index", value: found });
+    }
+    Ok(checkpoint)
+}
+
+/// The slots of a verified shard, as many as it has room for.
+pub fn shard_slots(bytes: &[u8]) -> impl Iterator<Item = SlotEntry> + '_ {
+    bytes[HEADER_BYTES..].chunks_exact(SLOT_BYTES).map(|b| SlotEntry {
+        owner: u32::from_le_bytes([b[0], b[1], b[2], b[3]]),
+        checksum: u32::from_le_bytes([b[4], b[5], b[6], b[7]]),
+        mask: b[8],
+        order: b[9],
+    })
+}
+
+/// The home words of a verified shard.
+pub fn shard_homes(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
+    bytes[HEADER_BYTES..]
+        .chunks_exact(8)
+        .map(|b| u64::from_le_bytes(b.try_into().expect("chunks of eight")))
+}
+
+/// A checkpoint's root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Root {
+    /// Number of the checkpoint; the higher of two sound roots holds.
+    pub checkpoint: u64,
+    /// First journal unit that is not in it.
+    pub replay_sequence: u64,
+    /// Where in the journal ring that unit begins (or would).
+    pub replay_offset: u64,
+    /// Bit n: shard n was written by this checkpoint or an earlier one.
+    pub written: Vec<u64>,
+    /// Object records.
+    pub objects: Vec<u8>,
+}
+
+const ROOT_HEADER_BYTES: usize = 56;
+
+impl Root {
+    /// Bytes on disk that this root needs.
+    pub fn disk_bytes(objects_bytes: usize, written_words: usize) -> usize {
+        (ROOT_HEADER_BYTES + 8 * written_words + objects_bytes).next_multiple_of(4096)
+    }
+
+    /// The bytes to write.
+    pub fn encode(&self, pool: u128) -> Vec<u8> {
+        let mut out = Writer::default();
+        out.u32(ROOT_MAGIC);
+        out.u32(0);
+        out.u128(pool);
+        out.u64(self.checkpoint);
+        out.u64(self.replay_sequence);
+        out.u64(self.replay_offset);
+        out.u32(u32::try_from(self.objects.len()).expect("roots are bounded"));
+        out.u32(u32::try_from(self.written.len()).expect("roots are bounded"));
+        for &word in &self.written {
+            out.u64(word);
+        }
+        out.bytes.extend_from_slice(&self.objects);
+        let crc = crc32c(&out.bytes);
+        out.patch_u32(4, crc);
+        let length = Root::disk_bytes(self.objects.len(), self.written.len());
+        out.pad_to(length);
+        out.bytes
+    }
+
+    /// Reads a root.
+    ///
+    /// # Errors
+    /// Damaged or of another pool.
+    pub fn decode(bytes: &[u8], pool: u128) -> Result<Root, FormatError> {
+        const WHAT: &str = "checkpoint root";
+        let mut reader = Reader::new(bytes, WHAT);
+        if reader.u32()? != ROOT_MAGIC {
+            return Err(FormatError::Magic { what: WHAT });
+        }
+        let crc = reader.u32()?;
+        if reader.u128()? != pool {
+            return Err(FormatError::Magic { what: WHAT });
+        }
+        let (checkpoint, replay_sequence) = (reader.u64()?, reader.u64()?);
+        let replay_offset = reader.u64()?;
+        let length = reader.u32()? as usize;
+        let words = reader.u32()? as usize;
+        if words > bytes.len() / 8 {
+            let value = words as u64;
+            return Err(FormatError::Field { what: WHAT, field: "bitmap length", value });
+        }
+        let mut written = Vec::with_capacity(words);
+        for _ in 0..words {
+            written.push(reader.u64()?);
+        }
+        let objects = reader.take(length)?.to_vec();
+        let mut covered = bytes[..reader.position()].to_vec();
+        covered[4..8].fill(0);
+        if crc32c(&covered) != crc {
+            return Err(FormatError::Checksum { what: WHAT });
+        }
+        Ok(Root { checkpoint, replay_sequence, replay_offset, written, objects })
+    }
+}

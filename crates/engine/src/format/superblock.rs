@@ -1,0 +1,188 @@
+//! Which pool does this drive belong to, and as what?
+//!
+//! ```text
+//! 0 magic u64 | 8 crc u32 | 12 version u32 | 16 incompatible features u64 | 24 generation u64
+//! 32 pool u128 | 48 device u128 | 64 index u8, role u8, members u8, clean u8 | 68 capacity u64
+//! … layout 13 x u64 | members (uuid u128, role u8, capacity u64) | pool name
+//! ```
+//! Two copies, at the first and the last block. The newer generation that can be read wins.
+
+use super::cursor::{Reader, Writer};
+use super::layout::Layout;
+use super::{FormatError, crc32c};
+use crate::config::Role;
+use tandem_block::BLOCK_BYTES;
+
+const WHAT: &str = "superblock";
+const MAGIC: u64 = u64::from_le_bytes(*b"TANDEMSB");
+const VERSION: u32 = 1;
+/// Drives in one set at most.
+pub const MEMBERS_MAX: usize = 16;
+/// Bytes of a pool's name at most.
+pub const NAME_BYTES_MAX: usize = 255;
+
+/// One drive of the pool as every drive's superblock lists it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// The drive's own id.
+    pub uuid: u128,
+    /// What it is for.
+    pub role: Role,
+    /// Its size when it was formatted.
+    pub capacity_bytes: u64,
+}
+
+/// A drive's superblock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Superblock {
+    /// Rises with every change.
+    pub generation: u64,
+    /// The pool's id.
+    pub pool: u128,
+    /// The pool's name.
+    pub name: String,
+    /// This drive's position among the members.
+    pub index: u8,
+    /// Was the pool stopped cleanly?
+    pub clean: bool,
+    /// This drive's layout.
+    pub layout: Layout,
+    /// All drives of the pool.
+    pub members: Vec<Member>,
+}
+
+fn role_code(role: Role) -> u8 {
+    match role {
+        Role::Ssd => 1,
+        Role::Hdd => 2,
+    }
+}
+
+fn role_of(code: u8) -> Result<Role, FormatError> {
+    match code {
+        1 => Ok(Role::Ssd),
+        2 => Ok(Role::Hdd),
+        _ => Err(FormatError::Field { what: WHAT, field: "role", value: u64::from(code) }),
+    }
+}
+
+/// Does this block look like one of our superblocks, sound or not?
+pub fn is_ours(block: &[u8]) -> bool {
+    block.len() >= 8 && block[..8] == MAGIC.to_le_bytes()
+}
+
+impl Superblock {
+    /// The block to write.
+    pub fn encode(&self) -> Vec<u8> {
+        assert!(self.members.len() <= MEMBERS_MAX && usize::from(self.index) < self.members.len());
+        assert!(self.name.len() <= NAME_BYTES_MAX);
+        let own = self.members[usize::from(self.index)];
+        let mut out = Writer::default();
+        out.u64(MAGIC);
+        out.u32(0);
+        out.u32(VERSION);
+        out.u64(0);
+        out.u64(self.generation);
+        out.u128(self.pool);
+        out.u128(own.uuid);
+        out.u8(self.index);
+        out.u8(role_code(own.role));
+        out.u8(self.members.len() as u8);
+        out.u8(u8::from(self.clean));
+        out.u64(own.capacity_bytes);
+        self.layout.encode(&mut out);
+        for member in &self.members {
+            out.u128(member.uuid);
+            out.u8(role_code(member.role));
+            out.u64(member.capacity_bytes);
+        }
+        out.text(&self.name);
+        out.pad_to(BLOCK_BYTES as usize);
+        let crc = crc32c(&out.bytes);
+        out.patch_u32(8, crc);
+        out.bytes
+    }
+
+    /// Reads a block.
+    ///
+    /// # Errors
+    /// Not a superblock, damaged, of a newer version, or with impossible fields.
+    pub fn decode(block: &[u8]) -> Result<Superblock, FormatError> {
+        let mut reader = Reader::new(block, WHAT);
+        if reader.u64()? != MAGIC {
+            return Err(FormatError::Magic { what: WHAT });
+        }
+        let crc = reader.u32()?;
+        let version = reader.u32()?;
+        if block.len() != BLOCK_BYTES as usize {
+            return Err(FormatError::Short { what: WHAT, at: block.len() });
+        }
+        let mut covered = block.to_vec();
+        covered[8..12].fill(0);
+        if crc32c(&covered) != crc {
+            return Err(FormatError::Checksum { what: WHAT });
+        }
+        let features = reader.u64()?;
+        if version != VERSION || features != 0 {
+            return Err(FormatError::Version { what: WHAT, found: version, known: VERSION });
+        }
+        let generation = reader.u64()?;
+        let pool = reader.u128()?;
+        let own_uuid = reader.u128()?;
+        let (index, own_role, count) = (reader.u8()?, role_of(reader.u8()?)?, reader.u8()?);
+        let clean = reader.u8()? == 1;
+        let own_capacity = reader.u64()?;
+        let layout = Layout::decode(&mut reader)?;
+        if usize::from(count) > MEMBERS_MAX || index >= count {
+            return Err(FormatError::Field { what: WHAT, field: "index", value: u64::from(index) });
+        }
+        let mut members = Vec::new();
+        for _ in 0..count {
+            let uuid = reader.u128()?;
+            let role = role_of(reader.u8()?)?;
+            members.push(Member { uuid, role, capacity_bytes: reader.u64()? });
+        }
+        let own = Member { uuid: own_uuid, role: own_role, capacity_bytes: own_capacity };
+        if members[usize::from(index)] != own || !layout.is_sane(own_capacity) {
+            return Err(FormatError::Field { what: WHAT, field: "layout or membership", value: 0 });
+        }
+        let name = reader.text()?;
+        Ok(Superblock { generation, pool, name, index, clean, layout, members })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Superblock {
+        let member = |uuid, role| Member { uuid, role, capacity_bytes: 1 << 30 };
+        Superblock {
+            generation: 3,
+            pool: 1,
+            name: "laptop".into(),
+            index: 1,
+            clean: false,
+            layout: Layout {
+                journal_offset: 4096,
+                journal_bytes: 1 << 20,
+                root_offset: 4096 + (1 << 20),
+                root_bytes: 65536,
+                ..Layout::default()
+            },
+            members: vec![member(10, Role::Ssd), member(11, Role::Hdd)],
+        }
+    }
+
+    #[test]
+    fn it_comes_back_and_every_flipped_bit_is_seen() {
+        let block = sample().encode();
+        assert_eq!(Superblock::decode(&block).unwrap(), sample());
+        for at in 0..block.len() {
+            let mut bad = block.clone();
+            bad[at] ^= 1;
+            assert!(Superblock::decode(&bad).is_err(), "byte {at}");
+        }
+        assert!(Superblock::decode(&block[..512]).is_err());
+    }
+}

@@ -1,0 +1,137 @@
+//! The mind: events in, commands out.
+//!
+//! A single-threaded state machine. It reads no clock, does no I/O, spawns nothing.
+//!
+//! ```text
+//!             Event                                                     Command
+//!               │                                                          ▲
+//!               ▼                                                          │
+//! admit ─▶ ordering ─▶ map ─▶ tier: where does it belong? ─▶ steer: where now? ─▶ device queue
+//! (ops/request)       (map/)        (tier/)                    (steer/, bcw/)        │ qos/
+//!                                                                                    ▼
+//! answered ◀─ commit (FLUSH, FUA: map/ journal ─ format/) ◀─ named in the map ◀─ written, read
+//! (ops/commit)                                               (ops/write)
+//!
+//! in the background, as commands of the same queues: checkpoints, write-back, log GC, merges
+//! ```
+//! `engine.rs` alone knows this order; `ops/` has the steps of each job.
+
+#![deny(clippy::float_arithmetic)]
+
+pub mod bcw;
+pub mod config;
+pub mod device;
+mod engine;
+pub mod format;
+pub mod log;
+pub mod map;
+pub mod mutant;
+mod ops;
+mod ordering;
+mod port;
+pub mod profile;
+pub mod qos;
+pub mod stats;
+pub mod steer;
+mod task;
+pub mod tier;
+
+pub use config::{
+    DeviceConfig, EngineConfig, Placement, Role, SteerConfig, VolumeConfig, WriteCache,
+};
+pub use engine::{ConfigError, Engine};
+pub use port::{Command, Done, Event, Io, IoId, IoOp, ServedFrom};
+
+/// Why a pool cannot be served.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// A drive failed while it was read or formatted.
+    #[error(transparent)]
+    Device(tandem_block::IoError),
+    /// The bytes on disk contradict themselves.
+    #[error("{0}")]
+    Corrupt(String),
+    /// A journal unit that was durable cannot be read.
+    #[error(
+        "journal unit {missing} cannot be read although unit {later} proves that it was durable: the journal is damaged, and data written since would be lost silently"
+    )]
+    JournalGap {
+        /// The unit that is missing.
+        missing: u64,
+        /// A later one that is there.
+        later: u64,
+    },
+    /// No superblock.
+    #[error("device {device} is not part of a pool: format the pool first")]
+    NotFormatted {
+        /// Position in the configuration.
+        device: usize,
+    },
+    /// Both superblocks are damaged.
+    #[error("device {device}: both superblocks are damaged")]
+    DamagedSuperblock {
+        /// Position in the configuration.
+        device: usize,
+    },
+    /// The drive belongs to another pool.
+    #[error("device {device} belongs to pool {pool}, the first one to pool {expected}")]
+    OtherPool {
+        /// Position in the configuration.
+        device: usize,
+        /// The pool's name on that drive.
+        pool: String,
+        /// The pool's name on the first drive.
+        expected: String,
+    },
+    /// The drives are listed in another order, or with another role.
+    #[error(
+        "device {device} was formatted as number {place}, or with another role: list the drives as they were"
+    )]
+    WrongPlace {
+        /// Position in the configuration.
+        device: usize,
+        /// Position at format.
+        place: usize,
+    },
+    /// Too few or too many drives.
+    #[error("the pool has {members} drives, the configuration lists {found}")]
+    Members {
+        /// Drives in the configuration.
+        found: usize,
+        /// Drives in the pool.
+        members: usize,
+    },
+    /// The drive is smaller than it was.
+    #[error("device {device} had {was} bytes when it was formatted and has {is} now")]
+    Shrunk {
+        /// Position in the configuration.
+        device: usize,
+        /// Then.
+        was: u64,
+        /// Now.
+        is: u64,
+    },
+    /// The drive missed a life of the pool.
+    #[error("device {device} is an older copy: the pool has been in use without it")]
+    StaleDevice {
+        /// Position in the configuration.
+        device: usize,
+    },
+    /// A volume in the configuration is not the one in the pool.
+    #[error("volume {name}: the pool has {found}; change the configuration to match")]
+    VolumeDiffers {
+        /// Its name.
+        name: String,
+        /// What the pool has.
+        found: String,
+    },
+    /// A volume could not be made.
+    #[error("volume {name}: {error}")]
+    Volume {
+        /// Its name.
+        name: String,
+        /// Why.
+        error: tandem_block::IoError,
+    },
+}

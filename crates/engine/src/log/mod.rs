@@ -1,0 +1,215 @@
+//! What is in the HDD log?
+//!
+//! Source: [BCW §4.3.1]. An append-only log per hard drive, in segments. Writes go to the next slot
+//! of the open segment, so the drive sees one continuous stream; padding takes slots too and owns
+//! nothing. A segment is recycled as a whole once nothing in it lives.
+
+pub mod gc;
+
+use crate::map::{Run, Slot, SlotRegion};
+use std::collections::VecDeque;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SegmentState {
+    Free,
+    Open,
+    Sealed,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    state: SegmentState,
+    /// Slots that hold, or are about to hold, a block that something names.
+    live: u32,
+}
+
+/// The log of one hard drive.
+#[derive(Clone, Debug)]
+pub struct Log {
+    region: SlotRegion,
+    segment_slots: u32,
+    segments: Vec<Segment>,
+    open: usize,
+    next_in_open: u32,
+    free: VecDeque<usize>,
+}
+
+impl Log {
+    /// An empty log.
+    pub fn new(region: SlotRegion, segment_slots: u32) -> Self {
+        let count = (region.count / segment_slots) as usize;
+        assert!(count >= 2, "a log has at least two segments");
+        let mut segments = vec![Segment { state: SegmentState::Free, live: 0 }; count];
+        segments[0].state = SegmentState::Open;
+        let free = (1..count).collect();
+        Log { region, segment_slots, segments, open: 0, next_in_open: 0, free }
+    }
+
+    /// A log in which these slots live: everything with life is sealed, appending begins in the
+    /// first free segment.
+    pub fn recovered(region: SlotRegion, segment_slots: u32, live: &[Slot]) -> Self {
+        let mut log = Log::new(region, segment_slots);
+        log.segments[0].state = SegmentState::Free;
+        for &slot in live {
+            let segment = log.segment_of(slot);
+            log.segments[segment].live += 1;
+            log.segments[segment].state = SegmentState::Sealed;
+        }
+        log.free = (0..log.segments.len())
+            .filter(|&s| log.segments[s].state == SegmentState::Free)
+            .collect();
+        match log.free.pop_front() {
+            Some(first) => {
+                log.open = first;
+                log.segments[first].state = SegmentState::Open;
+            }
+            None => {
+                // no free segment: the open one counts as full
+                log.open = log.segments.len() - 1;
+                log.next_in_open = segment_slots;
+            }
+        }
+        log
+    }
+
+    fn segment_of(&self, slot: Slot) -> usize {
+        ((slot - self.region.first) / self.segment_slots) as usize
+    }
+
+    /// The log's slots.
+    pub fn region(&self) -> &SlotRegion {
+        &self.region
+    }
+
+    /// Slots that can be appended without GC.
+    pub fn free_slots(&self) -> u64 {
+        u64::from(self.segment_slots - self.next_in_open)
+            + self.free.len() as u64 * u64::from(self.segment_slots)
+    }
+
+    /// Share of the log in use, in percent (segments that are not free).
+    pub fn used_percent(&self) -> u64 {
+        let used = self.segments.len() - self.free.len();
+        (used * 100 / self.segments.len()) as u64
+    }
+
+    /// Appends up to `count` slots, contiguous. `None` if the log is full. With `live` they count as
+    /// living until they come back with `release`; padding does not.
+    pub fn append(&mut self, count: u32, live: bool) -> Option<Run> {
+        assert!(count > 0);
+        if self.next_in_open == self.segment_slots {
+            let next = self.take_segment()?;
+            self.seal();
+            self.open = next;
+            self.next_in_open = 0;
+            self.segments[next].state = SegmentState::Open;
+        }
+        let count = count.min(self.segment_slots - self.next_in_open);
+        let slot = self.region.first + self.open as u32 * self.segment_slots + self.next_in_open;
+        self.next_in_open += count;
+        if live {
+            self.segments[self.open].live += count;
+        }
+        Some(Run { slot, count })
+    }
+
+    /// The next free segment, the one behind the open one if it is free: the stream stays unbroken.
+    fn take_segment(&mut self) -> Option<usize> {
+        let wanted = (self.open + 1) % self.segments.len();
+        if let Some(position) = self.free.iter().position(|&s| s == wanted) {
+            return self.free.remove(position);
+        }
+        self.free.pop_front()
+    }
+
+    fn seal(&mut self) {
+        let open = self.open;
+        if self.segments[open].state != SegmentState::Open {
+            return; // recovered without a free segment
+        }
+        self.segments[open].state = SegmentState::Sealed;
+        self.recycle(open);
+    }
+
+    fn recycle(&mut self, segment: usize) {
+        let s = &mut self.segments[segment];
+        if s.state == SegmentState::Sealed && s.live == 0 {
+            s.state = SegmentState::Free;
+            self.free.push_back(segment);
+        }
+    }
+
+    /// A slot is named by nothing any more.
+    pub fn release(&mut self, slot: Slot) {
+        let segment = self.segment_of(slot);
+        let live = &mut self.segments[segment].live;
+        assert!(*live > 0, "segment {segment} has no living slot to release");
+        *live -= 1;
+        self.recycle(segment);
+    }
+
+    /// The sealed segment with the least life, to be cleaned, if it has less than a full one.
+    pub fn victim(&self) -> Option<usize> {
+        (0..self.segments.len())
+            .filter(|&s| self.segments[s].state == SegmentState::Sealed)
+            .min_by_key(|&s| self.segments[s].live)
+    }
+
+    /// The slots of a segment.
+    pub fn segment_run(&self, segment: usize) -> Run {
+        Run {
+            slot: self.region.first + segment as u32 * self.segment_slots,
+            count: self.segment_slots,
+        }
+    }
+
+    /// Living slots in a segment.
+    pub fn live(&self, segment: usize) -> u32 {
+        self.segments[segment].live
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tandem_block::DeviceId;
+
+    fn log() -> Log {
+        let region = SlotRegion {
+            device: DeviceId(0),
+            is_log: true,
+            first: 100,
+            count: 40,
+            offset_bytes: 0,
+        };
+        Log::new(region, 10)
+    }
+
+    #[test]
+    fn appends_are_contiguous_and_dead_segments_come_back() {
+        let mut log = log();
+        assert_eq!(log.append(8, true), Some(Run { slot: 100, count: 8 }));
+        assert_eq!(log.append(8, false), Some(Run { slot: 108, count: 2 }), "cut at the segment");
+        for _ in 0..3 {
+            assert_eq!(log.append(10, true).unwrap().count, 10);
+        }
+        assert_eq!(log.append(1, true), None, "full");
+        assert_eq!(log.used_percent(), 100);
+        for slot in 100..108 {
+            log.release(slot);
+        }
+        assert_eq!(log.append(4, true), Some(Run { slot: 100, count: 4 }));
+        assert_eq!(log.victim().map(|s| log.live(s)), Some(10));
+    }
+
+    #[test]
+    fn a_recovered_log_keeps_what_lives() {
+        let region = *log().region();
+        let mut log = Log::recovered(region, 10, &[100, 115, 139]);
+        assert_eq!(log.append(1, true), Some(Run { slot: 120, count: 1 }));
+        assert_eq!(log.free_slots(), 9);
+        let full = Log::recovered(region, 10, &[100, 110, 120, 130]);
+        assert_eq!(full.free_slots(), 0);
+        assert_eq!(full.clone().append(1, true), None);
+    }
+}

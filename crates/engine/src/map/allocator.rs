@@ -1,0 +1,103 @@
+//! Which SSD slots are free, and which come next?
+//!
+//! Next fit over a bitmap: the drive sees writes that move through its address space in order and
+//! skip what lives. Old slots are therefore the ones just ahead of the cursor. Rebuilt at recovery.
+
+use super::bits::Bits;
+use super::slots::{Slot, SlotRegion};
+
+/// Free space of one SSD.
+#[derive(Clone, Debug)]
+pub struct Allocator {
+    first: Slot,
+    /// A set bit is a free slot.
+    free: Bits,
+    free_count: u32,
+    cursor: usize,
+}
+
+/// A run of slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// First slot.
+    pub slot: Slot,
+    /// How many; at least 1.
+    pub count: u32,
+}
+
+impl Allocator {
+    /// Everything free.
+    pub fn new(region: &SlotRegion) -> Self {
+        let mut free = Bits::new(region.count as usize);
+        free.set_run(0, region.count as usize, true);
+        Allocator { first: region.first, free, free_count: region.count, cursor: 0 }
+    }
+
+    /// Free slots.
+    pub fn free_count(&self) -> u32 {
+        self.free_count
+    }
+
+    /// All slots.
+    pub fn slot_count(&self) -> u32 {
+        self.free.len() as u32
+    }
+
+    /// Slot that the next search begins at; the oldest allocations lie from here on.
+    pub fn cursor(&self) -> Slot {
+        self.first + self.cursor as Slot
+    }
+
+    /// Takes up to `wanted` contiguous slots: the first free run from the cursor on, cut to size.
+    /// `None` if nothing is free.
+    pub fn allocate(&mut self, wanted: u32) -> Option<Run> {
+        assert!(wanted > 0, "an allocation of nothing");
+        if self.free_count == 0 {
+            return None;
+        }
+        let length = self.free.len();
+        let start = match self.free.next_set(self.cursor, length) {
+            Some(start) => start,
+            None => self.free.next_set(0, length).expect("the count says that some slot is free"),
+        };
+        let limit = (start + wanted as usize).min(length);
+        let end = self.free.next_clear(start, limit).unwrap_or(limit);
+        let count = end - start;
+        if count == 1 {
+            self.free.set(start, false);
+        } else {
+            self.free.set_run(start, count, false);
+        }
+        self.free_count -= count as u32;
+        self.cursor = if end == length { 0 } else { end };
+        Some(Run { slot: self.first + start as Slot, count: count as u32 })
+    }
+
+    /// Takes exactly this slot, at recovery.
+    pub fn take(&mut self, slot: Slot) {
+        let index = (slot - self.first) as usize;
+        assert!(self.free.get(index), "slot {slot} has two owners");
+        self.free.set(index, false);
+        self.free_count -= 1;
+    }
+
+    /// Gives slots back.
+    pub fn release(&mut self, run: Run) {
+        let index = (run.slot - self.first) as usize;
+        for offset in 0..run.count as usize {
+            assert!(!self.free.get(index + offset), "slot {} freed twice", run.slot);
+        }
+        self.free.set_run(index, run.count as usize, true);
+        self.free_count += run.count;
+    }
+
+    /// Is the slot free?
+    pub fn is_free(&self, slot: Slot) -> bool {
+        self.free.get((slot - self.first) as usize)
+    }
+
+    /// Bytes of memory held.
+    pub fn memory_bytes(&self) -> usize {
+        self.free.memory_bytes()
+    }
+}

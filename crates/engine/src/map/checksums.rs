@@ -1,0 +1,140 @@
+//! What is the checksum of a home block?
+//!
+//! Source: design decision 7. On the drive a table of pages; in RAM a bounded cache of pages as they
+//! are there, and over them the values that the journal holds and the pages do not have yet. A
+//! checkpoint carries those into the pages before it cuts the journal.
+
+use super::{FixedState, Logical};
+use crate::format::page::{self, PAGE_CHECKSUMS};
+use hashbrown::HashMap;
+use std::collections::{BTreeMap, VecDeque};
+
+#[derive(Clone, Debug)]
+struct Page {
+    version: u64,
+    checksums: Box<[u32; PAGE_CHECKSUMS]>,
+}
+
+/// Cache of the table.
+#[derive(Clone, Debug)]
+pub struct HomeChecksums {
+    pages: HashMap<u32, Page, FixedState>,
+    order: VecDeque<u32>,
+    pages_max: usize,
+    /// Recorded values not yet in a page on the drive.
+    fresh: BTreeMap<Logical, u32>,
+    /// Values whose pages are being written: until that is done, a page that was dropped from the
+    /// cache and read again may lack them.
+    carried: BTreeMap<Logical, u32>,
+}
+
+/// Page that holds the block's checksum.
+pub const fn page_of(block: Logical) -> u32 {
+    block / PAGE_CHECKSUMS as u32
+}
+
+impl HomeChecksums {
+    /// An empty cache of at most so many pages.
+    pub fn new(pages_max: usize) -> Self {
+        HomeChecksums {
+            pages: HashMap::default(),
+            order: VecDeque::new(),
+            pages_max: pages_max.max(2),
+            fresh: BTreeMap::new(),
+            carried: BTreeMap::new(),
+        }
+    }
+
+    /// The checksum, if it is in RAM; otherwise the page must be loaded.
+    pub fn get(&self, block: Logical) -> Option<u32> {
+        if let Some(&checksum) = self.fresh.get(&block).or_else(|| self.carried.get(&block)) {
+            return Some(checksum);
+        }
+        let page = self.pages.get(&page_of(block))?;
+        Some(page.checksums[block as usize % PAGE_CHECKSUMS])
+    }
+
+    /// Is the page in RAM?
+    pub fn has_page(&self, page: u32) -> bool {
+        self.pages.contains_key(&page)
+    }
+
+    /// Takes a page that was read (the sounder and newer of its two copies). Returns false if
+    /// neither copy is sound.
+    pub fn load(&mut self, pool: u128, page: u32, bytes: &[u8]) -> bool {
+        let mut best: Option<Page> = None;
+        for copy in bytes.chunks_exact(page::PAGE_BYTES as usize) {
+            let mut checksums = Box::new([0u32; PAGE_CHECKSUMS]);
+            if let Ok(version) = page::decode(copy, pool, u64::from(page), &mut checksums)
+                && best.as_ref().is_none_or(|best| version > best.version)
+            {
+                best = Some(Page { version, checksums });
+            }
+        }
+        let Some(best) = best else { return false };
+        self.keep(page, best);
+        true
+    }
+
+    /// Takes a page as never written: in a world without contents nothing can be read.
+    pub fn load_empty(&mut self, page: u32) {
+        self.keep(page, Page { version: 0, checksums: Box::new([0; PAGE_CHECKSUMS]) });
+    }
+
+    fn keep(&mut self, number: u32, page: Page) {
+        if self.pages.insert(number, page).is_none() {
+            self.order.push_back(number);
+        }
+        while self.pages.len() > self.pages_max {
+            let oldest = self.order.pop_front().expect("every page is in the order");
+            self.pages.remove(&oldest);
+        }
+    }
+
+    /// Notes the checksum of a home that a durable record calls valid.
+    pub fn set(&mut self, block: Logical, checksum: u32) {
+        self.fresh.insert(block, checksum);
+    }
+
+    /// How many values wait for a checkpoint.
+    pub fn fresh_count(&self) -> usize {
+        self.fresh.len()
+    }
+
+    /// The first page from `from` on that has values to carry.
+    pub fn next_fresh_page(&self, from: u32) -> Option<u32> {
+        let first = from.checked_mul(PAGE_CHECKSUMS as u32)?;
+        self.fresh.range(first..).next().map(|(&block, _)| page_of(block))
+    }
+
+    /// Carries the waiting values of a loaded page into it. Returns which copy to write (0 or 1)
+    /// and its bytes.
+    ///
+    /// # Panics
+    /// If the page is not in RAM.
+    pub fn carry(&mut self, pool: u128, number: u32) -> (u64, Vec<u8>) {
+        let first = number * PAGE_CHECKSUMS as u32;
+        let range = first..first.saturating_add(PAGE_CHECKSUMS as u32);
+        let values: Vec<(Logical, u32)> =
+            self.fresh.range(range).map(|(&block, &checksum)| (block, checksum)).collect();
+        let page = self.pages.get_mut(&number).expect("the page was loaded");
+        for (block, checksum) in values {
+            page.checksums[(block - first) as usize] = checksum;
+            self.fresh.remove(&block);
+            self.carried.insert(block, checksum);
+        }
+        page.version += 1;
+        let bytes = page::encode(pool, u64::from(number), page.version, &page.checksums);
+        (page.version % 2, bytes)
+    }
+
+    /// The pages that were carried are written (or not: then their values wait again).
+    pub fn carried_done(&mut self, written: bool) {
+        let carried = std::mem::take(&mut self.carried);
+        if !written {
+            for (block, checksum) in carried {
+                self.fresh.entry(block).or_insert(checksum);
+            }
+        }
+    }
+}

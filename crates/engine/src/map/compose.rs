@@ -1,0 +1,291 @@
+//! What goes into the next journal batch?
+//!
+//! Source: design decision 6, first way: a record names settled places only. Recovery then needs no
+//! second look at the data, and a bad block is an error with a name instead of a silent step back.
+
+use super::logical::{FRAGMENTS, HOME};
+use super::{Logical, Map, NONE, Slot, Touch};
+use crate::format::record::{
+    FLAG_CHECKSUMS, FLAG_HOME, FLAG_LOG_UNSETTLED, FragmentRecord, FragmentedRecord, RecordWriter,
+};
+use crate::format::shard::{SHARD_HOMES, SHARD_SLOTS};
+
+/// Which volatile places a batch may call settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cover {
+    /// None: only what is settled already.
+    Settled,
+    /// All SSD slots: a flush of the SSDs begins at this instant, and the batch is written only
+    /// after it succeeded.
+    SsdFlush,
+}
+
+/// A composed batch.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    /// Bodies of journal units, in order.
+    pub bodies: Vec<Vec<u8>>,
+    /// Slots that nothing names once the last unit is durable.
+    pub freed: Vec<Slot>,
+    /// How many block updates it carries.
+    pub updates: u64,
+    /// The limit on blocks cut it short.
+    pub is_partial: bool,
+}
+
+/// How large a batch may become.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Blocks in it at most; the rest waits for the next batch.
+    pub blocks: u64,
+    /// Bytes of one unit's body at most.
+    pub body_bytes: usize,
+}
+
+/// Where touches were taken from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Queue {
+    Ready,
+    Ssd,
+    Hdd(usize),
+}
+
+/// Room that one more block may take in a body: a record with eight fragments, and a run's header.
+const RECORD_BYTES_MAX: usize = 160;
+
+impl Map {
+    /// Records every touched block whose places are all settled (or covered), and moves the others
+    /// on to the queue of what they still wait for.
+    pub fn compose(&mut self, cover: Cover, limits: Limits, records: &mut RecordWriter) -> Batch {
+        let mut batch = Batch::default();
+        let ready = std::mem::take(&mut self.pending.ready);
+        self.compose_queue(ready, Queue::Ready, cover, limits, records, &mut batch);
+        if cover == Cover::SsdFlush {
+            let ssd = std::mem::take(&mut self.pending.ssd);
+            self.compose_queue(ssd, Queue::Ssd, cover, limits, records, &mut batch);
+        }
+        for device in 0..self.pending.hdd.len() {
+            let hdd = std::mem::take(&mut self.pending.hdd[device]);
+            let queue = Queue::Hdd(device);
+            self.compose_queue(hdd, queue, cover, limits, records, &mut batch);
+        }
+        if !records.is_empty() {
+            batch.updates += records.updates();
+            batch.bodies.push(records.take());
+        }
+        batch
+    }
+
+    fn compose_queue(
+        &mut self,
+        touches: Vec<Touch>,
+        queue: Queue,
+        cover: Cover,
+        limits: Limits,
+        records: &mut RecordWriter,
+        batch: &mut Batch,
+    ) {
+        for touch in touches {
+            if !matches!(queue, Queue::Hdd(_)) {
+                self.pending_blocks -= u64::from(touch.count);
+            }
+            for block in touch.logical..touch.logical + touch.count {
+                if batch.updates + records.updates() >= limits.blocks {
+                    batch.is_partial = true;
+                    let count = touch.logical + touch.count - block;
+                    self.put_back(Touch { logical: block, count }, queue);
+                    break;
+                }
+                if records.len_bytes() + RECORD_BYTES_MAX > limits.body_bytes {
+                    batch.updates += records.updates();
+                    batch.bodies.push(records.take());
+                }
+                self.record_block(block, cover, records, batch);
+            }
+        }
+    }
+
+    fn put_back(&mut self, touch: Touch, queue: Queue) {
+        let pending = match queue {
+            Queue::Ready => &mut self.pending.ready,
+            Queue::Ssd => &mut self.pending.ssd,
+            Queue::Hdd(device) => {
+                self.pending.hdd[device].push(touch);
+                return;
+            }
+        };
+        pending.push(touch);
+        self.pending_blocks += u64::from(touch.count);
+    }
+
+    fn record_block(
+        &mut self,
+        block: Logical,
+        cover: Cover,
+        records: &mut RecordWriter,
+        batch: &mut Batch,
+    ) {
+        let entry = self.entry(block);
+        let state = self.logical.get(block);
+        if state & FRAGMENTS == 0 {
+            // the common case: at most one SSD and one log place
+            if !self.may_record(block, entry.ssd, entry.log, cover) {
+                return;
+            }
+            if !self.is_news(block, entry.home, [entry.ssd, entry.log].into_iter()) {
+                return;
+            }
+            let known = if entry.ssd != NONE { entry.ssd } else { entry.log };
+            let mut flags = 0;
+            let mut checksum = 0;
+            if known != NONE {
+                flags |= FLAG_CHECKSUMS;
+                checksum = self.slots.checksum(known);
+            }
+            if entry.home {
+                flags |= FLAG_HOME;
+            }
+            if entry.log != NONE && self.log_unsettled.contains(&entry.log) {
+                flags |= FLAG_LOG_UNSETTLED;
+            }
+            records.block(flags, block, entry.ssd, entry.log, checksum);
+        } else if !self.record_fragmented(block, cover, records) {
+            return;
+        }
+        self.mark_recorded(block, entry.ssd, entry.log, state & HOME != 0, batch);
+    }
+
+    fn record_fragmented(
+        &mut self,
+        block: Logical,
+        cover: Cover,
+        records: &mut RecordWriter,
+    ) -> bool {
+        let entry = self.entry(block);
+        if !self.may_record(block, entry.ssd, entry.log, cover) {
+            return false;
+        }
+        let list = self.fragments.get(&block).expect("the state bits say so").clone();
+        for fragment in &list {
+            let (ssd, log) = if self.slots.is_log(fragment.slot) {
+                (NONE, fragment.slot)
+            } else {
+                (fragment.slot, NONE)
+            };
+            if !self.may_record(block, ssd, log, cover) {
+                return false;
+            }
+        }
+        let places = [entry.ssd, entry.log].into_iter().chain(list.iter().map(|f| f.slot));
+        if !self.is_news(block, entry.home, places) {
+            return false;
+        }
+        let known = if entry.ssd != NONE { entry.ssd } else { entry.log };
+        let mut flags = if entry.home { FLAG_HOME } else { 0 };
+        if known != NONE {
+            flags |= FLAG_CHECKSUMS;
+        }
+        if entry.log != NONE && self.log_unsettled.contains(&entry.log) {
+            flags |= FLAG_LOG_UNSETTLED;
+        }
+        records.fragmented(&FragmentedRecord {
+            flags,
+            logical: block,
+            ssd: entry.ssd,
+            log: entry.log,
+            checksum: if known == NONE { 0 } else { self.slots.checksum(known) },
+            fragments: list
+                .iter()
+                .map(|f| FragmentRecord {
+                    slot: f.slot,
+                    checksum: self.slots.checksum(f.slot),
+                    mask: f.mask,
+                })
+                .collect(),
+        });
+        for fragment in &list {
+            self.mark_slot(fragment.slot, true);
+        }
+        true
+    }
+
+    /// Are these places of the block settled? If not, the block waits in the queue of the first
+    /// that is not, and those that this batch's flush settles are noted as such.
+    fn may_record(&mut self, block: Logical, ssd: Slot, log: Slot, cover: Cover) -> bool {
+        let touch = Touch { logical: block, count: 1 };
+        let ssd_fine = ssd == NONE
+            || self.slots.is_recorded(ssd)
+            || cover == Cover::SsdFlush
+            || self.settled.contains(&ssd);
+        // an unsettled log place may be named only beside a settled copy of it
+        let log_fine = log == NONE || ssd != NONE || !self.log_unsettled.contains(&log);
+        if !ssd_fine {
+            self.touch(touch, ssd, false);
+            return false;
+        }
+        if !log_fine {
+            if cover == Cover::SsdFlush {
+                self.note_covered(block);
+            }
+            self.touch(touch, log, false);
+            return false;
+        }
+        true
+    }
+
+    /// The batch's flush settles the block's SSD slots although it cannot be recorded yet.
+    fn note_covered(&mut self, block: Logical) {
+        let entry = self.entry(block);
+        if entry.ssd != NONE && !self.slots.is_recorded(entry.ssd) {
+            self.settled.insert(entry.ssd);
+        }
+        let list = self.fragments.get(&block).map_or(&[][..], Vec::as_slice);
+        for fragment in list {
+            if !self.slots.is_log(fragment.slot) && !self.slots.is_recorded(fragment.slot) {
+                self.settled.insert(fragment.slot);
+            }
+        }
+    }
+
+    /// Does the recorded state differ from the current one?
+    fn is_news(&self, block: Logical, home: bool, places: impl Iterator<Item = Slot>) -> bool {
+        self.logical.recorded_home(block) != home
+            || self.displaced.contains(block)
+            || places.into_iter().any(|slot| slot != NONE && !self.slots.is_recorded(slot))
+    }
+
+    fn mark_recorded(
+        &mut self,
+        block: Logical,
+        ssd: Slot,
+        log: Slot,
+        home: bool,
+        batch: &mut Batch,
+    ) {
+        for slot in [ssd, log] {
+            if slot != NONE {
+                self.mark_slot(slot, true);
+            }
+        }
+        while let Some(slot) = self.displaced.take(block) {
+            self.mark_slot(slot, false);
+            if !self.log_unsettled.is_empty() {
+                self.log_unsettled.remove(&slot);
+            }
+            batch.freed.push(slot);
+        }
+        if self.logical.recorded_home(block) != home {
+            self.logical.set_recorded_home(block, home);
+            let shard = self.slot_shards + block as usize / SHARD_HOMES;
+            self.dirty_shards.set(shard, true);
+        }
+    }
+
+    fn mark_slot(&mut self, slot: Slot, recorded: bool) {
+        self.slots.set_recorded(slot, recorded);
+        if !self.settled.is_empty() {
+            self.settled.remove(&slot);
+        }
+        self.dirty_shards.set(slot as usize / SHARD_SLOTS, true);
+    }
+}

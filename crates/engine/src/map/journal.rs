@@ -1,0 +1,114 @@
+//! Where in the ring does the next journal unit go, and how full is it?
+//!
+//! Units lie one behind the other and never wrap: one that does not fit before the end begins at
+//! the start. Positions only rise; the place on the drive is the position modulo the ring.
+
+/// The ring of one metadata home.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Journal {
+    bytes: u64,
+    head: u64,
+    tail: u64,
+    next_sequence: u64,
+}
+
+/// Where a unit goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnitPlace {
+    /// Offset within the ring.
+    pub offset: u64,
+    /// The unit's number.
+    pub sequence: u64,
+}
+
+impl Journal {
+    /// An empty ring of `bytes`, whose first unit has `sequence` and lies at `offset`.
+    pub fn new(bytes: u64, offset: u64, sequence: u64) -> Self {
+        assert!(offset < bytes.max(1));
+        Journal { bytes, head: offset, tail: offset, next_sequence: sequence }
+    }
+
+    /// A ring whose live units begin at `tail_offset` and end at `head_offset`.
+    pub fn recovered(bytes: u64, tail_offset: u64, head_offset: u64, next_sequence: u64) -> Self {
+        let head = if head_offset < tail_offset { head_offset + bytes } else { head_offset };
+        Journal { bytes, head, tail: tail_offset, next_sequence }
+    }
+
+    /// Number of the next unit.
+    pub fn next_sequence(&self) -> u64 {
+        self.next_sequence
+    }
+
+    /// Where the next unit would go, and its position, if it is as long as `length`; `None` if the
+    /// ring is too full.
+    fn fit(&self, length: u64) -> Option<u64> {
+        let offset = self.head % self.bytes;
+        let start =
+            if offset + length > self.bytes { self.head + self.bytes - offset } else { self.head };
+        (start + length - self.tail <= self.bytes).then_some(start)
+    }
+
+    /// Is there room for units of these lengths, in this order?
+    pub fn has_room(&self, lengths: impl Iterator<Item = u64>) -> bool {
+        let mut probe = *self;
+        for length in lengths {
+            match probe.fit(length) {
+                Some(start) => probe.head = start + length,
+                None => return false,
+            }
+        }
+        true
+    }
+
+    /// Takes the place of the next unit.
+    ///
+    /// # Panics
+    /// If there is no room: callers ask `has_room` first.
+    pub fn place(&mut self, length: u64) -> UnitPlace {
+        let start = self.fit(length).expect("callers ask has_room first");
+        self.head = start + length;
+        self.next_sequence += 1;
+        UnitPlace { offset: start % self.bytes, sequence: self.next_sequence - 1 }
+    }
+
+    /// Position of the next unit, and where it would begin: a checkpoint remembers both.
+    pub fn mark(&self) -> (u64, u64) {
+        (self.head, self.head % self.bytes)
+    }
+
+    /// Everything before this position is in a durable checkpoint.
+    pub fn cut(&mut self, position: u64) {
+        assert!(position >= self.tail && position <= self.head, "cuts only move forward");
+        self.tail = position;
+    }
+
+    /// Bytes in use.
+    pub fn used_bytes(&self) -> u64 {
+        self.head - self.tail
+    }
+
+    /// Bytes of the ring.
+    pub fn ring_bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_wrap_whole_and_never_overrun_the_tail() {
+        let mut ring = Journal::new(10 * 4096, 0, 1);
+        assert_eq!(ring.place(4 * 4096), UnitPlace { offset: 0, sequence: 1 });
+        assert_eq!(ring.place(4 * 4096), UnitPlace { offset: 4 * 4096, sequence: 2 });
+        let (mark, _) = ring.mark();
+        // two blocks are left before the end, four are wanted: only after a cut
+        assert!(!ring.has_room([4 * 4096].into_iter()));
+        ring.cut(mark);
+        assert!(ring.has_room([4 * 4096].into_iter()));
+        assert_eq!(ring.place(4 * 4096), UnitPlace { offset: 0, sequence: 3 });
+        assert!(ring.has_room([4 * 4096].into_iter()));
+        assert!(!ring.has_room([4 * 4096, 4096].into_iter()));
+    }
+}

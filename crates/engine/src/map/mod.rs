@@ -1,0 +1,538 @@
+//! Where does this block live?
+//!
+//! Source: design decisions 6 and 7. The map in RAM is the *current* state: what reads see. What a
+//! crash would leave is the *recorded* state: a mark on every slot and home bit that the newest
+//! composed journal batch (or an older one) names. Between the two lies the pending work:
+//!
+//! ```text
+//! write done ──▶ assign(): current changes, the old place is displaced, the block is touched
+//!                    │           recorded old place: kept until the new one is durable
+//!                    │           never recorded:     free at once
+//! batch      ──▶ compose(): each touched block whose places are all settled is recorded, absolutely,
+//!                           and the places it displaced are freed when the batch is durable
+//! ```
+//! So every block always has its recorded version intact on the drives, and a crash at any moment
+//! finds either it or a newer one.
+
+pub mod allocator;
+pub mod bits;
+pub mod checkpoint;
+pub mod checksums;
+mod compose;
+mod displaced;
+mod entry;
+pub mod index;
+pub mod journal;
+pub mod logical;
+pub mod objects;
+pub mod slots;
+#[cfg(test)]
+mod tests;
+
+pub use allocator::Run;
+pub use compose::{Batch, Cover, Limits};
+pub use displaced::FixedHasher;
+pub use entry::{Entry, Fragment, Place, PlaceRole};
+pub use slots::{Logical, NONE, Slot, SlotRegion};
+
+use crate::format::record::FRAGMENTS_MAX;
+use allocator::Allocator;
+use displaced::Displaced;
+use hashbrown::{HashMap, HashSet};
+use index::Index;
+use logical::{FRAGMENTS, HOME, LOG, LogicalBits, SSD};
+use slots::Slots;
+use std::collections::BTreeMap;
+use tandem_block::DeviceId;
+
+/// A fixed hasher: a digest must not hang on a random seed.
+pub type FixedState = std::hash::BuildHasherDefault<displaced::FixedHasher>;
+
+/// Blocks that changed and are not recorded yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Touch {
+    /// First block.
+    pub logical: Logical,
+    /// How many.
+    pub count: u32,
+}
+
+/// What has to happen before touched blocks can be recorded.
+#[derive(Clone, Debug, Default)]
+struct Pending {
+    /// A flush of the SSDs.
+    ssd: Vec<Touch>,
+    /// A flush of this hard drive, or a tail copy. By device id. Every batch looks whether it has
+    /// happened.
+    hdd: Vec<Vec<Touch>>,
+    /// Nothing: everything is settled.
+    ready: Vec<Touch>,
+}
+
+/// Counts of blocks by where they live now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Population {
+    /// On an SSD and nowhere else.
+    pub dirty_ssd: u64,
+    /// On an SSD and at home.
+    pub clean_ssd: u64,
+    /// In a log (with or without a tail copy).
+    pub in_log: u64,
+    /// Under fragments.
+    pub fragmented: u64,
+}
+
+/// The map.
+#[derive(Clone, Debug)]
+pub struct Map {
+    slots: Slots,
+    index: Index,
+    logical: LogicalBits,
+    allocators: Vec<Allocator>,
+    next_allocator: usize,
+    fragments: BTreeMap<Logical, Vec<Fragment>>,
+    /// Mask and order of every slot that holds a fragment, also of displaced ones.
+    masks: HashMap<Slot, (u8, u8), FixedState>,
+    displaced: Displaced,
+    pending: Pending,
+    pending_blocks: u64,
+    /// Settled by a flush, but not recorded, because another place of the block was not.
+    settled: HashSet<Slot, FixedState>,
+    /// Log slots written since the last flush of their drive.
+    log_unsettled: HashSet<Slot, FixedState>,
+    /// Slots that nothing names any more; the engine takes them with `take_freed`.
+    freed: Vec<Slot>,
+    population: Population,
+    /// Shards that the next checkpoint must write.
+    dirty_shards: bits::Bits,
+    slot_shards: usize,
+}
+
+impl Map {
+    /// An empty map over these slots and this many logical blocks.
+    pub fn new(regions: Vec<SlotRegion>, logical_blocks: usize, devices: usize) -> Self {
+        let allocators =
+            regions.iter().filter(|r| !r.is_log).map(Allocator::new).collect::<Vec<_>>();
+        let slots = Slots::new(regions);
+        let index = Index::new(slots.len());
+        let slot_shards = crate::format::shard::slot_shards(slots.len() as u64) as usize;
+        let home_shards = crate::format::shard::home_shards(logical_blocks as u64) as usize;
+        Map {
+            index,
+            logical: LogicalBits::new(logical_blocks),
+            allocators,
+            next_allocator: 0,
+            fragments: BTreeMap::new(),
+            masks: HashMap::default(),
+            displaced: Displaced::default(),
+            pending: Pending { hdd: vec![Vec::new(); devices], ..Pending::default() },
+            pending_blocks: 0,
+            settled: HashSet::default(),
+            log_unsettled: HashSet::default(),
+            freed: Vec::new(),
+            population: Population::default(),
+            dirty_shards: bits::Bits::new(slot_shards + home_shards),
+            slot_shards,
+            slots,
+        }
+    }
+
+    /// Where the block lives now.
+    #[inline]
+    pub fn entry(&self, block: Logical) -> Entry {
+        let bits = self.logical.get(block);
+        Entry {
+            home: bits & HOME != 0,
+            ssd: if bits & SSD != 0 { self.index.get(block, &self.slots, false) } else { NONE },
+            log: if bits & LOG != 0 { self.index.get(block, &self.slots, true) } else { NONE },
+            fragmented: bits & FRAGMENTS != 0,
+        }
+    }
+
+    /// The block's fragments, oldest first.
+    pub fn fragments(&self, block: Logical) -> &[Fragment] {
+        self.fragments.get(&block).map_or(&[], Vec::as_slice)
+    }
+
+    /// The block's state bits, without a search.
+    #[inline]
+    pub fn state(&self, block: Logical) -> u8 {
+        self.logical.get(block)
+    }
+
+    /// Slots and their contents.
+    pub fn slots(&self) -> &Slots {
+        &self.slots
+    }
+
+    /// State bits.
+    pub fn logical(&self) -> &LogicalBits {
+        &self.logical
+    }
+
+    /// Where blocks live, counted.
+    pub fn population(&self) -> Population {
+        self.population
+    }
+
+    /// Blocks that a flush of the SSDs makes recordable, or nothing more than a commit (a block
+    /// touched twice counts twice).
+    pub fn pending_blocks(&self) -> u64 {
+        self.pending_blocks
+    }
+
+    /// Is there anything that only a flush of the SSDs makes recordable?
+    pub fn awaits_ssd(&self) -> bool {
+        !self.pending.ssd.is_empty()
+    }
+
+    /// Is there anything recordable at once?
+    pub fn has_ready(&self) -> bool {
+        !self.pending.ready.is_empty()
+    }
+
+    /// Is there anything that waits for this hard drive?
+    pub fn awaits_hdd(&self, device: DeviceId) -> bool {
+        !self.pending.hdd[usize::from(device.0)].is_empty()
+    }
+
+    /// Free SSD slots over all SSDs.
+    pub fn ssd_free(&self) -> u64 {
+        self.allocators.iter().map(|a| u64::from(a.free_count())).sum()
+    }
+
+    /// SSD slots over all SSDs.
+    pub fn ssd_slots(&self) -> u64 {
+        self.allocators.iter().map(|a| u64::from(a.slot_count())).sum()
+    }
+
+    /// Takes up to `wanted` contiguous slots of the SSD at this position among the SSDs.
+    pub fn allocate_on(&mut self, ssd: usize, wanted: u32) -> Option<Run> {
+        self.allocators[ssd].allocate(wanted)
+    }
+
+    /// Takes up to `wanted` contiguous SSD slots, on the SSDs in turn.
+    pub fn allocate_ssd(&mut self, wanted: u32) -> Option<Run> {
+        for _ in 0..self.allocators.len() {
+            let which = self.next_allocator;
+            self.next_allocator = (which + 1) % self.allocators.len();
+            if let Some(run) = self.allocators[which].allocate(wanted) {
+                return Some(run);
+            }
+        }
+        None
+    }
+
+    /// A fragment moves to another slot with the same contents. Returns false if the block has
+    /// moved on since.
+    pub fn move_fragment(&mut self, block: Logical, from: Slot, to: Slot) -> bool {
+        let Some(list) = self.fragments.get_mut(&block) else { return false };
+        let Some(fragment) = list.iter_mut().find(|fragment| fragment.slot == from) else {
+            return false;
+        };
+        fragment.slot = to;
+        let checksum = self.slots.checksum(from);
+        self.slots.assign(to, block, checksum);
+        let mask = self.masks[&from];
+        self.masks.insert(to, mask);
+        self.displace(block, from);
+        true
+    }
+
+    /// Blocks under fragments, from `from` on.
+    pub fn next_fragmented(&self, from: Logical) -> Option<Logical> {
+        self.fragments.range(from..).next().map(|(&block, _)| block)
+    }
+
+    /// Places kept only because the newer ones are not recorded yet.
+    pub fn displaced_count(&self) -> usize {
+        self.displaced.len()
+    }
+
+    /// Allocators, to look at.
+    pub fn allocators(&self) -> &[Allocator] {
+        &self.allocators
+    }
+
+    /// Notes that `slot` now holds the whole block, alone: every older place is displaced.
+    #[inline]
+    pub fn assign(&mut self, block: Logical, slot: Slot, checksum: u32) {
+        let log = self.slots.is_log(slot);
+        let bits = self.logical.get(block);
+        if bits & FRAGMENTS != 0 {
+            self.displace_fragments(block);
+        }
+        let (own, other) = if log { (LOG, SSD) } else { (SSD, LOG) };
+        if bits & other != 0 {
+            let old = self.index.remove(block, &self.slots, !log);
+            self.displace(block, old);
+        }
+        if bits & own != 0 {
+            let old = self.index.replace(block, &self.slots, log, slot);
+            self.displace(block, old);
+        } else {
+            self.index.insert(block, slot);
+        }
+        self.slots.assign(slot, block, checksum);
+        self.set_bits(block, bits, own);
+    }
+
+    /// Notes that `slot` holds some sectors of the block, over whatever it was before. Returns
+    /// false, and changes nothing, if the block has no base: then the caller's zero-filled block is
+    /// the whole truth and it calls `assign`.
+    pub fn assign_fragment(&mut self, block: Logical, slot: Slot, mask: u8, checksum: u32) -> bool {
+        assert!(mask != 0 && mask != 255, "a fragment is some sectors, not none or all");
+        let bits = self.logical.get(block);
+        if bits == 0 {
+            return false;
+        }
+        self.slots.assign(slot, block, checksum);
+        let mut list = self.fragments.remove(&block).unwrap_or_default();
+        list.push(Fragment { slot, mask });
+        let mut covered = 0u8;
+        let mut kept = Vec::with_capacity(list.len());
+        for fragment in list.into_iter().rev() {
+            if fragment.mask & !covered == 0 {
+                self.displace(block, fragment.slot);
+            } else {
+                covered |= fragment.mask;
+                kept.push(fragment);
+            }
+        }
+        kept.reverse();
+        assert!(kept.len() <= FRAGMENTS_MAX, "each kept fragment adds a sector");
+        for (order, fragment) in kept.iter().enumerate() {
+            self.masks.insert(fragment.slot, (fragment.mask, order as u8));
+        }
+        self.fragments.insert(block, kept);
+        let mut after = bits | FRAGMENTS;
+        if covered == 255 {
+            after = FRAGMENTS;
+            for (bit, log) in [(SSD, false), (LOG, true)] {
+                if bits & bit != 0 {
+                    let old = self.index.remove(block, &self.slots, log);
+                    self.displace(block, old);
+                }
+            }
+        }
+        self.set_bits(block, bits, after);
+        true
+    }
+
+    /// Forgets the block: it reads as zeroes.
+    pub fn clear(&mut self, block: Logical) {
+        let bits = self.logical.get(block);
+        if bits & FRAGMENTS != 0 {
+            self.displace_fragments(block);
+        }
+        for (bit, log) in [(SSD, false), (LOG, true)] {
+            if bits & bit != 0 {
+                let old = self.index.remove(block, &self.slots, log);
+                self.displace(block, old);
+            }
+        }
+        self.set_bits(block, bits, 0);
+    }
+
+    /// Notes that the home now holds the version that lies in `slot`, settled. Returns false, and
+    /// changes nothing, if the block has moved on since.
+    pub fn note_home(&mut self, block: Logical, slot: Slot) -> bool {
+        let entry = self.entry(block);
+        if entry.fragmented || entry.home || (entry.ssd != slot && entry.log != slot) {
+            return false;
+        }
+        let bits = self.logical.get(block);
+        self.set_bits(block, bits, bits | HOME);
+        true
+    }
+
+    /// Gives up the place `slot` of a block that has another settled one (its home, or for a tail
+    /// copy its log place). Returns false if the block has moved on since.
+    pub fn drop_place(&mut self, block: Logical, slot: Slot) -> bool {
+        let entry = self.entry(block);
+        let log = self.slots.is_log(slot);
+        if (if log { entry.log } else { entry.ssd }) != slot {
+            return false;
+        }
+        let bits = self.logical.get(block);
+        let rest = bits & !(if log { LOG } else { SSD });
+        assert!(rest & (HOME | SSD | LOG) != 0, "the last place of a block is never given up");
+        self.index.remove(block, &self.slots, log);
+        self.displace(block, slot);
+        self.set_bits(block, bits, rest);
+        true
+    }
+
+    /// Adds an SSD slot that holds the same version as log slot `log`. Returns false if the block
+    /// has moved on since; the caller then gives the new slot back.
+    pub fn add_copy(&mut self, block: Logical, log: Slot, ssd: Slot) -> bool {
+        let entry = self.entry(block);
+        if entry.log != log || entry.ssd != NONE {
+            return false;
+        }
+        let checksum = self.slots.checksum(log);
+        self.slots.assign(ssd, block, checksum);
+        self.index.insert(block, ssd);
+        let bits = self.logical.get(block);
+        self.set_bits(block, bits, bits | SSD);
+        true
+    }
+
+    /// Queues blocks for the next batch: what must settle first is told by where `slot` lies, or
+    /// nothing must if it is `NONE` or `settled`.
+    #[inline]
+    pub fn touch(&mut self, touch: Touch, slot: Slot, settled: bool) {
+        let queue = if settled || slot == NONE {
+            self.pending_blocks += u64::from(touch.count);
+            &mut self.pending.ready
+        } else if self.slots.is_log(slot) {
+            let device = self.slots.region(slot).device;
+            &mut self.pending.hdd[usize::from(device.0)]
+        } else {
+            self.pending_blocks += u64::from(touch.count);
+            &mut self.pending.ssd
+        };
+        if let Some(last) = queue.last_mut()
+            && last.logical.checked_add(last.count) == Some(touch.logical)
+        {
+            last.count += touch.count;
+            return;
+        }
+        queue.push(touch);
+    }
+
+    /// Notes that a write to `slot` was durable when it was acknowledged (FUA).
+    pub fn note_settled(&mut self, slot: Slot) {
+        self.settled.insert(slot);
+    }
+
+    /// Notes that a log slot was written and its drive has not been flushed since.
+    pub fn note_log_unsettled(&mut self, slot: Slot) {
+        self.log_unsettled.insert(slot);
+    }
+
+    /// Notes that a flush of its drive has covered this log slot.
+    pub fn note_log_settled(&mut self, slot: Slot) {
+        self.log_unsettled.remove(&slot);
+    }
+
+    /// Is the log slot written but not flushed?
+    pub fn is_log_unsettled(&self, slot: Slot) -> bool {
+        self.log_unsettled.contains(&slot)
+    }
+
+    /// Takes the slots that nothing names any more. Each must come back with `release` once no I/O
+    /// uses it.
+    pub fn take_freed(&mut self) -> Vec<Slot> {
+        std::mem::take(&mut self.freed)
+    }
+
+    /// Are there slots to take?
+    pub fn has_freed(&self) -> bool {
+        !self.freed.is_empty()
+    }
+
+    /// Makes an SSD slot allocatable again; a log slot only loses its owner (its segment is
+    /// recycled as a whole).
+    pub fn release(&mut self, slot: Slot) {
+        assert!(!self.slots.is_recorded(slot), "slot {slot} is still recorded");
+        self.slots.clear(slot);
+        if !self.masks.is_empty() {
+            self.masks.remove(&slot);
+        }
+        if !self.slots.is_log(slot) {
+            self.release_unused(Run { slot, count: 1 });
+        }
+    }
+
+    /// Gives back slots that were allocated and never assigned.
+    pub fn release_unused(&mut self, run: Run) {
+        let first = run.slot;
+        let mut base = 0;
+        for allocator in &mut self.allocators {
+            if first < base + allocator.slot_count() {
+                return allocator.release(run);
+            }
+            base += allocator.slot_count();
+        }
+        unreachable!("SSD slots come first in the numbering");
+    }
+
+    /// The SSD slot of a block that may be written home now: its only place, recorded, while the
+    /// recorded home is not valid. Its record must be durable too, which the caller knows.
+    pub fn writeback_source(&self, block: Logical) -> Option<Slot> {
+        if self.logical.get(block) != SSD || self.logical.recorded_home(block) {
+            return None;
+        }
+        let slot = self.index.get(block, &self.slots, false);
+        self.slots.is_recorded(slot).then_some(slot)
+    }
+
+    /// The same for a block in a log.
+    pub fn log_source(&self, block: Logical, slot: Slot) -> bool {
+        self.logical.get(block) == LOG
+            && !self.logical.recorded_home(block)
+            && self.index.get(block, &self.slots, true) == slot
+            && self.slots.is_recorded(slot)
+            && !self.log_unsettled.contains(&slot)
+    }
+
+    /// Bytes of memory held, by part.
+    pub fn memory_bytes(&self) -> usize {
+        self.slots.memory_bytes()
+            + self.index.memory_bytes()
+            + self.logical.memory_bytes()
+            + self.allocators.iter().map(Allocator::memory_bytes).sum::<usize>()
+    }
+
+    /// A place that the block no longer needs: kept if it is recorded, free if not.
+    #[inline]
+    fn displace(&mut self, block: Logical, slot: Slot) {
+        if self.slots.is_recorded(slot) {
+            self.displaced.insert(block, slot);
+        } else {
+            if !self.settled.is_empty() {
+                self.settled.remove(&slot);
+            }
+            if !self.log_unsettled.is_empty() {
+                self.log_unsettled.remove(&slot);
+            }
+            self.freed.push(slot);
+        }
+    }
+
+    fn displace_fragments(&mut self, block: Logical) {
+        let list = self.fragments.remove(&block).expect("the state bits say there are fragments");
+        for fragment in list {
+            self.displace(block, fragment.slot);
+        }
+    }
+
+    #[inline]
+    fn set_bits(&mut self, block: Logical, before: u8, after: u8) {
+        self.logical.set(block, after);
+        if before == after {
+            return;
+        }
+        self.population.count(before, false);
+        self.population.count(after, true);
+    }
+}
+
+impl Population {
+    fn count(&mut self, bits: u8, add: bool) {
+        let step = |counter: &mut u64| {
+            *counter = if add { *counter + 1 } else { *counter - 1 };
+        };
+        if bits & LOG != 0 {
+            step(&mut self.in_log);
+        } else if bits & (SSD | HOME) == SSD {
+            step(&mut self.dirty_ssd);
+        } else if bits & SSD != 0 {
+            step(&mut self.clean_ssd);
+        }
+        if bits & FRAGMENTS != 0 {
+            step(&mut self.fragmented);
+        }
+    }
+}

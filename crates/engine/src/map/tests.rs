@@ -1,0 +1,296 @@
+//! Does the map say what a naive one says?
+//!
+//! Random changes, the same on both; after each the whole entry is compared, and at commits what a
+//! checkpoint would bring back.
+
+use super::checkpoint::Recovered;
+use super::logical::{FRAGMENTS, HOME, LOG, SSD};
+use super::*;
+use crate::format::record::RecordWriter;
+use crate::format::shard::{SHARD_HOMES, SHARD_SLOTS, shard_homes, shard_slots};
+use std::collections::BTreeSet;
+use tandem_block::Rng;
+
+const BLOCKS: u32 = 40;
+const SSD_SLOTS: u32 = 160;
+const LOG_SLOTS: u32 = 120;
+
+/// A block as anyone would write it down.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Naive {
+    home: bool,
+    ssd: Option<Slot>,
+    log: Option<Slot>,
+    fragments: Vec<Fragment>,
+}
+
+impl Naive {
+    fn is_absent(&self) -> bool {
+        !self.home && self.ssd.is_none() && self.log.is_none() && self.fragments.is_empty()
+    }
+
+    fn named(&self) -> impl Iterator<Item = Slot> + '_ {
+        self.ssd.into_iter().chain(self.log).chain(self.fragments.iter().map(|f| f.slot))
+    }
+
+    /// Older fragments that newer ones cover go; so does a base that they cover together.
+    fn lay(&mut self, slot: Slot, mask: u8) {
+        self.fragments.push(Fragment { slot, mask });
+        let mut covered = 0;
+        let mut kept = Vec::new();
+        for fragment in self.fragments.iter().rev() {
+            if fragment.mask & !covered != 0 {
+                covered |= fragment.mask;
+                kept.insert(0, *fragment);
+            }
+        }
+        self.fragments = kept;
+        if covered == 255 {
+            (self.home, self.ssd, self.log) = (false, None, None);
+        }
+    }
+}
+
+struct Pair {
+    map: Map,
+    naive: Vec<Naive>,
+    recorded: Vec<Naive>,
+    log_free: BTreeSet<Slot>,
+    rng: Rng,
+    sums: Vec<u32>,
+}
+
+fn regions() -> Vec<SlotRegion> {
+    let region = |device, is_log, first, count| SlotRegion {
+        device: DeviceId(device),
+        is_log,
+        first,
+        count,
+        offset_bytes: 0,
+    };
+    vec![
+        region(0, false, 0, SSD_SLOTS / 2),
+        region(1, false, SSD_SLOTS / 2, SSD_SLOTS / 2),
+        region(2, true, SSD_SLOTS, LOG_SLOTS),
+    ]
+}
+
+fn fresh() -> Map {
+    Map::new(regions(), BLOCKS as usize, 3)
+}
+
+impl Pair {
+    fn new(seed: u64) -> Self {
+        Pair {
+            map: fresh(),
+            naive: vec![Naive::default(); BLOCKS as usize],
+            recorded: vec![Naive::default(); BLOCKS as usize],
+            log_free: (SSD_SLOTS..SSD_SLOTS + LOG_SLOTS).collect(),
+            rng: Rng::new(seed),
+            sums: vec![0; (SSD_SLOTS + LOG_SLOTS) as usize],
+        }
+    }
+
+    fn take_slot(&mut self, log: bool) -> Option<Slot> {
+        let slot = if log { self.log_free.pop_first() } else { None };
+        let slot = match (log, slot) {
+            (true, found) => found?,
+            _ => self.map.allocate_ssd(1)?.slot,
+        };
+        self.sums[slot as usize] = self.rng.bits() as u32;
+        Some(slot)
+    }
+
+    fn touch(&mut self, block: Logical, slot: Slot, settled: bool) {
+        self.map.touch(Touch { logical: block, count: 1 }, slot, settled);
+    }
+
+    fn step(&mut self) {
+        let block = self.rng.below(u64::from(BLOCKS)) as Logical;
+        let before = self.naive[block as usize].clone();
+        match self.rng.below(9) {
+            0..3 => self.write(block, 255),
+            3 => {
+                let mask = self.rng.between(1, 254) as u8;
+                self.write(block, mask);
+            }
+            4 => {
+                self.map.clear(block);
+                self.naive[block as usize] = Naive::default();
+                self.touch(block, NONE, true);
+            }
+            5 => self.note_home(block, &before),
+            6 => self.drop_place(block, &before),
+            7 => self.add_copy(block, &before),
+            _ => self.commit(),
+        }
+        self.compare();
+    }
+
+    fn write(&mut self, block: Logical, mask: u8) {
+        let log = self.rng.chance_ppm(300_000);
+        let Some(slot) = self.take_slot(log) else { return self.commit() };
+        let sum = self.sums[slot as usize];
+        let naive = &mut self.naive[block as usize];
+        let over = mask != 255 && self.map.assign_fragment(block, slot, mask, sum);
+        if mask != 255 {
+            assert_eq!(over, !naive.is_absent(), "a fragment needs a base");
+        }
+        if over {
+            naive.lay(slot, mask);
+        } else {
+            self.map.assign(block, slot, sum);
+            *naive = Naive::default();
+            *(if log { &mut naive.log } else { &mut naive.ssd }) = Some(slot);
+        }
+        self.touch(block, slot, log);
+    }
+
+    fn note_home(&mut self, block: Logical, before: &Naive) {
+        let Some(slot) = before.ssd.or(before.log) else { return };
+        let done = self.map.note_home(block, slot);
+        assert_eq!(done, before.fragments.is_empty() && !before.home);
+        if done {
+            self.naive[block as usize].home = true;
+            self.touch(block, NONE, true);
+        }
+        assert!(!self.map.note_home(block, NONE - 1), "another slot: the block has moved on");
+    }
+
+    fn drop_place(&mut self, block: Logical, before: &Naive) {
+        let places = before.named().count() - before.fragments.len() + usize::from(before.home);
+        let Some(slot) = before.ssd.or(before.log).filter(|_| places > 1) else { return };
+        assert!(self.map.drop_place(block, slot));
+        let naive = &mut self.naive[block as usize];
+        *(if before.ssd.is_some() { &mut naive.ssd } else { &mut naive.log }) = None;
+        self.touch(block, NONE, true);
+        assert!(!self.map.drop_place(block, slot), "a place is given up once");
+    }
+
+    fn add_copy(&mut self, block: Logical, before: &Naive) {
+        let Some(log) = before.log else { return };
+        let Some(ssd) = self.take_slot(false) else { return };
+        let done = self.map.add_copy(block, log, ssd);
+        assert_eq!(done, before.ssd.is_none());
+        if done {
+            self.sums[ssd as usize] = self.sums[log as usize];
+            self.naive[block as usize].ssd = Some(ssd);
+            self.touch(block, ssd, false);
+        } else {
+            self.map.release_unused(Run { slot: ssd, count: 1 });
+        }
+    }
+
+    /// Composes everything; what is free afterwards is exactly what neither state names.
+    fn commit(&mut self) {
+        let limits = Limits { blocks: u64::MAX, body_bytes: 4096 };
+        let mut records = RecordWriter::default();
+        let batch = self.map.compose(Cover::SsdFlush, limits, &mut records);
+        assert!(!batch.is_partial);
+        self.recorded = self.naive.clone();
+        let mut freed = batch.freed;
+        freed.extend(self.map.take_freed());
+        for slot in freed {
+            self.map.release(slot);
+            if slot >= SSD_SLOTS {
+                assert!(self.log_free.insert(slot), "slot {slot} is freed once");
+            }
+        }
+        let named: BTreeSet<Slot> = self.naive.iter().flat_map(Naive::named).collect();
+        let in_use = u64::from(SSD_SLOTS) - self.map.ssd_free();
+        assert_eq!(in_use, named.iter().filter(|&&s| s < SSD_SLOTS).count() as u64);
+        let log_free = (SSD_SLOTS..SSD_SLOTS + LOG_SLOTS).filter(|s| !named.contains(s)).collect();
+        assert_eq!(self.log_free, log_free, "freed are exactly the slots that nothing names");
+        assert_eq!(self.map.displaced_count(), 0);
+    }
+
+    fn compare(&self) {
+        assert_same(&self.map, &self.naive, &self.sums);
+        let mut want = Population::default();
+        for block in 0..BLOCKS {
+            let bits = self.map.state(block);
+            let alone = bits & (SSD | LOG | HOME);
+            want.in_log += u64::from(bits & LOG != 0);
+            want.dirty_ssd += u64::from(alone == SSD);
+            want.clean_ssd += u64::from(alone == SSD | HOME);
+            want.fragmented += u64::from(bits & FRAGMENTS != 0);
+        }
+        assert_eq!(self.map.population(), want);
+    }
+}
+
+fn assert_same(map: &Map, naive: &[Naive], sums: &[u32]) {
+    for (block, want) in naive.iter().enumerate() {
+        let block = block as Logical;
+        let entry = map.entry(block);
+        let some = |slot: Slot| (slot != NONE).then_some(slot);
+        let found = Naive {
+            home: entry.home,
+            ssd: some(entry.ssd),
+            log: some(entry.log),
+            fragments: map.fragments(block).to_vec(),
+        };
+        assert_eq!(found, *want, "block {block}");
+        assert_eq!(entry.fragmented, !want.fragments.is_empty());
+        for slot in want.named() {
+            assert_eq!(
+                (map.slots().owner(slot), map.slots().checksum(slot)),
+                (block, sums[slot as usize])
+            );
+        }
+    }
+}
+
+#[test]
+fn the_map_says_what_a_naive_one_says() {
+    for seed in 0..60 {
+        let mut pair = Pair::new(seed);
+        for _ in 0..600 {
+            pair.step();
+        }
+    }
+}
+
+#[test]
+fn shards_bring_back_the_recorded_state_and_nothing_newer() {
+    for seed in 100..130 {
+        let mut pair = Pair::new(seed);
+        for _ in 0..200 {
+            pair.step();
+        }
+        pair.commit();
+        // a copy beside its log place comes back alone: the log was never known to be settled
+        let mut want = pair.recorded.clone();
+        for block in want.iter_mut().filter(|b| b.ssd.is_some()) {
+            block.log = None;
+        }
+        let sums = pair.sums.clone();
+        let slot_shards = (SSD_SLOTS + LOG_SLOTS).div_ceil(SHARD_SLOTS as u32) as usize;
+        for block in 0..4 {
+            // changes that no batch carries; with the slots kept, as the engine keeps them
+            let Some(run) = pair.map.allocate_ssd(1) else { continue };
+            pair.map.assign(block, run.slot, 7);
+        }
+        let mut recovered = Recovered::new(BLOCKS as usize);
+        for index in 0..pair.map.shard_count() {
+            let bytes = pair.map.encode_shard(1, 1, index);
+            if index < slot_shards {
+                for (slot, entry) in (index * SHARD_SLOTS..).zip(shard_slots(&bytes)) {
+                    if slot < sums.len() {
+                        assert!(recovered.slot(slot as Slot, slot as Slot >= SSD_SLOTS, entry));
+                    }
+                }
+            } else {
+                let first = (index - slot_shards) * SHARD_HOMES / 64;
+                for (word, value) in shard_homes(&bytes).enumerate() {
+                    recovered.home_word(first + word, value);
+                }
+            }
+        }
+        let mut map = fresh();
+        recovered.install(&mut map).expect("sound shards");
+        assert_same(&map, &want, &sums);
+        let used = want.iter().flat_map(Naive::named).filter(|&s| s < SSD_SLOTS).count() as u64;
+        assert_eq!(map.ssd_free(), u64::from(SSD_SLOTS) - used);
+    }
+}

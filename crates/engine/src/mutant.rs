@@ -1,0 +1,74 @@
+//! What if the engine broke one of its own rules?
+//!
+//! Proof that the crash tests can fail (design, "Tests": the mutants must be caught). Without the
+//! feature `mutants` no engine has one, and every question below is answered at compile time.
+
+use crate::engine::Engine;
+
+/// A rule to break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mutant {
+    /// A commit does not flush the SSDs before its units are written.
+    CommitWithoutFlush,
+    /// Places that a batch displaced are reused before it is durable.
+    EarlyReuse,
+    /// FLUSH does not make the tails of hard drives safe.
+    FlushWithoutTails,
+    /// Journal units are written without FUA.
+    UnitsWithoutFua,
+    /// Recovery serves before it has settled what it read.
+    RecoveryWithoutFlush,
+    /// A home is written before the record of its source is durable.
+    EarlyHome,
+    /// A home is recorded before its drive was flushed.
+    UnsettledHome,
+    /// A checkpoint's root is written before its shards are flushed.
+    RootWithoutFlush,
+    /// Replay leaves out the last journal unit.
+    ReplayWithoutLast,
+    /// Freed places are reused under the reads that still use them.
+    ReuseUnderRead,
+    /// FUA is acknowledged before its record.
+    EarlyFua,
+    /// An overlapping write does not wait for the one before it.
+    Unordered,
+}
+
+impl Mutant {
+    /// All of them.
+    pub const ALL: [Mutant; 12] = [
+        Mutant::CommitWithoutFlush,
+        Mutant::EarlyReuse,
+        Mutant::FlushWithoutTails,
+        Mutant::UnitsWithoutFua,
+        Mutant::RecoveryWithoutFlush,
+        Mutant::EarlyHome,
+        Mutant::UnsettledHome,
+        Mutant::RootWithoutFlush,
+        Mutant::ReplayWithoutLast,
+        Mutant::ReuseUnderRead,
+        Mutant::EarlyFua,
+        Mutant::Unordered,
+    ];
+}
+
+impl Engine {
+    /// Breaks a rule from now on; `None` mends it.
+    #[cfg(feature = "mutants")]
+    pub fn set_mutant(&mut self, mutant: Option<Mutant>) {
+        self.mutant = mutant;
+    }
+
+    /// Is this rule broken?
+    #[cfg(feature = "mutants")]
+    pub(crate) fn breaks(&self, mutant: Mutant) -> bool {
+        self.mutant == Some(mutant)
+    }
+
+    /// Is this rule broken?
+    #[cfg(not(feature = "mutants"))]
+    #[inline(always)]
+    pub(crate) const fn breaks(&self, _: Mutant) -> bool {
+        false
+    }
+}

@@ -1,0 +1,368 @@
+//! What steps does a checkpoint take, so that the journal can be cut?
+//!
+//! Source: design decision 7.
+//!
+//! ```text
+//! mark the journal ─▶ carry home checksums into their pages ─▶ write the changed shards, each over
+//! its older copy ─▶ flush ─▶ wait until every batch that a shard may show is durable ─▶ write the
+//! root ─▶ cut the journal at the mark
+//! ```
+//! Shards show the recorded state at the moment they are written, which may be younger than the
+//! mark: replay is by absolute assignment, so that is harmless. Each step is bounded: one shard, or
+//! one page, at a time per command.
+
+use crate::device::Purpose;
+use crate::engine::Engine;
+use crate::format::page::PAGE_BYTES;
+use crate::format::record::RecordWriter;
+use crate::format::shard::{Root, SHARD_BYTES};
+use crate::map::bits::Bits;
+use crate::mutant::Mutant;
+use crate::ordering::TaskId;
+use crate::port::IoOp;
+use tandem_block::{DeviceId, IoError};
+
+/// Checkpoint commands in flight at once.
+const IN_FLIGHT_MAX: u32 = 4;
+/// Home checksums that wait for a checkpoint at most: bounds RAM to some 16 MiB.
+const FRESH_CHECKSUMS_MAX: usize = 262_144;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    Idle,
+    Pages,
+    Shards,
+    Flush,
+    AwaitBatch,
+    Root,
+}
+
+/// State of checkpoints.
+#[derive(Clone, Debug)]
+pub struct Checkpoint {
+    stage: Stage,
+    /// Number of the newest durable checkpoint.
+    number: u64,
+    mark: (u64, u64),
+    replay_sequence: u64,
+    dirty: Bits,
+    next_shard: usize,
+    next_page: u32,
+    /// For each shard, which copy is the newer one.
+    copies: Bits,
+    composed: u64,
+    outstanding: u32,
+    error: bool,
+    /// Shards that were ever written.
+    written: Bits,
+    /// Asked for by a stop; done when a checkpoint that began after the asking is durable.
+    stop: StopWish,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum StopWish {
+    #[default]
+    None,
+    Asked,
+    Done,
+}
+
+impl Default for Checkpoint {
+    fn default() -> Self {
+        Checkpoint {
+            stage: Stage::Idle,
+            number: 0,
+            mark: (0, 0),
+            replay_sequence: 1,
+            dirty: Bits::new(0),
+            next_shard: 0,
+            next_page: 0,
+            copies: Bits::new(0),
+            composed: 0,
+            outstanding: 0,
+            error: false,
+            written: Bits::new(0),
+            stop: StopWish::None,
+        }
+    }
+}
+
+impl Checkpoint {
+    /// Sized for a map of so many shards.
+    pub(crate) fn begin_life(&mut self, shards: usize) {
+        let none = Bits::new(shards);
+        *self = Checkpoint {
+            dirty: none.clone(),
+            copies: none.clone(),
+            written: none,
+            ..Self::default()
+        };
+    }
+
+    /// What recovery found: the checkpoint's number, and for a shard which copy is newer.
+    pub(crate) fn recovered(&mut self, number: u64, copies: Bits, written: Bits) {
+        self.number = number;
+        self.copies = copies;
+        self.written = written;
+    }
+
+    /// Has one failed, so that the journal is never cut again?
+    pub(crate) fn has_failed(&self) -> bool {
+        self.error && self.stage == Stage::Idle
+    }
+
+    /// Is none under way?
+    pub(crate) fn is_idle(&self) -> bool {
+        self.stage == Stage::Idle
+    }
+}
+
+impl Engine {
+    /// Begins or advances a checkpoint.
+    #[inline]
+    pub(crate) fn run_checkpoint(&mut self) {
+        if self.checkpoint.stage == Stage::Idle {
+            if !self.is_checkpoint_due() {
+                return;
+            }
+            self.begin_checkpoint();
+        }
+        self.advance_checkpoint();
+    }
+
+    fn is_checkpoint_due(&self) -> bool {
+        if self.is_fixed() || self.commit.is_broken() || self.checkpoint.error {
+            return false;
+        }
+        self.journal.used_bytes() * 2 > self.journal.ring_bytes()
+            || self.checksums.fresh_count() > FRESH_CHECKSUMS_MAX
+            || self.checkpoint.stop == StopWish::Asked
+    }
+
+    fn begin_checkpoint(&mut self) {
+        let c = &mut self.checkpoint;
+        c.stage = Stage::Pages;
+        c.mark = self.journal.mark();
+        c.replay_sequence = self.journal.next_sequence();
+        c.dirty = self.map.take_dirty_shards();
+        c.next_shard = 0;
+        c.next_page = 0;
+    }
+
+    fn advance_checkpoint(&mut self) {
+        loop {
+            let before = self.checkpoint.stage;
+            match before {
+                Stage::Idle => return,
+                Stage::Pages => self.carry_pages(),
+                Stage::Shards => self.write_shards(),
+                Stage::Flush => self.flush_checkpoint(),
+                Stage::AwaitBatch => self.await_batch(),
+                Stage::Root => self.end_checkpoint(),
+            }
+            if self.checkpoint.stage == before {
+                return;
+            }
+        }
+    }
+
+    /// A page, shard, flush or root write ended.
+    pub(crate) fn checkpoint_step_done(&mut self, status: Result<(), IoError>) {
+        self.checkpoint.outstanding -= 1;
+        if status.is_err() && self.checkpoint.stage != Stage::Idle {
+            self.checkpoint.error = true;
+        }
+    }
+
+    fn submit_checkpoint(&mut self, device: DeviceId, op: IoOp) {
+        self.checkpoint.outstanding += 1;
+        self.submit(device, op, Purpose::Checkpoint);
+    }
+
+    fn carry_pages(&mut self) {
+        while self.checkpoint.outstanding < IN_FLIGHT_MAX {
+            let Some(page) = self.checksums.next_fresh_page(self.checkpoint.next_page) else {
+                if self.checkpoint.outstanding == 0 {
+                    self.checksums.carried_done(!self.checkpoint.error);
+                    self.checkpoint.stage = Stage::Shards;
+                }
+                return;
+            };
+            if !self.checksums.has_page(page) {
+                self.load_checksum_page(page, None);
+                return;
+            }
+            let (copy, bytes) = self.checksums.carry(self.config.pool, page);
+            self.checkpoint.next_page = page + 1;
+            let device = DeviceId(self.config.metadata_device() as u8);
+            let layout = &self.devices[usize::from(device.0)].layout;
+            let offset_bytes = layout.checksum_offset + (u64::from(page) * 2 + copy) * PAGE_BYTES;
+            self.submit_checkpoint(device, IoOp::WriteMeta { offset_bytes, bytes, fua: false });
+        }
+    }
+
+    fn write_shards(&mut self) {
+        while self.checkpoint.outstanding < IN_FLIGHT_MAX {
+            let c = &mut self.checkpoint;
+            let Some(shard) = c.dirty.next_set(c.next_shard, c.dirty.len()) else {
+                if c.outstanding == 0 {
+                    c.stage = Stage::Flush;
+                    c.composed = self.commit.composed();
+                    c.outstanding = 0;
+                }
+                return;
+            };
+            c.next_shard = shard + 1;
+            c.written.set(shard, true);
+            let copy = u64::from(!c.copies.get(shard));
+            let number = c.number + 1;
+            let bytes = self.map.encode_shard(self.config.pool, number, shard);
+            for device in self.metadata_homes() {
+                let layout = &self.devices[usize::from(device.0)].layout;
+                let offset_bytes = layout.shard_offset + (shard as u64 * 2 + copy) * SHARD_BYTES;
+                let bytes = bytes.clone();
+                self.submit_checkpoint(device, IoOp::WriteMeta { offset_bytes, bytes, fua: false });
+            }
+        }
+    }
+
+    fn flush_checkpoint(&mut self) {
+        for device in self.metadata_homes() {
+            let skips = self.breaks(Mutant::RootWithoutFlush);
+            if self.devices[usize::from(device.0)].is_volatile() && !skips {
+                self.submit_checkpoint(device, IoOp::Flush);
+            }
+        }
+        self.checkpoint.stage = Stage::AwaitBatch;
+    }
+
+    fn await_batch(&mut self) {
+        if self.checkpoint.outstanding > 0 || self.commit.is_broken() {
+            return;
+        }
+        if self.checkpoint.error {
+            // the checkpoint before still holds; the journal cannot be cut any more
+            self.checkpoint.stage = Stage::Idle;
+            return;
+        }
+        if self.commit.durable() < self.checkpoint.composed {
+            return;
+        }
+        let mut objects = RecordWriter::default();
+        let ids: Vec<_> = self.objects.iter().map(|(id, _)| id).collect();
+        for id in ids {
+            objects.object(&self.objects.record(id).expect("listed above"));
+        }
+        let root = Root {
+            checkpoint: self.checkpoint.number + 1,
+            replay_sequence: self.checkpoint.replay_sequence,
+            replay_offset: self.checkpoint.mark.1,
+            written: self.checkpoint.written.words().to_vec(),
+            objects: objects.take(),
+        };
+        let bytes = root.encode(self.config.pool);
+        for device in self.metadata_homes() {
+            let layout = self.devices[usize::from(device.0)].layout;
+            assert!(bytes.len() as u64 <= layout.root_bytes, "creating objects is bounded by this");
+            let offset_bytes = layout.root_offset + root.checkpoint % 2 * layout.root_bytes;
+            let op = IoOp::WriteMeta { offset_bytes, bytes: bytes.clone(), fua: true };
+            self.submit_checkpoint(device, op);
+        }
+        self.checkpoint.stage = Stage::Root;
+    }
+
+    fn end_checkpoint(&mut self) {
+        if self.checkpoint.outstanding > 0 {
+            return;
+        }
+        let c = &mut self.checkpoint;
+        c.stage = Stage::Idle;
+        if c.error {
+            return;
+        }
+        c.number += 1;
+        let mut shard = 0;
+        while let Some(found) = c.dirty.next_set(shard, c.dirty.len()) {
+            let newer = !c.copies.get(found);
+            c.copies.set(found, newer);
+            shard = found + 1;
+        }
+        if c.stop == StopWish::Asked {
+            c.stop = StopWish::Done;
+        }
+        self.journal.cut(self.checkpoint.mark.0);
+        self.stats.checkpoints += 1;
+    }
+
+    /// Asks for a last checkpoint; true once it is durable.
+    pub(crate) fn finish_checkpoint_for_stop(&mut self) -> bool {
+        if self.checkpoint.error {
+            return self.checkpoint.outstanding == 0;
+        }
+        if self.checkpoint.stop == StopWish::None && self.checkpoint.is_idle() {
+            self.checkpoint.stop = StopWish::Asked;
+            self.run_checkpoint();
+        }
+        self.checkpoint.stop == StopWish::Done
+    }
+
+    /// Loads a page of home checksums; a task that needs it begins again when it is there.
+    pub(crate) fn load_checksum_page(&mut self, page: u32, waiter: Option<TaskId>) {
+        let under_way = self.page_waiters.iter().any(|(known, _)| *known == page);
+        self.page_waiters.push((page, waiter));
+        if under_way {
+            return;
+        }
+        let device = DeviceId(self.config.metadata_device() as u8);
+        let layout = &self.devices[usize::from(device.0)].layout;
+        let op = IoOp::ReadMeta {
+            offset_bytes: layout.checksum_offset + u64::from(page) * 2 * PAGE_BYTES,
+            length_bytes: 2 * PAGE_BYTES,
+        };
+        let class = crate::device::Class::Read;
+        self.enqueue(device, class, crate::device::Job::Io(op, Purpose::ChecksumPage(page)));
+    }
+
+    /// A page of home checksums was read.
+    pub(crate) fn checksum_page_read(
+        &mut self,
+        device: DeviceId,
+        page: u32,
+        status: Result<(), IoError>,
+        bytes: &[u8],
+    ) {
+        let loaded = if !self.config.contents {
+            self.checksums.load_empty(page);
+            true
+        } else {
+            status.is_ok() && self.checksums.load(self.config.pool, page, bytes)
+        };
+        if !loaded {
+            self.stats.checksum_errors += 1;
+        }
+        let mut waiters = Vec::new();
+        self.page_waiters.retain(|&(known, waiter)| {
+            if known == page {
+                waiters.extend(waiter);
+            }
+            known != page
+        });
+        for id in waiters {
+            let task = &mut self.tasks[id as usize];
+            task.outstanding -= 1;
+            if !loaded {
+                self.note_error(id, status.err().unwrap_or(IoError::Checksum(device)));
+            }
+            let task = &self.tasks[id as usize];
+            if task.outstanding > 0 {
+                continue;
+            }
+            if task.status.is_err() {
+                self.answer(id, tandem_block::PayloadId::NONE, 0);
+            } else {
+                self.begin_user_read(id);
+            }
+        }
+    }
+}

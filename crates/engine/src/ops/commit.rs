@@ -1,0 +1,392 @@
+//! What steps make acknowledged writes durable?
+//!
+//! Source: design decisions 6 and 8. One commit at a time:
+//!
+//! ```text
+//! (FLUSH) hard drives' tails: flush or copy ─▶ compose the batch, flush the SSDs that were written
+//!      ─▶ write the journal units with FUA ─▶ durable: places freed, FLUSH and FUA answered
+//! ```
+//! Everything that arrives meanwhile gathers for the next one, so that one flush serves many.
+
+use crate::device::Purpose;
+use crate::engine::{Engine, Phase};
+use crate::format::record::RecordWriter;
+use crate::format::unit::{HEADER_BYTES, UNIT_BYTES_MAX, Unit, disk_bytes};
+use crate::map::{Batch, Cover, Limits};
+use crate::mutant::Mutant;
+use crate::ordering::TaskId;
+use crate::port::IoOp;
+use std::collections::VecDeque;
+use tandem_block::{DeviceId, Instant, IoError, PayloadId};
+
+/// Block changes that are gathered at most before a commit begins unasked: bounds the time that
+/// composing takes.
+const PENDING_BLOCKS_MAX: u64 = 16_384;
+
+/// Bytes that one block's change takes in the journal at most: a record with eight fragments.
+const BLOCK_RECORD_BYTES_MAX: u64 = 128;
+
+/// Where the commit stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    /// Nothing under way.
+    #[default]
+    Idle,
+    /// Hard drives' tails are made safe first.
+    Tails,
+    /// The batch is composed; SSDs are being flushed.
+    Flushing,
+    /// Units are being written.
+    Writing,
+}
+
+/// State of commits.
+#[derive(Clone, Debug, Default)]
+pub struct Commit {
+    stage: Stage,
+    flush_waiting: Vec<TaskId>,
+    fua_waiting: Vec<TaskId>,
+    /// Answered when the commit under way is durable.
+    served: Vec<TaskId>,
+    oldest_pending: Option<Instant>,
+    batch: Batch,
+    units: VecDeque<Vec<u8>>,
+    outstanding: u32,
+    error: Option<IoError>,
+    /// Nothing can be made durable any more.
+    broken: Option<IoError>,
+    /// Batches composed and batches durable so far.
+    composed: u64,
+    durable: u64,
+}
+
+impl Commit {
+    /// A FLUSH waits.
+    pub(crate) fn wait_flush(&mut self, id: TaskId) {
+        self.flush_waiting.push(id);
+    }
+
+    /// A FUA write is on its device and waits for its record.
+    pub(crate) fn wait_fua(&mut self, id: TaskId) {
+        self.fua_waiting.push(id);
+    }
+
+    /// Something changed that a commit will have to record.
+    #[inline]
+    pub(crate) fn note_pending(&mut self, now: Instant) {
+        if self.oldest_pending.is_none() {
+            self.oldest_pending = Some(now);
+        }
+    }
+
+    /// Are tails being made safe, so that no new log write may begin?
+    pub(crate) fn is_settling_hdds(&self) -> bool {
+        self.stage == Stage::Tails
+    }
+
+    /// Notes that the commit under way cannot succeed.
+    pub(crate) fn fail(&mut self, error: IoError) {
+        self.error.get_or_insert(error);
+    }
+
+    /// Batches composed so far.
+    pub(crate) fn composed(&self) -> u64 {
+        self.composed
+    }
+
+    /// Batches durable so far.
+    pub(crate) fn durable(&self) -> u64 {
+        self.durable
+    }
+
+    /// Is nothing under way and nothing waiting?
+    pub(crate) fn is_idle(&self) -> bool {
+        self.stage == Stage::Idle && self.flush_waiting.is_empty() && self.fua_waiting.is_empty()
+    }
+
+    /// Can nothing be made durable any more?
+    pub(crate) fn is_broken(&self) -> bool {
+        self.broken.is_some()
+    }
+}
+
+impl Engine {
+    /// Begins or advances a commit.
+    #[inline]
+    pub(crate) fn run_commit(&mut self) {
+        loop {
+            let composed = self.commit.composed;
+            match self.commit.stage {
+                Stage::Idle => self.begin_commit(),
+                Stage::Tails => self.advance_tails(),
+                Stage::Flushing | Stage::Writing => {}
+            }
+            // a commit with nothing to write ends at once, and who came meanwhile is next
+            let ended = self.commit.stage == Stage::Idle && self.commit.composed > composed;
+            if !ended || self.commit.is_idle() {
+                return;
+            }
+        }
+    }
+
+    fn begin_commit(&mut self) {
+        let asked = !self.commit.flush_waiting.is_empty();
+        let fua = !self.commit.fua_waiting.is_empty();
+        if !asked && !fua && !self.is_commit_due() {
+            return;
+        }
+        if let Some(error) = self.commit.broken {
+            // what is pending stays so for ever; a timer for it would fire for ever too
+            self.commit.oldest_pending = None;
+            self.answer_durable(Err(error));
+            return;
+        }
+        if self.is_fixed() {
+            self.flush_fixed();
+            return;
+        }
+        if self.blocks_that_fit() == 0 {
+            if self.checkpoint.has_failed() {
+                // no checkpoint will make room any more: that is the end of durability, said aloud
+                self.commit.broken = Some(IoError::Device(self.first_metadata_home()));
+                self.begin_commit();
+            }
+            return; // the journal is more than half full, so a checkpoint is on its way
+        }
+        if asked && !self.breaks(Mutant::FlushWithoutTails) {
+            self.commit.stage = Stage::Tails;
+            self.advance_tails();
+        } else if asked || self.is_commit_due() {
+            self.compose_batch(Cover::SsdFlush);
+        } else {
+            self.compose_batch(Cover::Settled);
+        }
+    }
+
+    fn is_commit_due(&self) -> bool {
+        let Some(oldest) = self.commit.oldest_pending else { return false };
+        self.now.since(oldest) >= self.config.commit_interval
+            || self.map.pending_blocks() >= PENDING_BLOCKS_MAX
+            || (self.is_short_of_space() && self.map.displaced_count() > 0)
+            || matches!(self.phase, Phase::Stopping)
+    }
+
+    /// When a commit is due without being asked for.
+    pub(crate) fn commit_due(&self) -> Instant {
+        match (self.commit.stage, self.commit.oldest_pending) {
+            (Stage::Idle, Some(oldest)) => oldest + self.config.commit_interval,
+            _ => Instant::NEVER,
+        }
+    }
+
+    fn advance_tails(&mut self) {
+        let mut safe = true;
+        for index in 0..self.hdds.len() {
+            let device = self.hdds[index];
+            safe &= self.settle_tail(device);
+        }
+        if safe {
+            self.compose_batch(Cover::SsdFlush);
+        }
+    }
+
+    /// Longest body of a unit: an eighth of the ring, so that the room lost at its end is small.
+    fn body_bytes_max(&self) -> usize {
+        let eighth = self.journal.ring_bytes() / 8;
+        (eighth as usize).min(UNIT_BYTES_MAX) - HEADER_BYTES
+    }
+
+    /// How many block changes certainly fit the journal as it is. The unit header, the padding to
+    /// 4 KiB and the room lost at the ring's end are allowed for.
+    fn blocks_that_fit(&self) -> u64 {
+        let ring = self.journal.ring_bytes();
+        let free = (ring - self.journal.used_bytes()).saturating_sub(ring / 4);
+        free / BLOCK_RECORD_BYTES_MAX
+    }
+
+    /// Composes the batch at the instant at which the flushes are issued: what completed until now
+    /// is settled when they succeed.
+    fn compose_batch(&mut self, cover: Cover) {
+        let mut records = RecordWriter::default();
+        self.record_objects(&mut records);
+        let limits = Limits { blocks: self.blocks_that_fit(), body_bytes: self.body_bytes_max() };
+        self.commit.batch = self.map.compose(cover, limits, &mut records);
+        self.commit.composed += 1;
+        if !self.commit.batch.is_partial {
+            self.commit.served = std::mem::take(&mut self.commit.fua_waiting);
+            if cover == Cover::SsdFlush {
+                self.commit.served.append(&mut self.commit.flush_waiting);
+            }
+        }
+        self.commit.oldest_pending = None;
+        if self.map.has_ready() || self.map.awaits_ssd() {
+            self.commit.note_pending(self.now);
+        }
+        self.commit.stage = Stage::Flushing;
+        self.commit.outstanding = 0;
+        if self.breaks(Mutant::EarlyReuse) {
+            let freed = std::mem::take(&mut self.commit.batch.freed);
+            self.free_after_commit(freed);
+        }
+        if cover == Cover::SsdFlush && !self.breaks(Mutant::CommitWithoutFlush) {
+            for index in 0..self.ssds.len() {
+                let device = self.ssds[index];
+                let d = &mut self.devices[usize::from(device.0)];
+                if d.dirty && d.is_volatile() && !d.faulted {
+                    d.dirty = false;
+                    self.commit.outstanding += 1;
+                    self.submit(device, IoOp::Flush, Purpose::CommitFlush);
+                }
+            }
+        }
+        if self.commit.outstanding == 0 {
+            self.flushed();
+        }
+    }
+
+    /// A device that a commit (or a flush under fixed placement) flushed has answered.
+    pub(crate) fn commit_flushed(&mut self, device: DeviceId, status: Result<(), IoError>) {
+        if let Err(error) = status {
+            self.commit.fail(error);
+            if !self.is_fixed() {
+                // what was acknowledged before is in doubt: nothing more can be promised
+                self.commit.broken = Some(error);
+                self.fault_ssd(device);
+            }
+        }
+        self.commit.outstanding -= 1;
+        if self.commit.outstanding == 0 {
+            self.flushed();
+        }
+    }
+
+    fn flushed(&mut self) {
+        if self.is_fixed() || self.commit.error.is_some() {
+            self.end_commit();
+            return;
+        }
+        let bodies = std::mem::take(&mut self.commit.batch.bodies);
+        self.commit.units = bodies.into();
+        self.commit.stage = Stage::Writing;
+        self.write_units();
+    }
+
+    /// Writes the next unit, or ends the commit. There is room: the batch was composed to fit.
+    fn write_units(&mut self) {
+        if self.commit.units.is_empty() {
+            self.end_commit();
+            return;
+        }
+        let body = self.commit.units.pop_front().expect("asked above");
+        let place = self.journal.place(disk_bytes(body.len()) as u64);
+        let unit = Unit { sequence: place.sequence, acked_upto: place.sequence - 1, body };
+        let bytes = unit.encode(self.config.pool);
+        self.commit.outstanding = 0;
+        for device in self.metadata_homes() {
+            let layout = &self.devices[usize::from(device.0)].layout;
+            let offset_bytes = layout.journal_offset + place.offset;
+            let fua = !self.breaks(Mutant::UnitsWithoutFua);
+            let op = IoOp::WriteMeta { offset_bytes, bytes: bytes.clone(), fua };
+            self.commit.outstanding += 1;
+            self.submit(device, op, Purpose::JournalUnit);
+        }
+        if self.commit.outstanding == 0 {
+            self.commit.fail(IoError::Dead(self.first_metadata_home()));
+            self.end_commit();
+        }
+    }
+
+    pub(crate) fn unit_written(&mut self, device: DeviceId, status: Result<(), IoError>) {
+        if let Err(error) = status {
+            self.fault_ssd(device);
+            if self.metadata_homes().is_empty() {
+                self.commit.fail(error);
+                self.commit.broken = Some(error);
+            }
+        }
+        self.commit.outstanding -= 1;
+        if self.commit.outstanding > 0 {
+            return;
+        }
+        if self.commit.error.is_some() {
+            self.end_commit();
+        } else {
+            self.write_units();
+        }
+    }
+
+    fn end_commit(&mut self) {
+        self.commit.stage = Stage::Idle;
+        self.commit.units.clear();
+        let batch = std::mem::take(&mut self.commit.batch);
+        if let Some(error) = self.commit.error.take() {
+            // nothing that the batch displaced may be reused: the old record still names it
+            self.answer_durable(Err(error));
+            return;
+        }
+        self.commit.durable = self.commit.composed;
+        if batch.updates > 0 {
+            self.stats.commits += 1;
+            self.stats.updates += batch.updates;
+        }
+        self.free_after_commit(batch.freed);
+        if !self.homed_log.is_empty() {
+            self.give_up_log_places();
+        }
+        self.answer_durable(Ok(()));
+    }
+
+    fn answer_durable(&mut self, status: Result<(), IoError>) {
+        let mut served = std::mem::take(&mut self.commit.served);
+        if status.is_err() {
+            served.append(&mut self.commit.flush_waiting);
+            served.append(&mut self.commit.fua_waiting);
+        }
+        for id in served {
+            if let Err(error) = status {
+                self.note_error(id, error);
+            }
+            self.answer(id, PayloadId::NONE, 0);
+        }
+    }
+
+    /// Drives that hold the journal: every SSD, or the first hard drive of a pool without.
+    pub(crate) fn metadata_homes(&self) -> Vec<DeviceId> {
+        let all = if self.ssds.is_empty() { &self.hdds[..1] } else { &self.ssds[..] };
+        all.iter().copied().filter(|d| !self.devices[usize::from(d.0)].faulted).collect()
+    }
+
+    fn first_metadata_home(&self) -> DeviceId {
+        DeviceId(self.config.metadata_device() as u8)
+    }
+
+    /// Takes an SSD out of service. Reads of it fail from now on, by name.
+    pub(crate) fn fault_ssd(&mut self, device: DeviceId) {
+        let d = &mut self.devices[usize::from(device.0)];
+        if !d.faulted {
+            d.faulted = true;
+            self.stats.faulted_drives += 1;
+        }
+    }
+
+    /// Fixed placement makes no promise, but a FLUSH still costs what it costs.
+    fn flush_fixed(&mut self) {
+        self.commit.served = std::mem::take(&mut self.commit.flush_waiting);
+        self.commit.served.append(&mut self.commit.fua_waiting);
+        self.commit.oldest_pending = None;
+        self.commit.stage = Stage::Flushing;
+        self.commit.outstanding = 0;
+        for index in 0..self.devices.len() {
+            let d = &mut self.devices[index];
+            if d.dirty && d.is_volatile() && d.is_ssd() {
+                d.dirty = false;
+                self.commit.outstanding += 1;
+                let device = DeviceId(index as u8);
+                self.submit(device, IoOp::Flush, Purpose::CommitFlush);
+            }
+        }
+        if self.commit.outstanding == 0 {
+            self.end_commit();
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! A device command is done: who waited for it?
+
+use crate::device::Purpose;
+use crate::engine::{Engine, Phase};
+use crate::port::IoId;
+use tandem_block::{DeviceId, IoError};
+
+impl Engine {
+    pub(crate) fn on_completion(
+        &mut self,
+        io: IoId,
+        status: Result<(), IoError>,
+        checksums: &[u32],
+        bytes: &[u8],
+    ) {
+        let state = self.ios.remove(io.0 as usize);
+        let d = &mut self.devices[usize::from(state.device.0)];
+        d.in_flight -= 1;
+        d.queue_length -= 1;
+        // a flush covers what had completed when it was issued, so only now
+        d.dirty |= state.changes;
+        if state.background {
+            d.background_in_flight -= 1;
+        }
+        if status.is_err() {
+            self.stats.devices[usize::from(state.device.0)].errors += 1;
+        }
+        if !self.devices[usize::from(state.device.0)].is_ssd() {
+            self.note_hdd_completion(&state, status);
+        }
+        self.finish_io(state.device, state.purpose, status, checksums, bytes);
+    }
+
+    /// Carries the end of a command to who waited for it; also of commands that a dead device never
+    /// took.
+    pub(crate) fn finish_io(
+        &mut self,
+        device: DeviceId,
+        purpose: Purpose,
+        status: Result<(), IoError>,
+        checksums: &[u32],
+        bytes: &[u8],
+    ) {
+        match purpose {
+            Purpose::Read(part) => self.read_done(device, *part, status, checksums),
+            Purpose::Write { task, logical, run } => {
+                self.write_done(device, task, logical, run, status, checksums);
+            }
+            Purpose::WriteEdge { task, logical, run, mask } => {
+                self.edge_done(device, (task, logical, run, mask), status, checksums);
+            }
+            Purpose::WriteFixed { task } => self.fixed_write_done(task, status),
+            Purpose::MergeBase { task, logical, slot } => {
+                self.base_read(task, logical, slot, status, checksums);
+            }
+            Purpose::Recovery(tag) => self.recovery_read(device, tag, status, bytes),
+            Purpose::Formatting => self.formatting_done(status),
+            Purpose::CommitFlush => self.commit_flushed(device, status),
+            Purpose::JournalUnit => self.unit_written(device, status),
+            Purpose::Checkpoint => self.checkpoint_step_done(status),
+            Purpose::ChecksumPage(page) => self.checksum_page_read(device, page, status, bytes),
+            Purpose::TailCopy(copy) => self.tail_copied(&copy, status),
+            Purpose::HddFlush => self.hdd_flush_done(device, status),
+            Purpose::Padding => {}
+            Purpose::MoveRead(part) => self.move_read_done(part, status, checksums),
+            Purpose::MoveWrite(part) => {
+                self.move_write_done(device, part, status, checksums);
+            }
+            Purpose::Trim(run) => self.trimmed(run),
+            Purpose::Superblock => self.superblock_written(status),
+        }
+    }
+
+    /// Is the engine past its start?
+    pub(crate) fn is_serving(&self) -> bool {
+        matches!(self.phase, Phase::Running | Phase::Stopping)
+    }
+}

@@ -1,0 +1,141 @@
+//! What goes to a device next?
+
+use crate::device::{Class, Job, Purpose};
+use crate::engine::Engine;
+use crate::ordering::TaskId;
+use crate::qos::QueueView;
+use tandem_block::{DeviceId, IoError};
+
+impl Engine {
+    /// Puts a job into a device's queue.
+    #[inline]
+    pub(crate) fn enqueue(&mut self, device: DeviceId, class: Class, job: Job) {
+        let d = &mut self.devices[usize::from(device.0)];
+        d.enqueue(class, job);
+        let longest = &mut self.stats.queue_length_max[usize::from(device.0)];
+        *longest = (*longest).max(d.queue_length);
+    }
+
+    /// Issues what the device can take now.
+    #[inline]
+    pub(crate) fn dispatch(&mut self, device: DeviceId) {
+        if self.devices[usize::from(device.0)].is_ssd() {
+            while self.dispatch_one(device) {}
+        } else {
+            while self.dispatch_hdd(device) {}
+        }
+    }
+
+    fn dispatch_one(&mut self, device: DeviceId) -> bool {
+        let d = &self.devices[usize::from(device.0)];
+        if !d.has_waiting() {
+            return false;
+        }
+        if d.faulted {
+            return self.fail_one(device);
+        }
+        if d.in_flight >= d.config.depth {
+            return false;
+        }
+        let head = |class: Class| d.waiting[class as usize].front().map(|w| w.sequence);
+        let view = QueueView {
+            read: head(Class::Read),
+            write: head(Class::Write),
+            background: head(Class::Background),
+            background_in_flight: d.background_in_flight,
+        };
+        match self.qos.next(&view) {
+            None => false,
+            Some(Class::Write) if !self.issue_class(device, Class::Write) => {
+                // writes wait for space; reads and background work must not wait with them
+                match self.qos.next(&QueueView { write: None, ..view }) {
+                    Some(class) => self.issue_class(device, class),
+                    None => false,
+                }
+            }
+            Some(Class::Write) => true,
+            Some(class) => self.issue_class(device, class),
+        }
+    }
+
+    /// Issues the first job of a class. False: it must wait for space.
+    pub(crate) fn issue_class(&mut self, device: DeviceId, class: Class) -> bool {
+        let d = &mut self.devices[usize::from(device.0)];
+        let waiting = d.waiting[class as usize].pop_front().expect("the class was asked for");
+        let issued = match &waiting.job {
+            Job::Write(id) => {
+                let id = *id;
+                if self.devices[usize::from(device.0)].is_ssd() {
+                    self.issue_ssd_write(device, id)
+                } else {
+                    self.issue_log_write(device, id)
+                }
+            }
+            Job::Edge { task, block, mask } => {
+                let (task, block, mask) = (*task, *block, *mask);
+                self.issue_edge(device, task, block, mask)
+            }
+            Job::Io(..) => true,
+        };
+        if !issued {
+            self.starve(&waiting.job);
+            self.devices[usize::from(device.0)].waiting[class as usize].push_front(waiting);
+            return false;
+        }
+        if let Job::Io(op, purpose) = waiting.job {
+            self.note_first_command(&purpose);
+            self.submit(device, op, purpose);
+        }
+        // its commands are counted instead of the job
+        self.devices[usize::from(device.0)].queue_length -= 1;
+        true
+    }
+
+    fn note_first_command(&mut self, purpose: &Purpose) {
+        let id = match purpose {
+            Purpose::Read(part) => part.task,
+            Purpose::WriteFixed { task } | Purpose::MergeBase { task, .. } => *task,
+            _ => return,
+        };
+        self.mark_started(id);
+    }
+
+    fn starve(&mut self, job: &Job) {
+        self.starved = true;
+        if let Job::Write(id) = job {
+            let now = self.now;
+            self.tasks[*id as usize].starved_since.get_or_insert(now);
+        }
+    }
+
+    /// The first waiting job of a dead device fails.
+    pub(crate) fn fail_one(&mut self, device: DeviceId) -> bool {
+        let error = IoError::Dead(device);
+        let d = &mut self.devices[usize::from(device.0)];
+        let Some(waiting) = d.waiting.iter_mut().find_map(|queue| queue.pop_front()) else {
+            return false;
+        };
+        d.queue_length -= 1;
+        match waiting.job {
+            Job::Write(id) | Job::Edge { task: id, .. } => self.fail_unissued(device, id, error),
+            Job::Io(_, purpose) => self.finish_io(device, purpose, Err(error), &[], &[]),
+        }
+        true
+    }
+
+    fn fail_unissued(&mut self, device: DeviceId, id: TaskId, error: IoError) {
+        let is_ssd = self.devices[usize::from(device.0)].is_ssd();
+        let other_ssd = self.ssds.iter().any(|&s| !self.devices[usize::from(s.0)].faulted);
+        if !is_ssd && other_ssd {
+            self.return_write(device, id);
+            return;
+        }
+        self.note_error(id, error);
+        let task = &mut self.tasks[id as usize];
+        task.target = crate::steer::Target::Ssd;
+        task.outstanding = task.outstanding.saturating_sub(1);
+        if task.outstanding == 0 {
+            self.finish_write(id);
+        }
+    }
+}

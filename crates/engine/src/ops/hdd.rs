@@ -1,0 +1,222 @@
+//! What does an idle hard drive do next?
+//!
+//! Reads come first; then what its controller says about users' log writes, padding and flushes;
+//! background moves have it when nobody redirects to it, or when space is urgent (B4).
+
+use crate::bcw::controller::Action;
+use crate::device::{Class, Job, Purpose};
+use crate::engine::{Engine, IoState};
+use crate::port::IoOp;
+use tandem_block::{BLOCK_BYTES, DeviceId, Instant, IoError, PayloadId};
+
+impl Engine {
+    /// Issues at most one command. True: ask again.
+    pub(crate) fn dispatch_hdd(&mut self, device: DeviceId) -> bool {
+        let index = usize::from(device.0);
+        let d = &self.devices[index];
+        if d.faulted && d.has_waiting() {
+            return self.fail_one(device);
+        }
+        if d.in_flight >= d.config.depth || d.faulted {
+            return false;
+        }
+        if !d.waiting[Class::Read as usize].is_empty() {
+            self.disturb(device, true);
+            return self.issue_class(device, Class::Read);
+        }
+        if d.flush_wanted {
+            self.flush_hdd(device);
+            return false;
+        }
+        if !d.waiting[Class::Write as usize].is_empty() {
+            return self.dispatch_log_write(device);
+        }
+        if !d.waiting[Class::Background as usize].is_empty() && self.background_may_run(device) {
+            self.disturb(device, false);
+            return self.issue_class(device, Class::Background);
+        }
+        if self.wants_tail_flush(device) {
+            self.flush_hdd(device);
+            return false;
+        }
+        let now = self.now;
+        let Some(bcw) = &mut self.devices[index].bcw else { return false };
+        let action = bcw.next(now, None);
+        self.carry_out(device, action)
+    }
+
+    /// A tail that nobody adds to is flushed in the quiet: that frees its RAM, and gives the next
+    /// burst a whole fast stage. At its bound it is flushed in any case (design decision 8).
+    fn wants_tail_flush(&self, device: DeviceId) -> bool {
+        let d = &self.devices[usize::from(device.0)];
+        if d.flushing.is_some() || d.tail.items.is_empty() {
+            return false;
+        }
+        let bound = self.config.tail_bytes_max;
+        let wanted = d.bcw.as_ref().is_some_and(|bcw| bcw.is_wanted(self.now));
+        d.tail.bytes >= bound / 8 * 7 || (!wanted && d.tail.bytes >= bound / 8)
+    }
+
+    /// Anything but a log write takes the drive for milliseconds: users' writes that wait for it go
+    /// to the SSD instead (M30).
+    fn disturb(&mut self, device: DeviceId, read: bool) {
+        if !self.ssds.is_empty() {
+            self.return_all(device);
+        }
+        if let Some(bcw) = &mut self.devices[usize::from(device.0)].bcw {
+            bcw.disturbed(read);
+        }
+    }
+
+    /// Background work has an idle drive, or one whose space is running out.
+    fn background_may_run(&self, device: DeviceId) -> bool {
+        let d = &self.devices[usize::from(device.0)];
+        let demand = d.bcw.as_ref().is_some_and(|bcw| bcw.is_wanted(self.now));
+        let stopping = matches!(self.phase, crate::engine::Phase::Stopping);
+        !demand || self.moves.is_urgent() || self.starved || stopping
+    }
+
+    fn dispatch_log_write(&mut self, device: DeviceId) -> bool {
+        let index = usize::from(device.0);
+        let front = &self.devices[index].waiting[Class::Write as usize][0].job;
+        let bytes = match front {
+            Job::Write(id) => u64::from(self.tasks[*id as usize].blocks()) * BLOCK_BYTES,
+            Job::Edge { .. } | Job::Io(..) => BLOCK_BYTES,
+        };
+        let now = self.now;
+        let action = match &mut self.devices[index].bcw {
+            Some(bcw) => bcw.next(now, Some(bytes)),
+            None => Action::Write,
+        };
+        match action {
+            Action::Return if !self.ssds.is_empty() => {
+                self.return_all(device);
+                true
+            }
+            _ => {
+                // without an SSD even a slow write is better than none
+                if let Some(bcw) = &mut self.devices[index].bcw {
+                    bcw.issued(bytes, false);
+                }
+                if self.issue_class(device, Class::Write) {
+                    return true;
+                }
+                if let Some(bcw) = &mut self.devices[index].bcw {
+                    bcw.commit(now, bytes);
+                }
+                if self.ssds.is_empty() {
+                    return false;
+                }
+                self.return_all(device);
+                true
+            }
+        }
+    }
+
+    pub(crate) fn return_all(&mut self, device: DeviceId) {
+        loop {
+            let d = &mut self.devices[usize::from(device.0)];
+            let Some(waiting) = d.waiting[Class::Write as usize].pop_front() else { return };
+            d.queue_length -= 1;
+            match waiting.job {
+                Job::Write(id) => self.return_write(device, id),
+                other => unreachable!("only writes wait for a log beside an SSD: {other:?}"),
+            }
+        }
+    }
+
+    fn carry_out(&mut self, device: DeviceId, action: Action) -> bool {
+        let index = usize::from(device.0);
+        match action {
+            Action::Pad(bytes) => self.pad(device, bytes),
+            Action::Flush => {
+                self.flush_hdd(device);
+                false
+            }
+            Action::Rest(until) => {
+                self.devices[index].ask_at = until;
+                false
+            }
+            Action::Write | Action::Return => unreachable!("nobody waits"),
+        }
+    }
+
+    /// Writes padding at the head of the log. Nothing owns its slots, and nobody ever reads them.
+    fn pad(&mut self, device: DeviceId, bytes: u64) -> bool {
+        let index = usize::from(device.0);
+        let stop = self.config.log_stop_percent;
+        let d = &mut self.devices[index];
+        let log = d.log.as_mut().expect("controllers belong to logs");
+        let run = if log.used_percent() >= stop {
+            None
+        } else {
+            log.append((bytes / BLOCK_BYTES) as u32, false)
+        };
+        let Some(run) = run else {
+            d.ask_at = Instant::NEVER;
+            return false;
+        };
+        let length_bytes = u64::from(run.count) * BLOCK_BYTES;
+        d.bcw.as_mut().expect("asked above").issued(length_bytes, true);
+        let offset_bytes = log.region().address(run.slot);
+        let from = self.padding_payload(length_bytes);
+        let op = IoOp::Write { offset_bytes, length_bytes, from, from_offset_bytes: 0, fua: false };
+        self.submit(device, op, Purpose::Padding);
+        false
+    }
+
+    /// A buffer of zeroes for padding, made once: padding must never carry anyone's data.
+    fn padding_payload(&mut self, length_bytes: u64) -> PayloadId {
+        if !self.config.contents {
+            return PayloadId::NONE;
+        }
+        assert!(length_bytes <= crate::bcw::padding::SLOW_PADDING_BYTES);
+        if self.padding_buffer.is_none() {
+            let payload = self.name_payload();
+            let length_bytes = crate::bcw::padding::SLOW_PADDING_BYTES;
+            self.out.push(crate::port::Command::Reserve { payload, length_bytes });
+            self.padding_buffer = Some(payload);
+        }
+        self.padding_buffer.expect("made above")
+    }
+
+    /// A command of a hard drive ended: its controller learns from it.
+    pub(crate) fn note_hdd_completion(&mut self, io: &IoState, status: Result<(), IoError>) {
+        let now = self.now;
+        let latency = now.since(io.issued);
+        let Some(bcw) = &mut self.devices[usize::from(io.device.0)].bcw else { return };
+        match &io.purpose {
+            Purpose::Write { .. } | Purpose::WriteEdge { .. } if status.is_ok() => {
+                bcw.completed(now, io.bytes, latency, false);
+            }
+            Purpose::Padding if status.is_ok() => {
+                bcw.completed(now, io.bytes, latency, true);
+            }
+            Purpose::HddFlush | Purpose::Write { .. } | Purpose::Padding => {}
+            _ => bcw.undisturbed(now),
+        }
+        if status.is_err() && matches!(io.purpose, Purpose::Padding) {
+            self.fault_hdd(io.device);
+        }
+    }
+
+    /// When a controller wants to be asked next.
+    pub(crate) fn controllers_due(&self) -> Instant {
+        self.hdds
+            .iter()
+            .map(|id| &self.devices[usize::from(id.0)])
+            .filter(|d| d.in_flight == 0)
+            .map(|d| {
+                let ask_at = if d.ask_at > self.now { d.ask_at } else { Instant::NEVER };
+                // background work that waits for users to leave the drive alone
+                let held = !d.waiting[Class::Background as usize].is_empty()
+                    || d.tail.bytes >= self.config.tail_bytes_max / 8;
+                match &d.bcw {
+                    Some(bcw) if held && bcw.is_wanted(self.now) => ask_at.min(bcw.demand_ends()),
+                    _ => ask_at,
+                }
+            })
+            .min()
+            .unwrap_or(Instant::NEVER)
+    }
+}

@@ -1,0 +1,18 @@
+//! What steps does one job take?
+//!
+//! Each file continues `impl Engine` with the steps of one kind of job; the rooms are asked on the
+//! way. A job is advanced by the completion that it waited for.
+
+pub mod checkpoint;
+pub mod commit;
+mod complete;
+mod dispatch;
+pub mod hdd;
+pub mod moves;
+mod read;
+mod request;
+mod resident;
+pub mod start;
+mod stop;
+pub mod tail;
+mod write;

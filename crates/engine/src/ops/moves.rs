@@ -1,0 +1,747 @@
+//! What steps move data home, out of a log, or together?
+//!
+//! Source: design decisions 6, 9 and 10; [BCW §4.3.1] for log GC.
+//!
+//! ```text
+//! write-back: dirty SSD blocks in LBA order ─▶ read ─▶ (their records durable, no read of the homes
+//!             under way) ─▶ write the homes ─▶ flush the drive ─▶ the map adds the homes
+//! log GC:     the same, from the living slots of a segment; the log places are then given up
+//! merge:      a block and its fragments, read like a user would ─▶ one whole SSD slot
+//! ```
+//! A move commits by compare: if the block changed since it was read, the move is dropped. One move
+//! is under way at a time, of at most a run (1 MiB), so a user waits for one command at most.
+
+use crate::device::{Class, Job, Purpose};
+use crate::engine::Engine;
+use crate::log::gc::{self, Need};
+use crate::map::logical::{FRAGMENTS, HOME, LOG, SSD};
+use crate::map::{FixedState, Logical, NONE, Run, Slot, Touch};
+use crate::mutant::Mutant;
+use crate::ordering::TaskId;
+use crate::port::{Command, IoOp};
+use crate::task::Task;
+use hashbrown::HashSet;
+use std::collections::VecDeque;
+use tandem_block::{
+    BLOCK_BYTES, DeviceId, Instant, IoError, ObjectId, Op, PayloadId, Request, RequestId,
+    RequestKind,
+};
+
+/// What a move is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MoveKind {
+    /// SSD to home.
+    WriteBack,
+    /// Log to home.
+    LogGc,
+    /// Fragments and base to one slot.
+    Merge,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Reading,
+    /// Read; waits until the records of its sources are durable and no older read is under way.
+    Waiting,
+    Writing,
+}
+
+/// One block of a move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Part {
+    logical: Logical,
+    slot: Slot,
+    checksum: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Move {
+    kind: MoveKind,
+    stage: Stage,
+    /// In LBA order, except while a segment is read.
+    parts: Vec<Part>,
+    buffer: PayloadId,
+    outstanding: u32,
+    failed: bool,
+    after_batch: u64,
+    after_read: u64,
+    /// A merge's fragments as they were read.
+    fragments: Vec<crate::map::Fragment>,
+    target: Run,
+}
+
+/// State of background moves.
+#[derive(Clone, Debug, Default)]
+pub struct Moves {
+    active: Option<Move>,
+    /// Write-back is between its watermarks.
+    writing_back: bool,
+    cursor: Logical,
+    merge_cursor: Logical,
+    /// Homes written and not yet flushed, oldest first, with the number of the home write.
+    homed: VecDeque<(u64, Part)>,
+    homed_blocks: HashSet<Logical, FixedState>,
+    homes_settled: Vec<u64>,
+    urgent: bool,
+    /// GC found nothing to move in this segment the last time; by device.
+    barren: Vec<Option<usize>>,
+}
+
+/// Home writes that gather before their drive is flushed for them, in blocks (64 MiB): a flush
+/// costs up to 300 ms, so it should settle many (guess).
+const HOMED_BLOCKS_MAX: usize = 16_384;
+/// Clean copies dropped in one step at most.
+const DROP_BLOCKS_MAX: usize = 4096;
+/// Fragmented blocks that are tolerated before they are merged without waiting for idle time.
+const FRAGMENTED_MAX: u64 = 65_536;
+
+impl Moves {
+    pub(crate) fn counts_as(&self, _: u32) -> MoveKind {
+        self.active.as_ref().map_or(MoveKind::WriteBack, |m| m.kind)
+    }
+
+    /// Must it run although users want the drive?
+    pub(crate) fn is_urgent(&self) -> bool {
+        self.urgent
+    }
+
+    /// Is no move under way?
+    pub(crate) fn is_idle(&self) -> bool {
+        self.active.is_none()
+    }
+
+    /// Home writes of this drive that a flush has settled.
+    pub(crate) fn homes_settled_mark(&self, device: DeviceId) -> u64 {
+        self.homes_settled.get(usize::from(device.0)).copied().unwrap_or(0)
+    }
+}
+
+impl Engine {
+    /// Is SSD space so short that clean copies go and commits hurry? A sixteenth, or a write waits.
+    pub(crate) fn is_short_of_space(&self) -> bool {
+        self.starved || self.map.ssd_free() * 16 < self.map.ssd_slots()
+    }
+
+    /// When idle time will begin, if something waits for it.
+    pub(crate) fn moves_due(&self) -> Instant {
+        let waits = self.moves.active.is_none()
+            && !self.hdds.is_empty()
+            && !self.is_fixed()
+            && (self.wants_writeback(true) || self.map.population().fragmented > 0)
+            && !self.is_quiet();
+        if waits { self.last_request + self.config.writeback_idle } else { Instant::NEVER }
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.now.since(self.last_request) >= self.config.writeback_idle
+    }
+
+    /// Dirty SSD space in percent.
+    fn dirty_percent(&self) -> u64 {
+        self.map.population().dirty_ssd * 100 / self.map.ssd_slots().max(1)
+    }
+
+    fn wants_writeback(&self, quiet: bool) -> bool {
+        let dirty = self.dirty_percent();
+        dirty > self.config.writeback_high_percent
+            || (dirty > self.config.writeback_low_percent && (quiet || self.moves.writing_back))
+    }
+
+    /// Begins or advances background moves.
+    #[inline]
+    pub(crate) fn run_moves(&mut self) {
+        if self.hdds.is_empty() || self.commit.is_broken() {
+            return;
+        }
+        if self.moves.active.is_some() {
+            self.moves.urgent |= self.starved;
+            self.advance_move();
+            return;
+        }
+        if !self.is_serving() || matches!(self.phase, crate::engine::Phase::Stopping) {
+            return;
+        }
+        if !self.is_fixed() {
+            self.drop_clean_copies();
+            self.flush_homed();
+            self.moves.writing_back = self.wants_writeback(self.is_quiet());
+        }
+        self.moves.urgent = self.starved
+            || self.dirty_percent() > self.config.writeback_high_percent
+            || self.log_need() == Need::Urgent;
+        if self.moves.writing_back && self.begin_writeback() {
+            return;
+        }
+        if self.begin_log_gc() {
+            return;
+        }
+        self.begin_merge();
+    }
+
+    fn log_need(&self) -> Need {
+        let (gc, stop) = (self.config.log_gc_percent, self.config.log_stop_percent);
+        let needs = self.hdds.iter().filter_map(|id| {
+            let log = self.devices[usize::from(id.0)].log.as_ref()?;
+            Some(gc::need(log, gc, stop))
+        });
+        let mut worst = Need::None;
+        for need in needs {
+            if need == Need::Urgent || worst == Need::None {
+                worst = need;
+            }
+        }
+        worst
+    }
+
+    /// Drops SSD copies of blocks that are safe at home, the oldest allocations first.
+    fn drop_clean_copies(&mut self) {
+        if !self.is_short_of_space()
+            || self.map.population().clean_ssd == 0
+            || self.map.displaced_count() > DROP_BLOCKS_MAX
+        {
+            return;
+        }
+        let mut dropped = 0;
+        for ssd in 0..self.ssds.len() {
+            let allocator = &self.map.allocators()[ssd];
+            let (start, count) = (allocator.cursor(), allocator.slot_count());
+            let first = self.map.slots().regions()[ssd].first;
+            let mut offset = start - first;
+            for _ in 0..count.min(16 * DROP_BLOCKS_MAX as u32) {
+                let slot = first + offset;
+                offset = if offset + 1 == count { 0 } else { offset + 1 };
+                let owner = self.map.slots().owner(slot);
+                if owner == NONE || self.map.state(owner) != SSD | HOME {
+                    continue;
+                }
+                // the record that names the home takes its checksum from the copy
+                if !self.map.logical().recorded_home(owner) {
+                    continue;
+                }
+                if self.map.entry(owner).ssd == slot && self.map.drop_place(owner, slot) {
+                    self.map.touch(Touch { logical: owner, count: 1 }, NONE, true);
+                    dropped += 1;
+                }
+                if dropped >= DROP_BLOCKS_MAX {
+                    break;
+                }
+            }
+        }
+        if dropped > 0 {
+            self.stats.copies_dropped += dropped as u64;
+            self.commit.note_pending(self.now);
+        }
+    }
+
+    /// Flushes the hard drives when enough homes were written, or nothing else is left to do.
+    fn flush_homed(&mut self) {
+        let enough = self.moves.homed.len() >= HOMED_BLOCKS_MAX
+            || (!self.moves.homed.is_empty() && (self.starved || !self.moves.writing_back));
+        if !enough {
+            return;
+        }
+        for index in 0..self.hdds.len() {
+            let device = self.hdds[index];
+            let settled = self.moves.homes_settled_mark(device);
+            let d = &mut self.devices[usize::from(device.0)];
+            if d.home_writes > settled && d.flushing.is_none() && !d.faulted {
+                d.flush_wanted = true;
+            }
+        }
+    }
+
+    fn begin_writeback(&mut self) -> bool {
+        let blocks_max = (self.config.writeback_run_bytes / BLOCK_BYTES) as usize;
+        if self.moves.homed.len() >= HOMED_BLOCKS_MAX {
+            return false; // until the flush is done
+        }
+        let total = self.map.logical().len() as Logical;
+        let mut parts = Vec::with_capacity(blocks_max);
+        let mut from = self.moves.cursor;
+        let mut wrapped = false;
+        let mut looked = 0u32;
+        while parts.len() < blocks_max && looked < 65_536 {
+            looked += 1;
+            let Some(block) = self.map.logical().next_dirty(from, total) else {
+                if wrapped || from == 0 {
+                    break;
+                }
+                wrapped = true;
+                from = 0;
+                continue;
+            };
+            from = block + 1;
+            if self.moves.homed_blocks.contains(&block) {
+                continue;
+            }
+            if self.devices[usize::from(self.home_of(block).0.0)].faulted {
+                continue;
+            }
+            if let Some(slot) = self.map.writeback_source(block) {
+                parts.push(Part {
+                    logical: block,
+                    slot,
+                    checksum: self.map.slots().checksum(slot),
+                });
+            }
+        }
+        self.moves.cursor = if from >= total { 0 } else { from };
+        if parts.is_empty() {
+            if self.map.pending_blocks() > 0 && self.starved {
+                self.commit.note_pending(self.now);
+            }
+            return false;
+        }
+        parts.sort_unstable_by_key(|part| part.logical);
+        self.begin_home_move(MoveKind::WriteBack, parts);
+        true
+    }
+
+    fn begin_log_gc(&mut self) -> bool {
+        let (gc, stop) = (self.config.log_gc_percent, self.config.log_stop_percent);
+        self.moves.barren.resize(self.devices.len(), None);
+        for index in 0..self.hdds.len() {
+            let device = self.hdds[index];
+            let d = &self.devices[usize::from(device.0)];
+            let Some(log) = &d.log else { continue };
+            let wanted = match gc::need(log, gc, stop) {
+                Need::None => false,
+                Need::Idle | Need::Urgent => true,
+            };
+            if !wanted || d.faulted {
+                continue;
+            }
+            let Some(segment) = log.victim() else { continue };
+            let run = log.segment_run(segment);
+            let blocks_max = (self.config.writeback_run_bytes / BLOCK_BYTES) as usize;
+            let parts = self.living_parts(run, blocks_max);
+            if parts.is_empty() {
+                self.unlock_segment(device, run);
+                if self.moves.active.is_some() {
+                    return true;
+                }
+                continue;
+            }
+            self.begin_home_move(MoveKind::LogGc, parts);
+            return true;
+        }
+        false
+    }
+
+    /// Blocks in a run of log slots that can be moved home now.
+    fn living_parts(&self, run: Run, blocks_max: usize) -> Vec<Part> {
+        let mut parts = Vec::new();
+        for slot in run.slot..run.slot + run.count {
+            let owner = self.map.slots().owner(slot);
+            let movable = owner != NONE
+                && !self.moves.homed_blocks.contains(&owner)
+                && (self.map.log_source(owner, slot) || self.is_fixed_source(owner, slot));
+            if movable {
+                let checksum = self.map.slots().checksum(slot);
+                parts.push(Part { logical: owner, slot, checksum });
+                if parts.len() == blocks_max {
+                    break;
+                }
+            }
+        }
+        parts
+    }
+
+    fn is_fixed_source(&self, owner: Logical, slot: Slot) -> bool {
+        self.is_fixed() && self.map.state(owner) == LOG && self.map.entry(owner).log == slot
+    }
+
+    /// A segment has living blocks that cannot be moved as they are: unsettled ones need a flush,
+    /// unrecorded ones a commit, fragments a merge.
+    fn unlock_segment(&mut self, device: DeviceId, run: Run) {
+        let mut fragmented = None;
+        let mut unsettled = false;
+        let mut unrecorded = false;
+        for slot in run.slot..run.slot + run.count {
+            let owner = self.map.slots().owner(slot);
+            if owner == NONE {
+                continue;
+            }
+            if self.map.state(owner) & FRAGMENTS != 0 {
+                fragmented.get_or_insert(owner);
+            }
+            unsettled |= self.map.is_log_unsettled(slot);
+            unrecorded |= !self.map.slots().is_recorded(slot) || self.map.displaced_count() > 0;
+        }
+        let d = &mut self.devices[usize::from(device.0)];
+        if unsettled && d.flushing.is_none() {
+            d.flush_wanted = true;
+        } else if let Some(block) = fragmented {
+            self.start_merge(block);
+        } else if !self.moves.homed.is_empty() {
+            if d.flushing.is_none() {
+                d.flush_wanted = true;
+            }
+        } else if unrecorded && self.map.pending_blocks() > 0 {
+            self.commit.note_pending(self.now);
+        }
+    }
+
+    fn begin_home_move(&mut self, kind: MoveKind, parts: Vec<Part>) {
+        assert!(self.moves.active.is_none(), "one move at a time");
+        let length_bytes = parts.len() as u64 * BLOCK_BYTES;
+        let buffer = self.reserve_for_move(length_bytes);
+        let mut m = Move {
+            kind,
+            stage: Stage::Reading,
+            parts,
+            buffer,
+            outstanding: 0,
+            failed: false,
+            after_batch: self.commit.composed(),
+            after_read: self.reads_issued,
+            fragments: Vec::new(),
+            target: Run { slot: NONE, count: 1 },
+        };
+        let mut at = 0;
+        while at < m.parts.len() {
+            let count = run_length(
+                &m.parts[at..],
+                |a, b| b.slot == a.slot + 1,
+                |part| self.map.slots().region(part.slot).device,
+            );
+            let slot = m.parts[at].slot;
+            let region = *self.map.slots().region(slot);
+            let op = IoOp::Read {
+                offset_bytes: region.address(slot),
+                length_bytes: count as u64 * BLOCK_BYTES,
+                into: buffer,
+                into_offset_bytes: at as u64 * BLOCK_BYTES,
+            };
+            m.outstanding += 1;
+            let purpose = Purpose::MoveRead(at as u32);
+            self.enqueue(region.device, Class::Background, Job::Io(op, purpose));
+            at += count;
+        }
+        self.moves.active = Some(m);
+    }
+
+    fn reserve_for_move(&mut self, length_bytes: u64) -> PayloadId {
+        if !self.config.contents {
+            return PayloadId::NONE;
+        }
+        let payload = self.name_payload();
+        self.out.push(Command::Reserve { payload, length_bytes });
+        payload
+    }
+
+    /// A source of a move was read.
+    pub(crate) fn move_read_done(
+        &mut self,
+        at: u32,
+        status: Result<(), IoError>,
+        checksums: &[u32],
+    ) {
+        let contents = self.config.contents;
+        let m = self.moves.active.as_mut().expect("a move was reading");
+        m.outstanding -= 1;
+        if status.is_err() {
+            m.failed = true;
+        } else if contents {
+            // a source that was freed and rewritten meanwhile looks like a damaged one: neither goes
+            // home, and if it is still current a user's read will say so
+            for (part, &found) in m.parts[at as usize..].iter_mut().zip(checksums) {
+                if found != part.checksum {
+                    part.slot = NONE;
+                }
+            }
+        }
+        if self.moves.active.as_ref().is_some_and(|m| m.outstanding == 0) {
+            let m = self.moves.active.as_mut().expect("asked above");
+            m.stage = Stage::Waiting;
+        }
+    }
+
+    fn advance_move(&mut self) {
+        let m = self.moves.active.as_ref().expect("asked by the caller");
+        if m.kind == MoveKind::Merge || m.stage != Stage::Waiting {
+            return;
+        }
+        if m.failed {
+            self.end_move();
+            return;
+        }
+        let ready = self.is_fixed()
+            || ((self.commit.durable() >= m.after_batch || self.breaks(Mutant::EarlyHome))
+                && self.reads_base >= m.after_read);
+        if ready {
+            self.write_homes();
+        }
+    }
+
+    fn write_homes(&mut self) {
+        let mut m = self.moves.active.take().expect("asked by the caller");
+        m.stage = Stage::Writing;
+        let mut order: Vec<usize> = (0..m.parts.len()).collect();
+        order.sort_unstable_by_key(|&i| m.parts[i].logical);
+        let mut at = 0;
+        while at < order.len() {
+            let part = m.parts[order[at]];
+            if !self.is_still_source(m.kind, part) {
+                self.stats.moves_dropped += 1;
+                at += 1;
+                continue;
+            }
+            let (device, address) = self.home_of(part.logical);
+            let mut count = 1;
+            while at + count < order.len() {
+                let next = m.parts[order[at + count]];
+                let follows = order[at + count] == order[at] + count
+                    && next.logical == part.logical + count as Logical
+                    && self.home_of(next.logical) == (device, address + count as u64 * BLOCK_BYTES)
+                    && self.is_still_source(m.kind, next);
+                if !follows {
+                    break;
+                }
+                count += 1;
+            }
+            let op = IoOp::Write {
+                offset_bytes: address,
+                length_bytes: count as u64 * BLOCK_BYTES,
+                from: m.buffer,
+                from_offset_bytes: order[at] as u64 * BLOCK_BYTES,
+                fua: false,
+            };
+            m.outstanding += 1;
+            let purpose = Purpose::MoveWrite(order[at] as u32 | (count as u32) << 16);
+            self.enqueue(device, Class::Background, Job::Io(op, purpose));
+            at += count;
+        }
+        let idle = m.outstanding == 0;
+        self.moves.active = Some(m);
+        if idle {
+            self.end_move();
+        }
+    }
+
+    fn is_still_source(&self, kind: MoveKind, part: Part) -> bool {
+        match kind {
+            MoveKind::WriteBack => self.map.writeback_source(part.logical) == Some(part.slot),
+            MoveKind::LogGc => {
+                self.map.log_source(part.logical, part.slot)
+                    || self.is_fixed_source(part.logical, part.slot)
+            }
+            MoveKind::Merge => false,
+        }
+    }
+
+    /// Homes (or a merged block) were written.
+    pub(crate) fn move_write_done(
+        &mut self,
+        device: DeviceId,
+        tag: u32,
+        status: Result<(), IoError>,
+        checksums: &[u32],
+    ) {
+        let m = self.moves.active.as_mut().expect("a move was writing");
+        m.outstanding -= 1;
+        if m.kind == MoveKind::Merge {
+            self.merge_written(status, checksums.first().copied().unwrap_or(0));
+            return;
+        }
+        let (at, count) = ((tag & 0xffff) as usize, (tag >> 16) as usize);
+        let parts = m.parts[at..at + count].to_vec();
+        let d = &mut self.devices[usize::from(device.0)];
+        if status.is_err() {
+            self.fault_hdd(device);
+        } else {
+            d.home_writes += 1;
+            let number = d.home_writes;
+            self.stats.moves += count as u64;
+            if self.is_fixed() {
+                self.settle_fixed_homes(&parts);
+            } else {
+                for part in parts {
+                    self.moves.homed_blocks.insert(part.logical);
+                    self.moves.homed.push_back((number, part));
+                }
+            }
+        }
+        if self.breaks(Mutant::UnsettledHome) && status.is_ok() {
+            let mark = self.devices[usize::from(device.0)].home_writes;
+            self.homes_settled(device, mark);
+        }
+        if self.moves.active.as_ref().is_some_and(|m| m.outstanding == 0) {
+            self.end_move();
+        }
+    }
+
+    fn settle_fixed_homes(&mut self, parts: &[Part]) {
+        for part in parts {
+            if self.map.note_home(part.logical, part.slot) {
+                self.map.drop_place(part.logical, part.slot);
+            }
+        }
+    }
+
+    fn end_move(&mut self) {
+        let m = self.moves.active.take().expect("asked by the caller");
+        if m.buffer != PayloadId::NONE {
+            self.out.push(Command::Release(m.buffer));
+        }
+    }
+
+    /// A flush of a hard drive settled its home writes up to `mark`.
+    pub(crate) fn homes_settled(&mut self, device: DeviceId, mark: u64) {
+        self.moves.homes_settled.resize(self.devices.len(), 0);
+        self.moves.homes_settled[usize::from(device.0)] = mark;
+        let mut later = VecDeque::new();
+        while let Some((number, part)) = self.moves.homed.pop_front() {
+            if self.home_of(part.logical).0 != device || number > mark {
+                later.push_back((number, part));
+                continue;
+            }
+            self.moves.homed_blocks.remove(&part.logical);
+            if !self.map.note_home(part.logical, part.slot) {
+                self.stats.moves_dropped += 1;
+                continue;
+            }
+            // the table says what the home holds; nothing durable names the home before its record
+            self.checksums.set(part.logical, part.checksum);
+            if self.map.slots().is_log(part.slot) {
+                // the log place is given up one batch later, when the record that names the home
+                // carries the checksum from it
+                self.homed_log.push((part.logical, part.slot));
+            }
+            self.map.touch(Touch { logical: part.logical, count: 1 }, NONE, true);
+        }
+        self.moves.homed = later;
+        self.commit.note_pending(self.now);
+    }
+
+    /// After a commit: log places of blocks whose homes are recorded go.
+    pub(crate) fn give_up_log_places(&mut self) {
+        for (block, slot) in std::mem::take(&mut self.homed_log) {
+            if self.map.state(block) == HOME | LOG
+                && self.map.entry(block).log == slot
+                && self.map.logical().recorded_home(block)
+            {
+                self.map.drop_place(block, slot);
+                self.map.touch(Touch { logical: block, count: 1 }, NONE, true);
+                self.commit.note_pending(self.now);
+            } else if self.map.state(block) == HOME | LOG && self.map.entry(block).log == slot {
+                self.homed_log.push((block, slot));
+            }
+        }
+    }
+
+    // ---- merging fragments ----
+
+    fn begin_merge(&mut self) {
+        let fragmented = self.map.population().fragmented;
+        if fragmented == 0 || self.is_fixed() || self.ssds.is_empty() {
+            return;
+        }
+        if !self.is_quiet() && fragmented < FRAGMENTED_MAX && !self.starved {
+            return;
+        }
+        let from = self.moves.merge_cursor;
+        let Some(block) = self.map.next_fragmented(from).or_else(|| self.map.next_fragmented(0))
+        else {
+            return;
+        };
+        self.moves.merge_cursor = block + 1;
+        self.start_merge(block);
+    }
+
+    fn start_merge(&mut self, block: Logical) {
+        assert!(self.moves.active.is_none(), "one move at a time");
+        if self.ordering.is_held(block, block + 1) || self.ssds.is_empty() {
+            return;
+        }
+        let entry = self.map.entry(block);
+        let slot = if entry.ssd != NONE { entry.ssd } else { entry.log };
+        let request = Request {
+            kind: RequestKind::Background,
+            ..Request::new(
+                RequestId(u64::MAX),
+                ObjectId(u64::MAX),
+                Op::Read,
+                (0, BLOCK_BYTES),
+                self.now,
+            )
+        };
+        self.moves.active = Some(Move {
+            kind: MoveKind::Merge,
+            stage: Stage::Reading,
+            parts: vec![Part { logical: block, slot, checksum: u32::from(entry.home) }],
+            buffer: PayloadId::NONE,
+            outstanding: 0,
+            failed: false,
+            after_batch: 0,
+            after_read: 0,
+            fragments: self.map.fragments(block).to_vec(),
+            target: Run { slot: NONE, count: 1 },
+        });
+        self.stats.merge_reads += 1;
+        let id = crate::task::task_id(self.tasks.insert(Task::new(request, block, block + 1)));
+        self.begin_user_read(id);
+    }
+
+    /// The block of a merge was read, as a user would read it.
+    pub(crate) fn merge_read(&mut self, id: TaskId, payload: PayloadId) {
+        let task = self.tasks.remove(id as usize);
+        let m = self.moves.active.as_mut().expect("a merge was reading");
+        m.buffer = payload;
+        m.stage = Stage::Writing;
+        let run = if task.status.is_ok() { self.map.allocate_ssd(1) } else { None };
+        let Some(run) = run else {
+            self.end_move();
+            return;
+        };
+        let m = self.moves.active.as_mut().expect("asked above");
+        m.target = run;
+        m.outstanding = 1;
+        let region = *self.map.slots().region(run.slot);
+        let op = IoOp::Write {
+            offset_bytes: region.address(run.slot),
+            length_bytes: BLOCK_BYTES,
+            from: payload,
+            from_offset_bytes: 0,
+            fua: false,
+        };
+        self.enqueue(region.device, Class::Background, Job::Io(op, Purpose::MoveWrite(0)));
+    }
+
+    fn merge_written(&mut self, status: Result<(), IoError>, checksum: u32) {
+        let m = self.moves.active.as_ref().expect("a merge was writing");
+        let (part, target) = (m.parts[0], m.target);
+        let block = part.logical;
+        let entry = self.map.entry(block);
+        let slot = if entry.ssd != NONE { entry.ssd } else { entry.log };
+        let unchanged = slot == part.slot
+            && u32::from(entry.home) == part.checksum
+            && self.map.fragments(block) == m.fragments;
+        if status.is_ok() && unchanged && !m.failed {
+            self.map.assign(block, target.slot, checksum);
+            self.map.touch(Touch { logical: block, count: 1 }, target.slot, false);
+            self.commit.note_pending(self.now);
+            self.stats.merged += 1;
+        } else {
+            self.map.release_unused(target);
+            self.stats.moves_dropped += 1;
+        }
+        self.end_move();
+    }
+}
+
+/// How many parts from the first on form one device read.
+fn run_length(
+    parts: &[Part],
+    follows: impl Fn(&Part, &Part) -> bool,
+    device: impl Fn(&Part) -> DeviceId,
+) -> usize {
+    let mut count = 1;
+    while count < parts.len()
+        && follows(&parts[count - 1], &parts[count])
+        && device(&parts[count]) == device(&parts[0])
+    {
+        count += 1;
+    }
+    count
+}

@@ -1,0 +1,341 @@
+//! What steps does a user's read take?
+//!
+//! ```text
+//! map → runs of blocks at one place each → a device read a run → checksums → overlay fragments
+//!                                                    │ wrong or failed: the next place, or EIO
+//! ```
+
+use crate::device::{Class, Job, Purpose, ReadPart};
+use crate::engine::Engine;
+use crate::map::checksums::page_of;
+use crate::map::{Logical, NONE, Place, Slot};
+use crate::ordering::TaskId;
+use crate::port::{Command, IoOp, ServedFrom};
+use crate::task::Overlay;
+use tandem_block::{BLOCK_BYTES, DeviceId, IoError, PayloadId, SECTOR_BYTES};
+
+/// Where a run of blocks is read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Source {
+    device: DeviceId,
+    address: u64,
+    slot: Slot,
+    from: ServedFrom,
+}
+
+impl Engine {
+    pub(crate) fn begin_user_read(&mut self, id: TaskId) {
+        let (first, end) = (self.tasks[id as usize].first, self.tasks[id as usize].end);
+        if !self.is_fixed() && self.await_checksum_pages(id, first, end) {
+            return;
+        }
+        if self.config.contents {
+            let buffer = self.name_payload();
+            self.tasks[id as usize].buffer = buffer;
+            let length_bytes = u64::from(end - first) * BLOCK_BYTES;
+            self.out.push(Command::Reserve { payload: buffer, length_bytes });
+        }
+        self.tasks[id as usize].outstanding += 1; // held while parts are issued
+        let mut block = first;
+        while block < end {
+            let source = self.source(block, &[]);
+            let mut count = 1;
+            if let Some(source) = source {
+                while block + count < end {
+                    let next = self.source(block + count, &[]);
+                    if next.is_none_or(|next| !continues(source, next, count)) {
+                        break;
+                    }
+                    count += 1;
+                }
+                self.read_run(id, block, count, source, Vec::new());
+            }
+            for covered in block..block + count {
+                self.read_fragments(id, covered, first);
+            }
+            block += count;
+        }
+        self.part_done(id);
+    }
+
+    /// Where this block's base is read from: the fastest place on a drive that was not tried.
+    fn source(&self, block: Logical, tried: &[DeviceId]) -> Option<Source> {
+        if self.is_fixed() {
+            return Some(self.source_fixed(block));
+        }
+        let state = self.map.state(block);
+        if state == 0 {
+            return None;
+        }
+        let entry = self.map.entry(block);
+        for (place, _) in entry.places() {
+            let source = match place {
+                Place::Ssd(slot) | Place::Log(slot) => {
+                    let region = self.map.slots().region(slot);
+                    let from = match (region.is_log, entry.home) {
+                        (true, _) => ServedFrom::HddLog,
+                        (false, true) => ServedFrom::SsdCopy,
+                        (false, false) => ServedFrom::Ssd,
+                    };
+                    Source { device: region.device, address: region.address(slot), slot, from }
+                }
+                Place::Home => {
+                    let (device, address) = self.home_of(block);
+                    Source { device, address, slot: NONE, from: ServedFrom::HddHome }
+                }
+            };
+            if !tried.contains(&source.device) {
+                return Some(source);
+            }
+        }
+        None
+    }
+
+    /// Under fixed placement: the log or the home if the block was redirected, else the identity.
+    fn source_fixed(&self, block: Logical) -> Source {
+        let entry = self.map.entry(block);
+        if entry.log != NONE {
+            let region = self.map.slots().region(entry.log);
+            let (device, address) = (region.device, region.address(entry.log));
+            return Source { device, address, slot: entry.log, from: ServedFrom::HddLog };
+        }
+        let (from, (device, address)) = if entry.home {
+            (ServedFrom::HddHome, self.home_of(block))
+        } else {
+            (ServedFrom::Ssd, self.fixed_place(block))
+        };
+        Source { device, address, slot: NONE, from }
+    }
+
+    /// Homes need their checksum pages first. True if the task now waits for some.
+    fn await_checksum_pages(&mut self, id: TaskId, first: Logical, end: Logical) -> bool {
+        if self.hdds.is_empty() {
+            return false;
+        }
+        for page in page_of(first)..=page_of(end - 1) {
+            if self.checksums.has_page(page) {
+                continue;
+            }
+            let low = first.max(page * crate::format::page::PAGE_CHECKSUMS as u32);
+            let high =
+                end.min((page + 1).saturating_mul(crate::format::page::PAGE_CHECKSUMS as u32));
+            let needed = (low..high).any(|block| {
+                self.map.state(block) & (crate::map::logical::HOME | crate::map::logical::SSD)
+                    == crate::map::logical::HOME
+                    && self.checksums.get(block).is_none()
+            });
+            if needed {
+                self.tasks[id as usize].outstanding += 1;
+                self.load_checksum_page(page, Some(id));
+            }
+        }
+        self.tasks[id as usize].outstanding > 0
+    }
+
+    fn read_run(
+        &mut self,
+        id: TaskId,
+        logical: Logical,
+        count: u32,
+        source: Source,
+        tried: Vec<DeviceId>,
+    ) {
+        let task = &mut self.tasks[id as usize];
+        task.outstanding += 1;
+        task.served_from = task.served_from.max(source.from);
+        let into = task.buffer;
+        let into_offset_bytes = u64::from(logical - task.first) * BLOCK_BYTES;
+        let expected = if source.slot == NONE && self.config.contents && !self.is_fixed() {
+            (logical..logical + count).map(|block| self.checksums.get(block).unwrap_or(0)).collect()
+        } else {
+            Vec::new()
+        };
+        let read_number = self.begin_read();
+        let part = ReadPart {
+            task: id,
+            logical,
+            count,
+            slot: source.slot,
+            expected,
+            from: source.from,
+            tried,
+            into,
+            into_offset_bytes,
+            read_number,
+        };
+        let op = IoOp::Read {
+            offset_bytes: source.address,
+            length_bytes: u64::from(count) * BLOCK_BYTES,
+            into,
+            into_offset_bytes,
+        };
+        self.enqueue(source.device, Class::Read, Job::Io(op, Purpose::Read(Box::new(part))));
+    }
+
+    fn read_fragments(&mut self, id: TaskId, block: Logical, first: Logical) {
+        if self.map.state(block) & crate::map::logical::FRAGMENTS == 0 {
+            return;
+        }
+        let fragments = self.map.fragments(block).to_vec();
+        for fragment in fragments {
+            let from = self.name_payload();
+            if self.config.contents {
+                self.out.push(Command::Reserve { payload: from, length_bytes: BLOCK_BYTES });
+            }
+            let region = *self.map.slots().region(fragment.slot);
+            let read_number = self.begin_read();
+            let served = if region.is_log { ServedFrom::HddLog } else { ServedFrom::Ssd };
+            let task = &mut self.tasks[id as usize];
+            task.outstanding += 1;
+            task.served_from = task.served_from.max(served);
+            task.overlays.push(Overlay {
+                from,
+                mask: fragment.mask,
+                at_bytes: u64::from(block - first) * BLOCK_BYTES,
+            });
+            let part = ReadPart {
+                task: id,
+                logical: block,
+                count: 1,
+                slot: fragment.slot,
+                expected: Vec::new(),
+                from: served,
+                tried: Vec::new(),
+                into: from,
+                into_offset_bytes: 0,
+                read_number,
+            };
+            let op = IoOp::Read {
+                offset_bytes: region.address(fragment.slot),
+                length_bytes: BLOCK_BYTES,
+                into: from,
+                into_offset_bytes: 0,
+            };
+            self.enqueue(region.device, Class::Read, Job::Io(op, Purpose::Read(Box::new(part))));
+        }
+    }
+
+    /// A device read came back.
+    pub(crate) fn read_done(
+        &mut self,
+        device: DeviceId,
+        part: ReadPart,
+        status: Result<(), IoError>,
+        checksums: &[u32],
+    ) {
+        self.end_read(part.read_number);
+        let error = status.err().or_else(|| self.verify(device, &part, checksums));
+        if let Some(error) = error {
+            self.retry_read(device, part, error);
+            return;
+        }
+        self.part_done(part.task);
+    }
+
+    /// Do the blocks read have the checksums that the map knows?
+    fn verify(&mut self, device: DeviceId, part: &ReadPart, checksums: &[u32]) -> Option<IoError> {
+        if !self.config.contents || self.is_fixed() {
+            return None;
+        }
+        assert_eq!(checksums.len(), part.count as usize, "the world sums every block it reads");
+        let good = checksums.iter().enumerate().all(|(i, &found)| {
+            if part.slot == NONE {
+                found == part.expected[i]
+            } else {
+                found == self.map.slots().checksum(part.slot + i as u32)
+            }
+        });
+        if good {
+            return None;
+        }
+        self.stats.checksum_errors += 1;
+        Some(IoError::Checksum(device))
+    }
+
+    /// Reads the blocks of a failed part one by one from where else they are. The map may have
+    /// moved on meanwhile; then its newer version is as good an answer.
+    fn retry_read(&mut self, device: DeviceId, part: ReadPart, error: IoError) {
+        let id = part.task;
+        let mut tried = part.tried;
+        tried.push(device);
+        let is_base = part.into == self.tasks[id as usize].buffer;
+        let retry = is_base
+            && !self.is_fixed()
+            && (part.logical..part.logical + part.count)
+                .all(|block| self.source(block, &tried).is_some());
+        if !retry {
+            self.note_error(id, error);
+            self.part_done(id);
+            return;
+        }
+        self.stats.repaired_reads += 1;
+        for block in part.logical..part.logical + part.count {
+            let source = self.source(block, &tried).expect("asked above");
+            self.read_run(id, block, 1, source, tried.clone());
+        }
+        self.part_done(id);
+    }
+
+    /// One of the things a read or a merge waited for is done.
+    pub(crate) fn part_done(&mut self, id: TaskId) {
+        let task = &mut self.tasks[id as usize];
+        assert!(task.outstanding > 0, "a part ends once");
+        task.outstanding -= 1;
+        task.ended = self.now;
+        if task.outstanding > 0 {
+            return;
+        }
+        self.lay_over(id);
+        let task = &self.tasks[id as usize];
+        let buffer = task.buffer;
+        let skip_bytes = task.request.offset_bytes % BLOCK_BYTES;
+        if task.status.is_err() && buffer != PayloadId::NONE {
+            self.out.push(Command::Release(buffer));
+            self.answer(id, PayloadId::NONE, 0);
+            return;
+        }
+        self.answer(id, buffer, skip_bytes);
+    }
+
+    /// Lays fragments over the bases that were read.
+    fn lay_over(&mut self, id: TaskId) {
+        let into = self.tasks[id as usize].buffer;
+        for overlay in std::mem::take(&mut self.tasks[id as usize].overlays) {
+            if !self.config.contents {
+                continue;
+            }
+            self.copy_sectors(overlay.from, into, overlay.at_bytes, overlay.mask);
+            self.out.push(Command::Release(overlay.from));
+        }
+    }
+
+    /// Copies the masked sectors of a block-sized buffer into another buffer's block.
+    pub(crate) fn copy_sectors(&mut self, from: PayloadId, into: PayloadId, at: u64, mask: u8) {
+        let mut sector = 0u64;
+        while sector < 8 {
+            if mask >> sector & 1 == 0 {
+                sector += 1;
+                continue;
+            }
+            let start = sector;
+            while sector < 8 && mask >> sector & 1 == 1 {
+                sector += 1;
+            }
+            self.out.push(Command::Copy {
+                from,
+                from_offset_bytes: start * SECTOR_BYTES,
+                into,
+                into_offset_bytes: at + start * SECTOR_BYTES,
+                length_bytes: (sector - start) * SECTOR_BYTES,
+            });
+        }
+    }
+}
+
+fn continues(first: Source, next: Source, count: u32) -> bool {
+    next.device == first.device
+        && next.from == first.from
+        && next.address == first.address + u64::from(count) * BLOCK_BYTES
+        && (first.slot == NONE) == (next.slot == NONE)
+        && (first.slot == NONE || next.slot == first.slot + count)
+}

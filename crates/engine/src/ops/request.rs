@@ -1,0 +1,181 @@
+//! Is this request sound, and must it wait for another?
+
+use crate::engine::{Engine, Phase};
+use crate::map::{Logical, Touch};
+use crate::mutant::Mutant;
+use crate::ordering::TaskId;
+use crate::port::{Command, Done, ServedFrom};
+use crate::task::{Task, task_id};
+use tandem_block::{
+    BLOCK_BYTES, Instant, IoError, Op, PayloadId, Request, RequestKind, SECTOR_BYTES,
+};
+
+/// Longest request in bytes: NBD's usual limit.
+pub const REQUEST_BYTES_MAX: u64 = 32 << 20;
+
+impl Engine {
+    /// A request arrives.
+    pub(crate) fn on_request(&mut self, request: &Request) {
+        self.last_request = self.now;
+        match self.admit(request) {
+            Ok((first, end)) => self.enter(Task::new(*request, first, end)),
+            Err(error) => {
+                if request.payload != PayloadId::NONE {
+                    self.out.push(Command::Release(request.payload));
+                }
+                self.out.push(Command::Complete(Done {
+                    request: request.id,
+                    status: Err(error),
+                    payload: PayloadId::NONE,
+                    skip_bytes: 0,
+                    wait_ns: 0,
+                    device_ns: 0,
+                    served_from: ServedFrom::Ram,
+                }));
+            }
+        }
+    }
+
+    /// The logical blocks that a sound request touches.
+    fn admit(&mut self, request: &Request) -> Result<(Logical, Logical), IoError> {
+        if !matches!(self.phase, Phase::Running) {
+            return Err(IoError::Stopping);
+        }
+        let (first, size_bytes) = self.objects.locate(request.object)?;
+        if request.op == Op::Flush {
+            return Ok((0, 0));
+        }
+        let (offset, length) = (request.offset_bytes, request.length_bytes);
+        let limit = if request.op.is_write() && request.op != Op::Write {
+            // zeroing moves no bytes, so NBD bounds it by 32 bits only
+            u64::from(u32::MAX)
+        } else {
+            REQUEST_BYTES_MAX
+        };
+        if length == 0
+            || length > limit
+            || !offset.is_multiple_of(SECTOR_BYTES)
+            || !length.is_multiple_of(SECTOR_BYTES)
+        {
+            return Err(IoError::Misaligned);
+        }
+        let end = offset.checked_add(length).ok_or(IoError::OutOfRange)?;
+        if end > size_bytes {
+            return Err(IoError::OutOfRange);
+        }
+        let block = |bytes: u64| first + (bytes / BLOCK_BYTES) as Logical;
+        Ok((block(offset), first + end.div_ceil(BLOCK_BYTES) as Logical))
+    }
+
+    fn enter(&mut self, task: Task) {
+        let (op, first, end) = (task.request.op, task.first, task.end);
+        let id = task_id(self.tasks.insert(task));
+        if op == Op::Flush {
+            self.commit.wait_flush(id);
+            return;
+        }
+        let blocked_by =
+            if self.breaks(Mutant::Unordered) { 0 } else { self.ordering.wait_for(id, first, end) };
+        if op.is_write() {
+            self.ordering.hold(id, first, end);
+            self.tasks[id as usize].holds = true;
+        }
+        if blocked_by > 0 {
+            self.stats.ordered += 1;
+            self.tasks[id as usize].blocked_by = blocked_by;
+            return;
+        }
+        self.begin(id);
+    }
+
+    fn begin(&mut self, id: TaskId) {
+        match self.tasks[id as usize].request.op {
+            Op::Read => self.begin_user_read(id),
+            Op::Write => self.begin_user_write(id),
+            Op::Discard | Op::WriteZeroes => self.begin_zeroes(id),
+            Op::Flush => unreachable!("flushes wait in the commit"),
+        }
+    }
+
+    /// Zeroing: whole blocks only change the map; part blocks at the ends are written as zeroes.
+    fn begin_zeroes(&mut self, id: TaskId) {
+        let task = &self.tasks[id as usize];
+        let request = task.request;
+        let (first, end) = (task.first, task.end);
+        let head_part = !request.offset_bytes.is_multiple_of(BLOCK_BYTES);
+        let end_bytes = request.offset_bytes + request.length_bytes;
+        let tail_part = !end_bytes.is_multiple_of(BLOCK_BYTES);
+        if self.is_fixed() {
+            self.zero_fixed(first, end);
+        } else {
+            let inner_first = first + Logical::from(head_part);
+            let inner_end = end - Logical::from(tail_part);
+            if inner_first < inner_end {
+                for block in inner_first..inner_end {
+                    self.map.clear(block);
+                }
+                let touch = Touch { logical: inner_first, count: inner_end - inner_first };
+                self.map.touch(touch, crate::map::NONE, true);
+            }
+            if (head_part || tail_part) && inner_first <= inner_end {
+                self.write_zero_edges(
+                    id,
+                    head_part,
+                    tail_part && end - first > u32::from(head_part),
+                );
+                return;
+            }
+            if head_part || tail_part {
+                // one block, both ends within it
+                self.write_zero_edges(id, true, false);
+                return;
+            }
+        }
+        self.tasks[id as usize].started = self.now;
+        self.finish_write(id);
+    }
+
+    /// A task has nothing outstanding any more: answers the user and wakes who waited for it.
+    pub(crate) fn answer(&mut self, id: TaskId, payload: PayloadId, skip_bytes: u64) {
+        if self.tasks[id as usize].request.kind == RequestKind::Background {
+            self.merge_read(id, payload);
+            return;
+        }
+        let task = self.tasks.remove(id as usize);
+        let request = task.request;
+        let (wait_ns, device_ns) = if task.started == Instant::NEVER {
+            (self.now.since(request.arrived).ns, 0)
+        } else {
+            (task.started.since(request.arrived).ns, self.now.since(task.started).ns)
+        };
+        self.out.push(Command::Complete(Done {
+            request: request.id,
+            status: task.status,
+            payload,
+            skip_bytes,
+            wait_ns,
+            device_ns,
+            served_from: task.served_from,
+        }));
+        if task.holds {
+            let mut woken = std::mem::take(&mut self.work_list);
+            self.ordering.release(id, task.first, task.end, &mut woken);
+            for waiter in woken.drain(..) {
+                let waiting = &mut self.tasks[waiter as usize];
+                waiting.blocked_by -= 1;
+                if waiting.blocked_by == 0 {
+                    self.begin(waiter);
+                }
+            }
+            self.work_list = woken;
+        }
+    }
+
+    /// Notes the first error of a task.
+    pub(crate) fn note_error(&mut self, id: TaskId, error: IoError) {
+        let status = &mut self.tasks[id as usize].status;
+        if status.is_ok() {
+            *status = Err(error);
+        }
+    }
+}

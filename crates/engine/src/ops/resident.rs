@@ -1,0 +1,53 @@
+//! Where do the blocks of a volume live before the first request of a replay?
+//!
+//! Source: design, "Where a replay starts decides its result". For worlds without contents alone:
+//! nothing was ever written there, so nothing could be verified.
+
+use crate::engine::{Engine, Phase};
+use tandem_block::{BLOCK_BYTES, IoError, ObjectId};
+
+impl Engine {
+    /// Takes every block of the object to be at its home on a hard drive, written, settled and
+    /// recorded long ago.
+    ///
+    /// # Errors
+    /// `NoObject`.
+    ///
+    /// # Panics
+    /// If payloads have contents, if there are no hard drives, or once blocks were written.
+    pub fn assume_home(&mut self, object: ObjectId) -> Result<(), IoError> {
+        assert!(!self.config.contents, "homes can be assumed only where there are no contents");
+        assert!(!self.hdds.is_empty(), "homes are on hard drives");
+        assert!(matches!(self.phase, Phase::Running), "volumes are made at start");
+        let (first, size_bytes) = self.objects.locate(object)?;
+        let blocks = u32::try_from(size_bytes / BLOCK_BYTES).expect("objects are checked at birth");
+        self.map.assume_home(first, blocks);
+        Ok(())
+    }
+
+    /// Takes the blocks of the object, in the order of their addresses, to have clean copies on the
+    /// SSDs beside their homes, until this share of the SSDs' slots is used. False: it is used up.
+    ///
+    /// # Errors
+    /// `NoObject`.
+    ///
+    /// # Panics
+    /// As `assume_home`, and if the homes of the object were not assumed before.
+    pub fn assume_ssd_copies(
+        &mut self,
+        object: ObjectId,
+        used_percent: u64,
+    ) -> Result<bool, IoError> {
+        assert!(!self.config.contents, "copies can be assumed only where there are no contents");
+        assert!(used_percent <= 100, "a share of the slots");
+        let (first, size_bytes) = self.objects.locate(object)?;
+        let blocks = u32::try_from(size_bytes / BLOCK_BYTES).expect("objects are checked at birth");
+        let kept_free = self.map.ssd_slots() * (100 - used_percent) / 100;
+        for block in first..first + blocks {
+            if self.map.ssd_free() <= kept_free || !self.map.assume_ssd_copy(block, 0) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}

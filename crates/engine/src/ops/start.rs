@@ -1,0 +1,785 @@
+//! What steps begin the life of an engine: formatting, or recovery?
+//!
+//! Source: design decision 7. Recovery reads and writes nothing until it knows everything, so it can
+//! be cut at any moment and begin again:
+//!
+//! ```text
+//! superblocks ─▶ roots ─▶ shards ─▶ journal ─▶ flush every drive (what was read is settled before
+//! anything is built on it) ─▶ map, allocators and logs rebuilt ─▶ superblocks "in use" ─▶ serve
+//! ```
+
+use crate::StartError;
+use crate::device::Purpose;
+use crate::engine::{Engine, Phase};
+use crate::format::record::{
+    self, FLAG_CHECKSUMS, FLAG_HOME, FLAG_LOG_UNSETTLED, Record, RecordWriter,
+};
+use crate::format::shard::{self, Root, SHARD_BYTES, SHARD_HOMES};
+use crate::format::superblock::{self, Member, Superblock};
+use crate::format::unit::Unit;
+use crate::log::Log;
+use crate::map::bits::Bits;
+use crate::map::checkpoint::{Recovered, RecoveredBlock};
+use crate::map::journal::Journal;
+use crate::map::{NONE, Slot};
+use crate::mutant::Mutant;
+use crate::port::{Command, IoOp};
+use tandem_block::{BLOCK_BYTES, DeviceId, IoError, MIB, SECTORS_PER_BLOCK};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Format,
+    Superblocks,
+    Roots,
+    Shards,
+    Journal,
+    Flush,
+}
+
+/// Reads in flight during recovery.
+const READS_MAX: u64 = 16;
+
+/// An engine's start under way.
+#[derive(Clone, Debug)]
+pub struct Starting {
+    stage: Stage,
+    outstanding: u32,
+    failed: Option<StartError>,
+    /// Per device, the sounder copy of the superblock; and whether a damaged one was seen.
+    superblocks: Vec<(Option<Superblock>, bool)>,
+    root: Option<(DeviceId, Root)>,
+    /// The newest root of each metadata home.
+    root_numbers: Vec<(DeviceId, u64)>,
+    recovered: Recovered,
+    copies: Bits,
+    next: u64,
+    /// The journal of each metadata home.
+    rings: Vec<(DeviceId, Vec<u8>)>,
+    journal: Option<Journal>,
+}
+
+impl Starting {
+    fn new(stage: Stage, devices: usize) -> Self {
+        Starting {
+            stage,
+            outstanding: 0,
+            failed: None,
+            superblocks: vec![(None, false); devices],
+            root: None,
+            root_numbers: Vec::new(),
+            recovered: Recovered::default(),
+            copies: Bits::new(0),
+            next: 0,
+            rings: Vec::new(),
+            journal: None,
+        }
+    }
+}
+
+impl Engine {
+    pub(crate) fn on_start(&mut self) {
+        assert!(matches!(self.phase, Phase::Created), "an engine starts once");
+        let devices = self.devices.len();
+        if self.is_fixed() {
+            self.serve();
+        } else if self.config.format {
+            self.phase = Phase::Starting(Box::new(Starting::new(Stage::Format, devices)));
+            self.format_metadata();
+        } else {
+            self.phase = Phase::Starting(Box::new(Starting::new(Stage::Superblocks, devices)));
+            for index in 0..devices {
+                let capacity =
+                    self.devices[index].config.capacity_bytes / BLOCK_BYTES * BLOCK_BYTES;
+                for (copy, offset) in [(0, 0), (1, capacity - BLOCK_BYTES)] {
+                    self.recovery_request(DeviceId(index as u8), offset, BLOCK_BYTES, copy);
+                }
+            }
+        }
+    }
+
+    fn starting(&mut self) -> &mut Starting {
+        match &mut self.phase {
+            Phase::Starting(starting) => starting,
+            other => unreachable!("asked while {other:?}"),
+        }
+    }
+
+    fn recovery_request(
+        &mut self,
+        device: DeviceId,
+        offset_bytes: u64,
+        length_bytes: u64,
+        tag: u64,
+    ) {
+        self.starting().outstanding += 1;
+        let op = IoOp::ReadMeta { offset_bytes, length_bytes };
+        self.submit(device, op, Purpose::Recovery(tag));
+    }
+
+    fn fail_start(&mut self, error: StartError) {
+        self.starting().failed.get_or_insert(error);
+    }
+
+    // ---- format ----
+
+    /// An empty checkpoint on every metadata home; superblocks come last, so that a format that is
+    /// cut short leaves no pool.
+    fn format_metadata(&mut self) {
+        let empty = vec![0u64; self.map.shard_count().div_ceil(64)];
+        let root = Root {
+            checkpoint: 1,
+            replay_sequence: 1,
+            replay_offset: 0,
+            written: empty,
+            objects: Vec::new(),
+        };
+        let bytes = root.encode(self.config.pool);
+        for device in self.metadata_homes() {
+            let layout = self.devices[usize::from(device.0)].layout;
+            let blank = vec![0; BLOCK_BYTES as usize];
+            for (offset_bytes, bytes) in [
+                (layout.root_offset, blank.clone()),
+                (layout.root_offset + layout.root_bytes, bytes.clone()),
+                (layout.journal_offset, blank),
+            ] {
+                self.starting().outstanding += 1;
+                let op = IoOp::WriteMeta { offset_bytes, bytes, fua: true };
+                self.submit(device, op, Purpose::Formatting);
+            }
+        }
+        self.checkpoint.recovered(
+            1,
+            Bits::new(self.map.shard_count()),
+            Bits::new(self.map.shard_count()),
+        );
+    }
+
+    pub(crate) fn formatting_done(&mut self, status: Result<(), IoError>) {
+        if let Err(error) = status {
+            self.fail_start(StartError::Device(error));
+        }
+        let starting = self.starting();
+        starting.outstanding -= 1;
+        if starting.outstanding > 0 {
+            return;
+        }
+        if let Some(error) = starting.failed.take() {
+            self.refuse(error);
+        } else if starting.stage == Stage::Flush {
+            self.install();
+        } else {
+            self.write_superblocks(false);
+        }
+    }
+
+    /// What a drive's superblock says now.
+    pub(crate) fn superblock(&self, index: usize, clean: bool) -> Superblock {
+        Superblock {
+            generation: self.generation,
+            pool: self.config.pool,
+            name: self.config.name.clone(),
+            index: index as u8,
+            clean,
+            layout: self.devices[index].layout,
+            members: self
+                .devices
+                .iter()
+                .map(|d| Member {
+                    uuid: d.config.uuid,
+                    role: d.config.role,
+                    capacity_bytes: d.config.capacity_bytes,
+                })
+                .collect(),
+        }
+    }
+
+    /// Everything is ready: volumes that are new are made, and requests are welcome.
+    pub(crate) fn serve(&mut self) {
+        let volumes = self.config.volumes.clone();
+        for volume in volumes {
+            let known = self.objects.iter().find(|(id, _)| *id == volume.object);
+            if let Some(known) = known.map(|(_, object)| object.clone()) {
+                if known.size_bytes != volume.size_bytes || known.name != volume.name {
+                    let error = StartError::VolumeDiffers {
+                        name: volume.name,
+                        found: format!("{} of {} bytes", known.name, known.size_bytes),
+                    };
+                    self.refuse(error);
+                    return;
+                }
+                continue;
+            }
+            if let Err(error) = self.objects.create(volume.object, &volume.name, volume.size_bytes)
+            {
+                self.refuse(StartError::Volume { name: volume.name, error });
+                return;
+            }
+            self.objects_pending.push(volume.object);
+        }
+        if !self.objects_pending.is_empty() {
+            self.commit.note_pending(self.now);
+        }
+        self.phase = Phase::Running;
+        self.out.push(Command::Started(Ok(())));
+    }
+
+    /// Objects that changed go into the batch.
+    pub(crate) fn record_objects(&mut self, records: &mut RecordWriter) {
+        for id in std::mem::take(&mut self.objects_pending) {
+            match self.objects.record(id) {
+                Some(object) => records.object(&object),
+                None => records.object_gone(id.0),
+            }
+        }
+    }
+
+    // ---- recovery ----
+
+    pub(crate) fn recovery_read(
+        &mut self,
+        device: DeviceId,
+        tag: u64,
+        status: Result<(), IoError>,
+        bytes: &[u8],
+    ) {
+        self.starting().outstanding -= 1;
+        if let Err(error) = status {
+            self.fail_start(StartError::Device(error));
+        } else {
+            let stage = self.starting().stage;
+            match stage {
+                Stage::Superblocks => self.take_superblock(device, bytes),
+                Stage::Roots => self.take_root(device, bytes),
+                Stage::Shards => self.take_shard(device, tag, bytes),
+                Stage::Journal => {
+                    let at = tag as usize;
+                    let rings = &mut self.starting().rings;
+                    let (_, ring) = rings.iter_mut().find(|r| r.0 == device).expect("asked for");
+                    ring[at..at + bytes.len()].copy_from_slice(bytes);
+                }
+                Stage::Format | Stage::Flush => unreachable!("nothing is read then"),
+            }
+        }
+        if self.starting().outstanding == 0 && self.starting().failed.is_some() {
+            let error = self.starting().failed.take().expect("asked above");
+            self.refuse(error);
+            return;
+        }
+        if self.starting().failed.is_some() {
+            return;
+        }
+        let stage = self.starting().stage;
+        match stage {
+            Stage::Shards => self.read_shards(),
+            Stage::Journal => self.read_journal(),
+            _ if self.starting().outstanding > 0 => {}
+            Stage::Superblocks => self.read_roots(),
+            Stage::Roots => self.begin_shards(),
+            Stage::Format | Stage::Flush => {}
+        }
+    }
+
+    fn take_superblock(&mut self, device: DeviceId, bytes: &[u8]) {
+        let entry = &mut self.starting().superblocks[usize::from(device.0)];
+        match Superblock::decode(bytes) {
+            Ok(found) => {
+                if entry.0.as_ref().is_none_or(|known| found.generation > known.generation) {
+                    entry.0 = Some(found);
+                }
+            }
+            Err(error) => {
+                entry.1 |= superblock::is_ours(bytes)
+                    || matches!(error, crate::format::FormatError::Checksum { .. });
+            }
+        }
+    }
+
+    /// Are these the drives of one pool, all of them, in their places?
+    fn check_superblocks(&mut self) -> Result<Vec<Superblock>, StartError> {
+        let found = std::mem::take(&mut self.starting().superblocks);
+        let mut all = Vec::new();
+        for (index, (superblock, damaged)) in found.into_iter().enumerate() {
+            let Some(superblock) = superblock else {
+                return Err(if damaged {
+                    StartError::DamagedSuperblock { device: index }
+                } else {
+                    StartError::NotFormatted { device: index }
+                });
+            };
+            all.push(superblock);
+        }
+        let first = all[0].clone();
+        let newest = all.iter().map(|s| s.generation).max().expect("at least one drive");
+        for (index, superblock) in all.iter().enumerate() {
+            if superblock.pool != first.pool {
+                return Err(StartError::OtherPool {
+                    device: index,
+                    pool: superblock.name.clone(),
+                    expected: first.name.clone(),
+                });
+            }
+            if usize::from(superblock.index) != index {
+                let place = usize::from(superblock.index);
+                return Err(StartError::WrongPlace { device: index, place });
+            }
+            if superblock.members.len() != all.len() {
+                let members = superblock.members.len();
+                return Err(StartError::Members { found: all.len(), members });
+            }
+            let own = superblock.members[index];
+            let config = &self.devices[index].config;
+            if own.role != config.role {
+                return Err(StartError::WrongPlace { device: index, place: index });
+            }
+            if config.capacity_bytes < own.capacity_bytes {
+                return Err(StartError::Shrunk {
+                    device: index,
+                    was: own.capacity_bytes,
+                    is: config.capacity_bytes,
+                });
+            }
+            // every start and every stop rewrites all superblocks; one round may have been cut
+            if superblock.generation + 1 < newest {
+                return Err(StartError::StaleDevice { device: index });
+            }
+        }
+        // a round that was cut is repeated under its own number: cuts in a row must not make a drive
+        // look as if it had missed a life
+        let whole = all.iter().all(|s| s.generation == newest);
+        self.generation = if whole { newest } else { newest - 1 };
+        Ok(all)
+    }
+
+    fn read_roots(&mut self) {
+        let superblocks = match self.check_superblocks() {
+            Ok(superblocks) => superblocks,
+            Err(error) => {
+                self.refuse(error);
+                return;
+            }
+        };
+        self.config.pool = superblocks[0].pool;
+        self.config.name.clone_from(&superblocks[0].name);
+        let mut layouts = Vec::new();
+        for (index, superblock) in superblocks.iter().enumerate() {
+            self.devices[index].config.uuid = superblock.members[index].uuid;
+            self.devices[index].config.capacity_bytes = superblock.members[index].capacity_bytes;
+            layouts.push(superblock.layout);
+        }
+        if layouts.iter().map(|l| l.slot_count).sum::<u64>() >= u64::from(u32::MAX)
+            || layouts.iter().map(|l| l.home_blocks).sum::<u64>() >= u64::from(u32::MAX)
+        {
+            self.refuse(StartError::Corrupt(
+                "the superblocks name more space than a set can hold".into(),
+            ));
+            return;
+        }
+        self.lay_out(&layouts);
+        self.starting().stage = Stage::Roots;
+        for device in self.metadata_homes() {
+            let layout = layouts[usize::from(device.0)];
+            for copy in 0..2 {
+                let offset = layout.root_offset + copy * layout.root_bytes;
+                self.recovery_request(device, offset, layout.root_bytes, copy);
+            }
+        }
+    }
+
+    fn take_root(&mut self, device: DeviceId, bytes: &[u8]) {
+        let pool = self.config.pool;
+        let starting = self.starting();
+        let Ok(root) = Root::decode(bytes, pool) else { return };
+        starting.root_numbers.push((device, root.checkpoint));
+        let best = &mut starting.root;
+        if best.as_ref().is_none_or(|(_, known)| root.checkpoint > known.checkpoint) {
+            *best = Some((device, root));
+        }
+    }
+
+    fn begin_shards(&mut self) {
+        let Some((_, root)) = &self.starting().root else {
+            self.refuse(StartError::Corrupt(
+                "no checkpoint root can be read: the metadata of this pool is damaged".into(),
+            ));
+            return;
+        };
+        let (words, objects) = (root.written.len(), root.objects.clone());
+        let shards = self.map.shard_count();
+        if words != shards.div_ceil(64) {
+            self.refuse(StartError::Corrupt("the checkpoint root is of another layout".into()));
+            return;
+        }
+        let records = match record::decode(&objects) {
+            Ok(records) => records,
+            Err(error) => {
+                self.refuse(StartError::Corrupt(format!("the checkpoint root: {error}")));
+                return;
+            }
+        };
+        let blocks = self.map.logical().len();
+        let starting = self.starting();
+        starting.stage = Stage::Shards;
+        starting.recovered = Recovered::new(blocks);
+        starting.copies = Bits::new(shards);
+        starting.next = 0;
+        for found in &records {
+            self.apply(found);
+        }
+        self.read_shards();
+    }
+
+    fn read_shards(&mut self) {
+        let shards = self.map.shard_count() as u64;
+        loop {
+            let starting = self.starting();
+            if u64::from(starting.outstanding) >= READS_MAX {
+                return;
+            }
+            let (device, root) = starting.root.as_ref().expect("found before");
+            let device = *device;
+            while starting.next < shards && !is_written(root, starting.next) {
+                starting.next += 1;
+            }
+            let shard = starting.next;
+            if shard >= shards {
+                if starting.outstanding == 0 {
+                    self.begin_journal();
+                }
+                return;
+            }
+            starting.next += 1;
+            let layout = &self.devices[usize::from(device.0)].layout;
+            let offset = layout.shard_offset + shard * 2 * SHARD_BYTES;
+            self.recovery_request(device, offset, 2 * SHARD_BYTES, shard);
+        }
+    }
+
+    fn take_shard(&mut self, device: DeviceId, shard: u64, bytes: &[u8]) {
+        let pool = self.config.pool;
+        let limit = self.starting().root.as_ref().expect("found before").1.checkpoint;
+        let mut best: Option<(u64, usize)> = None;
+        for (copy, half) in bytes.chunks_exact(SHARD_BYTES as usize).enumerate() {
+            if let Ok(checkpoint) = shard::shard_checkpoint(half, pool, shard)
+                && checkpoint <= limit
+                && best.is_none_or(|(known, _)| checkpoint > known)
+            {
+                best = Some((checkpoint, copy));
+            }
+        }
+        let Some((_, copy)) = best else {
+            self.fail_start(StartError::Corrupt(format!(
+                "checkpoint shard {shard} on device {} cannot be read in either copy",
+                device.0
+            )));
+            return;
+        };
+        let half = &bytes[copy * SHARD_BYTES as usize..(copy + 1) * SHARD_BYTES as usize];
+        let slot_shards = shard::slot_shards(self.map.slots().len() as u64);
+        let slots = self.map.slots().len();
+        let log_from = self.map.slots().first_log();
+        let starting = self.starting();
+        starting.copies.set(shard as usize, copy == 1);
+        let mut sound = true;
+        if shard < slot_shards {
+            let first = shard as usize * shard::SHARD_SLOTS;
+            for (slot, entry) in (first..slots).zip(shard::shard_slots(half)) {
+                sound &= starting.recovered.slot(slot as Slot, slot as Slot >= log_from, entry);
+            }
+        } else {
+            let first = (shard - slot_shards) as usize * SHARD_HOMES / 64;
+            for (index, word) in shard::shard_homes(half).enumerate() {
+                starting.recovered.home_word(first + index, word);
+            }
+        }
+        if !sound {
+            self.fail_start(StartError::Corrupt(format!(
+                "checkpoint shard {shard} on device {} names blocks that do not exist",
+                device.0
+            )));
+        }
+    }
+
+    fn begin_journal(&mut self) {
+        let bytes = self.journal_layout_bytes();
+        let homes = self.metadata_homes();
+        if homes.iter().any(|d| self.devices[usize::from(d.0)].layout.journal_bytes != bytes) {
+            self.refuse(StartError::Corrupt(
+                "the superblocks disagree on the length of the journal".into(),
+            ));
+            return;
+        }
+        let starting = self.starting();
+        starting.stage = Stage::Journal;
+        starting.next = 0;
+        starting.rings = homes.into_iter().map(|d| (d, vec![0; bytes as usize])).collect();
+        self.read_journal();
+    }
+
+    fn journal_layout_bytes(&self) -> u64 {
+        self.devices[self.config.metadata_device()].layout.journal_bytes
+    }
+
+    fn read_journal(&mut self) {
+        loop {
+            let starting = self.starting();
+            let ring_bytes = starting.rings[0].1.len() as u64;
+            if starting.next >= ring_bytes * starting.rings.len() as u64 {
+                if starting.outstanding == 0 {
+                    self.replay_journal();
+                }
+                return;
+            }
+            if u64::from(starting.outstanding) >= READS_MAX {
+                return;
+            }
+            let at = starting.next % ring_bytes;
+            let device = starting.rings[(starting.next / ring_bytes) as usize].0;
+            let length = (ring_bytes - at).min(MIB);
+            starting.next += length;
+            let offset = self.devices[usize::from(device.0)].layout.journal_offset + at;
+            self.recovery_request(device, offset, length, at);
+        }
+    }
+
+    /// Applies every unit behind the checkpoint, then makes sure that the first unreadable one is a
+    /// torn tail and not damage.
+    fn replay_journal(&mut self) {
+        let pool = self.config.pool;
+        let starting = self.starting();
+        let rings = std::mem::take(&mut starting.rings);
+        let root = &starting.root.as_ref().expect("found before").1;
+        let (first, start) = (root.replay_sequence, root.replay_offset);
+        let ring_bytes = rings[0].1.len();
+        if start as usize >= ring_bytes {
+            self.refuse(StartError::Corrupt(
+                "the checkpoint root points beyond the journal".into(),
+            ));
+            return;
+        }
+        let chains: Vec<Vec<UnitPiece>> =
+            rings.iter().map(|(_, ring)| chain(ring, pool, first, start as usize)).collect();
+        let best = (0..chains.len()).max_by_key(|&i| (chains[i].len(), chains.len() - i));
+        let best = best.expect("there is a metadata home");
+        let (ring, pieces) = (&rings[best].1, &chains[best]);
+        let next = first + pieces.len() as u64;
+        if let Some(later) = rings.iter().find_map(|(_, ring)| later_unit(ring, pool, next)) {
+            self.refuse(StartError::JournalGap { missing: next, later });
+            return;
+        }
+        for (number, piece) in pieces.iter().enumerate() {
+            if self.breaks(Mutant::ReplayWithoutLast) && number + 1 == pieces.len() {
+                break;
+            }
+            if let Err(error) = self.apply_unit(ring, piece, first + number as u64) {
+                self.refuse(error);
+                return;
+            }
+        }
+        let end = pieces.last().map_or(start as usize, |piece| piece.end % ring_bytes);
+        let journal = Journal::recovered(ring_bytes as u64, start, end as u64, next);
+        self.mend_journals(&rings, best, pieces);
+        self.starting().journal = Some(journal);
+        self.flush_all();
+    }
+
+    fn apply_unit(
+        &mut self,
+        ring: &[u8],
+        piece: &UnitPiece,
+        sequence: u64,
+    ) -> Result<(), StartError> {
+        let corrupt = |text| Err(StartError::Corrupt(text));
+        let unit = match Unit::decode(&ring[piece.start..], self.config.pool) {
+            Ok(unit) => unit,
+            Err(error) => return corrupt(format!("journal unit {sequence}: {error}")),
+        };
+        let records = match record::decode(&unit.body) {
+            Ok(records) => records,
+            Err(error) => return corrupt(format!("journal unit {sequence}: {error}")),
+        };
+        if records.iter().all(|found| self.apply(found)) {
+            return Ok(());
+        }
+        corrupt(format!("journal unit {sequence} names places that do not exist"))
+    }
+
+    /// A cut may have left the last units on some metadata homes and not on others. What was
+    /// replayed is built upon, so every home gets it, whichever is asked after the next cut.
+    fn mend_journals(&mut self, rings: &[(DeviceId, Vec<u8>)], best: usize, pieces: &[UnitPiece]) {
+        let good = &rings[best].1;
+        for (device, ring) in rings {
+            for piece in pieces {
+                let bytes = &good[piece.start..piece.end];
+                if ring[piece.start..piece.end] == *bytes {
+                    continue;
+                }
+                let layout = &self.devices[usize::from(device.0)].layout;
+                let offset_bytes = layout.journal_offset + piece.start as u64;
+                let op = IoOp::WriteMeta { offset_bytes, bytes: bytes.to_vec(), fua: true };
+                self.starting().outstanding += 1;
+                self.submit(*device, op, Purpose::Formatting);
+            }
+        }
+    }
+
+    fn apply(&mut self, found: &Record) -> bool {
+        let (blocks, slots) = (self.map.logical().len() as u64, self.map.slots().len() as u64);
+        let fits = |first: u32, count: usize, limit: u64| {
+            first == NONE || u64::from(first) + count as u64 <= limit
+        };
+        match found {
+            Record::Run(run) => {
+                let count = run.checksums.len();
+                if !fits(run.logical, count, blocks)
+                    || !fits(run.ssd, count, slots)
+                    || !fits(run.log, count, slots)
+                {
+                    return false;
+                }
+                for (i, &checksum) in run.checksums.iter().enumerate() {
+                    self.apply_block(run.flags, run.logical, run.ssd, run.log, i as u32, checksum);
+                }
+            }
+            Record::Fragmented(f) => {
+                let sound = u64::from(f.logical) < blocks
+                    && fits(f.ssd, 1, slots)
+                    && fits(f.log, 1, slots)
+                    && f.fragments.iter().all(|g| u64::from(g.slot) < slots);
+                if !sound {
+                    return false;
+                }
+                let mut places = places(f.flags, f.ssd, f.log, f.checksum);
+                places.fragments = f
+                    .fragments
+                    .iter()
+                    .enumerate()
+                    .map(|(order, g)| (order as u8, g.slot, g.mask, g.checksum))
+                    .collect();
+                self.starting().recovered.replace(f.logical, f.flags & FLAG_HOME != 0, places);
+            }
+            Record::Object(object) => return self.objects.replay(object),
+            Record::ObjectGone(id) => {
+                let _ = self.objects.remove(tandem_block::ObjectId(*id));
+            }
+        }
+        true
+    }
+
+    fn apply_block(
+        &mut self,
+        flags: u8,
+        logical: u32,
+        ssd: Slot,
+        log: Slot,
+        i: u32,
+        checksum: u32,
+    ) {
+        let step = |slot: Slot| if slot == NONE { NONE } else { slot + i };
+        let home = flags & FLAG_HOME != 0;
+        if home && flags & FLAG_CHECKSUMS != 0 {
+            self.checksums.set(logical + i, checksum);
+        }
+        let places = places(flags, step(ssd), step(log), checksum);
+        self.starting().recovered.replace(logical + i, home, places);
+    }
+
+    /// What was read may still be in a drive's buffer. Before anything is built on it, it is
+    /// settled: otherwise a second power cut could take back a record whose freed places have been
+    /// written over.
+    fn flush_all(&mut self) {
+        self.starting().stage = Stage::Flush;
+        if self.breaks(Mutant::RecoveryWithoutFlush) {
+            if self.starting().outstanding == 0 {
+                self.install();
+            }
+            return;
+        }
+        for index in 0..self.devices.len() {
+            self.starting().outstanding += 1;
+            self.submit(DeviceId(index as u8), IoOp::Flush, Purpose::Formatting);
+        }
+    }
+
+    fn install(&mut self) {
+        let starting = self.starting();
+        let recovered = std::mem::take(&mut starting.recovered);
+        let copies = std::mem::replace(&mut starting.copies, Bits::new(0));
+        let (_, root) = starting.root.take().expect("found before");
+        let numbers = std::mem::take(&mut starting.root_numbers);
+        self.journal = starting.journal.take().expect("replayed before");
+        let mut written = Bits::new(copies.len());
+        written.words_mut().copy_from_slice(&root.written);
+        self.checkpoint.recovered(root.checkpoint, copies, written);
+        if let Err(text) = recovered.install(&mut self.map) {
+            self.refuse(StartError::Corrupt(text));
+            return;
+        }
+        let is_current = |d: &DeviceId| numbers.contains(&(*d, root.checkpoint));
+        if !self.metadata_homes().iter().all(is_current) {
+            // a home without the newest root may lack shards too: the next checkpoint writes all
+            for shard in 0..self.map.shard_count() {
+                if is_written(&root, shard as u64) {
+                    self.map.mark_shard_dirty(shard);
+                }
+            }
+        }
+        let segment_slots = (self.config.log_segment_bytes / BLOCK_BYTES) as u32;
+        for index in 0..self.devices.len() {
+            if let Some(log) = &self.devices[index].log {
+                let region = *log.region();
+                let live: Vec<Slot> = (region.first..region.first + region.count)
+                    .filter(|&slot| self.map.slots().owner(slot) != NONE)
+                    .collect();
+                self.devices[index].log = Some(Log::recovered(region, segment_slots, &live));
+            }
+        }
+        self.write_superblocks(false);
+    }
+}
+
+fn places(flags: u8, ssd: Slot, log: Slot, checksum: u32) -> RecoveredBlock {
+    let log_believed = flags & FLAG_LOG_UNSETTLED == 0;
+    RecoveredBlock {
+        home: flags & FLAG_HOME != 0,
+        ssd: (ssd != NONE).then_some((ssd, checksum)),
+        log: (log != NONE && log_believed).then_some((log, checksum)),
+        fragments: Vec::new(),
+    }
+}
+
+fn is_written(root: &Root, shard: u64) -> bool {
+    root.written[(shard / 64) as usize] >> (shard % 64) & 1 == 1
+}
+
+/// Where one unit lies in a ring: its first byte, and the one behind its last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct UnitPiece {
+    start: usize,
+    end: usize,
+}
+
+/// The units of a ring from number `sequence` on, as far as they can be read.
+fn chain(ring: &[u8], pool: u128, mut sequence: u64, mut at: usize) -> Vec<UnitPiece> {
+    let mut pieces = Vec::new();
+    loop {
+        let read = |from: usize| {
+            let unit = Unit::decode(ring.get(from..)?, pool).ok()?;
+            let end = from + crate::format::unit::disk_bytes(unit.body.len());
+            (unit.sequence == sequence && end <= ring.len())
+                .then_some(UnitPiece { start: from, end })
+        };
+        let Some(piece) = read(at).or_else(|| read(0)) else { return pieces };
+        at = if piece.end == ring.len() { 0 } else { piece.end };
+        pieces.push(piece);
+        sequence += 1;
+    }
+}
+
+/// A readable unit with a number above `missing`, anywhere in the ring.
+fn later_unit(ring: &[u8], pool: u128, missing: u64) -> Option<u64> {
+    let step = (SECTORS_PER_BLOCK * 512) as usize;
+    (0..ring.len()).step_by(step).find_map(|at| {
+        let unit = Unit::decode(&ring[at..], pool).ok()?;
+        (unit.sequence > missing).then_some(unit.sequence)
+    })
+}

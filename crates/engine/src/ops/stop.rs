@@ -1,0 +1,104 @@
+//! What steps end in a clean state?
+//!
+//! Requests under way are answered, everything is committed, a checkpoint is taken, and the
+//! superblocks say "clean". A pool that was stopped without these recovers from its journal.
+
+use crate::device::Purpose;
+use crate::engine::{Engine, Phase};
+use crate::port::{Command, IoOp};
+use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
+
+impl Engine {
+    pub(crate) fn on_shutdown(&mut self) {
+        match self.phase {
+            Phase::Running => self.phase = Phase::Stopping,
+            Phase::Stopping => {}
+            _ => {
+                self.phase = Phase::Stopped;
+                self.out.push(Command::Stopped);
+            }
+        }
+    }
+
+    /// Has everything been settled? Then the superblocks are written and the engine stops.
+    pub(crate) fn stop_if_settled(&mut self) {
+        if !matches!(self.phase, Phase::Stopping) || !self.tasks.is_empty() {
+            return;
+        }
+        if self.is_fixed() || self.commit.is_broken() {
+            if self.ios.is_empty() {
+                self.phase = Phase::Stopped;
+                self.out.push(Command::Stopped);
+            }
+            return;
+        }
+        if !self.moves.is_idle() || !self.commit.is_idle() {
+            return;
+        }
+        for index in 0..self.hdds.len() {
+            let device = self.hdds[index];
+            let d = &mut self.devices[usize::from(device.0)];
+            let open =
+                !d.tail.items.is_empty() || d.home_writes > self.moves.homes_settled_mark(device);
+            if open && !d.faulted {
+                if d.flushing.is_none() {
+                    d.flush_wanted = true;
+                }
+                return;
+            }
+        }
+        let awaits_hdd = self.hdds.iter().any(|&device| self.map.awaits_hdd(device));
+        if self.map.has_ready() || self.map.awaits_ssd() || awaits_hdd {
+            self.commit.note_pending(self.now);
+            return;
+        }
+        if !self.finish_checkpoint_for_stop() {
+            return;
+        }
+        if self.superblock_writes.is_none() && self.ios.is_empty() {
+            self.write_superblocks(true);
+        }
+    }
+
+    /// Writes every superblock, the first copies and then the second, so that a power cut finds at
+    /// least one whole; `clean` is what they will say.
+    pub(crate) fn write_superblocks(&mut self, clean: bool) {
+        self.generation += 1;
+        self.write_superblock_copies(clean, 0);
+    }
+
+    fn write_superblock_copies(&mut self, clean: bool, copy: u8) {
+        let mut writes = 0;
+        for index in 0..self.devices.len() {
+            if self.devices[index].faulted {
+                continue;
+            }
+            let bytes = self.superblock(index, clean).encode();
+            let last = self.devices[index].config.capacity_bytes / BLOCK_BYTES * BLOCK_BYTES;
+            let offset_bytes = if copy == 0 { 0 } else { last - BLOCK_BYTES };
+            let op = IoOp::WriteMeta { offset_bytes, bytes, fua: true };
+            self.submit(DeviceId(index as u8), op, Purpose::Superblock);
+            writes += 1;
+        }
+        self.superblock_writes = Some((writes, copy));
+    }
+
+    pub(crate) fn superblock_written(&mut self, _: Result<(), IoError>) {
+        // a superblock that could not be written still says "not clean", which is true
+        let (left, copy) = self.superblock_writes.expect("superblocks were being written");
+        self.superblock_writes = Some((left - 1, copy));
+        if left > 1 {
+            return;
+        }
+        let stopping = matches!(self.phase, Phase::Stopping);
+        if copy == 0 {
+            self.write_superblock_copies(stopping, 1);
+        } else if stopping {
+            self.phase = Phase::Stopped;
+            self.out.push(Command::Stopped);
+        } else {
+            self.superblock_writes = None;
+            self.serve();
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! What steps make a hard drive's recent log writes durable?
+//!
+//! Source: design decision 8. A drive may destage in any order, so its *tail* is everything written
+//! to its log since its last successful flush. A FLUSH takes the cheaper way: flush the drive, or
+//! copy the tail from RAM to ordinary SSD slots and record both places. The SSD copies are given up
+//! when a flush of the drive itself has succeeded and that is recorded.
+
+use crate::device::{HddFlush, Purpose, TailCopy, TailItem};
+use crate::engine::Engine;
+use crate::map::{Logical, NONE, Run, Slot, Touch};
+use crate::ordering::TaskId;
+use crate::port::{Command, IoOp};
+use tandem_block::{BLOCK_BYTES, DeviceId, IoError, PayloadId};
+
+/// Tail copies in flight at once.
+const COPIES_IN_FLIGHT_MAX: usize = 16;
+
+impl Engine {
+    /// A log write was acknowledged by the drive: it joins the tail, and its bytes stay in RAM.
+    pub(crate) fn retain_for_tail(
+        &mut self,
+        device: DeviceId,
+        id: TaskId,
+        logical: Logical,
+        run: Run,
+        offset_bytes: u64,
+    ) {
+        if !self.devices[usize::from(device.0)].is_volatile() {
+            return;
+        }
+        for slot in run.slot..run.slot + run.count {
+            self.map.note_log_unsettled(slot);
+        }
+        let task = &mut self.tasks[id as usize];
+        let payload = task.buffer;
+        if !task.retained {
+            task.retained = true;
+            self.retained.insert(payload, 1);
+        }
+        *self.retained.get_mut(&payload).expect("inserted with the task") += 1;
+        let tail = &mut self.devices[usize::from(device.0)].tail;
+        tail.bytes += u64::from(run.count) * BLOCK_BYTES;
+        tail.items.push_back(TailItem { logical, run, payload, offset_bytes, copied: false });
+        let at_risk = self.devices.iter().map(|d| d.tail.bytes).sum();
+        self.stats.bytes_at_risk_max = self.stats.bytes_at_risk_max.max(at_risk);
+    }
+
+    /// One user of a retained buffer is gone.
+    pub(crate) fn unretain(&mut self, payload: PayloadId) {
+        let count = self.retained.get_mut(&payload).expect("retained buffers are counted");
+        *count -= 1;
+        if *count == 0 {
+            self.retained.remove(&payload);
+            if payload != PayloadId::NONE {
+                self.out.push(Command::Release(payload));
+            }
+        }
+    }
+
+    /// Brings the tail of a drive nearer to being safe. True: it is, or nothing in it matters.
+    pub(crate) fn settle_tail(&mut self, device: DeviceId) -> bool {
+        let d = &self.devices[usize::from(device.0)];
+        let busy = d.waiting[1].iter().any(|w| matches!(w.job, crate::device::Job::Write(_)))
+            || (d.in_flight > 0 && d.flushing.is_none() && self.log_write_in_flight(device));
+        if busy {
+            return false;
+        }
+        if d.tail.items.iter().all(|item| item.copied) {
+            return self.copies_in_flight(device) == 0;
+        }
+        if d.flushing.is_some() || d.flush_wanted {
+            return false;
+        }
+        if d.faulted || self.copying_is_cheaper(device) {
+            self.copy_tail(device);
+        } else {
+            self.devices[usize::from(device.0)].flush_wanted = true;
+        }
+        false
+    }
+
+    fn log_write_in_flight(&self, device: DeviceId) -> bool {
+        self.ios.iter().any(|(_, io)| {
+            io.device == device
+                && matches!(io.purpose, Purpose::Write { .. } | Purpose::WriteEdge { .. })
+        })
+    }
+
+    fn copies_in_flight(&self, device: DeviceId) -> usize {
+        let region = self.devices[usize::from(device.0)].log.as_ref().map(|log| *log.region());
+        self.ios
+            .iter()
+            .filter(|(_, io)| match &io.purpose {
+                Purpose::TailCopy(copy) => region.is_some_and(|r| r.contains(copy.log)),
+                _ => false,
+            })
+            .count()
+    }
+
+    fn copying_is_cheaper(&self, device: DeviceId) -> bool {
+        if self.ssds.is_empty() {
+            return false;
+        }
+        let d = &self.devices[usize::from(device.0)];
+        let flush_ns = d.bcw.as_ref().map_or(0, |bcw| bcw.flush_cost_ns());
+        let bytes: u64 = d
+            .tail
+            .items
+            .iter()
+            .filter(|item| !item.copied)
+            .map(|item| u64::from(item.run.count) * BLOCK_BYTES)
+            .sum();
+        let ssd = self.devices[usize::from(self.ssds[0].0)].config.ssd_profile;
+        let copy_ns = u128::from(bytes) * 1_000_000_000 / u128::from(ssd.write_bytes_per_s.max(1));
+        copy_ns + u128::from(ssd.flush_ns) < u128::from(flush_ns)
+            && self.map.ssd_free() * BLOCK_BYTES > 2 * bytes
+    }
+
+    fn copy_tail(&mut self, device: DeviceId) {
+        let mut in_flight = self.copies_in_flight(device);
+        let mut index = 0;
+        while in_flight < COPIES_IN_FLIGHT_MAX {
+            let items = &mut self.devices[usize::from(device.0)].tail.items;
+            let Some(position) = items.iter().skip(index).position(|item| !item.copied) else {
+                return;
+            };
+            index += position;
+            let item = items[index];
+            let alive =
+                (0..item.run.count).any(|i| self.is_in_log(item.logical + i, item.run.slot + i));
+            if alive && !self.copy_item(&item) {
+                return; // no SSD space just now
+            }
+            self.devices[usize::from(device.0)].tail.items[index].copied = true;
+            in_flight += usize::from(alive);
+        }
+    }
+
+    /// Is this log slot a place, or a fragment, of the block still?
+    fn is_in_log(&self, block: Logical, slot: Slot) -> bool {
+        let entry = self.map.entry(block);
+        entry.log == slot
+            || (entry.fragmented && self.map.fragments(block).iter().any(|f| f.slot == slot))
+    }
+
+    fn copy_item(&mut self, item: &TailItem) -> bool {
+        if self.map.ssd_free() < u64::from(item.run.count) {
+            return false;
+        }
+        let mut done = 0;
+        while done < item.run.count {
+            let run = self.map.allocate_ssd(item.run.count - done).expect("counted above");
+            let region = *self.map.slots().region(run.slot);
+            let op = IoOp::Write {
+                offset_bytes: region.address(run.slot),
+                length_bytes: u64::from(run.count) * BLOCK_BYTES,
+                from: item.payload,
+                from_offset_bytes: item.offset_bytes + u64::from(done) * BLOCK_BYTES,
+                fua: false,
+            };
+            let copy = TailCopy { logical: item.logical + done, log: item.run.slot + done, run };
+            *self.retained.get_mut(&item.payload).expect("it is in a tail") += 1;
+            self.copy_payloads.push((copy.clone(), item.payload));
+            self.submit(region.device, op, Purpose::TailCopy(Box::new(copy)));
+            done += run.count;
+        }
+        true
+    }
+
+    /// A part of a tail is on the SSD.
+    pub(crate) fn tail_copied(&mut self, copy: &TailCopy, status: Result<(), IoError>) {
+        let at = self
+            .copy_payloads
+            .iter()
+            .position(|(known, _)| known == copy)
+            .expect("every copy under way is listed");
+        let (_, payload) = self.copy_payloads.swap_remove(at);
+        for i in 0..copy.run.count {
+            let (block, log, ssd) = (copy.logical + i, copy.log + i, copy.run.slot + i);
+            let taken = status.is_ok()
+                && (self.map.add_copy(block, log, ssd) || self.map.move_fragment(block, log, ssd));
+            if taken {
+                self.map.touch(Touch { logical: block, count: 1 }, ssd, false);
+            } else {
+                self.map.release_unused(Run { slot: ssd, count: 1 });
+            }
+        }
+        self.unretain(payload);
+        if let Err(error) = status {
+            self.commit.fail(error);
+        }
+    }
+
+    /// Issues a flush of a hard drive.
+    pub(crate) fn flush_hdd(&mut self, device: DeviceId) {
+        if !self.ssds.is_empty() {
+            self.return_all(device);
+        }
+        let d = &mut self.devices[usize::from(device.0)];
+        d.flush_wanted = false;
+        d.dirty = false;
+        d.flushing = Some(HddFlush { items: d.tail.items.len(), home_mark: d.home_writes });
+        if let Some(bcw) = &mut d.bcw {
+            bcw.flush_issued();
+        }
+        self.submit(device, IoOp::Flush, Purpose::HddFlush);
+    }
+
+    /// A flush of a hard drive ended.
+    pub(crate) fn hdd_flush_done(&mut self, device: DeviceId, status: Result<(), IoError>) {
+        let now = self.now;
+        let d = &mut self.devices[usize::from(device.0)];
+        let flush = d.flushing.take().expect("a flush was under way");
+        if let Some(bcw) = &mut d.bcw {
+            bcw.flush_done(now, status.is_ok());
+        }
+        if status.is_err() {
+            self.fault_hdd(device);
+            return;
+        }
+        let mut settled = Vec::with_capacity(flush.items);
+        for _ in 0..flush.items {
+            let item = d.tail.items.pop_front().expect("the tail only grows at its end");
+            d.tail.bytes -= u64::from(item.run.count) * BLOCK_BYTES;
+            settled.push(item);
+        }
+        for item in settled {
+            self.settle_item(&item);
+        }
+        self.commit.note_pending(now);
+        self.homes_settled(device, flush.home_mark);
+    }
+
+    fn settle_item(&mut self, item: &TailItem) {
+        for i in 0..item.run.count {
+            let (block, slot) = (item.logical + i, item.run.slot + i);
+            self.map.note_log_settled(slot);
+            let entry = self.map.entry(block);
+            if item.copied && entry.log == slot && entry.ssd != NONE && !entry.home {
+                // the tail copy has done its duty: the log place alone is enough
+                self.map.drop_place(block, entry.ssd);
+                self.map.touch(Touch { logical: block, count: 1 }, NONE, true);
+            }
+        }
+        self.unretain(item.payload);
+    }
+
+    /// A hard drive failed: no more writes to it, and what only its buffer held goes to the SSD.
+    pub(crate) fn fault_hdd(&mut self, device: DeviceId) {
+        let d = &mut self.devices[usize::from(device.0)];
+        if d.faulted {
+            return;
+        }
+        d.faulted = true;
+        d.flush_wanted = false;
+        if let Some(bcw) = &mut d.bcw {
+            bcw.fault();
+        }
+        self.stats.faulted_drives += 1;
+        self.rescue_wanted = true;
+    }
+
+    /// Rewrites the tails of faulted drives to the SSD, as space allows.
+    pub(crate) fn rescue_tails(&mut self) {
+        if !self.rescue_wanted || self.ssds.is_empty() {
+            return;
+        }
+        let mut left = false;
+        for index in 0..self.hdds.len() {
+            let device = self.hdds[index];
+            if self.devices[usize::from(device.0)].faulted {
+                self.copy_tail(device);
+                left |= self.devices[usize::from(device.0)].tail.items.iter().any(|i| !i.copied);
+            }
+        }
+        self.rescue_wanted = left;
+    }
+}

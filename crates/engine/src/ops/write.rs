@@ -1,0 +1,609 @@
+//! What steps does a user's write take?
+//!
+//! ```text
+//! tier intends → steer decides → (a part block: buffer aligned, base on the SSD read and merged,
+//! otherwise kept as a fragment) → device queue → a place is chosen at dispatch → written
+//! → the map names the new place → acknowledged (FUA: after a commit)
+//! ```
+
+use crate::device::{Class, Job, Purpose};
+use crate::engine::Engine;
+use crate::map::logical::{FRAGMENTS, SSD};
+use crate::map::{Logical, Run, Slot, Touch};
+use crate::mutant::Mutant;
+use crate::ordering::TaskId;
+use crate::port::{Command, IoOp};
+use crate::steer::{Decision, HddView, Reason, SteerView, Target};
+use crate::tier::{Intention, TierView};
+use tandem_block::{
+    BLOCK_BYTES, DeviceId, DurabilityClass, IoError, PayloadId, Request, SECTOR_BYTES,
+};
+
+impl Engine {
+    pub(crate) fn begin_user_write(&mut self, id: TaskId) {
+        let target = self.steer_write(id);
+        self.tasks[id as usize].target = target;
+        if self.is_fixed() {
+            self.begin_fixed_write(id);
+            return;
+        }
+        let request = self.tasks[id as usize].request;
+        let end_bytes = request.offset_bytes + request.length_bytes;
+        let whole = request.offset_bytes.is_multiple_of(BLOCK_BYTES)
+            && end_bytes.is_multiple_of(BLOCK_BYTES);
+        if whole {
+            self.queue_write(id);
+        } else {
+            self.begin_part_blocks(id, &request);
+        }
+    }
+
+    /// Where does this write go? Asks the tier, then the policy, and counts the reason.
+    fn steer_write(&mut self, id: TaskId) -> Target {
+        let task = &self.tasks[id as usize];
+        let (request, blocks) = (task.request, task.blocks());
+        let bytes = u64::from(blocks) * BLOCK_BYTES;
+        let view = TierView { logical: task.first, count: blocks, data_type: request.data_type };
+        let (redirects, intention) = match self.policies.get(&request.object) {
+            Some(policy) => (policy.steer.redirects(), policy.tier.intend(&view)),
+            None => (false, Intention::Ssd),
+        };
+        let decision = if self.ssds.is_empty() {
+            Decision { target: Target::Log(self.hdds[0]), reason: Reason::NoSsd }
+        } else if request.fua || request.class != DurabilityClass::VolatileOk {
+            Decision { target: Target::Ssd, reason: Reason::Durability }
+        } else if intention == Intention::Hdd && !self.hdd_views(bytes).is_empty() {
+            let views = self.hdd_views(bytes);
+            Decision { target: Target::Log(views[0].device), reason: Reason::Tier }
+        } else if !redirects {
+            Decision { target: Target::Ssd, reason: Reason::Policy }
+        } else {
+            let hdds = self.hdd_views(bytes);
+            let ssd_queue_length = self.shortest_ssd().1;
+            let view = SteerView { bytes, ssd_queue_length, hdds: &hdds };
+            let policy = &self.policies[&request.object];
+            policy.steer.decide(&view)
+        };
+        let count = self.stats.steered.entry(decision.reason).or_default();
+        count.0 += 1;
+        count.1 += request.length_bytes;
+        match decision.target {
+            Target::Log(device) => {
+                self.stats.redirected.0 += 1;
+                self.stats.redirected.1 += request.length_bytes;
+                let now = self.now;
+                if let Some(bcw) = &mut self.devices[usize::from(device.0)].bcw {
+                    bcw.commit(now, bytes);
+                }
+            }
+            Target::Ssd => self.note_missed(decision.reason, bytes),
+        }
+        decision.target
+    }
+
+    /// A policy would have redirected, had a drive been ready: that is demand too.
+    fn note_missed(&mut self, reason: Reason, bytes: u64) {
+        if matches!(reason, Reason::NotAccepting | Reason::PredictedSlow) {
+            let congested = self.shortest_ssd().1 > 0;
+            let now = self.now;
+            for device in &mut self.devices {
+                if let (Some(bcw), true) = (&mut device.bcw, congested) {
+                    bcw.note_demand(now, bytes);
+                }
+            }
+        }
+    }
+
+    /// The SSD that accepted least, and how much that is.
+    pub(crate) fn shortest_ssd(&self) -> (DeviceId, u32) {
+        self.ssds
+            .iter()
+            .filter(|id| !self.devices[usize::from(id.0)].faulted)
+            .map(|&id| (id, self.devices[usize::from(id.0)].queue_length))
+            .min_by_key(|&(id, length)| (length, id))
+            .unwrap_or((self.ssds[0], u32::MAX))
+    }
+
+    /// The hard drives that could take a log write of this size, as policies see them.
+    fn hdd_views(&mut self, bytes: u64) -> Vec<HddView> {
+        let mut views = Vec::with_capacity(self.hdds.len());
+        let stop_percent = self.config.log_stop_percent;
+        let tail_max = self.config.tail_bytes_max;
+        let settling = self.commit.is_settling_hdds();
+        for &id in &self.hdds {
+            let device = &mut self.devices[usize::from(id.0)];
+            let (Some(bcw), Some(log)) = (&mut device.bcw, &device.log) else { continue };
+            let takes = !device.faulted
+                && !settling
+                && bytes <= bcw.write_bytes_max()
+                && log.used_percent() < stop_percent
+                && log.free_slots() >= bytes / BLOCK_BYTES
+                && device.tail.bytes + bytes <= tail_max;
+            if takes {
+                views.push(HddView {
+                    device: id,
+                    accepting: bcw.accepting(self.now),
+                    predicted: bcw.predict(self.now, bytes),
+                    queue_length: device.queue_length,
+                });
+            }
+        }
+        views
+    }
+
+    /// A write that begins or ends within a block: its buffer is laid out in whole blocks.
+    fn begin_part_blocks(&mut self, id: TaskId, request: &Request) {
+        let task = &self.tasks[id as usize];
+        let (first, last) = (task.first, task.end - 1);
+        let on_ssd = task.target == Target::Ssd;
+        let head = (request.offset_bytes % BLOCK_BYTES / SECTOR_BYTES) as u32;
+        let end_bytes = request.offset_bytes + request.length_bytes;
+        let tail = (end_bytes.next_multiple_of(BLOCK_BYTES) - end_bytes) / SECTOR_BYTES;
+        let head_mask = 255u8 << head;
+        let tail_mask = 255u8 >> tail;
+        let masks =
+            if first == last { (head_mask & tail_mask, 255) } else { (head_mask, tail_mask) };
+        if self.config.contents {
+            let buffer = self.name_payload();
+            self.tasks[id as usize].buffer = buffer;
+            let length_bytes = u64::from(last - first + 1) * BLOCK_BYTES;
+            self.out.push(Command::Reserve { payload: buffer, length_bytes });
+        }
+        self.tasks[id as usize].masks = masks;
+        self.tasks[id as usize].outstanding += 1; // held while bases are read
+        let edges = [(first, masks.0), (last, if first == last { 255 } else { masks.1 })];
+        for (block, mask) in edges {
+            if mask == 255 {
+                continue;
+            }
+            let state = self.map.state(block);
+            if state & (SSD | FRAGMENTS) == SSD && on_ssd {
+                self.read_base(id, block);
+            } else if state == 0 {
+                self.mask_whole(id, block);
+            }
+        }
+        self.merge_part_done(id);
+    }
+
+    fn read_base(&mut self, id: TaskId, block: Logical) {
+        let slot = self.map.entry(block).ssd;
+        let region = *self.map.slots().region(slot);
+        let task = &mut self.tasks[id as usize];
+        task.outstanding += 1;
+        let op = IoOp::Read {
+            offset_bytes: region.address(slot),
+            length_bytes: BLOCK_BYTES,
+            into: task.buffer,
+            into_offset_bytes: u64::from(block - task.first) * BLOCK_BYTES,
+        };
+        self.stats.merge_reads += 1;
+        let purpose = Purpose::MergeBase { task: id, logical: block, slot };
+        self.enqueue(region.device, Class::Read, Job::Io(op, purpose));
+    }
+
+    /// The block's other sectors are known now: it will be written whole.
+    fn mask_whole(&mut self, id: TaskId, block: Logical) {
+        let task = &mut self.tasks[id as usize];
+        if block == task.first {
+            task.masks.0 = 255;
+        } else {
+            task.masks.1 = 255;
+        }
+    }
+
+    /// A base that a part-block write merges with was read.
+    pub(crate) fn base_read(
+        &mut self,
+        id: TaskId,
+        logical: Logical,
+        slot: Slot,
+        status: Result<(), IoError>,
+        checksums: &[u32],
+    ) {
+        let sound = !self.config.contents || checksums == [self.map.slots().checksum(slot)];
+        if status.is_ok() && sound {
+            self.stats.merged += 1;
+            self.mask_whole(id, logical);
+        } else if !sound {
+            // the base is damaged: the write itself is kept as a fragment, and only a read of the
+            // damaged sectors will fail
+            self.stats.checksum_errors += 1;
+        }
+        self.merge_part_done(id);
+    }
+
+    fn merge_part_done(&mut self, id: TaskId) {
+        let task = &mut self.tasks[id as usize];
+        task.outstanding -= 1;
+        if task.outstanding > 0 {
+            return;
+        }
+        let (buffer, request) = (task.buffer, task.request);
+        if self.config.contents {
+            self.out.push(Command::Copy {
+                from: request.payload,
+                from_offset_bytes: 0,
+                into: buffer,
+                into_offset_bytes: request.offset_bytes % BLOCK_BYTES,
+                length_bytes: request.length_bytes,
+            });
+            self.out.push(Command::Release(request.payload));
+        }
+        self.queue_write(id);
+    }
+
+    /// Puts the write into the queue of its device.
+    pub(crate) fn queue_write(&mut self, id: TaskId) {
+        let device = match self.tasks[id as usize].target {
+            Target::Ssd => self.shortest_ssd().0,
+            Target::Log(device) => device,
+        };
+        self.enqueue(device, Class::Write, Job::Write(id));
+    }
+
+    /// The write's turn on an SSD has come: chooses places and issues it. False: no space yet.
+    pub(crate) fn issue_ssd_write(&mut self, device: DeviceId, id: TaskId) -> bool {
+        let blocks = self.tasks[id as usize].blocks();
+        let ssd = self.ssds.iter().position(|&d| d == device).expect("an SSD");
+        if self.map.allocators()[ssd].free_count() < blocks + self.reserved_slots(ssd) {
+            return false;
+        }
+        let (mut logical, end) = (self.tasks[id as usize].first, self.tasks[id as usize].end);
+        self.mark_started(id);
+        while logical < end {
+            let run = self.map.allocate_on(ssd, end - logical).expect("counted above");
+            self.issue_write_run(device, id, logical, run);
+            logical += run.count;
+        }
+        true
+    }
+
+    /// SSD slots that users' writes leave alone: merges and tail copies need them to make progress.
+    fn reserved_slots(&self, ssd: usize) -> u32 {
+        (self.map.allocators()[ssd].slot_count() / 64).clamp(8, 16_384)
+    }
+
+    /// The write's turn in a log has come. False: the log is full.
+    pub(crate) fn issue_log_write(&mut self, device: DeviceId, id: TaskId) -> bool {
+        let blocks = self.tasks[id as usize].blocks();
+        let log = self.devices[usize::from(device.0)].log.as_mut().expect("steered to a log");
+        if log.free_slots() < u64::from(blocks) {
+            return false;
+        }
+        let (mut logical, end) = (self.tasks[id as usize].first, self.tasks[id as usize].end);
+        self.mark_started(id);
+        while logical < end {
+            let log = self.devices[usize::from(device.0)].log.as_mut().expect("steered to a log");
+            let run = log.append(end - logical, true).expect("counted above");
+            self.issue_write_run(device, id, logical, run);
+            logical += run.count;
+        }
+        true
+    }
+
+    pub(crate) fn mark_started(&mut self, id: TaskId) {
+        let now = self.now;
+        let task = &mut self.tasks[id as usize];
+        if task.started == tandem_block::Instant::NEVER {
+            task.started = now;
+        }
+        if let Some(since) = task.starved_since.take() {
+            self.stats.backpressure_ns += now.since(since).ns;
+        }
+    }
+
+    fn issue_write_run(&mut self, device: DeviceId, id: TaskId, logical: Logical, run: Run) {
+        let offset_bytes = self.map.slots().region(run.slot).address(run.slot);
+        let task = &mut self.tasks[id as usize];
+        task.outstanding += 1;
+        let fua = task.request.fua || task.request.class == DurabilityClass::Strict;
+        let op = IoOp::Write {
+            offset_bytes,
+            length_bytes: u64::from(run.count) * BLOCK_BYTES,
+            from: task.buffer,
+            from_offset_bytes: u64::from(logical - task.first) * BLOCK_BYTES,
+            fua,
+        };
+        self.submit(device, op, Purpose::Write { task: id, logical, run });
+    }
+
+    /// A run of a user's write is on its device: the map names it.
+    pub(crate) fn write_done(
+        &mut self,
+        device: DeviceId,
+        id: TaskId,
+        logical: Logical,
+        run: Run,
+        status: Result<(), IoError>,
+        checksums: &[u32],
+    ) {
+        if let Err(error) = status {
+            self.write_failed(device, id, run, error);
+        } else {
+            self.name_places(device, id, logical, run, checksums);
+        }
+        let task = &mut self.tasks[id as usize];
+        task.outstanding -= 1;
+        if task.outstanding == 0 {
+            self.finish_write(id);
+        }
+    }
+
+    fn name_places(
+        &mut self,
+        device: DeviceId,
+        id: TaskId,
+        logical: Logical,
+        run: Run,
+        checksums: &[u32],
+    ) {
+        let task = &self.tasks[id as usize];
+        let (first, last, masks) = (task.first, task.end - 1, task.masks);
+        let fua = task.request.fua || task.request.class == DurabilityClass::Strict;
+        assert!(
+            !self.config.contents || checksums.len() == run.count as usize,
+            "the world sums every block it writes"
+        );
+        for i in 0..run.count {
+            let (block, slot) = (logical + i, run.slot + i);
+            let checksum = checksums.get(i as usize).copied().unwrap_or(0);
+            let mask = if block == first {
+                masks.0
+            } else if block == last {
+                masks.1
+            } else {
+                255
+            };
+            if mask != 255
+                && !self.is_fixed()
+                && self.map.assign_fragment(block, slot, mask, checksum)
+            {
+                self.stats.fragments += 1;
+                self.tasks[id as usize].over_base = true;
+            } else {
+                self.map.assign(block, slot, checksum);
+            }
+            if fua {
+                self.map.note_settled(slot);
+            }
+        }
+        if self.is_fixed() {
+            return;
+        }
+        let is_log = self.map.slots().is_log(run.slot);
+        if is_log {
+            let offset_bytes = u64::from(logical - first) * BLOCK_BYTES;
+            self.retain_for_tail(device, id, logical, run, offset_bytes);
+        }
+        let volatile = self.devices[usize::from(device.0)].is_volatile();
+        self.commit.note_pending(self.now);
+        let touch = Touch { logical, count: run.count };
+        self.map.touch(touch, run.slot, fua || (is_log && !volatile));
+    }
+
+    fn write_failed(&mut self, device: DeviceId, id: TaskId, run: Run, error: IoError) {
+        let is_log = self.map.slots().is_log(run.slot);
+        if is_log {
+            let log = self.devices[usize::from(device.0)].log.as_mut().expect("a log slot");
+            for slot in run.slot..run.slot + run.count {
+                log.release(slot);
+            }
+            self.fault_hdd(device);
+        } else {
+            self.map.release_unused(run);
+        }
+        self.note_error(id, error);
+    }
+
+    /// All device commands of a write are done.
+    pub(crate) fn finish_write(&mut self, id: TaskId) {
+        let task = &mut self.tasks[id as usize];
+        if let (Err(_), Target::Log(_), false) = (task.status, task.target, self.ssds.is_empty()) {
+            // the log failed, the bytes are still here: the SSD takes them
+            task.status = Ok(());
+            task.target = Target::Ssd;
+            let count = self.stats.steered.entry(Reason::Returned).or_default();
+            count.0 += 1;
+            self.queue_write(id);
+            return;
+        }
+        let durable = task.request.fua || task.request.class == DurabilityClass::Strict;
+        let sound = task.status.is_ok();
+        let (buffer, retained) = (task.buffer, task.retained);
+        if retained {
+            self.unretain(buffer);
+        } else if buffer != PayloadId::NONE {
+            self.out.push(Command::Release(buffer));
+        }
+        if durable && sound && !self.is_fixed() && !self.breaks(Mutant::EarlyFua) {
+            if self.tasks[id as usize].over_base {
+                // its record must name a base that may be in some drive's buffer still
+                self.commit.wait_flush(id);
+            } else {
+                self.commit.wait_fua(id);
+            }
+        } else {
+            self.answer(id, PayloadId::NONE, 0);
+        }
+    }
+
+    /// Part blocks at the ends of a zeroing: zeroes over the sectors, as fragments.
+    pub(crate) fn write_zero_edges(&mut self, id: TaskId, head: bool, tail: bool) {
+        let task = &self.tasks[id as usize];
+        let request = task.request;
+        let (first, last) = (task.first, task.end - 1);
+        let head_sectors = (request.offset_bytes % BLOCK_BYTES / SECTOR_BYTES) as u32;
+        let end_bytes = request.offset_bytes + request.length_bytes;
+        let tail_sectors = (end_bytes.next_multiple_of(BLOCK_BYTES) - end_bytes) / SECTOR_BYTES;
+        let mut edges = Vec::new();
+        if first == last {
+            edges.push((first, 255u8 << head_sectors & 255u8 >> tail_sectors));
+        } else {
+            if head {
+                edges.push((first, 255u8 << head_sectors));
+            }
+            if tail {
+                edges.push((last, 255u8 >> tail_sectors));
+            }
+        }
+        edges.retain(|&(block, _)| self.map.state(block) != 0);
+        self.tasks[id as usize].started = self.now;
+        if edges.is_empty() {
+            self.finish_write(id);
+            return;
+        }
+        if self.config.contents {
+            let buffer = self.name_payload();
+            self.tasks[id as usize].buffer = buffer;
+            self.out.push(Command::Reserve { payload: buffer, length_bytes: BLOCK_BYTES });
+        }
+        self.tasks[id as usize].outstanding = edges.len() as u32;
+        for (block, mask) in edges {
+            let device = if self.ssds.is_empty() { self.hdds[0] } else { self.shortest_ssd().0 };
+            self.enqueue(device, Class::Write, Job::Edge { task: id, block, mask });
+        }
+    }
+
+    /// An edge's turn has come. False: no space yet.
+    pub(crate) fn issue_edge(
+        &mut self,
+        device: DeviceId,
+        id: TaskId,
+        block: Logical,
+        mask: u8,
+    ) -> bool {
+        let run = match self.ssds.iter().position(|&d| d == device) {
+            Some(ssd) => self.map.allocate_on(ssd, 1),
+            None => {
+                self.devices[usize::from(device.0)].log.as_mut().and_then(|l| l.append(1, true))
+            }
+        };
+        let Some(run) = run else { return false };
+        let task = &self.tasks[id as usize];
+        let op = IoOp::Write {
+            offset_bytes: self.map.slots().region(run.slot).address(run.slot),
+            length_bytes: BLOCK_BYTES,
+            from: task.buffer,
+            from_offset_bytes: 0,
+            fua: task.request.fua,
+        };
+        self.submit(device, op, Purpose::WriteEdge { task: id, logical: block, run, mask });
+        true
+    }
+
+    /// An edge of zeroes is on its device.
+    pub(crate) fn edge_done(
+        &mut self,
+        device: DeviceId,
+        edge: (TaskId, Logical, Run, u8),
+        status: Result<(), IoError>,
+        checksums: &[u32],
+    ) {
+        let (id, block, run, mask) = edge;
+        if let Err(error) = status {
+            self.write_failed(device, id, run, error);
+            self.tasks[id as usize].target = Target::Ssd;
+        } else {
+            let checksum = checksums.first().copied().unwrap_or(0);
+            if self.map.assign_fragment(block, run.slot, mask, checksum) {
+                self.tasks[id as usize].over_base = true;
+            } else {
+                self.map.assign(block, run.slot, checksum);
+            }
+            let fua = self.tasks[id as usize].request.fua;
+            if fua {
+                self.map.note_settled(run.slot);
+            }
+            if self.map.slots().is_log(run.slot) {
+                self.retain_for_tail(device, id, block, run, 0);
+            }
+            self.commit.note_pending(self.now);
+            self.map.touch(Touch { logical: block, count: 1 }, run.slot, fua);
+        }
+        let task = &mut self.tasks[id as usize];
+        task.outstanding -= 1;
+        if task.outstanding == 0 {
+            self.finish_write(id);
+        }
+    }
+
+    /// Gives a write that waits for a log back to steering, which has only the SSD left for it.
+    pub(crate) fn return_write(&mut self, device: DeviceId, id: TaskId) {
+        assert!(!self.ssds.is_empty(), "without an SSD nothing is returned");
+        let bytes = u64::from(self.tasks[id as usize].blocks()) * BLOCK_BYTES;
+        if let Some(bcw) = &mut self.devices[usize::from(device.0)].bcw {
+            bcw.uncommit(bytes);
+        }
+        let length_bytes = self.tasks[id as usize].request.length_bytes;
+        self.stats.redirected.0 -= 1;
+        self.stats.redirected.1 -= length_bytes;
+        let count = self.stats.steered.entry(Reason::Returned).or_default();
+        count.0 += 1;
+        count.1 += length_bytes;
+        self.tasks[id as usize].target = Target::Ssd;
+        if self.is_fixed() {
+            self.begin_fixed_write(id);
+        } else {
+            self.queue_write(id);
+        }
+    }
+
+    // ---- fixed placement: identity on the SSDs, no promise (design decision 12) ----
+
+    pub(crate) fn is_fixed(&self) -> bool {
+        self.config.placement == crate::config::Placement::Fixed
+    }
+
+    /// The SSD and byte of a block under fixed placement.
+    pub(crate) fn fixed_place(&self, block: Logical) -> (DeviceId, u64) {
+        let mut bytes = u64::from(block) * BLOCK_BYTES;
+        for &id in &self.ssds {
+            let capacity = self.devices[usize::from(id.0)].config.capacity_bytes;
+            if bytes < capacity {
+                return (id, bytes);
+            }
+            bytes -= capacity;
+        }
+        unreachable!("logical blocks under fixed placement are the SSDs' own")
+    }
+
+    fn begin_fixed_write(&mut self, id: TaskId) {
+        let task = &mut self.tasks[id as usize];
+        if let Target::Log(_) = task.target {
+            self.queue_write(id);
+            return;
+        }
+        let request = task.request;
+        task.outstanding += 1;
+        let first = task.first;
+        let (device, block_bytes) = self.fixed_place(first);
+        let op = IoOp::Write {
+            offset_bytes: block_bytes + request.offset_bytes % BLOCK_BYTES,
+            length_bytes: request.length_bytes,
+            from: request.payload,
+            from_offset_bytes: 0,
+            fua: request.fua,
+        };
+        self.enqueue(device, Class::Write, Job::Io(op, Purpose::WriteFixed { task: id }));
+    }
+
+    pub(crate) fn fixed_write_done(&mut self, id: TaskId, status: Result<(), IoError>) {
+        if let Err(error) = status {
+            self.note_error(id, error);
+        }
+        let (first, end) = (self.tasks[id as usize].first, self.tasks[id as usize].end);
+        self.zero_fixed(first, end);
+        self.tasks[id as usize].outstanding -= 1;
+        self.finish_write(id);
+    }
+
+    /// The identity place holds the newest version again.
+    pub(crate) fn zero_fixed(&mut self, first: Logical, end: Logical) {
+        for block in first..end {
+            if self.map.state(block) != 0 {
+                self.map.clear(block);
+            }
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! What goes into the engine, and what comes out?
+//!
+//! Source: design decision 1. `Engine::on(now, Event, &mut Vec<Command>)` is the whole interface:
+//! the live world feeds it completions of a ring and a monotonic clock, the virtual world a heap of
+//! modelled completions. The engine reads no clock and does no I/O.
+
+use tandem_block::{DeviceId, Instant, IoError, PayloadId, Request, RequestId};
+
+/// Names one device command in flight; chosen by the engine, echoed in its completion. Reused
+/// after the completion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct IoId(pub u32);
+
+/// Everything that can wake the engine.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// The world has opened the devices; the engine formats or recovers and then answers
+    /// `Command::Started`.
+    Start,
+    /// A user asks. A write's payload is stable: the world has copied or owns the bytes and has
+    /// computed its checksums.
+    Request(&'a Request),
+    /// A device command is done.
+    Completion {
+        /// Which.
+        io: IoId,
+        /// How it ended.
+        status: Result<(), IoError>,
+        /// CRC-32C of each whole 4 KiB block read or written (for tokens: a digest of the block's
+        /// tokens), in order. Empty in a world without contents, and for anything that is not
+        /// block-aligned data.
+        checksums: &'a [u32],
+        /// The bytes of a `ReadMeta`; empty otherwise.
+        bytes: &'a [u8],
+    },
+    /// The instant asked for with `Command::WakeAt` has come.
+    Wake,
+    /// Take no more requests, settle everything, leave a clean state, then answer
+    /// `Command::Stopped`.
+    Shutdown,
+}
+
+/// Everything that the engine can ask of the world. Commands of one `on` call are carried out in
+/// order: a `Copy` sees the buffers as the commands before it left them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Send this to a device.
+    Submit(Io),
+    /// A request is done. A read's bytes lie in `payload` from `skip_bytes` on, as many as the
+    /// request's length; the world owns that payload now and releases it after the reply.
+    Complete(Done),
+    /// Make a zero-filled buffer under this engine-chosen name.
+    Reserve {
+        /// Its name.
+        payload: PayloadId,
+        /// Its size, a multiple of 512.
+        length_bytes: u64,
+    },
+    /// Copy bytes between buffers (512-byte granular).
+    Copy {
+        /// Source buffer.
+        from: PayloadId,
+        /// First byte in it.
+        from_offset_bytes: u64,
+        /// Destination buffer.
+        into: PayloadId,
+        /// First byte in it.
+        into_offset_bytes: u64,
+        /// How many.
+        length_bytes: u64,
+    },
+    /// The engine needs this buffer no more.
+    Release(PayloadId),
+    /// Send `Event::Wake` at this instant (or as soon as possible after). A later call replaces an
+    /// earlier one; `Instant::NEVER` disarms.
+    WakeAt(Instant),
+    /// Formatting or recovery is over; requests are welcome, or the pool cannot be served and why.
+    Started(Result<(), crate::StartError>),
+    /// The clean shutdown is complete.
+    Stopped,
+}
+
+/// One device command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Io {
+    /// Echoed in the completion.
+    pub id: IoId,
+    /// Which drive.
+    pub device: DeviceId,
+    /// What to do.
+    pub op: IoOp,
+}
+
+/// Kinds of device command. Offsets and lengths are in bytes, multiples of 512.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IoOp {
+    /// Read data into a buffer.
+    Read {
+        /// First byte on the drive.
+        offset_bytes: u64,
+        /// How many.
+        length_bytes: u64,
+        /// Which buffer.
+        into: PayloadId,
+        /// Where in it.
+        into_offset_bytes: u64,
+    },
+    /// Write data from a buffer.
+    Write {
+        /// First byte on the drive.
+        offset_bytes: u64,
+        /// How many.
+        length_bytes: u64,
+        /// Which buffer.
+        from: PayloadId,
+        /// Where in it.
+        from_offset_bytes: u64,
+        /// Settled before it is acknowledged.
+        fua: bool,
+    },
+    /// Read the engine's own bytes; they come with the completion.
+    ReadMeta {
+        /// First byte on the drive.
+        offset_bytes: u64,
+        /// How many.
+        length_bytes: u64,
+    },
+    /// Write the engine's own bytes.
+    WriteMeta {
+        /// First byte on the drive.
+        offset_bytes: u64,
+        /// The bytes, a multiple of 512 of them.
+        bytes: Vec<u8>,
+        /// Settled before it is acknowledged.
+        fua: bool,
+    },
+    /// Settle every write acknowledged before.
+    Flush,
+    /// The range is not needed any more.
+    Trim {
+        /// First byte on the drive.
+        offset_bytes: u64,
+        /// How many.
+        length_bytes: u64,
+    },
+}
+
+/// The end of a request, with what statistics want to know of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// Which request.
+    pub request: RequestId,
+    /// How it ended.
+    pub status: Result<(), IoError>,
+    /// A read's buffer, or `PayloadId::NONE`.
+    pub payload: PayloadId,
+    /// Where in that buffer the requested bytes begin.
+    pub skip_bytes: u64,
+    /// Time from arrival to the first device command, in ns (stage *wait*).
+    pub wait_ns: u64,
+    /// Time from the first device command to the last completion, in ns (stage *device*).
+    pub device_ns: u64,
+    /// Where a read's bytes came from; the slowest place if several.
+    pub served_from: ServedFrom,
+}
+
+/// Where the bytes of a read came from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ServedFrom {
+    /// Not a read, or nothing had to be fetched: zeroes.
+    #[default]
+    Ram,
+    /// The only copy, on an SSD.
+    Ssd,
+    /// A clean copy on an SSD; the home is valid too.
+    SsdCopy,
+    /// A log of a hard drive.
+    HddLog,
+    /// The home on a hard drive.
+    HddHome,
+}

@@ -1,0 +1,60 @@
+//! What do we believe of a drive?
+//!
+//! Source: [BCW §3, Table 2]. Belief, never truth: shipped from the papers, measured by a profiler,
+//! refined online. The engine decides by these numbers and survives their being wrong.
+
+/// What is believed of a hard drive's buffered writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HddProfile {
+    /// Latency of a write in the fast state by size: (bytes, ns), ascending. Paper: `L_f`.
+    pub fast_latency: Vec<(u64, u64)>,
+    /// … in the mid state. Paper: `L_m`.
+    pub mid_latency: Vec<(u64, u64)>,
+    /// What the slow state adds, in ns. Paper: `L_s`.
+    pub slow_latency_ns: u64,
+    /// Bytes that the fast stage takes. Paper: `W_f`.
+    pub fast_stage_bytes: u64,
+    /// Bytes that one mid stage takes. Paper: `W_m`.
+    pub mid_stage_bytes: u64,
+    /// Idle time after which the drive drains its buffer by itself, in ns.
+    pub drain_idle_ns: u64,
+    /// How fast it then drains, in bytes/s.
+    pub drain_bytes_per_s: u64,
+    /// A flush of an empty buffer, in ns; dirty bytes add their draining time.
+    pub flush_base_ns: u64,
+    /// A typical positioning, seek and half a turn, in ns.
+    pub position_ns: u64,
+}
+
+/// What is believed of an SSD.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SsdProfile {
+    /// Sustained write rate in bytes/s.
+    pub write_bytes_per_s: u64,
+    /// A flush, in ns.
+    pub flush_ns: u64,
+}
+
+impl Default for SsdProfile {
+    /// A SATA drive of middling age (guess): used until one is profiled.
+    fn default() -> Self {
+        SsdProfile { write_bytes_per_s: 300_000_000, flush_ns: 2_000_000 }
+    }
+}
+
+/// A write's latency by size: linear between the anchors and beyond the last.
+pub fn latency_ns(anchors: &[(u64, u64)], bytes: u64) -> u64 {
+    assert!(!anchors.is_empty(), "a profile has at least one latency");
+    if anchors.len() == 1 {
+        return anchors[0].1;
+    }
+    let upper = anchors.iter().position(|a| a.0 >= bytes).unwrap_or(anchors.len() - 1).max(1);
+    let (low, high) = (anchors[upper - 1], anchors[upper]);
+    let span = high.0 - low.0;
+    let rise = high.1.saturating_sub(low.1);
+    if bytes >= low.0 {
+        low.1 + (bytes - low.0) * rise / span
+    } else {
+        low.1.saturating_sub((low.0 - bytes) * rise / span)
+    }
+}

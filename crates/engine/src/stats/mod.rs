@@ -1,0 +1,101 @@
+//! What happened, and why?
+//!
+//! Counters are part of the engine's state and cheap to copy. Latency histograms are not: the world
+//! that sees each completion keeps a `Recorder`.
+
+pub mod recorder;
+
+use crate::steer::Reason;
+use std::collections::BTreeMap;
+
+/// Bytes and commands of one drive, by why.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceStats {
+    /// Users' data.
+    pub user_bytes: u64,
+    /// Data moved home, or by GC towards an SSD.
+    pub writeback_bytes: u64,
+    /// Data brought to an SSD because it is read.
+    pub promotion_bytes: u64,
+    /// Copies of a hard drive's tail.
+    pub tail_bytes: u64,
+    /// Journal, checkpoints, superblocks, checksum pages.
+    pub map_bytes: u64,
+    /// Padding of buffered-write sequences.
+    pub padding_bytes: u64,
+    /// Homes rewritten by log GC.
+    pub gc_bytes: u64,
+    /// Homes rewritten by write-back.
+    pub home_bytes: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Write commands.
+    pub write_requests: u64,
+    /// Read commands.
+    pub read_requests: u64,
+    /// Flush commands.
+    pub flushes: u64,
+    /// Trimmed bytes.
+    pub trimmed_bytes: u64,
+    /// Commands that failed.
+    pub errors: u64,
+    /// Time with a user's or any command outstanding, in ns: (users alone, all).
+    pub busy_ns: (u64, u64),
+}
+
+impl DeviceStats {
+    /// Everything written.
+    pub fn written_bytes(&self) -> u64 {
+        self.user_bytes
+            + self.writeback_bytes
+            + self.promotion_bytes
+            + self.tail_bytes
+            + self.map_bytes
+            + self.padding_bytes
+            + self.gc_bytes
+            + self.home_bytes
+    }
+}
+
+/// Counters of a set.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EngineStats {
+    /// By device id.
+    pub devices: Vec<DeviceStats>,
+    /// Steering decisions by reason: (requests, bytes).
+    pub steered: BTreeMap<Reason, (u64, u64)>,
+    /// Redirected requests and bytes.
+    pub redirected: (u64, u64),
+    /// Part-block writes stored as fragments.
+    pub fragments: u64,
+    /// Reads made to merge a part-block write with its base.
+    pub merge_reads: u64,
+    /// Part-block writes merged at once.
+    pub merged: u64,
+    /// Time that writes waited for space, in ns.
+    pub backpressure_ns: u64,
+    /// Journal commits, and block updates in them.
+    pub commits: u64,
+    /// Block updates recorded.
+    pub updates: u64,
+    /// Checkpoints completed.
+    pub checkpoints: u64,
+    /// Reads that met a wrong checksum.
+    pub checksum_errors: u64,
+    /// Reads answered by another copy after an error.
+    pub repaired_reads: u64,
+    /// Background moves dropped because the block had changed.
+    pub moves_dropped: u64,
+    /// Blocks moved home.
+    pub moves: u64,
+    /// Clean SSD copies dropped for space.
+    pub copies_dropped: u64,
+    /// Requests that had to wait for an overlapping write.
+    pub ordered: u64,
+    /// Bytes acknowledged and not settled, at most.
+    pub bytes_at_risk_max: u64,
+    /// Drives taken out of service.
+    pub faulted_drives: u64,
+    /// Sizes of the largest queues seen, by device id.
+    pub queue_length_max: Vec<u32>,
+}

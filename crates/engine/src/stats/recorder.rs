@@ -1,0 +1,139 @@
+//! How long did requests take?
+//!
+//! Histograms of at most 0.1 % error, kept by the world that sees the completions; per stage, per
+//! size of write, per place that served a read.
+
+use crate::port::{Done, ServedFrom};
+use hdrhistogram::Histogram;
+use tandem_block::{Instant, Op, Request};
+
+/// Upper bounds of the write size groups in bytes; the last group has none. [BCW Fig. 9] plus the
+/// halves that design.md names.
+pub const SIZE_GROUPS: [Option<u64>; 6] =
+    [Some(4 << 10), Some(16 << 10), Some(64 << 10), Some(256 << 10), Some(1 << 20), None];
+
+/// One distribution with exact mean and extremes.
+#[derive(Clone, Debug)]
+pub struct Latencies {
+    histogram: Histogram<u64>,
+    sum_ns: u128,
+    max_ns: u64,
+}
+
+impl Default for Latencies {
+    fn default() -> Self {
+        let histogram = Histogram::new(3).expect("three digits are allowed");
+        Latencies { histogram, sum_ns: 0, max_ns: 0 }
+    }
+}
+
+impl Latencies {
+    /// Counts one.
+    pub fn record(&mut self, ns: u64) {
+        self.histogram.record(ns).expect("the histogram resizes itself");
+        self.sum_ns += u128::from(ns);
+        self.max_ns = self.max_ns.max(ns);
+    }
+
+    /// How many were counted.
+    pub fn count(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// Exact mean, rounded down; 0 without any.
+    pub fn mean_ns(&self) -> u64 {
+        let count = u128::from(self.count().max(1));
+        u64::try_from(self.sum_ns / count).unwrap_or(u64::MAX)
+    }
+
+    /// Exact maximum.
+    pub fn max_ns(&self) -> u64 {
+        self.max_ns
+    }
+
+    /// The value below which `ten_thousandths` of the values lie (5000: the median); at most 0.1 %
+    /// off, never above the maximum.
+    pub fn percentile_ns(&self, ten_thousandths: u64) -> u64 {
+        if self.count() == 0 {
+            return 0;
+        }
+        let rank = (u128::from(self.count()) * u128::from(ten_thousandths)).div_ceil(10_000).max(1);
+        let mut seen = 0u128;
+        for step in self.histogram.iter_recorded() {
+            seen += u128::from(step.count_at_value());
+            if seen >= rank {
+                return step.value_iterated_to().min(self.max_ns);
+            }
+        }
+        self.max_ns
+    }
+}
+
+/// A latency with its stages.
+#[derive(Clone, Debug, Default)]
+pub struct Staged {
+    /// From arrival to acknowledgement.
+    pub total: Latencies,
+    /// From arrival to the first device command.
+    pub wait: Latencies,
+    /// From there to the last completion.
+    pub device: Latencies,
+}
+
+/// All distributions of one run.
+#[derive(Clone, Debug, Default)]
+pub struct Recorder {
+    /// Reads.
+    pub read: Staged,
+    /// Writes, discards, write-zeroes.
+    pub write: Staged,
+    /// Flushes.
+    pub flush: Staged,
+    /// Writes by size group.
+    pub write_by_size: [Latencies; 6],
+    /// Reads by place.
+    pub read_from: [Latencies; 5],
+    /// Requests that ended with an error.
+    pub errors: u64,
+}
+
+impl Recorder {
+    /// Counts one completed request.
+    pub fn record(&mut self, request: &Request, done: &Done, now: Instant) {
+        if done.status.is_err() {
+            self.errors += 1;
+            return;
+        }
+        let total_ns = request.age(now).ns;
+        let staged = match request.op {
+            Op::Read => &mut self.read,
+            Op::Flush => &mut self.flush,
+            Op::Write | Op::Discard | Op::WriteZeroes => &mut self.write,
+        };
+        staged.total.record(total_ns);
+        staged.wait.record(done.wait_ns);
+        staged.device.record(done.device_ns);
+        match request.op {
+            Op::Write => {
+                let group = SIZE_GROUPS
+                    .iter()
+                    .position(|bound| bound.is_none_or(|b| request.length_bytes <= b))
+                    .expect("the last group has no bound");
+                self.write_by_size[group].record(total_ns);
+            }
+            Op::Read => self.read_from[served_index(done.served_from)].record(total_ns),
+            _ => {}
+        }
+    }
+}
+
+/// Position of a place in `Recorder::read_from`.
+pub const fn served_index(from: ServedFrom) -> usize {
+    match from {
+        ServedFrom::Ram => 0,
+        ServedFrom::Ssd => 1,
+        ServedFrom::SsdCopy => 2,
+        ServedFrom::HddLog => 3,
+        ServedFrom::HddHome => 4,
+    }
+}

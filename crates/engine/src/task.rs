@@ -1,0 +1,95 @@
+//! What does the engine remember of one request under way?
+
+use crate::map::Logical;
+use crate::ordering::TaskId;
+use crate::port::ServedFrom;
+use crate::steer::Target;
+use tandem_block::{Instant, IoError, PayloadId, Request};
+
+/// A fragment read that is laid over its block when everything has arrived.
+#[derive(Clone, Copy, Debug)]
+pub struct Overlay {
+    /// Buffer with the fragment's block.
+    pub from: PayloadId,
+    /// Which of its sectors count.
+    pub mask: u8,
+    /// Where the block begins in the read's buffer.
+    pub at_bytes: u64,
+}
+
+/// One request under way.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// What was asked.
+    pub request: Request,
+    /// First logical block touched.
+    pub first: Logical,
+    /// Behind the last one.
+    pub end: Logical,
+    /// Writes ahead of it that overlap.
+    pub blocked_by: u32,
+    /// Device commands (and page loads) it waits for.
+    pub outstanding: u32,
+    /// When its first device command went out.
+    pub started: Instant,
+    /// When its last device command ended.
+    pub ended: Instant,
+    /// The first error it met.
+    pub status: Result<(), IoError>,
+    /// The buffer that is written or read into: the user's, or one aligned to blocks.
+    pub buffer: PayloadId,
+    /// Sectors of the first and last block that the write has; 255 for all.
+    pub masks: (u8, u8),
+    /// Where a write goes.
+    pub target: Target,
+    /// Slowest place that served a read.
+    pub served_from: ServedFrom,
+    /// Fragments to lay over a read's buffer, oldest first per block.
+    pub overlays: Vec<Overlay>,
+    /// The buffer is kept beyond the request: it is in a tail.
+    pub retained: bool,
+    /// It left a fragment over a base that it did not write.
+    pub over_base: bool,
+    /// When it began to wait for space.
+    pub starved_since: Option<Instant>,
+    /// It holds its blocks in the ordering.
+    pub holds: bool,
+}
+
+impl Task {
+    /// A request that has just arrived.
+    pub fn new(request: Request, first: Logical, end: Logical) -> Self {
+        Task {
+            request,
+            first,
+            end,
+            blocked_by: 0,
+            outstanding: 0,
+            started: Instant::NEVER,
+            ended: request.arrived,
+            status: Ok(()),
+            buffer: request.payload,
+            masks: (255, 255),
+            target: Target::Ssd,
+            served_from: ServedFrom::Ram,
+            overlays: Vec::new(),
+            retained: false,
+            over_base: false,
+            starved_since: None,
+            holds: false,
+        }
+    }
+
+    /// Blocks touched.
+    pub fn blocks(&self) -> u32 {
+        self.end - self.first
+    }
+}
+
+/// Tasks by id.
+pub type Tasks = slab::Slab<Task>;
+
+/// The slab's key as a task id.
+pub fn task_id(key: usize) -> TaskId {
+    TaskId::try_from(key).expect("requests in flight are bounded")
+}
