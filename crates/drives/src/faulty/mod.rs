@@ -1,0 +1,13 @@
+//! What if a drive misbehaves? A wrapper around any drive, scripted or by chance from a seed.
+//!
+//! Source: issue "the spine", Build 2; design, "The promise" (a single drive that lies about its
+//! flushes). Wrappers wrap wrappers, and fork.
+
+mod drive;
+mod script;
+
+#[cfg(test)]
+mod tests;
+
+pub use drive::Faulty;
+pub use script::{Fault, FaultRule, FaultScript, OpFilter};
