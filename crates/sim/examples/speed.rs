@@ -1,0 +1,74 @@
+//! How many requests a second does a whole replay take? Prints a table; run it in release.
+//!
+//! Source: models §1 and §7: trace decoded, full statistics, 4 KiB random writes while the SSD
+//! collects garbage, `mapped`.
+
+use tandem_block::{Arrival, DurabilityClass, Instant, ObjectId, Op, Rng, StreamId};
+use tandem_drives::SsdState;
+use tandem_drives::spec::load;
+use tandem_engine::{Placement, Role, SteerConfig};
+use tandem_sim::profiles;
+use tandem_sim::replay::{DriveChoice, ReplayConfig, Resident, Survey, plan, replay};
+
+const REQUESTS: u64 = 2_000_000;
+
+fn main() {
+    println!(
+        "{:<10} {:<34} {:>9} {:>11} {:>6} {:>9}",
+        "policy", "workload", "ns/req", "requests/s", "WA", "Mpages/s"
+    );
+    for (what, drive_bytes, length_bytes, footprint) in [
+        ("4 KiB over 8 GiB, 32 GB drive", 32_000_000_000, 4096, 8 << 30),
+        ("4 KiB over 32 GiB, 250 GB drive", 250_000_000_000, 4096, 32 << 30),
+        ("64 KiB over 8 GiB, 32 GB drive", 32_000_000_000, 65536, 8 << 30),
+    ] {
+        for policy in ["ssd-first", "mios-d", "mios-e"] {
+            one(policy, what, drive_bytes, length_bytes, footprint);
+        }
+    }
+}
+
+fn one(policy: &str, what: &str, drive_bytes: u64, length_bytes: u64, footprint: u64) {
+    let mut rng = Rng::new(1);
+    let count = REQUESTS * 4096 / length_bytes.max(4096);
+    let arrivals: Vec<Arrival> = (0..count)
+        .map(|index| Arrival {
+            at: Instant::from_ns(index),
+            object: ObjectId(0),
+            op: Op::Write,
+            offset_bytes: rng.below(footprint / length_bytes) * length_bytes,
+            length_bytes,
+            fua: false,
+            stream: StreamId(0),
+        })
+        .collect();
+    let choice = |name, size_bytes| DriveChoice {
+        spec: load(name).expect("known"),
+        belief: profiles::shipped(name),
+        size_bytes,
+    };
+    let config = ReplayConfig {
+        ssds: vec![choice("960evo", Some(drive_bytes))],
+        hdds: vec![choice("wd100efax", None)],
+        steer: SteerConfig { policy: policy.into(), queue_length: 2 },
+        placement: Placement::Mapped,
+        ssd_state: SsdState::Steady,
+        resident: Resident::Hdd,
+        durability: DurabilityClass::VolatileOk,
+        seed: 1,
+        closed_loop: Some(32),
+    };
+    let mut survey = Survey::default();
+    arrivals.iter().for_each(|arrival| survey.count(arrival));
+    let plan = plan(&config, &survey).expect("it fits");
+    let result = replay(&config, &plan, arrivals.iter().copied()).expect("it runs");
+    let ssd = result.devices.iter().find(|device| device.role == Role::Ssd).expect("one");
+    let (flash, host) = ssd.flash_pages;
+    println!(
+        "{policy:<10} {what:<34} {:>9} {:>11.0} {:>6.2} {:>9.2}",
+        result.wall_ns / count,
+        count as f64 * 1e9 / result.wall_ns as f64,
+        flash as f64 / host.max(1) as f64,
+        flash as f64 * 1e3 / result.wall_ns as f64,
+    );
+}

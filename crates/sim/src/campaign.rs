@@ -1,0 +1,103 @@
+//! What if it crashes again?
+//!
+//! Chains of lives: a workload is cut at chosen events, and every fork goes on after its recovery,
+//! to be cut again. Source: design, "Tests" (cuts also during recovery and during checkpoints).
+
+use crate::swarm::{Failure, Run};
+use tandem_block::Rng;
+use tandem_drives::media::CutMode;
+
+/// How often a run is cut, and how long its forks live on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Campaign {
+    /// A crash after every so many events.
+    pub stride: u64,
+    /// Every so many crashes, one at each event of the recovery too (0: never).
+    pub recovery_stride: u64,
+    /// Lives of a fork: 1 ends with the first recovery.
+    pub lives: u64,
+    /// Requests of each further life at most.
+    pub more_requests: u64,
+}
+
+/// The ways a power cut treats what was not settled.
+pub const MODES: [CutMode; 3] = [CutMode::KeepAll, CutMode::DropAll, CutMode::RandomSubset];
+
+impl Campaign {
+    /// Runs to the end and through a clean stop, with crashes in forks all the way. Returns how
+    /// many crashes there were.
+    ///
+    /// # Errors
+    /// The first violation.
+    pub fn run(&self, mut run: Run) -> Result<u64, Failure> {
+        let mut crashes = 0;
+        loop {
+            let more = run.step()?;
+            if run.events.is_multiple_of(self.stride) {
+                crashes += self.crash_here(&run)?;
+            }
+            if !more {
+                break;
+            }
+        }
+        let mut stopping = run.clone();
+        stopping.world.shut_down();
+        while !stopping.world.take_said().stopped && stopping.world.step() {
+            stopping.events += 1;
+            if stopping.events.is_multiple_of(self.stride) {
+                crashes += self.crash_here(&stopping)?;
+            }
+        }
+        run.finish()?;
+        Ok(crashes)
+    }
+
+    /// Forks that crash at this event, in every way.
+    fn crash_here(&self, run: &Run) -> Result<u64, Failure> {
+        let mut crashes = 0;
+        let number = run.events / self.stride;
+        let mut rng = Rng::new(run.config.seed ^ run.events << 20);
+        for mode in MODES {
+            let mut fork = run.clone();
+            let steps = fork.crash(mode, None)?;
+            crashes += 1;
+            if self.recovery_stride > 0 && number.is_multiple_of(self.recovery_stride) {
+                for event in 0..steps {
+                    run.clone().crash(mode, Some(event))?;
+                    crashes += 1;
+                }
+            }
+            crashes += self.live_on(fork, &mut rng)?;
+        }
+        let mut fork = run.clone();
+        fork.kill(rng.chance_ppm(500_000).then_some(CutMode::DropAll))?;
+        crashes += 1;
+        crashes += self.live_on(fork, &mut rng)?;
+        Ok(crashes)
+    }
+
+    fn live_on(&self, mut run: Run, rng: &mut Rng) -> Result<u64, Failure> {
+        let mut crashes = 0;
+        for _ in 1..self.lives {
+            run.extend(rng.between(1, self.more_requests), rng.bits());
+            let mut left = rng.below(self.more_requests * 4);
+            while left > 0 && run.step()? {
+                left -= 1;
+            }
+            let mode = MODES[rng.below(3) as usize];
+            if rng.chance_ppm(250_000) {
+                let cut = rng.chance_ppm(500_000).then_some(mode);
+                run.kill(cut)?;
+            } else {
+                let during = rng.chance_ppm(250_000).then(|| rng.below(40));
+                run.crash(mode, during)?;
+            }
+            crashes += 1;
+        }
+        if self.lives > 1 && rng.chance_ppm(100_000) {
+            run.extend(rng.between(1, self.more_requests), rng.bits());
+            run.finish()?;
+        }
+        Ok(crashes)
+    }
+}

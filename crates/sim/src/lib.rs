@@ -1,0 +1,17 @@
+//! The virtual world: what would the engine do over these drives, and can it lose data?
+//!
+//! One engine, the same as in the live world, over modelled drives and a heap of events ordered by
+//! `(at_ns, sequence)`. One seed explains a run.
+
+pub mod campaign;
+pub mod check;
+pub mod contents;
+pub mod erratic;
+pub mod profiles;
+pub mod replay;
+
+pub mod swarm;
+pub mod workload;
+pub mod world;
+
+pub use world::World;

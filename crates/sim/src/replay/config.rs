@@ -1,0 +1,107 @@
+//! What can a replay be told, and why can it not begin or end?
+
+use crate::profiles::Belief;
+use tandem_block::DurabilityClass;
+use tandem_drives::SsdState;
+use tandem_drives::spec::{DriveSpec, SpecError};
+use tandem_engine::{ConfigError, Placement, StartError, SteerConfig};
+
+/// One drive of the replay.
+#[derive(Clone, Debug)]
+pub struct DriveChoice {
+    /// What it is.
+    pub spec: DriveSpec,
+    /// What the engine believes of it; a hard drive without belief is not steered to.
+    pub belief: Option<Belief>,
+    /// Another capacity than the spec's, in bytes.
+    pub size_bytes: Option<u64>,
+}
+
+/// Where blocks live that a trace reads before it writes them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Resident {
+    /// As clean copies on the SSDs, in the order of their addresses until these are 80 % full, and
+    /// at home.
+    Ssd,
+    /// At home on the hard drives.
+    #[default]
+    Hdd,
+    /// Nowhere: they read as zeroes, without a drive.
+    None,
+}
+
+impl Resident {
+    /// All of them with their names.
+    pub const NAMED: [(&'static str, Resident); 3] =
+        [("ssd", Resident::Ssd), ("hdd", Resident::Hdd), ("none", Resident::None)];
+
+    /// Its name on the command line and in results.
+    pub fn name(self) -> &'static str {
+        Self::NAMED.iter().find(|named| named.1 == self).expect("every one has a name").0
+    }
+}
+
+/// Everything that decides a replay beside the trace.
+#[derive(Clone, Debug)]
+pub struct ReplayConfig {
+    /// The SSDs.
+    pub ssds: Vec<DriveChoice>,
+    /// The hard drives.
+    pub hdds: Vec<DriveChoice>,
+    /// The policy of every volume.
+    pub steer: SteerConfig,
+    /// Mapped or fixed.
+    pub placement: Placement,
+    /// What the SSDs hold at the start.
+    pub ssd_state: SsdState,
+    /// Where data lives at the start.
+    pub resident: Resident,
+    /// What an acknowledgement means.
+    pub durability: DurabilityClass,
+    /// Seeds the drives.
+    pub seed: u64,
+    /// Keep so many requests outstanding instead of following the times of the trace.
+    pub closed_loop: Option<u32>,
+}
+
+/// Why a replay has no result.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReplayError {
+    /// No drives at all.
+    #[error("a replay needs at least one drive: name an --ssd or an --hdd")]
+    NoDrives,
+    /// Fixed placement is the identity on the SSDs.
+    #[error("--placement fixed puts every block on an SSD: name an --ssd")]
+    FixedWithoutSsd,
+    /// The trace reaches further than one set of drives can.
+    #[error(
+        "the trace reaches over {footprint_bytes} bytes in all; one set of drives has at most 16 TiB of addresses"
+    )]
+    TooWide {
+        /// The sum over its devices.
+        footprint_bytes: u64,
+    },
+    /// Nothing to replay.
+    #[error("the trace has no requests")]
+    Empty,
+    /// A drive cannot have the size that is needed.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// The engine refuses the configuration.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The pool could not be formatted.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// An error of the engine: requests are outstanding and nothing will ever happen.
+    #[error(
+        "the engine stands still at {now_ns} ns with {outstanding} requests unanswered: please report this trace and these options"
+    )]
+    Stuck {
+        /// When.
+        now_ns: u64,
+        /// How many requests wait.
+        outstanding: usize,
+    },
+}

@@ -1,0 +1,27 @@
+//! What would this engine do with this trace over these drives?
+//!
+//! ```text
+//! arrivals ─▶ survey: how many, how far do they reach? ─▶ plan: how large is each drive?
+//!    │                                                       │
+//!    └──────────▶ run: open or closed loop ◀── engine, models, residence (setup)
+//!                   │ gauges, recorder
+//!                   ▼
+//!                 result
+//! ```
+
+mod config;
+mod gauge;
+mod plan;
+mod result;
+mod run;
+mod setup;
+mod survey;
+#[cfg(test)]
+mod tests;
+
+pub use config::{DriveChoice, ReplayConfig, ReplayError, Resident};
+pub use gauge::GaugeSummary;
+pub use plan::{Plan, PlannedDrive, plan};
+pub use result::{DeviceResult, RunResult};
+pub use run::replay;
+pub use survey::Survey;

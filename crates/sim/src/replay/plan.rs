@@ -1,0 +1,247 @@
+//! How large is each drive, and how much of it does the engine see?
+//!
+//! Source: design, "Where a replay starts": drives keep their spec's capacity unless the user says
+//! otherwise or the footprint needs more. A hard drive's *visible* part is smaller than the drive:
+//! the map keeps bits for every block it may be asked for, and ten terabytes of them (over a GiB of
+//! RAM and seconds per run) would say nothing about a trace that touches fifty gigabytes. The model
+//! keeps its own geometry, so what is visible lies in its outer zone, as on a fresh drive.
+
+use super::config::{DriveChoice, ReplayConfig, ReplayError};
+use super::survey::Survey;
+use crate::profiles::{Belief, BeliefKind};
+use tandem_block::{BLOCK_BYTES, DurabilityClass, GIB, MIB};
+use tandem_drives::spec::{DriveSpec, ModelSpec};
+use tandem_engine::format::layout;
+use tandem_engine::{DeviceConfig, EngineConfig, Placement, Role, VolumeConfig, WriteCache};
+
+/// One set has 2^32 logical blocks.
+const FOOTPRINT_BYTES_MAX: u64 = 16 << 40;
+/// The log that the visible part of a hard drive has at least. Guess: room for a burst of a minute
+/// at 130 MB/s, so that the log's end is not what a short trace measures.
+const LOG_BYTES_WANTED: u64 = 8 * GIB;
+/// Largest share of the visible part that the log takes, in percent.
+const LOG_PERCENT_MAX: u64 = 80;
+/// Commands in flight on an NVMe drive. Guess: more than any model's dies.
+const NVME_DEPTH: u32 = 256;
+/// Commands in flight on a SATA drive: the protocol's limit less one, as in [IANUS §3].
+const SATA_DEPTH: u32 = 31;
+
+/// One drive as it will be built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedDrive {
+    /// The spec's name.
+    pub name: String,
+    /// SSD or hard drive.
+    pub role: Role,
+    /// Capacity of the model.
+    pub model_bytes: u64,
+    /// Bytes of it that the engine sees.
+    pub visible_bytes: u64,
+    /// The footprint needed more than the spec or the user gave it.
+    pub is_scaled: bool,
+    /// Has it a profile?
+    pub has_profile: bool,
+    /// Bytes that may be written in its life, if its vendor says so.
+    pub endurance_bytes: Option<u64>,
+}
+
+/// All drives, and the engine's configuration without a policy.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// In the order of their ids: SSDs first.
+    pub drives: Vec<PlannedDrive>,
+    pub(super) engine: EngineConfig,
+}
+
+/// Sizes everything for a trace.
+///
+/// # Errors
+/// If there is nothing to replay or nothing to replay it on, or if it reaches too far.
+pub fn plan(config: &ReplayConfig, survey: &Survey) -> Result<Plan, ReplayError> {
+    if config.ssds.is_empty() && config.hdds.is_empty() {
+        return Err(ReplayError::NoDrives);
+    }
+    if config.placement == Placement::Fixed && config.ssds.is_empty() {
+        return Err(ReplayError::FixedWithoutSsd);
+    }
+    let footprint_bytes = survey.footprint_bytes();
+    if footprint_bytes == 0 {
+        return Err(ReplayError::Empty);
+    }
+    if footprint_bytes > FOOTPRINT_BYTES_MAX {
+        return Err(ReplayError::TooWide { footprint_bytes });
+    }
+    let mut drives = Vec::new();
+    for (choice, role) in choices(config) {
+        drives.push(planned(choice, role)?);
+    }
+    let mut engine = engine_config(config, survey);
+    size_ssds(config, footprint_bytes, &mut drives);
+    size_hdds(config, footprint_bytes, &mut drives, &mut engine);
+    // small drives spend a larger share on the pool's own structures: grow until all of it fits
+    for _ in 0..64 {
+        for (device, drive) in engine.devices.iter_mut().zip(&drives) {
+            device.capacity_bytes = drive.visible_bytes;
+        }
+        if fits(&engine, footprint_bytes) {
+            return Ok(Plan { drives, engine });
+        }
+        for drive in &mut drives {
+            let hdd_only_grows = config.hdds.is_empty() || drive.role == Role::Hdd;
+            if hdd_only_grows || drive.visible_bytes < layout::DEVICE_BYTES_MIN * 8 {
+                grow(drive, drive.visible_bytes + drive.visible_bytes / 4);
+            }
+        }
+    }
+    Err(ReplayError::TooWide { footprint_bytes })
+}
+
+/// Every drive with its role, in the order of the ids.
+pub(super) fn choices(config: &ReplayConfig) -> impl Iterator<Item = (&DriveChoice, Role)> {
+    let ssds = config.ssds.iter().map(|choice| (choice, Role::Ssd));
+    ssds.chain(config.hdds.iter().map(|choice| (choice, Role::Hdd)))
+}
+
+fn planned(choice: &DriveChoice, role: Role) -> Result<PlannedDrive, ReplayError> {
+    let spec = match choice.size_bytes {
+        Some(bytes) => choice.spec.clone().with_capacity_bytes(bytes)?,
+        None => choice.spec.clone(),
+    };
+    let endurance_bytes = match &choice.belief {
+        Some(Belief { kind: BeliefKind::Ssd { endurance_bytes, .. }, .. }) => *endurance_bytes,
+        _ => None,
+    };
+    Ok(PlannedDrive {
+        name: spec.name.clone(),
+        role,
+        model_bytes: spec.capacity_bytes(),
+        visible_bytes: spec.capacity_bytes(),
+        is_scaled: false,
+        has_profile: choice.belief.is_some(),
+        endurance_bytes,
+    })
+}
+
+/// Lets the engine see so much of a drive, which becomes larger if it has to.
+fn grow(drive: &mut PlannedDrive, bytes: u64) {
+    drive.visible_bytes = bytes.next_multiple_of(MIB);
+    if drive.visible_bytes > drive.model_bytes {
+        drive.model_bytes = drive.visible_bytes;
+        drive.is_scaled = true;
+    }
+}
+
+/// Under fixed placement the SSDs hold the whole trace; under mapped placement without hard drives
+/// they do too, in out-of-place slots.
+fn size_ssds(config: &ReplayConfig, footprint_bytes: u64, drives: &mut [PlannedDrive]) {
+    if config.placement == Placement::Mapped {
+        return;
+    }
+    let each = footprint_bytes.div_ceil(config.ssds.len() as u64);
+    for drive in drives.iter_mut().filter(|drive| drive.role == Role::Ssd) {
+        if drive.visible_bytes < each {
+            grow(drive, each);
+        }
+    }
+}
+
+fn size_hdds(
+    config: &ReplayConfig,
+    footprint_bytes: u64,
+    drives: &mut [PlannedDrive],
+    engine: &mut EngineConfig,
+) {
+    if config.hdds.is_empty() {
+        return;
+    }
+    let ssd_bytes: u64 =
+        drives.iter().filter(|d| d.role == Role::Ssd).map(|drive| drive.visible_bytes).sum();
+    let hdds = config.hdds.len() as u64;
+    let homes = match config.placement {
+        // a third more than the footprint, and room for the checkpoint shards: 20 bytes for each
+        // SSD block with both copies
+        Placement::Mapped => {
+            footprint_bytes / 10 * 13 / hdds + ssd_bytes / BLOCK_BYTES * 20 + 2 * GIB
+        }
+        Placement::Fixed => ssd_bytes.div_ceil(hdds) + MIB,
+    };
+    let wanted = (homes + LOG_BYTES_WANTED).next_multiple_of(MIB);
+    let percent = (LOG_BYTES_WANTED * 100).div_ceil(wanted).clamp(10, LOG_PERCENT_MAX);
+    let wanted = wanted.max(homes * 100 / (100 - percent)).next_multiple_of(MIB);
+    let smallest =
+        drives.iter().filter(|d| d.role == Role::Hdd).map(|d| d.model_bytes).min().unwrap_or(0);
+    if smallest >= wanted {
+        engine.log_percent = percent;
+    }
+    for drive in drives.iter_mut().filter(|drive| drive.role == Role::Hdd) {
+        drive.visible_bytes = drive.model_bytes.min(wanted);
+    }
+}
+
+/// Can the engine lay these drives out, with homes for the whole trace?
+fn fits(engine: &EngineConfig, footprint_bytes: u64) -> bool {
+    let layouts = match engine.placement {
+        Placement::Mapped => layout::plan(engine),
+        Placement::Fixed => layout::plan_fixed(engine),
+    };
+    let Ok(layouts) = layouts else { return false };
+    let homes: u64 = layouts.iter().map(|layout| layout.home_blocks).sum();
+    let slots: u64 = layouts.iter().map(|layout| layout.slot_count).sum();
+    let blocks = footprint_bytes.div_ceil(BLOCK_BYTES);
+    let has_hdd = engine.devices.iter().any(|device| device.role == Role::Hdd);
+    match engine.placement {
+        Placement::Fixed => true,
+        Placement::Mapped if has_hdd => homes >= blocks,
+        Placement::Mapped => slots * 85 / 100 >= blocks,
+    }
+}
+
+fn engine_config(config: &ReplayConfig, survey: &Survey) -> EngineConfig {
+    let protected = config.durability == DurabilityClass::Protected;
+    let devices = choices(config)
+        .enumerate()
+        .map(|(index, (choice, role))| {
+            let (mut hdd_profile, mut ssd_profile) = (None, Default::default());
+            match choice.belief.as_ref().map(|belief| &belief.kind) {
+                Some(BeliefKind::Hdd(profile)) => hdd_profile = Some(profile.clone()),
+                Some(BeliefKind::Ssd { profile, .. }) => ssd_profile = *profile,
+                None => {}
+            }
+            DeviceConfig {
+                role,
+                capacity_bytes: 0,
+                write_cache: if protected { WriteCache::Protected } else { WriteCache::Volatile },
+                depth: depth(&choice.spec, role),
+                uuid: index as u128 + 1,
+                hdd_profile,
+                ssd_profile,
+            }
+        })
+        .collect();
+    let volumes: Vec<VolumeConfig> = survey
+        .volumes()
+        .map(|(object, size_bytes)| VolumeConfig {
+            object,
+            name: object.0.to_string(),
+            size_bytes,
+            steer: config.steer.clone(),
+            tier: "none".into(),
+            durability: config.durability,
+        })
+        .collect();
+    let root_bytes = (volumes.len() as u64 * 96).next_multiple_of(BLOCK_BYTES);
+    let mut engine = EngineConfig::with_drives(devices, volumes);
+    engine.root_bytes = engine.root_bytes.max(root_bytes);
+    engine.placement = config.placement;
+    engine.contents = false;
+    engine
+}
+
+/// Commands in flight at most: one on a hard drive (design decision 4).
+fn depth(spec: &DriveSpec, role: Role) -> u32 {
+    match (&spec.model, role) {
+        (_, Role::Hdd) => 1,
+        (ModelSpec::Ssd(ssd), Role::Ssd) if ssd.link_shared.get() => SATA_DEPTH,
+        (_, Role::Ssd) => NVME_DEPTH,
+    }
+}

@@ -1,0 +1,84 @@
+//! What came out of a replay? Integers only; reports make words and shares of them.
+
+use super::gauge::GaugeSummary;
+use tandem_engine::Role;
+use tandem_engine::bcw::controller::ControllerStats;
+use tandem_engine::stats::recorder::Recorder;
+use tandem_engine::stats::{DeviceStats, EngineStats};
+
+/// One run of one policy.
+#[derive(Clone, Debug)]
+pub struct RunResult {
+    /// Everything that happened, in 64 bits.
+    pub digest: u64,
+    /// Real time that it took, in ns.
+    pub wall_ns: u64,
+    /// Virtual time from the beginning of the trace to the last acknowledgement, in ns.
+    pub elapsed_ns: u64,
+    /// All latencies.
+    pub latencies: Recorder,
+    /// The engine's counters; those of devices are in `devices`, without what formatting took.
+    pub stats: EngineStats,
+    /// Time that arrivals waited because the engine had as many requests as it takes, in ns.
+    pub held_ns: u64,
+    /// Sums over the hard drives' controllers.
+    pub steering: ControllerStats,
+    /// By id.
+    pub devices: Vec<DeviceResult>,
+}
+
+/// One drive of one run.
+#[derive(Clone, Debug)]
+pub struct DeviceResult {
+    /// SSD or hard drive.
+    pub role: Role,
+    /// The spec's name.
+    pub name: String,
+    /// Bytes and commands since the trace began.
+    pub stats: DeviceStats,
+    /// Queue and utilisation.
+    pub gauge: GaugeSummary,
+    /// What its controller counted; zeroes of an SSD.
+    pub steering: ControllerStats,
+    /// Flash pages programmed and host pages written since the trace began; (0, 0) of a hard drive.
+    pub flash_pages: (u64, u64),
+    /// Capacity of the model, in bytes.
+    pub model_bytes: u64,
+    /// Bytes that may be written in its life, if its vendor says so.
+    pub endurance_bytes: Option<u64>,
+}
+
+/// What was counted since `before`.
+pub(super) fn since(now: &DeviceStats, before: &DeviceStats) -> DeviceStats {
+    DeviceStats {
+        user_bytes: now.user_bytes - before.user_bytes,
+        writeback_bytes: now.writeback_bytes - before.writeback_bytes,
+        promotion_bytes: now.promotion_bytes - before.promotion_bytes,
+        tail_bytes: now.tail_bytes - before.tail_bytes,
+        map_bytes: now.map_bytes - before.map_bytes,
+        padding_bytes: now.padding_bytes - before.padding_bytes,
+        gc_bytes: now.gc_bytes - before.gc_bytes,
+        home_bytes: now.home_bytes - before.home_bytes,
+        read_bytes: now.read_bytes - before.read_bytes,
+        write_requests: now.write_requests - before.write_requests,
+        read_requests: now.read_requests - before.read_requests,
+        flushes: now.flushes - before.flushes,
+        trimmed_bytes: now.trimmed_bytes - before.trimmed_bytes,
+        errors: now.errors - before.errors,
+        busy_ns: (now.busy_ns.0 - before.busy_ns.0, now.busy_ns.1 - before.busy_ns.1),
+    }
+}
+
+/// Adds one controller's counts to the sum.
+pub(super) fn add(sum: &mut ControllerStats, one: &ControllerStats) {
+    for (row, other) in sum.confusion.counts.iter_mut().zip(&one.confusion.counts) {
+        for (count, more) in row.iter_mut().zip(other) {
+            *count += more;
+        }
+    }
+    sum.user_slow_writes += one.user_slow_writes;
+    sum.fast_padding_bytes += one.fast_padding_bytes;
+    sum.slow_padding_bytes += one.slow_padding_bytes;
+    sum.padding_limits += one.padding_limits;
+    sum.budget_stops += one.budget_stops;
+}

@@ -1,0 +1,252 @@
+//! How do arrivals meet the engine in virtual time?
+//!
+//! Open loop: each request arrives at its time of the trace; while the engine takes no more, the
+//! world holds it, and its latency still counts from the trace's time. Closed loop: so many are kept
+//! outstanding. At equal times a device's acknowledgement comes first, then the engine's timer, then
+//! the arrival. The run ends with the last acknowledgement; what the engine would still have written
+//! in the background afterwards is not part of it.
+
+use super::config::{ReplayConfig, ReplayError};
+use super::gauge::Gauge;
+use super::plan::Plan;
+use super::result::{DeviceResult, RunResult, add, since};
+use super::setup::set_up;
+use crate::World;
+use slab::Slab;
+use tandem_block::{
+    Arrival, DeviceId, DurabilityClass, Instant, Op, PayloadId, Request, RequestId, RequestKind,
+    RequestType,
+};
+use tandem_engine::bcw::controller::ControllerStats;
+use tandem_engine::stats::DeviceStats;
+use tandem_engine::stats::recorder::Recorder;
+
+/// The engine takes at most 32 MiB at once (`ops::request`); longer requests of a trace come in
+/// pieces, as a kernel would send them.
+const PIECE_BYTES: u64 = 32 << 20;
+/// Events without any answer, while requests wait, after which the engine is said to stand still:
+/// hours of background work at its smallest steps.
+const SILENT_EVENTS_MAX: u64 = 50_000_000;
+
+/// Replays arrivals, in order of time, under one policy.
+///
+/// # Errors
+/// If the world cannot be set up, or the engine stops answering (an error of the engine).
+pub fn replay(
+    config: &ReplayConfig,
+    plan: &Plan,
+    arrivals: impl Iterator<Item = Arrival>,
+) -> Result<RunResult, ReplayError> {
+    let mut world = set_up(config, plan)?;
+    let begun = Baseline::of(&mut world);
+    // the clock of the wall is for `wall_ns` alone: nothing that is simulated depends on it
+    let clock = std::time::Instant::now();
+    let mut run = Run::new(world, config.durability);
+    match config.closed_loop {
+        None => run.open(arrivals)?,
+        Some(outstanding) => run.closed(arrivals, outstanding.max(1) as usize)?,
+    }
+    run.finish_all()?;
+    let wall_ns = u64::try_from(clock.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    Ok(run.result(plan, &begun, wall_ns))
+}
+
+/// Counters when the trace began.
+struct Baseline {
+    devices: Vec<DeviceStats>,
+    flash_pages: Vec<(u64, u64)>,
+}
+
+impl Baseline {
+    fn of(world: &mut World) -> Baseline {
+        let flash_pages = (0..world.engine.devices().len())
+            .map(|index| world.drive_mut(DeviceId(index as u8)).flash_pages())
+            .collect();
+        Baseline { devices: world.engine.stats().devices.clone(), flash_pages }
+    }
+}
+
+struct Run {
+    world: World,
+    class: DurabilityClass,
+    start: Instant,
+    in_flight: Slab<Request>,
+    payloads: u64,
+    latencies: Recorder,
+    gauges: Vec<Gauge>,
+    held_ns: u64,
+    silent_events: u64,
+}
+
+impl Run {
+    fn new(world: World, class: DurabilityClass) -> Run {
+        let start = world.now;
+        let gauges = world.engine.devices().iter().map(|_| Gauge::new(start)).collect();
+        Run {
+            class,
+            start,
+            in_flight: Slab::new(),
+            payloads: 0,
+            latencies: Recorder::default(),
+            gauges,
+            held_ns: 0,
+            silent_events: 0,
+            world,
+        }
+    }
+
+    fn open(&mut self, arrivals: impl Iterator<Item = Arrival>) -> Result<(), ReplayError> {
+        for arrival in arrivals {
+            let at = Instant::from_ns(self.start.ns.saturating_add(arrival.at.ns));
+            while self.world.next_at() <= at {
+                self.step()?;
+            }
+            self.world.now = self.world.now.max(at);
+            for piece in pieces(arrival) {
+                while !self.world.engine.can_accept() {
+                    self.step()?;
+                }
+                self.held_ns += self.world.now.since(at).ns;
+                self.hand_in(&piece, at);
+            }
+        }
+        Ok(())
+    }
+
+    fn closed(
+        &mut self,
+        arrivals: impl Iterator<Item = Arrival>,
+        outstanding: usize,
+    ) -> Result<(), ReplayError> {
+        for piece in arrivals.flat_map(pieces) {
+            while self.in_flight.len() >= outstanding || !self.world.engine.can_accept() {
+                self.step()?;
+            }
+            self.hand_in(&piece, self.world.now);
+        }
+        Ok(())
+    }
+
+    fn finish_all(&mut self) -> Result<(), ReplayError> {
+        while !self.in_flight.is_empty() {
+            self.step()?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn hand_in(&mut self, arrival: &Arrival, arrived: Instant) {
+        // a name for the bytes that are not there: the engine keeps tails by it
+        let mut payload = PayloadId::NONE;
+        if arrival.op == Op::Write {
+            self.payloads += 1;
+            payload = PayloadId(self.payloads);
+        }
+        let entry = self.in_flight.vacant_entry();
+        let request = Request {
+            id: RequestId(entry.key() as u64),
+            object: arrival.object,
+            op: arrival.op,
+            offset_bytes: arrival.offset_bytes,
+            length_bytes: arrival.length_bytes,
+            fua: arrival.fua,
+            stream: arrival.stream,
+            class: self.class,
+            kind: RequestKind::User,
+            data_type: RequestType::Data,
+            payload,
+            arrived,
+        };
+        entry.insert(request);
+        self.world.request(&request);
+        self.observe();
+    }
+
+    /// Lets the next thing happen.
+    #[inline]
+    fn step(&mut self) -> Result<(), ReplayError> {
+        self.silent_events += 1;
+        if !self.world.step() || self.silent_events > SILENT_EVENTS_MAX {
+            let (now_ns, outstanding) = (self.world.now.ns, self.in_flight.len());
+            return Err(ReplayError::Stuck { now_ns, outstanding });
+        }
+        self.observe();
+        Ok(())
+    }
+
+    /// Takes the answers, and notes how every device stands.
+    #[inline]
+    fn observe(&mut self) {
+        let now = self.world.now;
+        if self.world.has_done() {
+            self.silent_events = 0;
+            let (in_flight, latencies) = (&mut self.in_flight, &mut self.latencies);
+            self.world.drain_done(|done| {
+                let request = in_flight.remove(done.request.0 as usize);
+                latencies.record(&request, &done, now);
+            });
+        }
+        for (gauge, device) in self.gauges.iter_mut().zip(self.world.engine.devices()) {
+            let background = device.background_in_flight;
+            gauge.sample(now, device.queue_length, device.in_flight, background);
+        }
+    }
+
+    fn result(self, plan: &Plan, begun: &Baseline, wall_ns: u64) -> RunResult {
+        let mut world = self.world;
+        let end = world.now;
+        let mut steering = ControllerStats::default();
+        let controllers: Vec<ControllerStats> = world
+            .engine
+            .devices()
+            .iter()
+            .map(|device| device.bcw.as_ref().map_or_else(Default::default, |bcw| bcw.stats))
+            .collect();
+        controllers.iter().for_each(|one| add(&mut steering, one));
+        let stats = world.engine.stats().clone();
+        let mut devices = Vec::new();
+        for (index, (gauge, planned)) in self.gauges.into_iter().zip(&plan.drives).enumerate() {
+            let flash_pages = world.drive_mut(DeviceId(index as u8)).flash_pages();
+            let before = begun.flash_pages[index];
+            devices.push(DeviceResult {
+                role: planned.role,
+                name: planned.name.clone(),
+                stats: since(&stats.devices[index], &begun.devices[index]),
+                gauge: gauge.finish(end),
+                steering: controllers[index],
+                flash_pages: (flash_pages.0 - before.0, flash_pages.1 - before.1),
+                model_bytes: planned.model_bytes,
+                endurance_bytes: planned.endurance_bytes,
+            });
+        }
+        RunResult {
+            digest: world.engine.digest(),
+            wall_ns,
+            elapsed_ns: end.since(self.start).ns,
+            latencies: self.latencies,
+            stats,
+            held_ns: self.held_ns,
+            steering,
+            devices,
+        }
+    }
+}
+
+/// The request, in pieces that the engine takes.
+#[inline]
+fn pieces(arrival: Arrival) -> impl Iterator<Item = Arrival> {
+    let mut rest = Some(arrival);
+    std::iter::from_fn(move || {
+        let mut piece = rest.take()?;
+        let moves_data = matches!(piece.op, Op::Read | Op::Write);
+        let limit = if moves_data { PIECE_BYTES } else { PIECE_BYTES * 64 };
+        if piece.length_bytes > limit {
+            let mut behind = piece;
+            behind.offset_bytes += limit;
+            behind.length_bytes -= limit;
+            rest = Some(behind);
+            piece.length_bytes = limit;
+        }
+        Some(piece)
+    })
+}

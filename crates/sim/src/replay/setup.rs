@@ -1,0 +1,57 @@
+//! How does a replay's world begin?
+
+use super::config::{ReplayConfig, ReplayError, Resident};
+use super::plan::{Plan, choices};
+use crate::World;
+use tandem_block::{Drive, ObjectId, Rng};
+use tandem_drives::{BuildOptions, build};
+use tandem_engine::{Engine, Role};
+
+/// Share of the SSDs' slots that resident copies take, in percent (design, `--resident`).
+const RESIDENT_PERCENT: u64 = 80;
+
+/// The engine, started, over its drives, with the data where the configuration says.
+pub(super) fn set_up(config: &ReplayConfig, plan: &Plan) -> Result<World, ReplayError> {
+    let mut engine_config = plan.engine.clone();
+    for volume in &mut engine_config.volumes {
+        volume.steer = config.steer.clone();
+    }
+    let objects: Vec<ObjectId> = engine_config.volumes.iter().map(|volume| volume.object).collect();
+    let engine = Engine::new(engine_config)?;
+    let mut world = World::new(engine, models(config, plan)?, false);
+    world.start()?;
+    let has_homes = plan.drives.iter().any(|drive| drive.role == Role::Hdd);
+    if config.resident != Resident::None && has_homes {
+        let fills_ssds = config.resident == Resident::Ssd && !config.ssds.is_empty();
+        let mut has_room = fills_ssds && config.placement == tandem_engine::Placement::Mapped;
+        for &object in &objects {
+            // under fixed placement a block without an entry is on the SSD
+            if fills_ssds && !has_room && config.placement == tandem_engine::Placement::Fixed {
+                break;
+            }
+            world.engine.assume_home(object).expect("its volume was made at start");
+            if has_room {
+                has_room = world
+                    .engine
+                    .assume_ssd_copies(object, RESIDENT_PERCENT)
+                    .expect("its volume was made at start");
+            }
+        }
+    }
+    Ok(world)
+}
+
+fn models(config: &ReplayConfig, plan: &Plan) -> Result<Vec<Box<dyn Drive>>, ReplayError> {
+    let mut seeds = Rng::new(config.seed);
+    let mut drives = Vec::new();
+    for (index, ((choice, _), planned)) in choices(config).zip(&plan.drives).enumerate() {
+        let options = BuildOptions {
+            seed: seeds.split(index as u64).bits(),
+            ssd_state: config.ssd_state,
+            capacity_bytes: Some(planned.model_bytes),
+            keep_events: false,
+        };
+        drives.push(build(&choice.spec, options)?);
+    }
+    Ok(drives)
+}

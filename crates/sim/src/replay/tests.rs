@@ -1,0 +1,218 @@
+//! Does a replay begin, count and end as it says?
+
+use super::*;
+use crate::profiles;
+use tandem_block::{Arrival, DurabilityClass, GIB, Instant, MIB, ObjectId, Op, Rng, StreamId};
+use tandem_drives::SsdState;
+use tandem_drives::spec::load;
+use tandem_engine::{Placement, Role, SteerConfig};
+
+fn choice(name: &str, size_bytes: Option<u64>) -> DriveChoice {
+    let spec = load(name).expect("known");
+    DriveChoice { spec, belief: profiles::shipped(name), size_bytes }
+}
+
+fn config(policy: &str) -> ReplayConfig {
+    ReplayConfig {
+        ssds: vec![choice("960evo", Some(2 * GIB))],
+        hdds: vec![choice("wd100efax", Some(16 * GIB))],
+        steer: SteerConfig { policy: policy.into(), queue_length: 2 },
+        placement: Placement::Mapped,
+        ssd_state: SsdState::Steady,
+        resident: Resident::Hdd,
+        durability: DurabilityClass::VolatileOk,
+        seed: 1,
+        closed_loop: None,
+    }
+}
+
+fn arrival(at_us: u64, op: Op, offset_bytes: u64, length_bytes: u64) -> Arrival {
+    Arrival {
+        at: Instant::from_ns(at_us * 1000),
+        object: ObjectId(0),
+        op,
+        offset_bytes,
+        length_bytes,
+        fua: false,
+        stream: StreamId(0),
+    }
+}
+
+fn survey(arrivals: &[Arrival]) -> Survey {
+    let mut survey = Survey::default();
+    arrivals.iter().for_each(|arrival| survey.count(arrival));
+    survey
+}
+
+fn run(config: &ReplayConfig, arrivals: &[Arrival]) -> RunResult {
+    let plan = plan(config, &survey(arrivals)).expect("it fits");
+    replay(config, &plan, arrivals.iter().copied()).expect("it runs")
+}
+
+/// Writes of 32 KiB, one every so many microseconds, over 256 MiB.
+fn burst(count: u64, interval_us: u64) -> Vec<Arrival> {
+    let mut rng = Rng::new(3);
+    let place = |rng: &mut Rng| rng.below(8192) * 32_768;
+    (0..count).map(|i| arrival(i * interval_us, Op::Write, place(&mut rng), 32_768)).collect()
+}
+
+#[test]
+fn equal_runs_have_equal_digests_and_other_seeds_others() {
+    let arrivals = burst(3000, 80);
+    let first = run(&config("mios-e"), &arrivals);
+    let again = run(&config("mios-e"), &arrivals);
+    assert_eq!(first.digest, again.digest);
+    assert_eq!(first.elapsed_ns, again.elapsed_ns);
+    assert_eq!(first.devices[0].gauge, again.devices[0].gauge);
+    let other = run(&ReplayConfig { seed: 2, ..config("mios-e") }, &arrivals);
+    assert_ne!(first.digest, other.digest);
+}
+
+/// What is written by users is what the trace wrote, wherever it went.
+#[test]
+fn bytes_are_conserved() {
+    let arrivals = burst(3000, 40);
+    let written: u64 = arrivals.iter().map(|arrival| arrival.length_bytes).sum();
+    for policy in ["ssd-first", "mios-d", "mios-e"] {
+        for placement in [Placement::Mapped, Placement::Fixed] {
+            let result = run(&ReplayConfig { placement, ..config(policy) }, &arrivals);
+            let user: u64 = result.devices.iter().map(|d| d.stats.user_bytes).sum();
+            assert_eq!(user, written, "{policy} {placement:?}");
+            let steered: u64 = result.stats.steered.values().map(|(_, bytes)| bytes).sum();
+            assert_eq!(steered, written, "{policy} {placement:?}");
+            assert_eq!(result.latencies.write.total.count(), 3000);
+            let redirects = policy != "ssd-first";
+            assert_eq!(result.stats.redirected.0 > 0, redirects, "{policy} {placement:?}");
+            for device in &result.devices {
+                assert_eq!(device.gauge.elapsed_ns, result.elapsed_ns);
+                assert!(device.gauge.net_ppm() <= device.gauge.gross_ppm());
+                assert!(device.gauge.gross_ppm() <= 1_000_000);
+            }
+        }
+    }
+}
+
+/// Formatting is not part of the trace.
+#[test]
+fn counters_begin_with_the_trace() {
+    let result = run(&config("ssd-first"), &[arrival(0, Op::Read, 0, 4096)]);
+    let ssd = &result.devices[0];
+    assert_eq!((ssd.stats.user_bytes, ssd.stats.map_bytes, ssd.flash_pages), (0, 0, (0, 0)));
+}
+
+#[test]
+fn residence_decides_where_a_first_read_goes() {
+    let reads = [arrival(0, Op::Read, MIB, 4096), arrival(50_000, Op::Read, 8 * MIB, 4096)];
+    // RAM, SSD, SSD copy, HDD log, HDD home
+    for (resident, placement, want) in [
+        (Resident::Hdd, Placement::Mapped, [0, 0, 0, 0, 2]),
+        (Resident::Ssd, Placement::Mapped, [0, 0, 2, 0, 0]),
+        (Resident::None, Placement::Mapped, [2, 0, 0, 0, 0]),
+        (Resident::Hdd, Placement::Fixed, [0, 0, 0, 0, 2]),
+        (Resident::Ssd, Placement::Fixed, [0, 2, 0, 0, 0]),
+        (Resident::None, Placement::Fixed, [0, 2, 0, 0, 0]),
+    ] {
+        let result = run(&ReplayConfig { resident, placement, ..config("ssd-first") }, &reads);
+        let from = result.latencies.read_from.each_ref().map(|place| place.count());
+        assert_eq!(from, want, "{resident:?} {placement:?}");
+    }
+}
+
+/// Latency counts from the trace's time also while the engine is full.
+#[test]
+fn open_loop_latency_counts_from_the_trace() {
+    // one head serves 100 random reads at once: the last waits for all
+    let mut rng = Rng::new(5);
+    let reads: Vec<Arrival> =
+        (0..100).map(|_| arrival(0, Op::Read, rng.below(1 << 18) * 4096, 4096)).collect();
+    let open = run(&config("ssd-first"), &reads);
+    let max_ns = open.latencies.read.total.max_ns();
+    assert_eq!(max_ns, open.elapsed_ns, "the last one ends the run");
+    assert!(max_ns > 300_000_000, "a hundred seeks take longer than {max_ns} ns");
+    // closed loop of one: each counts from its own beginning
+    let closed = run(&ReplayConfig { closed_loop: Some(1), ..config("ssd-first") }, &reads);
+    assert!(closed.latencies.read.total.max_ns() < 60_000_000);
+    assert_eq!(closed.devices[1].gauge.depth_max(), 1);
+    assert!(open.devices[1].gauge.depth_max() > 90);
+}
+
+/// The engine takes 32 MiB at once; a trace may hold more.
+#[test]
+fn long_requests_come_in_pieces() {
+    let result = run(
+        &config("ssd-first"),
+        &[arrival(0, Op::Write, 0, 80 * MIB), arrival(9, Op::Discard, 0, 80 * MIB)],
+    );
+    assert_eq!(result.latencies.write.total.count(), 4);
+    assert_eq!(result.latencies.errors, 0);
+    assert_eq!(result.devices[0].stats.user_bytes, 80 * MIB);
+}
+
+#[test]
+fn drives_keep_their_capacity_unless_the_footprint_needs_more() {
+    let near = survey(&[arrival(0, Op::Write, 0, 4096)]);
+    let far = survey(&[arrival(0, Op::Write, 40 * GIB, 4096)]);
+    let standard = |ssd, hdd| ReplayConfig {
+        ssds: vec![choice("960evo", ssd)],
+        hdds: vec![choice("wd100efax", hdd)],
+        ..config("ssd-first")
+    };
+    let planned = plan(&standard(None, None), &near).expect("it fits");
+    let [ssd, hdd] = planned.drives.as_slice() else { panic!("two drives") };
+    assert_eq!((ssd.role, ssd.is_scaled, ssd.model_bytes / 1_000_000_000), (Role::Ssd, false, 249));
+    assert_eq!(
+        (hdd.role, hdd.is_scaled, hdd.model_bytes / 1_000_000_000),
+        (Role::Hdd, false, 10_000)
+    );
+    assert!(hdd.visible_bytes < 20 * GIB, "only what a trace can touch is mapped");
+    // a hard drive that is too small grows, and says so
+    let planned = plan(&standard(None, Some(20 * GIB)), &far).expect("it fits");
+    assert!(planned.drives[1].is_scaled && planned.drives[1].visible_bytes > 40 * GIB);
+    assert!(!planned.drives[0].is_scaled);
+    // under fixed placement the SSD must hold everything
+    let fixed = ReplayConfig { placement: Placement::Fixed, ..standard(Some(2 * GIB), None) };
+    let planned = plan(&fixed, &far).expect("it fits");
+    assert!(planned.drives[0].is_scaled && planned.drives[0].visible_bytes > 40 * GIB);
+    // and without hard drives too
+    let alone = ReplayConfig { hdds: Vec::new(), ..standard(Some(2 * GIB), None) };
+    let planned = plan(&alone, &far).expect("it fits");
+    assert!(planned.drives[0].is_scaled && planned.drives[0].visible_bytes > 47 * GIB);
+}
+
+#[test]
+fn what_cannot_be_replayed_is_said() {
+    let some = survey(&[arrival(0, Op::Write, 0, 4096)]);
+    let none = ReplayConfig { ssds: Vec::new(), hdds: Vec::new(), ..config("ssd-first") };
+    assert!(matches!(plan(&none, &some), Err(ReplayError::NoDrives)));
+    let fixed =
+        ReplayConfig { ssds: Vec::new(), placement: Placement::Fixed, ..config("ssd-first") };
+    assert!(matches!(plan(&fixed, &some), Err(ReplayError::FixedWithoutSsd)));
+    let far = survey(&[arrival(0, Op::Write, 17 << 40, 4096)]);
+    assert!(matches!(plan(&config("ssd-first"), &far), Err(ReplayError::TooWide { .. })));
+    assert!(matches!(plan(&config("ssd-first"), &Survey::default()), Err(ReplayError::Empty)));
+    let misnamed = config("no-such-policy");
+    let plan = plan(&misnamed, &some).expect("sizes do not hang on policies");
+    let error = replay(&misnamed, &plan, std::iter::empty()).expect_err("unknown");
+    assert!(error.to_string().contains("no-such-policy"), "{error}");
+}
+
+/// Several drives of each role, none of a role, and one that answers at once.
+#[test]
+fn any_set_of_drives_runs() {
+    let mut arrivals = burst(400, 50);
+    arrivals.push(arrival(30_000, Op::Read, 0, 65_536));
+    let small = |name| choice(name, Some(2 * GIB));
+    let large = |name| choice(name, Some(16 * GIB));
+    for (ssds, hdds) in [
+        (vec![small("960evo"), small("660p")], vec![large("wd40ezrz"), large("wd8004fryz")]),
+        (vec![small("x25e")], vec![]),
+        (vec![], vec![large("wd5000aaks")]),
+        (vec![small("null")], vec![large("null")]),
+    ] {
+        let config = ReplayConfig { ssds, hdds, ..config("mios-e") };
+        let result = run(&config, &arrivals);
+        assert_eq!(result.latencies.errors, 0);
+        assert_eq!(result.latencies.write.total.count(), 400);
+        assert_eq!(result.devices.len(), config.ssds.len() + config.hdds.len());
+    }
+}

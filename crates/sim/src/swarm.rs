@@ -1,0 +1,453 @@
+//! Can it lose data?
+//!
+//! A random configuration and workload from one seed, the power cut at chosen events, recovery
+//! under the same oracle. Small workloads are enumerated (a fork and a cut at every event, also
+//! during recovery), large ones sampled.
+
+use crate::check::{Oracle, Violation, token};
+use crate::erratic::Erratic;
+use crate::workload::{Mix, Shape};
+use crate::world::World;
+use std::collections::BTreeMap;
+use tandem_block::{
+    BLOCK_BYTES, Drive, DurabilityClass, Duration, Instant, KIB, MIB, ObjectId, Op, Request,
+    RequestId, Rng, SECTOR_BYTES,
+};
+use tandem_drives::media::CutMode;
+use tandem_engine::profile::{HddProfile, SsdProfile};
+use tandem_engine::{
+    DeviceConfig, Engine, EngineConfig, Role, StartError, SteerConfig, VolumeConfig, WriteCache,
+};
+
+/// The volume of every swarm.
+pub const VOLUME: ObjectId = ObjectId(1);
+
+/// What went wrong, and how to see it again.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Failure {
+    /// The promise was broken.
+    #[error("seed {seed}, crash point {point}: {violation}")]
+    Broken {
+        /// The seed.
+        seed: u64,
+        /// Which event the power was cut after (0: none).
+        point: u64,
+        /// How.
+        violation: Violation,
+    },
+    /// Recovery refused a sound pool.
+    #[error("seed {seed}, crash point {point}: recovery refused: {error}")]
+    Refused {
+        /// The seed.
+        seed: u64,
+        /// Which event the power was cut after.
+        point: u64,
+        /// Why.
+        error: StartError,
+    },
+    /// Nothing is under way, yet requests are unanswered.
+    #[error("seed {seed}: {waiting} requests hang at {now:?}\n{state}")]
+    Hang {
+        /// The seed.
+        seed: u64,
+        /// Requests unanswered.
+        waiting: usize,
+        /// When.
+        now: Instant,
+        /// What the engine says of itself.
+        state: String,
+    },
+    /// Buffers were not released.
+    #[error("seed {seed}: {left} buffers leaked")]
+    Leak {
+        /// The seed.
+        seed: u64,
+        /// How many.
+        left: usize,
+    },
+}
+
+/// How to run a swarm.
+#[derive(Clone, Debug)]
+pub struct SwarmConfig {
+    /// Seeds everything.
+    pub seed: u64,
+    /// Steering policy.
+    pub policy: String,
+    /// SSDs and hard drives.
+    pub drives: (usize, usize),
+    /// The workload.
+    pub shape: Shape,
+    /// SSD and HDD bytes.
+    pub sizes: (u64, u64),
+}
+
+/// A hard drive's belief for tiny pools: small stages, so that every state is met.
+fn tiny_profile() -> HddProfile {
+    HddProfile {
+        fast_latency: vec![(4 * KIB, 20_000)],
+        mid_latency: vec![(4 * KIB, 60_000)],
+        slow_latency_ns: 200_000,
+        fast_stage_bytes: MIB,
+        mid_stage_bytes: 512 * KIB,
+        drain_idle_ns: 2_000_000,
+        drain_bytes_per_s: 200_000_000,
+        flush_base_ns: 100_000,
+        position_ns: 1_000_000,
+    }
+}
+
+impl SwarmConfig {
+    /// A tiny pool in which everything happens: checkpoints, journal wraps, write-back, log GC.
+    pub fn tiny(seed: u64, policy: &str, requests: u64) -> Self {
+        let mut rng = Rng::new(seed ^ 0x5EED);
+        let shape = Shape {
+            requests,
+            depth: rng.between(1, 8) as usize,
+            volume_bytes: 12 * MIB,
+            footprint_bytes: [512 * KIB, 2 * MIB, 12 * MIB][rng.below(3) as usize],
+            length_bytes_max: [8 * KIB, 64 * KIB, 256 * KIB][rng.below(3) as usize],
+            unaligned_ppm: [0, 200_000, 700_000][rng.below(3) as usize],
+            pause: Duration::from_us([0, 50, 3_000][rng.below(3) as usize]),
+            mix: Mix { read: 150_000, flush: 80_000, zero: 50_000, fua: 50_000 },
+        };
+        let drives = [(1, 1), (1, 2), (2, 1), (1, 1), (2, 3)][rng.below(5) as usize];
+        SwarmConfig { seed, policy: policy.into(), drives, shape, sizes: (8 * MIB, 24 * MIB) }
+    }
+
+    /// The engine's configuration.
+    pub fn engine(&self, format: bool) -> EngineConfig {
+        let device = |role, index: usize| DeviceConfig {
+            role,
+            capacity_bytes: if role == Role::Ssd { self.sizes.0 } else { self.sizes.1 },
+            write_cache: WriteCache::Volatile,
+            depth: if role == Role::Ssd { 16 } else { 1 },
+            uuid: 100 + index as u128,
+            hdd_profile: (role == Role::Hdd).then(tiny_profile),
+            ssd_profile: SsdProfile::default(),
+        };
+        let (ssds, hdds) = self.drives;
+        let devices = (0..ssds)
+            .map(|i| device(Role::Ssd, i))
+            .chain((0..hdds).map(|i| device(Role::Hdd, ssds + i)))
+            .collect();
+        let volume = VolumeConfig {
+            object: VOLUME,
+            name: "vol0".into(),
+            size_bytes: self.shape.volume_bytes,
+            steer: SteerConfig { policy: self.policy.clone(), queue_length: 1 },
+            tier: "none".into(),
+            durability: DurabilityClass::VolatileOk,
+        };
+        EngineConfig {
+            format,
+            journal_bytes: Some(64 * KIB),
+            log_segment_bytes: 256 * KIB,
+            log_percent: 20,
+            tail_bytes_max: MIB,
+            commit_interval: Duration::from_ms(5),
+            writeback_idle: Duration::from_ms(4),
+            writeback_run_bytes: 256 * KIB,
+            checksum_pages_max: 3,
+            ..EngineConfig::with_drives(devices, vec![volume])
+        }
+    }
+
+    /// Erratic drives of the sizes that the configuration names.
+    pub fn drives(&self) -> Vec<Box<dyn Drive>> {
+        let (ssds, hdds) = self.drives;
+        (0..ssds + hdds)
+            .map(|i| {
+                let is_ssd = i < ssds;
+                let bytes = if is_ssd { self.sizes.0 } else { self.sizes.1 };
+                let latency_ns = if is_ssd { 200_000 } else { 90_000 };
+                let seed = self.seed.wrapping_mul(31).wrapping_add(i as u64);
+                Box::new(Erratic::new(bytes, seed, latency_ns, !is_ssd)) as Box<dyn Drive>
+            })
+            .collect()
+    }
+}
+
+/// A workload under way over a world, with its oracle. Cloning it forks everything.
+#[derive(Clone)]
+pub struct Run {
+    pub(crate) config: SwarmConfig,
+    /// The world.
+    pub world: World,
+    oracle: Oracle,
+    rng: Rng,
+    pub(crate) open: BTreeMap<RequestId, Request>,
+    sent: u64,
+    next_at: Instant,
+    may_fail: bool,
+    /// Events so far.
+    pub events: u64,
+}
+
+impl Run {
+    /// A freshly formatted pool.
+    ///
+    /// # Errors
+    /// If it cannot be formatted.
+    pub fn new(config: SwarmConfig) -> Result<Run, Failure> {
+        let engine = Engine::new(config.engine(true)).expect("swarm configurations are valid");
+        let world = World::new(engine, config.drives(), true);
+        Run::over(config, world)
+    }
+
+    /// A run over a world that has not been started.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn over(config: SwarmConfig, mut world: World) -> Result<Run, Failure> {
+        let seed = config.seed;
+        world.start().map_err(|error| Failure::Refused { seed, point: 0, error })?;
+        Ok(Run {
+            rng: Rng::new(seed),
+            config,
+            next_at: world.now,
+            world,
+            oracle: Oracle::default(),
+            open: BTreeMap::new(),
+            sent: 0,
+            may_fail: false,
+            events: 0,
+        })
+    }
+
+    /// Requests may fail from now on: a drive has been damaged on purpose.
+    pub fn allow_failures(&mut self) {
+        self.may_fail = true;
+    }
+
+    /// One event: a request sent or a thing that was due. False when all is done.
+    ///
+    /// # Errors
+    /// If an answer breaks the promise, or nothing moves any more.
+    pub fn step(&mut self) -> Result<bool, Failure> {
+        let shape = self.config.shape;
+        let wants = self.sent < shape.requests && self.open.len() < shape.depth;
+        let due = self.world.next_at();
+        if wants && self.next_at <= due {
+            self.world.run_until(self.next_at.max(self.world.now));
+            self.send();
+        } else if !self.world.step() {
+            if self.open.is_empty() {
+                return Ok(false);
+            }
+            let (waiting, now) = (self.open.len(), self.world.now);
+            let state = self.world.engine.debug_state();
+            return Err(Failure::Hang { seed: self.config.seed, waiting, now, state });
+        }
+        self.events += 1;
+        self.collect().map_err(|violation| self.broken(0, violation))?;
+        Ok(!(self.sent >= shape.requests && self.open.is_empty()))
+    }
+
+    fn broken(&self, point: u64, violation: Violation) -> Failure {
+        Failure::Broken { seed: self.config.seed, point, violation }
+    }
+
+    fn send(&mut self) {
+        let step = self.config.shape.draw(&mut self.rng);
+        self.next_at = self.world.now + step.pause;
+        let id = RequestId(self.sent);
+        self.sent += 1;
+        let range = (step.offset_bytes, step.length_bytes);
+        let mut request = Request::new(id, VOLUME, step.op, range, self.world.now);
+        request.fua = step.fua;
+        if step.op == Op::Write {
+            let tokens = (0..step.length_bytes / SECTOR_BYTES).map(|i| token(id.0, i));
+            request.payload = self.world.payload(tokens);
+        }
+        self.oracle.issued(&request);
+        self.open.insert(id, request);
+        self.world.request(&request);
+    }
+
+    fn collect(&mut self) -> Result<(), Violation> {
+        for (done, tokens) in self.world.take_said().done {
+            let request = self.open.remove(&done.request).expect("answers are to requests");
+            self.oracle.done(&request, done.status, &tokens, self.may_fail)?;
+        }
+        Ok(())
+    }
+
+    /// Cuts the power now, recovers and checks every block touched. With `during_recovery` the
+    /// power is cut again after so many events of the recovery.
+    ///
+    /// # Errors
+    /// If the promise is broken.
+    pub fn crash(&mut self, mode: CutMode, during_recovery: Option<u64>) -> Result<u64, Failure> {
+        let mut rng = self.crash_rng();
+        self.world.power_cut(self.config.engine(false), mode, &mut rng);
+        if let Some(events) = during_recovery {
+            self.world.begin_start();
+            for _ in 0..events {
+                if !self.world.step() {
+                    break;
+                }
+            }
+            self.world.power_cut(self.config.engine(false), mode, &mut rng);
+        }
+        self.recover()
+    }
+
+    /// The process dies now and another begins: drives keep their buffers. With `then_cut` the
+    /// power fails as soon as the new one serves.
+    ///
+    /// # Errors
+    /// If the promise is broken.
+    pub fn kill(&mut self, then_cut: Option<CutMode>) -> Result<u64, Failure> {
+        let mut rng = self.crash_rng();
+        self.world.kill(self.config.engine(false), &mut rng);
+        let steps = self.recover()?;
+        let Some(mode) = then_cut else { return Ok(steps) };
+        self.world.power_cut(self.config.engine(false), mode, &mut rng);
+        self.recover()
+    }
+
+    fn crash_rng(&mut self) -> Rng {
+        self.open.clear();
+        self.oracle.crashed();
+        Rng::new(self.config.seed ^ self.events.wrapping_mul(0x9E37) ^ 7)
+    }
+
+    /// Starts the engine over what the drives hold and checks every block touched.
+    ///
+    /// # Errors
+    /// If the promise is broken.
+    pub fn recover(&mut self) -> Result<u64, Failure> {
+        let (seed, point) = (self.config.seed, self.events);
+        let refused = |error| Failure::Refused { seed, point, error };
+        let steps = self.world.start_counting().map_err(refused)?;
+        let blocks: Vec<u64> = self.oracle.touched().collect();
+        for block in blocks {
+            let found = self.read_block(block).map_err(|v| self.broken(point, v))?;
+            if let Some(found) = found {
+                self.oracle
+                    .found_after_crash(block, found)
+                    .map_err(|violation| self.broken(point, violation))?;
+            }
+        }
+        Ok(steps)
+    }
+
+    /// How it was made.
+    pub fn config(&self) -> &SwarmConfig {
+        &self.config
+    }
+
+    /// Flushes the volume, beside the workload.
+    ///
+    /// # Errors
+    /// If that breaks the promise.
+    pub fn flush_all(&mut self) -> Result<(), Failure> {
+        let id = RequestId(1 << 41 | self.events);
+        let request = Request::new(id, VOLUME, Op::Flush, (0, 0), self.world.now);
+        self.oracle.issued(&request);
+        self.open.insert(id, request);
+        self.world.request(&request);
+        while self.open.contains_key(&id) {
+            assert!(self.world.step(), "a flush never hangs");
+            self.collect().map_err(|violation| self.broken(0, violation))?;
+        }
+        Ok(())
+    }
+
+    /// The pool was cut and then damaged: starts over it, and checks.
+    ///
+    /// # Errors
+    /// If it is refused, or a block that is answered is not what it must be.
+    pub fn after_damage(&mut self) -> Result<u64, Failure> {
+        self.open.clear();
+        self.oracle.crashed();
+        self.recover()
+    }
+
+    /// After a crash (or before): so many more requests, drawn from another seed.
+    pub fn extend(&mut self, requests: u64, seed: u64) {
+        self.config.shape.requests = self.sent + requests;
+        self.rng = Rng::new(self.config.seed ^ seed);
+        self.next_at = self.world.now;
+    }
+
+    fn read_block(&mut self, block: u64) -> Result<Option<[u64; 8]>, Violation> {
+        let id = RequestId(1 << 40 | block);
+        let range = (block * BLOCK_BYTES, BLOCK_BYTES);
+        let request = Request::new(id, VOLUME, Op::Read, range, self.world.now);
+        self.world.request(&request);
+        loop {
+            for (done, tokens) in self.world.take_said().done {
+                if done.request != id {
+                    continue;
+                }
+                return match done.status {
+                    Ok(()) => Ok(Some(tokens.try_into().expect("a block has eight sectors"))),
+                    Err(_) if self.may_fail => Ok(None),
+                    Err(error) => Err(Violation::Failed { request: id, error }),
+                };
+            }
+            assert!(self.world.step(), "a read never hangs");
+        }
+    }
+
+    /// Runs to the end, stops the engine cleanly and looks for leaks.
+    ///
+    /// # Errors
+    /// If anything is wrong on the way.
+    pub fn finish(&mut self) -> Result<(), Failure> {
+        while self.step()? {}
+        self.world.shut_down();
+        let mut patience = 1_000_000u64;
+        loop {
+            if self.world.take_said().stopped {
+                break;
+            }
+            patience -= 1;
+            if !self.world.step() || patience == 0 {
+                let now = self.world.now;
+                let state = self.world.engine.debug_state();
+                return Err(Failure::Hang { seed: self.config.seed, waiting: 0, now, state });
+            }
+        }
+        // the buffer of zeroes for padding lives as long as the engine
+        let left = self.world.payload_count();
+        if left > 1 {
+            return Err(Failure::Leak { seed: self.config.seed, left });
+        }
+        Ok(())
+    }
+}
+
+/// Cuts the power after every `stride`-th event of a run, each in a fork, in every mode; each
+/// `recovery_stride`-th cut also during its recovery. Returns how many cuts were made.
+///
+/// # Errors
+/// The first violation.
+pub fn enumerate(config: &SwarmConfig, stride: u64, recovery_stride: u64) -> Result<u64, Failure> {
+    let mut run = Run::new(config.clone())?;
+    let mut cuts = 0;
+    loop {
+        let more = run.step()?;
+        if run.events.is_multiple_of(stride) {
+            for mode in [CutMode::KeepAll, CutMode::DropAll, CutMode::RandomSubset] {
+                let mut fork = run.clone();
+                let steps = fork.crash(mode, None)?;
+                cuts += 1;
+                let nested = (run.events / stride).is_multiple_of(recovery_stride);
+                if nested {
+                    for event in 0..steps {
+                        run.clone().crash(mode, Some(event))?;
+                        cuts += 1;
+                    }
+                }
+            }
+        }
+        if !more {
+            break;
+        }
+    }
+    run.finish()?;
+    Ok(cuts)
+}

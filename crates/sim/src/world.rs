@@ -1,0 +1,518 @@
+//! What happens next?
+//!
+//! The earliest of: a device's acknowledgement, the engine's timer, the next arrival; ties in this
+//! order, and among acknowledgements in the order of submission. Contents change at the
+//! acknowledgement (design decision 4).
+
+use crate::contents::{SimSector, block_checksum, sectors_of};
+use hashbrown::HashMap;
+use slab::Slab;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+use tandem_block::{
+    ContentFaultKind, DeviceId, Drive, DriveOp, DriveOpKind, Instant, IoError, Outcome, PayloadId,
+    Request, Rng, SECTOR_BYTES, SECTORS_PER_BLOCK,
+};
+use tandem_drives::media::{Contents, CutMode, Mark, Media, Write};
+use tandem_engine::{Command, Done, Engine, EngineConfig, Event, Io, IoOp, StartError};
+
+/// A command under way on a drive.
+#[derive(Clone, Debug)]
+struct Flight {
+    io: Io,
+    outcome: Outcome,
+    mark: Mark,
+    faults: Vec<ContentFaultKind>,
+}
+
+/// One drive with its contents.
+struct Station {
+    drive: Box<dyn Drive>,
+    media: Media<SimSector>,
+}
+
+impl Clone for Station {
+    fn clone(&self) -> Self {
+        Station { drive: self.drive.fork(), media: self.media.clone() }
+    }
+}
+
+/// What the engine said to the outside during a step.
+#[derive(Clone, Debug, Default)]
+pub struct Said {
+    /// Requests that ended, with the tokens of a read.
+    pub done: Vec<(Done, Vec<u64>)>,
+    /// The answer to `Event::Start`.
+    pub started: Option<Result<(), StartError>>,
+    /// The engine has stopped.
+    pub stopped: bool,
+}
+
+/// An engine over modelled drives.
+#[derive(Clone)]
+pub struct World {
+    /// The engine.
+    pub engine: Engine,
+    /// Now.
+    pub now: Instant,
+    stations: Vec<Station>,
+    flights: Slab<Flight>,
+    due: BinaryHeap<Reverse<(u64, u64, usize)>>,
+    sequence: u64,
+    wake_at: Instant,
+    payloads: HashMap<PayloadId, Vec<SimSector>, BuildFixed>,
+    payloads_made: u64,
+    commands: Vec<Command>,
+    said: Said,
+    has_contents: bool,
+}
+
+type BuildFixed = std::hash::BuildHasherDefault<tandem_engine::map::FixedHasher>;
+
+impl World {
+    /// A world at time zero; the engine has not been started.
+    ///
+    /// # Panics
+    /// If there are not as many drives as the configuration lists.
+    pub fn new(engine: Engine, drives: Vec<Box<dyn Drive>>, has_contents: bool) -> World {
+        assert_eq!(engine.devices().len(), drives.len(), "a model for every drive");
+        let station = |drive| Station {
+            drive,
+            media: if has_contents { Media::ram() } else { Media::none() },
+        };
+        World {
+            engine,
+            now: Instant::ZERO,
+            stations: drives.into_iter().map(station).collect(),
+            flights: Slab::new(),
+            due: BinaryHeap::new(),
+            sequence: 0,
+            wake_at: Instant::NEVER,
+            payloads: HashMap::default(),
+            payloads_made: 0,
+            commands: Vec::new(),
+            said: Said::default(),
+            has_contents,
+        }
+    }
+
+    /// Tells the engine to start and runs until it answers.
+    ///
+    /// # Errors
+    /// What the engine answered.
+    pub fn start(&mut self) -> Result<(), StartError> {
+        self.tell(Event::Start);
+        loop {
+            if let Some(answer) = self.said.started.take() {
+                return answer;
+            }
+            assert!(self.step(), "the engine neither starts nor waits for anything");
+        }
+    }
+
+    /// Tells the engine to start and returns at once.
+    pub fn begin_start(&mut self) {
+        self.tell(Event::Start);
+    }
+
+    /// As `start`; returns how many events it took.
+    ///
+    /// # Errors
+    /// What the engine answered.
+    pub fn start_counting(&mut self) -> Result<u64, StartError> {
+        self.tell(Event::Start);
+        let mut events = 0;
+        loop {
+            if let Some(answer) = self.said.started.take() {
+                return answer.map(|()| events);
+            }
+            assert!(self.step(), "the engine neither starts nor waits for anything");
+            events += 1;
+        }
+    }
+
+    /// When the next thing happens; `NEVER` if nothing is under way.
+    #[inline]
+    pub fn next_at(&self) -> Instant {
+        let ack =
+            self.due.peek().map_or(Instant::NEVER, |Reverse((at, _, _))| Instant::from_ns(*at));
+        ack.min(self.wake_at)
+    }
+
+    /// Lets the next thing happen. False if nothing is under way.
+    #[inline]
+    pub fn step(&mut self) -> bool {
+        let ack = self.due.peek().map_or(u64::MAX, |Reverse((at, _, _))| *at);
+        if ack == u64::MAX && self.wake_at == Instant::NEVER {
+            return false;
+        }
+        if ack <= self.wake_at.ns {
+            let Reverse((at, _, flight)) = self.due.pop().expect("peeked");
+            self.now = Instant::from_ns(at);
+            self.acknowledge(flight);
+        } else {
+            self.now = self.wake_at;
+            self.wake_at = Instant::NEVER;
+            self.tell(Event::Wake);
+        }
+        true
+    }
+
+    /// Runs everything that is due up to and including `until`.
+    pub fn run_until(&mut self, until: Instant) {
+        while self.next_at() <= until && self.step() {}
+        self.now = self.now.max(until);
+    }
+
+    /// Hands in a request at the present time.
+    #[inline]
+    pub fn request(&mut self, request: &Request) {
+        self.tell(Event::Request(request));
+    }
+
+    /// A buffer with these tokens, for a write.
+    pub fn payload(&mut self, tokens: impl Iterator<Item = u64>) -> PayloadId {
+        self.payloads_made += 1;
+        let id = PayloadId(self.payloads_made);
+        self.payloads.insert(id, tokens.map(SimSector::Token).collect());
+        id
+    }
+
+    /// Asks the engine to stop.
+    pub fn shut_down(&mut self) {
+        self.tell(Event::Shutdown);
+    }
+
+    /// What was said since the last call.
+    #[inline]
+    pub fn take_said(&mut self) -> Said {
+        std::mem::take(&mut self.said)
+    }
+
+    /// Moves what was said into `done`, keeping its allocation.
+    #[inline]
+    pub fn drain_done(&mut self, mut act: impl FnMut(Done)) {
+        for (done, _) in self.said.done.drain(..) {
+            act(done);
+        }
+    }
+
+    /// Is there anything to drain?
+    #[inline]
+    pub fn has_done(&self) -> bool {
+        !self.said.done.is_empty()
+    }
+
+    /// Buffers that are alive: a leak shows here.
+    pub fn payload_count(&self) -> usize {
+        self.payloads.len()
+    }
+
+    /// A drive, to ask it for its events and flash pages.
+    pub fn drive_mut(&mut self, device: DeviceId) -> &mut dyn Drive {
+        self.stations[usize::from(device.0)].drive.as_mut()
+    }
+
+    /// Damages one bit on a drive.
+    pub fn corrupt(&mut self, device: DeviceId, offset_bytes: u64, bit: u16) {
+        self.stations[usize::from(device.0)].media.corrupt(offset_bytes, bit);
+    }
+
+    /// The power fails now and returns: drives keep what `mode` leaves of what was not settled, and
+    /// an engine made by `config` starts from them. The caller runs `start`.
+    ///
+    /// # Panics
+    /// If the configuration is not valid: it was valid before.
+    pub fn power_cut(&mut self, config: EngineConfig, mode: CutMode, rng: &mut Rng) {
+        for (index, station) in self.stations.iter_mut().enumerate() {
+            let device = DeviceId(index as u8);
+            let in_flight: Vec<Write<SimSector>> = self
+                .flights
+                .iter()
+                .filter(|(_, flight)| flight.io.device == device)
+                .filter_map(|(_, flight)| write_of(flight, &self.payloads))
+                .collect();
+            let volatile = station.drive.volatile_bytes(self.now);
+            station.media.settle(self.now);
+            if volatile != u64::MAX {
+                station.media.settle_older_than(volatile);
+            }
+            station.media.cut(self.now, rng, mode, &in_flight);
+            station.drive.power_cycle(self.now);
+        }
+        self.forget(config);
+    }
+
+    /// The process dies now, the drives stay powered: their buffers keep what they hold, commands
+    /// under way may or may not arrive. The caller runs `start` on the engine made by `config`.
+    ///
+    /// # Panics
+    /// If the configuration is not valid: it was valid before.
+    pub fn kill(&mut self, config: EngineConfig, rng: &mut Rng) {
+        for (_, flight) in &self.flights {
+            let arrives = rng.chance_ppm(500_000);
+            if let (true, Some(write)) = (arrives, write_of(flight, &self.payloads)) {
+                let media = &mut self.stations[usize::from(flight.io.device.0)].media;
+                // nobody was told that it is durable, not even with FUA
+                media.apply(write, None);
+            }
+        }
+        self.forget(config);
+    }
+
+    fn forget(&mut self, config: EngineConfig) {
+        self.flights.clear();
+        self.due.clear();
+        self.payloads.clear();
+        self.wake_at = Instant::NEVER;
+        self.said = Said::default();
+        self.engine = self.engine.next_life(config).expect("it was valid before");
+    }
+
+    #[inline]
+    fn tell(&mut self, event: Event<'_>) {
+        let mut commands = std::mem::take(&mut self.commands);
+        self.engine.on(self.now, event, &mut commands);
+        for command in commands.drain(..) {
+            self.carry_out(command);
+        }
+        self.commands = commands;
+    }
+
+    #[inline]
+    fn carry_out(&mut self, command: Command) {
+        match command {
+            Command::Submit(io) => self.submit(io),
+            Command::Complete(done) => self.complete(done),
+            Command::Reserve { payload, length_bytes } => {
+                let sectors = (length_bytes / SECTOR_BYTES) as usize;
+                let zeroes = vec![SimSector::Token(0); sectors];
+                let before = self.payloads.insert(payload, zeroes);
+                assert!(before.is_none(), "a buffer's name is used once");
+            }
+            Command::Copy { from, from_offset_bytes, into, into_offset_bytes, length_bytes } => {
+                let first = (from_offset_bytes / SECTOR_BYTES) as usize;
+                let count = (length_bytes / SECTOR_BYTES) as usize;
+                let copied = self.payloads[&from][first..first + count].to_vec();
+                let at = (into_offset_bytes / SECTOR_BYTES) as usize;
+                let target = self.payloads.get_mut(&into).expect("the buffer was reserved");
+                target[at..at + count].clone_from_slice(&copied);
+            }
+            Command::Release(payload) => {
+                if self.has_contents {
+                    let known = self.payloads.remove(&payload).is_some();
+                    assert!(known, "a buffer is released once: {payload:?}");
+                }
+            }
+            Command::WakeAt(at) => self.wake_at = at,
+            Command::Started(answer) => self.said.started = Some(answer),
+            Command::Stopped => self.said.stopped = true,
+        }
+    }
+
+    fn complete(&mut self, done: Done) {
+        let mut tokens = Vec::new();
+        if self.has_contents && done.payload != PayloadId::NONE {
+            let sectors = self.payloads.remove(&done.payload).expect("a read's buffer is alive");
+            let skip = (done.skip_bytes / SECTOR_BYTES) as usize;
+            tokens = sectors[skip..].iter().map(SimSector::token).collect();
+        }
+        self.said.done.push((done, tokens));
+    }
+
+    #[inline]
+    fn submit(&mut self, io: Io) {
+        let station = &mut self.stations[usize::from(io.device.0)];
+        let op = drive_op(&io.op);
+        let outcome = station.drive.submit(self.now, op);
+        let mut mark = Mark::default();
+        let mut faults = Vec::new();
+        if self.has_contents {
+            if op.kind == DriveOpKind::Flush {
+                mark = station.media.mark();
+            }
+            faults.extend(station.drive.take_content_faults().iter().map(|fault| fault.kind));
+        }
+        self.sequence += 1;
+        let at = outcome.ack_at.ns;
+        let flight = self.flights.insert(Flight { io, outcome, mark, faults });
+        if at != u64::MAX {
+            self.due.push(Reverse((at, self.sequence, flight)));
+        }
+    }
+
+    #[inline]
+    fn acknowledge(&mut self, key: usize) {
+        let flight = &self.flights[key];
+        let device = usize::from(flight.io.device.0);
+        let (at, status) = self.stations[device].drive.ticket_ack(&flight.outcome);
+        if at > self.now {
+            // a stall or a death since: the answer comes later, or not at all
+            self.sequence += 1;
+            if at != Instant::NEVER {
+                self.due.push(Reverse((at.ns, self.sequence, key)));
+            }
+            return;
+        }
+        let flight = self.flights.remove(key);
+        if !self.has_contents {
+            let io = flight.io.id;
+            self.tell(Event::Completion { io, status, checksums: &[], bytes: &[] });
+            return;
+        }
+        self.acknowledge_contents(&flight, status);
+    }
+
+    fn acknowledge_contents(&mut self, flight: &Flight, status: Result<(), IoError>) {
+        let mut checksums = Vec::new();
+        let mut bytes = Vec::new();
+        if status.is_ok() {
+            match &flight.io.op {
+                IoOp::Read { .. } => checksums = self.read(flight),
+                IoOp::ReadMeta { .. } => bytes = self.read_meta(flight),
+                IoOp::Write { .. } => checksums = self.write(flight),
+                IoOp::WriteMeta { .. } | IoOp::Trim { .. } => {
+                    self.write(flight);
+                }
+                IoOp::Flush => {
+                    let media = &mut self.stations[usize::from(flight.io.device.0)].media;
+                    if !flight.faults.contains(&ContentFaultKind::FlushIgnored) {
+                        media.settle_upto(flight.mark);
+                    }
+                }
+            }
+        }
+        if status.is_err() && matches!(flight.io.op, IoOp::Write { .. } | IoOp::WriteMeta { .. }) {
+            // a write that failed may have stored some of its sectors
+            self.write(flight);
+        }
+        let io = flight.io.id;
+        self.tell(Event::Completion { io, status, checksums: &checksums, bytes: &bytes });
+    }
+
+    fn read(&mut self, flight: &Flight) -> Vec<u32> {
+        let IoOp::Read { offset_bytes, length_bytes, into, into_offset_bytes } = flight.io.op
+        else {
+            unreachable!("asked for reads")
+        };
+        let media = &self.stations[usize::from(flight.io.device.0)].media;
+        let buffer = self.payloads.get_mut(&into).expect("the buffer was reserved");
+        let at = (into_offset_bytes / SECTOR_BYTES) as usize;
+        let count = (length_bytes / SECTOR_BYTES) as usize;
+        let target = &mut buffer[at..at + count];
+        media.read(offset_bytes, target);
+        for fault in &flight.faults {
+            if let ContentFaultKind::BitFlip { offset_bytes: sector, bit } = fault {
+                use tandem_drives::media::Sector as _;
+                let index = (sector.saturating_sub(offset_bytes) / SECTOR_BYTES) as usize;
+                if let Some(sector) = target.get_mut(index) {
+                    sector.flip(*bit);
+                }
+            }
+        }
+        target.chunks_exact(SECTORS_PER_BLOCK as usize).map(block_checksum).collect()
+    }
+
+    fn read_meta(&mut self, flight: &Flight) -> Vec<u8> {
+        let IoOp::ReadMeta { offset_bytes, length_bytes } = flight.io.op else {
+            unreachable!("asked for metadata reads")
+        };
+        let media = &self.stations[usize::from(flight.io.device.0)].media;
+        let mut sectors = vec![SimSector::Token(0); (length_bytes / SECTOR_BYTES) as usize];
+        media.read(offset_bytes, &mut sectors);
+        let mut bytes = vec![0; length_bytes as usize];
+        for (sector, out) in sectors.iter().zip(bytes.chunks_exact_mut(SECTOR_BYTES as usize)) {
+            sector.write_to(out);
+        }
+        for fault in &flight.faults {
+            if let ContentFaultKind::BitFlip { offset_bytes: sector, bit } = fault {
+                let at = sector.saturating_sub(offset_bytes) + u64::from(*bit / 8 % 512);
+                if let Some(byte) = bytes.get_mut(at as usize) {
+                    *byte ^= 1 << (bit % 8);
+                }
+            }
+        }
+        bytes
+    }
+
+    /// Stores a write or trim and returns the checksums of its blocks.
+    fn write(&mut self, flight: &Flight) -> Vec<u32> {
+        let Some(write) = write_of(flight, &self.payloads) else { return Vec::new() };
+        let media = &mut self.stations[usize::from(flight.io.device.0)].media;
+        let checksums = match &write.contents {
+            Contents::Data(sectors) => {
+                sectors.chunks_exact(SECTORS_PER_BLOCK as usize).map(block_checksum).collect()
+            }
+            Contents::Zeroes(_) => Vec::new(),
+        };
+        let mut stored = flight.outcome.status.is_ok();
+        for fault in &flight.faults {
+            match fault {
+                ContentFaultKind::Lost => stored = false,
+                ContentFaultKind::Torn { seed } => {
+                    let mut rng = Rng::new(*seed);
+                    media.apply_torn(&write, flight.outcome.settle_at, &mut rng);
+                    stored = false;
+                }
+                _ => {}
+            }
+        }
+        if stored {
+            media.apply(write, flight.outcome.settle_at);
+        }
+        for fault in &flight.faults {
+            if let ContentFaultKind::BitFlip { offset_bytes, bit } = fault {
+                media.corrupt(*offset_bytes, *bit);
+            }
+        }
+        checksums
+    }
+}
+
+fn drive_op(op: &IoOp) -> DriveOp {
+    let (kind, offset_bytes, length_bytes) = match op {
+        IoOp::Read { offset_bytes, length_bytes, .. }
+        | IoOp::ReadMeta { offset_bytes, length_bytes } => {
+            (DriveOpKind::Read, *offset_bytes, *length_bytes)
+        }
+        IoOp::Write { offset_bytes, length_bytes, fua, .. } => {
+            (DriveOpKind::Write { fua: *fua }, *offset_bytes, *length_bytes)
+        }
+        IoOp::WriteMeta { offset_bytes, bytes, fua } => {
+            (DriveOpKind::Write { fua: *fua }, *offset_bytes, bytes.len() as u64)
+        }
+        IoOp::Flush => (DriveOpKind::Flush, 0, 0),
+        IoOp::Trim { offset_bytes, length_bytes } => {
+            (DriveOpKind::Trim, *offset_bytes, *length_bytes)
+        }
+    };
+    DriveOp { kind, offset_bytes, length_bytes }
+}
+
+/// A flight's change of contents, if it is one.
+fn write_of(
+    flight: &Flight,
+    payloads: &HashMap<PayloadId, Vec<SimSector>, BuildFixed>,
+) -> Option<Write<SimSector>> {
+    let ticket = flight.outcome.ticket;
+    let (offset_bytes, contents) = match &flight.io.op {
+        IoOp::Write { offset_bytes, length_bytes, from, from_offset_bytes, .. } => {
+            let first = (from_offset_bytes / SECTOR_BYTES) as usize;
+            let count = (length_bytes / SECTOR_BYTES) as usize;
+            let buffer = payloads
+                .get(from)
+                .unwrap_or_else(|| panic!("{:?} is written from a released buffer", flight.io));
+            let sectors: Arc<[SimSector]> = buffer[first..first + count].into();
+            (*offset_bytes, Contents::Data(sectors))
+        }
+        IoOp::WriteMeta { offset_bytes, bytes, .. } => {
+            (*offset_bytes, Contents::Data(sectors_of(bytes)))
+        }
+        IoOp::Trim { offset_bytes, length_bytes } => {
+            (*offset_bytes, Contents::Zeroes(length_bytes / SECTOR_BYTES))
+        }
+        IoOp::Read { .. } | IoOp::ReadMeta { .. } | IoOp::Flush => return None,
+    };
+    Some(Write { ticket, offset_bytes, contents })
+}
