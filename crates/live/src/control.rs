@@ -1,0 +1,176 @@
+//! How does another process ask a running server how it is, or to stop? One JSON object per line
+//! over a Unix socket: `{"verb":"status"}` or `{"verb":"stop"}`, one line back for each.
+
+use crate::buffer::Memory;
+use crate::front::{Desk, Front};
+use crate::listen::Listener;
+use crate::outgoing::Outgoing;
+use crate::uring::{Back, Finished};
+use slab::Slab;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use tandem_block::{Duration, Instant};
+use tandem_engine::Done;
+
+/// Longest line of a client.
+const LINE_BYTES_MAX: usize = 4096;
+/// Clients at once.
+const CLIENTS_MAX: usize = 16;
+/// How long after a failed accept the next one is tried.
+const ACCEPT_RETRY: Duration = Duration::from_ms(500);
+const ACCEPT: u64 = u64::MAX;
+
+struct Client {
+    socket: OwnedFd,
+    line: Vec<u8>,
+}
+
+/// The control socket as a front end that sends no requests.
+pub struct Control {
+    listener: Listener,
+    clients: Slab<Client>,
+    stopping: bool,
+    accepting: bool,
+    /// After a failed accept: when to try again.
+    retry_at: Option<Instant>,
+}
+
+impl Control {
+    /// Answers on this socket.
+    pub fn new(listener: Listener) -> Control {
+        Control {
+            listener,
+            clients: Slab::new(),
+            stopping: false,
+            accepting: false,
+            retry_at: None,
+        }
+    }
+
+    fn accept(&mut self, desk: &mut Desk<'_>) {
+        if !self.accepting && !self.stopping && self.clients.len() < CLIENTS_MAX {
+            self.accepting = true;
+            desk.ring.accept(desk.tag(ACCEPT), self.listener.fd());
+        }
+    }
+
+    fn receive(&mut self, key: usize, desk: &mut Desk<'_>) {
+        let tag = desk.tag(key as u64);
+        let client = &self.clients[key];
+        let buffer = Box::new(Memory::zeroed(LINE_BYTES_MAX));
+        desk.ring.receive(tag, client.socket.as_fd(), buffer, 0, LINE_BYTES_MAX);
+    }
+
+    /// Answers the complete lines of a client; `None` if it talks nonsense without end.
+    fn answer(&mut self, key: usize, desk: &mut Desk<'_>) -> Option<Outgoing> {
+        let mut batch = Outgoing::new();
+        while let Some(end) = self.clients[key].line.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.clients[key].line.drain(..=end).collect();
+            let reply = reply(&line, desk);
+            batch.stage(|out| {
+                out.extend_from_slice(reply.to_string().as_bytes());
+                out.push(b'\n');
+            });
+        }
+        (self.clients[key].line.len() < LINE_BYTES_MAX).then_some(batch)
+    }
+
+    fn drop_client(&mut self, key: usize, desk: &mut Desk<'_>) {
+        self.clients.remove(key);
+        self.accept(desk);
+    }
+}
+
+/// The answer to one line.
+fn reply(line: &[u8], desk: &mut Desk<'_>) -> serde_json::Value {
+    let request: serde_json::Value = match serde_json::from_slice(line) {
+        Ok(request) => request,
+        Err(error) => return serde_json::json!({ "error": format!("not JSON: {error}") }),
+    };
+    match request.get("verb").and_then(serde_json::Value::as_str) {
+        Some("status") => desk.status(),
+        Some("stop") => {
+            desk.stop_world();
+            serde_json::json!({ "stopping": true })
+        }
+        _ => serde_json::json!({ "error": "'verb' must be \"status\" or \"stop\"" }),
+    }
+}
+
+impl Front for Control {
+    fn begin(&mut self, desk: &mut Desk<'_>) {
+        self.accept(desk);
+    }
+
+    fn finished(&mut self, done: Finished, desk: &mut Desk<'_>) {
+        if done.tag.value == ACCEPT {
+            self.accepting = false;
+            match done.accepted() {
+                Ok(socket) => {
+                    let key = self.clients.insert(Client { socket, line: Vec::new() });
+                    self.receive(key, desk);
+                    self.accept(desk);
+                }
+                Err(error) => {
+                    tracing::warn!("a control client could not be accepted: {error}");
+                    self.retry_at = Some(desk.now + ACCEPT_RETRY);
+                }
+            }
+            return;
+        }
+        let key = done.tag.value as usize;
+        let count = done.outcome().unwrap_or(0);
+        let batch = match done.back {
+            _ if count == 0 => None,
+            Back::Buffer(mut buffer) => {
+                self.clients[key].line.extend_from_slice(buffer.bytes_mut(0..count));
+                self.answer(key, desk)
+            }
+            Back::Batch(batch) => Some(*batch),
+            Back::Nothing => None,
+        };
+        match batch {
+            None => self.drop_client(key, desk),
+            Some(batch) if batch.is_empty() => self.receive(key, desk),
+            Some(batch) => {
+                let tag = desk.tag(key as u64);
+                let client = &mut self.clients[key];
+                desk.ring.send(tag, client.socket.as_fd(), Box::new(batch));
+            }
+        }
+    }
+
+    fn completed(&mut self, _cookie: u64, _done: &Done, _desk: &mut Desk<'_>) {}
+
+    fn turn_ends(&mut self, desk: &mut Desk<'_>) {
+        if self.retry_at.is_some_and(|at| desk.now >= at) {
+            self.retry_at = None;
+            self.accept(desk);
+        }
+    }
+
+    fn room(&mut self, _desk: &mut Desk<'_>) {}
+
+    fn stop(&mut self, _desk: &mut Desk<'_>) {
+        self.stopping = true;
+    }
+
+    fn is_quiet(&self) -> bool {
+        true
+    }
+}
+
+/// Asks a running server; for the other side of the socket.
+///
+/// # Errors
+/// If nobody answers there, or not in JSON.
+pub fn ask(socket: &Path, verb: &str) -> io::Result<serde_json::Value> {
+    let mut stream = UnixStream::connect(socket)?;
+    stream.set_read_timeout(Some(std::time::Duration::from_secs(10)))?;
+    writeln!(stream, "{}", serde_json::json!({ "verb": verb }))?;
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line)?;
+    Ok(serde_json::from_str(&line)?)
+}

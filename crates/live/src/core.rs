@@ -1,0 +1,105 @@
+//! What does the world own beside the mind and the front ends? Ring, payloads, devices, timers.
+
+use crate::clock::Clock;
+use crate::device::{Bench, Device, EmulatedStats, IoDone};
+use crate::front::{Counter, DEVICE_OWNERS, Desk};
+use crate::mind::Mind;
+use crate::payload::Payloads;
+use crate::uring::{Finished, Ring};
+use std::collections::VecDeque;
+use tandem_block::Instant;
+use tandem_engine::Io;
+
+pub(crate) struct Core {
+    pub clock: Clock,
+    pub ring: Ring,
+    pub payloads: Payloads,
+    pub devices: Vec<Box<dyn Device>>,
+    pub counter: Counter,
+    /// Device commands that are done and that the mind does not know of yet.
+    pub done: VecDeque<IoDone>,
+    pub wake_at: Instant,
+    /// For completions; kept to keep its memory.
+    pub sums: Vec<u32>,
+}
+
+impl Core {
+    /// What front end `front` works with.
+    pub fn desk<'a>(&'a mut self, front: usize, now: Instant, mind: &'a dyn Mind) -> Desk<'a> {
+        Desk {
+            now,
+            ring: &mut self.ring,
+            payloads: &mut self.payloads,
+            counter: &mut self.counter,
+            devices: &self.devices,
+            mind,
+            front,
+        }
+    }
+
+    fn with_device(
+        &mut self,
+        index: usize,
+        now: Instant,
+        act: impl FnOnce(&mut dyn Device, &mut Bench<'_>),
+    ) {
+        let Core { ring, payloads, devices, done, .. } = self;
+        let owner = DEVICE_OWNERS + index as u32;
+        act(&mut *devices[index], &mut Bench { now, ring, payloads, done, owner });
+    }
+
+    /// Sends a command to its device.
+    pub fn submit(&mut self, io: Io) {
+        // a fresh reading: an emulated drive counts its latency from here
+        let now = self.clock.now();
+        let index = usize::from(io.device.0);
+        self.with_device(index, now, |device, bench| device.submit(io, bench));
+    }
+
+    /// A ring operation of a device is done.
+    pub fn device_finished(&mut self, finished: &Finished) {
+        let now = self.clock.now();
+        let index = (finished.tag.owner - DEVICE_OWNERS) as usize;
+        let (value, result) = (finished.tag.value, finished.result);
+        self.with_device(index, now, |device, bench| device.finished(value, result, bench));
+    }
+
+    /// Lets every device whose time has come act.
+    pub fn tick(&mut self) {
+        for index in 0..self.devices.len() {
+            let now = self.clock.now();
+            if self.devices[index].due() <= now {
+                self.with_device(index, now, |device, bench| device.tick(bench));
+            }
+        }
+    }
+
+    /// When something is due without anybody asking.
+    pub fn next_due(&self) -> Instant {
+        let devices = self.devices.iter().map(|device| device.due()).min();
+        devices.unwrap_or(Instant::NEVER).min(self.wake_at)
+    }
+}
+
+/// The world's own part of the status document.
+pub(crate) fn world_status(
+    counter: &Counter,
+    payloads: &Payloads,
+    devices: &[Box<dyn Device>],
+) -> serde_json::Value {
+    let emulated: Vec<serde_json::Value> = devices
+        .iter()
+        .enumerate()
+        .filter_map(|(index, device)| Some((index, device.emulated()?)))
+        .map(|(index, EmulatedStats { volatile_bytes, late_count })| {
+            serde_json::json!({
+                "device": index, "volatile_bytes": volatile_bytes, "late_count": late_count,
+            })
+        })
+        .collect();
+    serde_json::json!({
+        "requests_in_flight": counter.pending.len(),
+        "payload_bytes": payloads.used_bytes(),
+        "emulated": emulated,
+    })
+}

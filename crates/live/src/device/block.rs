@@ -1,0 +1,207 @@
+//! How does a block device or file answer? Through the ring.
+//!
+//! Flush is `fdatasync`, FUA is `RWF_DSYNC`, TRIM is a discard or a punched hole, by what the drive
+//! turns out to know. Short transfers are continued; what the drive refuses is an error of that
+//! device.
+
+use super::{Bench, Device, IoDone, OpenedFile, block_range, fits};
+use crate::buffer::Memory;
+use slab::Slab;
+use std::rc::Rc;
+use tandem_block::{DeviceId, IoError, PayloadId};
+use tandem_engine::{Io, IoId, IoOp};
+
+/// How a range is given back, from the best way that works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TrimWay {
+    Discard,
+    PunchHole,
+    /// The drive knows no TRIM; nothing is lost by not doing it.
+    Nothing,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Read { into: PayloadId, into_at: u64 },
+    Write { from: PayloadId, from_at: u64, durable: bool },
+    ReadMeta,
+    WriteMeta { durable: bool },
+    Flush,
+    Trim(TrimWay),
+}
+
+#[derive(Debug)]
+struct Flight {
+    io: IoId,
+    kind: Kind,
+    offset: u64,
+    /// Buffer and the first byte in it; `None` for flush and TRIM.
+    memory: Option<(Rc<Memory>, usize)>,
+    length: u64,
+    moved: u64,
+    retries: u32,
+}
+
+/// Interrupted operations are repeated this often.
+const RETRIES_MAX: u32 = 100;
+
+/// A block device or file.
+pub(crate) struct BlockDevice {
+    id: DeviceId,
+    file: OpenedFile,
+    flights: Slab<Flight>,
+    trim: TrimWay,
+}
+
+impl BlockDevice {
+    pub(crate) fn new(id: DeviceId, file: OpenedFile) -> BlockDevice {
+        let trim = if file.is_block_device { TrimWay::Discard } else { TrimWay::PunchHole };
+        BlockDevice { id, file, flights: Slab::new(), trim }
+    }
+
+    /// Starts, or continues, what flight `key` has left.
+    fn drive(&mut self, key: usize, bench: &mut Bench<'_>) {
+        let flight = &self.flights[key];
+        let tag = bench.tag(key as u64);
+        let fd = self.file.fd();
+        let offset = flight.offset + flight.moved;
+        let rest = flight.length - flight.moved;
+        let memory = flight
+            .memory
+            .as_ref()
+            .map(|(memory, at)| (Rc::clone(memory), at + flight.moved as usize, rest as usize));
+        match (&flight.kind, memory) {
+            (Kind::Read { .. } | Kind::ReadMeta, Some(memory)) => {
+                bench.ring.read(tag, fd, offset, memory);
+            }
+            (Kind::Write { durable, .. } | Kind::WriteMeta { durable }, Some(memory)) => {
+                bench.ring.write(tag, fd, offset, memory, *durable);
+            }
+            (Kind::Trim(TrimWay::Discard), _) => bench.ring.discard(tag, fd, offset, rest),
+            (Kind::Trim(_), _) => bench.ring.punch_hole(tag, fd, offset, rest),
+            _ => bench.ring.sync(tag, fd),
+        }
+    }
+
+    fn flight(&self, io: Io, bench: &mut Bench<'_>) -> Flight {
+        let (offset, length) = super::extent(&io.op);
+        let (kind, memory) = match io.op {
+            IoOp::Read { into, into_offset_bytes: at, .. } => {
+                let memory = bench.payloads.read_begins(into, at, length);
+                (Kind::Read { into, into_at: at }, Some((memory, at as usize)))
+            }
+            IoOp::Write { from, from_offset_bytes: at, fua, .. } => {
+                let memory = bench.payloads.source(from, at, length);
+                (Kind::Write { from, from_at: at, durable: fua }, Some((memory, at as usize)))
+            }
+            IoOp::ReadMeta { .. } => {
+                (Kind::ReadMeta, Some((bench.payloads.scratch(length as usize), 0)))
+            }
+            IoOp::WriteMeta { bytes, fua, .. } => {
+                let memory = bench.payloads.scratch(bytes.len());
+                memory.write(0, &bytes);
+                (Kind::WriteMeta { durable: fua }, Some((memory, 0)))
+            }
+            IoOp::Flush => (Kind::Flush, None),
+            IoOp::Trim { .. } => (Kind::Trim(self.trim), None),
+        };
+        Flight { io: io.id, kind, offset, memory, length, moved: 0, retries: 0 }
+    }
+
+    /// Notes what the ring said; true if the flight goes on.
+    fn goes_on(&mut self, key: usize, result: i32) -> Result<bool, IoError> {
+        let flight = &mut self.flights[key];
+        let failed = Err(IoError::Device(self.id));
+        match &mut flight.kind {
+            Kind::Trim(way) if result < 0 => {
+                let unknown = [libc::EOPNOTSUPP, libc::ENOTTY, libc::ENOSYS, libc::EINVAL];
+                if !unknown.contains(&-result) {
+                    return failed;
+                }
+                let next = match way {
+                    TrimWay::Discard => TrimWay::PunchHole,
+                    _ => TrimWay::Nothing,
+                };
+                (*way, self.trim) = (next, next);
+                Ok(next != TrimWay::Nothing)
+            }
+            _ if matches!(-result, libc::EINTR | libc::EAGAIN) && flight.retries < RETRIES_MAX => {
+                flight.retries += 1;
+                Ok(true)
+            }
+            _ if result < 0 => {
+                let error = std::io::Error::from_raw_os_error(-result);
+                tracing::warn!("device {}: {:?} failed: {error}", self.id.0, flight.kind);
+                failed
+            }
+            Kind::Trim(_) | Kind::Flush => Ok(false),
+            _ => {
+                // a transfer of nothing is the end of the file: somebody cut it
+                if result == 0 {
+                    return failed;
+                }
+                flight.moved += u64::from(result.unsigned_abs());
+                Ok(flight.moved < flight.length)
+            }
+        }
+    }
+
+    fn conclude(&mut self, key: usize, status: Result<(), IoError>, bench: &mut Bench<'_>) {
+        let flight = self.flights.remove(key);
+        let mut done = IoDone { io: flight.io, status, blocks: None, bytes: Vec::new() };
+        match flight.kind {
+            Kind::Read { into, into_at } if status.is_ok() => {
+                done.blocks = block_range(flight.offset, into, into_at, flight.length);
+            }
+            Kind::Read { into, into_at } => {
+                bench.payloads.read_failed(into, into_at, flight.length);
+            }
+            Kind::Write { from, from_at, .. } if status.is_ok() => {
+                done.blocks = block_range(flight.offset, from, from_at, flight.length);
+            }
+            Kind::ReadMeta | Kind::WriteMeta { .. } => {
+                if let Some((memory, _)) = flight.memory {
+                    if status.is_ok() && matches!(flight.kind, Kind::ReadMeta) {
+                        memory.append_to(0, flight.length as usize, &mut done.bytes);
+                    }
+                    bench.payloads.give_back(memory);
+                }
+            }
+            _ => {}
+        }
+        bench.done.push_back(done);
+    }
+}
+
+impl Device for BlockDevice {
+    fn capacity_bytes(&self) -> u64 {
+        self.file.size_bytes
+    }
+
+    fn submit(&mut self, io: Io, bench: &mut Bench<'_>) {
+        if !fits(&io.op, self.file.size_bytes) {
+            bench.finish(io.id, Err(IoError::OutOfRange));
+            return;
+        }
+        if matches!(io.op, IoOp::Trim { .. }) && self.trim == TrimWay::Nothing {
+            bench.finish(io.id, Ok(()));
+            return;
+        }
+        let flight = self.flight(io, bench);
+        let key = self.flights.insert(flight);
+        self.drive(key, bench);
+    }
+
+    fn finished(&mut self, value: u64, result: i32, bench: &mut Bench<'_>) {
+        let key = value as usize;
+        match self.goes_on(key, result) {
+            Ok(true) => self.drive(key, bench),
+            Ok(false) => self.conclude(key, Ok(()), bench),
+            Err(error) => self.conclude(key, Err(error), bench),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "block/tests.rs"]
+mod tests;

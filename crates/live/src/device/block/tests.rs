@@ -1,0 +1,127 @@
+//! Does a file answer as a drive does?
+
+use super::super::rig::Rig;
+use super::super::{Backing, DeviceConfig, open};
+use super::*;
+
+const SIZE: u64 = 1 << 20;
+
+fn rigs() -> Vec<(tempfile::NamedTempFile, Rig)> {
+    // one beside the build (a disk), one in shared memory (where direct I/O may be refused)
+    let folders = [std::env::temp_dir(), "/dev/shm".into()];
+    let make = |folder: std::path::PathBuf| {
+        let file = tempfile::NamedTempFile::new_in(folder).ok()?;
+        file.as_file().set_len(SIZE).unwrap();
+        let config = DeviceConfig { backing: Backing::Path(file.path().into()), emulate: None };
+        Some((file, Rig::new(open(DeviceId(3), config).unwrap())))
+    };
+    folders.into_iter().filter_map(make).collect()
+}
+
+#[test]
+fn what_is_written_is_read_at_any_sector() {
+    for (_file, mut rig) in rigs() {
+        for (index, (at, length)) in
+            [(0, 4096), (512, 512), (8192 + 1536, 65536), (SIZE - 4096, 4096)]
+                .into_iter()
+                .enumerate()
+        {
+            let byte = index as u8 + 1;
+            let done = rig.write(at, &vec![byte; length as usize], index % 2 == 0);
+            assert_eq!(
+                (done.status, done.blocks.is_some()),
+                (Ok(()), at % 4096 == 0 && length % 4096 == 0)
+            );
+            assert!(rig.run(IoOp::Flush).status.is_ok());
+            let (bytes, done) = rig.read(at, length);
+            assert!(done.status.is_ok() && bytes.iter().all(|b| *b == byte), "{at}+{length}");
+        }
+        rig.run(IoOp::WriteMeta { offset_bytes: 512, bytes: vec![8; 1024], fua: true });
+        let done = rig.run(IoOp::ReadMeta { offset_bytes: 0, length_bytes: 2048 });
+        assert_eq!(done.bytes, [[1; 512], [8; 512], [8; 512], [1; 512]].concat());
+        assert!(rig.run(IoOp::Trim { offset_bytes: 0, length_bytes: 8192 }).status.is_ok());
+        assert_eq!(rig.read(0, 8192).0, vec![0; 8192]);
+    }
+}
+
+#[test]
+fn beyond_the_end_is_an_error_and_so_is_a_file_that_was_cut() {
+    for (file, mut rig) in rigs() {
+        assert_eq!(rig.write(SIZE, &[1; 512], false).status, Err(IoError::OutOfRange));
+        assert_eq!(rig.read(SIZE - 512, 1024).1.status, Err(IoError::OutOfRange));
+        file.as_file().set_len(4096).unwrap();
+        let (bytes, done) = rig.read(8192, 4096);
+        assert_eq!((done.status, bytes), (Err(IoError::Device(DeviceId(3))), vec![0; 4096]));
+    }
+}
+
+#[test]
+fn many_commands_are_under_way_at_once() {
+    for (_file, mut rig) in rigs() {
+        let mut waiting = Vec::new();
+        for block in 0..64u8 {
+            let op = rig.write_op(u64::from(block) * 4096, &[block; 4096], false);
+            waiting.push(rig.submit(op));
+        }
+        for io in waiting {
+            assert!(rig.wait(io).status.is_ok());
+        }
+        for block in 0..64u8 {
+            assert_eq!(rig.read(u64::from(block) * 4096, 4096).0, vec![block; 4096]);
+        }
+    }
+}
+
+/// A loop device over a file, if this user may make one; removed when dropped.
+struct Loop {
+    path: String,
+    _file: tempfile::NamedTempFile,
+}
+
+impl Loop {
+    fn attach() -> Option<Loop> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(SIZE).unwrap();
+        let output = std::process::Command::new("losetup")
+            .args(["--find", "--show", "--direct-io=on"])
+            .arg(file.path())
+            .output();
+        match output {
+            Ok(output) if output.status.success() => {
+                let path = String::from_utf8(output.stdout).unwrap().trim().to_owned();
+                Some(Loop { path, _file: file })
+            }
+            _ => {
+                println!("skipped: no loop device can be made here (root and losetup are needed)");
+                None
+            }
+        }
+    }
+
+    fn config(&self) -> DeviceConfig {
+        DeviceConfig { backing: Backing::Path(self.path.clone().into()), emulate: None }
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("losetup").args(["--detach", &self.path]).status();
+    }
+}
+
+#[test]
+fn needs_root_a_block_device_trims_and_is_exclusive() {
+    let Some(device) = Loop::attach() else { return };
+    let mut rig = Rig::new(open(DeviceId(0), device.config()).unwrap());
+    assert_eq!(rig.device.capacity_bytes(), SIZE);
+    assert!(rig.write(0, &[5; 65536], true).status.is_ok());
+    assert!(rig.write(512, &[6; 512], false).status.is_ok());
+    assert!(rig.run(IoOp::Flush).status.is_ok());
+    let (bytes, _) = rig.read(0, 4096);
+    assert_eq!((bytes[0], bytes[512], bytes[1024]), (5, 6, 5));
+    assert!(rig.run(IoOp::Trim { offset_bytes: 4096, length_bytes: 8192 }).status.is_ok());
+    let (bytes, _) = rig.read(0, 16384);
+    assert_eq!((bytes[4095], bytes[4096], bytes[12287], bytes[12288]), (5, 0, 0, 5));
+    let second = OpenedFile::open_once(device.path.as_ref(), true).expect_err("it is in use");
+    assert!(matches!(second, super::super::OpenError::InUse { .. }), "{second}");
+}

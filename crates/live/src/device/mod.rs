@@ -1,0 +1,152 @@
+//! Which drives does the real world have? A block device or file through the ring, RAM, and a
+//! modelled drive behind a timer.
+
+mod block;
+mod emulated;
+mod open;
+mod overlay;
+mod ram;
+#[cfg(test)]
+mod rig;
+
+pub use emulated::EmulatedStats;
+pub use open::{OpenError, OpenedFile};
+
+use crate::payload::Payloads;
+use crate::uring::{Ring, Tag};
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use tandem_block::{DeviceId, Drive, Instant, IoError, PayloadId};
+use tandem_engine::{Io, IoId, IoOp};
+
+/// Where a device keeps its bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Backing {
+    /// A block device or a file that exists.
+    Path(PathBuf),
+    /// Memory of this many bytes, lost with the process.
+    Ram {
+        /// Its size, a multiple of 4096.
+        bytes: u64,
+    },
+}
+
+/// One device to be opened.
+pub struct DeviceConfig {
+    /// Where its bytes are.
+    pub backing: Backing,
+    /// Time it, and lose its buffer in a crash, like this modelled drive. The model's capacity must
+    /// not exceed the backing's.
+    pub emulate: Option<Box<dyn Drive>>,
+}
+
+/// A device command that is done.
+#[derive(Debug)]
+pub(crate) struct IoDone {
+    pub io: IoId,
+    pub status: Result<(), IoError>,
+    /// The blocks whose checksums travel with the completion: payload, first byte, bytes.
+    pub blocks: Option<(PayloadId, u64, u64)>,
+    /// What a `ReadMeta` read.
+    pub bytes: Vec<u8>,
+}
+
+/// What a device works with, lent for one call.
+pub(crate) struct Bench<'a> {
+    pub now: Instant,
+    pub ring: &'a mut Ring,
+    pub payloads: &'a mut Payloads,
+    pub done: &'a mut VecDeque<IoDone>,
+    /// The owner in the tags of this device's operations.
+    pub owner: u32,
+}
+
+impl Bench<'_> {
+    fn tag(&self, value: u64) -> Tag {
+        Tag { owner: self.owner, value }
+    }
+
+    /// Reports `io` done without data.
+    fn finish(&mut self, io: IoId, status: Result<(), IoError>) {
+        self.done.push_back(IoDone { io, status, blocks: None, bytes: Vec::new() });
+    }
+}
+
+/// One drive of the real world.
+pub(crate) trait Device {
+    /// Usable bytes.
+    fn capacity_bytes(&self) -> u64;
+
+    /// Takes one command.
+    fn submit(&mut self, io: Io, bench: &mut Bench<'_>);
+
+    /// One of its ring operations is done.
+    fn finished(&mut self, value: u64, result: i32, bench: &mut Bench<'_>);
+
+    /// When `tick` is wanted.
+    fn due(&self) -> Instant {
+        Instant::NEVER
+    }
+
+    /// The instant of `due` has come.
+    fn tick(&mut self, _bench: &mut Bench<'_>) {}
+
+    /// Bytes that only process memory holds, and late acknowledgements; for emulated drives.
+    fn emulated(&self) -> Option<EmulatedStats> {
+        None
+    }
+}
+
+/// Opens a device for one set of drives.
+///
+/// # Errors
+/// If it cannot be opened, is in use, or cannot serve 512-byte sectors.
+pub(crate) fn open(id: DeviceId, config: DeviceConfig) -> Result<Box<dyn Device>, OpenError> {
+    match (config.backing, config.emulate) {
+        (Backing::Ram { bytes }, None) => Ok(Box::new(ram::RamDevice::new(bytes))),
+        (Backing::Ram { bytes }, Some(model)) => {
+            let memory = ram::RamDevice::new(bytes);
+            Ok(Box::new(emulated::EmulatedDevice::over_ram(id, model, memory)?))
+        }
+        (Backing::Path(path), None) => {
+            let file = OpenedFile::open(&path, true)?;
+            Ok(Box::new(block::BlockDevice::new(id, file)))
+        }
+        (Backing::Path(path), Some(model)) => {
+            let file = OpenedFile::open(&path, false)?;
+            Ok(Box::new(emulated::EmulatedDevice::over_file(id, model, file)?))
+        }
+    }
+}
+
+/// Where the checksums of a data command come from: nowhere, unless it is whole blocks.
+fn block_range(
+    device_offset: u64,
+    payload: PayloadId,
+    at: u64,
+    length: u64,
+) -> Option<(PayloadId, u64, u64)> {
+    use tandem_block::BLOCK_BYTES;
+    let aligned = device_offset.is_multiple_of(BLOCK_BYTES) && length.is_multiple_of(BLOCK_BYTES);
+    aligned.then_some((payload, at, length))
+}
+
+/// First byte and bytes of a command on its drive; (0, 0) for a flush.
+fn extent(op: &IoOp) -> (u64, u64) {
+    match op {
+        IoOp::Read { offset_bytes, length_bytes, .. }
+        | IoOp::Write { offset_bytes, length_bytes, .. }
+        | IoOp::ReadMeta { offset_bytes, length_bytes }
+        | IoOp::Trim { offset_bytes, length_bytes } => (*offset_bytes, *length_bytes),
+        IoOp::WriteMeta { offset_bytes, bytes, .. } => (*offset_bytes, bytes.len() as u64),
+        IoOp::Flush => (0, 0),
+    }
+}
+
+/// Does the command lie within the drive, on sectors?
+fn fits(op: &IoOp, capacity_bytes: u64) -> bool {
+    let (offset, length) = extent(op);
+    let aligned = (offset | length).is_multiple_of(tandem_block::SECTOR_BYTES);
+    let ends = offset.checked_add(length).is_some_and(|end| end <= capacity_bytes);
+    aligned && ends && (length > 0 || matches!(op, IoOp::Flush))
+}

@@ -1,0 +1,211 @@
+//! May this file or block device be used, how large is it, and can it bypass the page cache?
+//!
+//! Source: design decision 6: the lock is taken on the very descriptor used for I/O.
+
+use crate::buffer::Memory;
+use rustix::fs::{FileType, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tandem_block::BLOCK_BYTES;
+
+/// A killed server's lock is awaited this long (measured: some ten milliseconds, more while it had
+/// much to write), and a living one refused after it.
+const LOCK_WAIT: Duration = Duration::from_secs(5);
+const LOCK_RETRY: Duration = Duration::from_millis(10);
+
+/// Why a device cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The system refuses.
+    #[error("cannot open {}: {source}", path.display())]
+    Open {
+        /// Which device.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Somebody else holds the lock.
+    #[error(
+        "{} is in use by another server or mounted; stop that one first", path.display()
+    )]
+    InUse {
+        /// Which device.
+        path: PathBuf,
+    },
+    /// Neither a file nor a block device.
+    #[error("{} is neither a file nor a block device", path.display())]
+    WrongKind {
+        /// Which device.
+        path: PathBuf,
+    },
+    /// Its sectors are larger than the smallest request.
+    #[error(
+        "{} has sectors of {sector_bytes} bytes; Tandem needs a drive with 512-byte logical \
+         sectors (native or emulated), or a file", path.display()
+    )]
+    SectorSize {
+        /// Which device.
+        path: PathBuf,
+        /// Its logical sector.
+        sector_bytes: u32,
+    },
+    /// The model is larger than what holds its bytes.
+    #[error(
+        "the emulated drive has {model_bytes} bytes, but what holds its data only {backing_bytes}; \
+         make the file larger or the drive smaller"
+    )]
+    TooSmall {
+        /// Capacity of the model.
+        model_bytes: u64,
+        /// Size of the file or memory.
+        backing_bytes: u64,
+    },
+}
+
+/// A locked file or block device.
+#[derive(Debug)]
+pub struct OpenedFile {
+    fd: OwnedFd,
+    /// Usable bytes, a multiple of 4096.
+    pub size_bytes: u64,
+    /// A block device, not a file.
+    pub is_block_device: bool,
+    /// Does I/O bypass the page cache?
+    pub direct: bool,
+}
+
+impl OpenedFile {
+    /// As [`OpenedFile::open_once`], but gives a killed server time to let go: the kernel ends the
+    /// commands of its ring after the process is gone, and keeps the lock until then. That is what
+    /// the lock is for: no late write of the dead can meet a write of the living.
+    ///
+    /// # Errors
+    /// If it does not exist, is in use, is no file or block device, or has no 512-byte sectors.
+    pub fn open(path: &Path, direct: bool) -> Result<OpenedFile, OpenError> {
+        let begin = Instant::now();
+        loop {
+            match Self::open_once(path, direct) {
+                Err(OpenError::InUse { .. }) if begin.elapsed() < LOCK_WAIT => {
+                    std::thread::sleep(LOCK_RETRY);
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Opens and locks `path` for reading and writing. With `direct`, tries to bypass the page
+    /// cache; where a file system refuses that, a warning is logged and the page cache is used
+    /// (flushes stay true, latencies do not).
+    ///
+    /// # Errors
+    /// If it does not exist, is in use, is no file or block device, or has no 512-byte sectors.
+    pub fn open_once(path: &Path, direct: bool) -> Result<OpenedFile, OpenError> {
+        let failed = |errno: Errno| match errno {
+            Errno::BUSY => OpenError::InUse { path: path.into() },
+            errno => OpenError::Open { path: path.into(), source: errno.into() },
+        };
+        let meta = rustix::fs::stat(path).map_err(failed)?;
+        let kind = FileType::from_raw_mode(meta.st_mode);
+        let is_block_device = kind == FileType::BlockDevice;
+        if !is_block_device && kind != FileType::RegularFile {
+            return Err(OpenError::WrongKind { path: path.into() });
+        }
+        let mut flags = OFlags::RDWR | OFlags::CLOEXEC;
+        if is_block_device {
+            flags |= OFlags::EXCL; // refused while mounted or claimed
+        }
+        let (fd, is_direct) = open_maybe_direct(path, flags, direct).map_err(failed)?;
+        match rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => return Err(OpenError::InUse { path: path.into() }),
+            Err(errno) => return Err(failed(errno)),
+        }
+        let size = rustix::fs::seek(&fd, rustix::fs::SeekFrom::End(0)).map_err(failed)?;
+        let mut opened = OpenedFile {
+            fd,
+            size_bytes: size / BLOCK_BYTES * BLOCK_BYTES,
+            is_block_device,
+            direct: is_direct,
+        };
+        if is_block_device {
+            let sector_bytes = rustix::fs::ioctl_blksszget(&opened.fd).map_err(failed)?;
+            if sector_bytes != 512 {
+                return Err(OpenError::SectorSize { path: path.into(), sector_bytes });
+            }
+        } else if is_direct && !opened.takes_sectors() {
+            warn_buffered(path, "its file system wants larger blocks than 512 bytes");
+            rustix::fs::fcntl_setfl(&opened.fd, OFlags::empty()).map_err(failed)?;
+            opened.direct = false;
+        }
+        Ok(opened)
+    }
+
+    /// Is a direct read of one sector at an odd sector possible, into a buffer at an odd sector?
+    fn takes_sectors(&self) -> bool {
+        let mut memory = Memory::zeroed(4096);
+        let answer = rustix::io::pread(&self.fd, memory.bytes_mut(512..1024), 512);
+        answer != Err(Errno::INVAL)
+    }
+
+    /// The descriptor, locked.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+fn open_maybe_direct(
+    path: &Path,
+    flags: OFlags,
+    direct: bool,
+) -> rustix::io::Result<(OwnedFd, bool)> {
+    if direct {
+        match rustix::fs::open(path, flags | OFlags::DIRECT, Mode::empty()) {
+            Ok(fd) => return Ok((fd, true)),
+            Err(Errno::INVAL) => warn_buffered(path, "its file system has no direct I/O"),
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok((rustix::fs::open(path, flags, Mode::empty())?, false))
+}
+
+fn warn_buffered(path: &Path, why: &str) {
+    tracing::warn!(
+        "{}: {why}; data goes through the page cache, which costs RAM and CPU and makes latencies \
+         those of memory, not of the drive",
+        path.display()
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_locked_on_the_descriptor_in_use() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len((1 << 20) + 512).unwrap();
+        let first = OpenedFile::open(file.path(), true).unwrap();
+        assert_eq!((first.size_bytes, first.is_block_device), (1 << 20, false));
+        let second = OpenedFile::open_once(file.path(), true);
+        assert!(matches!(second, Err(OpenError::InUse { .. })));
+        // who lets go late, as the kernel does for a killed server, is awaited
+        let late = std::thread::spawn(move || {
+            std::thread::sleep(LOCK_RETRY * 5);
+            drop(first);
+        });
+        OpenedFile::open(file.path(), false).unwrap();
+        late.join().unwrap();
+    }
+
+    #[test]
+    fn what_is_no_drive_is_refused_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = OpenedFile::open(folder.path(), true).unwrap_err();
+        assert!(error.to_string().contains("neither a file nor a block device"), "{error}");
+        let missing = OpenedFile::open(&folder.path().join("gone"), true).unwrap_err();
+        assert!(missing.to_string().contains("gone"), "{missing}");
+    }
+}

@@ -1,0 +1,174 @@
+//! How does a front end serve its users without knowing drives, and without the world knowing its
+//! protocol?
+//!
+//! A front end is told what happens to its sockets ([`Front::finished`]) and its requests
+//! ([`Front::completed`]), and acts through the [`Desk`]. All of it runs on the world's one thread,
+//! so nothing here may block. A front end that needs threads of its own talks through a
+//! [`crate::door::Door`].
+
+use crate::core::world_status;
+use crate::device::Device;
+use crate::mind::{Extent, Mind};
+use crate::payload::Payloads;
+use crate::uring::{Finished, Ring, Tag};
+use slab::Slab;
+use std::collections::VecDeque;
+use tandem_block::{
+    DurabilityClass, Instant, ObjectId, Op, PayloadId, Request, RequestId, RequestKind,
+    RequestType, StreamId,
+};
+use tandem_engine::Done;
+
+/// One way to ask for bytes.
+pub trait Front {
+    /// The engine is ready: begin to listen.
+    fn begin(&mut self, desk: &mut Desk<'_>);
+
+    /// One of its ring operations is done.
+    fn finished(&mut self, done: Finished, desk: &mut Desk<'_>);
+
+    /// One of its requests is done. A read's payload must be given back with [`Desk::release`]
+    /// after its bytes were used.
+    fn completed(&mut self, cookie: u64, done: &Done, desk: &mut Desk<'_>);
+
+    /// All events of this turn are handled: send what was gathered.
+    fn turn_ends(&mut self, desk: &mut Desk<'_>);
+
+    /// There is room again after [`Desk::has_room`] said no.
+    fn room(&mut self, desk: &mut Desk<'_>);
+
+    /// Take no new requests; those under way will still complete.
+    fn stop(&mut self, desk: &mut Desk<'_>);
+
+    /// Is every reply out?
+    fn is_quiet(&self) -> bool;
+
+    /// Has another thread left something? Asked often, must be cheap.
+    fn has_news(&self) -> bool {
+        false
+    }
+}
+
+/// What a front end asks the engine for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wish {
+    /// Which volume.
+    pub object: ObjectId,
+    /// What to do.
+    pub op: Op,
+    /// First byte, a multiple of 512.
+    pub offset_bytes: u64,
+    /// How many bytes, a multiple of 512.
+    pub length_bytes: u64,
+    /// Durable before it completes.
+    pub fua: bool,
+    /// Who asks.
+    pub stream: StreamId,
+    /// What an acknowledgement promises.
+    pub class: DurabilityClass,
+    /// A write's sealed bytes, which belong to the engine from here on; `NONE` otherwise.
+    pub payload: PayloadId,
+}
+
+/// A request under way.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    pub request: Request,
+    pub front: usize,
+    pub cookie: u64,
+}
+
+/// Requests between fronts and engine.
+#[derive(Debug, Default)]
+pub(crate) struct Counter {
+    pub pending: Slab<Pending>,
+    pub queue: VecDeque<usize>,
+    pub max: usize,
+    pub starved: bool,
+    pub stop_asked: bool,
+}
+
+/// What a front end may use, lent for one call.
+pub struct Desk<'a> {
+    /// The time of this turn.
+    pub now: Instant,
+    /// The ring; operations are tagged by [`Desk::tag`].
+    pub ring: &'a mut Ring,
+    /// The payloads.
+    pub payloads: &'a mut Payloads,
+    pub(crate) counter: &'a mut Counter,
+    pub(crate) mind: &'a dyn Mind,
+    pub(crate) devices: &'a [Box<dyn Device>],
+    pub(crate) front: usize,
+}
+
+impl Desk<'_> {
+    /// A tag whose completion comes back to this front end.
+    pub fn tag(&self, value: u64) -> Tag {
+        Tag { owner: FRONT_OWNERS + self.front as u32, value }
+    }
+
+    /// May a request with this many bytes be taken now? If not, [`Front::room`] follows later.
+    pub fn has_room(&mut self, length_bytes: u64) -> bool {
+        let counter = &mut *self.counter;
+        // with nothing under way nobody would ever make room, so one request always passes
+        let room = counter.pending.is_empty()
+            || (counter.pending.len() < counter.max && self.payloads.has_room(length_bytes));
+        counter.starved |= !room;
+        room
+    }
+
+    /// Sends a request to the engine; `cookie` comes back with its completion.
+    pub fn submit(&mut self, wish: Wish, cookie: u64) {
+        let entry = self.counter.pending.vacant_entry();
+        let key = entry.key();
+        let request = Request {
+            id: RequestId(key as u64),
+            object: wish.object,
+            op: wish.op,
+            offset_bytes: wish.offset_bytes,
+            length_bytes: wish.length_bytes,
+            fua: wish.fua,
+            stream: wish.stream,
+            class: wish.class,
+            kind: RequestKind::User,
+            data_type: RequestType::Data,
+            payload: wish.payload,
+            arrived: self.now,
+        };
+        entry.insert(Pending { request, front: self.front, cookie });
+        self.counter.queue.push_back(key);
+    }
+
+    /// Gives a payload back.
+    pub fn release(&mut self, payload: PayloadId) {
+        if payload != PayloadId::NONE {
+            self.payloads.release(payload);
+        }
+    }
+
+    /// What lies where in an object.
+    pub fn extents(&self, object: ObjectId, range: (u64, u64), out: &mut Vec<Extent>) {
+        self.mind.extents(object, range, out);
+    }
+
+    /// The engine's status, with the world's own under `live`.
+    pub fn status(&self) -> serde_json::Value {
+        let mut status = self.mind.status(self.now);
+        if let Some(object) = status.as_object_mut() {
+            let live = world_status(self.counter, self.payloads, self.devices);
+            object.insert("live".into(), live);
+        }
+        status
+    }
+
+    /// Asks the world to stop cleanly.
+    pub fn stop_world(&mut self) {
+        self.counter.stop_asked = true;
+    }
+}
+
+/// Owner numbers in ring tags: the world itself, then fronts, then devices.
+pub(crate) const WORLD_OWNER: u32 = 0;
+pub(crate) const FRONT_OWNERS: u32 = 1;
+pub(crate) const DEVICE_OWNERS: u32 = 1 << 16;

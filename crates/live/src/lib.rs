@@ -1,0 +1,36 @@
+//! What is the real world?
+//!
+//! One thread and one io_uring that feed the engine real completions and a monotonic clock, and
+//! carry out its commands on real drives, on RAM, and on modelled drives behind a timer. It knows no
+//! protocol: front ends register themselves ([`front::Front`]), or knock from their own threads
+//! ([`door::Door`]).
+//!
+//! ```text
+//!   front ──Wish──▶ world ──Event──▶ mind (the engine)
+//!     ▲                                │ Command
+//!     └──Done── world ◀────────────────┘
+//!                 ├── payload   bytes and their checksums
+//!                 ├── device    block · ram · emulated
+//!                 └── uring     the only way out
+//! ```
+
+#[allow(unsafe_code, reason = "aligned memory by hand")]
+pub mod buffer;
+pub mod clock;
+pub mod control;
+mod core;
+pub mod device;
+pub mod door;
+pub mod front;
+pub mod listen;
+mod mind;
+pub mod outgoing;
+pub mod payload;
+#[allow(unsafe_code, reason = "the kernel is given addresses")]
+pub mod uring;
+mod world;
+
+pub use device::{Backing, DeviceConfig};
+pub use mind::{Extent, Mind};
+pub use tandem_engine::{Command, Done, Event, Io, IoId, IoOp, ServedFrom, StartError};
+pub use world::{Devices, Observer, World, WorldConfig, WorldError};

@@ -1,0 +1,220 @@
+//! Where do users knock? Unix sockets, TCP on loopback, or sockets that systemd has opened.
+
+use crate::uring::adopt;
+use std::io;
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// Where to listen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A socket in the file system: `unix:PATH`.
+    Unix(PathBuf),
+    /// `HOST:PORT`.
+    Tcp(SocketAddr),
+}
+
+/// Why nobody can knock there.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ListenError {
+    /// Not an address.
+    #[error("'{0}' is no address; write unix:PATH, or HOST:PORT like 127.0.0.1:10809")]
+    Syntax(String),
+    /// A server answers there.
+    #[error("{0} is in use: a server answers there; stop it or choose another address")]
+    InUse(String),
+    /// Something that is not a socket lies there.
+    #[error("{} exists and is not a socket; remove it or choose another path", .0.display())]
+    NotASocket(PathBuf),
+    /// Anyone in the network could write to the volumes.
+    #[error(
+        "{0} can be reached from other machines, and NBD knows no passwords; use 127.0.0.1, or \
+         allow remote clients explicitly"
+    )]
+    Remote(SocketAddr),
+    /// The system refuses.
+    #[error("cannot listen on {address}: {source}")]
+    System {
+        /// Where.
+        address: String,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl FromStr for Address {
+    type Err = ListenError;
+
+    fn from_str(text: &str) -> Result<Address, ListenError> {
+        let wrong = || ListenError::Syntax(text.into());
+        if let Some(path) = text.strip_prefix("unix:") {
+            return if path.is_empty() { Err(wrong()) } else { Ok(Address::Unix(path.into())) };
+        }
+        let mut found = text.to_socket_addrs().map_err(|_| wrong())?;
+        found.next().map(Address::Tcp).ok_or_else(wrong)
+    }
+}
+
+impl std::fmt::Display for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Address::Unix(path) => write!(f, "unix:{}", path.display()),
+            Address::Tcp(address) => write!(f, "{address}"),
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Socket {
+    Unix(UnixListener),
+    Tcp(TcpListener),
+    Inherited(std::os::fd::OwnedFd),
+}
+
+/// A socket that listens. Dropping it removes its file, if it is still the same file.
+#[derive(Debug)]
+pub struct Listener {
+    socket: Socket,
+    /// Path, device and inode of the socket's file.
+    file: Option<(PathBuf, u64, u64)>,
+}
+
+impl Listener {
+    /// Listens on `address`. A stale Unix socket, to which nobody answers, is replaced. TCP
+    /// addresses other than loopback need `allow_remote`.
+    ///
+    /// # Errors
+    /// If a server answers there, or the system refuses.
+    pub fn bind(address: &Address, allow_remote: bool) -> Result<Listener, ListenError> {
+        let system = |source: io::Error| match source.kind() {
+            io::ErrorKind::AddrInUse => ListenError::InUse(address.to_string()),
+            _ => ListenError::System { address: address.to_string(), source },
+        };
+        match address {
+            Address::Tcp(tcp) => {
+                if !tcp.ip().is_loopback() && !allow_remote {
+                    return Err(ListenError::Remote(*tcp));
+                }
+                let socket = TcpListener::bind(tcp).map_err(system)?;
+                Ok(Listener { socket: Socket::Tcp(socket), file: None })
+            }
+            Address::Unix(path) => {
+                remove_stale(path)?;
+                let socket = UnixListener::bind(path).map_err(system)?;
+                let meta = std::fs::symlink_metadata(path).map_err(system)?;
+                let file = Some((path.clone(), meta.dev(), meta.ino()));
+                Ok(Listener { socket: Socket::Unix(socket), file })
+            }
+        }
+    }
+
+    /// What to accept from.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        match &self.socket {
+            Socket::Unix(socket) => socket.as_fd(),
+            Socket::Tcp(socket) => socket.as_fd(),
+            Socket::Inherited(socket) => socket.as_fd(),
+        }
+    }
+
+    /// The TCP address it got, for port 0.
+    pub fn tcp_address(&self) -> Option<SocketAddr> {
+        match &self.socket {
+            Socket::Tcp(socket) => socket.local_addr().ok(),
+            _ => None,
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let Some((path, device, inode)) = &self.file else { return };
+        let same = std::fs::symlink_metadata(path)
+            .is_ok_and(|meta| (meta.dev(), meta.ino()) == (*device, *inode));
+        if same {
+            // losing this race leaves a stale socket, which the next server takes over
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Removes a socket to which nobody answers.
+fn remove_stale(path: &Path) -> Result<(), ListenError> {
+    let Ok(meta) = std::fs::symlink_metadata(path) else { return Ok(()) };
+    if !meta.file_type().is_socket() {
+        return Err(ListenError::NotASocket(path.into()));
+    }
+    let address = format!("unix:{}", path.display());
+    match UnixStream::connect(path) {
+        Ok(_) => Err(ListenError::InUse(address)),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            tracing::info!("{address} is stale and is taken over");
+            std::fs::remove_file(path).map_err(|source| ListenError::System { address, source })
+        }
+        Err(source) => Err(ListenError::System { address, source }),
+    }
+}
+
+/// Sockets that systemd passed to this process (`LISTEN_FDS`), in its order. Call once.
+///
+/// # Errors
+/// If the environment says something that is no number.
+pub fn inherited() -> io::Result<Vec<Listener>> {
+    let sockets = sd_notify::listen_fds()?;
+    Ok(sockets.map(|fd| Listener { socket: Socket::Inherited(adopt(fd)), file: None }).collect())
+}
+
+/// Tells systemd that requests are welcome. Without systemd nothing happens.
+pub fn notify_ready() {
+    let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
+}
+
+/// Tells systemd that the pool is being closed.
+pub fn notify_stopping() {
+    let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_and_written() {
+        for text in ["unix:/run/tandem.sock", "127.0.0.1:10809", "[::1]:10809"] {
+            assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
+        }
+        for text in ["", "unix:", "10809", "127.0.0.1", "127.0.0.1:port"] {
+            let error = text.parse::<Address>().unwrap_err().to_string();
+            assert!(error.contains("is no address"), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_stale_socket_is_taken_over_and_a_live_one_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let address = Address::Unix(path.clone());
+        drop(UnixListener::bind(&path).unwrap()); // leaves its file behind, as a crash does
+        let first = Listener::bind(&address, false).unwrap();
+        let second = Listener::bind(&address, false).unwrap_err();
+        assert!(matches!(second, ListenError::InUse(_)), "{second}");
+        drop(first);
+        assert!(!path.exists(), "a clean end removes the socket");
+        std::fs::write(&path, "text").unwrap();
+        assert!(matches!(Listener::bind(&address, false), Err(ListenError::NotASocket(_))));
+    }
+
+    #[test]
+    fn only_loopback_unless_asked_for_by_name() {
+        let open = "0.0.0.0:0".parse().unwrap();
+        assert!(matches!(Listener::bind(&open, false), Err(ListenError::Remote(_))));
+        assert!(Listener::bind(&open, true).is_ok());
+        let local = Listener::bind(&"127.0.0.1:0".parse().unwrap(), false).unwrap();
+        assert_ne!(local.tcp_address().unwrap().port(), 0);
+    }
+}

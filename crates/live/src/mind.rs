@@ -1,0 +1,112 @@
+//! Who decides? The engine, seen through what the real world needs of it.
+
+use serde_json::{Value, json};
+use tandem_block::{BLOCK_BYTES, Instant, ObjectId};
+use tandem_engine::stats::DeviceStats;
+use tandem_engine::{Command, Engine, Event};
+
+/// A part of an object that is alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// How long it is, in bytes.
+    pub length_bytes: u64,
+    /// Does it hold data, or is it absent and reads as zeroes?
+    pub allocated: bool,
+}
+
+/// The engine, or in a test something that answers like one.
+pub trait Mind {
+    /// Takes one event at `now` and appends what is to be done.
+    fn on(&mut self, now: Instant, event: Event<'_>, out: &mut Vec<Command>);
+
+    /// Does it take another request now? If not, requests wait in the world.
+    fn can_accept(&self) -> bool {
+        true
+    }
+
+    /// What there is to know, as one JSON object.
+    fn status(&self, now: Instant) -> Value;
+
+    /// Appends what lies in `offset_bytes..offset_bytes + length_bytes` of an object, from its
+    /// beginning on and without gaps; it may stop early but says something. "All of it is data" is
+    /// always true enough.
+    fn extents(&self, object: ObjectId, range: (u64, u64), out: &mut Vec<Extent>) {
+        let _ = object;
+        out.push(Extent { length_bytes: range.1, allocated: true });
+    }
+}
+
+/// Blocks looked at for one answer of [`Mind::extents`]: about half a millisecond.
+const EXTENT_BLOCKS_MAX: u64 = 1 << 17;
+
+impl Mind for Engine {
+    fn on(&mut self, now: Instant, event: Event<'_>, out: &mut Vec<Command>) {
+        Engine::on(self, now, event, out);
+    }
+
+    fn can_accept(&self) -> bool {
+        Engine::can_accept(self)
+    }
+
+    fn status(&self, _now: Instant) -> Value {
+        let stats = self.stats();
+        let (map, population) = (self.map(), self.map().population());
+        json!({
+            "devices": stats.devices.iter().map(device_status).collect::<Vec<_>>(),
+            "ssd_free_bytes": map.ssd_free() * BLOCK_BYTES,
+            "ssd_bytes": map.ssd_slots() * BLOCK_BYTES,
+            "ssd_dirty_bytes": population.dirty_ssd * BLOCK_BYTES,
+            "ssd_clean_bytes": population.clean_ssd * BLOCK_BYTES,
+            "hdd_log_bytes": population.in_log * BLOCK_BYTES,
+            "map_memory_bytes": map.memory_bytes(),
+            "redirected": { "requests": stats.redirected.0, "bytes": stats.redirected.1 },
+            "fragments": stats.fragments,
+            "merge_reads": stats.merge_reads,
+            "backpressure_ns": stats.backpressure_ns,
+            "commits": stats.commits,
+            "checkpoints": stats.checkpoints,
+            "checksum_errors": stats.checksum_errors,
+            "repaired_reads": stats.repaired_reads,
+            "bytes_at_risk_max": stats.bytes_at_risk_max,
+            "faulted_drives": stats.faulted_drives,
+        })
+    }
+
+    fn extents(&self, object: ObjectId, range: (u64, u64), out: &mut Vec<Extent>) {
+        let Some((_, found)) = self.objects().iter().find(|(id, _)| *id == object) else { return };
+        let (start, end) = (range.0, range.0.saturating_add(range.1));
+        let mut at = start;
+        for block in
+            (start / BLOCK_BYTES..end.div_ceil(BLOCK_BYTES)).take(EXTENT_BLOCKS_MAX as usize)
+        {
+            let next = ((block + 1) * BLOCK_BYTES).min(end);
+            let logical = u64::from(found.first) + block;
+            let allocated =
+                u32::try_from(logical).is_ok_and(|logical| self.map().state(logical) != 0);
+            match out.last_mut() {
+                Some(last) if last.allocated == allocated => last.length_bytes += next - at,
+                _ => out.push(Extent { length_bytes: next - at, allocated }),
+            }
+            at = next;
+        }
+    }
+}
+
+fn device_status(stats: &DeviceStats) -> Value {
+    json!({
+        "written_bytes": stats.written_bytes(),
+        "user_bytes": stats.user_bytes,
+        "writeback_bytes": stats.writeback_bytes,
+        "tail_bytes": stats.tail_bytes,
+        "map_bytes": stats.map_bytes,
+        "padding_bytes": stats.padding_bytes,
+        "gc_bytes": stats.gc_bytes,
+        "home_bytes": stats.home_bytes,
+        "read_bytes": stats.read_bytes,
+        "write_requests": stats.write_requests,
+        "read_requests": stats.read_requests,
+        "flushes": stats.flushes,
+        "trimmed_bytes": stats.trimmed_bytes,
+        "errors": stats.errors,
+    })
+}

@@ -1,0 +1,460 @@
+//! How does one turn of the real world go?
+//!
+//! Source: design decision 1; "A request". One thread does everything, in this order, for ever:
+//!
+//! ```text
+//!   reap the ring ─▶ fronts and devices hear of it ─▶ emulated drives and the alarm that are due
+//!     ─▶ requests and completions go to the mind, its commands are carried out, until all is quiet
+//!     ─▶ fronts send what they gathered ─▶ spin a little, then sleep until something happens
+//! ```
+
+use crate::clock::Clock;
+use crate::core::Core;
+use crate::device::{self, Device, DeviceConfig, IoDone, OpenError};
+use crate::door::{self, Door, Stopper, Waker};
+use crate::front::{Counter, DEVICE_OWNERS, FRONT_OWNERS, Front, Pending, WORLD_OWNER};
+use crate::mind::Mind;
+use crate::payload::Payloads;
+use crate::uring::{Finished, Ring, Signals, Submission, Tag};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tandem_block::{DeviceId, Duration, Instant, MIB, Request, StreamId};
+use tandem_engine::{Command, Done, Event, StartError};
+
+/// The knobs of a world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorldConfig {
+    /// When drive commands are handed to the kernel. Default: each at once.
+    pub submission: Submission,
+    /// How long to spin after the last event before sleeping. Default 50 us: a wake-up costs 20 to
+    /// 30 us (measured, deps 3); zero saves CPU.
+    pub spin: Duration,
+    /// Bytes of requests in RAM at most; beyond, fronts stop reading their sockets. Must exceed
+    /// the tails that the engine keeps (64 MiB per hard drive). Default 512 MiB (guess).
+    pub payload_bytes_max: u64,
+    /// Requests under way at most. Default 4096 (guess).
+    pub requests_max: usize,
+}
+
+impl Default for WorldConfig {
+    fn default() -> Self {
+        WorldConfig {
+            submission: Submission::Eager,
+            spin: Duration::from_us(50),
+            payload_bytes_max: 512 * MIB,
+            requests_max: 4096,
+        }
+    }
+}
+
+/// Why a world ended badly.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WorldError {
+    /// No ring.
+    #[error(
+        "io_uring is not available ({0}); Linux 5.15 or newer is needed, the sysctl \
+         kernel.io_uring_disabled must be 0, and a container's seccomp profile must allow it"
+    )]
+    Ring(std::io::Error),
+    /// The pool cannot be served.
+    #[error(transparent)]
+    Start(StartError),
+    /// A second signal came before the clean end.
+    #[error("stopped by a second signal before everything was settled; the pool will recover")]
+    Interrupted,
+}
+
+/// Opened and locked devices, in the order of their ids.
+pub struct Devices {
+    devices: Vec<Box<dyn Device>>,
+}
+
+impl Devices {
+    /// Opens all devices of a set.
+    ///
+    /// # Errors
+    /// If one cannot be opened; none stays locked then.
+    ///
+    /// # Panics
+    /// With more than 256 devices.
+    pub fn open(configs: Vec<DeviceConfig>) -> Result<Devices, OpenError> {
+        let open = |(index, config)| {
+            let id = u8::try_from(index).expect("a set has at most 256 devices");
+            device::open(DeviceId(id), config)
+        };
+        let devices = configs.into_iter().enumerate().map(open).collect::<Result<_, _>>()?;
+        Ok(Devices { devices })
+    }
+
+    /// Usable bytes of each.
+    pub fn capacities(&self) -> Vec<u64> {
+        self.devices.iter().map(|device| device.capacity_bytes()).collect()
+    }
+}
+
+/// Hears of every request that is done.
+pub type Observer = Box<dyn FnMut(&Request, &Done, Instant)>;
+
+/// Where the world is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Starting,
+    Serving,
+    Stopping,
+    /// Answering the last requests until this instant at most.
+    Ending(Instant),
+}
+
+/// Everything is settled; replies have this long to leave.
+const LAST_REPLIES: Duration = Duration::from_s(2);
+/// Sleeping is not exact enough for what is due sooner than this (measured: wake-ups of 20-30 us,
+/// at times 60).
+const TIMER_LEAD: Duration = Duration::from_us(80);
+/// The longest sleep.
+const SLEEP_MAX: Duration = Duration::from_s(1);
+
+const SIGNALS: u64 = 1;
+const WAKER: u64 = 2;
+
+/// One set of drives, its engine, and who asks.
+pub struct World<M: Mind> {
+    config: WorldConfig,
+    core: Core,
+    mind: M,
+    fronts: Vec<Box<dyn Front>>,
+    observer: Option<Observer>,
+    commands: Vec<Command>,
+    signals: Option<Signals>,
+    waker: Arc<Waker>,
+    stop_asked: Arc<AtomicBool>,
+    phase: Phase,
+    failed: Option<WorldError>,
+}
+
+impl<M: Mind> World<M> {
+    /// A world over opened devices. It lives on the thread that calls.
+    ///
+    /// # Errors
+    /// If the kernel gives no ring.
+    pub fn new(config: WorldConfig, devices: Devices, mind: M) -> Result<World<M>, WorldError> {
+        let core = Core {
+            clock: Clock::start(),
+            ring: Ring::new(config.submission).map_err(WorldError::Ring)?,
+            payloads: Payloads::new(config.payload_bytes_max),
+            devices: devices.devices,
+            counter: Counter { max: config.requests_max.max(1), ..Counter::default() },
+            done: VecDeque::new(),
+            wake_at: Instant::NEVER,
+            sums: Vec::new(),
+        };
+        // timers of a normal thread may be 50 us late on purpose; this one's must not. If the
+        // kernel refuses, they are.
+        let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+        Ok(World {
+            config,
+            core,
+            mind,
+            fronts: Vec::new(),
+            observer: None,
+            commands: Vec::new(),
+            signals: None,
+            waker: Arc::new(Waker::new().map_err(WorldError::Ring)?),
+            stop_asked: Arc::new(AtomicBool::new(false)),
+            phase: Phase::Starting,
+            failed: None,
+        })
+    }
+
+    /// Adds a front end. It begins to listen when the engine is ready.
+    pub fn add_front(&mut self, front: Box<dyn Front>) {
+        self.fronts.push(front);
+    }
+
+    /// Makes a way in for a front end with threads of its own; at most `capacity` requests wait in
+    /// it.
+    pub fn add_door(&mut self, capacity: usize, stream: StreamId) -> Door {
+        let (door, front) = door::door(capacity, stream, Arc::clone(&self.waker));
+        self.fronts.push(Box::new(front));
+        door
+    }
+
+    /// Lets somebody hear of every request that is done, for statistics.
+    pub fn observe(&mut self, observer: Observer) {
+        self.observer = Some(observer);
+    }
+
+    /// Stops cleanly on the first of these signals, at once on the second.
+    pub fn stop_on(&mut self, signals: Signals) {
+        self.signals = Some(signals);
+    }
+
+    /// Stops this world from another thread.
+    pub fn stopper(&self) -> Stopper {
+        Stopper { waker: Arc::clone(&self.waker), asked: Arc::clone(&self.stop_asked) }
+    }
+
+    /// The mind, for tables after the end.
+    pub fn mind(&self) -> &M {
+        &self.mind
+    }
+
+    /// Serves until somebody stops it.
+    ///
+    /// # Errors
+    /// If the pool cannot be served, or the end was not clean.
+    pub fn run(&mut self) -> Result<(), WorldError> {
+        self.watch();
+        let now = self.core.clock.now();
+        self.mind.on(now, Event::Start, &mut self.commands);
+        self.carry_out();
+        let mut finished = Vec::new();
+        let mut awake_until = now + self.config.spin;
+        loop {
+            let busy = self.turn(&mut finished);
+            if let Some(error) = self.failed.take() {
+                return Err(error);
+            }
+            let now = self.core.clock.now();
+            if let Phase::Ending(latest) = self.phase {
+                let quiet = self.fronts.iter().all(|front| front.is_quiet());
+                if quiet || now >= latest {
+                    return Ok(());
+                }
+            }
+            // news may end in no result yet, as a piece of a large body does; it keeps us awake too
+            if busy || self.rest(now, awake_until) {
+                awake_until = self.core.clock.now() + self.config.spin;
+            }
+        }
+    }
+
+    fn watch(&mut self) {
+        let tag = |value| Tag { owner: WORLD_OWNER, value };
+        if let Some(signals) = &self.signals {
+            self.core.ring.readable(tag(SIGNALS), signals.fd());
+        }
+        self.core.ring.readable(tag(WAKER), self.waker.fd());
+    }
+
+    /// One turn; true if anything happened.
+    fn turn(&mut self, finished: &mut Vec<Finished>) -> bool {
+        self.core.ring.poll(finished);
+        let mut busy = !finished.is_empty();
+        for done in finished.drain(..) {
+            self.dispatch(done);
+        }
+        busy |= self.take_alarms();
+        busy |= self.pump();
+        for index in 0..self.fronts.len() {
+            let now = self.core.clock.now();
+            let mut desk = self.core.desk(index, now, &self.mind);
+            self.fronts[index].turn_ends(&mut desk);
+        }
+        if self.core.counter.starved {
+            self.offer_room();
+        }
+        if self.core.counter.stop_asked || self.stop_asked.load(Ordering::Relaxed) {
+            self.begin_stop();
+        }
+        // a front may have asked for more meanwhile
+        busy | (!self.core.counter.queue.is_empty() && self.mind.can_accept())
+    }
+
+    fn dispatch(&mut self, done: Finished) {
+        let owner = done.tag.owner;
+        if owner >= DEVICE_OWNERS {
+            self.core.device_finished(&done);
+        } else if owner >= FRONT_OWNERS {
+            let index = (owner - FRONT_OWNERS) as usize;
+            let now = self.core.clock.now();
+            let mut desk = self.core.desk(index, now, &self.mind);
+            self.fronts[index].finished(done, &mut desk);
+        } else if done.tag.value == WAKER {
+            self.waker.drain();
+            self.core.ring.readable(done.tag, self.waker.fd());
+        } else if let Some(signals) = &self.signals {
+            let count = signals.drain();
+            self.core.ring.readable(done.tag, signals.fd());
+            if count > 1 || (count == 1 && self.phase != Phase::Serving) {
+                self.failed = Some(WorldError::Interrupted);
+            } else if count == 1 {
+                self.core.counter.stop_asked = true;
+            }
+        }
+    }
+
+    /// What is due by the clock.
+    fn take_alarms(&mut self) -> bool {
+        let now = self.core.clock.now();
+        if self.core.next_due() > now {
+            return false;
+        }
+        self.core.tick();
+        let now = self.core.clock.now();
+        if self.core.wake_at <= now {
+            self.core.wake_at = Instant::NEVER;
+            self.mind.on(now, Event::Wake, &mut self.commands);
+            self.carry_out();
+        }
+        true
+    }
+
+    /// Requests and completions to the mind, until there are none.
+    fn pump(&mut self) -> bool {
+        let mut busy = false;
+        loop {
+            if let Some(done) = self.core.done.pop_front() {
+                self.completion(&done);
+            } else if self.phase != Phase::Starting
+                && self.mind.can_accept()
+                && let Some(key) = self.core.counter.queue.pop_front()
+            {
+                let now = self.core.clock.now();
+                let request = &self.core.counter.pending[key].request;
+                self.mind.on(now, Event::Request(request), &mut self.commands);
+            } else {
+                return busy;
+            }
+            busy = true;
+            self.carry_out();
+        }
+    }
+
+    fn completion(&mut self, done: &IoDone) {
+        let mut sums = std::mem::take(&mut self.core.sums);
+        sums.clear();
+        if let Some((payload, at, length)) = done.blocks
+            && done.status.is_ok()
+        {
+            self.core.payloads.checksums(payload, at, length, &mut sums);
+        }
+        let event = Event::Completion {
+            io: done.io,
+            status: done.status,
+            checksums: &sums,
+            bytes: &done.bytes,
+        };
+        let now = self.core.clock.now();
+        self.mind.on(now, event, &mut self.commands);
+        self.core.sums = sums;
+    }
+
+    /// Carries out what the mind has said, in order.
+    fn carry_out(&mut self) {
+        let mut commands = std::mem::take(&mut self.commands);
+        for command in commands.drain(..) {
+            match command {
+                Command::Submit(io) => self.core.submit(io),
+                Command::Complete(done) => self.complete(&done),
+                Command::Reserve { payload, length_bytes } => {
+                    self.core.payloads.reserve(payload, length_bytes);
+                }
+                Command::Copy {
+                    from,
+                    from_offset_bytes,
+                    into,
+                    into_offset_bytes,
+                    length_bytes,
+                } => self.core.payloads.copy(
+                    (from, from_offset_bytes),
+                    (into, into_offset_bytes),
+                    length_bytes,
+                ),
+                Command::Release(payload) => self.core.payloads.release(payload),
+                Command::WakeAt(at) => self.core.wake_at = at,
+                Command::Started(Ok(())) => self.begin_serving(),
+                Command::Started(Err(error)) => self.failed = Some(WorldError::Start(error)),
+                Command::Stopped => {
+                    self.phase = Phase::Ending(self.core.clock.now() + LAST_REPLIES);
+                }
+            }
+        }
+        self.commands = commands;
+    }
+
+    fn complete(&mut self, done: &Done) {
+        let key = usize::try_from(done.request.0).expect("requests are numbered by the world");
+        let Pending { request, front, cookie } = self.core.counter.pending.remove(key);
+        let now = self.core.clock.now();
+        if let Some(observer) = &mut self.observer {
+            observer(&request, done, now);
+        }
+        let mut desk = self.core.desk(front, now, &self.mind);
+        self.fronts[front].completed(cookie, done, &mut desk);
+    }
+
+    fn begin_serving(&mut self) {
+        self.phase = Phase::Serving;
+        let now = self.core.clock.now();
+        for index in 0..self.fronts.len() {
+            let mut desk = self.core.desk(index, now, &self.mind);
+            self.fronts[index].begin(&mut desk);
+        }
+        crate::listen::notify_ready();
+    }
+
+    fn begin_stop(&mut self) {
+        if self.phase != Phase::Serving {
+            return;
+        }
+        self.phase = Phase::Stopping;
+        crate::listen::notify_stopping();
+        let now = self.core.clock.now();
+        for index in 0..self.fronts.len() {
+            let mut desk = self.core.desk(index, now, &self.mind);
+            self.fronts[index].stop(&mut desk);
+        }
+        self.pump(); // what was accepted before the end is served
+        let now = self.core.clock.now();
+        self.mind.on(now, Event::Shutdown, &mut self.commands);
+        self.carry_out();
+        self.pump();
+    }
+
+    fn offer_room(&mut self) {
+        self.core.counter.starved = false;
+        let now = self.core.clock.now();
+        for index in 0..self.fronts.len() {
+            let mut desk = self.core.desk(index, now, &self.mind);
+            self.fronts[index].room(&mut desk);
+        }
+    }
+
+    fn has_news(&self) -> bool {
+        self.fronts.iter().any(|front| front.has_news()) || self.stop_asked.load(Ordering::Relaxed)
+    }
+
+    /// Nothing to do: spins until `awake_until`, then sleeps until something happens or is due.
+    /// True if something happened.
+    fn rest(&mut self, now: Instant, awake_until: Instant) -> bool {
+        let due = match self.phase {
+            Phase::Ending(latest) => self.core.next_due().min(latest),
+            _ => self.core.next_due(),
+        };
+        self.core.ring.submit_queued();
+        let mut now = now;
+        while now < awake_until || due.since(now) <= TIMER_LEAD {
+            if now >= due || self.core.ring.has_news() || self.has_news_to_serve() {
+                return now < due;
+            }
+            for _ in 0..8 {
+                std::hint::spin_loop();
+            }
+            now = self.core.clock.now();
+        }
+        self.waker.falls_asleep();
+        if !self.has_news_to_serve() {
+            let sleep = (due - TIMER_LEAD).since(now).min(SLEEP_MAX);
+            self.core.ring.wait(Some(sleep));
+        }
+        self.waker.is_awake();
+        self.core.ring.has_news()
+    }
+
+    /// While the world starts or ends, doors are shut, so what waits there is no reason to hurry.
+    fn has_news_to_serve(&self) -> bool {
+        self.phase == Phase::Serving && !self.core.counter.starved && self.has_news()
+    }
+}
