@@ -1,0 +1,6 @@
+//! Who is asking? One folder per protocol; each is a front end of the real world.
+//!
+//! Adding one: a folder here, and one line in the verb that serves.
+
+pub mod nbd;
+pub mod null;

@@ -1,0 +1,25 @@
+//! How are volumes served to NBD clients?
+//!
+//! Source: the NBD protocol document (doc/proto.md of the NetworkBlockDevice project), fixed
+//! newstyle. Our own, because a server without hand-offs between threads and with replies batched
+//! until the input runs dry was measured faster than every other (deps 4.2).
+//!
+//! ```text
+//!   socket ⇄ server (ring, payloads) ⇄ session (bytes in, asks out; answers in, bytes out) ⇄ wire
+//! ```
+
+mod client;
+mod connection;
+mod negotiate;
+mod server;
+mod session;
+pub mod wire;
+
+pub use client::{Client, ClientError, Reply};
+pub use server::{NbdConfig, NbdServer};
+pub use session::{Ask, Command, Export, Session, Step};
+
+/// Fuzz entry: whatever a stranger sends, a session neither panics nor asks for what it must not.
+pub fn fuzz_session(bytes: &[u8]) {
+    session::fuzz(bytes);
+}
