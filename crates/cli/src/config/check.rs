@@ -1,0 +1,290 @@
+//! Does the configuration make sense?
+
+use super::file::{self, Fault};
+use super::{PoolConfig, PoolDevice, PoolVolume, Serve};
+use crate::failure::Failure;
+use crate::policy;
+use std::path::{Component, Path, PathBuf};
+use tandem_block::{BLOCK_BYTES, DurabilityClass, TIB};
+use tandem_drives::spec::{self, DriveKind};
+use tandem_engine::format::layout::DEVICE_BYTES_MIN;
+use tandem_engine::format::superblock::MEMBERS_MAX;
+use tandem_engine::{Role, SteerConfig, WriteCache, steer, tier};
+use tandem_live::Backing;
+use tandem_live::listen::Address;
+use tandem_sim::profiles::{self, Belief, BeliefKind};
+use tandem_traces::spell;
+use toml::Spanned;
+
+/// Longest name of a pool or volume in bytes: well within what superblock and NBD hold.
+const NAME_BYTES_MAX: usize = 64;
+/// Largest device or volume that a set can number.
+const SIZE_BYTES_MAX: u64 = 16 * TIB;
+
+/// `line_of` tells the line of a byte of the text.
+pub(super) fn check(
+    parsed: file::File,
+    folder: &Path,
+    line_of: &dyn Fn(usize) -> usize,
+) -> Result<PoolConfig, Fault> {
+    let name = name(&parsed.pool.name, "pool")?;
+    let mut devices: Vec<PoolDevice> = Vec::new();
+    for entry in &parsed.device {
+        let line = line_of(entry.get_ref().path.span().start);
+        let device = device(entry.get_ref(), folder, line)?;
+        let same = |known: &PoolDevice| same_place(&known.backing, &device.backing);
+        if devices.iter().any(same) {
+            let path = entry.get_ref().path.get_ref();
+            let text = format!("{path:?} is listed twice: every device holds its own data");
+            return Err(Fault::at(&entry.get_ref().path, text));
+        }
+        devices.push(device);
+    }
+    if devices.is_empty() {
+        return Err(Fault::whole(
+            "there is no [[device]]: a pool needs an SSD, a hard drive or both",
+        ));
+    }
+    if devices.len() > MEMBERS_MAX {
+        let text = format!("a pool has at most {MEMBERS_MAX} devices, not {}", devices.len());
+        return Err(Fault::whole(text));
+    }
+    let mut volumes: Vec<PoolVolume> = Vec::new();
+    for entry in &parsed.volume {
+        let volume = volume(entry.get_ref(), &devices)?;
+        if let Some(known) = volumes.iter().find(|known| known.object() == volume.object()) {
+            let text = format!("there are two volumes called {:?}", known.name);
+            return Err(Fault::at(&entry.get_ref().name, text));
+        }
+        volumes.push(volume);
+    }
+    if volumes.is_empty() {
+        return Err(Fault::whole("there is no [[volume]]: a pool without one holds nothing"));
+    }
+    let serve = serve(&parsed.serve, folder)?;
+    Ok(PoolConfig { name, devices, volumes, serve })
+}
+
+fn name(value: &Spanned<String>, what: &str) -> Result<String, Fault> {
+    let name = value.get_ref();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.chars().all(plain) {
+        let text = format!(
+            "a {what}'s name has 1 to {NAME_BYTES_MAX} letters, digits, '-', '_' or '.', unlike {name:?}"
+        );
+        return Err(Fault::at(value, text));
+    }
+    Ok(name.clone())
+}
+
+fn size(value: &Spanned<String>, least: u64) -> Result<u64, Fault> {
+    let bytes = spec::parse_bytes(value.get_ref())
+        .map_err(|why| Fault::at(value, format!("{why}; write sizes like \"16GiB\"")))?;
+    if !bytes.is_multiple_of(BLOCK_BYTES) {
+        return Err(Fault::at(value, "a size must be a multiple of 4KiB"));
+    }
+    if !(least..=SIZE_BYTES_MAX).contains(&bytes) {
+        let text = format!("a size must be at least {} and at most 16TiB", in_mib(least));
+        return Err(Fault::at(value, text));
+    }
+    Ok(bytes)
+}
+
+fn in_mib(bytes: u64) -> String {
+    if bytes >> 20 > 0 { format!("{}MiB", bytes >> 20) } else { format!("{}KiB", bytes >> 10) }
+}
+
+/// One of a few words, or an error with the nearest.
+fn word<T: Copy>(
+    value: &Spanned<String>,
+    key: &str,
+    known: &[(&'static str, T)],
+) -> Result<T, Fault> {
+    let found = known.iter().find(|(name, _)| name == value.get_ref());
+    found.map(|(_, meaning)| *meaning).ok_or_else(|| {
+        let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+        let nearest = spell::nearest(value.get_ref(), names.iter().copied());
+        let (given, names) = (value.get_ref(), names.join(", "));
+        let text = format!("{key} is one of {names}, not {given:?}; did you mean {nearest:?}?");
+        Fault::at(value, text)
+    })
+}
+
+fn device(entry: &file::Device, folder: &Path, line: usize) -> Result<PoolDevice, Fault> {
+    let role = word(&entry.role, "role", &[("ssd", Role::Ssd), ("hdd", Role::Hdd)])?;
+    let backing = backing(entry, folder)?;
+    let size_bytes = entry.size.as_ref().map(|value| size(value, DEVICE_BYTES_MIN)).transpose()?;
+    let caches = [("volatile", WriteCache::Volatile), ("protected", WriteCache::Protected)];
+    let write_cache = match &entry.write_cache {
+        Some(value) => word(value, "write_cache", &caches)?,
+        None => WriteCache::default(),
+    };
+    let mut emulate = None;
+    if let Some(value) = &entry.emulate {
+        let drive = spec::load(value.get_ref()).map_err(|why| Fault::at(value, why.to_string()))?;
+        let of_role = match drive.kind() {
+            DriveKind::Ssd => role == Role::Ssd,
+            DriveKind::Hdd => role == Role::Hdd,
+            DriveKind::Null => true,
+        };
+        if !of_role {
+            let text =
+                format!("{} is an {}, and this device's role is not", drive.name, drive.kind());
+            return Err(Fault::at(value, text));
+        }
+        emulate = Some(drive);
+    }
+    let profile = entry.profile.as_ref().map(|value| profile(value, role, folder)).transpose()?;
+    Ok(PoolDevice { role, backing, size_bytes, emulate, profile, write_cache, line })
+}
+
+fn backing(entry: &file::Device, folder: &Path) -> Result<Backing, Fault> {
+    let path = entry.path.get_ref();
+    if let Some(bytes) = path.strip_prefix("ram:") {
+        if let Some(value) = &entry.size {
+            let text = "memory has its size in its path (\"ram:4GiB\"): drop this one";
+            return Err(Fault::at(value, text));
+        }
+        let bytes = Spanned::new(entry.path.span(), bytes.to_owned());
+        return Ok(Backing::Ram { bytes: size(&bytes, DEVICE_BYTES_MIN)? });
+    }
+    if path.is_empty() {
+        return Err(Fault::at(&entry.path, "the path of a device is empty"));
+    }
+    if path.starts_with("/dev/")
+        && let Some(value) = &entry.size
+    {
+        let text = "a block device has the size it has: drop this key (it is for files)";
+        return Err(Fault::at(value, text));
+    }
+    Ok(Backing::Path(folder.join(path)))
+}
+
+/// A shipped profile by name, or a file.
+fn profile(value: &Spanned<String>, role: Role, folder: &Path) -> Result<Belief, Fault> {
+    let name = value.get_ref();
+    let belief = if name.ends_with(".toml") {
+        let path = folder.join(name);
+        let origin = path.display().to_string();
+        let text = std::fs::read_to_string(&path)
+            .map_err(|why| Fault::at(value, format!("cannot read the profile {origin}: {why}")))?;
+        profiles::parse(&text, &origin).map_err(|why| Fault::at(value, why.to_string()))?
+    } else {
+        profiles::shipped(name).ok_or_else(|| {
+            let known = profiles::SHIPPED.iter().map(|(known, _)| *known);
+            let nearest = spell::nearest(name, known);
+            let text = format!(
+                "there is no profile called {name:?}; did you mean {nearest:?}? (a file must end in .toml)"
+            );
+            Fault::at(value, text)
+        })?
+    };
+    let of_role = match belief.kind {
+        BeliefKind::Hdd(_) => role == Role::Hdd,
+        BeliefKind::Ssd { .. } => role == Role::Ssd,
+    };
+    if of_role {
+        Ok(belief)
+    } else {
+        let text = format!("the profile {name:?} is of the other role than this device");
+        Err(Fault::at(value, text))
+    }
+}
+
+fn volume(entry: &file::Volume, devices: &[PoolDevice]) -> Result<PoolVolume, Fault> {
+    let name = name(&entry.name, "volume")?;
+    let size_bytes = size(&entry.size, BLOCK_BYTES)?;
+    let steer = match &entry.steer {
+        Some(value) => steering(value, devices)?,
+        None => SteerConfig::default(),
+    };
+    let tiers: Vec<(&'static str, &'static str)> =
+        tier::TIERS.iter().map(|tier| (tier.name, tier.name)).collect();
+    let tier = match &entry.tier {
+        Some(value) => word(value, "tier", &tiers)?,
+        None => "none",
+    };
+    let classes = [
+        ("volatile-ok", DurabilityClass::VolatileOk),
+        ("journaled", DurabilityClass::Journaled),
+        ("protected", DurabilityClass::Protected),
+        ("strict", DurabilityClass::Strict),
+    ];
+    let mut durability = DurabilityClass::default();
+    if let Some(value) = &entry.durability {
+        durability = word(value, "durability", &classes)?;
+        let is_volatile = |device: &PoolDevice| device.write_cache == WriteCache::Volatile;
+        if durability == DurabilityClass::Protected && devices.iter().any(is_volatile) {
+            let text = "durability \"protected\" says that the drives' caches survive, but not \
+                        every device has write_cache = \"protected\"";
+            return Err(Fault::at(value, text));
+        }
+    }
+    Ok(PoolVolume { name, size_bytes, steer, tier: tier.to_owned(), durability })
+}
+
+fn steering(value: &Spanned<file::Steer>, devices: &[PoolDevice]) -> Result<SteerConfig, Fault> {
+    let given = value.get_ref();
+    let setting = given.queue_length.map(|length| format!("queue_length={length}"));
+    let words = format!("{}:{}", given.policy, setting.unwrap_or_default());
+    let config = policy::parse(&words).map_err(|failure| match failure {
+        Failure::Usage(text) => Fault::at(value, text),
+        Failure::Failed(error) => Fault::at(value, error.to_string()),
+    })?;
+    let redirects = steer::build(&config).is_some_and(|policy| policy.redirects());
+    if redirects && !devices.iter().any(|device| device.role == Role::Hdd) {
+        let text = format!("{} redirects to a hard drive, and this pool has none", config.policy);
+        return Err(Fault::at(value, text));
+    }
+    Ok(config)
+}
+
+fn serve(parsed: &file::Serve, folder: &Path) -> Result<Serve, Fault> {
+    let mut serve = Serve { allow_remote: parsed.allow_remote, ..Serve::default() };
+    for value in &parsed.nbd {
+        let address = nbd_address(value, folder)?;
+        if let Address::Tcp(tcp) = address
+            && !tcp.ip().is_loopback()
+            && !parsed.allow_remote
+        {
+            let text = "this address can be reached by other machines, and NBD asks for no \
+                        password: add allow_remote = true if that is meant";
+            return Err(Fault::at(value, text));
+        }
+        if serve.nbd.contains(&address) {
+            return Err(Fault::at(value, format!("{:?} is listed twice", value.get_ref())));
+        }
+        serve.nbd.push(address);
+    }
+    serve.fuse = parsed.fuse.as_ref().map(|value| folder.join(value.get_ref()));
+    Ok(serve)
+}
+
+fn nbd_address(value: &Spanned<String>, folder: &Path) -> Result<Address, Fault> {
+    match value.get_ref().parse::<Address>() {
+        Ok(Address::Unix(path)) => Ok(Address::Unix(folder.join(path))),
+        Ok(tcp) => Ok(tcp),
+        Err(why) => Err(Fault::at(value, why.to_string())),
+    }
+}
+
+/// Two names of one device: equal after `.` and `..` are taken out, or after links are followed.
+fn same_place(one: &Backing, other: &Backing) -> bool {
+    let (Backing::Path(one), Backing::Path(other)) = (one, other) else { return false };
+    let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| plain(path));
+    plain(one) == plain(other) || real(one) == real(other)
+}
+
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir if plain.file_name().is_some() => {
+                plain.pop();
+            }
+            part => plain.push(part),
+        }
+    }
+    plain
+}

@@ -1,0 +1,133 @@
+//! How is a pool's configuration written down?
+//!
+//! The file as it is, every value with its place in the text. What the values mean is `check`'s.
+
+use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use std::fmt;
+use tandem_traces::spell;
+use toml::Spanned;
+
+/// What is wrong, and at which byte.
+#[derive(Clone, Debug)]
+pub(super) struct Fault {
+    pub at: Option<usize>,
+    pub text: String,
+}
+
+impl Fault {
+    /// About this value.
+    pub fn at<T>(value: &Spanned<T>, text: impl Into<String>) -> Fault {
+        Fault { at: Some(value.span().start), text: text.into() }
+    }
+
+    /// About the whole.
+    pub fn whole(text: impl Into<String>) -> Fault {
+        Fault { at: None, text: text.into() }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct File {
+    pub pool: Pool,
+    #[serde(default)]
+    pub device: Vec<Spanned<Device>>,
+    #[serde(default)]
+    pub volume: Vec<Spanned<Volume>>,
+    #[serde(default)]
+    pub serve: Serve,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Pool {
+    pub name: Spanned<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Device {
+    pub role: Spanned<String>,
+    pub path: Spanned<String>,
+    pub size: Option<Spanned<String>>,
+    pub emulate: Option<Spanned<String>>,
+    pub profile: Option<Spanned<String>>,
+    pub write_cache: Option<Spanned<String>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Volume {
+    pub name: Spanned<String>,
+    pub size: Spanned<String>,
+    pub steer: Option<Spanned<Steer>>,
+    pub tier: Option<Spanned<String>>,
+    pub durability: Option<Spanned<String>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Serve {
+    #[serde(default)]
+    pub nbd: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub allow_remote: bool,
+    pub fuse: Option<Spanned<String>>,
+}
+
+/// `"mios-d"`, or `{ policy = "mios-d", queue_length = 2 }`.
+#[derive(Debug)]
+pub(super) struct Steer {
+    pub policy: String,
+    pub queue_length: Option<u32>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SteerTable {
+    policy: String,
+    queue_length: Option<u32>,
+}
+
+impl<'de> Deserialize<'de> for Steer {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = Steer;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a policy's name or a table such as { policy = \"mios-d\" }")
+            }
+            fn visit_str<E>(self, policy: &str) -> Result<Steer, E> {
+                Ok(Steer { policy: policy.to_owned(), queue_length: None })
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Steer, A::Error> {
+                let table = SteerTable::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(Steer { policy: table.policy, queue_length: table.queue_length })
+            }
+        }
+        from.deserialize_any(Either)
+    }
+}
+
+/// Reads the text.
+pub(super) fn parse(text: &str) -> Result<File, Fault> {
+    toml::from_str(text).map_err(|error| Fault {
+        at: error.span().map(|span| span.start),
+        text: explain(error.message()),
+    })
+}
+
+/// An unknown key is told with the known one that is spelled most like it.
+fn explain(message: &str) -> String {
+    let names: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+    match names.as_slice() {
+        [unknown, known @ ..] if message.starts_with("unknown field") && !known.is_empty() => {
+            let nearest = spell::nearest(unknown, known.iter().copied());
+            let known = known.join(", ");
+            format!("unknown key {unknown:?}; did you mean {nearest:?}? (known here: {known})")
+        }
+        _ => message.replace("missing field", "missing key"),
+    }
+}

@@ -1,0 +1,188 @@
+//! What is in a pool, and where is it served? A pool's configuration, read and checked.
+//!
+//! Source: design, "The command line". Everything that can be said without touching a device is
+//! said here, with the line it is about; what only the devices know (their size, whose they are) is
+//! asked when they are opened.
+
+mod check;
+mod file;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use tandem_block::{DurabilityClass, ObjectId};
+use tandem_drives::spec::DriveSpec;
+use tandem_engine::{DeviceConfig, EngineConfig, Role, SteerConfig, VolumeConfig, WriteCache};
+use tandem_live::Backing;
+use tandem_live::listen::Address;
+use tandem_sim::profiles::{Belief, BeliefKind};
+
+/// Longest configuration that is read, in bytes: one is a page of text.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+/// Commands in flight on a real SSD at most. Guess: NVMe drives gain little beyond it.
+const SSD_DEPTH: u32 = 128;
+
+/// One pool.
+#[derive(Clone, Debug)]
+pub struct PoolConfig {
+    /// Its name.
+    pub name: String,
+    /// Its drives, in the order of their ids.
+    pub devices: Vec<PoolDevice>,
+    /// Its volumes.
+    pub volumes: Vec<PoolVolume>,
+    /// Where it is served.
+    pub serve: Serve,
+}
+
+/// One drive.
+#[derive(Clone, Debug)]
+pub struct PoolDevice {
+    /// What it is for.
+    pub role: Role,
+    /// Where its bytes are.
+    pub backing: Backing,
+    /// How large to make a file that does not exist yet.
+    pub size_bytes: Option<u64>,
+    /// Timed, and volatile, like this modelled drive.
+    pub emulate: Option<DriveSpec>,
+    /// What is believed of it.
+    pub profile: Option<Belief>,
+    /// Is its buffer lost in a power cut?
+    pub write_cache: WriteCache,
+    /// Line of the file that names it.
+    pub line: usize,
+}
+
+/// One volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoolVolume {
+    /// Its name: that of the export.
+    pub name: String,
+    /// Its size, a multiple of 4096.
+    pub size_bytes: u64,
+    /// Where its writes go.
+    pub steer: SteerConfig,
+    /// Where its data belongs.
+    pub tier: String,
+    /// What an acknowledgement means.
+    pub durability: DurabilityClass,
+}
+
+/// Where a pool is served.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Serve {
+    /// NBD sockets.
+    pub nbd: Vec<Address>,
+    /// May NBD listen on other addresses than the loopback?
+    pub allow_remote: bool,
+    /// Mount point where each volume is a file.
+    pub fuse: Option<PathBuf>,
+}
+
+/// A configuration that cannot be used: where, what, and what would do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}{}: {text}", .line.map(|line| format!(", line {line}")).unwrap_or_default())]
+pub struct ConfigFault {
+    /// The file.
+    pub file: String,
+    /// The line, counted from 1, where there is one.
+    pub line: Option<usize>,
+    /// What is wrong with it.
+    pub text: String,
+}
+
+impl PoolConfig {
+    /// Reads a file. Relative paths in it are relative to it.
+    ///
+    /// # Errors
+    /// If it cannot be read or used; the message names file and line.
+    pub fn read(path: &Path) -> Result<PoolConfig, ConfigFault> {
+        let file = path.display().to_string();
+        let fault = |text: String| ConfigFault { file: file.clone(), line: None, text };
+        let length = std::fs::metadata(path).map_err(|why| fault(why.to_string()))?.len();
+        if length > FILE_BYTES_MAX {
+            return Err(fault("it is larger than 1 MiB, so it is no configuration".into()));
+        }
+        let text = std::fs::read_to_string(path).map_err(|why| fault(why.to_string()))?;
+        PoolConfig::parse(&text, path)
+    }
+
+    /// Reads a text; `path` names it in errors and is what its paths are relative to.
+    ///
+    /// # Errors
+    /// If it cannot be used; the message names the line.
+    pub fn parse(text: &str, path: &Path) -> Result<PoolConfig, ConfigFault> {
+        let folder = path.parent().unwrap_or(Path::new(""));
+        file::parse(text)
+            .and_then(|parsed| check::check(parsed, folder, &|at| line_of(text, at)))
+            .map_err(|fault| ConfigFault {
+                file: path.display().to_string(),
+                line: fault.at.map(|at| line_of(text, at)),
+                text: fault.text,
+            })
+    }
+
+    /// What an engine is told, once the devices are open and their sizes known. Ids of volumes
+    /// follow from their names, so that their order in the file means nothing.
+    ///
+    /// # Panics
+    /// If there is not one capacity per device.
+    pub fn engine_config(&self, capacities_bytes: &[u64]) -> EngineConfig {
+        assert_eq!(capacities_bytes.len(), self.devices.len(), "a capacity for every device");
+        let devices = self
+            .devices
+            .iter()
+            .zip(capacities_bytes)
+            .map(|(device, &capacity_bytes)| device.engine_config(capacity_bytes))
+            .collect();
+        let volumes = self
+            .volumes
+            .iter()
+            .map(|volume| VolumeConfig {
+                object: volume.object(),
+                name: volume.name.clone(),
+                size_bytes: volume.size_bytes,
+                steer: volume.steer.clone(),
+                tier: volume.tier.clone(),
+                durability: volume.durability,
+            })
+            .collect();
+        let mut config = EngineConfig::with_drives(devices, volumes);
+        config.name.clone_from(&self.name);
+        config.format = false;
+        config
+    }
+}
+
+impl PoolDevice {
+    fn engine_config(&self, capacity_bytes: u64) -> DeviceConfig {
+        let (mut hdd_profile, mut ssd_profile) = (None, Default::default());
+        match self.profile.as_ref().map(|belief| &belief.kind) {
+            Some(BeliefKind::Hdd(profile)) => hdd_profile = Some(profile.clone()),
+            Some(BeliefKind::Ssd { profile, .. }) => ssd_profile = *profile,
+            None => {}
+        }
+        DeviceConfig {
+            role: self.role,
+            capacity_bytes,
+            write_cache: self.write_cache,
+            depth: if self.role == Role::Ssd { SSD_DEPTH } else { 1 },
+            uuid: 0,
+            hdd_profile,
+            ssd_profile,
+        }
+    }
+}
+
+impl PoolVolume {
+    /// Its id in the pool: FNV-1a of its name.
+    pub fn object(&self) -> ObjectId {
+        let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+        ObjectId(self.name.bytes().fold(0xcbf2_9ce4_8422_2325, mix))
+    }
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    text.as_bytes()[..at.min(text.len())].iter().filter(|&&byte| byte == b'\n').count() + 1
+}

@@ -1,0 +1,183 @@
+//! Is every error of a configuration told with its line, and what would do?
+
+use super::*;
+
+const GOOD: &str = r#"[pool]
+name = "laptop"
+
+[[device]]
+role = "ssd"
+path = "ssd.img"
+size = "16GiB"
+emulate = "960evo"
+
+[[device]]
+role = "hdd"
+path = "hdd.img"
+size = "64GiB"
+emulate = "wd100efax"
+profile = "wd100efax"
+write_cache = "volatile"
+
+[[volume]]
+name = "vol0"
+size = "32GiB"
+steer = "mios-d"
+durability = "volatile-ok"
+
+[serve]
+nbd = ["unix:tandem.sock", "127.0.0.1:10809"]
+fuse = "mnt"
+"#;
+
+fn parse(text: &str) -> Result<PoolConfig, ConfigFault> {
+    PoolConfig::parse(text, Path::new("/pool/tandem.toml"))
+}
+
+/// The good file with one change; where `from` is not found the test itself is wrong.
+fn changed(from: &str, to: &str) -> String {
+    assert!(GOOD.contains(from), "{from} is in the good file");
+    GOOD.replacen(from, to, 1)
+}
+
+#[test]
+fn the_example_of_the_design_is_read() {
+    let pool = parse(GOOD).expect("good");
+    assert_eq!(pool.name, "laptop");
+    let [ssd, hdd] = pool.devices.as_slice() else { panic!("two devices") };
+    assert_eq!((ssd.role, ssd.size_bytes, ssd.line), (Role::Ssd, Some(16 << 30), 6));
+    assert_eq!(ssd.backing, Backing::Path("/pool/ssd.img".into()));
+    assert_eq!(ssd.emulate.as_ref().map(|drive| drive.name.as_str()), Some("960evo"));
+    assert!(ssd.profile.is_none() && hdd.profile.is_some());
+    let [volume] = pool.volumes.as_slice() else { panic!("one volume") };
+    assert_eq!((volume.steer.policy.as_str(), volume.steer.queue_length), ("mios-d", 2));
+    assert_eq!(
+        pool.serve.nbd,
+        [
+            Address::Unix("/pool/tandem.sock".into()),
+            Address::Tcp("127.0.0.1:10809".parse().expect("an address"))
+        ]
+    );
+    assert_eq!(pool.serve.fuse.as_deref(), Some(Path::new("/pool/mnt")));
+}
+
+#[test]
+fn other_ways_to_write_it() {
+    let table = changed("\"mios-d\"", "{ policy = \"mios-e\", queue_length = 5 }");
+    assert_eq!(
+        parse(&table).expect("a table").volumes[0].steer,
+        SteerConfig { policy: "mios-e".into(), queue_length: 5 }
+    );
+    let ram = changed("path = \"ssd.img\"\nsize = \"16GiB\"", "path = \"ram:4GiB\"");
+    assert_eq!(parse(&ram).expect("memory").devices[0].backing, Backing::Ram { bytes: 4 << 30 });
+    let bare = "[pool]\nname='p'\n[[device]]\nrole='ssd'\npath='/dev/x'\n[[volume]]\nname='v'\nsize='1GiB'\n";
+    let bare = parse(bare).expect("the least there is");
+    assert_eq!(
+        (bare.volumes[0].steer.policy.as_str(), bare.serve),
+        ("ssd-first", Serve::default())
+    );
+}
+
+#[test]
+fn engines_are_told_what_the_file_says() {
+    let pool = parse(GOOD).expect("good");
+    let config = pool.engine_config(&[16 << 30, 64 << 30]);
+    assert!(!config.format && config.contents);
+    assert_eq!(config.devices[0].depth, SSD_DEPTH);
+    assert_eq!(config.devices[1].depth, 1, "design decision 4");
+    assert!(config.devices[1].hdd_profile.is_some());
+    tandem_engine::Engine::new(config).expect("an engine runs it");
+    let mut renamed = pool.volumes[0].clone();
+    renamed.name = "vol1".into();
+    assert_ne!(renamed.object(), pool.volumes[0].object());
+}
+
+/// (what is changed, into what, the line that is named, words of the error)
+const FAULTS: &[(&str, &str, usize, &str)] = &[
+    ("name = \"laptop\"", "nmae = \"laptop\"", 2, "did you mean \"name\""),
+    ("[pool]\nname = \"laptop\"", "", 0, "missing key `pool`"),
+    ("name = \"laptop\"", "name = \"lap top\"", 2, "a pool's name"),
+    ("name = \"laptop\"", "name = laptop", 2, ""),
+    ("emulate = \"960evo\"", "emulates = \"960evo\"", 8, "did you mean \"emulate\""),
+    ("role = \"ssd\"", "role = \"sdd\"", 5, "did you mean \"ssd\""),
+    ("role = \"ssd\"\n", "", 4, "missing key `role`"),
+    ("path = \"ssd.img\"\n", "", 4, "missing key `path`"),
+    ("path = \"ssd.img\"", "path = \"\"", 6, "empty"),
+    ("path = \"hdd.img\"", "path = \"./ssd.img\"", 12, "listed twice"),
+    ("path = \"hdd.img\"", "path = \"x/../ssd.img\"", 12, "listed twice"),
+    ("path = \"ssd.img\"", "path = \"ram:4GiB\"", 7, "drop this one"),
+    ("path = \"ssd.img\"", "path = \"/dev/nvme0n1\"", 7, "drop this key"),
+    ("size = \"16GiB\"", "size = \"16\"", 7, "write sizes like"),
+    ("size = \"16GiB\"", "size = \"4MiB\"", 7, "at least 8MiB"),
+    ("size = \"16GiB\"", "size = \"20TiB\"", 7, "at most 16TiB"),
+    ("size = \"16GiB\"", "size = 16", 7, ""),
+    ("emulate = \"960evo\"", "emulate = \"970evo\"", 8, "did you mean `960evo`"),
+    ("emulate = \"960evo\"", "emulate = \"wd100efax\"", 8, "role is not"),
+    ("profile = \"wd100efax\"", "profile = \"wd100efx\"", 15, "did you mean \"wd100efax\""),
+    ("profile = \"wd100efax\"", "profile = \"960evo\"", 15, "other role"),
+    ("profile = \"wd100efax\"", "profile = \"none.toml\"", 15, "cannot read the profile"),
+    ("\"volatile\"", "\"safe\"", 16, "one of volatile, protected"),
+    ("name = \"vol0\"", "name = \"\"", 19, "a volume's name"),
+    ("size = \"32GiB\"", "size = \"1000B\"", 20, "multiple of 4KiB"),
+    ("size = \"32GiB\"", "size = \"0KiB\"", 20, "at least 4KiB"),
+    ("\"mios-d\"", "\"mios-x\"", 21, "did you mean \"mios-d\""),
+    ("\"mios-d\"", "{ policy = \"mios-d\", queue_len = 1 }", 21, "did you mean \"queue_length\""),
+    ("\"mios-d\"", "{ policy = \"ssd-first\", queue_length = 1 }", 21, "no settings"),
+    ("\"mios-d\"", "7", 21, "a policy's name or a table"),
+    ("\"volatile-ok\"", "\"strcit\"", 22, "did you mean \"strict\""),
+    ("\"volatile-ok\"", "\"protected\"", 22, "not every device"),
+    ("durability = \"volatile-ok\"", "tier = \"hot\"", 22, "tier is one of none"),
+    ("\"127.0.0.1:10809\"", "\"0.0.0.0:10809\"", 25, "allow_remote"),
+    ("\"127.0.0.1:10809\"", "\"unix:\"", 25, "no address"),
+    ("\"127.0.0.1:10809\"", "\"unix:tandem.sock\"", 25, "listed twice"),
+    ("fuse = \"mnt\"", "fues = \"mnt\"", 26, "did you mean \"fuse\""),
+    ("[serve]", "[server]", 24, "did you mean \"serve\""),
+];
+
+#[test]
+fn faults_are_told_with_their_line() {
+    for (from, to, line, want) in FAULTS {
+        let fault = parse(&changed(from, to)).expect_err(to);
+        assert!(fault.text.contains(want), "{to}: {fault}");
+        let found = fault.line.unwrap_or_default();
+        // a table that lacks a key is named by any line of it
+        let near =
+            if want.contains("missing") { found.abs_diff(*line) <= 5 } else { found == *line };
+        assert!(near, "{to}: {fault}, expected line {line}");
+        assert!(fault.to_string().starts_with("/pool/tandem.toml"), "{fault}");
+    }
+}
+
+#[test]
+fn a_pool_has_devices_and_volumes() {
+    let without = |table: &str| {
+        let at = GOOD.find(table).expect("it is in the good file");
+        let end = GOOD[at + 2..].find("\n[[v").or(GOOD[at + 2..].find("\n[serve")).expect("more");
+        format!("{}{}", &GOOD[..at], &GOOD[at + 2 + end..])
+    };
+    let fault = parse(&without("[[device]]")).expect_err("no devices");
+    assert!(fault.text.contains("no [[device]]"), "{fault}");
+    let fault = parse(&without("[[volume]]")).expect_err("no volumes");
+    assert!(fault.text.contains("no [[volume]]"), "{fault}");
+    let alone = GOOD.replace("role = \"hdd\"", "role = \"ssd\"");
+    let alone = alone.replace("wd100efax", "960evo");
+    let fault = parse(&alone).expect_err("nowhere to redirect to");
+    assert!(fault.text.contains("has none") && fault.line == Some(21), "{fault}");
+    let twice = format!("{GOOD}\n[[volume]]\nname = \"vol0\"\nsize = \"1GiB\"\n");
+    let fault = parse(&twice).expect_err("two of a name");
+    assert!(fault.text.contains("two volumes") && fault.line == Some(29), "{fault}");
+}
+
+#[test]
+fn files_that_are_not_there_or_too_large() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("t.toml");
+    assert!(PoolConfig::read(&path).expect_err("missing").to_string().contains("t.toml"));
+    std::fs::write(&path, vec![b'#'; 2 << 20]).expect("written");
+    assert!(PoolConfig::read(&path).expect_err("large").text.contains("larger than 1 MiB"));
+    std::fs::write(&path, GOOD).expect("written");
+    std::os::unix::fs::symlink("ssd.img", folder.path().join("hdd.img")).expect("linked");
+    std::fs::write(folder.path().join("ssd.img"), b"").expect("written");
+    let fault = PoolConfig::read(&path).expect_err("one file under two names");
+    assert!(fault.text.contains("listed twice"), "{fault}");
+}

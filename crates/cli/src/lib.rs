@@ -1,0 +1,72 @@
+//! The hands: what does the user want done? One file per verb.
+//!
+//! Exit codes: 0 ok, 1 failed, 2 usage. Results go to stdout, everything else to stderr.
+
+pub mod config;
+mod demo;
+mod drives;
+mod failure;
+mod formats;
+mod input;
+mod policies;
+mod policy;
+mod replay;
+mod report;
+mod synth;
+
+use clap::{Parser, Subcommand};
+use failure::Failure;
+use std::process::ExitCode;
+
+/// An SSD-HDD hybrid storage server, and a simulator that replays traces through the same engine.
+#[derive(Debug, Parser)]
+#[command(name = "tandem", version, arg_required_else_help = true, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    Demo(demo::Arguments),
+    Replay(Box<replay::Arguments>),
+    Synth(synth::Arguments),
+    Policies(policies::Arguments),
+    Drives(drives::Arguments),
+    Formats(formats::Arguments),
+}
+
+/// Does what the command line says.
+pub fn main() -> ExitCode {
+    // clap itself prints help and usage errors, and leaves with 0 or 2
+    let result = match Arguments::parse().verb {
+        Verb::Demo(arguments) => demo::run(&arguments),
+        Verb::Replay(arguments) => replay::run(&arguments),
+        Verb::Synth(arguments) => synth::run(&arguments),
+        Verb::Policies(arguments) => policies::run(&arguments),
+        Verb::Drives(arguments) => drives::run(&arguments),
+        Verb::Formats(arguments) => formats::run(&arguments),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        // the reader has seen enough: `tandem … | head` is a success
+        Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
+        Err(Failure::Usage(text)) => {
+            eprintln!("error: {text}\n\nFor more information, try '--help'.");
+            ExitCode::from(2)
+        }
+        Err(Failure::Failed(error)) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory as _;
+        super::Arguments::command().debug_assert();
+    }
+}

@@ -1,0 +1,229 @@
+//! What can `tandem replay` be told? (design, "The command line")
+
+use super::{Settings, durability_name, placement_name};
+use crate::failure::Failure;
+use crate::policy;
+use tandem_block::DurabilityClass;
+use tandem_drives::SsdState;
+use tandem_drives::spec::{self, SpecError};
+use tandem_engine::{Placement, SteerConfig};
+use tandem_sim::profiles;
+use tandem_sim::replay::{DriveChoice, ReplayConfig, Resident};
+use tandem_traces::transform::Speedup;
+use tandem_traces::{OpenOptions, spell};
+
+/// Replay traces through the engine in virtual time over modelled drives.
+///
+/// Prints a table for each trace, or one JSON document (an array for several traces). The same
+/// trace, drives, policy and seed give the same result on every machine.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Trace files (plain, gzip or zstd), or synth:NAME[:SETTING=VALUE,...]
+    #[arg(value_name = "TRACE", required = true)]
+    pub traces: Vec<String>,
+    /// The traces' format; `auto` looks at the first lines
+    #[arg(long, value_name = "F", default_value = "auto")]
+    pub format: String,
+    /// Policies, comma-separated, with settings as in mios-d:queue_length=2; or `all`
+    #[arg(long, value_name = "P,P,...", default_value = "ssd-first,mios-d,mios-e")]
+    pub policy: String,
+    /// An SSD: a name of `tandem drives`, a spec file, or `none`; may be given several times
+    #[arg(long, value_name = "SPEC", default_value = "960evo")]
+    pub ssd: Vec<String>,
+    /// A hard drive: a name of `tandem drives`, a spec file, or `none`; may be given several times
+    #[arg(long, value_name = "SPEC", default_value = "wd100efax")]
+    pub hdd: Vec<String>,
+    /// Another capacity for every SSD, such as 16GiB
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub ssd_size: Option<u64>,
+    /// Another capacity for every hard drive, such as 1TiB
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub hdd_size: Option<u64>,
+    /// How much faster than the trace: 10, 2.5 or 1/3
+    #[arg(long, value_name = "X", default_value = "1")]
+    pub speedup: String,
+    /// Requests at most
+    #[arg(long, value_name = "N")]
+    pub limit: Option<u64>,
+    /// Seeds drives and synthetic workloads
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Count malformed lines instead of ending at the first
+    #[arg(long)]
+    pub skip_bad: bool,
+    /// The action of a blkparse trace that is the request: Q (queued), D (sent to the drive), ...
+    #[arg(long, value_name = "A", default_value_t = 'Q')]
+    pub action: char,
+    /// mapped: out of place, with the promise of durability; fixed: identity, as in the papers
+    #[arg(long, value_name = "mapped|fixed", default_value = "mapped")]
+    pub placement: String,
+    /// What SSDs hold at the start: fresh, slc-full or steady
+    #[arg(long, value_name = "S", default_value = "steady")]
+    pub ssd_state: String,
+    /// Where blocks live that are read before they are written: ssd, hdd or none
+    #[arg(long, value_name = "R", default_value = "hdd")]
+    pub resident: String,
+    /// What an acknowledgement means: volatile-ok, journaled, protected or strict
+    #[arg(long, value_name = "C", default_value = "volatile-ok")]
+    pub durability: String,
+    /// Keep N requests outstanding instead of following the times of the trace
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub closed_loop: Option<u32>,
+    /// Overlay the traces by time instead of replaying one after the other
+    #[arg(long)]
+    pub merge: bool,
+    /// Print one JSON document instead of tables
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    spec::parse_bytes(text).map_err(|why| format!("{why} (KiB, MiB, GiB or TiB)"))
+}
+
+impl Arguments {
+    /// Everything but the traces.
+    pub(super) fn settings(&self) -> Result<Settings, Failure> {
+        let policies = policy::parse_list(&self.policy)?;
+        let speedup = Speedup::parse(&self.speedup)
+            .map_err(|why| Failure::usage(format!("--speedup: {why}")))?;
+        let config = ReplayConfig {
+            ssds: choices(&self.ssd, self.ssd_size, "--ssd")?,
+            hdds: choices(&self.hdd, self.hdd_size, "--hdd")?,
+            steer: SteerConfig::default(),
+            placement: named(
+                "--placement",
+                &self.placement,
+                [Placement::Mapped, Placement::Fixed].map(|p| (placement_name(p), p)),
+            )?,
+            ssd_state: named("--ssd-state", &self.ssd_state, SsdState::NAMED)?,
+            resident: named("--resident", &self.resident, Resident::NAMED)?,
+            durability: named(
+                "--durability",
+                &self.durability,
+                [
+                    DurabilityClass::VolatileOk,
+                    DurabilityClass::Journaled,
+                    DurabilityClass::Protected,
+                    DurabilityClass::Strict,
+                ]
+                .map(|class| (durability_name(class), class)),
+            )?,
+            seed: self.seed,
+            closed_loop: self.closed_loop,
+        };
+        Ok(Settings { policies, speedup, config })
+    }
+
+    /// How to read traces.
+    pub(super) fn open_options(&self) -> Result<OpenOptions, Failure> {
+        let format = (!self.format.eq_ignore_ascii_case("auto")).then(|| self.format.clone());
+        let action = u8::try_from(self.action).ok().filter(u8::is_ascii_alphabetic);
+        let blkparse_action = action
+            .ok_or_else(|| Failure::usage("--action is a letter of blkparse, such as Q or D"))?;
+        Ok(OpenOptions { format, skip_bad: self.skip_bad, blkparse_action })
+    }
+}
+
+/// One of a few words.
+fn named<T: Copy, const N: usize>(
+    option: &str,
+    text: &str,
+    known: [(&'static str, T); N],
+) -> Result<T, Failure> {
+    let found = known.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
+    found.map(|(_, value)| *value).ok_or_else(|| {
+        let nearest = spell::nearest(text, known.iter().map(|(name, _)| *name));
+        let all: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+        let all = all.join(", ");
+        Failure::usage(format!("{option} is one of {all}, not {text:?}; did you mean {nearest:?}?"))
+    })
+}
+
+/// The drives of one role, with what is believed of them.
+fn choices(
+    names: &[String],
+    size_bytes: Option<u64>,
+    option: &str,
+) -> Result<Vec<DriveChoice>, Failure> {
+    let mut choices = Vec::new();
+    for name in names.iter().filter(|name| !name.eq_ignore_ascii_case("none")) {
+        let spec = spec::load(name).map_err(|error| match error {
+            SpecError::Unknown { .. } => Failure::usage(format!("{option}: {error}")),
+            other => Failure::from(other),
+        })?;
+        let wrong = match spec.kind() {
+            spec::DriveKind::Ssd => option == "--hdd",
+            spec::DriveKind::Hdd => option == "--ssd",
+            spec::DriveKind::Null => false,
+        };
+        if wrong {
+            let kind = spec.kind();
+            return Err(Failure::usage(format!("{option}: {name} is an {kind}")));
+        }
+        let belief = profiles::shipped(&spec.name);
+        choices.push(DriveChoice { spec, belief, size_bytes });
+    }
+    Ok(choices)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn settings(line: &str) -> Result<Settings, Failure> {
+        let words = std::iter::once("replay").chain(line.split_whitespace());
+        Line::try_parse_from(words).expect(line).arguments.settings()
+    }
+
+    #[test]
+    fn defaults_are_the_contracts() {
+        let Ok(settings) = settings("t") else { panic!("defaults are sound") };
+        let labels: Vec<String> = settings.policies.iter().map(policy::label).collect();
+        assert_eq!(labels, ["ssd-first", "mios-d", "mios-e"]);
+        let config = &settings.config;
+        assert_eq!((config.ssds[0].spec.name.as_str(), config.ssds.len()), ("960evo", 1));
+        assert_eq!((config.hdds[0].spec.name.as_str(), config.hdds.len()), ("wd100efax", 1));
+        assert_eq!((config.placement, config.seed), (Placement::Mapped, 1));
+        assert_eq!((config.ssd_state, config.resident), (SsdState::Steady, Resident::Hdd));
+        assert_eq!(config.durability, DurabilityClass::VolatileOk);
+        assert!(config.hdds[0].belief.is_some());
+    }
+
+    #[test]
+    fn drives_repeat_and_scale() {
+        let line = "t --ssd 660p --ssd sm961 --hdd none --ssd-size 16GiB --placement fixed";
+        let Ok(settings) = settings(line) else { panic!("{line}") };
+        assert_eq!((settings.config.ssds.len(), settings.config.hdds.len()), (2, 0));
+        assert_eq!(settings.config.ssds[1].size_bytes, Some(16 << 30));
+        assert_eq!(settings.config.placement, Placement::Fixed);
+    }
+
+    #[test]
+    fn usage_errors_name_what_would_do() {
+        for (line, want) in [
+            ("t --placement fxied", "did you mean \"fixed\""),
+            ("t --ssd-state steddy", "did you mean \"steady\""),
+            ("t --resident sdd", "one of ssd, hdd, none"),
+            ("t --durability volatile", "did you mean \"volatile-ok\""),
+            ("t --ssd 970evo", "did you mean `960evo`"),
+            ("t --hdd 960evo", "is an ssd"),
+            ("t --speedup fast", "is not a speed-up"),
+            ("t --policy mios", "did you mean"),
+        ] {
+            let Err(Failure::Usage(text)) = settings(line) else { panic!("{line} was taken") };
+            assert!(text.contains(want), "{line}: {text}");
+        }
+        for line in ["t --ssd-size 16", "t --closed-loop 0", "", "t --report"] {
+            let words = std::iter::once("replay").chain(line.split_whitespace());
+            assert_eq!(Line::try_parse_from(words).err().expect(line).exit_code(), 2, "{line}");
+        }
+    }
+}

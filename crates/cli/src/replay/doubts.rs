@@ -1,0 +1,59 @@
+//! When should a result be mistrusted, and what would mend it?
+
+use tandem_engine::{Role, SteerConfig};
+use tandem_sim::replay::{ReplayConfig, RunResult};
+
+/// Below this share of busy time no policy has anything to decide, in millionths. Guess.
+const IDLE_PPM: u64 = 20_000;
+/// A run shorter than this has hardly left the drives' buffers, in ns. Guess: one commit interval.
+const WARM_UP_NS: u64 = 1_000_000_000;
+
+/// Sentences, most important first; none if all is well.
+pub fn of(steer: &SteerConfig, result: &RunResult, config: &ReplayConfig) -> Vec<String> {
+    let mut doubts = Vec::new();
+    if result.latencies.errors > 0 {
+        let errors = result.latencies.errors;
+        doubts.push(format!(
+            "{errors} requests ended with an error: their latencies are not counted"
+        ));
+    }
+    let of_role = |role| result.devices.iter().filter(move |device| device.role == role);
+    let busiest =
+        result.devices.iter().map(|device| device.gauge.gross_ppm()).max().unwrap_or_default();
+    if busiest < IDLE_PPM && config.closed_loop.is_none() {
+        doubts.push(
+            "the trace does not load the drives (busy less than 2 % of the time): policies can \
+             hardly differ; try --speedup 10 or more"
+                .into(),
+        );
+    } else if of_role(Role::Ssd).all(|device| device.gauge.depth_max() <= 1)
+        && !config.ssds.is_empty()
+    {
+        doubts.push("no SSD queue was ever longer than one: nothing to steer by".into());
+    }
+    if result.elapsed_ns < WARM_UP_NS {
+        doubts.push(format!(
+            "the run lasted {} of virtual time: it ended in the drives' buffers",
+            tandem_block::Duration::from_ns(result.elapsed_ns)
+        ));
+    }
+    let redirects = tandem_engine::steer::build(steer).is_some_and(|policy| policy.redirects());
+    if redirects {
+        if config.hdds.is_empty() {
+            doubts.push("there is no hard drive to redirect to".into());
+        } else if config.hdds.iter().all(|hdd| hdd.belief.is_none()) {
+            doubts.push("no hard drive has a profile, so nothing was redirected".into());
+        } else if result.stats.redirected.0 == 0
+            && result.stats.steered.contains_key(&tandem_engine::steer::Reason::NotAccepting)
+        {
+            doubts.push("the hard drive never became ready for buffered writes".into());
+        }
+    }
+    if result.held_ns > 0 {
+        doubts.push(
+            "the engine was full at times, and requests waited outside: the drives cannot keep up"
+                .into(),
+        );
+    }
+    doubts
+}

@@ -1,0 +1,203 @@
+//! `tandem replay`: what would each policy do with this trace over these drives?
+
+mod arguments;
+mod doubts;
+mod tables;
+
+pub use arguments::Arguments;
+
+use crate::failure::Failure;
+use crate::input::{KEPT_MAX, Loaded, Reading, Source};
+use crate::policy;
+use crate::report::json::{self, Document};
+use crate::report::print_json;
+use anyhow::Context as _;
+use indicatif::{ProgressBar, ProgressStyle};
+use rayon::prelude::*;
+use tandem_block::{Arrival, DurabilityClass};
+use tandem_engine::{Placement, SteerConfig};
+use tandem_sim::replay::{Plan, ReplayConfig, RunResult, plan, replay};
+use tandem_traces::transform::Speedup;
+
+/// Bytes of RAM per 4 KiB that a run needs, at most: flash map (9), slots and index (17), bits.
+const RAM_PER_SSD_BLOCK: u64 = 28;
+/// The same for a block of a hard drive's visible part: bits, and slots for its log.
+const RAM_PER_HDD_BLOCK: u64 = 12;
+/// Runs at the same time, at most: each is bound by memory more than by the processor.
+const THREADS_MAX: usize = 2;
+/// Arrivals between two steps of the progress bar.
+const PROGRESS_STEP: u64 = 1 << 16;
+
+/// Does it.
+///
+/// # Errors
+/// Words that make no sense, traces that cannot be read, drives that cannot hold them.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let settings = arguments.settings()?;
+    let mut documents = Vec::new();
+    for sources in traces(arguments) {
+        let document = one(arguments, &settings, sources)?;
+        if !arguments.json {
+            crate::report::print_text(&tables::render(&document))?;
+        }
+        documents.push(document.json);
+    }
+    if arguments.json {
+        match documents.as_slice() {
+            [only] if traces(arguments).len() == 1 => print_json(only)?,
+            several => print_json(&several)?,
+        }
+    }
+    Ok(())
+}
+
+/// What the command line asks for, read and checked.
+pub struct Settings {
+    policies: Vec<SteerConfig>,
+    speedup: Speedup,
+    config: ReplayConfig,
+}
+
+/// One trace under all policies.
+pub struct Replayed {
+    json: Document,
+    loaded: Loaded,
+    config: ReplayConfig,
+    plan: Plan,
+    speedup: String,
+    runs: Vec<(String, RunResult, Vec<String>)>,
+}
+
+/// The sources of each document: one each, or all of them overlaid.
+fn traces(arguments: &Arguments) -> Vec<Vec<Source>> {
+    let sources: Vec<Source> = arguments.traces.iter().map(|trace| Source::parse(trace)).collect();
+    if arguments.merge { vec![sources] } else { sources.into_iter().map(|s| vec![s]).collect() }
+}
+
+fn one(
+    arguments: &Arguments,
+    settings: &Settings,
+    sources: Vec<Source>,
+) -> Result<Replayed, Failure> {
+    let reading = Reading {
+        sources,
+        options: arguments.open_options()?,
+        limit: arguments.limit,
+        seed: arguments.seed,
+        kept_max: KEPT_MAX,
+    };
+    let reading_bar = bar(None);
+    let loaded = reading.load(|count| reading_bar.set_position(count))?;
+    reading_bar.finish_and_clear();
+    let config = settings.config.clone();
+    let plan = plan(&config, &loaded.survey).with_context(|| loaded.name.clone())?;
+    for drive in plan.drives.iter().filter(|drive| drive.is_scaled) {
+        eprintln!(
+            "note: {}: {} is scaled to {}, because the trace reaches over {}",
+            loaded.name,
+            drive.name,
+            crate::report::table::capacity(drive.model_bytes),
+            crate::report::table::bytes(loaded.survey.footprint_bytes()),
+        );
+    }
+    let results = all_policies(settings, &loaded, &plan)?;
+    let mut document = json::document(&loaded, &config, &plan, &arguments.speedup);
+    let mut runs = Vec::new();
+    for (steer, result) in settings.policies.iter().zip(results) {
+        let label = policy::label(steer);
+        let doubts = doubts::of(steer, &result, &config);
+        document.runs.push(json::run(label.clone(), &result, doubts.clone()));
+        runs.push((label, result, doubts));
+    }
+    let speedup = arguments.speedup.clone();
+    Ok(Replayed { json: document, loaded, config, plan, speedup, runs })
+}
+
+/// Runs every policy, two at a time if memory allows; each run is a world of its own.
+fn all_policies(
+    settings: &Settings,
+    loaded: &Loaded,
+    plan: &Plan,
+) -> Result<Vec<RunResult>, Failure> {
+    let arrivals = loaded.survey.requests + loaded.survey.flushes;
+    let progress = bar(Some(arrivals * settings.policies.len() as u64));
+    let one = |steer: &SteerConfig| {
+        let config = ReplayConfig { steer: steer.clone(), ..settings.config.clone() };
+        loaded.replay(settings.speedup, |arrivals| {
+            replay(&config, plan, counted(arrivals, &progress))
+                .with_context(|| format!("{} under {}", loaded.name, policy::label(steer)))
+        })
+    };
+    let threads = threads(plan).min(settings.policies.len());
+    let results = if threads > 1 && loaded.is_kept() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+        pool.install(|| settings.policies.par_iter().map(one).collect())
+    } else {
+        settings.policies.iter().map(one).collect()
+    };
+    progress.finish_and_clear();
+    results
+}
+
+/// Passes arrivals on and moves the bar every so many of them.
+fn counted<'a>(
+    arrivals: &'a mut dyn Iterator<Item = Arrival>,
+    progress: &'a ProgressBar,
+) -> impl Iterator<Item = Arrival> + 'a {
+    let mut count = 0u64;
+    arrivals.inspect(move |_| {
+        count += 1;
+        if count.is_multiple_of(PROGRESS_STEP) {
+            progress.inc(PROGRESS_STEP);
+        }
+    })
+}
+
+/// On stderr, and only on a terminal (which indicatif sees to).
+fn bar(length: Option<u64>) -> ProgressBar {
+    match length {
+        None => ProgressBar::new_spinner().with_message("reading"),
+        Some(length) => {
+            let style = "{wide_bar} {human_pos}/{human_len} requests, {per_sec}, {eta} left";
+            let style = ProgressStyle::with_template(style).expect("a valid template");
+            ProgressBar::new(length).with_style(style)
+        }
+    }
+}
+
+/// How many runs fit the memory that is free now.
+fn threads(plan: &Plan) -> usize {
+    let need: u64 = plan
+        .drives
+        .iter()
+        .map(|drive| match drive.role {
+            tandem_engine::Role::Ssd => drive.visible_bytes / 4096 * RAM_PER_SSD_BLOCK,
+            tandem_engine::Role::Hdd => drive.visible_bytes / 4096 * RAM_PER_HDD_BLOCK,
+        })
+        .sum();
+    let free = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
+        let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?;
+        line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib << 10)
+    });
+    let fit = free.map_or(1, |free| (free / 4 * 3).checked_div(need).unwrap_or(u64::MAX));
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    usize::try_from(fit).unwrap_or(THREADS_MAX).clamp(1, THREADS_MAX.min(processors))
+}
+
+/// The name of a durability class in options and results.
+pub fn durability_name(class: DurabilityClass) -> &'static str {
+    match class {
+        DurabilityClass::VolatileOk => "volatile-ok",
+        DurabilityClass::Journaled => "journaled",
+        DurabilityClass::Protected => "protected",
+        DurabilityClass::Strict => "strict",
+    }
+}
+
+/// The name of a placement in options and results.
+pub fn placement_name(placement: Placement) -> &'static str {
+    match placement {
+        Placement::Mapped => "mapped",
+        Placement::Fixed => "fixed",
+    }
+}

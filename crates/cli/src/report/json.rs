@@ -1,0 +1,454 @@
+//! What does `replay --json` say? Names and their order are a contract (design, "The command line").
+
+use crate::input::Loaded;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use tandem_engine::stats::recorder::{Latencies, Recorder, SIZE_GROUPS, Staged};
+use tandem_engine::steer::Reason;
+use tandem_engine::{Role, bcw::predictor::WriteState};
+use tandem_sim::replay::{DeviceResult, GaugeSummary, Plan, ReplayConfig, RunResult};
+
+/// Drive writes that an SSD without a rating is taken to stand: those of the 960 EVO, 100 TB over
+/// 250 GB.
+const DRIVE_WRITES_ASSUMED: u64 = 400;
+const YEAR_NS: f64 = 365.25 * 86_400e9;
+
+/// One trace under all policies.
+#[derive(Debug, Serialize)]
+pub struct Document {
+    /// What was replayed.
+    pub trace: Trace,
+    /// Of drives and synthetic workloads.
+    pub seed: u64,
+    /// Where it began.
+    pub initial: Initial,
+    /// `mapped` or `fixed`.
+    pub placement: &'static str,
+    /// The drives by role.
+    pub drives: Drives,
+    /// By policy.
+    pub runs: Vec<Run>,
+}
+
+/// What was replayed.
+#[derive(Debug, Serialize)]
+pub struct Trace {
+    name: String,
+    formats: Vec<String>,
+    requests: u64,
+    reads: u64,
+    writes: u64,
+    discards: u64,
+    flushes: u64,
+    read_bytes: u64,
+    write_bytes: u64,
+    duration_ns: u64,
+    bad_lines: u64,
+    clamped: u64,
+    rounded: u64,
+    footprint_bytes: u64,
+}
+
+/// Where the replay began, and how it was driven.
+#[derive(Debug, Serialize)]
+pub struct Initial {
+    ssd_state: &'static str,
+    resident: &'static str,
+    durability: &'static str,
+    speedup: String,
+    closed_loop: Option<u32>,
+}
+
+/// The drives.
+#[derive(Debug, Serialize)]
+pub struct Drives {
+    ssd: Vec<String>,
+    hdd: Vec<String>,
+    sizes: Vec<Size>,
+}
+
+/// How large a drive was, and how much of it was used.
+#[derive(Debug, Serialize)]
+pub struct Size {
+    id: usize,
+    capacity_bytes: u64,
+    visible_bytes: u64,
+    scaled: bool,
+    profile: bool,
+}
+
+/// One policy.
+#[derive(Debug, Serialize)]
+pub struct Run {
+    policy: String,
+    wall_ns: u64,
+    digest: String,
+    elapsed_ns: u64,
+    errors: u64,
+    read: StagedLatency,
+    write: StagedLatency,
+    flush: StagedLatency,
+    write_by_size: Vec<SizeGroup>,
+    read_from: ReadFrom,
+    ssd: Ssd,
+    hdd: Hdd,
+    devices: Vec<Device>,
+    redirected: Redirected,
+    kept: BTreeMap<&'static str, Amount>,
+    fragments: u64,
+    merge_reads: u64,
+    backpressure_ns: u64,
+    held_ns: u64,
+    bytes_at_risk_max: u64,
+    predictor: BTreeMap<&'static str, BTreeMap<&'static str, u64>>,
+    /// Why to mistrust it.
+    pub doubts: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Latency {
+    count: u64,
+    mean_ns: u64,
+    p50_ns: u64,
+    p90_ns: u64,
+    p99_ns: u64,
+    p999_ns: u64,
+    p9999_ns: u64,
+    max_ns: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct StagedLatency {
+    #[serde(flatten)]
+    total: Latency,
+    stages: Stages,
+}
+
+#[derive(Debug, Serialize)]
+struct Stages {
+    wait: Latency,
+    device: Latency,
+}
+
+#[derive(Debug, Serialize)]
+struct SizeGroup {
+    upto_bytes: Option<u64>,
+    #[serde(flatten)]
+    latency: Latency,
+}
+
+#[derive(Debug, Serialize)]
+struct ReadFrom {
+    ram: Latency,
+    ssd: Latency,
+    ssd_copy: Latency,
+    hdd_log: Latency,
+    hdd_home: Latency,
+}
+
+#[derive(Debug, Serialize)]
+struct Ssd {
+    written_bytes: u64,
+    user_bytes: u64,
+    writeback_bytes: u64,
+    promotion_bytes: u64,
+    tail_bytes: u64,
+    map_bytes: u64,
+    write_requests: u64,
+    utilization: f64,
+    queue_depth_p50: u32,
+    queue_depth_p99: u32,
+    queue_depth_max: u32,
+    write_amplification: Option<f64>,
+    life_years: Option<f64>,
+    life_basis: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Hdd {
+    written_bytes: u64,
+    user_bytes: u64,
+    padding_bytes: u64,
+    gc_bytes: u64,
+    home_bytes: u64,
+    read_bytes: u64,
+    flushes: u64,
+    utilization_net: f64,
+    utilization_gross: f64,
+    user_slow_writes: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Device {
+    id: usize,
+    role: &'static str,
+    name: String,
+    #[serde(flatten)]
+    figures: Figures,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Figures {
+    Ssd(Box<Ssd>),
+    Hdd(Box<HddDevice>),
+}
+
+#[derive(Debug, Serialize)]
+struct HddDevice {
+    #[serde(flatten)]
+    figures: Hdd,
+    queue_depth_p50: u32,
+    queue_depth_p99: u32,
+    queue_depth_max: u32,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Amount {
+    requests: u64,
+    bytes: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Redirected {
+    requests: u64,
+    bytes: u64,
+    by_reason: BTreeMap<&'static str, Amount>,
+}
+
+/// The document without its runs.
+pub fn document(loaded: &Loaded, config: &ReplayConfig, plan: &Plan, speedup: &str) -> Document {
+    let survey = &loaded.survey;
+    let names = |role: Role| {
+        let of_role = plan.drives.iter().filter(|drive| drive.role == role);
+        of_role.map(|drive| drive.name.clone()).collect::<Vec<_>>()
+    };
+    let size = |(id, drive): (usize, &tandem_sim::replay::PlannedDrive)| Size {
+        id,
+        capacity_bytes: drive.model_bytes,
+        visible_bytes: drive.visible_bytes,
+        scaled: drive.is_scaled,
+        profile: drive.has_profile,
+    };
+    Document {
+        trace: Trace {
+            name: loaded.name.clone(),
+            formats: loaded.found.formats.clone(),
+            requests: survey.requests,
+            reads: survey.reads,
+            writes: survey.writes,
+            discards: survey.discards,
+            flushes: survey.flushes,
+            read_bytes: survey.read_bytes,
+            write_bytes: survey.write_bytes,
+            duration_ns: survey.duration_ns,
+            bad_lines: loaded.found.bad_lines,
+            clamped: loaded.found.clamped,
+            rounded: loaded.found.rounded,
+            footprint_bytes: survey.footprint_bytes(),
+        },
+        seed: config.seed,
+        initial: Initial {
+            ssd_state: config.ssd_state.name(),
+            resident: config.resident.name(),
+            durability: crate::replay::durability_name(config.durability),
+            speedup: speedup.to_owned(),
+            closed_loop: config.closed_loop,
+        },
+        placement: crate::replay::placement_name(config.placement),
+        drives: Drives {
+            ssd: names(Role::Ssd),
+            hdd: names(Role::Hdd),
+            sizes: plan.drives.iter().enumerate().map(size).collect(),
+        },
+        runs: Vec::new(),
+    }
+}
+
+/// One run's figures.
+pub fn run(policy: String, result: &RunResult, doubts: Vec<String>) -> Run {
+    let latencies = &result.latencies;
+    let stats = &result.stats;
+    let (redirected, kept) = by_reason(stats);
+    Run {
+        policy,
+        wall_ns: result.wall_ns,
+        digest: format!("{:016x}", result.digest),
+        elapsed_ns: result.elapsed_ns,
+        errors: latencies.errors,
+        read: staged(&latencies.read),
+        write: staged(&latencies.write),
+        flush: staged(&latencies.flush),
+        write_by_size: SIZE_GROUPS
+            .iter()
+            .zip(&latencies.write_by_size)
+            .map(|(upto, group)| SizeGroup { upto_bytes: *upto, latency: latency(group) })
+            .collect(),
+        read_from: read_from(latencies),
+        ssd: ssd(&with_role(result, Role::Ssd), result.elapsed_ns),
+        hdd: hdd(&with_role(result, Role::Hdd), result.steering.user_slow_writes),
+        devices: result.devices.iter().enumerate().map(|(id, d)| device(id, d, result)).collect(),
+        redirected: Redirected {
+            requests: stats.redirected.0,
+            bytes: stats.redirected.1,
+            by_reason: redirected,
+        },
+        kept,
+        fragments: stats.fragments,
+        merge_reads: stats.merge_reads,
+        backpressure_ns: stats.backpressure_ns,
+        held_ns: result.held_ns,
+        bytes_at_risk_max: stats.bytes_at_risk_max,
+        predictor: predictor(result),
+        doubts,
+    }
+}
+
+type Amounts = BTreeMap<&'static str, Amount>;
+
+/// What was redirected and what was kept on the SSDs, by reason.
+fn by_reason(stats: &tandem_engine::stats::EngineStats) -> (Amounts, Amounts) {
+    let (mut redirected, mut kept) = (Amounts::new(), Amounts::new());
+    for (reason, (requests, bytes)) in &stats.steered {
+        let redirects =
+            matches!(reason, Reason::Congested | Reason::FastWrite | Reason::NoSsd | Reason::Tier);
+        let side = if redirects { &mut redirected } else { &mut kept };
+        side.insert(reason.name(), Amount { requests: *requests, bytes: *bytes });
+    }
+    (redirected, kept)
+}
+
+fn predictor(result: &RunResult) -> BTreeMap<&'static str, BTreeMap<&'static str, u64>> {
+    let counts = &result.steering.confusion.counts;
+    let row = |actual: usize| {
+        let cell = |predicted: &WriteState| (predicted.name(), counts[actual][*predicted as usize]);
+        WriteState::ALL.iter().map(cell).collect()
+    };
+    WriteState::ALL.iter().map(|actual| (actual.name(), row(*actual as usize))).collect()
+}
+
+fn with_role(result: &RunResult, role: Role) -> Vec<&DeviceResult> {
+    result.devices.iter().filter(|device| device.role == role).collect()
+}
+
+fn latency(of: &Latencies) -> Latency {
+    Latency {
+        count: of.count(),
+        mean_ns: of.mean_ns(),
+        p50_ns: of.percentile_ns(5_000),
+        p90_ns: of.percentile_ns(9_000),
+        p99_ns: of.percentile_ns(9_900),
+        p999_ns: of.percentile_ns(9_990),
+        p9999_ns: of.percentile_ns(9_999),
+        max_ns: of.max_ns(),
+    }
+}
+
+fn staged(of: &Staged) -> StagedLatency {
+    let stages = Stages { wait: latency(&of.wait), device: latency(&of.device) };
+    StagedLatency { total: latency(&of.total), stages }
+}
+
+fn read_from(latencies: &Recorder) -> ReadFrom {
+    let [ram, ssd, ssd_copy, hdd_log, hdd_home] = latencies.read_from.each_ref().map(latency);
+    ReadFrom { ram, ssd, ssd_copy, hdd_log, hdd_home }
+}
+
+fn gauge(devices: &[&DeviceResult]) -> GaugeSummary {
+    let mut sum = GaugeSummary::default();
+    devices.iter().for_each(|device| sum.add(&device.gauge));
+    sum
+}
+
+fn share(ppm: u64) -> f64 {
+    ppm as f64 / 1e6
+}
+
+/// Sums over SSDs: bytes and commands are added, utilisation and queues are those of a drive at a
+/// random time, the life is the shortest.
+fn ssd(devices: &[&DeviceResult], elapsed_ns: u64) -> Ssd {
+    let sum = |part: fn(&tandem_engine::stats::DeviceStats) -> u64| {
+        devices.iter().map(|device| part(&device.stats)).sum::<u64>()
+    };
+    let gauge = gauge(devices);
+    let life = devices
+        .iter()
+        .filter_map(|device| life_years(device, elapsed_ns))
+        .min_by(|a, b| a.0.total_cmp(&b.0));
+    Ssd {
+        written_bytes: sum(|s| s.written_bytes()),
+        user_bytes: sum(|s| s.user_bytes),
+        writeback_bytes: sum(|s| s.writeback_bytes),
+        promotion_bytes: sum(|s| s.promotion_bytes),
+        tail_bytes: sum(|s| s.tail_bytes),
+        map_bytes: sum(|s| s.map_bytes),
+        write_requests: sum(|s| s.write_requests),
+        utilization: share(gauge.gross_ppm()),
+        queue_depth_p50: gauge.depth_percentile(50),
+        queue_depth_p99: gauge.depth_percentile(99),
+        queue_depth_max: gauge.depth_max(),
+        write_amplification: amplification(devices),
+        life_years: life.as_ref().map(|(years, _)| *years),
+        life_basis: life.map(|(_, basis)| basis),
+    }
+}
+
+/// Flash pages per host page, inside the drives; none if nothing was written.
+pub fn amplification(devices: &[&DeviceResult]) -> Option<f64> {
+    let flash: u64 = devices.iter().map(|device| device.flash_pages.0).sum();
+    let host: u64 = devices.iter().map(|device| device.flash_pages.1).sum();
+    (host > 0).then(|| (flash as f64 / host as f64 * 1000.0).round() / 1000.0)
+}
+
+/// How long the drive lasts if it is written at this rate for ever, and by which rating.
+fn life_years(device: &DeviceResult, elapsed_ns: u64) -> Option<(f64, String)> {
+    let written = device.stats.written_bytes();
+    if written == 0 || elapsed_ns == 0 {
+        return None;
+    }
+    let (endurance, basis) = match device.endurance_bytes {
+        Some(bytes) => (bytes, format!("rated for {} TB", bytes / 1_000_000_000_000)),
+        None => (
+            device.model_bytes.saturating_mul(DRIVE_WRITES_ASSUMED),
+            format!("no rating known: {DRIVE_WRITES_ASSUMED} times its capacity is assumed"),
+        ),
+    };
+    let years = endurance as f64 / written as f64 * (elapsed_ns as f64 / YEAR_NS);
+    Some(((years * 1e4).round() / 1e4, basis))
+}
+
+fn hdd(devices: &[&DeviceResult], user_slow_writes: u64) -> Hdd {
+    let sum = |part: fn(&tandem_engine::stats::DeviceStats) -> u64| {
+        devices.iter().map(|device| part(&device.stats)).sum::<u64>()
+    };
+    let gauge = gauge(devices);
+    Hdd {
+        written_bytes: sum(|s| s.written_bytes()),
+        user_bytes: sum(|s| s.user_bytes),
+        padding_bytes: sum(|s| s.padding_bytes),
+        gc_bytes: sum(|s| s.gc_bytes),
+        home_bytes: sum(|s| s.home_bytes),
+        read_bytes: sum(|s| s.read_bytes),
+        flushes: sum(|s| s.flushes),
+        utilization_net: share(gauge.net_ppm()),
+        utilization_gross: share(gauge.gross_ppm()),
+        user_slow_writes,
+    }
+}
+
+fn device(id: usize, device: &DeviceResult, result: &RunResult) -> Device {
+    let (role, figures) = match device.role {
+        Role::Ssd => ("ssd", Figures::Ssd(Box::new(ssd(&[device], result.elapsed_ns)))),
+        Role::Hdd => {
+            let gauge = &device.gauge;
+            let figures = HddDevice {
+                figures: hdd(&[device], device.steering.user_slow_writes),
+                queue_depth_p50: gauge.depth_percentile(50),
+                queue_depth_p99: gauge.depth_percentile(99),
+                queue_depth_max: gauge.depth_max(),
+            };
+            ("hdd", Figures::Hdd(Box::new(figures)))
+        }
+    };
+    Device { id, role, name: device.name.clone(), figures }
+}

@@ -1,0 +1,250 @@
+//! Does the program keep its contract: names, exit codes, nothing but JSON on stdout?
+//!
+//! Source: design, "The command line".
+
+use serde_json::Value;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// Small drives, so that a run takes milliseconds.
+const SMALL: [&str; 4] = ["--ssd-size", "2GiB", "--hdd-size", "16GiB"];
+
+fn tandem(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tandem")).args(arguments).output().expect("it runs")
+}
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures").join(name)
+}
+
+fn replay(arguments: &[&str]) -> Output {
+    tandem(&[&["replay"], arguments, &SMALL].concat())
+}
+
+fn json(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("one JSON document and nothing else")
+}
+
+fn keys(value: &Value) -> Vec<&str> {
+    value.as_object().expect("an object").keys().map(String::as_str).collect()
+}
+
+fn has(value: &Value, names: &[&str]) {
+    let keys = keys(value);
+    for name in names {
+        assert!(keys.contains(name), "{name} is missing among {keys:?}");
+    }
+}
+
+const LATENCY: [&str; 8] =
+    ["count", "mean_ns", "p50_ns", "p90_ns", "p99_ns", "p999_ns", "p9999_ns", "max_ns"];
+
+#[test]
+fn replay_json_has_the_names_of_the_contract() {
+    let document = json(&replay(&["synth:zipf:requests=300,read_share=50%", "--json"]));
+    has(&document, &["trace", "seed", "initial", "placement", "drives", "runs"]);
+    has(
+        &document["trace"],
+        &[
+            "requests",
+            "reads",
+            "writes",
+            "flushes",
+            "read_bytes",
+            "write_bytes",
+            "duration_ns",
+            "bad_lines",
+        ],
+    );
+    has(&document["drives"], &["ssd", "hdd"]);
+    assert_eq!(document["trace"]["requests"], 300);
+    let runs = document["runs"].as_array().expect("runs");
+    let policies: Vec<_> = runs.iter().map(|run| run["policy"].as_str().expect("a name")).collect();
+    assert_eq!(policies, ["ssd-first", "mios-d", "mios-e"]);
+    for run in runs {
+        latencies_have_their_names(run);
+        drives_have_their_names(run);
+    }
+}
+
+fn latencies_have_their_names(run: &Value) {
+    has(run, &["wall_ns", "read", "write", "flush", "write_by_size", "read_from", "devices"]);
+    has(run, &["redirected", "fragments", "merge_reads", "backpressure_ns", "bytes_at_risk_max"]);
+    for side in ["read", "write", "flush"] {
+        has(&run[side], &LATENCY);
+        has(&run[side]["stages"]["wait"], &LATENCY);
+        has(&run[side]["stages"]["device"], &LATENCY);
+    }
+    let bounds: Vec<_> = run["write_by_size"]
+        .as_array()
+        .expect("groups")
+        .iter()
+        .map(|group| group["upto_bytes"].as_u64())
+        .collect();
+    assert_eq!(bounds, [Some(4096), Some(16384), Some(65536), Some(262_144), Some(1 << 20), None]);
+    has(&run["read_from"], &["ram", "ssd", "ssd_copy", "hdd_log", "hdd_home"]);
+}
+
+fn drives_have_their_names(run: &Value) {
+    has(
+        &run["ssd"],
+        &[
+            "written_bytes",
+            "user_bytes",
+            "writeback_bytes",
+            "promotion_bytes",
+            "tail_bytes",
+            "map_bytes",
+            "write_requests",
+            "utilization",
+            "queue_depth_p50",
+            "queue_depth_p99",
+            "queue_depth_max",
+            "write_amplification",
+            "life_years",
+        ],
+    );
+    has(
+        &run["hdd"],
+        &[
+            "written_bytes",
+            "user_bytes",
+            "padding_bytes",
+            "gc_bytes",
+            "home_bytes",
+            "read_bytes",
+            "flushes",
+            "utilization_net",
+            "utilization_gross",
+            "user_slow_writes",
+        ],
+    );
+    has(&run["devices"][0], &["id", "role", "written_bytes", "utilization"]);
+    has(&run["redirected"], &["requests", "bytes", "by_reason"]);
+    for actual in ["fast", "mid", "slow"] {
+        has(&run["predictor"][actual], &["fast", "mid", "slow"]);
+    }
+    let digest = run["digest"].as_str().expect("text");
+    assert!(digest.len() == 16 && digest.bytes().all(|c| c.is_ascii_hexdigit()), "{digest}");
+    let parts = ["user", "writeback", "promotion", "tail", "map"];
+    let sum: u64 =
+        parts.iter().map(|part| run["ssd"][format!("{part}_bytes")].as_u64().expect("bytes")).sum();
+    assert_eq!(run["ssd"]["written_bytes"], sum, "the total of its parts");
+}
+
+#[test]
+fn several_traces_are_an_array_and_merged_ones_a_document() {
+    let msr = fixture("msr.csv");
+    let traces = [msr.to_str().expect("text"), "synth:uniform:requests=50", "--json"];
+    let policy = ["--policy", "ssd-first"];
+    let several = json(&replay(&[&traces[..], &policy].concat()));
+    let counts: Vec<_> = several
+        .as_array()
+        .expect("an array")
+        .iter()
+        .map(|one| one["trace"]["requests"].as_u64().expect("a count"))
+        .collect();
+    assert_eq!(counts.len(), 2);
+    let merged = json(&replay(&[&traces[..], &policy, &["--merge"]].concat()));
+    assert_eq!(merged["trace"]["requests"], counts.iter().sum::<u64>());
+    let limited = json(&replay(&[&traces[..], &policy, &["--merge", "--limit", "7"]].concat()));
+    assert_eq!(limited["trace"]["requests"], 7);
+}
+
+#[test]
+fn equal_command_lines_have_equal_digests() {
+    let digests = |seed: &str| -> Vec<String> {
+        let arguments = ["synth:pangu-c:duration=1s", "--json", "--seed", seed, "--speedup", "2"];
+        let document = json(&replay(&arguments));
+        let runs = document["runs"].as_array().expect("runs");
+        runs.iter().map(|run| run["digest"].to_string()).collect()
+    };
+    assert_eq!(digests("1"), digests("1"));
+    assert_ne!(digests("1"), digests("2"));
+}
+
+/// The table of a run is text for people; a workload written to a file replays as the workload.
+#[test]
+fn tables_and_written_workloads() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("w.csv");
+    let path = path.to_str().expect("text");
+    let spec = "interval:total=1MiB,size=4KiB";
+    let written = tandem(&["synth", spec, "--out", path]);
+    assert!(written.status.success() && written.stdout.is_empty());
+    let digest = |trace: &str| json(&replay(&[trace, "--json"]))["runs"][2]["digest"].to_string();
+    assert_eq!(digest(path), digest(&format!("synth:{spec}")));
+    let table = replay(&[path]);
+    let text = String::from_utf8(table.stdout).expect("text");
+    for want in ["ssd-first", "mios-d", "mios-e", "write latency", "256 requests", "p99.9", "WA"] {
+        assert!(text.contains(want), "{want}: {text}");
+    }
+    assert!(text.lines().all(|line| line.trim_end() == line), "no blanks at line ends");
+}
+
+#[test]
+fn lists_are_generated_from_the_registries() {
+    for (verb, path, want) in [
+        ("policies", "/0/name", "ssd-first"),
+        ("drives", "/0/name", "960evo"),
+        ("formats", "/formats/0/name", "msr"),
+    ] {
+        let document = json(&tandem(&[verb, "--json"]));
+        assert_eq!(document.pointer(path).and_then(Value::as_str), Some(want), "{verb}");
+        let text = String::from_utf8(tandem(&[verb]).stdout).expect("text");
+        assert!(text.contains(want), "{verb}: {text}");
+    }
+    assert!(String::from_utf8_lossy(&tandem(&["drives", "660p"]).stdout).contains("endurance"));
+}
+
+#[test]
+fn exit_codes_tell_usage_from_failure() {
+    let msr = fixture("msr.csv");
+    let msr = msr.to_str().expect("text");
+    let fiu = fixture("fiu.trace.gz");
+    let fiu = fiu.to_str().expect("text");
+    for (arguments, code, want) in [
+        (&["replay"][..], 2, "TRACE"),
+        (&["replay", msr, "--polcy", "all"], 2, "--policy"),
+        (&["replay", msr, "--policy", "mois-d"], 2, "did you mean \"mios-d\""),
+        (&["replay", msr, "--ssd", "961evo"], 2, "did you mean `960evo`"),
+        (&["replay", msr, "--format", "mrs"], 2, "did you mean \"msr\""),
+        (&["replay", msr, "--ssd-size", "big"], 2, "--ssd-size"),
+        (&["replay", "synth:zpif"], 2, "did you mean \"zipf\""),
+        (&["replay", "synth:zipf:reqests=3"], 2, "did you mean \"requests\""),
+        (&["replay", "no-such-file"], 1, "no-such-file"),
+        (&["replay", msr, "--format", "vscsi"], 1, "is not vscsi"),
+        (&["replay", fiu], 1, "line 1"),
+        (&["replay", msr, "--ssd", "none", "--hdd", "none"], 1, "at least one drive"),
+        (&["synth", "pangu-e"], 2, "did you mean"),
+        (&["drives", "wd100"], 2, "did you mean"),
+        (&["reply"], 2, "replay"),
+    ] {
+        let output = tandem(arguments);
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {text}");
+        assert!(text.contains(want), "{arguments:?}: {text}");
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+    }
+    assert!(replay(&[fiu, "--skip-bad", "--policy", "ssd-first"]).status.success());
+}
+
+/// `tandem … | head` is a success.
+#[test]
+fn a_broken_pipe_is_no_failure() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tandem"))
+        .args(["synth", "uniform:requests=1000000"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    let mut out = child.stdout.take().expect("piped");
+    let mut few = [0; 100];
+    out.read_exact(&mut few).expect("it writes");
+    drop(out);
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.stderr.is_empty());
+}
