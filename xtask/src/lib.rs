@@ -1,0 +1,9 @@
+//! Which repository tasks are there? One file or folder each; `main.rs` picks one.
+
+pub mod accept;
+pub mod bench;
+pub mod cargo;
+pub mod packages;
+pub mod swarm;
+pub mod test;
+pub mod tidy;

@@ -1,0 +1,40 @@
+//! Which repository task shall run? `cargo xtask test` runs everything that must hold.
+
+use std::process::ExitCode;
+use xtask::{accept, bench, swarm, test, tidy};
+
+const USAGE: &str = "\
+usage: cargo xtask VERB
+
+  test [PART...]     everything that must hold; with names, only those parts
+  tidy               the rules of the house that no compiler checks
+  swarm [--first N] [--seeds N] [--requests N] [--stride N] [--recovery-stride N]
+                     a long search for lost data: random pools, loads and power cuts
+  bench [NAME...]    speed, as ratios and rates; slow
+  accept spine [N...]
+                     what the first milestone promises, line by line; needs TANDEM_TRACES
+";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let rest = words.get(1..).unwrap_or_default();
+    let result = match words.first().map(String::as_str) {
+        Some("test") => test::run(rest),
+        Some("tidy") => tidy::run(),
+        Some("swarm") => swarm::run(rest),
+        Some("bench") => bench::run(rest),
+        Some("accept") => accept::run(rest),
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Do the sources that the code names stand in docs/PAPERS.md, and does that page tell the truth?
+//!
+//! A source is a paper's key with parts of it: a section, figure, table, algorithm, equation, slide
+//! or the abstract. Every part that a file of ours cites must have a row in docs/PAPERS.md. Every
+//! row's parts must be cited, its files must exist and cite one of them, its tests must exist.
+
+use super::{Finding, SourceFile};
+use std::collections::BTreeSet;
+
+const PAGE: &str = "docs/PAPERS.md";
+const RULE: &str = "keys";
+const KEYS: &[&str] = &["BCW", "TOS", "SERW", "LORIS", "IANUS"];
+
+pub(super) fn check(files: &[SourceFile]) -> Vec<Finding> {
+    let Some(page) = files.iter().find(|file| file.path == PAGE) else {
+        return vec![finding(PAGE, 0, "is missing".to_owned())];
+    };
+    let mut findings = Vec::new();
+    let rows = rows(&page.text, &mut findings);
+    let known: BTreeSet<&String> = rows.iter().flat_map(|row| &row.parts).collect();
+    let mut cited: BTreeSet<String> = BTreeSet::new();
+    for file in files.iter().filter(|file| is_source(&file.path)) {
+        match citations(&file.text) {
+            Ok(parts) => {
+                for part in parts.iter().filter(|part| !known.contains(part)) {
+                    findings.push(finding(&file.path, 0, format!("[{part}] has no row in {PAGE}")));
+                }
+                cited.extend(parts);
+            }
+            Err(what) => findings.push(finding(&file.path, 0, what)),
+        }
+    }
+    for row in &rows {
+        for part in row.parts.iter().filter(|part| !cited.contains(*part)) {
+            findings.push(finding(PAGE, row.line, format!("no file cites [{part}]")));
+        }
+        findings.extend(check_names(row, files));
+    }
+    findings
+}
+
+fn is_source(path: &str) -> bool {
+    let ours = path.starts_with("crates/") || path.starts_with("profiles/");
+    ours && (path.ends_with(".rs") || path.ends_with(".toml"))
+}
+
+fn finding(path: &str, line: usize, what: String) -> Finding {
+    Finding { path: path.to_owned(), line, rule: RULE, what }
+}
+
+/// A row of the page's tables: `| [KEY parts] | what | files | tests |`.
+struct Row {
+    line: usize,
+    parts: BTreeSet<String>,
+    files: Vec<String>,
+    tests: Vec<String>,
+}
+
+fn rows(page: &str, findings: &mut Vec<Finding>) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (index, line) in page.lines().enumerate() {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let &["", key, _, files, tests, ""] = &cells[..] else { continue };
+        match citations(key) {
+            Ok(parts) if !parts.is_empty() => rows.push(Row {
+                line: index + 1,
+                parts,
+                files: in_backticks(files),
+                tests: in_backticks(tests),
+            }),
+            Ok(_) => {}
+            Err(what) => findings.push(finding(PAGE, index + 1, what)),
+        }
+    }
+    rows
+}
+
+fn in_backticks(cell: &str) -> Vec<String> {
+    cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+fn check_names(row: &Row, files: &[SourceFile]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let find = |path: &str| files.iter().find(|file| file.path == path);
+    for path in &row.files {
+        let cites = find(path)
+            .map(|file| citations(&file.text).is_ok_and(|parts| !parts.is_disjoint(&row.parts)));
+        match cites {
+            None => findings.push(finding(PAGE, row.line, format!("{path} does not exist"))),
+            Some(false) => {
+                let what = format!("{path} cites nothing of this row");
+                findings.push(finding(PAGE, row.line, what));
+            }
+            Some(true) => {}
+        }
+    }
+    for test in &row.tests {
+        let (path, name) = test.split_once("::").unwrap_or((test, ""));
+        let there = find(path)
+            .is_some_and(|file| name.is_empty() || file.text.contains(&format!("fn {name}(")));
+        if !there {
+            findings.push(finding(PAGE, row.line, format!("there is no test {test}")));
+        }
+    }
+    findings
+}
+
+/// Every part that the text cites, spelled `KEY part`.
+fn citations(text: &str) -> Result<BTreeSet<String>, String> {
+    // a citation may be broken over two lines of a comment
+    let joined: Vec<&str> =
+        text.lines().map(|line| line.trim().trim_start_matches(['/', '!', '#', ' '])).collect();
+    let joined = joined.join(" ");
+    let mut found = BTreeSet::new();
+    for piece in joined.split('[').skip(1) {
+        let Some((inner, _)) = piece.split_once(']') else { continue };
+        let Some((key, parts)) = inner.split_once(' ') else { continue };
+        if KEYS.contains(&key) {
+            found.extend(parts_of(parts)?.into_iter().map(|part| format!("{key} {part}")));
+        }
+    }
+    Ok(found)
+}
+
+/// `§4.1, Alg. 1, Figs 3-5` as its single parts.
+fn parts_of(text: &str) -> Result<Vec<String>, String> {
+    let mut found = Vec::new();
+    if let Some(slide) = text.strip_prefix("slide ") {
+        return Ok(vec![format!("slide {slide}")]);
+    }
+    let mut kind = "";
+    for word in text.split([' ', ',', ';']).filter(|word| !word.is_empty()) {
+        match word {
+            "Fig." | "Figs" | "Figs." | "Figure" => kind = "Fig.",
+            "Alg." | "Algs" | "Algorithm" => kind = "Alg.",
+            "Table" | "Tables" => kind = "Table",
+            "Eq." | "Eqs" => kind = "Eq.",
+            "abstract" => found.push("abstract".to_owned()),
+            "and" => {}
+            _ if word.starts_with('§') => found.push(word.to_owned()),
+            _ if kind.is_empty() => return Err(format!("[… {text}] cannot be read as a source")),
+            _ => {
+                let (first, last) = word.split_once(['-', '–']).unwrap_or((word, word));
+                let number = |digits: &str| {
+                    let cannot = |_| format!("[… {text}]: {digits:?} is no number");
+                    digits.parse::<u32>().map_err(cannot)
+                };
+                let (first, last) = (number(first)?, number(last)?);
+                found.extend((first..=last).map(|number| format!("{kind} {number}")));
+            }
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_told_apart() {
+        let text =
+            "//! Source: [BCW §4.1, Alg.\n//! 1], [IANUS Figs 3, 5-7], [SERW slide \"A, b\"]; x[i]";
+        let found: Vec<String> = citations(text).unwrap().into_iter().collect();
+        let expected = [
+            "BCW Alg. 1",
+            "BCW §4.1",
+            "IANUS Fig. 3",
+            "IANUS Fig. 5",
+            "IANUS Fig. 6",
+            "IANUS Fig. 7",
+            "SERW slide \"A, b\"",
+        ];
+        assert_eq!(found, expected);
+        assert!(citations("[BCW somewhere]").is_err());
+    }
+
+    #[test]
+    fn both_directions_are_checked() {
+        let file = |path: &str, text: &str| SourceFile { path: path.into(), text: text.into() };
+        let code = file("crates/a/src/b.rs", "//! [BCW §1]\nfn holds() {}");
+        let page = |row: &str| file(PAGE, row);
+        let good = "| [BCW §1] | x | `crates/a/src/b.rs` | `crates/a/src/b.rs::holds` |";
+        assert_eq!(check(&[code.clone(), page(good)]), []);
+        for bad in [
+            "",
+            "| [BCW §1, §2] | x | `crates/a/src/b.rs` | |",
+            "| [BCW §1] | x | `crates/a/src/c.rs` | |",
+            "| [BCW §1] | x | `crates/a/src/b.rs` | `crates/a/src/b.rs::fails` |",
+        ] {
+            assert_eq!(check(&[code.clone(), page(bad)]).len(), 1, "{bad}");
+        }
+    }
+}
