@@ -69,7 +69,7 @@ pub enum StartError {
         device: usize,
     },
     /// Both superblocks are damaged.
-    #[error("device {device}: both superblocks are damaged")]
+    #[error("device {device}: both superblocks are damaged or cannot be read")]
     DamagedSuperblock {
         /// Position in the configuration.
         device: usize,

@@ -51,15 +51,7 @@ fn every_metadata_block_may_be_damaged() {
             let first_data = layout.home_offset;
             let end = if device.is_ssd() { layout.slot_offset } else { first_data };
             let last = device.config.capacity_bytes / BLOCK_BYTES - 1;
-            // shards have a test of their own to come: a damaged newer copy is not told from an
-            // older one yet, because the root does not say which copy of a shard it means
-            let shards_end = layout.shard_offset
-                + layout.shard_count * 2 * tandem_engine::format::shard::SHARD_BYTES;
-            let shards = layout.shard_offset / BLOCK_BYTES..shards_end / BLOCK_BYTES;
-            let blocks = (0..end / BLOCK_BYTES)
-                .filter(|block| !shards.contains(block))
-                .step_by(3)
-                .chain([0, last]);
+            let blocks = (0..end / BLOCK_BYTES).step_by(3).chain([0, last]);
             places.extend(blocks.map(|block| (device.id.0, block * BLOCK_BYTES)));
             let journal = layout.journal_offset / BLOCK_BYTES;
             let of_journal = journal..journal + layout.journal_bytes / BLOCK_BYTES;
@@ -69,7 +61,7 @@ fn every_metadata_block_may_be_damaged() {
         served += more_served;
         refused += more_refused;
     }
-    assert!(served > 100, "{served} served, {refused} refused");
+    assert!(served > 100 && refused > 0, "{served} served, {refused} refused");
 }
 
 #[test]

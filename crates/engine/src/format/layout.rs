@@ -176,7 +176,7 @@ pub fn plan(config: &EngineConfig) -> Result<Vec<Layout>, LayoutError> {
         layout.journal_bytes = journal_bytes;
         at += layout.journal_bytes;
         layout.root_offset = at;
-        layout.root_bytes = (config.root_bytes + shard_count / 8).next_multiple_of(BLOCK_BYTES);
+        layout.root_bytes = (config.root_bytes + shard_count / 4).next_multiple_of(BLOCK_BYTES);
         at += 2 * layout.root_bytes;
         layout.shard_offset = at;
         layout.shard_count = shard_count;

@@ -1,15 +1,17 @@
 //! How is the map cut into checkpoint shards, and what is in the root?
 //!
 //! Source: design decision 7. A shard is a fixed range of slots, or of home bits. Each has two
-//! copies on disk and is always written over the older one, so that a checkpoint that is cut short
-//! leaves the one before whole. The root names the checkpoint and where replay begins; a shard
-//! belongs to it if its checkpoint number is not higher.
+//! copies on disk and is always written over the one that the root does not name, so that a
+//! checkpoint that is cut short leaves the one before whole. The root says which copy of each shard
+//! holds, and where replay begins: a damaged copy is an error, and never a reason to believe the
+//! other one, which is older.
 //!
 //! ```text
 //! shard = magic u32, crc u32, pool u128, checkpoint u64, index u64, zero to 64, body
 //! slot  = owner u32, checksum u32, mask u8, order u8, 0 u16        (12 bytes; mask 255: whole block)
 //! root  = magic u32, crc u32, pool u128, checkpoint u64, replay sequence u64, replay offset u64,
-//!         object bytes u32, bitmap words u32, bitmap of written shards, object records
+//!         object bytes u32, bitmap words u32, bitmap of written shards, bitmap of the copies that
+//!         hold (0: the first), object records
 //! ```
 
 use super::cursor::{Reader, Writer};
@@ -149,6 +151,8 @@ pub struct Root {
     pub replay_offset: u64,
     /// Bit n: shard n was written by this checkpoint or an earlier one.
     pub written: Vec<u64>,
+    /// Bit n: the second copy of shard n holds, and not the first. As many words as `written`.
+    pub second_copy: Vec<u64>,
     /// Object records.
     pub objects: Vec<u8>,
 }
@@ -156,9 +160,15 @@ pub struct Root {
 const ROOT_HEADER_BYTES: usize = 56;
 
 impl Root {
+    /// Which copy of this shard holds (0 or 1); `None`: it was never written.
+    pub fn copy_of(&self, shard: u64) -> Option<u64> {
+        let bit = |words: &[u64]| words[(shard / 64) as usize] >> (shard % 64) & 1;
+        (bit(&self.written) == 1).then(|| bit(&self.second_copy))
+    }
+
     /// Bytes on disk that this root needs.
     pub fn disk_bytes(objects_bytes: usize, written_words: usize) -> usize {
-        (ROOT_HEADER_BYTES + 8 * written_words + objects_bytes).next_multiple_of(4096)
+        (ROOT_HEADER_BYTES + 16 * written_words + objects_bytes).next_multiple_of(4096)
     }
 
     /// The bytes to write.
@@ -172,7 +182,8 @@ impl Root {
         out.u64(self.replay_offset);
         out.u32(u32::try_from(self.objects.len()).expect("roots are bounded"));
         out.u32(u32::try_from(self.written.len()).expect("roots are bounded"));
-        for &word in &self.written {
+        assert_eq!(self.written.len(), self.second_copy.len(), "one bit a shard in both");
+        for &word in self.written.iter().chain(&self.second_copy) {
             out.u64(word);
         }
         out.bytes.extend_from_slice(&self.objects);
@@ -201,20 +212,23 @@ impl Root {
         let replay_offset = reader.u64()?;
         let length = reader.u32()? as usize;
         let words = reader.u32()? as usize;
-        if words > bytes.len() / 8 {
+        if words > bytes.len() / 16 {
             let value = words as u64;
             return Err(FormatError::Field { what: WHAT, field: "bitmap length", value });
         }
-        let mut written = Vec::with_capacity(words);
-        for _ in 0..words {
-            written.push(reader.u64()?);
+        let mut bitmaps = [Vec::with_capacity(words), Vec::with_capacity(words)];
+        for bitmap in &mut bitmaps {
+            for _ in 0..words {
+                bitmap.push(reader.u64()?);
+            }
         }
+        let [written, second_copy] = bitmaps;
         let objects = reader.take(length)?.to_vec();
         let mut covered = bytes[..reader.position()].to_vec();
         covered[4..8].fill(0);
         if crc32c(&covered) != crc {
             return Err(FormatError::Checksum { what: WHAT });
         }
-        Ok(Root { checkpoint, replay_sequence, replay_offset, written, objects })
+        Ok(Root { checkpoint, replay_sequence, replay_offset, written, second_copy, objects })
     }
 }

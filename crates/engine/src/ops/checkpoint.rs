@@ -49,7 +49,7 @@ pub struct Checkpoint {
     dirty: Bits,
     next_shard: usize,
     next_page: u32,
-    /// For each shard, which copy is the newer one.
+    /// For each shard, does its second copy hold?
     copies: Bits,
     composed: u64,
     outstanding: u32,
@@ -105,6 +105,16 @@ impl Checkpoint {
         self.number = number;
         self.copies = copies;
         self.written = written;
+    }
+
+    /// Which copies hold once the checkpoint under way is durable: the other one of every shard that
+    /// it writes.
+    fn copies_after(&self) -> Bits {
+        let mut after = self.copies.clone();
+        for (word, dirty) in after.words_mut().iter_mut().zip(self.dirty.words()) {
+            *word ^= dirty;
+        }
+        after
     }
 
     /// Has one failed, so that the journal is never cut again?
@@ -259,6 +269,7 @@ impl Engine {
             replay_sequence: self.checkpoint.replay_sequence,
             replay_offset: self.checkpoint.mark.1,
             written: self.checkpoint.written.words().to_vec(),
+            second_copy: self.checkpoint.copies_after().words().to_vec(),
             objects: objects.take(),
         };
         let bytes = root.encode(self.config.pool);
@@ -282,12 +293,7 @@ impl Engine {
             return;
         }
         c.number += 1;
-        let mut shard = 0;
-        while let Some(found) = c.dirty.next_set(shard, c.dirty.len()) {
-            let newer = !c.copies.get(found);
-            c.copies.set(found, newer);
-            shard = found + 1;
-        }
+        c.copies = c.copies_after();
         if c.stop == StopWish::Asked {
             c.stop = StopWish::Done;
         }

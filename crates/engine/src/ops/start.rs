@@ -51,8 +51,9 @@ pub struct Starting {
     /// The newest root of each metadata home.
     root_numbers: Vec<(DeviceId, u64)>,
     recovered: Recovered,
-    copies: Bits,
     next: u64,
+    /// Shards that were sound on another metadata home than the one they were asked of first.
+    mended_shards: Vec<usize>,
     /// The journal of each metadata home.
     rings: Vec<(DeviceId, Vec<u8>)>,
     journal: Option<Journal>,
@@ -68,8 +69,8 @@ impl Starting {
             root: None,
             root_numbers: Vec::new(),
             recovered: Recovered::default(),
-            copies: Bits::new(0),
             next: 0,
+            mended_shards: Vec::new(),
             rings: Vec::new(),
             journal: None,
         }
@@ -130,7 +131,8 @@ impl Engine {
             checkpoint: 1,
             replay_sequence: 1,
             replay_offset: 0,
-            written: empty,
+            written: empty.clone(),
+            second_copy: empty,
             objects: Vec::new(),
         };
         let bytes = root.encode(self.config.pool);
@@ -243,10 +245,10 @@ impl Engine {
         bytes: &[u8],
     ) {
         self.starting().outstanding -= 1;
+        let stage = self.starting().stage;
         if let Err(error) = status {
-            self.fail_start(StartError::Device(error));
+            self.recovery_read_failed(device, stage, tag, error);
         } else {
-            let stage = self.starting().stage;
             match stage {
                 Stage::Superblocks => self.take_superblock(device, bytes),
                 Stage::Roots => self.take_root(device, bytes),
@@ -276,6 +278,22 @@ impl Engine {
             Stage::Superblocks => self.read_roots(),
             Stage::Roots => self.begin_shards(),
             Stage::Format | Stage::Flush => {}
+        }
+    }
+
+    /// What cannot be read may stand a second time: in the other copy, or on the other metadata
+    /// home. What is then missing altogether is found out where it is wanted.
+    fn recovery_read_failed(&mut self, device: DeviceId, stage: Stage, tag: u64, error: IoError) {
+        let homes = self.metadata_homes().len();
+        match stage {
+            Stage::Superblocks => self.starting().superblocks[usize::from(device.0)].1 = true,
+            Stage::Roots => {}
+            Stage::Shards => self.shard_unreadable(device, tag, &error.to_string()),
+            // a ring with a hole: units in it are taken from the other home
+            Stage::Journal if homes > 1 => {}
+            Stage::Journal | Stage::Format | Stage::Flush => {
+                self.fail_start(StartError::Device(error));
+            }
         }
     }
 
@@ -420,7 +438,6 @@ impl Engine {
         let starting = self.starting();
         starting.stage = Stage::Shards;
         starting.recovered = Recovered::new(blocks);
-        starting.copies = Bits::new(shards);
         starting.next = 0;
         for found in &records {
             self.apply(found);
@@ -437,7 +454,7 @@ impl Engine {
             }
             let (device, root) = starting.root.as_ref().expect("found before");
             let device = *device;
-            while starting.next < shards && !is_written(root, starting.next) {
+            while starting.next < shards && root.copy_of(starting.next).is_none() {
                 starting.next += 1;
             }
             let shard = starting.next;
@@ -448,46 +465,64 @@ impl Engine {
                 return;
             }
             starting.next += 1;
-            let layout = &self.devices[usize::from(device.0)].layout;
-            let offset = layout.shard_offset + shard * 2 * SHARD_BYTES;
-            self.recovery_request(device, offset, 2 * SHARD_BYTES, shard);
+            self.read_shard(device, shard);
         }
+    }
+
+    fn read_shard(&mut self, device: DeviceId, shard: u64) {
+        let root = &self.starting().root.as_ref().expect("found before").1;
+        let copy = root.copy_of(shard).expect("only written shards are read");
+        let layout = &self.devices[usize::from(device.0)].layout;
+        let offset = layout.shard_offset + (shard * 2 + copy) * SHARD_BYTES;
+        self.recovery_request(device, offset, SHARD_BYTES, shard);
+    }
+
+    /// A shard that cannot be read here may be sound on another metadata home. Never its other
+    /// copy: that one is older.
+    fn shard_unreadable(&mut self, device: DeviceId, shard: u64, why: &str) {
+        let homes = self.metadata_homes();
+        let first = self.starting().root.as_ref().expect("found before").0;
+        let at = homes.iter().position(|&d| d == device).expect("asked of a metadata home");
+        let next = homes[(at + 1) % homes.len()];
+        if next == first {
+            self.fail_start(StartError::Corrupt(format!(
+                "checkpoint shard {shard} on device {}: {why}: part of the map is lost",
+                device.0
+            )));
+            return;
+        }
+        self.starting().mended_shards.push(shard as usize);
+        self.read_shard(next, shard);
     }
 
     fn take_shard(&mut self, device: DeviceId, shard: u64, bytes: &[u8]) {
         let pool = self.config.pool;
         let limit = self.starting().root.as_ref().expect("found before").1.checkpoint;
-        let mut best: Option<(u64, usize)> = None;
-        for (copy, half) in bytes.chunks_exact(SHARD_BYTES as usize).enumerate() {
-            if let Ok(checkpoint) = shard::shard_checkpoint(half, pool, shard)
-                && checkpoint <= limit
-                && best.is_none_or(|(known, _)| checkpoint > known)
-            {
-                best = Some((checkpoint, copy));
+        match shard::shard_checkpoint(bytes, pool, shard) {
+            Ok(checkpoint) if checkpoint <= limit => {}
+            Ok(checkpoint) => {
+                let why = format!("it is of checkpoint {checkpoint}, the root of {limit}");
+                self.shard_unreadable(device, shard, &why);
+                return;
+            }
+            Err(error) => {
+                self.shard_unreadable(device, shard, &error.to_string());
+                return;
             }
         }
-        let Some((_, copy)) = best else {
-            self.fail_start(StartError::Corrupt(format!(
-                "checkpoint shard {shard} on device {} cannot be read in either copy",
-                device.0
-            )));
-            return;
-        };
-        let half = &bytes[copy * SHARD_BYTES as usize..(copy + 1) * SHARD_BYTES as usize];
         let slot_shards = shard::slot_shards(self.map.slots().len() as u64);
         let slots = self.map.slots().len();
         let log_from = self.map.slots().first_log();
         let starting = self.starting();
-        starting.copies.set(shard as usize, copy == 1);
         let mut sound = true;
         if shard < slot_shards {
             let first = shard as usize * shard::SHARD_SLOTS;
-            for (slot, entry) in (first..slots).zip(shard::shard_slots(half)) {
+            for (slot, entry) in (first..slots).zip(shard::shard_slots(bytes)) {
                 sound &= starting.recovered.slot(slot as Slot, slot as Slot >= log_from, entry);
             }
         } else {
             let first = (shard - slot_shards) as usize * SHARD_HOMES / 64;
-            for (index, word) in shard::shard_homes(half).enumerate() {
+            for (index, word) in shard::shard_homes(bytes).enumerate() {
                 starting.recovered.home_word(first + index, word);
             }
         }
@@ -703,22 +738,29 @@ impl Engine {
     fn install(&mut self) {
         let starting = self.starting();
         let recovered = std::mem::take(&mut starting.recovered);
-        let copies = std::mem::replace(&mut starting.copies, Bits::new(0));
+        let mended = std::mem::take(&mut starting.mended_shards);
         let (_, root) = starting.root.take().expect("found before");
         let numbers = std::mem::take(&mut starting.root_numbers);
         self.journal = starting.journal.take().expect("replayed before");
-        let mut written = Bits::new(copies.len());
-        written.words_mut().copy_from_slice(&root.written);
-        self.checkpoint.recovered(root.checkpoint, copies, written);
+        let shards = self.map.shard_count();
+        let bits = |words: &[u64]| {
+            let mut bits = Bits::new(shards);
+            bits.words_mut().copy_from_slice(words);
+            bits
+        };
+        self.checkpoint.recovered(root.checkpoint, bits(&root.second_copy), bits(&root.written));
         if let Err(text) = recovered.install(&mut self.map) {
             self.refuse(StartError::Corrupt(text));
             return;
+        }
+        for shard in mended {
+            self.map.mark_shard_dirty(shard);
         }
         let is_current = |d: &DeviceId| numbers.contains(&(*d, root.checkpoint));
         if !self.metadata_homes().iter().all(is_current) {
             // a home without the newest root may lack shards too: the next checkpoint writes all
             for shard in 0..self.map.shard_count() {
-                if is_written(&root, shard as u64) {
+                if root.copy_of(shard as u64).is_some() {
                     self.map.mark_shard_dirty(shard);
                 }
             }
@@ -745,10 +787,6 @@ fn places(flags: u8, ssd: Slot, log: Slot, checksum: u32) -> RecoveredBlock {
         log: (log != NONE && log_believed).then_some((log, checksum)),
         fragments: Vec::new(),
     }
-}
-
-fn is_written(root: &Root, shard: u64) -> bool {
-    root.written[(shard / 64) as usize] >> (shard % 64) & 1 == 1
 }
 
 /// Where one unit lies in a ring: its first byte, and the one behind its last.
