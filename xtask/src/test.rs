@@ -41,7 +41,7 @@ const PARTS: &[Part] = &[
     },
     Part {
         name: "mutants",
-        allowed_s: 240,
+        allowed_s: 120,
         work: Work::Cargo(
             &["test", "-p", "tandem-sim", "--features", "mutants", "--test", "mutants"],
             &[],

@@ -10,6 +10,8 @@ use tandem_drives::media::CutMode;
 /// How often a run is cut, and how long its forks live on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Campaign {
+    /// Crashes begin at this event and end before that one.
+    pub window: (u64, u64),
     /// A crash after every so many events.
     pub stride: u64,
     /// Every so many crashes, one at each event of the recovery too (0: never).
@@ -19,6 +21,9 @@ pub struct Campaign {
     /// Requests of each further life at most.
     pub more_requests: u64,
 }
+
+/// Crashes from the first event to the last.
+pub const ALWAYS: (u64, u64) = (0, u64::MAX);
 
 /// The ways a power cut treats what was not settled.
 pub const MODES: [CutMode; 3] = [CutMode::KeepAll, CutMode::DropAll, CutMode::RandomSubset];
@@ -33,7 +38,7 @@ impl Campaign {
         let mut crashes = 0;
         loop {
             let more = run.step()?;
-            if run.events.is_multiple_of(self.stride) {
+            if self.is_due(&run) {
                 crashes += self.crash_here(&run)?;
             }
             if !more {
@@ -44,12 +49,17 @@ impl Campaign {
         stopping.world.shut_down();
         while !stopping.world.take_said().stopped && stopping.world.step() {
             stopping.events += 1;
-            if stopping.events.is_multiple_of(self.stride) {
+            if self.is_due(&stopping) {
                 crashes += self.crash_here(&stopping)?;
             }
         }
         run.finish()?;
         Ok(crashes)
+    }
+
+    fn is_due(&self, run: &Run) -> bool {
+        (self.window.0..self.window.1).contains(&run.events)
+            && run.events.is_multiple_of(self.stride)
     }
 
     /// Forks that crash at this event, in every way.

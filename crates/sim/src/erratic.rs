@@ -12,6 +12,7 @@ pub struct Erratic {
     capacity_bytes: u64,
     rng: Rng,
     latency_ns_max: u64,
+    flush_ns_max: u64,
     serial: bool,
     free_at: Instant,
     tickets: u64,
@@ -19,12 +20,15 @@ pub struct Erratic {
 }
 
 impl Erratic {
-    /// A drive of this size; `serial` answers one command after the other, as hard drives do.
-    pub fn new(capacity_bytes: u64, seed: u64, latency_ns_max: u64, serial: bool) -> Self {
+    /// A drive of this size with the longest latencies of a command and of a flush; `serial` answers
+    /// one command after the other, as hard drives do.
+    pub fn new(capacity_bytes: u64, seed: u64, latency_ns: (u64, u64), serial: bool) -> Self {
+        let (latency_ns_max, flush_ns_max) = latency_ns;
         Erratic {
             capacity_bytes,
             rng: Rng::new(seed),
             latency_ns_max,
+            flush_ns_max,
             serial,
             free_at: Instant::ZERO,
             tickets: 0,
@@ -41,7 +45,9 @@ impl Drive for Erratic {
     fn submit(&mut self, now: Instant, op: DriveOp) -> Outcome {
         assert!(op.offset_bytes + op.length_bytes <= self.capacity_bytes, "beyond the drive");
         self.tickets += 1;
-        let latency = Duration::from_ns(self.rng.between(1_000, self.latency_ns_max));
+        let longest =
+            if op.kind == DriveOpKind::Flush { self.flush_ns_max } else { self.latency_ns_max };
+        let latency = Duration::from_ns(self.rng.between(1_000, longest));
         let start = if self.serial { now.max(self.free_at) } else { now };
         let ack_at = start + latency;
         self.free_at = self.free_at.max(ack_at);

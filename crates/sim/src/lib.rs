@@ -7,6 +7,7 @@ pub mod campaign;
 pub mod check;
 pub mod contents;
 pub mod erratic;
+pub mod pool;
 pub mod profiles;
 pub mod replay;
 
