@@ -14,6 +14,7 @@ use crate::map::{FixedState, Logical, Map, Run, Slot, SlotRegion};
 use crate::mutant::Mutant;
 use crate::ops::checkpoint::Checkpoint;
 use crate::ops::commit::Commit;
+use crate::ops::copies::Copies;
 use crate::ops::moves::Moves;
 use crate::ops::start::Starting;
 use crate::ordering::{Ordering, TaskId};
@@ -95,6 +96,7 @@ pub struct Engine {
     pub(crate) commit: Commit,
     pub(crate) checkpoint: Checkpoint,
     pub(crate) moves: Moves,
+    pub(crate) copies: Copies,
     pub(crate) policies: BTreeMap<ObjectId, VolumePolicy>,
     pub(crate) qos: Box<dyn Qos>,
     pub(crate) stats: EngineStats,
@@ -270,6 +272,7 @@ impl Engine {
             commit: Commit::default(),
             checkpoint: Checkpoint::default(),
             moves: Moves::default(),
+            copies: Copies::default(),
             policies,
             qos: (qos::ORDERS[0].build)(),
             stats: EngineStats::default(),

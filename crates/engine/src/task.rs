@@ -42,6 +42,8 @@ pub struct Task {
     pub masks: (u8, u8),
     /// Where a write goes.
     pub target: Target,
+    /// The tier wants it on an SSD and on a hard drive.
+    pub both: bool,
     /// Slowest place that served a read.
     pub served_from: ServedFrom,
     /// Fragments to lay over a read's buffer, oldest first per block.
@@ -71,6 +73,7 @@ impl Task {
             buffer: request.payload,
             masks: (255, 255),
             target: Target::Ssd,
+            both: false,
             served_from: ServedFrom::Ram,
             overlays: Vec::new(),
             retained: false,

@@ -1,8 +1,8 @@
 //! Do the seams hold? A tier and an order of service that no registry knows, two SSDs and three
 //! hard drives, a workload and crashes.
 //!
-//! Source: design decision 5 and "Tests". The engine takes `Intention::Both` as "on an SSD" until it
-//! keeps two copies; what a tier answers must never cost a byte.
+//! Source: design decision 5 and "Tests". What a tier answers must never cost a byte, and what it
+//! wants in two places comes to be there, also if steering took it elsewhere first.
 
 use tandem_engine::Engine;
 use tandem_engine::device::Class;
@@ -56,5 +56,46 @@ fn strangers_in_the_seams_lose_nothing() {
         let campaign = Campaign { stride: 11, recovery_stride: 20, lives: 2, more_requests: 40 };
         let crashes = campaign.run(run).unwrap_or_else(|failure| panic!("{policy}: {failure}"));
         assert!(crashes > 100, "{crashes}");
+    }
+}
+
+/// Everything on an SSD and on a hard drive.
+#[derive(Clone, Copy, Debug)]
+struct Twice;
+
+impl Tier for Twice {
+    fn intend(&self, _: &TierView) -> Intention {
+        Intention::Both
+    }
+
+    fn boxed_clone(&self) -> Box<dyn Tier> {
+        Box::new(*self)
+    }
+}
+
+#[test]
+fn a_tier_that_wants_two_copies_gets_them() {
+    for policy in ["ssd-first", "mios-e"] {
+        let mut config = SwarmConfig::tiny(5, policy, 300);
+        config.drives = (2, 3);
+        config.shape.unaligned_ppm = 0;
+        config.shape.footprint_bytes = 1 << 20;
+        let engine = Engine::new(config.engine(true))
+            .expect("a valid configuration")
+            .with_tier(VOLUME, Box::new(Twice));
+        let drives = config.drives();
+        let mut run = Run::over(config, World::new(engine, drives, true)).expect("a pool");
+        while run.step().unwrap_or_else(|failure| panic!("{policy}: {failure}")) {}
+        while run.world.step() {}
+        let population = run.world.engine.map().population();
+        let stats = run.world.engine.stats();
+        assert!(population.clean_ssd > 0, "{policy}: {population:?}");
+        let single = (population.dirty_ssd, population.in_log, population.fragmented);
+        assert_eq!(single, (0, 0, 0), "{policy}: every block is in two places");
+        assert!(stats.copies_made >= population.clean_ssd, "{policy}: {stats:?}");
+        if policy == "mios-e" {
+            assert!(stats.redirected.0 > 0, "{policy}: some were detoured first");
+        }
+        run.finish().unwrap_or_else(|failure| panic!("{policy}: {failure}"));
     }
 }

@@ -6,6 +6,7 @@
 pub mod checkpoint;
 pub mod commit;
 mod complete;
+pub mod copies;
 mod dispatch;
 pub mod hdd;
 pub mod moves;

@@ -127,12 +127,14 @@ impl Engine {
         let waits = self.moves.active.is_none()
             && !self.hdds.is_empty()
             && !self.is_fixed()
-            && (self.wants_writeback(true) || self.map.population().fragmented > 0)
+            && (self.wants_writeback(true)
+                || self.map.population().fragmented > 0
+                || self.copies_await_quiet())
             && !self.is_quiet();
         if waits { self.last_request + self.config.writeback_idle } else { Instant::NEVER }
     }
 
-    fn is_quiet(&self) -> bool {
+    pub(crate) fn is_quiet(&self) -> bool {
         self.now.since(self.last_request) >= self.config.writeback_idle
     }
 
@@ -170,6 +172,9 @@ impl Engine {
             || self.dirty_percent() > self.config.writeback_high_percent
             || self.log_need() == Need::Urgent;
         if self.moves.writing_back && self.begin_writeback() {
+            return;
+        }
+        if self.moves.homed.len() < HOMED_BLOCKS_MAX && self.begin_copies() {
             return;
         }
         if self.begin_log_gc() {
@@ -236,7 +241,8 @@ impl Engine {
     /// Flushes the hard drives when enough homes were written, or nothing else is left to do.
     fn flush_homed(&mut self) {
         let enough = self.moves.homed.len() >= HOMED_BLOCKS_MAX
-            || (!self.moves.homed.is_empty() && (self.starved || !self.moves.writing_back));
+            || (!self.moves.homed.is_empty()
+                && (self.starved || !(self.moves.writing_back || self.copies_can_move())));
         if !enough {
             return;
         }
@@ -295,6 +301,19 @@ impl Engine {
         parts.sort_unstable_by_key(|part| part.logical);
         self.begin_home_move(MoveKind::WriteBack, parts);
         true
+    }
+
+    /// Moves these settled SSD slots home.
+    pub(crate) fn begin_writeback_of(&mut self, blocks: &[(Logical, Slot)]) {
+        let part =
+            |&(logical, slot)| Part { logical, slot, checksum: self.map.slots().checksum(slot) };
+        let parts = blocks.iter().map(part).collect();
+        self.begin_home_move(MoveKind::WriteBack, parts);
+    }
+
+    /// Was its home written, and not flushed yet?
+    pub(crate) fn is_homed(&self, block: Logical) -> bool {
+        self.moves.homed_blocks.contains(&block)
     }
 
     fn begin_log_gc(&mut self) -> bool {
@@ -581,6 +600,7 @@ impl Engine {
 
     fn end_move(&mut self) {
         let m = self.moves.active.take().expect("asked by the caller");
+        self.restoring_done(false);
         if m.buffer != PayloadId::NONE {
             self.out.push(Command::Release(m.buffer));
         }
@@ -649,10 +669,11 @@ impl Engine {
         self.start_merge(block);
     }
 
-    fn start_merge(&mut self, block: Logical) {
+    /// Reads a block as a user would and writes it to an SSD slot of its own. False: not now.
+    pub(crate) fn start_merge(&mut self, block: Logical) -> bool {
         assert!(self.moves.active.is_none(), "one move at a time");
         if self.ordering.is_held(block, block + 1) || self.ssds.is_empty() {
-            return;
+            return false;
         }
         let entry = self.map.entry(block);
         let slot = if entry.ssd != NONE { entry.ssd } else { entry.log };
@@ -681,6 +702,7 @@ impl Engine {
         self.stats.merge_reads += 1;
         let id = crate::task::task_id(self.tasks.insert(Task::new(request, block, block + 1)));
         self.begin_user_read(id);
+        true
     }
 
     /// The block of a merge was read, as a user would read it.
@@ -722,6 +744,7 @@ impl Engine {
             self.map.touch(Touch { logical: block, count: 1 }, target.slot, false);
             self.commit.note_pending(self.now);
             self.stats.merged += 1;
+            self.restoring_done(true);
         } else {
             self.map.release_unused(target);
             self.stats.moves_dropped += 1;

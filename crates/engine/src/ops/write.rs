@@ -48,6 +48,7 @@ impl Engine {
             Some(policy) => (policy.steer.redirects(), policy.tier.intend(&view)),
             None => (false, Intention::Ssd),
         };
+        self.tasks[id as usize].both = intention == Intention::Both;
         let decision = if self.ssds.is_empty() {
             Decision { target: Target::Log(self.hdds[0]), reason: Reason::NoSsd }
         } else if request.fua || request.class != DurabilityClass::VolatileOk {
@@ -370,6 +371,9 @@ impl Engine {
         }
         if self.is_fixed() {
             return;
+        }
+        if self.tasks[id as usize].both && !self.hdds.is_empty() {
+            self.want_copies(logical, run.count);
         }
         let is_log = self.map.slots().is_log(run.slot);
         if is_log {

@@ -90,6 +90,10 @@ pub struct EngineStats {
     pub moves: u64,
     /// Clean SSD copies dropped for space.
     pub copies_dropped: u64,
+    /// Blocks that a tier wanted in two places and that were moved to the second one.
+    pub copies_made: u64,
+    /// … and that were not, because too many others waited.
+    pub copies_forgone: u64,
     /// Requests that had to wait for an overlapping write.
     pub ordered: u64,
     /// Bytes acknowledged and not settled, at most.

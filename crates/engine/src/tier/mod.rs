@@ -26,7 +26,7 @@ pub enum Intention {
     Ssd,
     /// On a hard drive: its log now, its home in time.
     Hdd,
-    /// On an SSD and on a hard drive.
+    /// On an SSD and on a hard drive: written to one of them, and then copied to the other.
     Both,
 }
 

@@ -1,0 +1,150 @@
+//! Which blocks are wanted in two places, and what brings them there?
+//!
+//! Source: design decision 5: the intention of a tier stays, whatever steering did to the write, and
+//! background work restores it. A block that belongs on an SSD *and* on a hard drive is written once
+//! for its user; then it is moved home without waiting for the watermark, and its SSD copy stays. If
+//! steering took the write to a log, it is first brought to an SSD.
+
+use crate::engine::Engine;
+use crate::map::logical::{FRAGMENTS, LOG, SSD};
+use crate::map::{Logical, Slot};
+use std::collections::BTreeSet;
+
+/// Blocks that are wanted in two places and are not there yet, at most: bounds RAM to some 4 MiB. What
+/// does not fit is counted, and goes home by the watermarks like everything else (guess).
+const WANTED_MAX: usize = 65_536;
+
+/// Blocks that still lack one of their two places.
+#[derive(Clone, Debug, Default)]
+pub struct Copies {
+    /// Whose homes are to be written.
+    wanted: BTreeSet<Logical>,
+    /// Nothing can be done for those before this batch is durable.
+    not_before: u64,
+    /// Which have to be brought to an SSD first, when nobody is in the way.
+    detoured: BTreeSet<Logical>,
+    /// The one that is under way to an SSD.
+    restoring: Option<Logical>,
+}
+
+/// What one wanted block needs next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Need {
+    /// It is in both places, or gone: nothing.
+    Nothing,
+    /// Its home written from this slot.
+    Home(Slot),
+    /// An SSD slot of its own: it is in a log, perhaps with a tail copy, or under fragments.
+    Ssd,
+    /// A batch: its slot is not recorded yet.
+    Batch,
+}
+
+impl Engine {
+    /// The tier wants these blocks on an SSD and on a hard drive.
+    pub(crate) fn want_copies(&mut self, first: Logical, count: u32) {
+        for block in first..first + count {
+            if self.copies.wanted.len() == WANTED_MAX && !self.copies.wanted.contains(&block) {
+                self.stats.copies_forgone += 1;
+                continue;
+            }
+            self.copies.wanted.insert(block);
+        }
+    }
+
+    /// Could a home be written now for a wanted copy?
+    pub(crate) fn copies_can_move(&self) -> bool {
+        !self.copies.wanted.is_empty() && self.commit.durable() >= self.copies.not_before
+    }
+
+    /// Does a wanted copy wait until nobody is in the way?
+    pub(crate) fn copies_await_quiet(&self) -> bool {
+        !self.copies.detoured.is_empty()
+    }
+
+    /// Begins a move for blocks that lack a place. False: nothing can be done now.
+    pub(crate) fn begin_copies(&mut self) -> bool {
+        (self.copies_can_move() && self.begin_copies_home())
+            || (self.copies_await_quiet() && self.is_quiet() && self.begin_restoring())
+    }
+
+    fn begin_copies_home(&mut self) -> bool {
+        let blocks_max = (self.config.writeback_run_bytes / tandem_block::BLOCK_BYTES) as usize;
+        let mut home = Vec::new();
+        let mut elsewhere = Vec::new();
+        let mut done = Vec::new();
+        for &block in &self.copies.wanted {
+            match self.copy_need(block) {
+                Need::Nothing => done.push(block),
+                Need::Home(slot) => home.push((block, slot)),
+                Need::Ssd => elsewhere.push(block),
+                Need::Batch => {}
+            }
+            if home.len() == blocks_max {
+                break;
+            }
+        }
+        let taken = done.iter().chain(&elsewhere).chain(home.iter().map(|(block, _)| block));
+        for block in taken {
+            self.copies.wanted.remove(block);
+        }
+        for block in elsewhere {
+            if self.copies.detoured.len() < WANTED_MAX {
+                self.copies.detoured.insert(block);
+            } else {
+                self.stats.copies_forgone += 1;
+            }
+        }
+        if home.is_empty() {
+            // a batch is due within the commit interval; looking again before it would be in vain
+            self.copies.not_before = self.commit.durable() + 1;
+            return false;
+        }
+        self.stats.copies_made += home.len() as u64;
+        self.begin_writeback_of(&home);
+        true
+    }
+
+    fn begin_restoring(&mut self) -> bool {
+        while let Some(&block) = self.copies.detoured.first() {
+            let need = self.copy_need(block);
+            if need == Need::Ssd {
+                if !self.start_merge(block) {
+                    return false; // a user's request holds it: the next turn asks again
+                }
+                self.copies.restoring = Some(block);
+                self.copies.detoured.remove(&block);
+                return true;
+            }
+            self.copies.detoured.remove(&block);
+            if need != Need::Nothing {
+                self.want_copies(block, 1);
+            }
+        }
+        self.copies_can_move() && self.begin_copies_home()
+    }
+
+    /// A move ended: if it brought a wanted block to an SSD, its home is next.
+    pub(crate) fn restoring_done(&mut self, moved: bool) {
+        match self.copies.restoring.take() {
+            Some(block) if moved => self.want_copies(block, 1),
+            Some(_) => self.stats.copies_forgone += 1,
+            None => {}
+        }
+    }
+
+    fn copy_need(&self, block: Logical) -> Need {
+        let state = self.map.state(block);
+        if state & (FRAGMENTS | LOG) != 0 {
+            return if self.ssds.is_empty() { Need::Nothing } else { Need::Ssd };
+        }
+        let home = usize::from(self.home_of(block).0.0);
+        if state != SSD || self.devices[home].faulted {
+            return Need::Nothing;
+        }
+        if self.is_homed(block) {
+            return Need::Batch; // an older version is on its way home: after that, this one
+        }
+        self.map.writeback_source(block).map_or(Need::Batch, Need::Home)
+    }
+}
