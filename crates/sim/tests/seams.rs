@@ -9,7 +9,7 @@ use tandem_engine::device::Class;
 use tandem_engine::qos::{Qos, QueueView};
 use tandem_engine::tier::{Intention, Tier, TierView};
 use tandem_sim::World;
-use tandem_sim::campaign::Campaign;
+use tandem_sim::campaign::{ALWAYS, Campaign};
 use tandem_sim::swarm::{Run, SwarmConfig, VOLUME};
 
 /// Every third block range on an SSD, in a log, on both.
@@ -53,7 +53,13 @@ fn strangers_in_the_seams_lose_nothing() {
             .with_qos(Box::new(Backwards));
         let drives = config.drives();
         let run = Run::over(config, World::new(engine, drives, true)).expect("a pool");
-        let campaign = Campaign { stride: 11, recovery_stride: 20, lives: 2, more_requests: 40 };
+        let campaign = Campaign {
+            window: ALWAYS,
+            stride: 11,
+            recovery_stride: 20,
+            lives: 2,
+            more_requests: 40,
+        };
         let crashes = campaign.run(run).unwrap_or_else(|failure| panic!("{policy}: {failure}"));
         assert!(crashes > 100, "{crashes}");
     }
