@@ -171,6 +171,21 @@ impl EngineConfig {
         self.devices.iter().position(|d| d.role == Role::Ssd).unwrap_or(0)
     }
 
+    /// The drive that keeps the second home of the metadata, if it is not a second SSD: the first hard
+    /// drive of a set with one SSD.
+    pub fn following_device(&self) -> Option<DeviceId> {
+        let one_ssd = self.with_role(Role::Ssd).count() == 1;
+        let follows = one_ssd && self.placement == Placement::Mapped;
+        if follows { self.with_role(Role::Hdd).next() } else { None }
+    }
+
+    /// Does this drive keep the table of home checksums?
+    pub fn keeps_checksums(&self, device: usize) -> bool {
+        device == self.metadata_device()
+            || self.devices[device].role == Role::Ssd
+            || self.following_device() == Some(DeviceId(device as u8))
+    }
+
     /// Ids of the drives with this role.
     pub fn with_role(&self, role: Role) -> impl Iterator<Item = DeviceId> + '_ {
         self.devices

@@ -59,6 +59,10 @@ pub enum Purpose {
     JournalUnit,
     /// A checkpoint's shard or page write, root write, or flush.
     Checkpoint,
+    /// Journal units for the second home of the metadata.
+    FollowUnits,
+    /// A shard, page or root for it.
+    Follow,
     /// A home checksum page; tasks wait for it.
     ChecksumPage(u32),
     /// A copy of the tail of a hard drive to the SSD.

@@ -15,6 +15,7 @@ use crate::mutant::Mutant;
 use crate::ops::checkpoint::Checkpoint;
 use crate::ops::commit::Commit;
 use crate::ops::copies::Copies;
+use crate::ops::follow::Follower;
 use crate::ops::moves::Moves;
 use crate::ops::start::Starting;
 use crate::ordering::{Ordering, TaskId};
@@ -95,6 +96,7 @@ pub struct Engine {
     pub(crate) ordering: Ordering,
     pub(crate) commit: Commit,
     pub(crate) checkpoint: Checkpoint,
+    pub(crate) follower: Follower,
     pub(crate) moves: Moves,
     pub(crate) copies: Copies,
     pub(crate) policies: BTreeMap<ObjectId, VolumePolicy>,
@@ -271,6 +273,7 @@ impl Engine {
             ordering: Ordering::default(),
             commit: Commit::default(),
             checkpoint: Checkpoint::default(),
+            follower: Follower::default(),
             moves: Moves::default(),
             copies: Copies::default(),
             policies,
@@ -346,6 +349,8 @@ impl Engine {
         self.map = Map::new(regions, blocks as usize, self.devices.len());
         self.objects = Objects::new(u32::try_from(blocks).expect("checked by the layout"));
         self.checkpoint.begin_life(self.map.shard_count());
+        let follower = self.config.following_device();
+        self.follower.begin_life(follower, self.map.shard_count());
         self.stats.devices = vec![Default::default(); self.devices.len()];
         self.stats.queue_length_max = vec![0; self.devices.len()];
     }
@@ -415,6 +420,7 @@ impl Engine {
         // a checkpoint that ends makes room in the journal, so it comes before the commit
         self.run_checkpoint();
         self.run_commit();
+        self.run_follower();
         self.run_moves();
         self.stop_if_settled();
         for device in 0..self.devices.len() {

@@ -153,7 +153,6 @@ fn down(bytes: u64) -> u64 {
 /// If a drive is too small or the set too large.
 pub fn plan(config: &EngineConfig) -> Result<Vec<Layout>, LayoutError> {
     let has_ssd = config.devices.iter().any(|d| d.role == Role::Ssd);
-    let meta_device = config.metadata_device();
     let log_percent = if has_ssd { config.log_percent } else { config.log_percent.max(20) };
     let homes_max: u64 = config
         .devices
@@ -181,7 +180,7 @@ pub fn plan(config: &EngineConfig) -> Result<Vec<Layout>, LayoutError> {
         layout.shard_offset = at;
         layout.shard_count = shard_count;
         at += 2 * shard_count * shard::SHARD_BYTES;
-        if index == meta_device {
+        if config.keeps_checksums(index) {
             layout.checksum_offset = at;
             layout.checksum_pages = homes_max.div_ceil(page::PAGE_CHECKSUMS as u64);
             at += 2 * layout.checksum_pages * page::PAGE_BYTES;

@@ -1,7 +1,7 @@
 //! Which of many things are marked? A plain bitmap with run search.
 
 /// A fixed number of bits.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Bits {
     words: Vec<u64>,
     length: usize,

@@ -128,6 +128,16 @@ impl HomeChecksums {
         (page.version % 2, bytes)
     }
 
+    /// A loaded page as it is on the drive: which copy it is and its bytes.
+    ///
+    /// # Panics
+    /// If the page is not in RAM.
+    pub fn encode(&self, pool: u128, number: u32) -> (u64, Vec<u8>) {
+        let page = self.pages.get(&number).expect("the page was loaded");
+        let bytes = page::encode(pool, u64::from(number), page.version, &page.checksums);
+        (page.version % 2, bytes)
+    }
+
     /// The pages that were carried are written (or not: then their values wait again).
     pub fn carried_done(&mut self, written: bool) {
         let carried = std::mem::take(&mut self.carried);

@@ -148,6 +148,7 @@ impl Engine {
         self.journal.used_bytes() * 2 > self.journal.ring_bytes()
             || self.checksums.fresh_count() > FRESH_CHECKSUMS_MAX
             || self.checkpoint.stop == StopWish::Asked
+            || self.follower_wants_checkpoint()
     }
 
     fn begin_checkpoint(&mut self) {
@@ -158,6 +159,8 @@ impl Engine {
         c.dirty = self.map.take_dirty_shards();
         c.next_shard = 0;
         c.next_page = 0;
+        let (dirty, mark, sequence) = (c.dirty.clone(), c.mark, c.replay_sequence);
+        self.follow_checkpoint(&dirty, mark, sequence);
     }
 
     fn advance_checkpoint(&mut self) {
@@ -205,10 +208,14 @@ impl Engine {
             }
             let (copy, bytes) = self.checksums.carry(self.config.pool, page);
             self.checkpoint.next_page = page + 1;
-            let device = DeviceId(self.config.metadata_device() as u8);
-            let layout = &self.devices[usize::from(device.0)].layout;
-            let offset_bytes = layout.checksum_offset + (u64::from(page) * 2 + copy) * PAGE_BYTES;
-            self.submit_checkpoint(device, IoOp::WriteMeta { offset_bytes, bytes, fua: false });
+            for device in self.metadata_homes() {
+                let layout = &self.devices[usize::from(device.0)].layout;
+                let offset_bytes =
+                    layout.checksum_offset + (u64::from(page) * 2 + copy) * PAGE_BYTES;
+                let bytes = bytes.clone();
+                self.submit_checkpoint(device, IoOp::WriteMeta { offset_bytes, bytes, fua: false });
+            }
+            self.follow_page(page);
         }
     }
 
@@ -316,11 +323,15 @@ impl Engine {
     /// Loads a page of home checksums; a task that needs it begins again when it is there.
     pub(crate) fn load_checksum_page(&mut self, page: u32, waiter: Option<TaskId>) {
         let under_way = self.page_waiters.iter().any(|(known, _)| *known == page);
-        self.page_waiters.push((page, waiter));
-        if under_way {
-            return;
+        if waiter.is_some() || !under_way {
+            self.page_waiters.push((page, waiter));
         }
-        let device = DeviceId(self.config.metadata_device() as u8);
+        if !under_way {
+            self.read_checksum_page(self.first_metadata_home(), page);
+        }
+    }
+
+    fn read_checksum_page(&mut self, device: DeviceId, page: u32) {
         let layout = &self.devices[usize::from(device.0)].layout;
         let op = IoOp::ReadMeta {
             offset_bytes: layout.checksum_offset + u64::from(page) * 2 * PAGE_BYTES,
@@ -346,6 +357,12 @@ impl Engine {
         };
         if !loaded {
             self.stats.checksum_errors += 1;
+            let homes = self.metadata_homes();
+            let at = homes.iter().position(|&home| home == device);
+            if let Some(&next) = homes.get(at.map_or(0, |at| at + 1)) {
+                self.read_checksum_page(next, page);
+                return;
+            }
         }
         let mut waiters = Vec::new();
         self.page_waiters.retain(|&(known, waiter)| {
@@ -354,6 +371,10 @@ impl Engine {
             }
             known != page
         });
+        if !loaded && waiters.is_empty() {
+            // a checkpoint must end: what the page knew is lost, and reads of its homes will say so
+            self.checksums.load_empty(page);
+        }
         for id in waiters {
             let task = &mut self.tasks[id as usize];
             task.outstanding -= 1;

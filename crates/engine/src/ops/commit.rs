@@ -52,6 +52,8 @@ pub struct Commit {
     batch: Batch,
     units: VecDeque<Vec<u8>>,
     outstanding: u32,
+    /// The unit under way, for the second home of the metadata: number, end, place in the ring, bytes.
+    following: Option<(u64, u64, u64, Vec<u8>)>,
     error: Option<IoError>,
     /// Nothing can be made durable any more.
     broken: Option<IoError>,
@@ -282,6 +284,10 @@ impl Engine {
         let unit = Unit { sequence: place.sequence, acked_upto: place.sequence - 1, body };
         let bytes = unit.encode(self.config.pool);
         self.commit.outstanding = 0;
+        if self.follower.home().is_some() {
+            let end = self.journal.mark().0;
+            self.commit.following = Some((place.sequence, end, place.offset, bytes.clone()));
+        }
         for device in self.metadata_homes() {
             let layout = &self.devices[usize::from(device.0)].layout;
             let offset_bytes = layout.journal_offset + place.offset;
@@ -308,11 +314,15 @@ impl Engine {
         if self.commit.outstanding > 0 {
             return;
         }
+        let unit = self.commit.following.take();
         if self.commit.error.is_some() {
             self.end_commit();
-        } else {
-            self.write_units();
+            return;
         }
+        if let Some((sequence, end, offset, bytes)) = unit {
+            self.follow_unit(sequence, end, offset, bytes);
+        }
+        self.write_units();
     }
 
     fn end_commit(&mut self) {
@@ -356,8 +366,10 @@ impl Engine {
         all.iter().copied().filter(|d| !self.devices[usize::from(d.0)].faulted).collect()
     }
 
-    fn first_metadata_home(&self) -> DeviceId {
-        DeviceId(self.config.metadata_device() as u8)
+    /// The one that is asked first; if none is sound, the one whose death says why.
+    pub(crate) fn first_metadata_home(&self) -> DeviceId {
+        let sound = self.metadata_homes().first().copied();
+        sound.unwrap_or(DeviceId(self.config.metadata_device() as u8))
     }
 
     /// Takes an SSD out of service. Reads of it fail from now on, by name.

@@ -58,6 +58,8 @@ impl Engine {
             Purpose::CommitFlush => self.commit_flushed(device, status),
             Purpose::JournalUnit => self.unit_written(device, status),
             Purpose::Checkpoint => self.checkpoint_step_done(status),
+            Purpose::FollowUnits => self.units_followed(device, status),
+            Purpose::Follow => self.follow_step_done(device, status),
             Purpose::ChecksumPage(page) => self.checksum_page_read(device, page, status, bytes),
             Purpose::TailCopy(copy) => self.tail_copied(&copy, status),
             Purpose::HddFlush => self.hdd_flush_done(device, status),

@@ -25,7 +25,7 @@ impl Engine {
             return self.issue_class(device, Class::Read);
         }
         if d.flush_wanted {
-            self.flush_hdd(device);
+            self.settle_hdd(device);
             return false;
         }
         if !d.waiting[Class::Write as usize].is_empty() {
@@ -36,7 +36,7 @@ impl Engine {
             return self.issue_class(device, Class::Background);
         }
         if self.wants_tail_flush(device) {
-            self.flush_hdd(device);
+            self.settle_hdd(device);
             return false;
         }
         let now = self.now;
@@ -45,21 +45,36 @@ impl Engine {
         self.carry_out(device, action)
     }
 
+    /// Flushes the drive, after what the metadata's second home on it still lacks.
+    fn settle_hdd(&mut self, device: DeviceId) {
+        if self.hand_over_units(device) {
+            self.devices[usize::from(device.0)].flush_wanted = true;
+        } else {
+            self.flush_hdd(device);
+        }
+    }
+
     /// A tail that nobody adds to is flushed in the quiet: that frees its RAM, and gives the next
     /// burst a whole fast stage. At its bound it is flushed in any case (design decision 8).
     fn wants_tail_flush(&self, device: DeviceId) -> bool {
         let d = &self.devices[usize::from(device.0)];
-        if d.flushing.is_some() || d.tail.items.is_empty() {
+        if d.flushing.is_some() {
+            return false;
+        }
+        let wanted = d.bcw.as_ref().is_some_and(|bcw| bcw.is_wanted(self.now));
+        if !wanted && self.follower_wants_flush(device) {
+            return true;
+        }
+        if d.tail.items.is_empty() {
             return false;
         }
         let bound = self.config.tail_bytes_max;
-        let wanted = d.bcw.as_ref().is_some_and(|bcw| bcw.is_wanted(self.now));
         d.tail.bytes >= bound / 8 * 7 || (!wanted && d.tail.bytes >= bound / 8)
     }
 
     /// Anything but a log write takes the drive for milliseconds: users' writes that wait for it go
     /// to the SSD instead (M30).
-    fn disturb(&mut self, device: DeviceId, read: bool) {
+    pub(crate) fn disturb(&mut self, device: DeviceId, read: bool) {
         if !self.ssds.is_empty() {
             self.return_all(device);
         }
@@ -130,7 +145,7 @@ impl Engine {
         match action {
             Action::Pad(bytes) => self.pad(device, bytes),
             Action::Flush => {
-                self.flush_hdd(device);
+                self.settle_hdd(device);
                 false
             }
             Action::Rest(until) => {
@@ -210,7 +225,8 @@ impl Engine {
                 let ask_at = if d.ask_at > self.now { d.ask_at } else { Instant::NEVER };
                 // background work that waits for users to leave the drive alone
                 let held = !d.waiting[Class::Background as usize].is_empty()
-                    || d.tail.bytes >= self.config.tail_bytes_max / 8;
+                    || d.tail.bytes >= self.config.tail_bytes_max / 8
+                    || self.follower_wants_flush(d.id);
                 match &d.bcw {
                     Some(bcw) if held && bcw.is_wanted(self.now) => ask_at.min(bcw.demand_ends()),
                     _ => ask_at,

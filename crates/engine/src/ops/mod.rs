@@ -8,6 +8,7 @@ pub mod commit;
 mod complete;
 pub mod copies;
 mod dispatch;
+pub mod follow;
 pub mod hdd;
 pub mod moves;
 mod read;

@@ -129,7 +129,8 @@ impl Engine {
             && !self.is_fixed()
             && (self.wants_writeback(true)
                 || self.map.population().fragmented > 0
-                || self.copies_await_quiet())
+                || self.copies_await_quiet()
+                || self.follower_awaits_quiet())
             && !self.is_quiet();
         if waits { self.last_request + self.config.writeback_idle } else { Instant::NEVER }
     }

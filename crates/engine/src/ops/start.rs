@@ -48,6 +48,8 @@ pub struct Starting {
     /// Per device, the sounder copy of the superblock; and whether a damaged one was seen.
     superblocks: Vec<(Option<Superblock>, bool)>,
     root: Option<(DeviceId, Root)>,
+    /// The newest root of the drive that follows.
+    follower_root: Option<Root>,
     /// The newest root of each metadata home.
     root_numbers: Vec<(DeviceId, u64)>,
     recovered: Recovered,
@@ -67,6 +69,7 @@ impl Starting {
             failed: None,
             superblocks: vec![(None, false); devices],
             root: None,
+            follower_root: None,
             root_numbers: Vec::new(),
             recovered: Recovered::default(),
             next: 0,
@@ -136,7 +139,7 @@ impl Engine {
             objects: Vec::new(),
         };
         let bytes = root.encode(self.config.pool);
-        for device in self.metadata_homes() {
+        for device in self.metadata_homes().into_iter().chain(self.follower.home()) {
             let layout = self.devices[usize::from(device.0)].layout;
             let blank = vec![0; BLOCK_BYTES as usize];
             for (offset_bytes, bytes) in [
@@ -394,7 +397,7 @@ impl Engine {
         }
         self.lay_out(&layouts);
         self.starting().stage = Stage::Roots;
-        for device in self.metadata_homes() {
+        for device in self.metadata_homes().into_iter().chain(self.follower.home()) {
             let layout = layouts[usize::from(device.0)];
             for copy in 0..2 {
                 let offset = layout.root_offset + copy * layout.root_bytes;
@@ -405,8 +408,16 @@ impl Engine {
 
     fn take_root(&mut self, device: DeviceId, bytes: &[u8]) {
         let pool = self.config.pool;
+        let follows = self.follower.home() == Some(device);
         let starting = self.starting();
         let Ok(root) = Root::decode(bytes, pool) else { return };
+        if follows {
+            let best = &mut starting.follower_root;
+            if best.as_ref().is_none_or(|known| root.checkpoint > known.checkpoint) {
+                *best = Some(root);
+            }
+            return;
+        }
         starting.root_numbers.push((device, root.checkpoint));
         let best = &mut starting.root;
         if best.as_ref().is_none_or(|(_, known)| root.checkpoint > known.checkpoint) {
@@ -739,6 +750,7 @@ impl Engine {
         let starting = self.starting();
         let recovered = std::mem::take(&mut starting.recovered);
         let mended = std::mem::take(&mut starting.mended_shards);
+        let own = starting.follower_root.take();
         let (_, root) = starting.root.take().expect("found before");
         let numbers = std::mem::take(&mut starting.root_numbers);
         self.journal = starting.journal.take().expect("replayed before");
@@ -749,6 +761,8 @@ impl Engine {
             bits
         };
         self.checkpoint.recovered(root.checkpoint, bits(&root.second_copy), bits(&root.written));
+        let next = self.journal.next_sequence();
+        self.follower.recovered(own.as_ref(), &root, next);
         if let Err(text) = recovered.install(&mut self.map) {
             self.refuse(StartError::Corrupt(text));
             return;

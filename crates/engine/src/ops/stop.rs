@@ -55,6 +55,10 @@ impl Engine {
         if !self.finish_checkpoint_for_stop() {
             return;
         }
+        if !self.follower_is_level() {
+            self.flush_for_follower();
+            return;
+        }
         if self.superblock_writes.is_none() && self.ios.is_empty() {
             self.write_superblocks(true);
         }

@@ -203,6 +203,7 @@ impl Engine {
         if let Some(bcw) = &mut d.bcw {
             bcw.flush_issued();
         }
+        self.follower_flushing(device);
         self.submit(device, IoOp::Flush, Purpose::HddFlush);
     }
 
@@ -218,6 +219,8 @@ impl Engine {
             self.fault_hdd(device);
             return;
         }
+        self.follower_flushed(device);
+        let d = &mut self.devices[usize::from(device.0)];
         let mut settled = Vec::with_capacity(flush.items);
         for _ in 0..flush.items {
             let item = d.tail.items.pop_front().expect("the tail only grows at its end");
@@ -258,6 +261,7 @@ impl Engine {
         }
         self.stats.faulted_drives += 1;
         self.rescue_wanted = true;
+        self.lose_follower(device);
     }
 
     /// Rewrites the tails of faulted drives to the SSD, as space allows.

@@ -94,6 +94,10 @@ pub struct EngineStats {
     pub copies_made: u64,
     /// … and that were not, because too many others waited.
     pub copies_forgone: u64,
+    /// Snapshots that the second home of the metadata has completed.
+    pub follower_snapshots: u64,
+    /// Times that it could not keep up, so that it needed the next snapshot.
+    pub follower_gaps: u64,
     /// Requests that had to wait for an overlapping write.
     pub ordered: u64,
     /// Bytes acknowledged and not settled, at most.

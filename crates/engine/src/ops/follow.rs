@@ -1,0 +1,521 @@
+//! How does a hard drive keep a second home of the metadata, without anyone waiting for it?
+//!
+//! Source: design decision 7. In a set with one SSD, that SSD's death must not take the map with it.
+//! So the first hard drive follows: it has a journal ring, checkpoint shards and roots at the same
+//! offsets as the SSD, and is brought up to date at its own flushes and with every checkpoint. How far
+//! behind it is, is known at any time.
+//!
+//! ```text
+//! a unit is durable on the SSD ─▶ kept in RAM ─▶ written before the drive's next flush that no user
+//!                                                waits for ─▶ settled by it: the follower is level
+//! a checkpoint of the SSD ends ─▶ the same shards and checksum pages, in the background ─▶ the units
+//!                                 up to there ─▶ flush ─▶ root
+//! ```
+//! Deltas that find no room in RAM or in the ring are dropped: the follower is *behind* until its next
+//! snapshot, which then is asked for in the quiet. It never holds a commit or a checkpoint up.
+
+use crate::device::{Class, Job, Purpose};
+use crate::engine::{Engine, Phase};
+use crate::format::page::PAGE_BYTES;
+use crate::format::record::RecordWriter;
+use crate::format::shard::{Root, SHARD_BYTES};
+use crate::map::bits::Bits;
+use crate::port::IoOp;
+use std::collections::{BTreeSet, VecDeque};
+use tandem_block::{DeviceId, IoError, MIB};
+
+/// Journal bytes that wait in RAM for the drive's next flush at most (guess: a flush every few seconds
+/// at 1 MiB of journal a second).
+const WAITING_BYTES_MAX: u64 = 16 * MIB;
+/// From here on the drive is flushed for their sake, as soon as nobody wants it.
+const WAITING_BYTES_FLUSH: u64 = MIB;
+/// One write of units at most.
+const WRITE_BYTES_MAX: u64 = MIB;
+
+/// A journal unit that is durable on the SSD.
+#[derive(Clone, Debug)]
+struct Waiting {
+    /// Position of its end: only rises.
+    end: u64,
+    /// Where in the ring it lies.
+    offset: u64,
+    sequence: u64,
+    bytes: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    /// No snapshot under way.
+    #[default]
+    Idle,
+    /// Waits until the checkpoint that it goes with is durable.
+    Checkpoint,
+    /// Writes shards and pages.
+    Shards,
+    /// Waits for the last batch that a shard may show.
+    Batch,
+    /// Waits for a flush that began after everything was written.
+    Flush {
+        /// Flushes of the drive before it.
+        after: u64,
+        /// The unit that has to be on the drive.
+        sequence: u64,
+    },
+    /// Writes the root.
+    Root,
+}
+
+/// The follower's state.
+#[derive(Clone, Debug, Default)]
+pub struct Follower {
+    /// The drive, if the set has one that follows and it is sound.
+    home: Option<DeviceId>,
+    waiting: VecDeque<Waiting>,
+    waiting_bytes: u64,
+    /// The last unit handed to the drive, and the last one that a flush has settled there.
+    written: u64,
+    settled: u64,
+    /// Units were dropped: nothing more is written before the next snapshot.
+    behind: bool,
+    /// Shards and pages that differ from the drive's.
+    due_shards: Bits,
+    due_pages: BTreeSet<u32>,
+    stage: Stage,
+    /// Number of the drive's newest root, which copies it names, and which shards exist there.
+    number: u64,
+    copies: Bits,
+    existing: Bits,
+    /// Where replay begins for that root, as a position.
+    start: u64,
+    /// Of the snapshot under way: what is still to be written, and which copies it has written.
+    taken: Bits,
+    flips: Bits,
+    taken_pages: BTreeSet<u32>,
+    mark: (u64, u64),
+    replay_sequence: u64,
+    composed: u64,
+    outstanding: u32,
+    /// Flushes of the drive so far, and what the one under way covers.
+    flushes: u64,
+    covers: u64,
+    /// The marks of a checkpoint that began while the root was being written.
+    next: Option<((u64, u64), u64)>,
+}
+
+/// What there is to know of the follower.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FollowerStatus {
+    /// The drive.
+    pub device: DeviceId,
+    /// Journal units that are durable on the SSD and not yet here.
+    pub units_behind: u64,
+    /// Some of them can only be caught up by the next snapshot.
+    pub awaits_snapshot: bool,
+}
+
+impl Follower {
+    /// Sized for a map of so many shards.
+    pub(crate) fn begin_life(&mut self, home: Option<DeviceId>, shards: usize) {
+        let none = Bits::new(shards);
+        *self = Follower {
+            home,
+            due_shards: none.clone(),
+            copies: none.clone(),
+            existing: none.clone(),
+            taken: none.clone(),
+            flips: none,
+            number: 1,
+            ..Self::default()
+        };
+    }
+
+    /// The drive, if there is one.
+    pub(crate) fn home(&self) -> Option<DeviceId> {
+        self.home
+    }
+
+    /// What recovery found on the drive: its newest root. It counts if it goes with the SSD's; units
+    /// behind it are caught up by the next snapshot, which writes what has changed since.
+    pub(crate) fn recovered(&mut self, own: Option<&Root>, leader: &Root, next_sequence: u64) {
+        let shards = self.due_shards.len();
+        let bits = |words: &[u64]| {
+            let mut bits = Bits::new(shards);
+            bits.words_mut().copy_from_slice(words);
+            bits
+        };
+        let own = own.filter(|root| root.written.len() == shards.div_ceil(64));
+        if let Some(root) = own {
+            self.number = root.checkpoint;
+            self.copies = bits(&root.second_copy);
+            self.existing = bits(&root.written);
+        }
+        let level = own.is_some_and(|root| root.replay_sequence == leader.replay_sequence);
+        if !level {
+            self.due_shards = bits(&leader.written);
+        }
+        self.written = leader.replay_sequence - 1;
+        self.settled = self.written;
+        self.start = leader.replay_offset;
+        self.behind = !level || next_sequence > leader.replay_sequence;
+    }
+}
+
+impl Engine {
+    /// Where the second home of the metadata stands; `None` if the set has none beside its SSDs.
+    pub fn follower(&self) -> Option<FollowerStatus> {
+        let f = &self.follower;
+        let newest = self.journal.next_sequence() - 1;
+        f.home.map(|device| FollowerStatus {
+            device,
+            units_behind: newest.saturating_sub(f.settled),
+            awaits_snapshot: f.behind,
+        })
+    }
+
+    /// A unit is durable on the SSD; `position` is its end.
+    pub(crate) fn follow_unit(&mut self, sequence: u64, end: u64, offset: u64, bytes: Vec<u8>) {
+        let f = &mut self.follower;
+        if f.home.is_none() || f.behind {
+            return;
+        }
+        f.waiting_bytes += bytes.len() as u64;
+        f.waiting.push_back(Waiting { end, offset, sequence, bytes });
+        if f.waiting_bytes > WAITING_BYTES_MAX {
+            self.fall_behind();
+        }
+    }
+
+    fn fall_behind(&mut self) {
+        let f = &mut self.follower;
+        f.behind = true;
+        f.waiting.clear();
+        f.waiting_bytes = 0;
+        self.stats.follower_gaps += 1;
+    }
+
+    /// Units wait for the drive, and nobody wants it: a flush for their sake is due.
+    pub(crate) fn follower_wants_flush(&self, device: DeviceId) -> bool {
+        let f = &self.follower;
+        let due = f.waiting_bytes >= WAITING_BYTES_FLUSH
+            || (f.waiting_bytes > 0 || f.written > f.settled) && self.is_quiet();
+        f.home == Some(device) && due
+    }
+
+    /// Does it wait for quiet?
+    pub(crate) fn follower_awaits_quiet(&self) -> bool {
+        let f = &self.follower;
+        f.home.is_some() && (f.waiting_bytes > 0 || f.written > f.settled || f.behind)
+    }
+
+    /// Writes waiting units to the drive, which is free, before it is flushed. False: there are none,
+    /// or a user waits for the flush.
+    pub(crate) fn hand_over_units(&mut self, device: DeviceId) -> bool {
+        let user_waits =
+            self.commit.is_settling_hdds() && self.follower.waiting_bytes < WAITING_BYTES_MAX / 2;
+        if self.follower.home != Some(device) || self.follower.waiting.is_empty() || user_waits {
+            return false;
+        }
+        let ring_bytes = self.journal.ring_bytes();
+        let f = &mut self.follower;
+        let start = if f.stage == Stage::Idle { f.start } else { f.mark.0 };
+        let (mut bytes, mut offset) = (Vec::new(), 0);
+        while let Some(unit) = f.waiting.front() {
+            let apart = !bytes.is_empty() && offset + bytes.len() as u64 != unit.offset;
+            if apart || bytes.len() as u64 + unit.bytes.len() as u64 > WRITE_BYTES_MAX {
+                break;
+            }
+            if unit.end - start.min(unit.end) > ring_bytes {
+                // it would lie over units that the drive's root still needs
+                self.fall_behind();
+                break;
+            }
+            if bytes.is_empty() {
+                offset = unit.offset;
+            }
+            f.waiting_bytes -= unit.bytes.len() as u64;
+            f.written = unit.sequence;
+            bytes.extend_from_slice(&unit.bytes);
+            f.waiting.pop_front();
+        }
+        if bytes.is_empty() {
+            return false;
+        }
+        self.disturb(device, false);
+        let layout = &self.devices[usize::from(device.0)].layout;
+        let offset_bytes = layout.journal_offset + offset;
+        let op = IoOp::WriteMeta { offset_bytes, bytes, fua: false };
+        self.submit(device, op, Purpose::FollowUnits);
+        true
+    }
+
+    /// Units were written, or not.
+    pub(crate) fn units_followed(&mut self, device: DeviceId, status: Result<(), IoError>) {
+        if status.is_err() {
+            self.fault_hdd(device);
+        }
+    }
+
+    /// The drive is taken out of service: nothing follows any more.
+    pub(crate) fn lose_follower(&mut self, device: DeviceId) {
+        if self.follower.home == Some(device) {
+            let shards = self.follower.due_shards.len();
+            self.follower.begin_life(None, shards);
+        }
+    }
+
+    /// A flush of a hard drive begins.
+    pub(crate) fn follower_flushing(&mut self, device: DeviceId) {
+        let f = &mut self.follower;
+        if f.home == Some(device) {
+            f.flushes += 1;
+            f.covers = f.written;
+        }
+    }
+
+    /// … and has succeeded.
+    pub(crate) fn follower_flushed(&mut self, device: DeviceId) {
+        let f = &mut self.follower;
+        if f.home == Some(device) {
+            f.settled = f.settled.max(f.covers);
+        }
+    }
+
+    /// A checkpoint begins: its marks and shards are the follower's too.
+    pub(crate) fn follow_checkpoint(&mut self, dirty: &Bits, mark: (u64, u64), sequence: u64) {
+        let f = &mut self.follower;
+        if f.home.is_none() {
+            return;
+        }
+        for (due, dirty) in f.due_shards.words_mut().iter_mut().zip(dirty.words()) {
+            *due |= dirty;
+        }
+        if f.stage == Stage::Root {
+            f.next = Some((mark, sequence));
+        } else {
+            self.begin_snapshot(mark, sequence);
+        }
+    }
+
+    /// Begins a snapshot, or goes on with the one under way from newer marks.
+    fn begin_snapshot(&mut self, mark: (u64, u64), sequence: u64) {
+        let f = &mut self.follower;
+        f.stage = Stage::Checkpoint;
+        f.mark = mark;
+        f.replay_sequence = sequence;
+        if f.behind {
+            // what was dropped lies before the mark: from here on everything is kept again
+            f.behind = false;
+            f.written = sequence - 1;
+        }
+    }
+
+    /// A checksum page was carried to the SSD.
+    pub(crate) fn follow_page(&mut self, page: u32) {
+        if self.follower.home.is_some() {
+            self.follower.due_pages.insert(page);
+        }
+    }
+
+    /// Should a checkpoint be taken for the follower's sake?
+    pub(crate) fn follower_wants_checkpoint(&self) -> bool {
+        let f = &self.follower;
+        f.home.is_some()
+            && f.stage == Stage::Idle
+            && f.behind
+            && (self.is_quiet() || matches!(self.phase, Phase::Stopping))
+    }
+
+    /// Is it level, so that the pool may stop?
+    pub(crate) fn follower_is_level(&self) -> bool {
+        let f = &self.follower;
+        let newest = self.journal.next_sequence() - 1;
+        f.home.is_none()
+            || self.checkpoint.has_failed()
+            || (f.stage == Stage::Idle && !f.behind && f.settled >= newest)
+    }
+
+    /// The pool stops: units that are not settled yet need a flush, and nothing else will ask for it.
+    pub(crate) fn flush_for_follower(&mut self) {
+        let f = &self.follower;
+        let Some(home) = f.home else { return };
+        let d = &mut self.devices[usize::from(home.0)];
+        if f.stage == Stage::Idle && d.flushing.is_none() && d.in_flight == 0 {
+            d.flush_wanted |= f.waiting_bytes > 0 || f.written > f.settled;
+        }
+    }
+
+    /// Advances the snapshot under way.
+    #[inline]
+    pub(crate) fn run_follower(&mut self) {
+        while self.follower.stage != Stage::Idle {
+            let before = self.follower.stage;
+            match before {
+                Stage::Idle => return,
+                Stage::Checkpoint => self.follow_after_checkpoint(),
+                Stage::Shards => self.follow_shards(),
+                Stage::Batch => self.follow_batch(),
+                Stage::Flush { after, sequence } => self.follow_flush(after, sequence),
+                Stage::Root => self.end_snapshot(),
+            }
+            if self.follower.stage == before {
+                return;
+            }
+        }
+    }
+
+    fn follow_after_checkpoint(&mut self) {
+        if !self.checkpoint.is_idle() {
+            return;
+        }
+        let f = &mut self.follower;
+        if self.checkpoint.has_failed() {
+            f.stage = Stage::Idle;
+            return;
+        }
+        let due = std::mem::replace(&mut f.due_shards, Bits::new(f.taken.len()));
+        for (taken, due) in f.taken.words_mut().iter_mut().zip(due.words()) {
+            *taken |= due;
+        }
+        f.taken_pages.append(&mut f.due_pages);
+        f.stage = Stage::Shards;
+    }
+
+    /// One shard or page at a time: users wait for one command at most.
+    fn follow_shards(&mut self) {
+        let Some(home) = self.follower.home else { return };
+        if self.follower.outstanding > 0 {
+            return;
+        }
+        if self.follower.behind {
+            self.give_up_snapshot();
+            return;
+        }
+        let f = &mut self.follower;
+        if let Some(shard) = f.taken.next_set(0, f.taken.len()) {
+            f.taken.set(shard, false);
+            f.flips.set(shard, true);
+            f.existing.set(shard, true);
+            let copy = u64::from(!f.copies.get(shard));
+            let bytes = self.map.encode_shard(self.config.pool, f.number + 1, shard);
+            let layout = &self.devices[usize::from(home.0)].layout;
+            let offset_bytes = layout.shard_offset + (shard as u64 * 2 + copy) * SHARD_BYTES;
+            self.enqueue_follow(home, IoOp::WriteMeta { offset_bytes, bytes, fua: false });
+            return;
+        }
+        if let Some(&page) = self.follower.taken_pages.first() {
+            if !self.checksums.has_page(page) {
+                self.load_checksum_page(page, None);
+                return;
+            }
+            self.follower.taken_pages.remove(&page);
+            let (copy, bytes) = self.checksums.encode(self.config.pool, page);
+            let layout = &self.devices[usize::from(home.0)].layout;
+            let offset_bytes = layout.checksum_offset + (u64::from(page) * 2 + copy) * PAGE_BYTES;
+            self.enqueue_follow(home, IoOp::WriteMeta { offset_bytes, bytes, fua: false });
+            return;
+        }
+        self.follower.composed = self.commit.composed();
+        self.follower.stage = Stage::Batch;
+    }
+
+    fn enqueue_follow(&mut self, home: DeviceId, op: IoOp) {
+        self.follower.outstanding += 1;
+        self.enqueue(home, Class::Background, Job::Io(op, Purpose::Follow));
+    }
+
+    /// A shard, page or root of the follower was written, or not.
+    pub(crate) fn follow_step_done(&mut self, device: DeviceId, status: Result<(), IoError>) {
+        if self.follower.home != Some(device) {
+            return; // it was taken out of service meanwhile
+        }
+        self.follower.outstanding -= 1;
+        if status.is_err() {
+            self.fault_hdd(device);
+        }
+    }
+
+    /// A snapshot without its units is none: what it has written is due again.
+    fn give_up_snapshot(&mut self) {
+        let f = &mut self.follower;
+        let due = f.due_shards.words_mut().iter_mut();
+        for (due, (taken, flips)) in due.zip(f.taken.words().iter().zip(f.flips.words())) {
+            *due |= taken | flips;
+        }
+        f.taken = Bits::new(f.taken.len());
+        f.flips = Bits::new(f.flips.len());
+        f.due_pages.append(&mut f.taken_pages);
+        f.stage = Stage::Idle;
+    }
+
+    fn follow_batch(&mut self) {
+        if self.follower.behind {
+            self.give_up_snapshot();
+            return;
+        }
+        if self.commit.durable() < self.follower.composed || self.commit.is_broken() {
+            return;
+        }
+        let f = &mut self.follower;
+        let sequence = self.journal.next_sequence() - 1;
+        f.stage = Stage::Flush { after: f.flushes, sequence };
+    }
+
+    fn follow_flush(&mut self, after: u64, sequence: u64) {
+        let f = &self.follower;
+        let Some(home) = f.home else { return };
+        if f.behind {
+            self.give_up_snapshot();
+            return;
+        }
+        let d = &mut self.devices[usize::from(home.0)];
+        if f.flushes <= after || d.flushing.is_some() || f.settled < sequence {
+            if d.flushing.is_none() {
+                d.flush_wanted = true;
+            }
+            return;
+        }
+        self.write_follower_root(home);
+        self.follower.stage = Stage::Root;
+    }
+
+    fn write_follower_root(&mut self, home: DeviceId) {
+        let mut objects = RecordWriter::default();
+        let ids: Vec<_> = self.objects.iter().map(|(id, _)| id).collect();
+        for id in ids {
+            objects.object(&self.objects.record(id).expect("listed above"));
+        }
+        let f = &mut self.follower;
+        for (copy, flip) in f.copies.words_mut().iter_mut().zip(f.flips.words()) {
+            *copy ^= flip;
+        }
+        f.flips = Bits::new(f.flips.len());
+        f.number += 1;
+        let root = Root {
+            checkpoint: f.number,
+            replay_sequence: f.replay_sequence,
+            replay_offset: f.mark.1,
+            written: f.existing.words().to_vec(),
+            second_copy: f.copies.words().to_vec(),
+            objects: objects.take(),
+        };
+        let bytes = root.encode(self.config.pool);
+        let layout = &self.devices[usize::from(home.0)].layout;
+        assert!(bytes.len() as u64 <= layout.root_bytes, "creating objects is bounded by this");
+        let offset_bytes = layout.root_offset + root.checkpoint % 2 * layout.root_bytes;
+        self.enqueue_follow(home, IoOp::WriteMeta { offset_bytes, bytes, fua: true });
+    }
+
+    fn end_snapshot(&mut self) {
+        let f = &mut self.follower;
+        if f.outstanding > 0 {
+            return;
+        }
+        f.start = f.mark.0;
+        f.stage = Stage::Idle;
+        let next = f.next.take();
+        self.stats.follower_snapshots += 1;
+        if let Some((mark, sequence)) = next {
+            self.begin_snapshot(mark, sequence);
+        }
+    }
+}
