@@ -3,6 +3,7 @@
 pub mod accept;
 pub mod bench;
 pub mod cargo;
+pub mod fuzz;
 pub mod packages;
 pub mod swarm;
 pub mod test;

@@ -1,7 +1,7 @@
 //! Which repository task shall run? `cargo xtask test` runs everything that must hold.
 
 use std::process::ExitCode;
-use xtask::{accept, bench, swarm, test, tidy};
+use xtask::{accept, bench, fuzz, swarm, test, tidy};
 
 const USAGE: &str = "\
 usage: cargo xtask VERB
@@ -10,6 +10,8 @@ usage: cargo xtask VERB
   tidy               the rules of the house that no compiler checks
   swarm [--first N] [--seeds N] [--requests N] [--stride N] [--recovery-stride N]
                      a long search for lost data: random pools, loads and power cuts
+  fuzz [TARGET...] [--seconds N] [--seed N] [--input FILE] [--list]
+                     every decoder of what others wrote, tried with changed inputs
   bench [NAME...]    speed, as ratios and rates; slow
   accept spine [N...]
                      what the first milestone promises, line by line; needs TANDEM_TRACES
@@ -22,6 +24,7 @@ fn main() -> ExitCode {
         Some("test") => test::run(rest),
         Some("tidy") => tidy::run(),
         Some("swarm") => swarm::run(rest),
+        Some("fuzz") => fuzz::run(rest),
         Some("bench") => bench::run(rest),
         Some("accept") => accept::run(rest),
         _ => {

@@ -40,6 +40,11 @@ const PARTS: &[Part] = &[
         work: Work::Cargo(&["test", "--workspace", "--no-fail-fast"], &[]),
     },
     Part {
+        name: "fuzz",
+        allowed_s: 60,
+        work: Work::Cargo(&["run", "-p", "tandem-fuzz", "--", "--seconds", "45"], &[]),
+    },
+    Part {
         name: "mutants",
         allowed_s: 120,
         work: Work::Cargo(

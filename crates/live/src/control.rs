@@ -83,19 +83,40 @@ impl Control {
     }
 }
 
+/// What a client asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// How are you?
+    Status,
+    /// Settle everything and stop.
+    Stop,
+}
+
+impl Asked {
+    /// Reads one line.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words for the client.
+    pub fn parse(line: &[u8]) -> Result<Asked, String> {
+        let request: serde_json::Value =
+            serde_json::from_slice(line).map_err(|error| format!("not JSON: {error}"))?;
+        match request.get("verb").and_then(serde_json::Value::as_str) {
+            Some("status") => Ok(Asked::Status),
+            Some("stop") => Ok(Asked::Stop),
+            _ => Err("'verb' must be \"status\" or \"stop\"".into()),
+        }
+    }
+}
+
 /// The answer to one line.
 fn reply(line: &[u8], desk: &mut Desk<'_>) -> serde_json::Value {
-    let request: serde_json::Value = match serde_json::from_slice(line) {
-        Ok(request) => request,
-        Err(error) => return serde_json::json!({ "error": format!("not JSON: {error}") }),
-    };
-    match request.get("verb").and_then(serde_json::Value::as_str) {
-        Some("status") => desk.status(),
-        Some("stop") => {
+    match Asked::parse(line) {
+        Ok(Asked::Status) => desk.status(),
+        Ok(Asked::Stop) => {
             desk.stop_world();
             serde_json::json!({ "stopping": true })
         }
-        _ => serde_json::json!({ "error": "'verb' must be \"status\" or \"stop\"" }),
+        Err(error) => serde_json::json!({ "error": error }),
     }
 }
 

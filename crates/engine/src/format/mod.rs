@@ -3,6 +3,7 @@
 //! Everything is little-endian, versioned, and covered by a CRC-32C. Drawn in docs/FORMAT.md.
 
 pub mod cursor;
+pub mod fuzz;
 pub mod layout;
 pub mod page;
 pub mod record;

@@ -147,6 +147,10 @@ impl Superblock {
             return Err(FormatError::Field { what: WHAT, field: "layout or membership", value: 0 });
         }
         let name = reader.text()?;
+        if name.len() > NAME_BYTES_MAX {
+            let value = name.len() as u64;
+            return Err(FormatError::Field { what: WHAT, field: "name length", value });
+        }
         Ok(Superblock { generation, pool, name, index, clean, layout, members })
     }
 }

@@ -63,14 +63,18 @@ impl Client {
     /// If nobody listens there, or the server refuses.
     pub fn connect(address: &Address, export: &str) -> Outcome<Client> {
         let mut client = Self::greet(address)?;
-        client.option(option::STRUCTURED_REPLY, &[])?;
+        client.choose(export)?;
+        Ok(client)
+    }
+
+    fn choose(&mut self, export: &str) -> Outcome<()> {
+        self.option(option::STRUCTURED_REPLY, &[])?;
         let mut query = Vec::new();
         wire::write_string(&mut query, export);
         query.extend_from_slice(&1u32.to_be_bytes());
         wire::write_string(&mut query, wire::BASE_ALLOCATION);
-        client.option(option::SET_META_CONTEXT, &query)?;
-        client.go(export)?;
-        Ok(client)
+        self.option(option::SET_META_CONTEXT, &query)?;
+        self.go(export)
     }
 
     /// Connects and chooses an export, with nothing but simple replies.
@@ -99,7 +103,7 @@ impl Client {
     }
 
     fn greet(address: &Address) -> Outcome<Client> {
-        let mut stream: Box<dyn Stream> = match address {
+        let stream: Box<dyn Stream> = match address {
             Address::Unix(path) => Box::new(UnixStream::connect(path)?),
             Address::Tcp(address) => {
                 let stream = TcpStream::connect(address)?;
@@ -107,6 +111,10 @@ impl Client {
                 Box::new(stream)
             }
         };
+        Self::over(stream)
+    }
+
+    fn over(mut stream: Box<dyn Stream>) -> Outcome<Client> {
         let mut greeting = [0; 18];
         stream.read_exact(&mut greeting)?;
         let mut reader = Reader::new(&greeting);
@@ -337,4 +345,40 @@ impl Client {
         let goodbye = self.begin(command::DISC, 0, (0, 0), &[]);
         goodbye.map(drop)
     }
+}
+
+/// A server that says what a fuzzer gave it, and hears nothing.
+struct Script(io::Cursor<Vec<u8>>);
+
+impl Read for Script {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.0.read(into)
+    }
+}
+
+impl Write for Script {
+    fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+        Ok(from.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Stream for Script {}
+
+/// See [`super::fuzz_client`].
+pub(super) fn fuzz(bytes: &[u8]) -> Outcome<u64> {
+    let mut client = Client::over(Box::new(Script(io::Cursor::new(bytes.to_vec()))))?;
+    client.choose("a")?;
+    let mut answers = 0;
+    for length in [512, 1 << 20] {
+        client.begin(command::READ, 0, (0, length), &[])?;
+        assert!(client.finish()?.data.len() <= 64 << 20, "more than anybody may send");
+        client.begin(command::BLOCK_STATUS, 0, (0, length), &[])?;
+        client.finish()?;
+        answers += 2;
+    }
+    Ok(answers)
 }

@@ -20,6 +20,16 @@ pub use server::{NbdConfig, NbdServer};
 pub use session::{Ask, Command, Export, Session, Step};
 
 /// Fuzz entry: whatever a stranger sends, a session neither panics nor asks for what it must not.
-pub fn fuzz_session(bytes: &[u8]) {
-    session::fuzz(bytes);
+/// Returns how many valid requests there were.
+pub fn fuzz_session(bytes: &[u8]) -> u64 {
+    session::fuzz(bytes)
+}
+
+/// Fuzz entry: whatever a server answers, our client neither panics nor waits for ever nor takes
+/// more memory than a chunk may have. Returns how many answers it understood.
+///
+/// # Errors
+/// If the server broke the protocol or ended early.
+pub fn fuzz_client(bytes: &[u8]) -> Result<u64, ClientError> {
+    client::fuzz(bytes)
 }

@@ -341,22 +341,22 @@ fn number(failure: IoError) -> u32 {
 
 /// See [`super::fuzz_session`]: feeds `bytes` in pieces whose sizes they name themselves, and answers
 /// every ask, at once or late.
-pub(super) fn fuzz(bytes: &[u8]) {
+pub(super) fn fuzz(bytes: &[u8]) -> u64 {
     let exports: Rc<[Export]> = Rc::from([
         Export { name: "a".into(), object: ObjectId(1), size_bytes: 1 << 20 },
         Export { name: "b".into(), object: ObjectId(2), size_bytes: 1 << 40 },
     ]);
     let mut out = Vec::new();
     let mut session = Session::new(exports, &mut out);
-    let (mut at, mut waiting) = (0usize, Vec::new());
+    let (mut at, mut waiting, mut asks) = (0usize, Vec::new(), 0);
     loop {
         out.clear();
         let step = session.step(&bytes[at..], &mut out);
         match step {
-            Step::Close => return,
+            Step::Close => return asks,
             Step::Wait(needed) => {
                 assert!(needed > bytes.len() - at, "it waits for what is there");
-                return;
+                return asks;
             }
             Step::Consumed(count) => {
                 assert!(count > 0 && count <= bytes.len() - at, "it consumes what is there");
@@ -364,6 +364,7 @@ pub(super) fn fuzz(bytes: &[u8]) {
             }
             Step::Ask(count, ask) => {
                 at += count;
+                asks += 1;
                 check_ask(&ask);
                 if ask.command == Command::Write {
                     at = bytes.len().min(at + ask.length as usize);

@@ -1,0 +1,148 @@
+//! Can the decoders of the bytes on disk be fooled? Entry points for fuzzers: any bytes, an answer or
+//! an error, no panic.
+//!
+//! A random change of sealed bytes is caught by the checksum and nothing behind it is tried; so the
+//! bytes are sealed anew first. What then decodes must also encode to the same again.
+
+use super::superblock::Superblock;
+use super::unit::{HEADER_BYTES, Unit};
+use super::{FormatError, crc32c, page, record, shard};
+use crate::map::NONE;
+use tandem_block::BLOCK_BYTES;
+
+/// The pool that the units, shards, roots and pages of a fuzzer belong to.
+pub const POOL: u128 = 0x7461_6e64_656d;
+/// The number of its shard and page.
+pub const INDEX: u64 = 3;
+
+/// Writes the checksum of `bytes[..covered]` at byte `at` of them.
+fn seal(bytes: &mut [u8], at: usize, covered: usize) {
+    if let Some(covered) = bytes.get_mut(..covered)
+        && at + 4 <= covered.len()
+    {
+        covered[at..at + 4].fill(0);
+        let crc = crc32c(covered);
+        covered[at..at + 4].copy_from_slice(&crc.to_le_bytes());
+    }
+}
+
+/// The 32-bit number at byte `at`.
+fn number(bytes: &[u8], at: usize) -> Option<usize> {
+    let found = bytes.get(at..at + 4)?;
+    Some(u32::from_le_bytes(found.try_into().expect("four bytes")) as usize)
+}
+
+/// A superblock.
+///
+/// # Errors
+/// If it is none.
+///
+/// # Panics
+/// If what decodes does not encode to the same.
+pub fn superblock(bytes: &[u8]) -> Result<(), FormatError> {
+    let _ = Superblock::decode(bytes);
+    let mut block = bytes.to_vec();
+    block.resize(BLOCK_BYTES as usize, 0);
+    seal(&mut block, 8, BLOCK_BYTES as usize);
+    let found = Superblock::decode(&block)?;
+    assert_eq!(Superblock::decode(&found.encode()), Ok(found), "it comes back");
+    Ok(())
+}
+
+/// A journal unit and the records in it.
+///
+/// # Errors
+/// If it is none.
+///
+/// # Panics
+/// If a record claims what no map can hold.
+pub fn journal_unit(bytes: &[u8]) -> Result<(), FormatError> {
+    let _ = Unit::decode(bytes, POOL);
+    let mut sealed = bytes.to_vec();
+    if let Some(body) = number(bytes, 40) {
+        sealed.resize(bytes.len().next_multiple_of(4096), 0);
+        seal(&mut sealed, 4, HEADER_BYTES + body);
+    }
+    let unit = Unit::decode(&sealed, POOL)?;
+    assert_eq!(Unit::decode(&unit.encode(POOL), POOL).as_ref(), Ok(&unit), "it comes back");
+    records(&unit.body)
+}
+
+/// The records of a journal unit or of a checkpoint's root.
+///
+/// # Errors
+/// If they are none.
+///
+/// # Panics
+/// If a record claims what no map can hold.
+pub fn records(body: &[u8]) -> Result<(), FormatError> {
+    for found in record::decode(body)? {
+        match found {
+            record::Record::Run(run) => {
+                let count = u32::try_from(run.checksums.len()).expect("a run is short");
+                assert!(count > 0, "a run of nothing");
+                for start in [run.logical, run.ssd, run.log] {
+                    let fits = start.checked_add(count).is_some();
+                    assert!(start == NONE && run.logical != NONE || fits, "a run over the end");
+                }
+            }
+            record::Record::Fragmented(block) => {
+                let count = block.fragments.len();
+                assert!((1..=record::FRAGMENTS_MAX).contains(&count), "{count} fragments");
+                assert!(block.fragments.iter().all(|part| part.mask != 0), "an empty fragment");
+            }
+            record::Record::Object(_) | record::Record::ObjectGone(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// A checkpoint shard.
+///
+/// # Errors
+/// If it is none.
+pub fn checkpoint_shard(bytes: &[u8]) -> Result<(), FormatError> {
+    let _ = shard::shard_checkpoint(bytes, POOL, INDEX);
+    let mut sealed = bytes.to_vec();
+    sealed.resize(shard::SHARD_BYTES as usize, 0);
+    seal(&mut sealed, 4, shard::SHARD_BYTES as usize);
+    shard::shard_checkpoint(&sealed, POOL, INDEX)?;
+    let slots = shard::shard_slots(&sealed).count();
+    let homes = shard::shard_homes(&sealed).count();
+    assert_eq!((slots, homes * 64), (shard::SHARD_SLOTS, shard::SHARD_HOMES), "a full shard");
+    Ok(())
+}
+
+/// A checkpoint's root and the objects in it.
+///
+/// # Errors
+/// If it is none.
+///
+/// # Panics
+/// If what decodes does not encode to the same.
+pub fn checkpoint_root(bytes: &[u8]) -> Result<(), FormatError> {
+    let _ = shard::Root::decode(bytes, POOL);
+    let mut sealed = bytes.to_vec();
+    if let (Some(objects), Some(words)) = (number(bytes, 48), number(bytes, 52)) {
+        seal(&mut sealed, 4, words.saturating_mul(16).saturating_add(objects + 56));
+    }
+    let found = shard::Root::decode(&sealed, POOL)?;
+    let again = shard::Root::decode(&found.encode(POOL), POOL);
+    assert_eq!(again.as_ref(), Ok(&found), "it comes back");
+    records(&found.objects)
+}
+
+/// A page of home checksums.
+///
+/// # Errors
+/// If it is none.
+pub fn checksum_page(bytes: &[u8]) -> Result<(), FormatError> {
+    let mut checksums = [0; page::PAGE_CHECKSUMS];
+    let _ = page::decode(bytes, POOL, INDEX, &mut checksums);
+    let mut sealed = bytes.to_vec();
+    sealed.resize(page::PAGE_BYTES as usize, 0);
+    seal(&mut sealed, 4, page::PAGE_BYTES as usize);
+    let version = page::decode(&sealed, POOL, INDEX, &mut checksums)?;
+    assert_eq!(page::encode(POOL, INDEX, version, &checksums), sealed, "it comes back");
+    Ok(())
+}

@@ -1,0 +1,240 @@
+//! What do sound inputs look like? Written by our own encoders, or lying among the fixtures.
+
+use anyhow::{Context as _, Result};
+use std::io::Read as _;
+use std::path::Path;
+use tandem_block::{BLOCK_BYTES, MIB};
+use tandem_engine::Role;
+use tandem_engine::format::fuzz::{INDEX, POOL};
+use tandem_engine::format::layout::Layout;
+use tandem_engine::format::record::{
+    FLAG_CHECKSUMS, FLAG_HOME, FragmentRecord, FragmentedRecord, ObjectRecord, RecordWriter,
+};
+use tandem_engine::format::shard::{Root, ShardWriter, SlotEntry};
+use tandem_engine::format::superblock::{Member, Superblock};
+use tandem_engine::format::{page, unit::Unit};
+use tandem_engine::map::NONE;
+use tandem_fronts::nbd::wire::{
+    self, RequestHeader, chunk, command, flag, handshake, info, option,
+};
+
+/// Fixtures of one format or of all, plain and, of all, packed as they lie there too.
+pub fn traces(format: Option<&str>) -> Result<Vec<Vec<u8>>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures");
+    let mut found = Vec::new();
+    let entries = folder.read_dir().with_context(|| format!("reading {}", folder.display()))?;
+    let mut paths: Vec<_> = entries.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
+    paths.sort();
+    for path in paths {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let stem = name.split(['.', '-']).next().unwrap_or_default();
+        if name.ends_with(".expected") || format.is_some_and(|format| format != stem) {
+            continue;
+        }
+        let bytes = std::fs::read(&path)?;
+        let mut plain = Vec::new();
+        if name.ends_with(".gz") {
+            flate2::read::GzDecoder::new(&bytes[..]).read_to_end(&mut plain)?;
+        } else if name.ends_with(".zst") {
+            plain = zstd::decode_all(&bytes[..])?;
+        }
+        if plain.is_empty() {
+            found.push(bytes);
+        } else {
+            found.push(plain);
+            found.extend(format.is_none().then_some(bytes));
+        }
+    }
+    Ok(found)
+}
+
+/// A pool of an SSD and a hard drive, seen from each.
+pub fn superblocks() -> Vec<Vec<u8>> {
+    let member = |uuid, role| Member { uuid, role, capacity_bytes: 64 * MIB };
+    let layout = Layout {
+        journal_offset: BLOCK_BYTES,
+        journal_bytes: MIB,
+        root_offset: MIB + BLOCK_BYTES,
+        root_bytes: 16 * BLOCK_BYTES,
+        shard_offset: 2 * MIB,
+        shard_count: 8,
+        checksum_offset: 4 * MIB,
+        checksum_pages: 4,
+        home_offset: 8 * MIB,
+        home_blocks: 1024,
+        home_first: 0,
+        slot_offset: 32 * MIB,
+        slot_count: 4096,
+    };
+    let of = |index| Superblock {
+        generation: 7,
+        pool: POOL,
+        name: "laptop".into(),
+        index,
+        clean: index == 0,
+        layout,
+        members: vec![member(1, Role::Ssd), member(2, Role::Hdd)],
+    };
+    vec![of(0).encode(), of(1).encode()]
+}
+
+fn objects() -> Vec<u8> {
+    let mut writer = RecordWriter::default();
+    let name = "vol0".into();
+    let (id, size_bytes, first, blocks, flags) = (1, 1 << 20, 0, 256, 0);
+    writer.object(&ObjectRecord { id, size_bytes, first, blocks, flags, name });
+    writer.take()
+}
+
+/// Every kind of record.
+pub fn records() -> Vec<Vec<u8>> {
+    let mut writer = RecordWriter::default();
+    for block in 0..40 {
+        writer.block(FLAG_CHECKSUMS, 100 + block, 40 + block, NONE, 7 + block);
+    }
+    writer.block(FLAG_HOME, 300, NONE, NONE, 0);
+    writer.block(0, 301, 5, 9, 1);
+    let fragment = |slot, mask| FragmentRecord { slot, checksum: 5, mask };
+    let (flags, logical, ssd, log, checksum) = (FLAG_HOME, 3, NONE, 9, 5);
+    let fragments = vec![fragment(1, 0x0f), fragment(2, 0xc0)];
+    writer.fragmented(&FragmentedRecord { flags, logical, ssd, log, checksum, fragments });
+    writer.object_gone(7);
+    vec![writer.take(), objects()]
+}
+
+/// The same in journal units.
+pub fn units() -> Vec<Vec<u8>> {
+    let unit = |body| Unit { sequence: 9, acked_upto: 8, body }.encode(POOL);
+    records().into_iter().map(unit).collect()
+}
+
+/// A shard of slots and one of homes.
+pub fn shards() -> Vec<Vec<u8>> {
+    let mut slots = ShardWriter::new(POOL, 4, INDEX);
+    for owner in 0..100 {
+        slots.slot(SlotEntry { owner, checksum: 1, mask: 255, order: 0 });
+    }
+    let mut homes = ShardWriter::new(POOL, 5, INDEX);
+    homes.homes(0xff00);
+    vec![slots.finish(), homes.finish()]
+}
+
+/// A checkpoint's root.
+pub fn roots() -> Vec<Vec<u8>> {
+    let (written, second_copy) = (vec![0xff, 1], vec![0xf0, 0]);
+    let (checkpoint, replay_sequence, replay_offset) = (4, 10, 8192);
+    let objects = objects();
+    let root = Root { checkpoint, replay_sequence, replay_offset, written, second_copy, objects };
+    vec![root.encode(POOL)]
+}
+
+/// A page of home checksums.
+pub fn pages() -> Vec<Vec<u8>> {
+    let mut checksums = [0; page::PAGE_CHECKSUMS];
+    checksums[5] = 77;
+    vec![page::encode(POOL, INDEX, 3, &checksums)]
+}
+
+/// A client that negotiates and asks for everything once.
+pub fn nbd_requests() -> Vec<Vec<u8>> {
+    let flags = u32::from(handshake::FIXED_NEWSTYLE | handshake::NO_ZEROES);
+    let mut query = Vec::new();
+    wire::write_string(&mut query, "b");
+    query.extend_from_slice(&1u32.to_be_bytes());
+    wire::write_string(&mut query, wire::BASE_ALLOCATION);
+    let mut go = Vec::new();
+    wire::write_string(&mut go, "b");
+    go.extend_from_slice(&1u16.to_be_bytes());
+    go.extend_from_slice(&info::BLOCK_SIZE.to_be_bytes());
+    let mut out = flags.to_be_bytes().to_vec();
+    wire::write_option(&mut out, option::LIST, &[]);
+    wire::write_option(&mut out, option::STRUCTURED_REPLY, &[]);
+    wire::write_option(&mut out, option::SET_META_CONTEXT, &query);
+    wire::write_option(&mut out, option::GO, &go);
+    let mut simple = flags.to_be_bytes().to_vec();
+    wire::write_option(&mut simple, option::EXPORT_NAME, b"a");
+    let ask = |out: &mut Vec<u8>, command, flags, offset, length: u32| {
+        RequestHeader { flags, command, cookie: 5, offset, length }.write(out);
+        if command == command::WRITE {
+            out.resize(out.len() + length as usize, 7);
+        }
+    };
+    for out in [&mut out, &mut simple] {
+        ask(out, command::WRITE, flag::FUA, 4096, 1024);
+        ask(out, command::READ, 0, 4096, 512);
+        ask(out, command::FLUSH, 0, 0, 0);
+        ask(out, command::TRIM, 0, 8192, 4096);
+        ask(out, command::WRITE_ZEROES, flag::NO_HOLE, 0, 65536);
+        ask(out, command::BLOCK_STATUS, flag::REQ_ONE, 0, 1 << 20);
+        ask(out, command::DISC, 0, 0, 0);
+    }
+    vec![out, simple]
+}
+
+/// A server that answers two reads and two block states, in chunks.
+pub fn nbd_answers() -> Vec<Vec<u8>> {
+    let mut out = Vec::new();
+    wire::write_greeting(&mut out);
+    let reply = |out: &mut Vec<u8>, option, kind, data: &[u8]| {
+        wire::write_option_reply(out, option, kind, data);
+    };
+    reply(&mut out, option::STRUCTURED_REPLY, wire::reply::ACK, &[]);
+    let mut context = wire::BASE_ALLOCATION_ID.to_be_bytes().to_vec();
+    context.extend_from_slice(wire::BASE_ALLOCATION.as_bytes());
+    reply(&mut out, option::SET_META_CONTEXT, wire::reply::META_CONTEXT, &context);
+    reply(&mut out, option::SET_META_CONTEXT, wire::reply::ACK, &[]);
+    let mut export = info::EXPORT.to_be_bytes().to_vec();
+    export.extend_from_slice(&(1u64 << 20).to_be_bytes());
+    export.extend_from_slice(&wire::can::HAS_FLAGS.to_be_bytes());
+    reply(&mut out, option::GO, wire::reply::INFO, &export);
+    reply(&mut out, option::GO, wire::reply::ACK, &[]);
+    for cookie in [1, 3] {
+        wire::write_chunk(&mut out, chunk::OFFSET_DATA, cookie, 8 + 512);
+        out.resize(out.len() + 8 + 512, 3);
+        wire::write_chunk(&mut out, chunk::BLOCK_STATUS, cookie + 1, 12);
+        out.resize(out.len() + 12, 0);
+    }
+    vec![out]
+}
+
+/// Pools that use every key.
+pub const POOLS: [&str; 2] = [
+    r#"
+[pool]
+name = "laptop"
+[[device]]
+role = "ssd"
+path = "ssd.img"
+size = "16GiB"
+emulate = "960evo"
+profile = "960evo"
+write_cache = "volatile"
+[[device]]
+role = "hdd"
+path = "hdd.img"
+size = "64GiB"
+emulate = "wd100efax"
+profile = "wd100efax"
+write_cache = "protected"
+[[volume]]
+name = "vol0"
+size = "32GiB"
+steer = "mios-d"
+tier = "none"
+durability = "volatile-ok"
+[[volume]]
+name = "vol1"
+size = "1GiB"
+steer = { policy = "mios-e", queue_length = 3 }
+[serve]
+nbd = ["unix:tandem.sock", "127.0.0.1:10809", "[::1]:10810"]
+fuse = "mnt"
+allow_remote = false
+"#,
+    "[pool]\nname = \"p\"\n[[device]]\nrole = \"ssd\"\npath = \"ram:64MiB\"\n\
+     [[volume]]\nname = \"v\"\nsize = \"32MiB\"\n",
+];
+
+/// Synthetic workloads with settings.
+pub const SYNTHETIC: [&str; 4] =
+    ["pangu-a", "zipf:theta=0.9", "interval:interval=100us,total=1GiB", "pangu-d:duration=10s"];
