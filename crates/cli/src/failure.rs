@@ -1,5 +1,6 @@
 //! How does a verb fail?
 
+use crate::config::ConfigFault;
 use std::io;
 
 /// Why a verb did not do what it was asked.
@@ -7,6 +8,8 @@ use std::io;
 pub enum Failure {
     /// The words of the command line make no sense: exit 2.
     Usage(String),
+    /// The configuration makes no sense: exit 2.
+    Configuration(ConfigFault),
     /// It was tried and went wrong: exit 1.
     Failed(anyhow::Error),
 }
@@ -30,7 +33,10 @@ impl Failure {
 
 impl<E: Into<anyhow::Error>> From<E> for Failure {
     fn from(error: E) -> Failure {
-        Failure::Failed(error.into())
+        match error.into().downcast::<ConfigFault>() {
+            Ok(fault) => Failure::Configuration(fault),
+            Err(error) => Failure::Failed(error),
+        }
     }
 }
 

@@ -1,17 +1,23 @@
 //! The hands: what does the user want done? One file per verb.
 //!
-//! Exit codes: 0 ok, 1 failed, 2 usage. Results go to stdout, everything else to stderr.
+//! Exit codes: 0 ok, 1 failed, 2 usage (a configuration that makes no sense is one, too: trying
+//! again cannot help). Results go to stdout, everything else to stderr.
 
+mod check;
 pub mod config;
 mod demo;
 mod drives;
 mod failure;
+mod format;
 mod formats;
 mod input;
 mod policies;
 mod policy;
+mod pool;
 mod replay;
 mod report;
+mod serve;
+mod status;
 mod synth;
 
 use clap::{Parser, Subcommand};
@@ -29,6 +35,10 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Verb {
     Demo(demo::Arguments),
+    Format(format::Arguments),
+    Serve(serve::Arguments),
+    Check(check::Arguments),
+    Status(status::Arguments),
     Replay(Box<replay::Arguments>),
     Synth(synth::Arguments),
     Policies(policies::Arguments),
@@ -41,6 +51,10 @@ pub fn main() -> ExitCode {
     // clap itself prints help and usage errors, and leaves with 0 or 2
     let result = match Arguments::parse().verb {
         Verb::Demo(arguments) => demo::run(&arguments),
+        Verb::Format(arguments) => format::run(&arguments),
+        Verb::Serve(arguments) => serve::run(&arguments),
+        Verb::Check(arguments) => check::run(&arguments),
+        Verb::Status(arguments) => status::run(&arguments),
         Verb::Replay(arguments) => replay::run(&arguments),
         Verb::Synth(arguments) => synth::run(&arguments),
         Verb::Policies(arguments) => policies::run(&arguments),
@@ -53,6 +67,10 @@ pub fn main() -> ExitCode {
         Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
         Err(Failure::Usage(text)) => {
             eprintln!("error: {text}\n\nFor more information, try '--help'.");
+            ExitCode::from(2)
+        }
+        Err(Failure::Configuration(fault)) => {
+            eprintln!("error: {fault}");
             ExitCode::from(2)
         }
         Err(Failure::Failed(error)) => {

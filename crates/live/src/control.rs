@@ -30,6 +30,8 @@ struct Client {
 /// The control socket as a front end that sends no requests.
 pub struct Control {
     listener: Listener,
+    /// What is added to every status, under `pool`.
+    about: serde_json::Value,
     clients: Slab<Client>,
     stopping: bool,
     accepting: bool,
@@ -42,11 +44,19 @@ impl Control {
     pub fn new(listener: Listener) -> Control {
         Control {
             listener,
+            about: serde_json::Value::Null,
             clients: Slab::new(),
             stopping: false,
             accepting: false,
             retry_at: None,
         }
+    }
+
+    /// Adds what does not change while the world runs to every status, under `pool`.
+    #[must_use]
+    pub fn about(mut self, about: serde_json::Value) -> Control {
+        self.about = about;
+        self
     }
 
     fn accept(&mut self, desk: &mut Desk<'_>) {
@@ -68,7 +78,7 @@ impl Control {
         let mut batch = Outgoing::new();
         while let Some(end) = self.clients[key].line.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.clients[key].line.drain(..=end).collect();
-            let reply = reply(&line, desk);
+            let reply = reply(&line, &self.about, desk);
             batch.stage(|out| {
                 out.extend_from_slice(reply.to_string().as_bytes());
                 out.push(b'\n');
@@ -109,9 +119,15 @@ impl Asked {
 }
 
 /// The answer to one line.
-fn reply(line: &[u8], desk: &mut Desk<'_>) -> serde_json::Value {
+fn reply(line: &[u8], about: &serde_json::Value, desk: &mut Desk<'_>) -> serde_json::Value {
     match Asked::parse(line) {
-        Ok(Asked::Status) => desk.status(),
+        Ok(Asked::Status) => {
+            let mut status = desk.status();
+            if let (Some(status), false) = (status.as_object_mut(), about.is_null()) {
+                status.insert("pool".into(), about.clone());
+            }
+            status
+        }
         Ok(Asked::Stop) => {
             desk.stop_world();
             serde_json::json!({ "stopping": true })

@@ -122,6 +122,22 @@ impl Listener {
         }
     }
 
+    /// Where it listens, if that can be named.
+    pub fn address(&self) -> Option<Address> {
+        let unix = |socket: &UnixListener| {
+            socket.local_addr().ok()?.as_pathname().map(|path| Address::Unix(path.into()))
+        };
+        let tcp = |socket: &TcpListener| socket.local_addr().ok().map(Address::Tcp);
+        match &self.socket {
+            Socket::Unix(socket) => unix(socket),
+            Socket::Tcp(socket) => tcp(socket),
+            Socket::Inherited(socket) => {
+                let copy = || socket.try_clone().ok();
+                unix(&copy()?.into()).or_else(|| tcp(&copy()?.into()))
+            }
+        }
+    }
+
     /// The TCP address it got, for port 0.
     pub fn tcp_address(&self) -> Option<SocketAddr> {
         match &self.socket {

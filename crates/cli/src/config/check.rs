@@ -229,6 +229,7 @@ fn steering(value: &Spanned<file::Steer>, devices: &[PoolDevice]) -> Result<Stee
     let words = format!("{}:{}", given.policy, setting.unwrap_or_default());
     let config = policy::parse(&words).map_err(|failure| match failure {
         Failure::Usage(text) => Fault::at(value, text),
+        Failure::Configuration(fault) => Fault::at(value, fault.text),
         Failure::Failed(error) => Fault::at(value, error.to_string()),
     })?;
     let redirects = steer::build(&config).is_some_and(|policy| policy.redirects());
@@ -256,8 +257,18 @@ fn serve(parsed: &file::Serve, folder: &Path) -> Result<Serve, Fault> {
         }
         serve.nbd.push(address);
     }
+    serve.control = parsed.control.as_ref().map(|value| control(value, folder)).transpose()?;
     serve.fuse = parsed.fuse.as_ref().map(|value| folder.join(value.get_ref()));
     Ok(serve)
+}
+
+fn control(value: &Spanned<String>, folder: &Path) -> Result<PathBuf, Fault> {
+    let text = value.get_ref();
+    let path = text.strip_prefix("unix:").unwrap_or(text);
+    if path.is_empty() {
+        return Err(Fault::at(value, "the path of the control socket is empty"));
+    }
+    Ok(folder.join(path))
 }
 
 fn nbd_address(value: &Spanned<String>, folder: &Path) -> Result<Address, Fault> {

@@ -74,6 +74,7 @@ pub(super) struct Serve {
     pub nbd: Vec<Spanned<String>>,
     #[serde(default)]
     pub allow_remote: bool,
+    pub control: Option<Spanned<String>>,
     pub fuse: Option<Spanned<String>>,
 }
 

@@ -12,7 +12,9 @@ mod tests;
 use std::path::{Path, PathBuf};
 use tandem_block::{DurabilityClass, ObjectId};
 use tandem_drives::spec::DriveSpec;
-use tandem_engine::{DeviceConfig, EngineConfig, Role, SteerConfig, VolumeConfig, WriteCache};
+use tandem_engine::{
+    DeviceConfig, EngineConfig, Role, SteerConfig, VolumeConfig, WriteCache, steer,
+};
 use tandem_live::Backing;
 use tandem_live::listen::Address;
 use tandem_sim::profiles::{Belief, BeliefKind};
@@ -76,6 +78,8 @@ pub struct Serve {
     pub nbd: Vec<Address>,
     /// May NBD listen on other addresses than the loopback?
     pub allow_remote: bool,
+    /// Socket on which `tandem status` asks; by default beside the configuration.
+    pub control: Option<PathBuf>,
     /// Mount point where each volume is a file.
     pub fuse: Option<PathBuf>,
 }
@@ -121,6 +125,23 @@ impl PoolConfig {
                 line: fault.at.map(|at| line_of(text, at)),
                 text: fault.text,
             })
+    }
+
+    /// Why a volume that asks for redirection does not get it, if so.
+    pub fn why_not_steered(&self, volume: &PoolVolume) -> Option<&'static str> {
+        let redirects = steer::build(&volume.steer).is_some_and(|policy| policy.redirects());
+        let known = |device: &PoolDevice| {
+            matches!(device.profile.as_ref().map(|belief| &belief.kind), Some(BeliefKind::Hdd(_)))
+        };
+        (redirects && !self.devices.iter().any(known)).then_some(
+            "no hard drive has a profile, so nothing is known of its buffer: writes go to the SSD",
+        )
+    }
+
+    /// The socket on which a server of this pool answers `tandem status`; `path` is that of the
+    /// configuration.
+    pub fn control_socket(&self, path: &Path) -> PathBuf {
+        self.serve.control.clone().unwrap_or_else(|| path.with_extension("control"))
     }
 
     /// What an engine is told, once the devices are open and their sizes known. Ids of volumes

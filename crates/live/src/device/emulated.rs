@@ -6,12 +6,16 @@
 //! drive. "In the backing" means handed to the kernel: its page cache survives SIGKILL, so no
 //! `fsync` is made, and a power cut of the *machine* is outside what an emulated drive imitates.
 //!
+//! A model that says it ignored a flush gets its way: nothing is settled then. That is how a test
+//! shows that it would see a loss.
+//!
 //! *Divergence from a real drive*: a flush does not begin to write before the command arrives, and
 //! bytes that the model has drained by itself may be kept a little longer in memory (at most
 //! [`DRAIN_EVERY`]), which a caller without a flush may not rely on anyway.
 
 use super::overlay::{Overlay, Sequence};
 use super::ram::RamDevice;
+use super::snapshot::KeepsAll;
 use super::{Bench, Device, IoDone, OpenError, OpenedFile, block_range, extent, fits};
 use crate::buffer::Memory;
 use slab::Slab;
@@ -19,7 +23,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::rc::Rc;
 use tandem_block::{
-    DeviceId, Drive, DriveOp, DriveOpKind, Duration, Instant, IoError, Outcome, PayloadId,
+    ContentFault, ContentFaultKind, DeviceId, Drive, DriveOp, DriveOpKind, Duration, Instant,
+    IoError, Outcome, PayloadId,
 };
 use tandem_engine::{Io, IoId, IoOp};
 
@@ -99,9 +104,17 @@ pub(crate) struct EmulatedDevice {
     next_drain: Instant,
     stats: EmulatedStats,
     failed: bool,
+    /// Nothing may reach the backing.
+    sealed: bool,
 }
 
 impl EmulatedDevice {
+    /// A view of a device that is never written: what is written stays here.
+    pub(crate) fn snapshot(id: DeviceId, file: OpenedFile) -> EmulatedDevice {
+        let model = KeepsAll { capacity_bytes: file.size_bytes, tickets: 0 };
+        EmulatedDevice { sealed: true, ..Self::of(id, Box::new(model), Backing::File(file)) }
+    }
+
     /// A drive that keeps its settled bytes in a file.
     pub(crate) fn over_file(
         id: DeviceId,
@@ -132,7 +145,11 @@ impl EmulatedDevice {
         if model_bytes > backing_bytes {
             return Err(OpenError::TooSmall { model_bytes, backing_bytes });
         }
-        Ok(EmulatedDevice {
+        Ok(Self::of(id, model, backing))
+    }
+
+    fn of(id: DeviceId, model: Box<dyn Drive>, backing: Backing) -> EmulatedDevice {
+        EmulatedDevice {
             id,
             model,
             backing,
@@ -144,7 +161,8 @@ impl EmulatedDevice {
             next_drain: Instant::NEVER,
             stats: EmulatedStats::default(),
             failed: false,
-        })
+            sealed: false,
+        }
     }
 
     fn ask_model(&mut self, op: &IoOp, now: Instant) -> Outcome {
@@ -186,11 +204,21 @@ impl EmulatedDevice {
         }
         // its bytes travel to the backing while the model's latency passes
         let version = self.overlay.put(offset, length, Some(data));
-        self.overlay.make_due(version);
+        if !self.sealed {
+            self.overlay.make_due(version);
+        }
         Work::Fua { version, from }
     }
 
-    fn work(&mut self, op: IoOp, bench: &mut Bench<'_>) -> Work {
+    /// Did the model acknowledge a flush that it will not do?
+    fn ignores_flush(&mut self, outcome: &Outcome) -> bool {
+        let ignored = |fault: &ContentFault| {
+            fault.ticket == outcome.ticket && fault.kind == ContentFaultKind::FlushIgnored
+        };
+        self.sealed || self.model.take_content_faults().iter().any(ignored)
+    }
+
+    fn work(&mut self, op: IoOp, outcome: &Outcome, bench: &mut Bench<'_>) -> Work {
         let (offset, length) = extent(&op);
         match op {
             IoOp::Read { into, into_offset_bytes, .. } => {
@@ -208,6 +236,7 @@ impl EmulatedDevice {
                 data.write(0, &bytes);
                 self.start_write((offset, length), data, None, fua)
             }
+            IoOp::Flush if self.ignores_flush(outcome) => Work::Flush { until: 0 },
             IoOp::Flush => {
                 let until = self.overlay.last();
                 self.overlay.settle_until(until);
@@ -236,6 +265,9 @@ impl EmulatedDevice {
 
     /// Sends to the backing what is due.
     fn drain(&mut self, bench: &mut Bench<'_>) {
+        if self.sealed {
+            return;
+        }
         let limit = self.model.volatile_bytes(bench.now);
         self.overlay.settle_beyond(limit);
         while self.batches.len() < BATCHES_MAX && !self.failed {
@@ -280,7 +312,7 @@ impl EmulatedDevice {
             }
             return;
         }
-        if behind && matches!(flight.work, Work::Write { .. }) && !self.failed {
+        if behind && matches!(flight.work, Work::Write { .. }) && !self.failed && !self.sealed {
             self.stats.late_count += 1;
             self.timers.push(Reverse((bench.now + BEHIND_WAIT, key)));
             return;
@@ -309,6 +341,7 @@ impl EmulatedDevice {
         let ready = match &flight.work {
             Work::Read { fetched, .. } => *fetched,
             _ if self.failed || status.is_err() => true,
+            Work::Fua { .. } if self.sealed => true,
             Work::Fua { version, .. } => self.overlay.is_written(*version),
             Work::Flush { until } => self.overlay.written_until(*until),
             Work::Write { .. } | Work::Trim => true,
@@ -383,7 +416,7 @@ impl Device for EmulatedDevice {
         }
         let (offset, length) = extent(&io.op);
         let outcome = self.ask_model(&io.op, bench.now);
-        let work = self.work(io.op, bench);
+        let work = self.work(io.op, &outcome, bench);
         let flight = Flight { io: io.id, outcome, offset, length, work, answered: None };
         let key = self.flights.insert(flight);
         self.fetch(key, bench);

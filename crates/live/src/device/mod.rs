@@ -3,11 +3,13 @@
 
 mod block;
 mod emulated;
+mod holder;
 mod open;
 mod overlay;
 mod ram;
 #[cfg(test)]
 mod rig;
+mod snapshot;
 
 pub use emulated::EmulatedStats;
 pub use open::{OpenError, OpenedFile};
@@ -24,6 +26,9 @@ use tandem_engine::{Io, IoId, IoOp};
 pub enum Backing {
     /// A block device or a file that exists.
     Path(PathBuf),
+    /// The same, but nothing is ever written to it: what the engine writes stays in this process's
+    /// memory and is read from there. For looking at a pool without touching it.
+    Snapshot(PathBuf),
     /// Memory of this many bytes, lost with the process.
     Ram {
         /// Its size, a multiple of 4096.
@@ -111,6 +116,10 @@ pub(crate) fn open(id: DeviceId, config: DeviceConfig) -> Result<Box<dyn Device>
         (Backing::Path(path), None) => {
             let file = OpenedFile::open(&path, true)?;
             Ok(Box::new(block::BlockDevice::new(id, file)))
+        }
+        (Backing::Snapshot(path), _) => {
+            let file = OpenedFile::open_to_read(&path)?;
+            Ok(Box::new(emulated::EmulatedDevice::snapshot(id, file)))
         }
         (Backing::Path(path), Some(model)) => {
             let file = OpenedFile::open(&path, false)?;

@@ -2,6 +2,7 @@
 //!
 //! Source: design decision 6: the lock is taken on the very descriptor used for I/O.
 
+use super::holder;
 use crate::buffer::Memory;
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -11,8 +12,11 @@ use std::time::{Duration, Instant};
 use tandem_block::BLOCK_BYTES;
 
 /// A killed server's lock is awaited this long (measured: some ten milliseconds, more while it had
-/// much to write), and a living one refused after it.
+/// much to write).
 const LOCK_WAIT: Duration = Duration::from_secs(5);
+/// A holder that is seen alive for this long is no dying one: it is refused at once. A signal that
+/// was sent before we came has arrived by then.
+const ALIVE_WAIT: Duration = Duration::from_millis(200);
 const LOCK_RETRY: Duration = Duration::from_millis(10);
 
 /// Why a device cannot be used.
@@ -29,11 +33,13 @@ pub enum OpenError {
     },
     /// Somebody else holds the lock.
     #[error(
-        "{} is in use by another server or mounted; stop that one first", path.display()
+        "{} is in use {}; stop that one first", path.display(), by(*.holder)
     )]
     InUse {
         /// Which device.
         path: PathBuf,
+        /// The process that holds it, where the system tells.
+        holder: Option<u32>,
     },
     /// Neither a file nor a block device.
     #[error("{} is neither a file nor a block device", path.display())]
@@ -65,6 +71,13 @@ pub enum OpenError {
     },
 }
 
+/// What for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Access {
+    Read,
+    Write { direct: bool },
+}
+
 /// A locked file or block device.
 #[derive(Debug)]
 pub struct OpenedFile {
@@ -80,15 +93,38 @@ pub struct OpenedFile {
 impl OpenedFile {
     /// As [`OpenedFile::open_once`], but gives a killed server time to let go: the kernel ends the
     /// commands of its ring after the process is gone, and keeps the lock until then. That is what
-    /// the lock is for: no late write of the dead can meet a write of the living.
+    /// the lock is for: no late write of the dead can meet a write of the living. A server that
+    /// lives is not waited for.
     ///
     /// # Errors
     /// If it does not exist, is in use, is no file or block device, or has no 512-byte sectors.
     pub fn open(path: &Path, direct: bool) -> Result<OpenedFile, OpenError> {
+        Self::open_patiently(path, Access::Write { direct })
+    }
+
+    /// Opens `path` for reading alone, through the page cache. Others may read it meanwhile, and
+    /// nobody may write it.
+    ///
+    /// # Errors
+    /// As [`OpenedFile::open`].
+    pub fn open_to_read(path: &Path) -> Result<OpenedFile, OpenError> {
+        Self::open_patiently(path, Access::Read)
+    }
+
+    fn open_patiently(path: &Path, access: Access) -> Result<OpenedFile, OpenError> {
         let begin = Instant::now();
+        let mut alive_since = None;
         loop {
-            match Self::open_once(path, direct) {
-                Err(OpenError::InUse { .. }) if begin.elapsed() < LOCK_WAIT => {
+            match Self::open_as(path, access) {
+                Err(OpenError::InUse { holder, .. }) if begin.elapsed() < LOCK_WAIT => {
+                    if holder.is_some_and(holder::is_alive) {
+                        let since = *alive_since.get_or_insert_with(Instant::now);
+                        if since.elapsed() >= ALIVE_WAIT {
+                            return Err(OpenError::InUse { path: path.into(), holder });
+                        }
+                    } else {
+                        alive_since = None;
+                    }
                     std::thread::sleep(LOCK_RETRY);
                 }
                 answer => return answer,
@@ -103,8 +139,12 @@ impl OpenedFile {
     /// # Errors
     /// If it does not exist, is in use, is no file or block device, or has no 512-byte sectors.
     pub fn open_once(path: &Path, direct: bool) -> Result<OpenedFile, OpenError> {
+        Self::open_as(path, Access::Write { direct })
+    }
+
+    fn open_as(path: &Path, access: Access) -> Result<OpenedFile, OpenError> {
         let failed = |errno: Errno| match errno {
-            Errno::BUSY => OpenError::InUse { path: path.into() },
+            Errno::BUSY => in_use(path),
             errno => OpenError::Open { path: path.into(), source: errno.into() },
         };
         let meta = rustix::fs::stat(path).map_err(failed)?;
@@ -113,14 +153,20 @@ impl OpenedFile {
         if !is_block_device && kind != FileType::RegularFile {
             return Err(OpenError::WrongKind { path: path.into() });
         }
-        let mut flags = OFlags::RDWR | OFlags::CLOEXEC;
+        let (mut flags, lock, direct) = match access {
+            Access::Read => (OFlags::RDONLY, FlockOperation::NonBlockingLockShared, false),
+            Access::Write { direct } => {
+                (OFlags::RDWR, FlockOperation::NonBlockingLockExclusive, direct)
+            }
+        };
+        flags |= OFlags::CLOEXEC;
         if is_block_device {
             flags |= OFlags::EXCL; // refused while mounted or claimed
         }
         let (fd, is_direct) = open_maybe_direct(path, flags, direct).map_err(failed)?;
-        match rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive) {
+        match rustix::fs::flock(&fd, lock) {
             Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Err(OpenError::InUse { path: path.into() }),
+            Err(Errno::WOULDBLOCK) => return Err(in_use(path)),
             Err(errno) => return Err(failed(errno)),
         }
         let size = rustix::fs::seek(&fd, rustix::fs::SeekFrom::End(0)).map_err(failed)?;
@@ -153,6 +199,17 @@ impl OpenedFile {
     /// The descriptor, locked.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
+    }
+}
+
+fn in_use(path: &Path) -> OpenError {
+    OpenError::InUse { path: path.into(), holder: holder::of(path) }
+}
+
+fn by(holder: Option<u32>) -> String {
+    match holder {
+        Some(process) => format!("by process {process}"),
+        None => "by another server, or mounted".into(),
     }
 }
 
@@ -189,8 +246,14 @@ mod tests {
         file.as_file().set_len((1 << 20) + 512).unwrap();
         let first = OpenedFile::open(file.path(), true).unwrap();
         assert_eq!((first.size_bytes, first.is_block_device), (1 << 20, false));
-        let second = OpenedFile::open_once(file.path(), true);
-        assert!(matches!(second, Err(OpenError::InUse { .. })));
+        let second = OpenedFile::open_once(file.path(), true).unwrap_err();
+        assert!(matches!(second, OpenError::InUse { .. }), "{second}");
+        assert!(second.to_string().contains(&std::process::id().to_string()), "{second}");
+        // who is alive is not waited for; here it is this very process
+        let begin = Instant::now();
+        assert!(OpenedFile::open(file.path(), false).is_err());
+        assert!(OpenedFile::open_to_read(file.path()).is_err());
+        assert!(begin.elapsed() < LOCK_WAIT, "{:?}", begin.elapsed());
         // who lets go late, as the kernel does for a killed server, is awaited
         let late = std::thread::spawn(move || {
             std::thread::sleep(LOCK_RETRY * 5);
@@ -198,6 +261,10 @@ mod tests {
         });
         OpenedFile::open(file.path(), false).unwrap();
         late.join().unwrap();
+        let reader = OpenedFile::open_to_read(file.path()).unwrap();
+        assert!(OpenedFile::open_to_read(file.path()).is_ok(), "readers may be many");
+        assert!(OpenedFile::open_once(file.path(), false).is_err());
+        drop(reader);
     }
 
     #[test]

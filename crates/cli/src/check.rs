@@ -1,0 +1,219 @@
+//! `tandem check`: is a pool whole?
+//!
+//! Nothing is written to the drives: the recovery that a start would do runs over them with its
+//! writes kept in memory, and then every block that holds data is read and compared with its
+//! checksum.
+
+mod verify;
+
+use crate::config::PoolConfig;
+use crate::failure::Failure;
+use crate::pool::devices::{self, Manner, Opened};
+use crate::pool::{self, explain};
+use crate::report::table::{self, Table};
+use crate::report::{print_json, print_text};
+use anyhow::{Context as _, anyhow};
+use serde::Serialize;
+use std::cell::RefCell;
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::path::PathBuf;
+use std::rc::Rc;
+use tandem_block::{BLOCK_BYTES, Duration};
+use tandem_engine::Engine;
+use tandem_engine::format::superblock::Superblock;
+use tandem_live::uring::Signals;
+use tandem_live::{Backing, World, WorldConfig};
+use verify::{Findings, Verify};
+
+/// Verify a pool that is not being served, without changing it
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// The pool's configuration
+    #[arg(value_name = "CONFIG")]
+    config: PathBuf,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Report {
+    pool: String,
+    /// Nothing is wrong.
+    ok: bool,
+    /// It was stopped cleanly; otherwise the next start recovers it.
+    clean: bool,
+    /// Why it cannot be served at all.
+    error: Option<String>,
+    /// Things that a start would mend.
+    notes: Vec<String>,
+    volumes: Vec<Volume>,
+    /// Reads that met a wrong checksum, and those of them that another copy answered.
+    checksum_errors: u64,
+    repaired_reads: u64,
+    /// Places that cannot be read, the first hundred.
+    bad: Vec<verify::Bad>,
+    map: Option<MapCounts>,
+}
+
+#[derive(Debug, Serialize)]
+struct Volume {
+    name: String,
+    bytes: u64,
+    /// Bytes that hold data; the others read as zeroes.
+    data_bytes: u64,
+    bad_bytes: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct MapCounts {
+    ssd_bytes: u64,
+    ssd_free_bytes: u64,
+    ssd_only_bytes: u64,
+    ssd_copy_bytes: u64,
+    hdd_log_bytes: u64,
+}
+
+/// Does it.
+///
+/// # Errors
+/// If the pool cannot be opened, or is not whole.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    pool::log_to_stderr();
+    let signals = Signals::listen().context("catching SIGTERM and SIGINT")?;
+    let pool = pool::read(&arguments.config)?;
+    let report = check(&pool, signals)?;
+    if arguments.json {
+        print_json(&report)?;
+    } else {
+        print_text(&describe(&report))?;
+    }
+    match (&report.error, report.ok) {
+        (_, true) => Ok(()),
+        (Some(error), _) => Err(Failure::Failed(anyhow!("{error}"))),
+        (None, _) => Err(Failure::Failed(anyhow!("pool {} is not whole", report.pool))),
+    }
+}
+
+fn check(pool: &PoolConfig, signals: Signals) -> Result<Report, Failure> {
+    let mut report = Report { pool: pool.name.clone(), ..Report::default() };
+    let Opened { devices, capacities } = devices::open(pool, Manner::Untouched)?;
+    report.clean = superblocks(pool, &capacities, &mut report.notes)?;
+    let mut config = pool.engine_config(&capacities);
+    // nothing is moved while we look
+    (config.writeback_high_percent, config.log_gc_percent) = (100, 100);
+    config.writeback_idle = Duration::from_s(1 << 30);
+    let mut world = devices::world(pool, devices, config, WorldConfig::default())?;
+    world.stop_on(signals);
+    let findings = Rc::new(RefCell::new(Findings::default()));
+    let volumes: Vec<_> = pool.volumes.iter().map(|v| (v.object(), v.size_bytes)).collect();
+    world.add_front(Box::new(Verify::new(volumes, Rc::clone(&findings))));
+    match world.run() {
+        Ok(()) if !findings.borrow().finished => Err(anyhow!("stopped before the end"))?,
+        Ok(()) => fill(&mut report, pool, &world, &findings.borrow()),
+        Err(tandem_live::WorldError::Start(error)) => {
+            report.error = Some(format!("{:#}", explain::start(pool, &error)));
+        }
+        Err(error) => Err(explain::ended(pool, error))?,
+    }
+    Ok(report)
+}
+
+fn fill(report: &mut Report, pool: &PoolConfig, world: &World<Engine>, findings: &Findings) {
+    let (stats, map) = (world.mind().stats(), world.mind().map());
+    report.checksum_errors = stats.checksum_errors;
+    report.repaired_reads = stats.repaired_reads;
+    for (index, volume) in pool.volumes.iter().enumerate() {
+        let (data_bytes, bad_bytes) = findings.bytes[index];
+        let name = volume.name.clone();
+        report.volumes.push(Volume { name, bytes: volume.size_bytes, data_bytes, bad_bytes });
+    }
+    report.bad.clone_from(&findings.bad);
+    let population = map.population();
+    report.map = Some(MapCounts {
+        ssd_bytes: map.ssd_slots() * BLOCK_BYTES,
+        ssd_free_bytes: map.ssd_free() * BLOCK_BYTES,
+        ssd_only_bytes: population.dirty_ssd * BLOCK_BYTES,
+        ssd_copy_bytes: population.clean_ssd * BLOCK_BYTES,
+        hdd_log_bytes: population.in_log * BLOCK_BYTES,
+    });
+    let bad = findings.bytes.iter().any(|(_, bad)| *bad > 0);
+    report.ok = !bad && report.checksum_errors == 0 && stats.faulted_drives == 0;
+}
+
+/// Were all drives closed cleanly? Notes copies of superblocks that a start will mend.
+fn superblocks(
+    pool: &PoolConfig,
+    capacities: &[u64],
+    notes: &mut Vec<String>,
+) -> anyhow::Result<bool> {
+    let mut clean = true;
+    for (device, capacity) in pool.devices.iter().zip(capacities) {
+        let (Backing::Path(path), Some(last)) =
+            (&device.backing, (capacity / BLOCK_BYTES).checked_sub(1))
+        else {
+            continue;
+        };
+        let file = File::open(path)?;
+        let copy = |block: u64| {
+            let mut bytes = vec![0; BLOCK_BYTES as usize];
+            file.read_exact_at(&mut bytes, block * BLOCK_BYTES).ok()?;
+            Superblock::decode(&bytes).ok()
+        };
+        let copies = [copy(0), copy(last)];
+        let newest = copies.iter().flatten().max_by_key(|copy| copy.generation);
+        clean &= newest.is_some_and(|newest| newest.clean);
+        if newest.is_some() && copies.iter().any(Option::is_none) {
+            notes.push(format!(
+                "{}: one of its two superblocks is damaged; the next start writes it anew",
+                device.label()
+            ));
+        }
+    }
+    Ok(clean)
+}
+
+fn describe(report: &Report) -> String {
+    let mut out = format!("pool {}\n", report.pool);
+    let state = match (report.error.is_some(), report.clean) {
+        (true, _) => "it cannot be served",
+        (_, true) => "it was stopped cleanly",
+        (_, false) => "it was not stopped cleanly: the next start recovers it, and was tried here",
+    };
+    out.push_str(&format!("  {state}\n"));
+    for note in &report.notes {
+        out.push_str(&format!("  {note}\n"));
+    }
+    if let Some(map) = &report.map {
+        out.push_str(&format!(
+            "  SSD: {} free of {}, {} only there, {} also on a hard drive; HDD log: {}\n\n",
+            table::bytes(map.ssd_free_bytes),
+            table::bytes(map.ssd_bytes),
+            table::bytes(map.ssd_only_bytes),
+            table::bytes(map.ssd_copy_bytes),
+            table::bytes(map.hdd_log_bytes),
+        ));
+        let mut volumes = Table::new(&["<volume", "size", "data", "unreadable"]);
+        for volume in &report.volumes {
+            let cells = [volume.bytes, volume.data_bytes, volume.bad_bytes].map(table::bytes);
+            volumes.row([volume.name.clone()].into_iter().chain(cells).collect());
+        }
+        out.push_str(&volumes.render());
+        out.push_str(&format!(
+            "\n  {} wrong checksums, {} of them answered by another copy\n",
+            report.checksum_errors, report.repaired_reads
+        ));
+    }
+    for bad in &report.bad {
+        let volume = &report.volumes[bad.volume].name;
+        out.push_str(&format!(
+            "  {volume}: {} bytes at {}: {}\n",
+            bad.length_bytes, bad.offset_bytes, bad.error
+        ));
+    }
+    if report.ok {
+        out.push_str("  everything that was written can be read\n");
+    }
+    out
+}

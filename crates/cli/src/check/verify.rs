@@ -1,0 +1,204 @@
+//! Can everything that was written be read? A front end that reads all of it once.
+//!
+//! The engine compares what it reads with the checksums it has, and falls back to another copy
+//! where there is one; what is left is an error here, told to the block.
+
+use serde::Serialize;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use tandem_block::{BLOCK_BYTES, DurabilityClass, MIB, ObjectId, Op, PayloadId, StreamId};
+use tandem_live::front::{Desk, Front, Wish};
+use tandem_live::uring::Finished;
+use tandem_live::{Done, Extent};
+
+/// Reads under way.
+const READS_MAX: usize = 16;
+/// Bytes of one read.
+const READ_BYTES: u64 = MIB;
+/// Places that are listed.
+const BAD_MAX: usize = 100;
+
+/// A place that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Bad {
+    /// Position of the volume in the configuration.
+    pub volume: usize,
+    /// First byte.
+    pub offset_bytes: u64,
+    /// How many.
+    pub length_bytes: u64,
+    /// What the engine answered.
+    pub error: String,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    /// By volume: (bytes of data, bytes that cannot be read).
+    pub bytes: Vec<(u64, u64)>,
+    /// The first places.
+    pub bad: Vec<Bad>,
+    /// All was read.
+    pub finished: bool,
+}
+
+/// A range of one volume.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    volume: usize,
+    offset: u64,
+    length: u64,
+}
+
+/// Reads every volume.
+pub(super) struct Verify {
+    volumes: Vec<(ObjectId, u64)>,
+    findings: Rc<RefCell<Findings>>,
+    /// To be read first: parts of a read that failed, block by block.
+    again: VecDeque<Part>,
+    /// Where the walk is: volume and byte.
+    at: (usize, u64),
+    /// Data that was found and not read yet.
+    ahead: VecDeque<Part>,
+    reading: slab::Slab<Part>,
+    /// Turns go by before the engine is ready, too.
+    begun: bool,
+    stopping: bool,
+}
+
+impl Verify {
+    /// Volumes as (id, size).
+    pub fn new(volumes: Vec<(ObjectId, u64)>, findings: Rc<RefCell<Findings>>) -> Verify {
+        findings.borrow_mut().bytes = vec![(0, 0); volumes.len()];
+        Verify {
+            volumes,
+            findings,
+            again: VecDeque::new(),
+            at: (0, 0),
+            ahead: VecDeque::new(),
+            reading: slab::Slab::new(),
+            begun: false,
+            stopping: false,
+        }
+    }
+
+    /// The next part to read.
+    fn next(&mut self, desk: &Desk<'_>) -> Option<Part> {
+        if let Some(part) = self.again.pop_front() {
+            return Some(part);
+        }
+        while self.ahead.is_empty() {
+            self.look_ahead(desk)?;
+        }
+        self.ahead.pop_front()
+    }
+
+    /// Asks the map where the next data lies. `None` at the end of the last volume.
+    fn look_ahead(&mut self, desk: &Desk<'_>) -> Option<()> {
+        let (volume, from) = self.at;
+        let (object, size) = *self.volumes.get(volume)?;
+        if from >= size {
+            self.at = (volume + 1, 0);
+            return Some(());
+        }
+        let mut extents: Vec<Extent> = Vec::new();
+        desk.extents(object, (from, size - from), &mut extents);
+        let mut at = from;
+        for extent in extents {
+            let end = (at + extent.length_bytes).min(size);
+            if extent.allocated {
+                self.findings.borrow_mut().bytes[volume].0 += end - at;
+                while at < end {
+                    let length = READ_BYTES.min(end - at);
+                    self.ahead.push_back(Part { volume, offset: at, length });
+                    at += length;
+                }
+            }
+            at = end;
+        }
+        assert!(at > from, "the map says something of every byte");
+        self.at = (volume, at);
+        Some(())
+    }
+
+    fn go_on(&mut self, desk: &mut Desk<'_>) {
+        while self.begun && !self.stopping && self.reading.len() < READS_MAX {
+            if !desk.has_room(READ_BYTES) {
+                return;
+            }
+            let Some(part) = self.next(desk) else { break };
+            let wish = Wish {
+                object: self.volumes[part.volume].0,
+                op: Op::Read,
+                offset_bytes: part.offset,
+                length_bytes: part.length,
+                fua: false,
+                stream: StreamId(0),
+                class: DurabilityClass::VolatileOk,
+                payload: PayloadId::NONE,
+            };
+            let key = self.reading.insert(part);
+            desk.submit(wish, key as u64);
+        }
+        if self.begun && self.reading.is_empty() && !self.stopping {
+            self.findings.borrow_mut().finished = true;
+            desk.stop_world();
+        }
+    }
+
+    fn failed(&mut self, part: Part, error: tandem_block::IoError) {
+        if part.length > BLOCK_BYTES {
+            let end = part.offset + part.length;
+            let blocks = (part.offset..end).step_by(BLOCK_BYTES as usize);
+            let piece = |offset| Part { offset, length: BLOCK_BYTES.min(end - offset), ..part };
+            self.again.extend(blocks.map(piece));
+            return;
+        }
+        let mut findings = self.findings.borrow_mut();
+        findings.bytes[part.volume].1 += part.length;
+        let error = error.to_string();
+        if let Some(last) = findings.bad.last_mut()
+            && (last.volume, last.offset_bytes + last.length_bytes) == (part.volume, part.offset)
+            && last.error == error
+        {
+            last.length_bytes += part.length;
+        } else if findings.bad.len() < BAD_MAX {
+            let Part { volume, offset: offset_bytes, length: length_bytes } = part;
+            findings.bad.push(Bad { volume, offset_bytes, length_bytes, error });
+        }
+    }
+}
+
+impl Front for Verify {
+    fn begin(&mut self, desk: &mut Desk<'_>) {
+        self.begun = true;
+        self.go_on(desk);
+    }
+
+    fn finished(&mut self, _done: Finished, _desk: &mut Desk<'_>) {}
+
+    fn completed(&mut self, cookie: u64, done: &Done, desk: &mut Desk<'_>) {
+        let part = self.reading.remove(cookie as usize);
+        desk.release(done.payload);
+        if let Err(error) = done.status {
+            self.failed(part, error);
+        }
+    }
+
+    fn turn_ends(&mut self, desk: &mut Desk<'_>) {
+        self.go_on(desk);
+    }
+
+    fn room(&mut self, desk: &mut Desk<'_>) {
+        self.go_on(desk);
+    }
+
+    fn stop(&mut self, _desk: &mut Desk<'_>) {
+        self.stopping = true;
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.reading.is_empty()
+    }
+}

@@ -1,0 +1,152 @@
+//! How are the drives of a pool opened?
+
+use super::{explain, place};
+use crate::config::{PoolConfig, PoolDevice};
+use anyhow::{Context as _, Result, bail};
+use tandem_block::Drive;
+use tandem_drives::faulty::{Fault, FaultRule, FaultScript, Faulty};
+use tandem_drives::{BuildOptions, SsdState, build};
+use tandem_engine::{Engine, EngineConfig};
+use tandem_live::device::OpenError;
+use tandem_live::{Backing, DeviceConfig, Devices, World, WorldConfig};
+
+/// How the drives are meant to behave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manner {
+    /// As configured: emulated ones with their timing and their losses.
+    Configured,
+    /// As configured, but emulated ones ignore flushes: to show that the loss is seen.
+    Lying,
+    /// At their own speed, without models: for formatting.
+    Plain,
+    /// Read at their own speed, and never written.
+    Untouched,
+}
+
+/// The drives of a pool, opened and locked, with the sizes that the engine is told.
+pub struct Opened {
+    /// The drives.
+    pub devices: Devices,
+    /// Usable bytes of each.
+    pub capacities: Vec<u64>,
+}
+
+impl PoolDevice {
+    /// Its path as the configuration has it, or `ram:BYTES`.
+    pub fn label(&self) -> String {
+        match &self.backing {
+            Backing::Path(path) | Backing::Snapshot(path) => path.display().to_string(),
+            Backing::Ram { bytes } => format!("ram:{bytes}B"),
+        }
+    }
+}
+
+/// Opens and locks every drive.
+///
+/// # Errors
+/// If one is missing, in use, too small, or listed under two names.
+pub fn open(pool: &PoolConfig, manner: Manner) -> Result<Opened> {
+    place::check(pool)?;
+    let mut configs = Vec::new();
+    for (index, device) in pool.devices.iter().enumerate() {
+        let config = configure(device, index, manner)
+            .with_context(|| format!("device {} ({})", index, device.label()))?;
+        configs.push(config);
+    }
+    let devices = Devices::open(configs).map_err(|error| explain_open(pool, error))?;
+    let mut capacities = devices.capacities();
+    for (device, capacity) in pool.devices.iter().zip(&mut capacities) {
+        *capacity = model_bytes(device, *capacity)?;
+    }
+    Ok(Opened { devices, capacities })
+}
+
+/// Bytes that the engine may use: where a model stands before the bytes, the model's.
+fn model_bytes(device: &PoolDevice, backing_bytes: u64) -> Result<u64> {
+    let Some(spec) = &device.emulate else { return Ok(backing_bytes) };
+    Ok(spec.clone().with_capacity_bytes(backing_bytes)?.capacity_bytes())
+}
+
+fn configure(device: &PoolDevice, index: usize, manner: Manner) -> Result<DeviceConfig> {
+    let backing = match (&device.backing, manner) {
+        (Backing::Path(path), Manner::Untouched) => Backing::Snapshot(path.clone()),
+        (backing, _) => backing.clone(),
+    };
+    let emulated = matches!(manner, Manner::Configured | Manner::Lying);
+    let emulate = match &device.emulate {
+        Some(spec) if emulated => {
+            let options = BuildOptions {
+                seed: index as u64 + 1,
+                ssd_state: SsdState::Steady,
+                capacity_bytes: Some(backing_bytes(&device.backing)?),
+                ..BuildOptions::default()
+            };
+            Some(build(spec, options)?)
+        }
+        _ => None,
+    };
+    let emulate = match (emulate, manner) {
+        (Some(model), Manner::Lying) => Some(lying(model, index)),
+        (model, _) => model,
+    };
+    Ok(DeviceConfig { backing, emulate })
+}
+
+fn lying(model: Box<dyn Drive>, index: usize) -> Box<dyn Drive> {
+    let always = FaultRule::by_chance(Fault::IgnoreFlush, 1_000_000);
+    let id = tandem_block::DeviceId(u8::try_from(index).expect("a pool has few devices"));
+    Box::new(Faulty::new(model, id, FaultScript::of([always]), 1))
+}
+
+/// Size of what holds the bytes, before it is opened for good.
+fn backing_bytes(backing: &Backing) -> Result<u64> {
+    use std::io::{Seek as _, SeekFrom};
+    match backing {
+        Backing::Ram { bytes } => Ok(*bytes),
+        Backing::Path(path) | Backing::Snapshot(path) => {
+            let mut file = std::fs::File::open(path).map_err(|why| missing(path, &why))?;
+            let bytes = file.seek(SeekFrom::End(0)).context("it has no size")?;
+            Ok(bytes / tandem_block::BLOCK_BYTES * tandem_block::BLOCK_BYTES)
+        }
+    }
+}
+
+fn missing(path: &std::path::Path, why: &std::io::Error) -> anyhow::Error {
+    explain::not_opened(path, why)
+}
+
+fn explain_open(pool: &PoolConfig, error: OpenError) -> anyhow::Error {
+    match error {
+        OpenError::Open { path, source } => explain::not_opened(&path, &source),
+        OpenError::InUse { .. } => anyhow::anyhow!(
+            "{error} (if it is the server of pool {:?}, ask it with `tandem status`)",
+            pool.name
+        ),
+        error => error.into(),
+    }
+}
+
+/// The world of a pool, ready to run.
+///
+/// # Errors
+/// If the drives cannot hold what is configured, or the kernel gives no ring.
+pub fn world(
+    pool: &PoolConfig,
+    devices: Devices,
+    engine: EngineConfig,
+    world: WorldConfig,
+) -> Result<World<Engine>> {
+    let engine = Engine::new(engine).map_err(|error| explain::configuration(pool, error))?;
+    Ok(World::new(world, devices, engine)?)
+}
+
+/// Only file-backed emulated drives can lie.
+///
+/// # Errors
+/// If no drive is emulated.
+pub fn require_emulated(pool: &PoolConfig) -> Result<()> {
+    if pool.devices.iter().all(|device| device.emulate.is_none()) {
+        bail!("no device of this pool is emulated, and a real drive cannot be told to lie");
+    }
+    Ok(())
+}

@@ -1,0 +1,118 @@
+//! What does the user do about it? Errors of drives and engine, told with the path they are about.
+
+use crate::config::PoolConfig;
+use anyhow::{Error, anyhow};
+use std::io::ErrorKind;
+use std::path::Path;
+use tandem_block::IoError;
+use tandem_engine::format::layout::LayoutError;
+use tandem_engine::{ConfigError, StartError};
+use tandem_live::WorldError;
+
+/// A drive that cannot be opened.
+pub fn not_opened(path: &Path, why: &std::io::Error) -> Error {
+    let help = match why.kind() {
+        ErrorKind::NotFound => {
+            "it is missing: connect the drive or correct its path; the files of a new pool are made \
+             by `tandem format`"
+        }
+        ErrorKind::PermissionDenied => {
+            "this user may not read and write it: run as another user or change its owner"
+        }
+        ErrorKind::IsADirectory => "it is a folder, not a drive",
+        _ => "the system refuses",
+    };
+    anyhow!("cannot open {}: {help} ({why})", path.display())
+}
+
+fn name(pool: &PoolConfig, device: usize) -> String {
+    match pool.devices.get(device) {
+        Some(known) => format!("{} (device {device}, line {})", known.label(), known.line),
+        None => format!("device {device}"),
+    }
+}
+
+/// A configuration that these drives cannot carry.
+pub fn configuration(pool: &PoolConfig, error: ConfigError) -> Error {
+    match error {
+        ConfigError::Layout(LayoutError::TooSmall { device, capacity_bytes, wanted_bytes }) => {
+            anyhow!(
+                "{} is too small: it has {capacity_bytes} bytes, and beside the other devices it \
+                 needs at least {wanted_bytes}; take a larger one",
+                name(pool, device)
+            )
+        }
+        ConfigError::Volume { volume, error: IoError::NoSpace } => anyhow!(
+            "volume {volume} does not fit: all volumes together are larger than what the drives \
+             hold; make it smaller or add a hard drive"
+        ),
+        error => error.into(),
+    }
+}
+
+/// A pool that cannot be served.
+pub fn start(pool: &PoolConfig, error: &StartError) -> Error {
+    let told = |device: usize, what: &str| anyhow!("{}: {what}", name(pool, device));
+    match error {
+        StartError::NotFormatted { device } => told(
+            *device,
+            "it is not part of a pool: if this pool is new, make it with `tandem format`; \
+             otherwise this is the wrong drive",
+        ),
+        StartError::DamagedSuperblock { device } => told(
+            *device,
+            "both copies of its superblock are damaged: look at the drive before anything is \
+             written to it; nothing was changed",
+        ),
+        StartError::OtherPool { device, pool: found, expected } => told(
+            *device,
+            &format!(
+                "it belongs to pool {found:?}, while the first device belongs to pool \
+                 {expected:?}, or to another pool of that name: list the drives that belong together"
+            ),
+        ),
+        StartError::WrongPlace { device, place } if device == place => {
+            told(*device, "it was formatted with the other role: correct its role")
+        }
+        StartError::WrongPlace { device, place } => told(
+            *device,
+            &format!("it was formatted as device {place}: list the devices in that order"),
+        ),
+        StartError::Members { found, members } => anyhow!(
+            "the pool was formatted with {members} devices, and this configuration lists {found}: \
+             list all of them"
+        ),
+        StartError::Shrunk { device, was, is } => told(
+            *device,
+            &format!(
+                "it had {was} bytes when it was formatted and has {is} now: bring back its full \
+                 size (a file may have been cut)"
+            ),
+        ),
+        StartError::StaleDevice { device } => told(
+            *device,
+            "it missed a life of the pool (an old copy, or a clone): connect the drive that was \
+             last in use",
+        ),
+        StartError::JournalGap { .. } => {
+            anyhow!("{error}. Nothing was changed; copy the drives before you try anything else")
+        }
+        StartError::Corrupt(what) => anyhow!(
+            "the metadata of this pool is damaged: {what}. Nothing was changed; copy the drives \
+             before you try anything else"
+        ),
+        StartError::Device(IoError::Device(id) | IoError::Dead(id)) => told(
+            usize::from(id.0),
+            "it answers reads or writes with errors: see the system's log, and its cable",
+        ),
+        other => anyhow!("{other}"),
+    }
+}
+
+/// The end of a world.
+pub fn ended(pool: &PoolConfig, error: WorldError) -> Error {
+    match error {
+        WorldError::Start(error) => start(pool, &error),
+        error => error.into(),
+    }
+}

@@ -1,0 +1,187 @@
+//! `tandem serve`: how do the volumes of a pool reach their users?
+//!
+//! Drives are locked first, then the sockets are bound, so that a second server of the same pool
+//! fails before it touches anything. Requests are welcome once recovery is over; until then, who
+//! connects waits in the socket. The first SIGTERM or SIGINT stops cleanly, the second at once.
+
+mod announce;
+mod demo;
+mod listeners;
+
+use crate::config::PoolConfig;
+use crate::failure::Failure;
+use crate::format;
+use crate::pool::devices::{self, Manner, Opened};
+use crate::pool::{self, explain};
+use announce::Announce;
+use anyhow::{Context as _, anyhow, bail};
+use std::path::{Path, PathBuf};
+use tandem_engine::{Engine, EngineConfig};
+use tandem_fronts::nbd::{Export, NbdConfig, NbdServer};
+use tandem_live::control::Control;
+use tandem_live::listen::{Address, Listener};
+use tandem_live::uring::Signals;
+use tandem_live::{Backing, World, WorldConfig};
+
+/// Serve the volumes of a pool until SIGTERM or SIGINT
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// The pool's configuration
+    #[arg(value_name = "CONFIG", required_unless_present = "demo", conflicts_with = "demo")]
+    config: Option<PathBuf>,
+    /// Serve emulated drives in a temporary folder, and remove it at the end
+    #[arg(long)]
+    demo: bool,
+    /// Emulated drives acknowledge flushes and do not do them: shows that tests see the loss
+    #[arg(long, hide = true)]
+    ignore_flushes: bool,
+}
+
+/// Does it.
+///
+/// # Errors
+/// A pool that cannot be served, and an end that was not clean.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    pool::log_to_stderr();
+    // before any thread is made, since threads inherit the mask
+    let signals = Signals::listen().context("catching SIGTERM and SIGINT")?;
+    let manner = if arguments.ignore_flushes { Manner::Lying } else { Manner::Configured };
+    match &arguments.config {
+        Some(path) => serve(path, &pool::read(path)?, manner, signals),
+        None => demo::run(manner, signals),
+    }
+}
+
+/// Serves one pool until it is told to stop.
+fn serve(path: &Path, pool: &PoolConfig, manner: Manner, signals: Signals) -> Result<(), Failure> {
+    if manner == Manner::Lying {
+        devices::require_emulated(pool)?;
+    }
+    let inherited = tandem_live::listen::inherited().context("taking over systemd's sockets")?;
+    if pool.serve.nbd.is_empty() && inherited.is_empty() {
+        let text = format!(
+            "{}: [serve] names no way in: add nbd = [\"unix:tandem.sock\"] to it",
+            path.display()
+        );
+        return Err(Failure::Usage(text));
+    }
+    let Opened { devices, capacities } = devices::open(pool, manner)?;
+    let config = engine_config(pool, &capacities)?;
+    let mut world = devices::world(pool, devices, config, WorldConfig::default())?;
+    world.stop_on(signals);
+    let listeners = listeners::nbd(pool, inherited)?;
+    let ways_in = ways_in(pool, &listeners);
+    let nbd = NbdServer::new(NbdConfig::default(), listeners, exports(pool));
+    world.add_front(Box::new(nbd));
+    world.add_front(Box::new(control(path, pool, &capacities, &ways_in)?));
+    world.add_front(Box::new(Announce::new(announcement(pool, &ways_in))));
+    world.run().map_err(|error| explain::ended(pool, error))?;
+    report_end(pool, &world)
+}
+
+/// A pool in memory is made anew; any other is recovered.
+fn engine_config(pool: &PoolConfig, capacities: &[u64]) -> anyhow::Result<EngineConfig> {
+    let in_memory =
+        |device: &crate::config::PoolDevice| matches!(device.backing, Backing::Ram { .. });
+    let count = pool.devices.iter().filter(|device| in_memory(device)).count();
+    if count == 0 {
+        return Ok(pool.engine_config(capacities));
+    }
+    if count < pool.devices.len() {
+        bail!("a pool is in memory or on drives: memory beside drives would lose the pool");
+    }
+    tracing::warn!("the pool is in memory: it is empty now, and lost at the end");
+    Ok(format::fresh_config(pool, capacities))
+}
+
+fn exports(pool: &PoolConfig) -> Vec<Export> {
+    let export = |volume: &crate::config::PoolVolume| Export {
+        name: volume.name.clone(),
+        object: volume.object(),
+        size_bytes: volume.size_bytes,
+    };
+    pool.volumes.iter().map(export).collect()
+}
+
+/// One line for each way to each volume.
+fn ways_in(pool: &PoolConfig, listeners: &[Listener]) -> Vec<String> {
+    let mut ways = Vec::new();
+    for volume in &pool.volumes {
+        ways.extend(listeners.iter().filter_map(|listener| listeners::uri(listener, &volume.name)));
+    }
+    ways
+}
+
+fn announcement(pool: &PoolConfig, ways_in: &[String]) -> String {
+    let mut text = format!("pool {} is served:\n", pool.name);
+    for way in ways_in {
+        text.push_str(&format!("  {way}\n"));
+    }
+    text
+}
+
+/// The socket for `tandem status`.
+fn control(
+    path: &Path,
+    pool: &PoolConfig,
+    capacities: &[u64],
+    ways_in: &[String],
+) -> anyhow::Result<Control> {
+    let socket = pool.control_socket(path);
+    let listener = Listener::bind(&Address::Unix(socket), false)
+        .context("the control socket (its place can be chosen: control = \"PATH\" in [serve])")?;
+    let devices: Vec<serde_json::Value> = pool
+        .devices
+        .iter()
+        .zip(capacities)
+        .map(|(device, bytes)| {
+            serde_json::json!({
+                "path": device.label(),
+                "role": format::role(device.role),
+                "bytes": bytes,
+                "emulates": device.emulate.as_ref().map(|spec| spec.name.clone()),
+                "profile": device.profile.as_ref().map(|belief| belief.name.clone()),
+            })
+        })
+        .collect();
+    let volumes: Vec<serde_json::Value> = pool
+        .volumes
+        .iter()
+        .map(|volume| {
+            serde_json::json!({
+                "name": volume.name,
+                "bytes": volume.size_bytes,
+                "steer": volume.steer.policy,
+                "why_not_steered": pool.why_not_steered(volume),
+            })
+        })
+        .collect();
+    Ok(Control::new(listener).about(serde_json::json!({
+        "name": pool.name,
+        "process": std::process::id(),
+        "configuration": path,
+        "devices": devices,
+        "volumes": volumes,
+        "ways_in": ways_in,
+    })))
+}
+
+/// What is to be said when it is over.
+fn report_end(pool: &PoolConfig, world: &World<Engine>) -> Result<(), Failure> {
+    let faulted: Vec<String> = world
+        .mind()
+        .devices()
+        .iter()
+        .zip(&pool.devices)
+        .filter(|(device, _)| device.faulted)
+        .map(|(_, known)| known.label())
+        .collect();
+    if faulted.is_empty() {
+        eprintln!("pool {} is closed cleanly", pool.name);
+        return Ok(());
+    }
+    Err(Failure::Failed(anyhow!(
+        "{} failed and was taken out of service: what only it held is lost; see `tandem check`",
+        faulted.join(", ")
+    )))
+}

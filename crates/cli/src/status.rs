@@ -1,0 +1,201 @@
+//! `tandem status`: how is a running server doing?
+
+use crate::failure::Failure;
+use crate::pool;
+use crate::report::table::{self, Table};
+use crate::report::{print_json, print_text};
+use anyhow::anyhow;
+use serde_json::Value;
+use std::io::ErrorKind;
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
+
+/// Ask a running server how it is
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// The configuration of the pool that is served, or its control socket
+    #[arg(value_name = "CONFIG|SOCKET")]
+    place: PathBuf,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// Does it.
+///
+/// # Errors
+/// If nobody answers.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let socket = socket(&arguments.place)?;
+    let status = tandem_live::control::ask(&socket, "status").map_err(|why| match why.kind() {
+        ErrorKind::NotFound | ErrorKind::ConnectionRefused => anyhow!(
+            "no server answers at {}: the pool is not being served (start it with `tandem serve`)",
+            socket.display()
+        ),
+        _ => anyhow!("the server at {} does not answer as one: {why}", socket.display()),
+    })?;
+    if arguments.json {
+        return print_json(&status);
+    }
+    print_text(&describe(&status))
+}
+
+fn socket(place: &Path) -> Result<PathBuf, Failure> {
+    if std::fs::metadata(place).is_ok_and(|meta| meta.file_type().is_socket()) {
+        return Ok(place.to_owned());
+    }
+    Ok(pool::read(place)?.control_socket(place))
+}
+
+fn number(value: &Value, name: &str) -> u64 {
+    value[name].as_u64().unwrap_or(0)
+}
+
+fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+    value[name].as_str().unwrap_or("-")
+}
+
+fn bytes(value: &Value, name: &str) -> String {
+    table::bytes(number(value, name))
+}
+
+fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
+    value[name].as_array().map_or(&[], Vec::as_slice)
+}
+
+fn describe(status: &Value) -> String {
+    let about = &status["pool"];
+    let mut out = format!("pool {}, process {}\n", text(about, "name"), number(about, "process"));
+    for way in list(about, "ways_in") {
+        out.push_str(&format!("  {}\n", way.as_str().unwrap_or_default()));
+    }
+    out.push_str(&format!("\n{}\n{}", drives(status), volumes(about)));
+    out.push_str(&format!(
+        "\nSSD space: {} free of {}; {} only there, {} also on a hard drive. HDD log: {}.\n",
+        bytes(status, "ssd_free_bytes"),
+        bytes(status, "ssd_bytes"),
+        bytes(status, "ssd_dirty_bytes"),
+        bytes(status, "ssd_clean_bytes"),
+        bytes(status, "hdd_log_bytes"),
+    ));
+    out.push_str(&format!(
+        "Redirected: {} writes, {}. Fragments {}, merge reads {}, commits {}, checkpoints {}.\n",
+        table::count(number(&status["redirected"], "requests")),
+        bytes(&status["redirected"], "bytes"),
+        table::count(number(status, "fragments")),
+        table::count(number(status, "merge_reads")),
+        table::count(number(status, "commits")),
+        table::count(number(status, "checkpoints")),
+    ));
+    for line in worries(status) {
+        out.push_str(&format!("! {line}\n"));
+    }
+    out
+}
+
+fn drives(status: &Value) -> String {
+    let about = list(&status["pool"], "devices");
+    let mut table = Table::new(&[
+        "<device", "<role", "size", "written", "users", "tail", "home", "padding", "read",
+        "flushes", "errors", "volatile",
+    ]);
+    for (index, counters) in list(status, "devices").iter().enumerate() {
+        let known = about.get(index).unwrap_or(&Value::Null);
+        let emulated = list(&status["live"], "emulated");
+        let held = emulated.iter().find(|one| one["device"] == index);
+        table.row(vec![
+            text(known, "path").to_owned(),
+            text(known, "role").to_owned(),
+            bytes(known, "bytes"),
+            bytes(counters, "written_bytes"),
+            bytes(counters, "user_bytes"),
+            bytes(counters, "tail_bytes"),
+            bytes(counters, "home_bytes"),
+            bytes(counters, "padding_bytes"),
+            bytes(counters, "read_bytes"),
+            table::count(number(counters, "flushes")),
+            table::count(number(counters, "errors")),
+            held.map_or_else(|| "-".into(), |one| bytes(one, "volatile_bytes")),
+        ]);
+    }
+    table.render()
+}
+
+fn volumes(about: &Value) -> String {
+    let mut table = Table::new(&["<volume", "size", "<steering"]);
+    for volume in list(about, "volumes") {
+        let steering = match volume["why_not_steered"].as_str() {
+            Some(why) => format!("{}, idle: {why}", text(volume, "steer")),
+            None => text(volume, "steer").to_owned(),
+        };
+        table.row(vec![text(volume, "name").into(), bytes(volume, "bytes"), steering]);
+    }
+    table.render()
+}
+
+/// What somebody should know, or do something about.
+fn worries(status: &Value) -> Vec<String> {
+    let mut worries = Vec::new();
+    let is_ssd = |device: &&Value| device["role"] == "ssd";
+    let ssds = list(&status["pool"], "devices").iter().filter(is_ssd).count();
+    if ssds == 1 {
+        worries.push(format!(
+            "one SSD: if it dies, the {} that only it holds are lost",
+            bytes(status, "ssd_dirty_bytes")
+        ));
+    }
+    let faulted = number(status, "faulted_drives");
+    if faulted > 0 {
+        worries.push(format!("{faulted} drive(s) failed and are out of service: replace them"));
+    }
+    let wrong = number(status, "checksum_errors");
+    if wrong > 0 {
+        let repaired = number(status, "repaired_reads");
+        worries.push(format!(
+            "{wrong} reads met a wrong checksum, {repaired} were answered by another copy: a drive \
+             or a cable corrupts data"
+        ));
+    }
+    worries
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_status_is_told_in_words() {
+        let status = json!({
+            "pool": {
+                "name": "laptop", "process": 7, "ways_in": ["nbd://127.0.0.1:10809/vol0"],
+                "devices": [{ "path": "ssd.img", "role": "ssd", "bytes": 1 << 30 }],
+                "volumes": [{ "name": "vol0", "bytes": 4096, "steer": "mios-d",
+                              "why_not_steered": "no profile" }],
+            },
+            "devices": [{ "written_bytes": 2048, "flushes": 1234, "errors": 0 }],
+            "live": { "emulated": [{ "device": 0, "volatile_bytes": 512 }] },
+            "ssd_dirty_bytes": 8192, "checksum_errors": 3, "repaired_reads": 2, "faulted_drives": 1,
+        });
+        let told = describe(&status);
+        for want in [
+            "pool laptop, process 7",
+            "nbd://127.0.0.1",
+            "ssd.img",
+            "1.0 GiB",
+            "2.0 KiB",
+            "1,234",
+            "512 B",
+            "mios-d, idle: no profile",
+            "! one SSD",
+            "8.0 KiB",
+            "! 1 drive(s) failed",
+            "! 3 reads met",
+            "2 were answered",
+        ] {
+            assert!(told.contains(want), "{want:?} is missing in\n{told}");
+        }
+        // a server of another version that says less is no reason to fail
+        assert!(describe(&json!({})).contains("pool -"));
+    }
+}
