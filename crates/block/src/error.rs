@@ -33,6 +33,9 @@ pub enum IoError {
     /// The object exists already.
     #[error("the object exists already")]
     Exists,
+    /// Drives are gone, and the pool is served from the others as it is.
+    #[error("the pool is read-only: drives are missing")]
+    ReadOnly,
     /// The operation is not possible on this drive or object.
     #[error("operation not supported")]
     Unsupported,
@@ -48,6 +51,7 @@ impl IoError {
             IoError::NoSpace => 28,
             IoError::Stopping => 108,
             IoError::Exists => 17,
+            IoError::ReadOnly => 30,
             IoError::Unsupported => 95,
         }
     }

@@ -96,6 +96,9 @@ pub struct EngineConfig {
     pub volumes: Vec<VolumeConfig>,
     /// Mapped or fixed.
     pub placement: Placement,
+    /// Drives that are gone, and whose loss was accepted: the pool is served read-only from the
+    /// others. Default none.
+    pub absent: Vec<DeviceId>,
     /// Write a fresh pool instead of recovering the one on the drives.
     pub format: bool,
     /// Do payloads have contents? Without, checksums are not verified.
@@ -145,6 +148,7 @@ impl EngineConfig {
             devices,
             volumes,
             placement: Placement::Mapped,
+            absent: Vec::new(),
             format: true,
             contents: true,
             journal_bytes: None,

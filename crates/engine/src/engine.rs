@@ -110,6 +110,8 @@ pub struct Engine {
     pub(crate) last_request: Instant,
     pub(crate) wake_at: Instant,
     pub(crate) generation: u64,
+    /// Drives are gone: the metadata is read here, and nothing is written anywhere.
+    pub(crate) salvage: Option<DeviceId>,
     /// Writes that wait for space exist.
     pub(crate) starved: bool,
     /// Buffers of log writes that tails still need, with the number of their users.
@@ -287,6 +289,7 @@ impl Engine {
             last_request: Instant::ZERO,
             wake_at: Instant::NEVER,
             generation: 0,
+            salvage: None,
             starved: false,
             retained: HashMap::default(),
             copy_payloads: Vec::new(),
@@ -337,7 +340,8 @@ impl Engine {
                 .find(|r| r.is_log && r.device == device.id)
                 .map(|r| crate::log::Log::new(*r, segment_slots));
             let redirects = self.policies.values().any(|p| p.steer.redirects());
-            device.bcw = device.config.hdd_profile.clone().map(|profile| {
+            let profile = device.config.hdd_profile.clone().filter(|_| self.salvage.is_none());
+            device.bcw = profile.map(|profile| {
                 let loops = self.config.bcw_loops_max;
                 let mut c = Controller::new(profile, loops, self.config.padding_bytes_per_day);
                 if redirects {

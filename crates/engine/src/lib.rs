@@ -40,6 +40,7 @@ pub use config::{
     DeviceConfig, EngineConfig, Placement, Role, SteerConfig, VolumeConfig, WriteCache,
 };
 pub use engine::{ConfigError, Engine};
+pub use ops::salvage::Loss;
 pub use port::{Command, Done, Event, Io, IoId, IoOp, ServedFrom};
 
 /// Why a pool cannot be served.
@@ -62,6 +63,9 @@ pub enum StartError {
         /// A later one that is there.
         later: u64,
     },
+    /// Too many drives are gone.
+    #[error("no drive that is left holds the metadata of this pool: there is no map to read by")]
+    NoMetadata,
     /// No superblock.
     #[error("device {device} is not part of a pool: format the pool first")]
     NotFormatted {

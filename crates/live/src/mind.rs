@@ -51,7 +51,15 @@ impl Mind for Engine {
     fn status(&self, _now: Instant) -> Value {
         let stats = self.stats();
         let (map, population) = (self.map(), self.map().population());
+        let follower = self.follower().map(|f| {
+            json!({
+                "device": f.device.0,
+                "journal_units_behind": f.units_behind,
+                "awaits_snapshot": f.awaits_snapshot,
+            })
+        });
         json!({
+            "second_home": follower,
             "devices": stats.devices.iter().map(device_status).collect::<Vec<_>>(),
             "ssd_free_bytes": map.ssd_free() * BLOCK_BYTES,
             "ssd_bytes": map.ssd_slots() * BLOCK_BYTES,

@@ -10,7 +10,7 @@
 //! shard = magic u32, crc u32, pool u128, checkpoint u64, index u64, zero to 64, body
 //! slot  = owner u32, checksum u32, mask u8, order u8, 0 u16        (12 bytes; mask 255: whole block)
 //! root  = magic u32, crc u32, pool u128, checkpoint u64, replay sequence u64, replay offset u64,
-//!         object bytes u32, bitmap words u32, bitmap of written shards, bitmap of the copies that
+//!         replay upto u64, object bytes u32, bitmap words u32, bitmap of written shards, bitmap of the copies that
 //!         hold (0: the first), object records
 //! ```
 
@@ -149,6 +149,9 @@ pub struct Root {
     pub replay_sequence: u64,
     /// Where in the journal ring that unit begins (or would).
     pub replay_offset: u64,
+    /// The last journal unit that a shard may show: the checkpoint is whole only with the units up to
+    /// it, so recovery must find them.
+    pub replay_upto: u64,
     /// Bit n: shard n was written by this checkpoint or an earlier one.
     pub written: Vec<u64>,
     /// Bit n: the second copy of shard n holds, and not the first. As many words as `written`.
@@ -157,7 +160,7 @@ pub struct Root {
     pub objects: Vec<u8>,
 }
 
-const ROOT_HEADER_BYTES: usize = 56;
+const ROOT_HEADER_BYTES: usize = 64;
 
 impl Root {
     /// Which copy of this shard holds (0 or 1); `None`: it was never written.
@@ -180,6 +183,7 @@ impl Root {
         out.u64(self.checkpoint);
         out.u64(self.replay_sequence);
         out.u64(self.replay_offset);
+        out.u64(self.replay_upto);
         out.u32(u32::try_from(self.objects.len()).expect("roots are bounded"));
         out.u32(u32::try_from(self.written.len()).expect("roots are bounded"));
         assert_eq!(self.written.len(), self.second_copy.len(), "one bit a shard in both");
@@ -209,7 +213,7 @@ impl Root {
             return Err(FormatError::Magic { what: WHAT });
         }
         let (checkpoint, replay_sequence) = (reader.u64()?, reader.u64()?);
-        let replay_offset = reader.u64()?;
+        let (replay_offset, replay_upto) = (reader.u64()?, reader.u64()?);
         let length = reader.u32()? as usize;
         let words = reader.u32()? as usize;
         if words > bytes.len() / 16 {
@@ -229,6 +233,14 @@ impl Root {
         if crc32c(&covered) != crc {
             return Err(FormatError::Checksum { what: WHAT });
         }
-        Ok(Root { checkpoint, replay_sequence, replay_offset, written, second_copy, objects })
+        Ok(Root {
+            checkpoint,
+            replay_sequence,
+            replay_offset,
+            replay_upto,
+            written,
+            second_copy,
+            objects,
+        })
     }
 }

@@ -106,6 +106,11 @@ impl Commit {
         self.stage == Stage::Idle && self.flush_waiting.is_empty() && self.fua_waiting.is_empty()
     }
 
+    /// Nothing can be made durable from now on.
+    pub(crate) fn break_off(&mut self, error: IoError) {
+        self.broken = Some(error);
+    }
+
     /// Can nothing be made durable any more?
     pub(crate) fn is_broken(&self) -> bool {
         self.broken.is_some()
@@ -362,6 +367,9 @@ impl Engine {
 
     /// Drives that hold the journal: every SSD, or the first hard drive of a pool without.
     pub(crate) fn metadata_homes(&self) -> Vec<DeviceId> {
+        if let Some(home) = self.salvage {
+            return vec![home];
+        }
         let all = if self.ssds.is_empty() { &self.hdds[..1] } else { &self.ssds[..] };
         all.iter().copied().filter(|d| !self.devices[usize::from(d.0)].faulted).collect()
     }

@@ -474,11 +474,11 @@ impl Engine {
             }
             return;
         }
-        self.write_follower_root(home);
+        self.write_follower_root(home, sequence);
         self.follower.stage = Stage::Root;
     }
 
-    fn write_follower_root(&mut self, home: DeviceId) {
+    fn write_follower_root(&mut self, home: DeviceId, sequence: u64) {
         let mut objects = RecordWriter::default();
         let ids: Vec<_> = self.objects.iter().map(|(id, _)| id).collect();
         for id in ids {
@@ -494,6 +494,7 @@ impl Engine {
             checkpoint: f.number,
             replay_sequence: f.replay_sequence,
             replay_offset: f.mark.1,
+            replay_upto: sequence,
             written: f.existing.words().to_vec(),
             second_copy: f.copies.words().to_vec(),
             objects: objects.take(),

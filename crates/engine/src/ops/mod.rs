@@ -14,6 +14,7 @@ pub mod moves;
 mod read;
 mod request;
 mod resident;
+pub mod salvage;
 pub mod start;
 mod stop;
 pub mod tail;

@@ -42,6 +42,9 @@ impl Engine {
             return Err(IoError::Stopping);
         }
         let (first, size_bytes) = self.objects.locate(request.object)?;
+        if request.op.is_write() && self.salvage.is_some() {
+            return Err(IoError::ReadOnly);
+        }
         if request.op == Op::Flush {
             return Ok((0, 0));
         }
@@ -71,7 +74,11 @@ impl Engine {
         let (op, first, end) = (task.request.op, task.first, task.end);
         let id = task_id(self.tasks.insert(task));
         if op == Op::Flush {
-            self.commit.wait_flush(id);
+            if self.salvage.is_some() {
+                self.answer(id, PayloadId::NONE, 0); // nothing was written that could be lost
+            } else {
+                self.commit.wait_flush(id);
+            }
             return;
         }
         let blocked_by =

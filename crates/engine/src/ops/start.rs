@@ -91,7 +91,16 @@ impl Engine {
             self.format_metadata();
         } else {
             self.phase = Phase::Starting(Box::new(Starting::new(Stage::Superblocks, devices)));
+            if !self.config.absent.is_empty()
+                && let Err(error) = self.begin_salvage()
+            {
+                self.refuse(error);
+                return;
+            }
             for index in 0..devices {
+                if self.devices[index].faulted {
+                    continue;
+                }
                 let capacity =
                     self.devices[index].config.capacity_bytes / BLOCK_BYTES * BLOCK_BYTES;
                 for (copy, offset) in [(0, 0), (1, capacity - BLOCK_BYTES)] {
@@ -134,6 +143,7 @@ impl Engine {
             checkpoint: 1,
             replay_sequence: 1,
             replay_offset: 0,
+            replay_upto: 0,
             written: empty.clone(),
             second_copy: empty,
             objects: Vec::new(),
@@ -316,10 +326,11 @@ impl Engine {
     }
 
     /// Are these the drives of one pool, all of them, in their places?
-    fn check_superblocks(&mut self) -> Result<Vec<Superblock>, StartError> {
+    fn check_superblocks(&mut self) -> Result<Vec<(usize, Superblock)>, StartError> {
         let found = std::mem::take(&mut self.starting().superblocks);
         let mut all = Vec::new();
-        for (index, (superblock, damaged)) in found.into_iter().enumerate() {
+        let present = found.into_iter().enumerate().filter(|(i, _)| !self.devices[*i].faulted);
+        for (index, (superblock, damaged)) in present {
             let Some(superblock) = superblock else {
                 return Err(if damaged {
                     StartError::DamagedSuperblock { device: index }
@@ -327,11 +338,11 @@ impl Engine {
                     StartError::NotFormatted { device: index }
                 });
             };
-            all.push(superblock);
+            all.push((index, superblock));
         }
-        let first = all[0].clone();
-        let newest = all.iter().map(|s| s.generation).max().expect("at least one drive");
-        for (index, superblock) in all.iter().enumerate() {
+        let first = all[0].1.clone();
+        let newest = all.iter().map(|(_, s)| s.generation).max().expect("at least one drive");
+        for &(index, ref superblock) in &all {
             if superblock.pool != first.pool {
                 return Err(StartError::OtherPool {
                     device: index,
@@ -343,9 +354,9 @@ impl Engine {
                 let place = usize::from(superblock.index);
                 return Err(StartError::WrongPlace { device: index, place });
             }
-            if superblock.members.len() != all.len() {
+            if superblock.members.len() != self.devices.len() {
                 let members = superblock.members.len();
-                return Err(StartError::Members { found: all.len(), members });
+                return Err(StartError::Members { found: self.devices.len(), members });
             }
             let own = superblock.members[index];
             let config = &self.devices[index].config;
@@ -366,7 +377,7 @@ impl Engine {
         }
         // a round that was cut is repeated under its own number: cuts in a row must not make a drive
         // look as if it had missed a life
-        let whole = all.iter().all(|s| s.generation == newest);
+        let whole = all.iter().all(|(_, s)| s.generation == newest);
         self.generation = if whole { newest } else { newest - 1 };
         Ok(all)
     }
@@ -379,13 +390,22 @@ impl Engine {
                 return;
             }
         };
-        self.config.pool = superblocks[0].pool;
-        self.config.name.clone_from(&superblocks[0].name);
-        let mut layouts = Vec::new();
-        for (index, superblock) in superblocks.iter().enumerate() {
-            self.devices[index].config.uuid = superblock.members[index].uuid;
-            self.devices[index].config.capacity_bytes = superblock.members[index].capacity_bytes;
-            layouts.push(superblock.layout);
+        let first = &superblocks[0].1;
+        self.config.pool = first.pool;
+        self.config.name.clone_from(&first.name);
+        for (device, member) in self.devices.iter_mut().zip(&first.members) {
+            device.config.uuid = member.uuid;
+            device.config.capacity_bytes = member.capacity_bytes;
+        }
+        let mut layouts = match self.layouts_of_absent(first.layout.journal_bytes) {
+            Ok(layouts) => layouts,
+            Err(error) => {
+                self.refuse(error);
+                return;
+            }
+        };
+        for (index, superblock) in &superblocks {
+            layouts[*index] = superblock.layout;
         }
         if layouts.iter().map(|l| l.slot_count).sum::<u64>() >= u64::from(u32::MAX)
             || layouts.iter().map(|l| l.home_blocks).sum::<u64>() >= u64::from(u32::MAX)
@@ -408,7 +428,7 @@ impl Engine {
 
     fn take_root(&mut self, device: DeviceId, bytes: &[u8]) {
         let pool = self.config.pool;
-        let follows = self.follower.home() == Some(device);
+        let follows = self.follower.home() == Some(device) && self.salvage.is_none();
         let starting = self.starting();
         let Ok(root) = Root::decode(bytes, pool) else { return };
         if follows {
@@ -562,7 +582,7 @@ impl Engine {
     }
 
     fn journal_layout_bytes(&self) -> u64 {
-        self.devices[self.config.metadata_device()].layout.journal_bytes
+        self.devices[usize::from(self.first_metadata_home().0)].layout.journal_bytes
     }
 
     fn read_journal(&mut self) {
@@ -595,6 +615,7 @@ impl Engine {
         let rings = std::mem::take(&mut starting.rings);
         let root = &starting.root.as_ref().expect("found before").1;
         let (first, start) = (root.replay_sequence, root.replay_offset);
+        let upto = root.replay_upto;
         let ring_bytes = rings[0].1.len();
         if start as usize >= ring_bytes {
             self.refuse(StartError::Corrupt(
@@ -608,7 +629,13 @@ impl Engine {
         let best = best.expect("there is a metadata home");
         let (ring, pieces) = (&rings[best].1, &chains[best]);
         let next = first + pieces.len() as u64;
-        if let Some(later) = rings.iter().find_map(|(_, ring)| later_unit(ring, pool, next)) {
+        let later = match self.salvage {
+            // the second home may have been cut off while it caught up: behind a gap lie units that
+            // its next root would have named
+            Some(_) => None,
+            None => rings.iter().find_map(|(_, ring)| later_unit(ring, pool, next)),
+        };
+        if let Some(later) = later.or((next <= upto).then_some(upto)) {
             self.refuse(StartError::JournalGap { missing: next, later });
             return;
         }
@@ -623,7 +650,9 @@ impl Engine {
         }
         let end = pieces.last().map_or(start as usize, |piece| piece.end % ring_bytes);
         let journal = Journal::recovered(ring_bytes as u64, start, end as u64, next);
-        self.mend_journals(&rings, best, pieces);
+        if self.salvage.is_none() {
+            self.mend_journals(&rings, best, pieces);
+        }
         self.starting().journal = Some(journal);
         self.flush_all();
     }
@@ -741,6 +770,9 @@ impl Engine {
             return;
         }
         for index in 0..self.devices.len() {
+            if self.devices[index].faulted {
+                continue;
+            }
             self.starting().outstanding += 1;
             self.submit(DeviceId(index as u8), IoOp::Flush, Purpose::Formatting);
         }
@@ -789,7 +821,11 @@ impl Engine {
                 self.devices[index].log = Some(Log::recovered(region, segment_slots, &live));
             }
         }
-        self.write_superblocks(false);
+        if self.salvage.is_some() {
+            self.serve_salvaged();
+        } else {
+            self.write_superblocks(false);
+        }
     }
 }
 

@@ -1,0 +1,93 @@
+//! What can still be read when drives are gone for good?
+//!
+//! Source: design decision 7 and "The promise": what redundancy adds is said per configuration. If the
+//! administrator accepts the loss, the pool is served read-only from the drives that are left. With
+//! the only SSD gone the map comes from the second home of the metadata, as of its last flush: blocks
+//! that had their only place on the SSD are errors with the drive's name, and a block that was
+//! overwritten since is caught by its checksum.
+
+use crate::StartError;
+use crate::engine::{Engine, Phase};
+use crate::format::layout::{self, Layout};
+use crate::map::logical::{FRAGMENTS, HOME, LOG, SSD};
+use crate::port::Command;
+use tandem_block::{DeviceId, IoError, ObjectId};
+
+/// How much of an object cannot be read without a drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// Which object.
+    pub object: ObjectId,
+    /// Blocks of 4 KiB whose only place, or part of it, is on that drive.
+    pub blocks: u64,
+}
+
+impl Engine {
+    /// Marks the drives that are gone, and finds out where the metadata is read instead.
+    pub(crate) fn begin_salvage(&mut self) -> Result<(), StartError> {
+        for id in self.config.absent.clone() {
+            if usize::from(id.0) < self.devices.len() {
+                self.devices[usize::from(id.0)].faulted = true;
+            }
+        }
+        let sound = |id: &DeviceId| !self.devices[usize::from(id.0)].faulted;
+        let homes = if self.ssds.is_empty() { &self.hdds[..1] } else { &self.ssds[..] };
+        let follower = self.config.following_device();
+        let home = homes.iter().copied().find(sound).or(follower.filter(sound));
+        self.salvage = Some(home.ok_or(StartError::NoMetadata)?);
+        Ok(())
+    }
+
+    /// Layouts as they are planned: those of absent drives have to be believed, the others are read.
+    pub(crate) fn layouts_of_absent(&self, journal_bytes: u64) -> Result<Vec<Layout>, StartError> {
+        let mut config = self.config.clone();
+        config.journal_bytes = Some(journal_bytes);
+        for (planned, device) in config.devices.iter_mut().zip(&self.devices) {
+            planned.capacity_bytes = device.config.capacity_bytes;
+        }
+        if self.config.absent.is_empty() {
+            return Ok(vec![Layout::default(); config.devices.len()]);
+        }
+        layout::plan(&config).map_err(|error| StartError::Corrupt(error.to_string()))
+    }
+
+    /// Everything is known that can be known: reads are welcome.
+    pub(crate) fn serve_salvaged(&mut self) {
+        let gone = self.config.absent.first().copied().unwrap_or(DeviceId(0));
+        self.commit.break_off(IoError::Dead(gone));
+        let shards = self.map.shard_count();
+        self.follower.begin_life(None, shards);
+        self.phase = Phase::Running;
+        self.out.push(Command::Started(Ok(())));
+    }
+
+    /// What would be lost, object by object, if this drive were gone: what it alone holds. Looks at
+    /// every block.
+    pub fn loss_without(&self, device: DeviceId) -> Vec<Loss> {
+        let mut losses = Vec::new();
+        for (object, known) in self.objects.iter() {
+            let blocks = known.first..known.first + known.blocks;
+            let lost = blocks.filter(|&block| self.depends_on(block, device)).count() as u64;
+            if lost > 0 {
+                losses.push(Loss { object, blocks: lost });
+            }
+        }
+        losses
+    }
+
+    fn depends_on(&self, block: u32, device: DeviceId) -> bool {
+        let state = self.map.state(block);
+        if state == 0 {
+            return false;
+        }
+        let entry = self.map.entry(block);
+        let elsewhere = |slot| self.map.slots().region(slot).device != device;
+        let base = (state & HOME != 0 && self.home_of(block).0 != device)
+            || (state & SSD != 0 && elsewhere(entry.ssd))
+            || (state & LOG != 0 && elsewhere(entry.log))
+            || state & (HOME | SSD | LOG) == 0;
+        let fragments = state & FRAGMENTS == 0
+            || self.map.fragments(block).iter().all(|fragment| elsewhere(fragment.slot));
+        !(base && fragments)
+    }
+}

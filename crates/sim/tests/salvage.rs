@@ -1,0 +1,166 @@
+//! The only SSD is gone: is everything that is left still readable, and never something else?
+//!
+//! Source: design decision 7 (metadata has two homes) and "The promise". A pool whose second home is
+//! level is served without its SSD: exactly the blocks that only the SSD held are errors, all others
+//! are right. Cut at any moment, what is answered was once written to that very place.
+
+use std::collections::{BTreeMap, BTreeSet};
+use tandem_block::{
+    BLOCK_BYTES, DeviceId, IoError, Op, Request, RequestId, Rng, SECTOR_BYTES, SECTORS_PER_BLOCK,
+};
+use tandem_drives::media::CutMode;
+use tandem_engine::{EngineConfig, StartError};
+use tandem_sim::campaign::MODES;
+use tandem_sim::check::token;
+use tandem_sim::swarm::{Run, SwarmConfig, VOLUME};
+
+const SSD: DeviceId = DeviceId(0);
+
+fn without_ssd(config: &SwarmConfig) -> EngineConfig {
+    EngineConfig { absent: vec![SSD], ..config.engine(false) }
+}
+
+fn one_ssd(seed: u64, requests: u64) -> SwarmConfig {
+    let policy = ["ssd-first", "mios-d", "mios-e"][seed as usize % 3];
+    let mut config = SwarmConfig::tiny(seed, policy, requests);
+    config.drives = (1, 1 + seed as usize % 2);
+    config
+}
+
+fn ask(run: &mut Run, op: Op, range: (u64, u64)) -> Result<Vec<u64>, IoError> {
+    let id = RequestId(1 << 50);
+    let mut request = Request::new(id, VOLUME, op, range, run.world.now);
+    if op == Op::Write {
+        request.payload = run.world.payload((0..range.1 / SECTOR_BYTES).map(|i| i + 1));
+    }
+    run.world.request(&request);
+    loop {
+        for (done, tokens) in run.world.take_said().done {
+            if done.request == id {
+                return done.status.map(|()| tokens);
+            }
+        }
+        assert!(run.world.step(), "a request never hangs");
+    }
+}
+
+fn contents(run: &mut Run) -> BTreeMap<u64, Result<Vec<u64>, IoError>> {
+    let blocks = run.config().shape.volume_bytes / BLOCK_BYTES;
+    (0..blocks).map(|b| (b, ask(run, Op::Read, (b * BLOCK_BYTES, BLOCK_BYTES)))).collect()
+}
+
+#[test]
+fn a_level_second_home_loses_what_only_the_ssd_held_and_nothing_else() {
+    let (mut lost_all, mut kept_all, mut snapshots) = (0, 0, 0);
+    for seed in 0..9 {
+        let mut run = Run::new(one_ssd(seed, 400)).expect("a pool");
+        while run.step().unwrap_or_else(|failure| panic!("{failure}")) {}
+        while run.world.step() {}
+        let follower = run.world.engine.follower().expect("a set with one SSD has a follower");
+        assert_eq!(follower.units_behind, 0, "seed {seed}: quiet makes it level");
+        let before = contents(&mut run);
+        while run.world.step() {}
+        let snapshots_before = run.world.engine.stats().follower_snapshots;
+        let losses = run.world.engine.loss_without(SSD);
+        let lost: u64 = losses.iter().map(|loss| loss.blocks).sum();
+        let mut rng = Rng::new(seed);
+        let config = without_ssd(run.config());
+        run.world.power_cut(config, CutMode::DropAll, &mut rng);
+        run.world.start().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        let after = contents(&mut run);
+        let mut failed = 0;
+        for (block, found) in &after {
+            match found {
+                Ok(tokens) => assert_eq!(Ok(tokens), before[block].as_ref(), "block {block}"),
+                Err(error) => {
+                    assert_eq!(*error, IoError::Dead(SSD), "seed {seed}, block {block}");
+                    failed += 1;
+                }
+            }
+        }
+        assert_eq!(failed, lost, "seed {seed}: what was foretold, and no more");
+        let (ssd, range) = (run.world.engine.stats().devices[0], (0, BLOCK_BYTES));
+        assert_eq!((ssd.read_requests, ssd.write_requests, ssd.flushes), (0, 0, 0));
+        assert_eq!(ask(&mut run, Op::Write, range), Err(IoError::ReadOnly));
+        assert_eq!(ask(&mut run, Op::Flush, (0, 0)), Ok(Vec::new()));
+        lost_all += lost;
+        snapshots += snapshots_before;
+        kept_all +=
+            after.values().filter(|f| f.as_ref().is_ok_and(|t| t.iter().any(|&t| t > 0))).count();
+        // nothing was changed: with the SSD back, everything is there again
+        let config = run.config().engine(false);
+        run.world.power_cut(config, CutMode::DropAll, &mut rng);
+        run.world.start().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        assert_eq!(contents(&mut run), before, "seed {seed}: with the SSD back");
+    }
+    assert!(snapshots > 9, "{snapshots} snapshots");
+    assert!(
+        lost_all > 0 && kept_all > 0,
+        "{lost_all} lost, {kept_all} kept: one would prove nothing"
+    );
+}
+
+/// Every token that each sector may ever have held.
+fn ever_written(config: &SwarmConfig) -> BTreeMap<u64, BTreeSet<u64>> {
+    let mut rng = Rng::new(config.seed);
+    let mut ever: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
+    for number in 0..config.shape.requests {
+        let step = config.shape.draw(&mut rng);
+        if step.op == Op::Write {
+            for i in 0..step.length_bytes / SECTOR_BYTES {
+                let sector = step.offset_bytes / SECTOR_BYTES + i;
+                ever.entry(sector).or_default().insert(token(number, i));
+            }
+        }
+    }
+    ever
+}
+
+#[test]
+fn cut_at_any_moment_only_what_was_written_there_is_answered() {
+    let (mut served, mut refused, mut full) = (0, 0, 0);
+    for seed in 20..29 {
+        let mut run = Run::new(one_ssd(seed, 300)).expect("a pool");
+        let ever = ever_written(run.config());
+        let mut events = 0u64;
+        while run.step().unwrap_or_else(|failure| panic!("{failure}")) {
+            events += 1;
+            if !events.is_multiple_of(97) {
+                continue;
+            }
+            let mut fork = run.clone();
+            let mut rng = Rng::new(seed ^ events);
+            let mode = MODES[rng.below(3) as usize];
+            fork.world.power_cut(without_ssd(run.config()), mode, &mut rng);
+            match fork.world.start() {
+                Ok(()) => served += 1,
+                Err(StartError::JournalGap { .. } | StartError::Corrupt(_)) => {
+                    refused += 1;
+                    continue;
+                }
+                Err(error) => panic!("seed {seed}, event {events}: {error}"),
+            }
+            for (block, found) in contents(&mut fork) {
+                let Ok(tokens) = found else { continue };
+                for (i, token) in tokens.into_iter().enumerate() {
+                    let sector = block * SECTORS_PER_BLOCK + i as u64;
+                    let sound =
+                        token == 0 || ever.get(&sector).is_some_and(|all| all.contains(&token));
+                    assert!(sound, "seed {seed}, event {events}, sector {sector}: {token:x}");
+                    full += u64::from(token != 0);
+                }
+            }
+        }
+    }
+    assert!(served > 50 && full > 100, "{served} served with {full} sectors, {refused} refused");
+}
+
+#[test]
+fn without_any_metadata_nothing_is_served() {
+    let mut run = Run::new(one_ssd(1, 10)).expect("a pool");
+    while run.step().unwrap_or_else(|failure| panic!("{failure}")) {}
+    let all = (0..run.config().drives.0 + run.config().drives.1).map(|i| DeviceId(i as u8));
+    let config = EngineConfig { absent: all.collect(), ..run.config().engine(false) };
+    run.world.power_cut(config, CutMode::DropAll, &mut Rng::new(1));
+    assert_eq!(run.world.start(), Err(StartError::NoMetadata));
+}
