@@ -34,7 +34,7 @@ pub fn run() -> Result<bool> {
 pub fn rows() -> Result<Vec<Row>> {
     let mut rates = WANTED.map(|_| Vec::new());
     for _ in 0..RUNS {
-        let words = ["run", "-q", "--release", "-p", "tandem-sim", "--example", "speed"];
+        let words = ["run", "-q", "--release", "-p", "tandem-sim", "--example", "virtual_time"];
         let text = cargo::output(&words)?;
         for ((policy, _), rates) in WANTED.iter().zip(&mut rates) {
             rates.push(rate(&text, policy)?);

@@ -1,5 +1,7 @@
 //! How many requests a second does a whole replay take? Prints a table; run it in release.
 //!
+//! `virtual_time [words]`: only the rows that contain each of the words, `virtual_time ssd-first 32`.
+//!
 //! Source: models §1 and §7: trace decoded, full statistics, 4 KiB random writes while the SSD
 //! collects garbage, `mapped`.
 
@@ -13,6 +15,7 @@ use tandem_sim::replay::{DriveChoice, ReplayConfig, Resident, Survey, plan, repl
 const REQUESTS: u64 = 2_000_000;
 
 fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
     println!(
         "{:<10} {:<34} {:>9} {:>11} {:>6} {:>9}",
         "policy", "workload", "ns/req", "requests/s", "WA", "Mpages/s"
@@ -23,6 +26,10 @@ fn main() {
         ("64 KiB over 8 GiB, 32 GB drive", 32_000_000_000, 65536, 8 << 30),
     ] {
         for policy in ["ssd-first", "mios-d", "mios-e"] {
+            let row = format!("{policy} {what}");
+            if !words.iter().all(|word| row.contains(word)) {
+                continue;
+            }
             one(policy, what, drive_bytes, length_bytes, footprint);
         }
     }
