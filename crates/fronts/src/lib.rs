@@ -2,5 +2,6 @@
 //!
 //! Adding one: a folder here, and one line in the verb that serves.
 
+pub mod fuse;
 pub mod nbd;
 pub mod null;

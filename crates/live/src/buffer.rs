@@ -8,7 +8,9 @@
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::io::IoSlice;
 use std::ops::Range;
+use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::rc::Rc;
 
@@ -119,6 +121,22 @@ impl Memory {
     /// Appends a range to `out`.
     pub fn append_to(&self, at: usize, length: usize, out: &mut Vec<u8>) {
         self.with(at, length, |source| out.extend_from_slice(source));
+    }
+
+    /// Writes `head` and then a range to a descriptor, in one call.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn write_out(
+        &self,
+        fd: BorrowedFd<'_>,
+        head: &[u8],
+        at: usize,
+        length: usize,
+    ) -> rustix::io::Result<usize> {
+        self.with(at, length, |bytes| {
+            rustix::io::writev(fd, &[IoSlice::new(head), IoSlice::new(bytes)])
+        })
     }
 
     /// Fills a range with zeroes.

@@ -43,10 +43,14 @@ pub trait Front {
     /// Is every reply out?
     fn is_quiet(&self) -> bool;
 
-    /// Has another thread left something? Asked often, must be cheap.
+    /// Has somebody left something that the ring does not know of? Asked often, must be cheap.
     fn has_news(&self) -> bool {
         false
     }
+
+    /// The world is about to sleep: what [`Front::has_news`] would find must wake it, through the
+    /// ring or another thread.
+    fn falls_asleep(&mut self, _desk: &mut Desk<'_>) {}
 }
 
 /// What a front end asks the engine for.

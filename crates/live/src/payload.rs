@@ -15,6 +15,7 @@ use slab::Slab;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
+use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 use tandem_block::{BLOCK_BYTES, PayloadId};
 
@@ -163,6 +164,19 @@ impl Payloads {
         PayloadId(self.user.insert(payload) as u64)
     }
 
+    /// A payload around memory that a user has filled already, `length` bytes from its beginning
+    /// on. Seal it.
+    pub fn adopt(&mut self, memory: Rc<Memory>, length: usize, offset_bytes: u64) -> PayloadId {
+        assert!(length <= memory.len(), "more bytes than the memory has");
+        let past = (offset_bytes % BLOCK_BYTES) as usize;
+        let phase = (BLOCK - past) % BLOCK;
+        let mut checksums = self.spare.pop().unwrap_or_default();
+        checksums.resize(length.saturating_sub(phase) / BLOCK, None);
+        self.used_bytes += length as u64;
+        let payload = Payload { memory, length, defined: 0..length, phase, checksums };
+        PayloadId(self.user.insert(payload) as u64)
+    }
+
     /// Copies a user's bytes into a payload that is being filled.
     pub fn fill(&mut self, id: PayloadId, at: usize, bytes: &[u8]) {
         let payload = self.get_mut(id);
@@ -273,6 +287,21 @@ impl Payloads {
         let payload = self.get_mut(id);
         payload.settle(at as usize..(at + length) as usize);
         payload.memory.append_to(at as usize, length as usize, out);
+    }
+
+    /// Writes `head` and then a range of a payload to a descriptor, in one call.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn write_out(
+        &mut self,
+        fd: BorrowedFd<'_>,
+        head: &[u8],
+        (id, at, length): (PayloadId, u64, u64),
+    ) -> rustix::io::Result<usize> {
+        let payload = self.get_mut(id);
+        payload.settle(at as usize..(at + length) as usize);
+        payload.memory.write_out(fd, head, at as usize, length as usize)
     }
 
     /// A buffer of the world's own, with whatever bytes it held before.

@@ -444,6 +444,9 @@ impl<M: Mind> World<M> {
             }
             now = self.core.clock.now();
         }
+        for (index, front) in self.fronts.iter_mut().enumerate() {
+            front.falls_asleep(&mut self.core.desk(index, now, &self.mind));
+        }
         self.waker.falls_asleep();
         if !self.has_news_to_serve() {
             let sleep = (due - TIMER_LEAD).since(now).min(SLEEP_MAX);

@@ -1,0 +1,235 @@
+//! How does the mount come and go, and what is in its way?
+//!
+//! `fuser` mounts, negotiates and unmounts; requests are then read from its descriptor by the
+//! world's own thread (see [`super::FuseServer`]), so its loop is never run.
+
+use fuser::{Config, Filesystem, InitFlags, KernelConfig, MountOption, Session};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Largest read or write that the kernel sends, in bytes; larger ones it splits.
+pub const TRANSFER_BYTES_MAX: usize = 1 << 20;
+/// Asynchronous requests of the kernel under way at once. Its own default, 12, starves a queue of
+/// 32 (two jobs at depth 32 need 64).
+const BACKGROUND_MAX: u16 = 256;
+const DEVICE: &str = "/dev/fuse";
+const HELPER: &str = "fusermount3";
+
+/// Why a volume cannot be shown as a file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FuseError {
+    /// A server was killed here.
+    #[error(
+        "{} is the dead mount of a server that was killed; run `fusermount3 -u {}` (with -z if \
+         it is busy) and start again", .0.display(), .0.display()
+    )]
+    Stale(PathBuf),
+    /// Nothing there.
+    #[error("the mount point {} does not exist; make it with `mkdir -p {}`", .0.display(), .0.display())]
+    Missing(PathBuf),
+    /// Something else there.
+    #[error("the mount point {} is not a directory", .0.display())]
+    NotADirectory(PathBuf),
+    /// Something is mounted there.
+    #[error(
+        "something is mounted on {} already; unmount it (`fusermount3 -u {}`) or choose another \
+         directory", .0.display(), .0.display()
+    )]
+    Occupied(PathBuf),
+    /// Files would be hidden.
+    #[error("the mount point {} is not empty; its files would be hidden: choose an empty directory", .0.display())]
+    NotEmpty(PathBuf),
+    /// It cannot be looked at.
+    #[error("the mount point {} cannot be used: {source}", .point.display())]
+    Point {
+        /// Which.
+        point: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The kernel has no FUSE.
+    #[error(
+        "{DEVICE} does not exist: load the kernel module (`modprobe fuse`), or start the container \
+         with `--device /dev/fuse`"
+    )]
+    NoDevice,
+    /// No right to FUSE.
+    #[error("{DEVICE} cannot be opened: {0}")]
+    Device(io::Error),
+    /// Not root, and no help.
+    #[error("{HELPER} is not in PATH; without being root it is needed: install the package fuse3")]
+    NoHelper,
+    /// A volume that cannot be a file.
+    #[error("the volume's name {0:?} cannot be the name of a file")]
+    Name(String),
+    /// The kernel said no.
+    #[error("{} could not be mounted: {source}", .point.display())]
+    Mount {
+        /// Where.
+        point: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Is `point` fit to be mounted on?
+///
+/// # Errors
+/// What is in the way, and what to do about it.
+pub fn check_point(point: &Path) -> Result<(), FuseError> {
+    let owned = || point.to_path_buf();
+    let failed = |source: io::Error| match source.raw_os_error() {
+        Some(errno) if errno == Errno::NOTCONN.raw_os_error() => FuseError::Stale(owned()),
+        Some(errno) if errno == Errno::NOENT.raw_os_error() => FuseError::Missing(owned()),
+        _ => FuseError::Point { point: owned(), source },
+    };
+    let found = std::fs::metadata(point).map_err(failed)?;
+    if !found.is_dir() {
+        return Err(FuseError::NotADirectory(owned()));
+    }
+    // attributes may come from the kernel's memory; a list needs a server that lives
+    let is_empty = std::fs::read_dir(point).map_err(failed)?.next().is_none();
+    let parent = std::fs::metadata(point.join("..")).map_err(failed)?;
+    if parent.dev() != found.dev() || parent.ino() == found.ino() {
+        return Err(FuseError::Occupied(owned()));
+    }
+    if !is_empty {
+        return Err(FuseError::NotEmpty(owned()));
+    }
+    Ok(())
+}
+
+/// Is there a FUSE to use?
+fn check_kernel() -> Result<(), FuseError> {
+    match std::fs::File::options().read(true).write(true).open(DEVICE) {
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(FuseError::NoDevice),
+        Err(error) => return Err(FuseError::Device(error)),
+    }
+    let in_path = || {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path).any(|folder| folder.join(HELPER).is_file())
+    };
+    let named = std::env::var_os("FUSERMOUNT_PATH").is_some();
+    if rustix::process::geteuid().is_root() || named || in_path() {
+        return Ok(());
+    }
+    Err(FuseError::NoHelper)
+}
+
+/// What is asked of the kernel.
+struct Negotiation;
+
+impl Filesystem for Negotiation {
+    fn init(&mut self, _request: &fuser::Request, config: &mut KernelConfig) -> io::Result<()> {
+        let size = u32::try_from(TRANSFER_BYTES_MAX).expect("1 MiB");
+        // both are within the library's limits
+        let _ = config.set_max_write(size);
+        let _ = config.set_max_background(BACKGROUND_MAX);
+        // without it, asynchronous requests of one caller run one after the other
+        if config.add_capabilities(InitFlags::FUSE_ASYNC_DIO).is_err() {
+            tracing::warn!(
+                "this kernel's FUSE has no asynchronous direct I/O; depth will not help"
+            );
+        }
+        Ok(())
+    }
+}
+
+/// A mounted directory; dropping it unmounts.
+pub struct Mount {
+    point: PathBuf,
+    session: Option<Session<Negotiation>>,
+}
+
+impl Mount {
+    /// Mounts; gives the descriptor on which the kernel's requests arrive, which never blocks.
+    ///
+    /// # Errors
+    /// What is in the way, and what to do about it.
+    pub fn new(point: &Path, source: &str) -> Result<(Mount, OwnedFd), FuseError> {
+        check_point(point)?;
+        check_kernel()?;
+        let failed = |source| FuseError::Mount { point: point.to_path_buf(), source };
+        let point = point.canonicalize().map_err(failed)?;
+        let mut config = Config::default();
+        config.mount_options = vec![
+            MountOption::FSName(source.to_owned()),
+            MountOption::Subtype("tandem".into()),
+            MountOption::DefaultPermissions,
+            MountOption::NoAtime,
+            MountOption::NoExec,
+        ];
+        let session = Session::new(Negotiation, &point, &config)
+            .map_err(|source| FuseError::Mount { point: point.clone(), source })?;
+        let mount = |session| Mount { point: point.clone(), session: Some(session) };
+        let fd = match nonblocking(&session) {
+            Ok(fd) => fd,
+            Err(source) => {
+                drop(mount(session));
+                return Err(FuseError::Mount { point, source });
+            }
+        };
+        Ok((mount(session), fd))
+    }
+
+    /// Where it is mounted.
+    pub fn point(&self) -> &Path {
+        &self.point
+    }
+}
+
+fn nonblocking(session: &Session<Negotiation>) -> io::Result<OwnedFd> {
+    let fd = session.as_fd().try_clone_to_owned()?;
+    let flags = rustix::fs::fcntl_getfl(&fd)?;
+    rustix::fs::fcntl_setfl(&fd, flags | OFlags::NONBLOCK)?;
+    Ok(fd)
+}
+
+impl Drop for Mount {
+    /// Unmounts; if somebody still has a file open, the name goes at once and the rest with the
+    /// last user, whose requests fail from now on.
+    fn drop(&mut self) {
+        let Some(mut session) = self.session.take() else { return };
+        let Err(error) = session.unmount() else { return };
+        tracing::warn!(
+            "{} is in use ({error}); it is detached, and who still uses its files gets errors",
+            self.point.display()
+        );
+        if rustix::mount::unmount(&self.point, rustix::mount::UnmountFlags::DETACH).is_ok() {
+            return;
+        }
+        let helped = std::process::Command::new(HELPER)
+            .args(["-u", "-z", "--"])
+            .arg(&self.point)
+            .status()
+            .is_ok_and(|status| status.success());
+        if !helped {
+            let point = self.point.display();
+            tracing::error!("{point} stays mounted; run `fusermount3 -u -z {point}`");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_the_way_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(check_point(folder.path()).is_ok());
+        let file = folder.path().join("file");
+        std::fs::write(&file, "x").unwrap();
+        assert!(matches!(check_point(&file), Err(FuseError::NotADirectory(_))));
+        assert!(matches!(check_point(folder.path()), Err(FuseError::NotEmpty(_))));
+        assert!(matches!(check_point(Path::new("/proc")), Err(FuseError::Occupied(_))));
+        let missing = check_point(&folder.path().join("nothing")).unwrap_err();
+        assert!(missing.to_string().contains("mkdir -p"), "{missing}");
+    }
+}
