@@ -8,7 +8,7 @@ usage: cargo xtask VERB
 
   test [PART...]     everything that must hold; with names, only those parts
   tidy               the rules of the house that no compiler checks
-  swarm [--first N] [--seeds N] [--requests N] [--stride N] [--recovery-stride N]
+  swarm [--first N] [--seeds N] [--arm NAME]
                      a long search for lost data: random pools, loads and power cuts
   fuzz [TARGET...] [--seconds N] [--seed N] [--input FILE] [--list]
                      every decoder of what others wrote, tried with changed inputs

@@ -18,6 +18,7 @@
 
 #![deny(clippy::float_arithmetic)]
 
+mod activity;
 pub mod bcw;
 pub mod config;
 pub mod device;
@@ -36,6 +37,7 @@ pub mod steer;
 mod task;
 pub mod tier;
 
+pub use activity::Activity;
 pub use config::{
     DeviceConfig, EngineConfig, Placement, Role, SteerConfig, VolumeConfig, WriteCache,
 };

@@ -1,8 +1,9 @@
 //! What if it crashes again?
 //!
-//! Chains of lives: a workload is cut at chosen events, and every fork goes on after its recovery,
-//! to be cut again. Source: design, "Tests" (cuts also during recovery and during checkpoints).
+//! A workload is cut at chosen events, and every fork goes on after its recovery, to be cut again.
+//! Source: design, "Tests" (cuts also during recovery and during checkpoints).
 
+use crate::coverage::Coverage;
 use crate::swarm::{Failure, Run};
 use tandem_block::Rng;
 use tandem_drives::media::CutMode;
@@ -29,17 +30,17 @@ pub const ALWAYS: (u64, u64) = (0, u64::MAX);
 pub const MODES: [CutMode; 3] = [CutMode::KeepAll, CutMode::DropAll, CutMode::RandomSubset];
 
 impl Campaign {
-    /// Runs to the end and through a clean stop, with crashes in forks all the way. Returns how
-    /// many crashes there were.
+    /// Runs to the end and through a clean stop, with crashes in forks all the way. Returns what was
+    /// met.
     ///
     /// # Errors
     /// The first violation.
-    pub fn run(&self, mut run: Run) -> Result<u64, Failure> {
-        let mut crashes = 0;
+    pub fn run(&self, mut run: Run) -> Result<Coverage, Failure> {
+        let mut met = Coverage::default();
         loop {
             let more = run.step()?;
             if self.is_due(&run) {
-                crashes += self.crash_here(&run)?;
+                self.crash_here(&run, &mut met)?;
             }
             if !more {
                 break;
@@ -50,11 +51,12 @@ impl Campaign {
         while !stopping.world.take_said().stopped && stopping.world.step() {
             stopping.events += 1;
             if self.is_due(&stopping) {
-                crashes += self.crash_here(&stopping)?;
+                self.crash_here(&stopping, &mut met)?;
             }
         }
         run.finish()?;
-        Ok(crashes)
+        met.worked(&run.world.engine);
+        Ok(met)
     }
 
     fn is_due(&self, run: &Run) -> bool {
@@ -63,37 +65,49 @@ impl Campaign {
     }
 
     /// Forks that crash at this event, in every way.
-    fn crash_here(&self, run: &Run) -> Result<u64, Failure> {
-        let mut crashes = 0;
+    fn crash_here(&self, run: &Run, met: &mut Coverage) -> Result<(), Failure> {
         let number = run.events / self.stride;
         let mut rng = Rng::new(run.config.seed ^ run.events << 20);
         for mode in MODES {
             let mut fork = run.clone();
+            met.crashed(run.world.engine.activity(), 1);
             let steps = fork.crash(mode, None)?;
-            crashes += 1;
             if self.recovery_stride > 0 && number.is_multiple_of(self.recovery_stride) {
                 for event in 0..steps {
-                    run.clone().crash(mode, Some(event))?;
-                    crashes += 1;
+                    self.crash_twice(run, mode, event, met)?;
                 }
             }
-            crashes += self.live_on(fork, &mut rng)?;
+            self.live_on(fork, &mut rng, met)?;
         }
         let mut fork = run.clone();
+        met.crashed(run.world.engine.activity(), 1);
         fork.kill(rng.chance_ppm(500_000).then_some(CutMode::DropAll))?;
-        crashes += 1;
-        crashes += self.live_on(fork, &mut rng)?;
-        Ok(crashes)
+        self.live_on(fork, &mut rng, met)
     }
 
-    fn live_on(&self, mut run: Run, rng: &mut Rng) -> Result<u64, Failure> {
-        let mut crashes = 0;
+    fn crash_twice(
+        &self,
+        run: &Run,
+        mode: CutMode,
+        event: u64,
+        met: &mut Coverage,
+    ) -> Result<(), Failure> {
+        let mut fork = run.clone();
+        fork.begin_recovery(mode, event);
+        met.crashed(fork.world.engine.activity(), 1);
+        fork.crash(mode, None)?;
+        Ok(())
+    }
+
+    fn live_on(&self, mut run: Run, rng: &mut Rng, met: &mut Coverage) -> Result<(), Failure> {
         for _ in 1..self.lives {
             run.extend(rng.between(1, self.more_requests), rng.bits());
             let mut left = rng.below(self.more_requests * 4);
             while left > 0 && run.step()? {
                 left -= 1;
             }
+            met.worked(&run.world.engine);
+            met.crashed(run.world.engine.activity(), 1);
             let mode = MODES[rng.below(3) as usize];
             if rng.chance_ppm(250_000) {
                 let cut = rng.chance_ppm(500_000).then_some(mode);
@@ -102,12 +116,11 @@ impl Campaign {
                 let during = rng.chance_ppm(250_000).then(|| rng.below(40));
                 run.crash(mode, during)?;
             }
-            crashes += 1;
         }
         if self.lives > 1 && rng.chance_ppm(100_000) {
             run.extend(rng.between(1, self.more_requests), rng.bits());
             run.finish()?;
         }
-        Ok(crashes)
+        Ok(())
     }
 }

@@ -6,11 +6,12 @@
 pub mod campaign;
 pub mod check;
 pub mod contents;
+pub mod coverage;
 pub mod erratic;
 pub mod pool;
 pub mod profiles;
 pub mod replay;
-
+pub mod share;
 pub mod swarm;
 pub mod workload;
 pub mod world;

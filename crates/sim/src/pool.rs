@@ -46,6 +46,12 @@ pub struct Tuning {
     pub commit_interval: Duration,
     /// Dirty SSD space, in percent, at which write-back begins and ends.
     pub writeback_percent: (u64, u64),
+    /// What is believed of a hard drive: bytes of its fast and of its mid stage.
+    pub stage_bytes: (u64, u64),
+    /// … how long it rests, in ns, before it drains, and at how many bytes per second
+    pub drain: (u64, u64),
+    /// … and what its flush costs, in ns: copying a tail to the SSD may be cheaper.
+    pub flush_ns: u64,
 }
 
 impl Default for Tuning {
@@ -58,21 +64,24 @@ impl Default for Tuning {
             log_segment_bytes: 256 * KIB,
             commit_interval: Duration::from_ms(5),
             writeback_percent: (60, 40),
+            stage_bytes: (MIB, 512 * KIB),
+            drain: (2_000_000, 200_000_000),
+            flush_ns: 100_000,
         }
     }
 }
 
 /// A hard drive's belief for tiny pools: small stages, so that every state is met.
-fn tiny_profile() -> HddProfile {
+fn tiny_profile(tuning: &Tuning) -> HddProfile {
     HddProfile {
         fast_latency: vec![(4 * KIB, 20_000)],
         mid_latency: vec![(4 * KIB, 60_000)],
         slow_latency_ns: 200_000,
-        fast_stage_bytes: MIB,
-        mid_stage_bytes: 512 * KIB,
-        drain_idle_ns: 2_000_000,
-        drain_bytes_per_s: 200_000_000,
-        flush_base_ns: 100_000,
+        fast_stage_bytes: tuning.stage_bytes.0,
+        mid_stage_bytes: tuning.stage_bytes.1,
+        drain_idle_ns: tuning.drain.0,
+        drain_bytes_per_s: tuning.drain.1,
+        flush_base_ns: tuning.flush_ns,
         position_ns: 1_000_000,
     }
 }
@@ -96,6 +105,46 @@ impl SwarmConfig {
         SwarmConfig { seed, policy: policy.into(), drives, shape, sizes, tuning }
     }
 
+    /// More data than the SSD holds, and logs that are soon full: writes wait for space, copies are
+    /// dropped as soon as they are home, and what moves must move while users write.
+    pub fn crowded(seed: u64, policy: &str, requests: u64) -> Self {
+        let mut config = SwarmConfig::tiny(seed, policy, requests);
+        config.shape.depth = 8;
+        config.shape.footprint_bytes = config.shape.volume_bytes;
+        config.shape.length_bytes_max = 512 * KIB;
+        config.shape.unaligned_ppm = 100_000;
+        config.shape.pause = Duration::from_us(100);
+        config.shape.mix = Mix { read: 100_000, flush: 30_000, zero: 30_000, fua: 20_000 };
+        config.drives = [(1, 1), (2, 1), (1, 2)][(seed % 3) as usize];
+        config.eager_logs(seed);
+        config
+    }
+
+    /// Everything redirected that can be, into logs of a few segments, so that GC runs while the
+    /// pool serves.
+    pub fn logged(seed: u64, policy: &str, requests: u64) -> Self {
+        let mut config = SwarmConfig::tiny(seed, policy, requests);
+        config.shape.depth = 8;
+        config.shape.footprint_bytes = 4 * MIB;
+        config.shape.length_bytes_max = 128 * KIB;
+        config.shape.pause = Duration::from_us(200);
+        config.shape.mix = Mix { read: 50_000, flush: 60_000, zero: 20_000, fua: 10_000 };
+        config.drives = [(1, 1), (1, 2)][(seed % 2) as usize];
+        config.eager_logs(seed);
+        config
+    }
+
+    /// Small logs on drives that are always fast, so that they are written to and soon full.
+    fn eager_logs(&mut self, seed: u64) {
+        self.tuning.log_percent = 5;
+        self.tuning.log_segment_bytes = 128 * KIB;
+        self.tuning.hdd_latency_ns = (25_000, 300_000);
+        self.tuning.stage_bytes = (4 * MIB, 2 * MIB);
+        self.tuning.drain = (100_000, 10_000_000_000);
+        // tails are flushed under one seed and copied under the next
+        self.tuning.flush_ns = [100_000, 20_000_000][(seed / 2 % 2) as usize];
+    }
+
     /// The engine's configuration.
     pub fn engine(&self, format: bool) -> EngineConfig {
         let device = |role, index: usize| DeviceConfig {
@@ -104,7 +153,7 @@ impl SwarmConfig {
             write_cache: WriteCache::Volatile,
             depth: if role == Role::Ssd { 16 } else { 1 },
             uuid: 100 + index as u128,
-            hdd_profile: (role == Role::Hdd).then(tiny_profile),
+            hdd_profile: (role == Role::Hdd).then(|| tiny_profile(&self.tuning)),
             ssd_profile: SsdProfile::default(),
         };
         let (ssds, hdds) = self.drives;

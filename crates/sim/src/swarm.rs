@@ -8,9 +8,14 @@ use crate::check::{Oracle, Violation, token};
 pub use crate::pool::{SwarmConfig, VOLUME};
 use crate::world::World;
 use std::collections::BTreeMap;
-use tandem_block::{BLOCK_BYTES, Instant, Op, Request, RequestId, Rng, SECTOR_BYTES};
+use tandem_block::{
+    BLOCK_BYTES, Instant, Op, Request, RequestId, Rng, SECTOR_BYTES, SECTORS_PER_BLOCK,
+};
 use tandem_drives::media::CutMode;
 use tandem_engine::{Engine, StartError};
+
+/// Blocks that are read at once after a crash.
+const CHECK_BLOCKS_MAX: u64 = 64;
 
 /// What went wrong, and how to see it again.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -168,18 +173,24 @@ impl Run {
     /// # Errors
     /// If the promise is broken.
     pub fn crash(&mut self, mode: CutMode, during_recovery: Option<u64>) -> Result<u64, Failure> {
+        if let Some(events) = during_recovery {
+            self.begin_recovery(mode, events);
+        }
         let mut rng = self.crash_rng();
         self.world.power_cut(self.config.engine(false), mode, &mut rng);
-        if let Some(events) = during_recovery {
-            self.world.begin_start();
-            for _ in 0..events {
-                if !self.world.step() {
-                    break;
-                }
-            }
-            self.world.power_cut(self.config.engine(false), mode, &mut rng);
-        }
         self.recover()
+    }
+
+    /// Cuts the power now and stands still after so many events of the recovery.
+    pub fn begin_recovery(&mut self, mode: CutMode, events: u64) {
+        let mut rng = self.crash_rng();
+        self.world.power_cut(self.config.engine(false), mode, &mut rng);
+        self.world.begin_start();
+        for _ in 0..events {
+            if !self.world.step() {
+                break;
+            }
+        }
     }
 
     /// The process dies now and another begins: drives keep their buffers. With `then_cut` the
@@ -199,7 +210,7 @@ impl Run {
     fn crash_rng(&mut self) -> Rng {
         self.open.clear();
         self.oracle.crashed();
-        Rng::new(self.config.seed ^ self.events.wrapping_mul(0x9E37) ^ 7)
+        Rng::new(self.config.seed ^ self.events.wrapping_mul(0x9E37) ^ self.world.now.ns << 24)
     }
 
     /// Starts the engine over what the drives hold and checks every block touched.
@@ -210,16 +221,42 @@ impl Run {
         let (seed, point) = (self.config.seed, self.events);
         let refused = |error| Failure::Refused { seed, point, error };
         let steps = self.world.start_counting().map_err(refused)?;
-        let blocks: Vec<u64> = self.oracle.touched().collect();
-        for block in blocks {
-            let found = self.read_block(block).map_err(|v| self.broken(point, v))?;
-            if let Some(found) = found {
-                self.oracle
-                    .found_after_crash(block, found)
-                    .map_err(|violation| self.broken(point, violation))?;
-            }
+        for (first, count) in self.touched_runs() {
+            self.check_run(first, count).map_err(|violation| self.broken(point, violation))?;
         }
         Ok(steps)
+    }
+
+    /// Everything ever touched, in runs of blocks that lie side by side.
+    fn touched_runs(&self) -> Vec<(u64, u64)> {
+        let mut runs: Vec<(u64, u64)> = Vec::new();
+        for block in self.oracle.touched() {
+            match runs.last_mut() {
+                Some((first, count)) if *first + *count == block && *count < CHECK_BLOCKS_MAX => {
+                    *count += 1;
+                }
+                _ => runs.push((block, 1)),
+            }
+        }
+        runs
+    }
+
+    /// Reads blocks after a crash and asks the oracle. Where a run cannot be read, each of its
+    /// blocks is.
+    fn check_run(&mut self, first: u64, count: u64) -> Result<(), Violation> {
+        let Some(tokens) = self.read_blocks(first, count)? else {
+            for block in first..first + count {
+                if count > 1 {
+                    self.check_run(block, 1)?;
+                }
+            }
+            return Ok(());
+        };
+        for (block, found) in (first..).zip(tokens.chunks_exact(SECTORS_PER_BLOCK as usize)) {
+            let found = found.try_into().expect("a block has eight sectors");
+            self.oracle.found_after_crash(block, found)?;
+        }
+        Ok(())
     }
 
     /// How it was made.
@@ -261,9 +298,10 @@ impl Run {
         self.next_at = self.world.now;
     }
 
-    fn read_block(&mut self, block: u64) -> Result<Option<[u64; 8]>, Violation> {
-        let id = RequestId(1 << 40 | block);
-        let range = (block * BLOCK_BYTES, BLOCK_BYTES);
+    /// Sectors of these blocks; `None` if they cannot be read and that may be.
+    fn read_blocks(&mut self, first: u64, count: u64) -> Result<Option<Vec<u64>>, Violation> {
+        let id = RequestId(1 << 40 | first);
+        let range = (first * BLOCK_BYTES, count * BLOCK_BYTES);
         let request = Request::new(id, VOLUME, Op::Read, range, self.world.now);
         self.world.request(&request);
         loop {
@@ -272,7 +310,7 @@ impl Run {
                     continue;
                 }
                 return match done.status {
-                    Ok(()) => Ok(Some(tokens.try_into().expect("a block has eight sectors"))),
+                    Ok(()) => Ok(Some(tokens)),
                     Err(_) if self.may_fail => Ok(None),
                     Err(error) => Err(Violation::Failed { request: id, error }),
                 };
@@ -307,36 +345,4 @@ impl Run {
         }
         Ok(())
     }
-}
-
-/// Cuts the power after every `stride`-th event of a run, each in a fork, in every mode; each
-/// `recovery_stride`-th cut also during its recovery. Returns how many cuts were made.
-///
-/// # Errors
-/// The first violation.
-pub fn enumerate(config: &SwarmConfig, stride: u64, recovery_stride: u64) -> Result<u64, Failure> {
-    let mut run = Run::new(config.clone())?;
-    let mut cuts = 0;
-    loop {
-        let more = run.step()?;
-        if run.events.is_multiple_of(stride) {
-            for mode in [CutMode::KeepAll, CutMode::DropAll, CutMode::RandomSubset] {
-                let mut fork = run.clone();
-                let steps = fork.crash(mode, None)?;
-                cuts += 1;
-                let nested = (run.events / stride).is_multiple_of(recovery_stride);
-                if nested {
-                    for event in 0..steps {
-                        run.clone().crash(mode, Some(event))?;
-                        cuts += 1;
-                    }
-                }
-            }
-        }
-        if !more {
-            break;
-        }
-    }
-    run.finish()?;
-    Ok(cuts)
 }

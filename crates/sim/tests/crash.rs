@@ -1,6 +1,10 @@
 //! Can it lose data? A power cut at every event of small workloads.
 
-use tandem_sim::swarm::{Run, SwarmConfig, enumerate};
+use tandem_sim::campaign::{ALWAYS, Campaign};
+use tandem_sim::coverage::{Coverage, Met};
+use tandem_sim::pool::SwarmConfig;
+use tandem_sim::share::ARMS;
+use tandem_sim::swarm::Run;
 
 #[test]
 fn small_workloads_run_clean() {
@@ -14,12 +18,22 @@ fn small_workloads_run_clean() {
 
 #[test]
 fn no_power_cut_breaks_the_promise() {
-    let mut cuts = 0;
+    let campaign =
+        Campaign { window: ALWAYS, stride: 1, recovery_stride: 50, lives: 1, more_requests: 1 };
+    let mut met = Coverage::default();
     for policy in ["ssd-first", "mios-d", "mios-e"] {
         for seed in 100..104 {
-            cuts += enumerate(&SwarmConfig::tiny(seed, policy, 60), 1, 50)
-                .unwrap_or_else(|failure| panic!("{policy}: {failure}"));
+            let run = Run::new(SwarmConfig::tiny(seed, policy, 60)).expect("a pool");
+            met += campaign.run(run).unwrap_or_else(|failure| panic!("{policy}: {failure}"));
         }
     }
-    assert!(cuts > 1000, "{cuts}");
+    assert!(met.get(Met::Crashes) > 5000, "{met}");
+}
+
+/// The line that a share prints can say "too little".
+#[test]
+fn a_share_that_met_nothing_fails() {
+    for arm in ARMS {
+        assert!(!arm.missing(&Coverage::default(), 1).is_empty(), "{}", arm.name);
+    }
 }

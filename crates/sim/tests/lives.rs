@@ -1,11 +1,12 @@
 //! What if it crashes again and again? Chains of lives, with kills, cuts and clean stops.
 
 use tandem_sim::campaign::{ALWAYS, Campaign};
+use tandem_sim::coverage::{Coverage, Met};
 use tandem_sim::swarm::{Run, SwarmConfig};
 
 #[test]
 fn four_lives_lose_nothing() {
-    let mut crashes = 0;
+    let mut met = Coverage::default();
     for seed in 500..512 {
         let policy = ["mios-e", "ssd-first", "mios-d"][(seed % 3) as usize];
         let run = Run::new(SwarmConfig::tiny(seed, policy, 100)).expect("a pool");
@@ -16,7 +17,7 @@ fn four_lives_lose_nothing() {
             lives: 4,
             more_requests: 60,
         };
-        crashes += campaign.run(run).unwrap_or_else(|failure| panic!("{policy}: {failure}"));
+        met += campaign.run(run).unwrap_or_else(|failure| panic!("{policy}: {failure}"));
     }
-    assert!(crashes > 1000, "{crashes}");
+    assert!(met.get(Met::Crashes) > 1000, "{met}");
 }

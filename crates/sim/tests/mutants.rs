@@ -8,6 +8,7 @@
 use tandem_block::{Duration, KIB, MIB};
 use tandem_engine::mutant::Mutant;
 use tandem_sim::campaign::{ALWAYS, Campaign};
+use tandem_sim::coverage::{Coverage, Met};
 use tandem_sim::pool::{SwarmConfig, Tuning};
 use tandem_sim::swarm::{Failure, Run};
 use tandem_sim::workload::Mix;
@@ -23,7 +24,11 @@ const OFTEN: Campaign =
 const SELDOM: Campaign =
     Campaign { window: ALWAYS, stride: 200, recovery_stride: 0, lives: 1, more_requests: 1 };
 
-fn hunt(mutant: Option<Mutant>, config: SwarmConfig, campaign: Campaign) -> Result<u64, Failure> {
+fn hunt(
+    mutant: Option<Mutant>,
+    config: SwarmConfig,
+    campaign: Campaign,
+) -> Result<Coverage, Failure> {
     let mut run = Run::new(config)?;
     run.world.engine.set_mutant(mutant);
     campaign.run(run)
@@ -34,7 +39,7 @@ fn caught(mutant: Mutant, campaign: Campaign, config: impl Fn(u64) -> SwarmConfi
     let mut survived = 0;
     for seed in 0..SEEDS {
         match hunt(Some(mutant), config(seed), campaign) {
-            Ok(crashes) => survived += crashes,
+            Ok(met) => survived += met.get(Met::Crashes),
             Err(failure) => {
                 let told = failure.to_string();
                 println!("{mutant:?}: seed {seed}, after {survived} crashes: {told:.150}");

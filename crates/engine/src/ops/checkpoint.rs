@@ -275,7 +275,7 @@ impl Engine {
             checkpoint: self.checkpoint.number + 1,
             replay_sequence: self.checkpoint.replay_sequence,
             replay_offset: self.checkpoint.mark.1,
-            replay_upto: self.journal.next_sequence() - 1,
+            replay_upto: self.durable_unit(),
             written: self.checkpoint.written.words().to_vec(),
             second_copy: self.checkpoint.copies_after().words().to_vec(),
             objects: objects.take(),

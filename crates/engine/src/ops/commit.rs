@@ -307,6 +307,12 @@ impl Engine {
         }
     }
 
+    /// Number of the last journal unit that is durable: one may be on its way.
+    pub(crate) fn durable_unit(&self) -> u64 {
+        let under_way = u64::from(self.commit.stage == Stage::Writing);
+        self.journal.next_sequence() - 1 - under_way
+    }
+
     pub(crate) fn unit_written(&mut self, device: DeviceId, status: Result<(), IoError>) {
         if let Err(error) = status {
             self.fault_ssd(device);

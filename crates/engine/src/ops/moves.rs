@@ -157,7 +157,9 @@ impl Engine {
             return;
         }
         if self.moves.active.is_some() {
-            self.moves.urgent |= self.starved;
+            // space may run out while a move waits for the drive: then it must not wait for users to
+            // leave, who want the drive all the more for finding its log full
+            self.moves.urgent |= self.space_is_urgent();
             self.advance_move();
             return;
         }
@@ -169,9 +171,7 @@ impl Engine {
             self.flush_homed();
             self.moves.writing_back = self.wants_writeback(self.is_quiet());
         }
-        self.moves.urgent = self.starved
-            || self.dirty_percent() > self.config.writeback_high_percent
-            || self.log_need() == Need::Urgent;
+        self.moves.urgent = self.space_is_urgent();
         if self.moves.writing_back && self.begin_writeback() {
             return;
         }
@@ -182,6 +182,12 @@ impl Engine {
             return;
         }
         self.begin_merge();
+    }
+
+    fn space_is_urgent(&self) -> bool {
+        self.starved
+            || self.dirty_percent() > self.config.writeback_high_percent
+            || self.log_need() == Need::Urgent
     }
 
     fn log_need(&self) -> Need {

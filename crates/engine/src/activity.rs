@@ -1,0 +1,62 @@
+//! What is going on right now? For crash tests, which must meet every kind of work, and for people.
+
+use crate::engine::{Engine, Phase};
+use crate::ops::moves::MoveKind;
+
+/// Kinds of work that may be under way at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Activity {
+    /// The engine formats or recovers.
+    pub starting: bool,
+    /// The engine takes nothing new and settles.
+    pub stopping: bool,
+    /// A commit is under way, or someone waits for one.
+    pub commit: bool,
+    /// A checkpoint is being written.
+    pub checkpoint: bool,
+    /// Blocks move from an SSD to their homes.
+    pub write_back: bool,
+    /// Blocks move from a log to their homes.
+    pub log_gc: bool,
+    /// A block and its fragments are being merged.
+    pub merge: bool,
+    /// The tail of a hard drive is being copied to an SSD.
+    pub tail_copy: bool,
+    /// A hard drive is being flushed.
+    pub hdd_flush: bool,
+    /// A write waits for space.
+    pub starved: bool,
+    /// No log takes a redirected write any more.
+    pub logs_full: bool,
+}
+
+impl Engine {
+    /// What is going on now.
+    pub fn activity(&self) -> Activity {
+        let moves = |kind| !self.moves.is_idle() && self.moves.counts_as(0) == kind;
+        Activity {
+            starting: matches!(self.phase, Phase::Starting(_)),
+            stopping: matches!(self.phase, Phase::Stopping),
+            commit: !self.commit.is_idle(),
+            checkpoint: !self.checkpoint.is_idle(),
+            write_back: moves(MoveKind::WriteBack),
+            log_gc: moves(MoveKind::LogGc),
+            merge: moves(MoveKind::Merge),
+            tail_copy: !self.copy_payloads.is_empty(),
+            hdd_flush: self.devices.iter().any(|device| device.flushing.is_some()),
+            starved: self.starved,
+            logs_full: self.logs_are_full(),
+        }
+    }
+
+    fn logs_are_full(&self) -> bool {
+        let stop_percent = self.config.log_stop_percent;
+        let mut logs = self.devices.iter().filter_map(|device| device.log.as_ref()).peekable();
+        logs.peek().is_some() && logs.all(|log| log.used_percent() >= stop_percent)
+    }
+
+    /// How often the journal of this life has begun at its start again.
+    pub fn journal_turns(&self) -> u64 {
+        self.journal.mark().0 / self.journal.ring_bytes()
+    }
+}

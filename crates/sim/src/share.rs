@@ -1,0 +1,126 @@
+//! What does one share of the swarm try, and did it meet what it must?
+//!
+//! Source: issue "the spine", acceptance 6: a power cut at every event of workloads of 200 requests,
+//! under every policy, also during recoveries and checkpoints, and workloads of 2,000 sampled. An
+//! arm is one kind of pool; a share runs some seeds of every arm.
+
+use crate::campaign::{ALWAYS, Campaign};
+use crate::coverage::{Coverage, Met};
+use crate::pool::SwarmConfig;
+use crate::swarm::{Failure, Run};
+
+/// One kind of pool and how it is crashed.
+pub struct Arm {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is after.
+    pub what: &'static str,
+    /// Its policies.
+    pub policies: &'static [&'static str],
+    make: fn(u64, &str) -> SwarmConfig,
+    campaign: fn(u64) -> Campaign,
+    /// What every seed must meet, on average over a share.
+    least: &'static [(Met, u64)],
+}
+
+const ALL: &[&str] = &["ssd-first", "mios-d", "mios-e"];
+const REDIRECTING: &[&str] = &["mios-d", "mios-e"];
+const EVERY_EVENT: Campaign =
+    Campaign { window: ALWAYS, stride: 1, recovery_stride: 150, lives: 1, more_requests: 60 };
+
+/// Every arm.
+pub const ARMS: &[Arm] = &[
+    Arm {
+        name: "small",
+        what: "200 requests, a crash at every event",
+        policies: ALL,
+        make: |seed, policy| SwarmConfig::tiny(seed, policy, 200),
+        campaign: |_| EVERY_EVENT,
+        least: &[
+            (Met::Crashes, 5_000),
+            (Met::InCommit, 1_500),
+            (Met::InCheckpoint, 400),
+            (Met::InStop, 120),
+            (Met::InRecovery, 400),
+            (Met::InTailCopy, 30),
+            (Met::InHddFlush, 40),
+            (Met::Checkpoints, 5),
+            (Met::JournalTurns, 1),
+            (Met::Merges, 12),
+            (Met::Fragments, 5),
+            (Met::Redirected, 15),
+        ],
+    },
+    Arm {
+        name: "crowded",
+        what: "both tiers full, a crash at every event of a window that moves with the seed",
+        policies: ALL,
+        make: |seed, policy| SwarmConfig::crowded(seed, policy, 300),
+        campaign: |seed| {
+            let first = 400 + seed % 8 * 250;
+            Campaign { window: (first, first + 250), ..EVERY_EVENT }
+        },
+        least: &[
+            (Met::Crashes, 2_500),
+            (Met::InWriteBack, 1_500),
+            (Met::InCheckpoint, 400),
+            (Met::InRecovery, 150),
+            (Met::Starved, 600),
+            (Met::BothFull, 150),
+            (Met::BlocksHome, 9_000),
+            (Met::CopiesDropped, 8_000),
+            (Met::JournalTurns, 10),
+        ],
+    },
+    Arm {
+        name: "logged",
+        what: "log GC while serving, a crash at every event",
+        policies: REDIRECTING,
+        make: |seed, policy| SwarmConfig::logged(seed, policy, 200),
+        campaign: |_| EVERY_EVENT,
+        least: &[
+            (Met::Crashes, 4_000),
+            (Met::InLogGc, 800),
+            (Met::InMerge, 50),
+            (Met::InTailCopy, 30),
+            (Met::InHddFlush, 250),
+            (Met::LogGcBytes, 150_000),
+            (Met::TailBytes, 250_000),
+            (Met::Redirected, 35),
+        ],
+    },
+    Arm {
+        name: "long",
+        what: "2,000 requests, sampled crashes, three lives",
+        policies: ALL,
+        make: |seed, policy| SwarmConfig::tiny(seed, policy, 2_000),
+        campaign: |_| Campaign { stride: 151, recovery_stride: 20, lives: 3, ..EVERY_EVENT },
+        least: &[
+            (Met::Crashes, 1_000),
+            (Met::InRecovery, 200),
+            (Met::InCheckpoint, 70),
+            (Met::Checkpoints, 150),
+            (Met::JournalTurns, 200),
+            (Met::BlocksHome, 2_000),
+            (Met::Merges, 1_500),
+            (Met::Fragments, 700),
+            (Met::TailBytes, 4_000_000),
+        ],
+    },
+];
+
+impl Arm {
+    /// Runs one seed under one policy.
+    ///
+    /// # Errors
+    /// The first violation.
+    pub fn run(&self, seed: u64, policy: &str) -> Result<Coverage, Failure> {
+        (self.campaign)(seed).run(Run::new((self.make)(seed, policy))?)
+    }
+
+    /// What so many seeds should have met and did not, in words.
+    pub fn missing(&self, met: &Coverage, seeds: u64) -> Vec<String> {
+        let least: Vec<(Met, u64)> = self.least.iter().map(|(m, n)| (*m, n * seeds)).collect();
+        met.missing(&least)
+    }
+}
