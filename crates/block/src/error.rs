@@ -27,6 +27,15 @@ pub enum IoError {
     /// An over-committed object found no space.
     #[error("no space left in the pool")]
     NoSpace,
+    /// A name is longer than 255 bytes.
+    #[error("the name is longer than 255 bytes")]
+    NameTooLong,
+    /// Requests for an object that shall go, or shrink, are under way.
+    #[error("the object is in use")]
+    Busy,
+    /// A batch of more steps than one record can hold.
+    #[error("too many steps for one batch")]
+    TooLarge,
     /// The pool is stopping and takes no new requests.
     #[error("the pool is shutting down")]
     Stopping,
@@ -49,6 +58,9 @@ impl IoError {
             IoError::OutOfRange | IoError::Misaligned => 22,
             IoError::NoObject => 2,
             IoError::NoSpace => 28,
+            IoError::NameTooLong => 36,
+            IoError::Busy => 16,
+            IoError::TooLarge => 7,
             IoError::Stopping => 108,
             IoError::Exists => 17,
             IoError::ReadOnly => 30,

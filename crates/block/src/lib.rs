@@ -6,6 +6,7 @@
 
 mod address;
 mod arrival;
+mod batch;
 mod drive;
 mod error;
 pub mod fixed;
@@ -16,6 +17,7 @@ mod zipf;
 
 pub use address::{BLOCK_BYTES, DeviceId, ObjectId, SECTOR_BYTES, SECTORS_PER_BLOCK, StreamId};
 pub use arrival::Arrival;
+pub use batch::{Batch, NAME_BYTES_MAX, ObjectOp};
 pub use drive::{
     ContentFault, ContentFaultKind, Drive, DriveEvent, DriveEventKind, DriveOp, DriveOpKind,
     Outcome, Ticket,

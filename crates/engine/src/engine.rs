@@ -12,6 +12,7 @@ use crate::map::checksums::HomeChecksums;
 use crate::map::objects::Objects;
 use crate::map::{FixedState, Logical, Map, Run, Slot, SlotRegion};
 use crate::mutant::Mutant;
+use crate::ops::batch::ObjectChanges;
 use crate::ops::checkpoint::Checkpoint;
 use crate::ops::commit::Commit;
 use crate::ops::copies::Copies;
@@ -122,6 +123,8 @@ pub struct Engine {
     pub(crate) homed_log: Vec<(Logical, Slot)>,
     /// Objects to be recorded with the next batch.
     pub(crate) objects_pending: Vec<ObjectId>,
+    /// Changes of objects that wait for room in a batch, and blocks that objects have left.
+    pub(crate) object_changes: ObjectChanges,
     /// Superblock writes that the stop (or the start) still waits for, and which copy.
     pub(crate) superblock_writes: Option<(u32, u8)>,
     /// Zeroes for padding.
@@ -295,6 +298,7 @@ impl Engine {
             copy_payloads: Vec::new(),
             homed_log: Vec::new(),
             objects_pending: Vec::new(),
+            object_changes: ObjectChanges::default(),
             superblock_writes: None,
             padding_buffer: None,
             rescue_wanted: false,
@@ -385,6 +389,10 @@ impl Engine {
         for volume in &self.config.volumes {
             trial
                 .create(volume.object, &volume.name, volume.size_bytes)
+                .and_then(|()| {
+                    let fits = trial.record_bytes() <= self.config.root_bytes as usize / 2;
+                    if fits { Ok(()) } else { Err(tandem_block::IoError::NoSpace) }
+                })
                 .map_err(|error| ConfigError::Volume { volume: volume.name.clone(), error })?;
         }
         Ok(())
@@ -399,6 +407,10 @@ impl Engine {
             Event::Request(request) => {
                 self.mix(1, request.id.0);
                 self.on_request(request);
+            }
+            Event::Batch(batch) => {
+                self.mix(5, batch.id.0);
+                self.on_batch(batch);
             }
             Event::Completion { io, status, checksums, bytes } => {
                 self.mix(2 + u64::from(status.is_err()), u64::from(io.0));
@@ -423,6 +435,7 @@ impl Engine {
         self.rescue_tails();
         // a checkpoint that ends makes room in the journal, so it comes before the commit
         self.run_checkpoint();
+        self.run_batches();
         self.run_commit();
         self.run_follower();
         self.run_moves();

@@ -4,7 +4,7 @@
 //! the live world feeds it completions of a ring and a monotonic clock, the virtual world a heap of
 //! modelled completions. The engine reads no clock and does no I/O.
 
-use tandem_block::{DeviceId, Instant, IoError, PayloadId, Request, RequestId};
+use tandem_block::{Batch, DeviceId, Instant, IoError, PayloadId, Request, RequestId};
 
 /// Names one device command in flight; chosen by the engine, echoed in its completion. Reused
 /// after the completion.
@@ -20,6 +20,9 @@ pub enum Event<'a> {
     /// A user asks. A write's payload is stable: the world has copied or owns the bytes and has
     /// computed its checksums.
     Request(&'a Request),
+    /// Changes of objects that happen together or not at all; answered like a request, with
+    /// `Command::Complete`, when they are durable.
+    Batch(&'a Batch),
     /// A device command is done.
     Completion {
         /// Which.

@@ -11,8 +11,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 use tandem_block::{
-    ContentFaultKind, DeviceId, Drive, DriveOp, DriveOpKind, Instant, IoError, Outcome, PayloadId,
-    Request, Rng, SECTOR_BYTES, SECTORS_PER_BLOCK,
+    Batch, ContentFaultKind, DeviceId, Drive, DriveOp, DriveOpKind, Instant, IoError, Outcome,
+    PayloadId, Request, Rng, SECTOR_BYTES, SECTORS_PER_BLOCK,
 };
 use tandem_drives::media::{Contents, CutMode, Mark, Media, Write};
 use tandem_engine::{Command, Done, Engine, EngineConfig, Event, Io, IoOp, StartError};
@@ -169,6 +169,11 @@ impl World {
     #[inline]
     pub fn request(&mut self, request: &Request) {
         self.tell(Event::Request(request));
+    }
+
+    /// Hands in changes of objects at the present time.
+    pub fn batch(&mut self, batch: &Batch) {
+        self.tell(Event::Batch(batch));
     }
 
     /// A buffer with these tokens, for a write.

@@ -34,6 +34,8 @@ pub const FLAG_CHECKSUMS: u8 = 4;
 
 /// Blocks in one run record at most: the body length is 16 bits.
 pub const RUN_BLOCKS_MAX: usize = 8192;
+/// Bytes of an object's record without its name: header and body.
+pub const OBJECT_RECORD_BYTES: usize = 4 + 30;
 /// Sectors in a block bound the fragments that can lie over it.
 pub const FRAGMENTS_MAX: usize = 8;
 
@@ -196,7 +198,7 @@ impl RecordWriter {
     /// Adds an object.
     pub fn object(&mut self, object: &ObjectRecord) {
         self.close();
-        self.header(KIND_OBJECT, 30 + object.name.len());
+        self.header(KIND_OBJECT, OBJECT_RECORD_BYTES - 4 + object.name.len());
         self.out.u64(object.id);
         self.out.u64(object.size_bytes);
         self.out.u32(object.first);

@@ -1,6 +1,7 @@
 //! How does the recorded map become shards, and shards a map?
 
 use super::bits::Bits;
+use super::objects::BlockRange;
 use super::{Fragment, Logical, Map, NONE, Slot};
 use crate::format::shard::{SHARD_HOMES, SHARD_SLOTS, ShardWriter, SlotEntry};
 use crate::map::logical::{FRAGMENTS, HOME, LOG, SSD};
@@ -135,6 +136,30 @@ impl Recovered {
         } else {
             self.blocks.insert(block, places);
         }
+    }
+
+    /// Runs of blocks that are in use and lie in none of these ranges, which are in order.
+    pub fn strays(&self, owned: &[BlockRange]) -> Vec<BlockRange> {
+        let homes = self.homes.as_ref().expect("set by new");
+        let total = homes.len() as Logical;
+        let mut strays: Vec<BlockRange> = Vec::new();
+        let mut from = 0;
+        let last = BlockRange { first: total, count: 0 };
+        for next in owned.iter().chain([&last]) {
+            let end = next.first;
+            while from < end {
+                let home = homes.next_set(from as usize, end as usize).map(|b| b as Logical);
+                let slot = self.blocks.range(from..end).next().map(|(&block, _)| block);
+                let Some(block) = home.into_iter().chain(slot).min() else { break };
+                match strays.last_mut() {
+                    Some(last) if last.first + last.count == block => last.count += 1,
+                    _ => strays.push(BlockRange { first: block, count: 1 }),
+                }
+                from = block + 1;
+            }
+            from = end + next.count;
+        }
+        strays
     }
 
     /// Puts everything into an empty map. Returns the first contradiction found, if any.

@@ -263,13 +263,8 @@ impl Engine {
             self.checkpoint.stage = Stage::Idle;
             return;
         }
-        if self.commit.durable() < self.checkpoint.composed {
+        if self.commit.durable() < self.checkpoint.composed || !self.objects_are_durable() {
             return;
-        }
-        let mut objects = RecordWriter::default();
-        let ids: Vec<_> = self.objects.iter().map(|(id, _)| id).collect();
-        for id in ids {
-            objects.object(&self.objects.record(id).expect("listed above"));
         }
         let root = Root {
             checkpoint: self.checkpoint.number + 1,
@@ -278,7 +273,7 @@ impl Engine {
             replay_upto: self.durable_unit(),
             written: self.checkpoint.written.words().to_vec(),
             second_copy: self.checkpoint.copies_after().words().to_vec(),
-            objects: objects.take(),
+            objects: self.object_records(),
         };
         let bytes = root.encode(self.config.pool);
         for device in self.metadata_homes() {
@@ -289,6 +284,15 @@ impl Engine {
             self.submit_checkpoint(device, op);
         }
         self.checkpoint.stage = Stage::Root;
+    }
+
+    /// All objects as a root has them.
+    pub(crate) fn object_records(&self) -> Vec<u8> {
+        let mut records = RecordWriter::default();
+        for (id, _) in self.objects.iter() {
+            records.object(&self.objects.record(id).expect("it is listed"));
+        }
+        records.take()
     }
 
     fn end_checkpoint(&mut self) {

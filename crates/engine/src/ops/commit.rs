@@ -198,7 +198,7 @@ impl Engine {
     }
 
     /// Longest body of a unit: an eighth of the ring, so that the room lost at its end is small.
-    fn body_bytes_max(&self) -> usize {
+    pub(crate) fn body_bytes_max(&self) -> usize {
         let eighth = self.journal.ring_bytes() / 8;
         (eighth as usize).min(UNIT_BYTES_MAX) - HEADER_BYTES
     }
@@ -216,6 +216,7 @@ impl Engine {
     fn compose_batch(&mut self, cover: Cover) {
         let mut records = RecordWriter::default();
         self.record_objects(&mut records);
+        self.object_changes_composed();
         let limits = Limits { blocks: self.blocks_that_fit(), body_bytes: self.body_bytes_max() };
         self.commit.batch = self.map.compose(cover, limits, &mut records);
         self.commit.composed += 1;
@@ -346,6 +347,7 @@ impl Engine {
             return;
         }
         self.commit.durable = self.commit.composed;
+        self.release_retired(self.commit.durable, batch.is_partial);
         if batch.updates > 0 {
             self.stats.commits += 1;
             self.stats.updates += batch.updates;

@@ -17,7 +17,6 @@
 use crate::device::{Class, Job, Purpose};
 use crate::engine::{Engine, Phase};
 use crate::format::page::PAGE_BYTES;
-use crate::format::record::RecordWriter;
 use crate::format::shard::{Root, SHARD_BYTES};
 use crate::map::bits::Bits;
 use crate::port::IoOp;
@@ -94,6 +93,8 @@ pub struct Follower {
     mark: (u64, u64),
     replay_sequence: u64,
     composed: u64,
+    /// The objects as they were when its last batch was durable.
+    objects: Vec<u8>,
     outstanding: u32,
     /// Flushes of the drive so far, and what the one under way covers.
     flushes: u64,
@@ -452,10 +453,15 @@ impl Engine {
             self.give_up_snapshot();
             return;
         }
-        if self.commit.durable() < self.follower.composed || self.commit.is_broken() {
+        if self.commit.durable() < self.follower.composed
+            || self.commit.is_broken()
+            || !self.objects_are_durable()
+        {
             return;
         }
+        let objects = self.object_records();
         let f = &mut self.follower;
+        f.objects = objects;
         let sequence = self.journal.next_sequence() - 1;
         f.stage = Stage::Flush { after: f.flushes, sequence };
     }
@@ -479,11 +485,6 @@ impl Engine {
     }
 
     fn write_follower_root(&mut self, home: DeviceId, sequence: u64) {
-        let mut objects = RecordWriter::default();
-        let ids: Vec<_> = self.objects.iter().map(|(id, _)| id).collect();
-        for id in ids {
-            objects.object(&self.objects.record(id).expect("listed above"));
-        }
         let f = &mut self.follower;
         for (copy, flip) in f.copies.words_mut().iter_mut().zip(f.flips.words()) {
             *copy ^= flip;
@@ -497,7 +498,7 @@ impl Engine {
             replay_upto: sequence,
             written: f.existing.words().to_vec(),
             second_copy: f.copies.words().to_vec(),
-            objects: objects.take(),
+            objects: std::mem::take(&mut f.objects),
         };
         let bytes = root.encode(self.config.pool);
         let layout = &self.devices[usize::from(home.0)].layout;

@@ -224,8 +224,10 @@ impl Engine {
                 }
                 continue;
             }
-            if let Err(error) = self.objects.create(volume.object, &volume.name, volume.size_bytes)
-            {
+            let made = self.objects.create(volume.object, &volume.name, volume.size_bytes);
+            let fits = self.objects.record_bytes() <= self.config.root_bytes as usize / 2;
+            let made = if fits { made } else { made.and(Err(IoError::NoSpace)) };
+            if let Err(error) = made {
                 self.refuse(StartError::Volume { name: volume.name, error });
                 return;
             }
@@ -734,7 +736,7 @@ impl Engine {
             }
             Record::Object(object) => return self.objects.replay(object),
             Record::ObjectGone(id) => {
-                let _ = self.objects.remove(tandem_block::ObjectId(*id));
+                self.objects.replay_gone(tandem_block::ObjectId(*id));
             }
         }
         true
@@ -795,9 +797,17 @@ impl Engine {
         self.checkpoint.recovered(root.checkpoint, bits(&root.second_copy), bits(&root.written));
         let next = self.journal.next_sequence();
         self.follower.recovered(own.as_ref(), &root, next);
+        if let Err(text) = self.objects.end_replay() {
+            self.refuse(StartError::Corrupt(text));
+            return;
+        }
+        let strays = recovered.strays(&self.objects.ranges());
         if let Err(text) = recovered.install(&mut self.map) {
             self.refuse(StartError::Corrupt(text));
             return;
+        }
+        if self.salvage.is_none() {
+            self.retire_strays(&strays);
         }
         for shard in mended {
             self.map.mark_shard_dirty(shard);

@@ -96,7 +96,7 @@ impl Mind for PassThrough {
                 }
                 self.done(io, status, out);
             }
-            Event::Wake => {}
+            Event::Wake | Event::Batch(_) => {}
             Event::Shutdown => {
                 self.stopping = true;
                 if self.in_flight.is_empty() {
