@@ -39,18 +39,25 @@ pub fn output(words: &[&str]) -> Result<String> {
 /// # Errors
 /// If it does not build.
 pub fn build_tandem(release: bool) -> Result<PathBuf> {
-    let mut words = vec!["build", "-p", "tandem", "--message-format=json-render-diagnostics"];
-    if release {
-        words.push("--release");
-    }
-    let messages = output(&words)?;
+    let words: &[&str] = if release { &["-p", "tandem", "--release"] } else { &["-p", "tandem"] };
+    build(words, "tandem")
+}
+
+/// Builds with these words and returns where the program of this name is.
+///
+/// # Errors
+/// If it does not build.
+pub fn build(words: &[&str], name: &str) -> Result<PathBuf> {
+    let mut all = vec!["build", "--message-format=json-render-diagnostics"];
+    all.extend(words);
+    let messages = output(&all)?;
     for line in messages.lines().rev() {
         let Ok(message) = serde_json::from_str::<serde_json::Value>(line) else { continue };
-        if message["target"]["name"] == "tandem"
+        if message["target"]["name"] == name
             && let Some(path) = message["executable"].as_str()
         {
             return Ok(path.into());
         }
     }
-    bail!("cargo built no binary named tandem")
+    bail!("cargo built no program named {name}")
 }

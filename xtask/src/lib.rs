@@ -3,8 +3,11 @@
 pub mod accept;
 pub mod bench;
 pub mod cargo;
+pub mod fio;
 pub mod fuzz;
 pub mod packages;
+pub mod row;
+pub mod served;
 pub mod swarm;
 pub mod test;
 pub mod tidy;

@@ -16,8 +16,10 @@ use tandem_live::uring::Finished;
 pub struct NullConfig {
     /// Which volume.
     pub object: ObjectId,
-    /// `Op::Read` or `Op::Write`.
+    /// `Op::Read`, `Op::Write` or `Op::WriteZeroes`.
     pub op: Op,
+    /// Is every request durable before it is answered?
+    pub fua: bool,
     /// Bytes of the volume to be used, from its beginning; a multiple of the request.
     pub span_bytes: u64,
     /// Bytes of each request, a multiple of 4096, at most 32 MiB.
@@ -58,7 +60,8 @@ impl NullFront {
     /// # Panics
     /// If the sizes do not fit each other.
     pub fn new(config: NullConfig) -> (NullFront, Rc<RefCell<NullStats>>) {
-        assert!(matches!(config.op, Op::Read | Op::Write), "it reads or writes");
+        let known = matches!(config.op, Op::Read | Op::Write | Op::WriteZeroes);
+        assert!(known, "it reads or writes");
         assert!(config.depth > 0 && config.request_bytes > 0, "it asks for something");
         assert!(config.request_bytes.is_multiple_of(BLOCK_BYTES), "it asks for whole blocks");
         assert!(config.span_bytes >= config.request_bytes, "one request fits the span");
@@ -94,7 +97,7 @@ impl NullFront {
                 op: self.config.op,
                 offset_bytes,
                 length_bytes: request_bytes,
-                fua: false,
+                fua: self.config.fua,
                 stream: StreamId(0),
                 class: DurabilityClass::VolatileOk,
                 payload,

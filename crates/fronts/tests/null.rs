@@ -29,6 +29,7 @@ fn every_request_is_done_once_on_ram_and_on_a_file() {
             let (front, stats) = NullFront::new(NullConfig {
                 object: ObjectId(0),
                 op,
+                fua: false,
                 span_bytes: size,
                 request_bytes: 8192,
                 depth,

@@ -3,8 +3,9 @@
 //! Source: issue "the spine", acceptance 2. The traces are not part of the project: `TANDEM_TRACES`
 //! names their folder, and without it the line fails.
 
-use super::Row;
+use super::Options;
 use crate::cargo;
+use crate::row::Row;
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 use std::path::Path;
@@ -27,7 +28,7 @@ const TRACES: &[(&str, u64, u64, u64)] = &[
 
 const POLICIES: &str = "ssd-first,mios-d,mios-e";
 
-pub(super) fn measure() -> Result<Vec<Row>> {
+pub(super) fn measure(_: &Options) -> Result<Vec<Row>> {
     let Some(folder) = std::env::var_os("TANDEM_TRACES") else {
         bail!("TANDEM_TRACES names no folder with the traces");
     };

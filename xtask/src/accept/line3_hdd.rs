@@ -2,8 +2,9 @@
 //!
 //! Source: issue "the spine", acceptance 3.
 
-use super::Row;
+use super::Options;
 use crate::cargo;
+use crate::row::Row;
 use anyhow::Result;
 
 /// Latency in microseconds of fast and mid writes by KiB, exact.
@@ -13,7 +14,7 @@ const COUNTS: [(u64, u64, u64); 3] = [(4, 4096, 2048), (16, 1024, 512), (64, 256
 /// Shares predicted right at 128 KiB in hundredths of a percent.
 const SHARES: [u64; 3] = [9950, 9810, 6030];
 
-pub(super) fn measure() -> Result<Vec<Row>> {
+pub(super) fn measure(_: &Options) -> Result<Vec<Row>> {
     let words = ["run", "--release", "-p", "tandem-drives", "--example", "accept", "hdd"];
     let text = cargo::output(&words)?;
     let found = |name: &str, kib: u64| super::numbers(&text, &format!("{name} {kib}"));

@@ -2,8 +2,9 @@
 //!
 //! Source: issue "the spine", acceptance 4; the wanted values are the model column of models 6.3.
 
-use super::Row;
+use super::Options;
 use crate::cargo;
+use crate::row::Row;
 use anyhow::Result;
 
 const MS: u64 = 1_000_000;
@@ -37,7 +38,7 @@ const ROWS: &[(&str, &str, u64)] = &[
     ("amplification-28", "the same at 28 %", 2_370),
 ];
 
-pub(super) fn measure() -> Result<Vec<Row>> {
+pub(super) fn measure(_: &Options) -> Result<Vec<Row>> {
     let words = ["run", "--release", "-p", "tandem-drives", "--example", "accept", "ssd"];
     let text = cargo::output(&words)?;
     let mut rows = Vec::new();

@@ -2,13 +2,14 @@
 //!
 //! Source: issue "the spine", acceptance 6.
 
-use super::Row;
+use super::Options;
 use crate::cargo;
+use crate::row::Row;
 use anyhow::{Context as _, Result};
 
 const CUTS_WANTED: u64 = 10_000;
 
-pub(super) fn measure() -> Result<Vec<Row>> {
+pub(super) fn measure(_: &Options) -> Result<Vec<Row>> {
     let mut rows = vec![swarm("200", "1", "50", "2")?, swarm("2000", "40", "100", "5")?];
     let words = ["test", "-p", "tandem-sim", "--features", "mutants", "--test", "mutants"];
     let status = cargo::cargo().args(words).status().context("starting the mutants")?;

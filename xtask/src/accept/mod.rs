@@ -2,6 +2,7 @@
 //!
 //! A line that nobody has built a measurement for says so and fails: it is never passed over.
 
+mod file_systems;
 mod line1_commands;
 mod line2_replay;
 mod line3_hdd;
@@ -10,31 +11,9 @@ mod line5_clients;
 mod line6_crashes;
 mod line7_bench;
 
+use crate::row::{Row, print_table};
 use anyhow::{Context as _, Result, bail};
 use std::time::Instant;
-
-/// What was wanted, what was found, and whether that is enough.
-#[derive(Clone, Debug)]
-pub struct Row {
-    /// What must hold.
-    pub wanted: String,
-    /// What was measured.
-    pub measured: String,
-    /// Does it hold?
-    pub holds: bool,
-}
-
-impl Row {
-    /// A row.
-    pub fn new(wanted: impl Into<String>, measured: impl Into<String>, holds: bool) -> Self {
-        Row { wanted: wanted.into(), measured: measured.into(), holds }
-    }
-
-    /// What nobody has built a measurement for: it fails.
-    pub fn not_built(wanted: impl Into<String>) -> Self {
-        Row::new(wanted, "not built yet", false)
-    }
-}
 
 /// The numbers after `name:` in what a program printed.
 fn numbers(text: &str, name: &str) -> Result<Vec<u64>> {
@@ -47,8 +26,17 @@ fn numbers(text: &str, name: &str) -> Result<Vec<u64>> {
         .collect()
 }
 
+/// How much of a line is measured.
+#[derive(Clone, Copy, Debug, Default)]
+struct Options {
+    /// `cargo xtask test` is not run.
+    without_tests: bool,
+}
+
 /// Number of the line and what measures it.
-type Line = (u32, fn() -> Result<Vec<Row>>);
+type Line = (u32, fn(&Options) -> Result<Vec<Row>>);
+
+const WITHOUT_TESTS: &str = "--without-tests";
 
 const SPINE: &[Line] = &[
     (1, line1_commands::measure),
@@ -65,33 +53,35 @@ const SPINE: &[Line] = &[
 /// # Errors
 /// If the milestone or a line is unknown.
 pub fn run(words: &[String]) -> Result<bool> {
-    let Some(("spine", numbers)) = words.split_first().map(|(a, b)| (a.as_str(), b)) else {
-        bail!("usage: cargo xtask accept spine [N...]");
+    let Some(("spine", rest)) = words.split_first().map(|(a, b)| (a.as_str(), b)) else {
+        bail!("usage: cargo xtask accept spine [N...] [--without-tests]");
     };
+    let options = Options { without_tests: rest.iter().any(|word| word == WITHOUT_TESTS) };
+    let numbers: Vec<&String> = rest.iter().filter(|word| *word != WITHOUT_TESTS).collect();
     if let Some(bad) =
-        numbers.iter().find(|word| SPINE.iter().all(|(n, _)| n.to_string() != **word))
+        numbers.iter().find(|word| SPINE.iter().all(|(n, _)| n.to_string() != ***word))
     {
         bail!("there is no line {bad}; there are 1 to {}", SPINE.len());
     }
     let mut table = Vec::new();
     for (number, measure) in SPINE {
-        if !numbers.is_empty() && !numbers.contains(&number.to_string()) {
+        if !numbers.is_empty() && !numbers.contains(&&number.to_string()) {
             continue;
         }
         eprintln!("== line {number}");
         let began = Instant::now();
-        let rows = measure().unwrap_or_else(|error| {
-            vec![Row::new("the measurement runs", format!("{error:#}"), false)]
-        });
+        let rows = measure(&options)
+            .unwrap_or_else(|error| vec![Row::broken("the measurement runs", &error)]);
         eprintln!("== line {number}: {} s", began.elapsed().as_secs());
-        table.extend(rows.into_iter().map(|row| (*number, row)));
+        for row in &rows {
+            eprintln!(
+                "   {}: {}{}",
+                row.wanted,
+                row.measured,
+                if row.fails() { " FAIL" } else { "" }
+            );
+        }
+        table.extend(rows.into_iter().map(|row| (number.to_string(), row)));
     }
-    println!("| line | wanted | measured | verdict |\n|---|---|---|---|");
-    for (number, row) in &table {
-        let verdict = if row.holds { "ok" } else { "FAIL" };
-        println!("| {number} | {} | {} | {verdict} |", row.wanted, row.measured);
-    }
-    let failed = table.iter().filter(|(_, row)| !row.holds).count();
-    println!("\n{} rows, {failed} fail", table.len());
-    Ok(failed == 0)
+    Ok(print_table("line", &table))
 }

@@ -3,31 +3,17 @@
 //! Source: issue "the spine", "Speed and memory": 4 KiB random writes, SSD garbage collection
 //! active, `mapped`, trace decoded before.
 
-use crate::accept::Row;
+use super::{RUNS, median};
 use crate::cargo;
+use crate::row::Row;
 use anyhow::{Context as _, Result, bail};
 
 /// Policy and requests a second, at least.
 const WANTED: [(&str, u64); 2] = [("ssd-first", 1_500_000), ("mios-d", 1_000_000)];
 /// The workload of the example that the wanted rates are for.
 const WORKLOAD: &str = "4 KiB over 8 GiB";
-/// Medians of this many runs.
-const RUNS: usize = 5;
 
-/// Prints the rates and what is wanted of them.
-///
-/// # Errors
-/// If the example cannot run.
-pub fn run() -> Result<bool> {
-    let rows = rows()?;
-    for row in &rows {
-        let verdict = if row.holds { "ok" } else { "MISSED" };
-        println!("{}: {} {verdict}", row.wanted, row.measured);
-    }
-    Ok(rows.iter().all(|row| row.holds))
-}
-
-/// The same as rows of the acceptance table.
+/// Measures the rates; the whole table of the last run goes to stderr.
 ///
 /// # Errors
 /// If the example cannot run.
@@ -39,11 +25,10 @@ pub fn rows() -> Result<Vec<Row>> {
         for ((policy, _), rates) in WANTED.iter().zip(&mut rates) {
             rates.push(rate(&text, policy)?);
         }
-        println!("{text}");
+        eprintln!("{text}");
     }
-    let rows = WANTED.iter().zip(rates).map(|((policy, wanted), mut rates)| {
-        rates.sort_unstable();
-        let median = rates[rates.len() / 2];
+    let rows = WANTED.iter().zip(rates).map(|((policy, wanted), rates)| {
+        let median = median(rates);
         Row::new(
             format!("virtual time, {policy}: at least {wanted} requests/s"),
             format!("{median} requests/s, median of {RUNS}"),

@@ -1,0 +1,99 @@
+//! How fast is it, and is what was written read back? fio asks; this file spells its jobs and reads
+//! its answers.
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
+use std::process::{Command, Stdio};
+
+/// One run of fio, made of `--name=value` words.
+#[derive(Clone, Debug, Default)]
+pub struct Fio {
+    words: Vec<String>,
+}
+
+/// What one run told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// Requests per second, of all jobs together.
+    pub iops: u64,
+    /// Bytes per second, of all jobs together.
+    pub bytes_per_s: u64,
+    /// Errors of all jobs.
+    pub errors: u64,
+}
+
+impl Fio {
+    /// A job of this name; options after it belong to it.
+    #[must_use]
+    pub fn job(mut self, name: &str) -> Fio {
+        self.words.push(format!("--name={name}"));
+        self
+    }
+
+    /// An option with its value.
+    #[must_use]
+    pub fn set(mut self, option: &str, value: impl std::fmt::Display) -> Fio {
+        self.words.push(format!("--{option}={value}"));
+        self
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// If fio is not installed, fails, or reports an error of a job.
+    pub fn run(&self) -> Result<Answer> {
+        let output = Command::new("fio")
+            .args(["--output-format=json", "--group_reporting"])
+            .args(&self.words)
+            .stdin(Stdio::null())
+            .output()
+            .context("starting fio (apt-get install fio)")?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        if !output.status.success() {
+            bail!("fio {} gave {}: {}", self.words.join(" "), output.status, brief(&said));
+        }
+        let text = String::from_utf8_lossy(&output.stdout);
+        // notes of an engine may stand before the document
+        let json = text.find('{').map_or("", |at| &text[at..]);
+        let answer = parse(json)?;
+        if answer.errors > 0 {
+            bail!("fio reports {} errors: {}", answer.errors, brief(&said));
+        }
+        Ok(answer)
+    }
+}
+
+fn brief(text: &str) -> String {
+    text.lines().filter(|line| !line.trim().is_empty()).take(3).collect::<Vec<_>>().join("; ")
+}
+
+fn parse(json: &str) -> Result<Answer> {
+    let json: Value = serde_json::from_str(json).context("fio's JSON")?;
+    let jobs = json["jobs"].as_array().context("fio's JSON has no jobs")?;
+    let mut answer = Answer::default();
+    for job in jobs {
+        for direction in ["read", "write"] {
+            let of = &job[direction];
+            answer.iops += of["iops"].as_f64().unwrap_or(0.0) as u64;
+            answer.bytes_per_s += of["bw_bytes"].as_u64().unwrap_or(0);
+        }
+        answer.errors += job["total_err"].as_u64().unwrap_or(0);
+        answer.errors += u64::from(job["error"].as_u64().unwrap_or(0) != 0);
+    }
+    Ok(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_and_errors_of_all_jobs_are_added() {
+        let json = r#"{"jobs":[
+            {"error":0,"total_err":0,"read":{"iops":1.9,"bw_bytes":4096},"write":{"iops":2.0}},
+            {"error":5,"total_err":2,"read":{"iops":10},"write":{"bw_bytes":1}}]}"#;
+        let wanted = Answer { iops: 13, bytes_per_s: 4097, errors: 3 };
+        assert_eq!(parse(json).unwrap(), wanted);
+        assert!(parse("{}").is_err());
+    }
+}
