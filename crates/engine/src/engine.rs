@@ -505,7 +505,7 @@ impl Engine {
             })
             .collect();
         format!(
-            "phase {:?} tasks {} ios {} pending {} ready {} ssd {} starved {} free {}/{} population {:?}\n{}\n{:?}\n{:?}\n{:?}",
+            "phase {:?} tasks {} ios {} pending {} ready {} ssd {} starved {} free {}/{} population {:?}\n{}\n{:?}\n{:?}\n{:?}\n{:?}",
             std::mem::discriminant(&self.phase),
             self.tasks.len(),
             self.ios.len(),
@@ -519,6 +519,7 @@ impl Engine {
             devices.join("\n"),
             self.commit,
             self.checkpoint,
+            self.follower,
             self.stats,
         )
     }

@@ -55,9 +55,11 @@ fn a_level_second_home_loses_what_only_the_ssd_held_and_nothing_else() {
     for seed in 0..9 {
         let mut run = Run::new(one_ssd(seed, 400)).expect("a pool");
         while run.step().unwrap_or_else(|failure| panic!("{failure}")) {}
+        run.flush_all().unwrap_or_else(|failure| panic!("{failure}"));
         while run.world.step() {}
         let follower = run.world.engine.follower().expect("a set with one SSD has a follower");
-        assert_eq!(follower.units_behind, 0, "seed {seed}: quiet makes it level");
+        let state = run.world.engine.debug_state();
+        assert_eq!(follower.units_behind, 0, "seed {seed}: quiet makes it level; {state}");
         let before = contents(&mut run);
         while run.world.step() {}
         let snapshots_before = run.world.engine.stats().follower_snapshots;
@@ -71,7 +73,9 @@ fn a_level_second_home_loses_what_only_the_ssd_held_and_nothing_else() {
         let mut failed = 0;
         for (block, found) in &after {
             match found {
-                Ok(tokens) => assert_eq!(Ok(tokens), before[block].as_ref(), "block {block}"),
+                Ok(tokens) => {
+                    assert_eq!(Ok(tokens), before[block].as_ref(), "seed {seed}, block {block}");
+                }
                 Err(error) => {
                     assert_eq!(*error, IoError::Dead(SSD), "seed {seed}, block {block}");
                     failed += 1;

@@ -356,7 +356,7 @@ mod tests {
         let before = format!("{objects:?}");
         let undo: Vec<Undo> = steps.iter().map(|op| objects.apply(op).unwrap().0).collect();
         assert!(objects.get(ObjectId(2)).is_none());
-        assert_eq!(objects.get(ObjectId(3)).unwrap().first, 30);
+        assert_eq!(objects.get(ObjectId(3)).unwrap().first, 40, "what was cut off is retired");
         for undo in undo.into_iter().rev() {
             objects.undo(undo);
         }

@@ -74,8 +74,12 @@ pub struct Follower {
     /// The last unit handed to the drive, and the last one that a flush has settled there.
     written: u64,
     settled: u64,
-    /// Units were dropped: nothing more is written before the next snapshot.
+    /// The last unit that recovery would reach from the drive's newest root.
+    level: u64,
+    /// Units were dropped: nothing more is written before the next snapshot …
     behind: bool,
+    /// … and until its root is there, what is written does not count.
+    gap: bool,
     /// Shards and pages that differ from the drive's.
     due_shards: Bits,
     due_pages: BTreeSet<u32>,
@@ -157,7 +161,9 @@ impl Follower {
         self.written = leader.replay_sequence - 1;
         self.settled = self.written;
         self.start = leader.replay_offset;
+        self.level = if level { self.settled } else { 0 };
         self.behind = !level || next_sequence > leader.replay_sequence;
+        self.gap = self.behind;
     }
 }
 
@@ -168,8 +174,8 @@ impl Engine {
         let newest = self.journal.next_sequence() - 1;
         f.home.map(|device| FollowerStatus {
             device,
-            units_behind: newest.saturating_sub(f.settled),
-            awaits_snapshot: f.behind,
+            units_behind: newest.saturating_sub(f.level),
+            awaits_snapshot: f.gap,
         })
     }
 
@@ -189,6 +195,7 @@ impl Engine {
     fn fall_behind(&mut self) {
         let f = &mut self.follower;
         f.behind = true;
+        f.gap = true;
         f.waiting.clear();
         f.waiting_bytes = 0;
         self.stats.follower_gaps += 1;
@@ -278,6 +285,9 @@ impl Engine {
         let f = &mut self.follower;
         if f.home == Some(device) {
             f.settled = f.settled.max(f.covers);
+            if !f.gap {
+                f.level = f.settled;
+            }
         }
     }
 
@@ -514,6 +524,10 @@ impl Engine {
         }
         f.start = f.mark.0;
         f.stage = Stage::Idle;
+        f.gap = f.behind;
+        if !f.gap {
+            f.level = f.settled;
+        }
         let next = f.next.take();
         self.stats.follower_snapshots += 1;
         if let Some((mark, sequence)) = next {
