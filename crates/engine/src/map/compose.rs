@@ -203,7 +203,8 @@ impl Map {
                 })
                 .collect(),
         });
-        for fragment in &list {
+        for (order, fragment) in list.iter().enumerate() {
+            self.masks.insert(fragment.slot, (fragment.mask, order as u8));
             self.mark_slot(fragment.slot, true);
         }
         true

@@ -91,7 +91,8 @@ pub struct Map {
     allocators: Vec<Allocator>,
     next_allocator: usize,
     fragments: BTreeMap<Logical, Vec<Fragment>>,
-    /// Mask and order of every slot that holds a fragment, also of displaced ones.
+    /// Mask of every slot that holds a fragment, also of displaced ones, and for recorded slots their
+    /// place in the recorded order.
     masks: HashMap<Slot, (u8, u8), FixedState>,
     displaced: Displaced,
     pending: Pending,
@@ -301,9 +302,9 @@ impl Map {
         }
         kept.reverse();
         assert!(kept.len() <= FRAGMENTS_MAX, "each kept fragment adds a sector");
-        for (order, fragment) in kept.iter().enumerate() {
-            self.masks.insert(fragment.slot, (fragment.mask, order as u8));
-        }
+        // orders are given when a batch names the fragments: until then a checkpoint shows those that
+        // the batch before named, in the order that it named them in
+        self.masks.insert(slot, (mask, 0));
         self.fragments.insert(block, kept);
         let mut after = bits | FRAGMENTS;
         if covered == 255 {

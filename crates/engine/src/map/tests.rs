@@ -271,6 +271,15 @@ fn shards_bring_back_the_recorded_state_and_nothing_newer() {
             let Some(run) = pair.map.allocate_ssd(1) else { continue };
             pair.map.assign(block, run.slot, 7);
         }
+        for _ in 0..20 {
+            // … nor these, which cover some of the recorded fragments
+            let Some(run) = pair.map.allocate_ssd(1) else { continue };
+            let (block, mask) =
+                (4 + pair.rng.below(u64::from(BLOCKS) - 4), pair.rng.between(1, 254));
+            if !pair.map.assign_fragment(block as Logical, run.slot, mask as u8, 7) {
+                pair.map.release_unused(run);
+            }
+        }
         let mut recovered = Recovered::new(BLOCKS as usize);
         for index in 0..pair.map.shard_count() {
             let bytes = pair.map.encode_shard(1, 1, index);
