@@ -23,7 +23,7 @@ use crate::ordering::{Ordering, TaskId};
 use crate::port::{Command, Event, Io, IoId, IoOp};
 use crate::qos::{self, Qos};
 use crate::stats::EngineStats;
-use crate::steer::{self, Steer};
+use crate::steer::{self, HddView, Steer};
 use crate::task::Tasks;
 use crate::tier::{self, Tier};
 use crate::{StartError, map::journal::Journal};
@@ -133,6 +133,8 @@ pub struct Engine {
     pub(crate) rescue_wanted: bool,
     pub(crate) digest: u64,
     pub(crate) work_list: Vec<TaskId>,
+    /// Kept for its memory.
+    pub(crate) views: Vec<HddView>,
     #[cfg(feature = "mutants")]
     pub(crate) mutant: Option<crate::mutant::Mutant>,
 }
@@ -304,6 +306,7 @@ impl Engine {
             rescue_wanted: false,
             digest: 0xcbf2_9ce4_8422_2325,
             work_list: Vec::new(),
+            views: Vec::new(),
             #[cfg(feature = "mutants")]
             mutant: None,
             config,

@@ -6,42 +6,72 @@
 
 use crate::map::{FixedState, Logical};
 use hashbrown::HashMap;
-use hashbrown::hash_map::Entry;
 
 /// Index of a task.
 pub type TaskId = u32;
 const NIL: u32 = u32::MAX;
 /// Blocks per region, as a power of two: one lookup serves requests up to 256 KiB.
 const REGION_SHIFT: u32 = 6;
+/// Chains at the beginning, as a power of two; they double with the locks.
+const CHAINS_SHIFT: u32 = 8;
 
+/// One request in one region.
 #[derive(Clone, Copy, Debug)]
 struct Lock {
     first: Logical,
     end: Logical,
     task: TaskId,
+    region: u32,
     next: u32,
 }
 
 /// Blocks under write, and who waits for them.
-#[derive(Clone, Debug, Default)]
+///
+/// Locks hang in chains by the hash of their region. A chain may hold several regions: what counts
+/// is whether the blocks overlap.
+#[derive(Clone, Debug)]
 pub struct Ordering {
-    regions: HashMap<u32, u32, FixedState>,
+    chains: Vec<u32>,
+    /// `32 -` the logarithm of the number of chains.
+    shift: u32,
     locks: Vec<Lock>,
     free: Vec<u32>,
     /// Who waits for a holder, in the order of waiting.
     waits: HashMap<TaskId, Vec<TaskId>, FixedState>,
 }
 
+impl Default for Ordering {
+    fn default() -> Self {
+        Ordering {
+            chains: vec![NIL; 1 << CHAINS_SHIFT],
+            shift: 32 - CHAINS_SHIFT,
+            locks: Vec::new(),
+            free: Vec::new(),
+            waits: HashMap::default(),
+        }
+    }
+}
+
+/// The regions that these blocks lie in.
+fn regions(first: Logical, end: Logical) -> std::ops::RangeInclusive<u32> {
+    first >> REGION_SHIFT..=(end - 1) >> REGION_SHIFT
+}
+
 impl Ordering {
+    #[inline]
+    fn chain(&self, region: u32) -> usize {
+        (region.wrapping_mul(0x9E37_79B9) >> self.shift) as usize
+    }
+
     /// How many earlier writes overlap `first..end`; `task` will be returned by `release` of each.
+    #[inline]
     pub fn wait_for(&mut self, task: TaskId, first: Logical, end: Logical) -> u32 {
-        if self.regions.is_empty() {
+        if self.locks.len() == self.free.len() {
             return 0;
         }
         let mut holders: Vec<TaskId> = Vec::new();
-        for region in first >> REGION_SHIFT..=(end - 1) >> REGION_SHIFT {
-            let Some(&head) = self.regions.get(&region) else { continue };
-            let mut at = head;
+        for region in regions(first, end) {
+            let mut at = self.chains[self.chain(region)];
             while at != NIL {
                 let lock = self.locks[at as usize];
                 if lock.first < end && first < lock.end && !holders.contains(&lock.task) {
@@ -57,10 +87,12 @@ impl Ordering {
     }
 
     /// Notes that `task` writes `first..end`.
+    #[inline]
     pub fn hold(&mut self, task: TaskId, first: Logical, end: Logical) {
-        for region in first >> REGION_SHIFT..=(end - 1) >> REGION_SHIFT {
-            let lock = Lock { first, end, task, next: NIL };
-            let at = match self.free.pop() {
+        for region in regions(first, end) {
+            let chain = self.chain(region);
+            let lock = Lock { first, end, task, region, next: self.chains[chain] };
+            self.chains[chain] = match self.free.pop() {
                 Some(at) => {
                     self.locks[at as usize] = lock;
                     at
@@ -70,36 +102,42 @@ impl Ordering {
                     self.locks.len() as u32 - 1
                 }
             };
-            match self.regions.entry(region) {
-                Entry::Occupied(mut head) => {
-                    self.locks[at as usize].next = *head.get();
-                    head.insert(at);
-                }
-                Entry::Vacant(empty) => {
-                    empty.insert(at);
-                }
-            }
+        }
+        if self.locks.len() > self.chains.len() && self.free.is_empty() {
+            self.double();
+        }
+    }
+
+    /// Twice as many chains for the same locks, all of which are in use.
+    #[cold]
+    fn double(&mut self) {
+        let count = self.chains.len() * 2;
+        self.shift -= 1;
+        self.chains.clear();
+        self.chains.resize(count, NIL);
+        for at in 0..self.locks.len() {
+            let chain = self.chain(self.locks[at].region);
+            self.locks[at].next = std::mem::replace(&mut self.chains[chain], at as u32);
         }
     }
 
     /// `task` is done with `first..end`; every task that waited for it is handed to `woken`.
+    #[inline]
     pub fn release(&mut self, task: TaskId, first: Logical, end: Logical, woken: &mut Vec<TaskId>) {
-        for region in first >> REGION_SHIFT..=(end - 1) >> REGION_SHIFT {
-            let head = self.regions.get_mut(&region).expect("a held region is listed");
-            let mut at = *head;
+        for region in regions(first, end) {
+            let chain = self.chain(region);
+            let mut at = self.chains[chain];
             let mut before = NIL;
-            while self.locks[at as usize].task != task {
+            while (self.locks[at as usize].task, self.locks[at as usize].region) != (task, region) {
                 before = at;
                 at = self.locks[at as usize].next;
             }
             let next = self.locks[at as usize].next;
             self.free.push(at);
-            if before != NIL {
-                self.locks[before as usize].next = next;
-            } else if next != NIL {
-                *head = next;
+            if before == NIL {
+                self.chains[chain] = next;
             } else {
-                self.regions.remove(&region);
+                self.locks[before as usize].next = next;
             }
         }
         if !self.waits.is_empty()
@@ -111,8 +149,8 @@ impl Ordering {
 
     /// Does any write hold a block of `first..end`?
     pub fn is_held(&self, first: Logical, end: Logical) -> bool {
-        (first >> REGION_SHIFT..=(end - 1) >> REGION_SHIFT).any(|region| {
-            let mut at = self.regions.get(&region).copied().unwrap_or(NIL);
+        regions(first, end).any(|region| {
+            let mut at = self.chains[self.chain(region)];
             while at != NIL {
                 let lock = self.locks[at as usize];
                 if lock.first < end && first < lock.end {
@@ -146,5 +184,26 @@ mod tests {
         ordering.release(2, 99, 101, &mut woken);
         assert_eq!(woken, [3]);
         assert!(!ordering.is_held(0, 1000));
+    }
+
+    #[test]
+    fn chains_double_and_keep_every_lock() {
+        let mut ordering = Ordering::default();
+        let mut woken = Vec::new();
+        // several regions each, more locks than chains at the beginning
+        let range = |task: TaskId| (task * 200, task * 200 + 150);
+        for task in 0..1000 {
+            let (first, end) = range(task);
+            assert_eq!(ordering.wait_for(task, first, end), 0);
+            ordering.hold(task, first, end);
+        }
+        for task in (0..1000).rev() {
+            let (first, end) = range(task);
+            assert_eq!(ordering.wait_for(5000 + task, first + 149, end), 1);
+            ordering.release(task, first, end, &mut woken);
+            assert_eq!(woken, [5000 + task]);
+            woken.clear();
+            assert!(!ordering.is_held(first, end) && ordering.is_held(0, 1) == (task > 0));
+        }
     }
 }

@@ -1,7 +1,9 @@
 //! Where on the flash is each page, and which line is cheapest to reclaim?
 //!
 //! Source: models §6.1: page map of 4 KiB pages in 32 bits each way, a validity bit per physical
-//! page, lines of one block per die, victims from a bucket list by valid count (greedy, O(1)).
+//! page, lines of one block per die, the victim is the line with the fewest valid pages (greedy).
+//! It is looked for when it is wanted, once in thousands of writes, over one word per line: lists
+//! that are kept in order cost every write more.
 //!
 //! Memory: 8.1 bytes per page; vectors begin as zeroes, so that an unused drive costs none.
 
@@ -12,16 +14,15 @@ const NO_LINE: u32 = u32::MAX;
 /// `first_unit` of lines that the host frontier did not write.
 pub(super) const NO_UNIT: u64 = u64::MAX;
 
+/// In the count of a line's valid pages: it is open or free, and so no victim.
+const OPEN: u32 = 1 << 31;
+
 /// One line: a block of every die.
 #[derive(Clone, Debug)]
-pub(super) struct Line {
-    /// Valid pages.
-    pub(super) valid: u32,
-    /// Neighbours in the bucket of this valid count, if closed.
-    previous: u32,
-    next: u32,
-    /// Full, and so in a bucket.
-    pub(super) closed: bool,
+struct Line {
+    /// When its count last changed or it was closed, in such events: of lines with equally many
+    /// valid pages the last one to get there goes first.
+    changed: u64,
     /// Number of its first unit in the order of host units, or [`NO_UNIT`].
     first_unit: u64,
 }
@@ -43,11 +44,11 @@ pub(super) struct FlashMap {
     pub(super) logical: Vec<u32>,
     /// One bit per physical page.
     pub(super) valid: Vec<u64>,
-    pub(super) lines: Vec<Line>,
-    /// First closed line of each valid count.
-    buckets: Vec<u32>,
-    /// No bucket below this one holds a line.
-    lowest: usize,
+    lines: Vec<Line>,
+    /// Valid pages of each line, and [`OPEN`].
+    counts: Vec<u32>,
+    /// Changes of counts so far.
+    changes: u64,
     pub(super) free: VecDeque<u32>,
     host: Frontier,
     gc: Frontier,
@@ -78,16 +79,16 @@ impl FlashMap {
         assert!(physical_pages < u64::from(u32::MAX), "physical pages are numbered in 32 bits");
         assert!(physical_pages >= u64::from(host_pages) + 3 * u64::from(line_pages));
         let physical_pages = physical_pages as usize;
-        let line =
-            Line { valid: 0, previous: NO_LINE, next: NO_LINE, closed: false, first_unit: NO_UNIT };
+        assert!(line_pages < OPEN, "valid pages are counted in 31 bits");
+        let line = Line { changed: 0, first_unit: NO_UNIT };
         let nowhere = Frontier { line: NO_LINE, page: 0, end: 0 };
         let mut map = FlashMap {
             physical: vec![0; host_pages as usize],
             logical: vec![0; physical_pages],
             valid: vec![0; physical_pages / 64],
             lines: vec![line; line_count as usize],
-            buckets: vec![NO_LINE; line_pages as usize + 1],
-            lowest: 0,
+            counts: vec![OPEN; line_count as usize],
+            changes: 0,
             free: (0..line_count).collect(),
             host: nowhere,
             gc: nowhere,
@@ -166,15 +167,8 @@ impl FlashMap {
     /// Moves the valid pages of the cheapest line and frees it. Returns how many were moved, or
     /// `None` if no line would give room.
     pub(super) fn reclaim(&mut self) -> Option<u32> {
-        while *self.buckets.get(self.lowest)? == NO_LINE {
-            self.lowest += 1;
-        }
-        let victim = self.buckets[self.lowest];
-        let moved = self.lines[victim as usize].valid;
-        if moved == self.line_pages {
-            return None;
-        }
-        self.unlink(victim);
+        let (victim, moved) = self.victim()?;
+        self.counts[victim as usize] |= OPEN;
         let words = self.line_pages / 64;
         for word in victim * words..(victim + 1) * words {
             let bits = std::mem::take(&mut self.valid[word as usize]);
@@ -182,10 +176,24 @@ impl FlashMap {
                 self.relocate(word * 64, bits);
             }
         }
-        let line = &mut self.lines[victim as usize];
-        (line.closed, line.valid, line.first_unit) = (false, 0, NO_UNIT);
+        self.counts[victim as usize] = OPEN;
+        self.lines[victim as usize].first_unit = NO_UNIT;
         self.free.push_back(victim);
         Some(moved)
+    }
+
+    /// The cheapest line and its valid pages; `None` if no line would give room.
+    fn victim(&self) -> Option<(u32, u32)> {
+        let fewest = *self.counts.iter().min().expect("a drive has lines");
+        if fewest >= self.line_pages {
+            return None;
+        }
+        let lines = self.counts.iter().zip(&self.lines).enumerate();
+        let (victim, _) = lines
+            .filter(|(_, (count, _))| **count == fewest)
+            .max_by_key(|(_, (_, line))| line.changed)
+            .expect("it was just found");
+        Some((victim as u32, fewest))
     }
 
     /// Moves the pages at `base` plus each set bit to the frontier of garbage collection. This is
@@ -202,7 +210,7 @@ impl FlashMap {
                 self.physical[page as usize] = at + 1;
             }
             self.set_valid(begin, run);
-            self.lines[self.gc.line as usize].valid += run;
+            self.counts[self.gc.line as usize] += run;
             self.gc.page += run;
             if run == room {
                 self.close(self.gc.line);
@@ -226,20 +234,16 @@ impl FlashMap {
         self.physical[page as usize] = physical + 1;
         self.logical[physical as usize] = page;
         self.valid[(physical >> 6) as usize] |= 1 << (physical & 63);
-        self.lines[line as usize].valid += 1;
+        self.counts[line as usize] += 1;
     }
 
     #[inline]
     fn invalidate(&mut self, physical: u32) {
         self.valid[(physical >> 6) as usize] &= !(1 << (physical & 63));
-        let line = self.line_of.quotient(physical);
-        if self.lines[line as usize].closed {
-            self.unlink(line);
-            self.lines[line as usize].valid -= 1;
-            self.link(line);
-        } else {
-            self.lines[line as usize].valid -= 1;
-        }
+        let line = self.line_of.quotient(physical) as usize;
+        self.counts[line] -= 1;
+        self.changes += 1;
+        self.lines[line].changed = self.changes;
     }
 
     fn close_host_line(&mut self) {
@@ -262,33 +266,14 @@ impl FlashMap {
 
     /// The line is full: it may be reclaimed from now on.
     pub(super) fn close(&mut self, line: u32) {
-        self.lines[line as usize].closed = true;
-        self.link(line);
+        self.counts[line as usize] &= !OPEN;
+        self.changes += 1;
+        self.lines[line as usize].changed = self.changes;
     }
 
-    #[inline]
-    fn unlink(&mut self, line: u32) {
-        let Line { valid, previous, next, .. } = self.lines[line as usize];
-        if previous == NO_LINE {
-            self.buckets[valid as usize] = next;
-        } else {
-            self.lines[previous as usize].next = next;
-        }
-        if next != NO_LINE {
-            self.lines[next as usize].previous = previous;
-        }
-    }
-
-    #[inline]
-    fn link(&mut self, line: u32) {
-        let valid = self.lines[line as usize].valid as usize;
-        let head = std::mem::replace(&mut self.buckets[valid], line);
-        let entry = &mut self.lines[line as usize];
-        (entry.previous, entry.next) = (NO_LINE, head);
-        if head != NO_LINE {
-            self.lines[head as usize].previous = line;
-        }
-        self.lowest = self.lowest.min(valid);
+    /// Says how many pages of an erased line were filled from outside.
+    pub(super) fn set_count(&mut self, line: u32, pages: u32) {
+        self.counts[line as usize] = pages | OPEN;
     }
 
     /// Checks that both directions of the map, the validity bits and the counts agree.
@@ -304,22 +289,11 @@ impl FlashMap {
         let bits: u64 = self.valid.iter().map(|word| u64::from(word.count_ones())).sum();
         assert_eq!(bits, valid_pages, "no bit without a page");
         let words = self.line_pages as usize / 64;
-        for (index, line) in self.lines.iter().enumerate() {
+        for (index, count) in self.counts.iter().enumerate() {
             let bits = &self.valid[index * words..(index + 1) * words];
-            assert_eq!(line.valid, bits.iter().map(|word| word.count_ones()).sum::<u32>());
+            assert_eq!(count & !OPEN, bits.iter().map(|word| word.count_ones()).sum::<u32>());
         }
-        let mut in_buckets = 0;
-        for (valid, first) in self.buckets.iter().enumerate() {
-            let mut line = *first;
-            while line != NO_LINE {
-                let entry = &self.lines[line as usize];
-                assert!(entry.closed && entry.valid as usize == valid && valid >= self.lowest);
-                line = entry.next;
-                in_buckets += 1;
-            }
-        }
-        let closed = self.lines.iter().filter(|line| line.closed).count();
-        assert_eq!(in_buckets, closed);
+        let closed = self.counts.iter().filter(|count| *count & OPEN == 0).count();
         assert_eq!(closed + self.free.len() + 2, self.lines.len(), "two frontiers");
     }
 }

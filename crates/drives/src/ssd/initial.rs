@@ -72,7 +72,7 @@ impl FlashMap {
             self.logical[physical as usize] = page;
             self.valid[(physical >> 6) as usize] |= 1 << (physical & 63);
         }
-        self.lines[line as usize].valid = pages;
+        self.set_count(line, pages);
     }
 }
 

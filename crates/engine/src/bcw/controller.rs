@@ -206,13 +206,21 @@ impl Controller {
         let drain_ns = u128::from(dirty_bytes) * 1_000_000_000
             / u128::from(self.profile.drain_bytes_per_s.max(1));
         let drain = Duration::from_ns(u64::try_from(drain_ns).unwrap_or(u64::MAX));
-        self.last_command + Duration::from_ns(self.profile.drain_idle_ns) + drain
+        self.drains_from() + drain
+    }
+
+    /// When the drive begins to drain its buffer if nothing reaches it before.
+    #[inline]
+    fn drains_from(&self) -> Instant {
+        self.last_command + Duration::from_ns(self.profile.drain_idle_ns)
     }
 
     /// If the drive has been left alone long enough, its buffer is empty and it is fast again.
+    #[inline]
     fn decay(&mut self, now: Instant) {
         let resting = matches!(self.state, State::Fast | State::Mid | State::Draining);
-        if resting && now >= self.drained_at() {
+        // the first comparison spares a busy drive the division
+        if resting && now >= self.drains_from() && now >= self.drained_at() {
             self.begin_fast();
         }
     }

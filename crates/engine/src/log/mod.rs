@@ -32,6 +32,8 @@ pub struct Log {
     open: usize,
     next_in_open: u32,
     free: VecDeque<usize>,
+    /// Asked for with every event, so it is kept.
+    used_percent: u64,
 }
 
 impl Log {
@@ -42,7 +44,17 @@ impl Log {
         let mut segments = vec![Segment { state: SegmentState::Free, live: 0 }; count];
         segments[0].state = SegmentState::Open;
         let free = (1..count).collect();
-        Log { region, segment_slots, segments, open: 0, next_in_open: 0, free }
+        let mut log = Log {
+            region,
+            segment_slots,
+            segments,
+            open: 0,
+            next_in_open: 0,
+            free,
+            used_percent: 0,
+        };
+        log.count_used();
+        log
     }
 
     /// A log in which these slots live: everything with life is sealed, appending begins in the
@@ -69,6 +81,7 @@ impl Log {
                 log.next_in_open = segment_slots;
             }
         }
+        log.count_used();
         log
     }
 
@@ -89,8 +102,12 @@ impl Log {
 
     /// Share of the log in use, in percent (segments that are not free).
     pub fn used_percent(&self) -> u64 {
+        self.used_percent
+    }
+
+    fn count_used(&mut self) {
         let used = self.segments.len() - self.free.len();
-        (used * 100 / self.segments.len()) as u64
+        self.used_percent = (used * 100 / self.segments.len()) as u64;
     }
 
     /// Appends up to `count` slots, contiguous. `None` if the log is full. With `live` they count as
@@ -103,6 +120,7 @@ impl Log {
             self.open = next;
             self.next_in_open = 0;
             self.segments[next].state = SegmentState::Open;
+            self.count_used();
         }
         let count = count.min(self.segment_slots - self.next_in_open);
         let slot = self.region.first + self.open as u32 * self.segment_slots + self.next_in_open;
@@ -136,6 +154,7 @@ impl Log {
         if s.state == SegmentState::Sealed && s.live == 0 {
             s.state = SegmentState::Free;
             self.free.push_back(segment);
+            self.count_used();
         }
     }
 

@@ -246,6 +246,7 @@ impl Map {
             for allocator in &mut self.allocators {
                 if slot < first + allocator.slot_count() {
                     allocator.take(slot);
+                    self.ssd_free -= 1;
                     break;
                 }
                 first += allocator.slot_count();

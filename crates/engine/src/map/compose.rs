@@ -3,8 +3,8 @@
 //! Source: design decision 6, first way: a record names settled places only. Recovery then needs no
 //! second look at the data, and a bad block is an error with a name instead of a silent step back.
 
-use super::logical::{FRAGMENTS, HOME};
-use super::{Logical, Map, NONE, Slot, Touch};
+use super::logical::{FRAGMENTS, HOME, SSD};
+use super::{Hinted, Logical, Map, NONE, Slot, Touch};
 use crate::format::record::{
     FLAG_CHECKSUMS, FLAG_HOME, FLAG_LOG_UNSETTLED, FragmentRecord, FragmentedRecord, RecordWriter,
 };
@@ -65,6 +65,9 @@ impl Map {
             self.compose_queue(ssd, Queue::Ssd, cover, limits, records, &mut batch);
         }
         for device in 0..self.pending.hdd.len() {
+            if !std::mem::take(&mut self.pending.hdd_settled[device]) {
+                continue;
+            }
             let hdd = std::mem::take(&mut self.pending.hdd[device]);
             let queue = Queue::Hdd(device);
             self.compose_queue(hdd, queue, cover, limits, records, &mut batch);
@@ -78,44 +81,62 @@ impl Map {
 
     fn compose_queue(
         &mut self,
-        touches: Vec<Touch>,
+        touches: Vec<Hinted>,
         queue: Queue,
         cover: Cover,
         limits: Limits,
         records: &mut RecordWriter,
         batch: &mut Batch,
     ) {
-        for touch in touches {
+        for Hinted { touch, slot } in touches {
             if !matches!(queue, Queue::Hdd(_)) {
                 self.pending_blocks -= u64::from(touch.count);
             }
-            for block in touch.logical..touch.logical + touch.count {
+            for i in 0..touch.count {
+                let block = touch.logical + i;
+                let hint = if slot == NONE { NONE } else { slot + i };
                 if batch.updates + records.updates() >= limits.blocks {
                     batch.is_partial = true;
-                    let count = touch.logical + touch.count - block;
-                    self.put_back(Touch { logical: block, count }, queue);
+                    let rest = Touch { logical: block, count: touch.count - i };
+                    self.put_back(Hinted { touch: rest, slot: hint }, queue);
                     break;
                 }
                 if records.len_bytes() + RECORD_BYTES_MAX > limits.body_bytes {
                     batch.updates += records.updates();
                     batch.bodies.push(records.take());
                 }
-                self.record_block(block, cover, records, batch);
+                if cover == Cover::SsdFlush && self.is_written_to(block, hint) {
+                    let checksum = self.slots.checksum(hint);
+                    records.block(FLAG_CHECKSUMS, block, hint, NONE, checksum);
+                    self.mark_recorded(block, hint, NONE, false, batch);
+                } else {
+                    self.record_block(block, cover, records, batch);
+                }
             }
         }
     }
 
-    fn put_back(&mut self, touch: Touch, queue: Queue) {
+    fn put_back(&mut self, rest: Hinted, queue: Queue) {
         let pending = match queue {
             Queue::Ready => &mut self.pending.ready,
             Queue::Ssd => &mut self.pending.ssd,
             Queue::Hdd(device) => {
-                self.pending.hdd[device].push(touch);
+                self.pending.hdd[device].push(rest);
                 return;
             }
         };
-        pending.push(touch);
-        self.pending_blocks += u64::from(touch.count);
+        pending.push(rest);
+        self.pending_blocks += u64::from(rest.touch.count);
+    }
+
+    /// The common case: is this SSD slot the block's only place, whole and not recorded yet? Then it
+    /// is news, and settled by this batch's flush.
+    #[inline]
+    fn is_written_to(&self, block: Logical, slot: Slot) -> bool {
+        slot != NONE
+            && self.slots.is_current(slot, block)
+            && self.logical.get(block) == SSD
+            && !self.slots.is_recorded(slot)
     }
 
     fn record_block(

@@ -7,23 +7,33 @@
 //!
 //! A search for a block that is not in the table would run through it all, so callers first ask the
 //! state bits of the block (`LogicalBits`), which say whether it has a slot. In return an entry is
-//! removed by emptying it: no tombstones, no rebalancing.
+//! removed by emptying it (no tombstones, no rebalancing), and the only entry with the right tag in a
+//! bucket that never overflowed is the one that is looked for: its owner need not be asked.
 
-use super::slots::{Logical, NONE, Slot, Slots};
+use super::bits::Bits;
+use super::slots::{Logical, Slot, Slots};
+
+use zerocopy::FromZeros;
 
 const BUCKET_ENTRIES: usize = 16;
 /// Entries kept free, in percent: fuller tables overflow into long chains (measured: 1.3 buckets
 /// a search at 80 % full, 2.4 at 92 %).
 const FULL_PERCENT: usize = 80;
 
-#[derive(Clone, Debug)]
-#[repr(align(64))]
+/// An entry that is free: memory begins as zeroes, and a bucket that was never used takes none.
+const FREE: u32 = 0;
+
+/// Entries are the complement of tag and slot, which are never all ones.
+#[derive(Clone, Debug, FromZeros)]
+#[repr(C, align(64))]
 struct Bucket([u32; BUCKET_ENTRIES]);
 
 /// The table.
 #[derive(Clone, Debug)]
 pub struct Index {
     buckets: Vec<Bucket>,
+    /// Buckets that some entry has found full.
+    overflowed: Bits,
     slot_bits: u32,
     entries: usize,
 }
@@ -35,7 +45,8 @@ impl Index {
         let buckets = wanted.div_ceil(BUCKET_ENTRIES);
         // one value more than there are slots, so that NONE is never a valid entry
         let slot_bits = usize::BITS - (slot_count + 1).leading_zeros();
-        Index { buckets: vec![Bucket([NONE; BUCKET_ENTRIES]); buckets], slot_bits, entries: 0 }
+        let buckets = Bucket::new_vec_zeroed(buckets).expect("as much memory as the drives need");
+        Index { overflowed: Bits::new(buckets.len()), buckets, slot_bits, entries: 0 }
     }
 
     /// How many entries it holds.
@@ -56,24 +67,59 @@ impl Index {
         (bucket as usize, tag)
     }
 
+    /// The bits of an entry that hold the tag.
+    #[inline]
+    fn tag_mask(&self) -> u32 {
+        if self.slot_bits >= 32 { 0 } else { u32::MAX << self.slot_bits }
+    }
+
     #[inline]
     fn slot_of(&self, entry: u32) -> Slot {
-        if self.slot_bits >= 32 { entry } else { entry & ((1 << self.slot_bits) - 1) }
+        if self.slot_bits >= 32 { !entry } else { !entry & ((1 << self.slot_bits) - 1) }
     }
 
     /// Position of the entry of `key` for which `wanted` says yes.
     #[inline]
     fn find(&self, key: Logical, slots: &Slots, log: bool) -> Option<(usize, usize)> {
         let (home, tag) = self.place(key);
+        let tag_mask = self.tag_mask();
+        let mut only = None;
+        let mut candidates = 0;
+        for (position, &entry) in self.buckets[home].0.iter().enumerate() {
+            if !(entry ^ tag) & tag_mask == 0
+                && entry != FREE
+                && slots.is_log(self.slot_of(entry)) == log
+            {
+                only = Some((home, position));
+                candidates += 1;
+            }
+        }
+        if candidates == 1 && !self.overflowed.get(home) {
+            debug_assert!(only.is_some_and(|(_, position)| {
+                slots.owner(self.slot_of(self.buckets[home].0[position])) == key
+            }));
+            return only;
+        }
+        self.search(key, (home, tag), slots, log)
+    }
+
+    /// As `find`, but asks every candidate for its owner, and goes on in the next buckets.
+    fn search(
+        &self,
+        key: Logical,
+        (home, tag): (usize, u32),
+        slots: &Slots,
+        log: bool,
+    ) -> Option<(usize, usize)> {
+        let tag_mask = self.tag_mask();
         let mut bucket = home;
         for _ in 0..self.buckets.len() {
             for (position, &entry) in self.buckets[bucket].0.iter().enumerate() {
+                if !(entry ^ tag) & tag_mask != 0 || entry == FREE {
+                    continue;
+                }
                 let slot = self.slot_of(entry);
-                if entry ^ slot == tag
-                    && entry != NONE
-                    && slots.is_log(slot) == log
-                    && slots.owner(slot) == key
-                {
+                if slots.is_log(slot) == log && slots.owner(slot) == key {
                     return Some((bucket, position));
                 }
             }
@@ -102,12 +148,13 @@ impl Index {
         let mut bucket = home;
         for _ in 0..self.buckets.len() {
             for entry in &mut self.buckets[bucket].0 {
-                if *entry == NONE {
-                    *entry = tag | slot;
+                if *entry == FREE {
+                    *entry = !(tag | slot);
                     self.entries += 1;
                     return;
                 }
             }
+            self.overflowed.set(bucket, true);
             bucket += 1;
             if bucket == self.buckets.len() {
                 bucket = 0;
@@ -123,7 +170,7 @@ impl Index {
             self.find(key, slots, log).expect("the state bits say that this block has a slot");
         let tag = self.place(key).1;
         let old = self.slot_of(self.buckets[bucket].0[position]);
-        self.buckets[bucket].0[position] = tag | slot;
+        self.buckets[bucket].0[position] = !(tag | slot);
         old
     }
 
@@ -132,13 +179,23 @@ impl Index {
         let (bucket, position) =
             self.find(key, slots, log).expect("the state bits say that this block has a slot");
         let old = self.slot_of(self.buckets[bucket].0[position]);
-        self.buckets[bucket].0[position] = NONE;
+        self.buckets[bucket].0[position] = FREE;
         self.entries -= 1;
         old
     }
 
+    /// Reads what searches for these blocks will read, so that one waits for memory less often: the
+    /// processor has many of these reads under way at once, of searches only one.
+    pub fn warm(&self, first: Logical, count: u32) {
+        let mut sum = 0u32;
+        for key in first..first + count {
+            sum = sum.wrapping_add(self.buckets[self.place(key).0].0[0]);
+        }
+        std::hint::black_box(sum);
+    }
+
     /// Bytes of memory held.
     pub fn memory_bytes(&self) -> usize {
-        self.buckets.capacity() * size_of::<Bucket>()
+        self.buckets.capacity() * size_of::<Bucket>() + self.overflowed.memory_bytes()
     }
 }

@@ -48,6 +48,9 @@ use tandem_block::DeviceId;
 /// A fixed hasher: a digest must not hang on a random seed.
 pub type FixedState = std::hash::BuildHasherDefault<displaced::FixedHasher>;
 
+/// Runs of fewer blocks gain nothing from being read ahead.
+const WARM_BLOCKS_MIN: u32 = 4;
+
 /// Blocks that changed and are not recorded yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Touch {
@@ -57,16 +60,37 @@ pub struct Touch {
     pub count: u32,
 }
 
+/// A touch with the first of the SSD slots that the blocks were written to, or `NONE`: where they
+/// probably still are when the batch is composed, which saves the search.
+#[derive(Clone, Copy, Debug)]
+struct Hinted {
+    touch: Touch,
+    slot: Slot,
+}
+
+impl Hinted {
+    /// Is `next` the continuation of this one?
+    #[inline]
+    fn continues(&self, next: &Hinted) -> bool {
+        let Touch { logical, count } = self.touch;
+        let next_slot = if self.slot == NONE { NONE } else { self.slot + count };
+        logical.checked_add(count) == Some(next.touch.logical) && next_slot == next.slot
+    }
+}
+
 /// What has to happen before touched blocks can be recorded.
 #[derive(Clone, Debug, Default)]
 struct Pending {
     /// A flush of the SSDs.
-    ssd: Vec<Touch>,
-    /// A flush of this hard drive, or a tail copy. By device id. Every batch looks whether it has
-    /// happened.
-    hdd: Vec<Vec<Touch>>,
+    ssd: Vec<Hinted>,
+    /// A flush of this hard drive, or a tail copy. By device id. A batch looks whether
+    /// it has happened once something in the log has settled.
+    hdd: Vec<Vec<Hinted>>,
+    /// Has anything settled in the log of this hard drive since a batch looked at what waits for it?
+    /// By device id.
+    hdd_settled: Vec<bool>,
     /// Nothing: everything is settled.
-    ready: Vec<Touch>,
+    ready: Vec<Hinted>,
 }
 
 /// Counts of blocks by where they live now.
@@ -90,6 +114,9 @@ pub struct Map {
     logical: LogicalBits,
     allocators: Vec<Allocator>,
     next_allocator: usize,
+    /// Free slots of all allocators, and all slots.
+    ssd_free: u64,
+    ssd_slots: u64,
     fragments: BTreeMap<Logical, Vec<Fragment>>,
     /// Mask of every slot that holds a fragment, also of displaced ones, and for recorded slots their
     /// place in the recorded order.
@@ -114,6 +141,7 @@ impl Map {
     pub fn new(regions: Vec<SlotRegion>, logical_blocks: usize, devices: usize) -> Self {
         let allocators =
             regions.iter().filter(|r| !r.is_log).map(Allocator::new).collect::<Vec<_>>();
+        let ssd_slots = allocators.iter().map(|a| u64::from(a.slot_count())).sum();
         let slots = Slots::new(regions);
         let index = Index::new(slots.len());
         let slot_shards = crate::format::shard::slot_shards(slots.len() as u64) as usize;
@@ -123,10 +151,16 @@ impl Map {
             logical: LogicalBits::new(logical_blocks),
             allocators,
             next_allocator: 0,
+            ssd_free: ssd_slots,
+            ssd_slots,
             fragments: BTreeMap::new(),
             masks: HashMap::default(),
             displaced: Displaced::default(),
-            pending: Pending { hdd: vec![Vec::new(); devices], ..Pending::default() },
+            pending: Pending {
+                hdd: vec![Vec::new(); devices],
+                hdd_settled: vec![false; devices],
+                ..Pending::default()
+            },
             pending_blocks: 0,
             settled: HashSet::default(),
             log_unsettled: HashSet::default(),
@@ -198,18 +232,22 @@ impl Map {
     }
 
     /// Free SSD slots over all SSDs.
+    #[inline]
     pub fn ssd_free(&self) -> u64 {
-        self.allocators.iter().map(|a| u64::from(a.free_count())).sum()
+        self.ssd_free
     }
 
     /// SSD slots over all SSDs.
+    #[inline]
     pub fn ssd_slots(&self) -> u64 {
-        self.allocators.iter().map(|a| u64::from(a.slot_count())).sum()
+        self.ssd_slots
     }
 
     /// Takes up to `wanted` contiguous slots of the SSD at this position among the SSDs.
     pub fn allocate_on(&mut self, ssd: usize, wanted: u32) -> Option<Run> {
-        self.allocators[ssd].allocate(wanted)
+        let run = self.allocators[ssd].allocate(wanted)?;
+        self.ssd_free -= u64::from(run.count);
+        Some(run)
     }
 
     /// Takes up to `wanted` contiguous SSD slots, on the SSDs in turn.
@@ -217,7 +255,7 @@ impl Map {
         for _ in 0..self.allocators.len() {
             let which = self.next_allocator;
             self.next_allocator = (which + 1) % self.allocators.len();
-            if let Some(run) = self.allocators[which].allocate(wanted) {
+            if let Some(run) = self.allocate_on(which, wanted) {
                 return Some(run);
             }
         }
@@ -255,6 +293,14 @@ impl Map {
         &self.allocators
     }
 
+    /// Blocks that are about to be assigned, for the sake of speed.
+    #[inline]
+    pub fn warm(&self, first: Logical, count: u32) {
+        if count >= WARM_BLOCKS_MIN {
+            self.index.warm(first, count);
+        }
+    }
+
     /// Notes that `slot` now holds the whole block, alone: every older place is displaced.
     #[inline]
     pub fn assign(&mut self, block: Logical, slot: Slot, checksum: u32) {
@@ -264,15 +310,16 @@ impl Map {
             self.displace_fragments(block);
         }
         let (own, other) = if log { (LOG, SSD) } else { (SSD, LOG) };
-        if bits & other != 0 {
+        if bits & (own | other) == own | other {
             let old = self.index.remove(block, &self.slots, !log);
             self.displace(block, old);
         }
-        if bits & own != 0 {
-            let old = self.index.replace(block, &self.slots, log, slot);
-            self.displace(block, old);
-        } else {
+        if bits & (own | other) == 0 {
             self.index.insert(block, slot);
+        } else {
+            let was_log = if bits & own != 0 { log } else { !log };
+            let old = self.index.replace(block, &self.slots, was_log, slot);
+            self.displace(block, old);
         }
         self.slots.assign(slot, block, checksum);
         self.set_bits(block, bits, own);
@@ -383,23 +430,21 @@ impl Map {
     /// nothing must if it is `NONE` or `settled`.
     #[inline]
     pub fn touch(&mut self, touch: Touch, slot: Slot, settled: bool) {
-        let queue = if settled || slot == NONE {
+        let (queue, hint) = if settled || slot == NONE {
             self.pending_blocks += u64::from(touch.count);
-            &mut self.pending.ready
+            (&mut self.pending.ready, NONE)
         } else if self.slots.is_log(slot) {
             let device = self.slots.region(slot).device;
-            &mut self.pending.hdd[usize::from(device.0)]
+            (&mut self.pending.hdd[usize::from(device.0)], NONE)
         } else {
             self.pending_blocks += u64::from(touch.count);
-            &mut self.pending.ssd
+            (&mut self.pending.ssd, slot)
         };
-        if let Some(last) = queue.last_mut()
-            && last.logical.checked_add(last.count) == Some(touch.logical)
-        {
-            last.count += touch.count;
-            return;
+        let hinted = Hinted { touch, slot: hint };
+        match queue.last_mut() {
+            Some(last) if last.continues(&hinted) => last.touch.count += touch.count,
+            _ => queue.push(hinted),
         }
-        queue.push(touch);
     }
 
     /// Notes that a write to `slot` was durable when it was acknowledged (FUA).
@@ -415,6 +460,8 @@ impl Map {
     /// Notes that a flush of its drive has covered this log slot.
     pub fn note_log_settled(&mut self, slot: Slot) {
         self.log_unsettled.remove(&slot);
+        let device = self.slots.region(slot).device;
+        self.pending.hdd_settled[usize::from(device.0)] = true;
     }
 
     /// Is the log slot written but not flushed?
@@ -437,11 +484,12 @@ impl Map {
     /// recycled as a whole).
     pub fn release(&mut self, slot: Slot) {
         assert!(!self.slots.is_recorded(slot), "slot {slot} is still recorded");
-        self.slots.clear(slot);
         if !self.masks.is_empty() {
             self.masks.remove(&slot);
         }
-        if !self.slots.is_log(slot) {
+        if self.slots.is_log(slot) {
+            self.slots.disown(slot);
+        } else {
             self.release_unused(Run { slot, count: 1 });
         }
     }
@@ -452,6 +500,7 @@ impl Map {
         let mut base = 0;
         for allocator in &mut self.allocators {
             if first < base + allocator.slot_count() {
+                self.ssd_free += u64::from(run.count);
                 return allocator.release(run);
             }
             base += allocator.slot_count();
@@ -489,6 +538,7 @@ impl Map {
     /// A place that the block no longer needs: kept if it is recorded, free if not.
     #[inline]
     fn displace(&mut self, block: Logical, slot: Slot) {
+        self.slots.leave(slot);
         if self.slots.is_recorded(slot) {
             self.displaced.insert(block, slot);
         } else {

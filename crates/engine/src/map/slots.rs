@@ -2,7 +2,9 @@
 //!
 //! Source: design decision 7. A slot is one block of data space outside the homes. All slots of all
 //! drives share one numbering, so that a place fits 32 bits (16 TiB of SSD and log per set).
-//! Eight bytes a slot: the owner (a logical block) and the CRC-32C of the contents.
+//! Eight bytes a slot: the owner (a logical block) and the CRC-32C of the contents, in tables of their
+//! own, since a search looks at owners alone. Both begin as zeroes, so that slots that were never used
+//! take no memory.
 
 use super::bits::Bits;
 use tandem_block::DeviceId;
@@ -13,12 +15,6 @@ pub type Slot = u32;
 pub type Logical = u32;
 /// No slot, or no owner.
 pub const NONE: u32 = u32::MAX;
-
-#[derive(Clone, Copy, Debug)]
-struct Content {
-    owner: Logical,
-    checksum: u32,
-}
 
 /// The slots of one drive: a contiguous part of the numbering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,9 +46,14 @@ impl SlotRegion {
 /// Owners, checksums and the recorded state of every slot.
 #[derive(Clone, Debug)]
 pub struct Slots {
-    contents: Vec<Content>,
+    /// The complement of each slot's owner: zero is `NONE`.
+    owners: Vec<u32>,
+    checksums: Vec<u32>,
     /// Named by the newest journal batch (or an older one) and not displaced by it.
     recorded: Bits,
+    /// A current place of its owner. Slots that were left keep their owner, so that leaving one
+    /// touches no more than a bit.
+    current: Bits,
     regions: Vec<SlotRegion>,
     log_first: Slot,
 }
@@ -72,8 +73,10 @@ impl Slots {
         let log_first = regions.iter().find(|r| r.is_log).map_or(next, |r| r.first);
         let total = next as usize;
         Slots {
-            contents: vec![Content { owner: NONE, checksum: 0 }; total],
+            owners: vec![!NONE; total],
+            checksums: vec![0; total],
             recorded: Bits::new(total),
+            current: Bits::new(total),
             regions,
             log_first,
         }
@@ -81,38 +84,52 @@ impl Slots {
 
     /// How many slots there are in all.
     pub fn len(&self) -> usize {
-        self.contents.len()
+        self.owners.len()
     }
 
     /// Are there none?
     pub fn is_empty(&self) -> bool {
-        self.contents.is_empty()
+        self.owners.is_empty()
     }
 
-    /// Who owns the slot, or `NONE`.
+    /// Who owns the slot, or owned it last; `NONE` if nobody ever did.
     #[inline]
     pub fn owner(&self, slot: Slot) -> Logical {
-        self.contents[slot as usize].owner
+        !self.owners[slot as usize]
     }
 
-    /// The CRC-32C (or token digest) of the slot's block.
+    /// The CRC-32C (or token digest) of the slot's block, also when it has lost its owner: reads may
+    /// still be under way.
     #[inline]
     pub fn checksum(&self, slot: Slot) -> u32 {
-        self.contents[slot as usize].checksum
+        self.checksums[slot as usize]
     }
 
     /// Gives the slot to a logical block.
     #[inline]
     pub fn assign(&mut self, slot: Slot, owner: Logical, checksum: u32) {
         debug_assert_ne!(owner, NONE);
-        self.contents[slot as usize] = Content { owner, checksum };
+        self.owners[slot as usize] = !owner;
+        self.checksums[slot as usize] = checksum;
+        self.current.set(slot as usize, true);
+    }
+
+    /// The owner has left the slot: it is current no more.
+    #[inline]
+    pub fn leave(&mut self, slot: Slot) {
+        self.current.set(slot as usize, false);
+    }
+
+    /// Is the slot a current place of this block?
+    #[inline]
+    pub fn is_current(&self, slot: Slot, block: Logical) -> bool {
+        self.current.get(slot as usize) && self.owner(slot) == block
     }
 
     /// Takes the slot from its owner.
     #[inline]
-    pub fn clear(&mut self, slot: Slot) {
-        self.contents[slot as usize] = Content { owner: NONE, checksum: 0 };
-        self.recorded.set(slot as usize, false);
+    pub fn disown(&mut self, slot: Slot) {
+        self.owners[slot as usize] = !NONE;
     }
 
     /// Is the slot named by a journal batch that was composed?
@@ -150,6 +167,8 @@ impl Slots {
 
     /// Bytes of memory held.
     pub fn memory_bytes(&self) -> usize {
-        self.contents.capacity() * size_of::<Content>() + self.recorded.memory_bytes()
+        (self.owners.capacity() + self.checksums.capacity()) * size_of::<u32>()
+            + self.recorded.memory_bytes()
+            + self.current.memory_bytes()
     }
 }

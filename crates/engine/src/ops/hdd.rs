@@ -217,22 +217,26 @@ impl Engine {
 
     /// When a controller wants to be asked next.
     pub(crate) fn controllers_due(&self) -> Instant {
-        self.hdds
-            .iter()
-            .map(|id| &self.devices[usize::from(id.0)])
-            .filter(|d| d.in_flight == 0)
-            .map(|d| {
-                let ask_at = if d.ask_at > self.now { d.ask_at } else { Instant::NEVER };
-                // background work that waits for users to leave the drive alone
-                let held = !d.waiting[Class::Background as usize].is_empty()
-                    || d.tail.bytes >= self.config.tail_bytes_max / 8
-                    || self.follower_wants_flush(d.id);
-                match &d.bcw {
-                    Some(bcw) if held && bcw.is_wanted(self.now) => ask_at.min(bcw.demand_ends()),
-                    _ => ask_at,
-                }
-            })
-            .min()
-            .unwrap_or(Instant::NEVER)
+        let mut due = Instant::NEVER;
+        for id in &self.hdds {
+            let d = &self.devices[usize::from(id.0)];
+            if d.in_flight > 0 {
+                continue;
+            }
+            if d.ask_at > self.now {
+                due = due.min(d.ask_at);
+            }
+            // background work that waits for users to leave the drive alone
+            let held = !d.waiting[Class::Background as usize].is_empty()
+                || d.tail.bytes >= self.config.tail_bytes_max / 8
+                || self.follower_wants_flush(d.id);
+            if held
+                && let Some(bcw) = &d.bcw
+                && bcw.is_wanted(self.now)
+            {
+                due = due.min(bcw.demand_ends());
+            }
+        }
+        due
     }
 }

@@ -119,19 +119,19 @@ impl Moves {
 impl Engine {
     /// Is SSD space so short that clean copies go and commits hurry? A sixteenth, or a write waits.
     pub(crate) fn is_short_of_space(&self) -> bool {
-        self.starved || self.map.ssd_free() * 16 < self.map.ssd_slots()
+        self.map.ssd_free() * 16 < self.map.ssd_slots() || self.starved
     }
 
     /// When idle time will begin, if something waits for it.
     pub(crate) fn moves_due(&self) -> Instant {
         let waits = self.moves.active.is_none()
             && !self.hdds.is_empty()
+            && !self.is_quiet()
             && !self.is_fixed()
             && (self.wants_writeback(true)
                 || self.map.population().fragmented > 0
                 || self.copies_await_quiet()
-                || self.follower_awaits_quiet())
-            && !self.is_quiet();
+                || self.follower_awaits_quiet());
         if waits { self.last_request + self.config.writeback_idle } else { Instant::NEVER }
     }
 
@@ -139,15 +139,16 @@ impl Engine {
         self.now.since(self.last_request) >= self.config.writeback_idle
     }
 
-    /// Dirty SSD space in percent.
-    fn dirty_percent(&self) -> u64 {
-        self.map.population().dirty_ssd * 100 / self.map.ssd_slots().max(1)
+    /// Is dirty SSD space, in whole percent, more than this?
+    #[inline]
+    fn is_dirtier_than(&self, percent: u64) -> bool {
+        self.map.population().dirty_ssd * 100 >= (percent + 1) * self.map.ssd_slots().max(1)
     }
 
     fn wants_writeback(&self, quiet: bool) -> bool {
-        let dirty = self.dirty_percent();
-        dirty > self.config.writeback_high_percent
-            || (dirty > self.config.writeback_low_percent && (quiet || self.moves.writing_back))
+        self.is_dirtier_than(self.config.writeback_high_percent)
+            || ((quiet || self.moves.writing_back)
+                && self.is_dirtier_than(self.config.writeback_low_percent))
     }
 
     /// Begins or advances background moves.
@@ -178,7 +179,7 @@ impl Engine {
         if self.moves.homed.len() < HOMED_BLOCKS_MAX && self.begin_copies() {
             return;
         }
-        if self.begin_log_gc() {
+        if self.log_need() != Need::None && self.begin_log_gc() {
             return;
         }
         self.begin_merge();
@@ -186,18 +187,16 @@ impl Engine {
 
     fn space_is_urgent(&self) -> bool {
         self.starved
-            || self.dirty_percent() > self.config.writeback_high_percent
+            || self.is_dirtier_than(self.config.writeback_high_percent)
             || self.log_need() == Need::Urgent
     }
 
     fn log_need(&self) -> Need {
         let (gc, stop) = (self.config.log_gc_percent, self.config.log_stop_percent);
-        let needs = self.hdds.iter().filter_map(|id| {
-            let log = self.devices[usize::from(id.0)].log.as_ref()?;
-            Some(gc::need(log, gc, stop))
-        });
         let mut worst = Need::None;
-        for need in needs {
+        for id in &self.hdds {
+            let Some(log) = &self.devices[usize::from(id.0)].log else { continue };
+            let need = gc::need(log, gc, stop);
             if need == Need::Urgent || worst == Need::None {
                 worst = need;
             }

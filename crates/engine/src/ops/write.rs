@@ -53,17 +53,23 @@ impl Engine {
             Decision { target: Target::Log(self.hdds[0]), reason: Reason::NoSsd }
         } else if request.fua || request.class != DurabilityClass::VolatileOk {
             Decision { target: Target::Ssd, reason: Reason::Durability }
-        } else if intention == Intention::Hdd && !self.hdd_views(bytes).is_empty() {
-            let views = self.hdd_views(bytes);
-            Decision { target: Target::Log(views[0].device), reason: Reason::Tier }
-        } else if !redirects {
+        } else if intention != Intention::Hdd && !redirects {
             Decision { target: Target::Ssd, reason: Reason::Policy }
         } else {
-            let hdds = self.hdd_views(bytes);
-            let ssd_queue_length = self.shortest_ssd().1;
-            let view = SteerView { bytes, ssd_queue_length, hdds: &hdds };
-            let policy = &self.policies[&request.object];
-            policy.steer.decide(&view)
+            let mut hdds = std::mem::take(&mut self.views);
+            self.view_hdds(bytes, &mut hdds);
+            let decision = if intention == Intention::Hdd && !hdds.is_empty() {
+                Decision { target: Target::Log(hdds[0].device), reason: Reason::Tier }
+            } else if !redirects {
+                Decision { target: Target::Ssd, reason: Reason::Policy }
+            } else {
+                let ssd_queue_length = self.shortest_ssd().1;
+                let view = SteerView { bytes, ssd_queue_length, hdds: &hdds };
+                self.policies[&request.object].steer.decide(&view)
+            };
+            hdds.clear();
+            self.views = hdds;
+            decision
         };
         let count = self.stats.steered.entry(decision.reason).or_default();
         count.0 += 1;
@@ -96,7 +102,12 @@ impl Engine {
     }
 
     /// The SSD that accepted least, and how much that is.
+    #[inline]
     pub(crate) fn shortest_ssd(&self) -> (DeviceId, u32) {
+        if let [alone] = self.ssds[..] {
+            let d = &self.devices[usize::from(alone.0)];
+            return (alone, if d.faulted { u32::MAX } else { d.queue_length });
+        }
         self.ssds
             .iter()
             .filter(|id| !self.devices[usize::from(id.0)].faulted)
@@ -106,8 +117,7 @@ impl Engine {
     }
 
     /// The hard drives that could take a log write of this size, as policies see them.
-    fn hdd_views(&mut self, bytes: u64) -> Vec<HddView> {
-        let mut views = Vec::with_capacity(self.hdds.len());
+    fn view_hdds(&mut self, bytes: u64, views: &mut Vec<HddView>) {
         let stop_percent = self.config.log_stop_percent;
         let tail_max = self.config.tail_bytes_max;
         let settling = self.commit.is_settling_hdds();
@@ -129,7 +139,6 @@ impl Engine {
                 });
             }
         }
-        views
     }
 
     /// A write that begins or ends within a block: its buffer is laid out in whole blocks.
@@ -346,6 +355,7 @@ impl Engine {
             !self.config.contents || checksums.len() == run.count as usize,
             "the world sums every block it writes"
         );
+        self.map.warm(logical, run.count);
         for i in 0..run.count {
             let (block, slot) = (logical + i, run.slot + i);
             let checksum = checksums.get(i as usize).copied().unwrap_or(0);

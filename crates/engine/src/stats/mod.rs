@@ -3,6 +3,7 @@
 //! Counters are part of the engine's state and cheap to copy. Latency histograms are not: the world
 //! that sees each completion keeps a `Recorder`.
 
+pub mod histogram;
 pub mod recorder;
 
 use crate::steer::Reason;

@@ -3,8 +3,8 @@
 //! Histograms of at most 0.1 % error, kept by the world that sees the completions; per stage, per
 //! size of write, per place that served a read.
 
+use super::histogram::Histogram;
 use crate::port::{Done, ServedFrom};
-use hdrhistogram::Histogram;
 use tandem_block::{Instant, Op, Request};
 
 /// Upper bounds of the write size groups in bytes; the last group has none. [BCW Fig. 9] plus the
@@ -13,24 +13,18 @@ pub const SIZE_GROUPS: [Option<u64>; 6] =
     [Some(4 << 10), Some(16 << 10), Some(64 << 10), Some(256 << 10), Some(1 << 20), None];
 
 /// One distribution with exact mean and extremes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Latencies {
-    histogram: Histogram<u64>,
+    histogram: Histogram,
     sum_ns: u128,
     max_ns: u64,
 }
 
-impl Default for Latencies {
-    fn default() -> Self {
-        let histogram = Histogram::new(3).expect("three digits are allowed");
-        Latencies { histogram, sum_ns: 0, max_ns: 0 }
-    }
-}
-
 impl Latencies {
     /// Counts one.
+    #[inline]
     pub fn record(&mut self, ns: u64) {
-        self.histogram.record(ns).expect("the histogram resizes itself");
+        self.histogram.record(ns);
         self.sum_ns += u128::from(ns);
         self.max_ns = self.max_ns.max(ns);
     }
@@ -58,14 +52,7 @@ impl Latencies {
             return 0;
         }
         let rank = (u128::from(self.count()) * u128::from(ten_thousandths)).div_ceil(10_000).max(1);
-        let mut seen = 0u128;
-        for step in self.histogram.iter_recorded() {
-            seen += u128::from(step.count_at_value());
-            if seen >= rank {
-                return step.value_iterated_to().min(self.max_ns);
-            }
-        }
-        self.max_ns
+        self.histogram.at_rank(rank).map_or(self.max_ns, |value| value.min(self.max_ns))
     }
 }
 
@@ -99,6 +86,7 @@ pub struct Recorder {
 
 impl Recorder {
     /// Counts one completed request.
+    #[inline]
     pub fn record(&mut self, request: &Request, done: &Done, now: Instant) {
         if done.status.is_err() {
             self.errors += 1;
