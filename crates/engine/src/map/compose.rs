@@ -122,6 +122,7 @@ impl Map {
             Queue::Ssd => &mut self.pending.ssd,
             Queue::Hdd(device) => {
                 self.pending.hdd[device].push(rest);
+                self.pending.hdd_settled[device] = true;
                 return;
             }
         };

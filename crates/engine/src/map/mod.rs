@@ -464,6 +464,12 @@ impl Map {
         self.pending.hdd_settled[usize::from(device.0)] = true;
     }
 
+    /// The next batch looks at everything that waits for hard drives, whether or not any of it has
+    /// settled: blocks that were overwritten since are still in those queues.
+    pub fn look_at_logs(&mut self) {
+        self.pending.hdd_settled.fill(true);
+    }
+
     /// Is the log slot written but not flushed?
     pub fn is_log_unsettled(&self, slot: Slot) -> bool {
         self.log_unsettled.contains(&slot)

@@ -49,6 +49,7 @@ impl Engine {
         }
         let awaits_hdd = self.hdds.iter().any(|&device| self.map.awaits_hdd(device));
         if self.map.has_ready() || self.map.awaits_ssd() || awaits_hdd {
+            self.map.look_at_logs();
             self.commit.note_pending(self.now);
             return;
         }
