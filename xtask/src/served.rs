@@ -18,7 +18,8 @@ pub struct Server {
 }
 
 impl Server {
-    fn new(child: Child) -> Server {
+    /// Takes care of this process.
+    pub fn new(child: Child) -> Server {
         Server { child: Some(child) }
     }
 
@@ -60,6 +61,23 @@ impl Drop for Server {
         if self.child.is_some() {
             let _ = self.end();
         }
+    }
+}
+
+/// A command that is called when this is dropped, in whatever state the measurement stopped; that it
+/// fails, because there is nothing left to undo, is no matter.
+pub struct Undo(Vec<String>);
+
+impl Undo {
+    /// Will call this.
+    pub fn new(words: &[&str]) -> Undo {
+        Undo(words.iter().map(|word| (*word).to_owned()).collect())
+    }
+}
+
+impl Drop for Undo {
+    fn drop(&mut self) {
+        let _ = Command::new(&self.0[0]).args(&self.0[1..]).output();
     }
 }
 

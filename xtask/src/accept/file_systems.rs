@@ -6,11 +6,10 @@
 
 use super::line5_clients::call;
 use crate::row::Row;
-use crate::served::Pool;
+use crate::served::{Pool, Undo};
 use crate::{bench, cargo};
 use anyhow::{Context as _, Result, bail};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 const POOL: &str = r#"
 [pool]
@@ -57,21 +56,6 @@ pub(super) fn rows(tandem: &Path) -> Vec<Row> {
         }
     };
     FILE_SYSTEMS.iter().map(one).collect()
-}
-
-/// Undone when dropped, in whatever state the test stopped.
-struct Undo(Vec<String>);
-
-impl Undo {
-    fn new(words: &[&str]) -> Undo {
-        Undo(words.iter().map(|word| (*word).to_owned()).collect())
-    }
-}
-
-impl Drop for Undo {
-    fn drop(&mut self) {
-        let _ = Command::new(&self.0[0]).args(&self.0[1..]).output();
-    }
 }
 
 fn copy_a_tree(tandem: &Path, system: &FileSystem) -> Result<String> {

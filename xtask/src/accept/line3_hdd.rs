@@ -46,7 +46,7 @@ pub(super) fn measure(_: &Options) -> Result<Vec<Row>> {
     ));
     for kib in [16, 64] {
         let measured = format!("{:?} hundredths of a percent", found("recall", kib)?);
-        rows.push(Row::new(format!("the same at {kib} KiB, printed"), measured, true));
+        rows.push(Row::info(format!("the same at {kib} KiB, printed"), measured));
     }
     Ok(rows)
 }

@@ -6,6 +6,7 @@ pub mod decode;
 pub mod device;
 pub mod drives;
 pub mod emulated;
+pub mod fuse;
 pub mod journal;
 pub mod nbd;
 pub mod virtual_time;
@@ -41,6 +42,11 @@ const BENCHES: &[Bench] = &[
         rows: nbd::rows,
     },
     Bench {
+        name: "fuse",
+        question: "Is a volume as a file nearly as fast as a bare one?",
+        rows: fuse::rows,
+    },
+    Bench {
         name: "device",
         question: "What do ring and engine cost over a real drive?",
         rows: device::rows,
@@ -57,7 +63,7 @@ const BENCHES: &[Bench] = &[
 ];
 
 /// Those whose rows the "Speed and memory" asks for.
-pub const WANTED: &[&str] = &["virtual", "nbd", "device", "journal", "emulated"];
+pub const WANTED: &[&str] = &["virtual", "nbd", "fuse", "device", "journal", "emulated"];
 
 /// Runs the benches named, or all; builds from nothing only by name or with `--builds`. False if one
 /// misses what is wanted.

@@ -1,0 +1,114 @@
+//! Is a volume as a file nearly as fast as a bare file of the FUSE library?
+//!
+//! Source: issue "the spine", "Speed and memory". fio's io_uring with direct I/O on the file, two
+//! jobs; ours is a volume of a pool of one RAM drive with journal and checksums, the bare one is memory
+//! and nothing else (the examples `fuse_ram` and `fuse_bare`). Both stay mounted; rounds in turn.
+
+use super::{RUNS, example, median, ratio};
+use crate::fio::Fio;
+use crate::packages;
+use crate::row::Row;
+use crate::served::{Server, Undo};
+use anyhow::{Context as _, Result, bail};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const MIB: &str = "1024";
+const PERCENT: u64 = 80;
+const JOBS: u64 = 2;
+const START_MAX: Duration = Duration::from_secs(20);
+const LOADS: [(&str, u32); 4] =
+    [("randwrite", 32), ("randread", 32), ("randwrite", 1), ("randread", 1)];
+
+/// A mounted file. The process ends before the mount is forced away.
+struct Mounted {
+    file: PathBuf,
+    _server: Server,
+    _mount: Undo,
+}
+
+fn mount(program: &Path, folder: &Path, name: &str) -> Result<Mounted> {
+    std::fs::create_dir_all(folder)?;
+    let point = folder.to_str().context("a path in UTF-8")?;
+    let child = Command::new(program)
+        .args([point, MIB])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .with_context(|| format!("starting {}", program.display()))?;
+    let server = Server::new(child);
+    let mount = Undo::new(&["umount", "--lazy", point]);
+    let file = folder.join(name);
+    let began = Instant::now();
+    while !file.exists() {
+        if began.elapsed() > START_MAX {
+            bail!("{} did not appear (FUSE needs /dev/fuse and fuse3)", file.display());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(Mounted { file, _server: server, _mount: mount })
+}
+
+fn fio(file: &Path, rw: &str, depth: u32) -> Result<u64> {
+    let job = Fio::default()
+        .job("load")
+        .set("ioengine", "io_uring")
+        .set("filename", file.display())
+        .set("direct", 1)
+        .set("rw", rw)
+        .set("bs", "4k")
+        .set("iodepth", depth)
+        .set("numjobs", JOBS)
+        .set("size", "1g")
+        .set("norandommap", 1)
+        .set("time_based", 1)
+        .set("ramp_time", "500ms")
+        .set("runtime", "2s");
+    Ok(job.run()?.iops)
+}
+
+/// Measures all loads.
+///
+/// # Errors
+/// If one of the two cannot be mounted or fio cannot run.
+pub fn rows() -> Result<Vec<Row>> {
+    packages::install();
+    let programs = [
+        (example("tandem-fronts", "fuse_ram")?, "vol0"),
+        (example("tandem-fronts", "fuse_bare")?, "bare"),
+    ];
+    std::fs::create_dir_all(super::folder())?;
+    let folder = tempfile::Builder::new().prefix("fuse-").tempdir_in(super::folder())?;
+    let mut mounted = Vec::new();
+    for (program, name) in &programs {
+        mounted.push(mount(program, &folder.path().join(format!("mnt-{name}")), name)?);
+    }
+    for one in &mounted {
+        // what was never written is answered without reading anything
+        let fill = Fio::default().job("fill").set("ioengine", "io_uring").set("direct", 1);
+        fill.set("filename", one.file.display())
+            .set("rw", "write")
+            .set("bs", "1m")
+            .set("iodepth", 4)
+            .set("size", "1g")
+            .run()?;
+    }
+    let mut rates = vec![[const { Vec::new() }; 2]; LOADS.len()];
+    for _ in 0..RUNS {
+        for ((rw, depth), rates) in LOADS.iter().zip(&mut rates) {
+            for (one, rates) in mounted.iter().zip(rates.iter_mut()) {
+                rates.push(fio(&one.file, rw, *depth)?);
+            }
+        }
+    }
+    let row = |((rw, depth), rates): (&(&str, u32), [Vec<u64>; 2])| {
+        let [ours, bare] = rates.map(median);
+        Row::new(
+            format!("FUSE file {rw} 4k depth {depth}, {JOBS} jobs: at least 0.8x a bare file"),
+            format!("{ours} requests/s; bare fuser file {bare}: {}x", ratio(ours, bare)),
+            ours * 100 >= bare * PERCENT,
+        )
+    };
+    Ok(LOADS.iter().zip(rates).map(row).collect())
+}
