@@ -9,7 +9,7 @@ use std::path::Path;
 use tandem_cli::config::PoolConfig;
 use tandem_drives::spec::{DriveSpec, SPECS, parse_bytes, parse_nanos};
 use tandem_engine::format::{FormatError, fuzz};
-use tandem_fronts::nbd;
+use tandem_fronts::{fuse, nbd};
 use tandem_live::control::Asked;
 use tandem_live::listen::Address;
 use tandem_sim::profiles;
@@ -72,6 +72,11 @@ pub fn all() -> Vec<Target> {
             "nbd-client",
             || Ok(seeds::nbd_answers()),
             |bytes| nbd::fuzz_client(bytes).map_err(|error| error.to_string()),
+        ),
+        Target::new(
+            "fuse-message",
+            || Ok(fuse::sound_messages()),
+            |bytes| fuse::fuzz_message(bytes).ok_or_else(|| "no message".to_owned()),
         ),
         Target::new(
             "control",

@@ -16,12 +16,17 @@ use crate::pool::{self, explain};
 use announce::Announce;
 use anyhow::{Context as _, anyhow, bail};
 use std::path::{Path, PathBuf};
+use tandem_block::StreamId;
 use tandem_engine::{Engine, EngineConfig};
+use tandem_fronts::fuse::{FuseServer, VolumeFile};
 use tandem_fronts::nbd::{Export, NbdConfig, NbdServer};
 use tandem_live::control::Control;
 use tandem_live::listen::{Address, Listener};
 use tandem_live::uring::Signals;
 use tandem_live::{Backing, World, WorldConfig};
+
+/// All users of the mount are one stream; those of NBD are numbered from 0 by connection.
+const FUSE_STREAM: StreamId = StreamId(u32::MAX);
 
 /// Serve the volumes of a pool until SIGTERM or SIGINT
 #[derive(Debug, clap::Args)]
@@ -58,9 +63,9 @@ fn serve(path: &Path, pool: &PoolConfig, manner: Manner, signals: Signals) -> Re
         devices::require_emulated(pool)?;
     }
     let inherited = tandem_live::listen::inherited().context("taking over systemd's sockets")?;
-    if pool.serve.nbd.is_empty() && inherited.is_empty() {
+    if pool.serve.nbd.is_empty() && inherited.is_empty() && pool.serve.fuse.is_none() {
         let text = format!(
-            "{}: [serve] names no way in: add nbd = [\"unix:tandem.sock\"] to it",
+            "{}: [serve] names no way in: add nbd = [\"unix:tandem.sock\"] or fuse = \"DIR\" to it",
             path.display()
         );
         return Err(Failure::Usage(text));
@@ -73,6 +78,10 @@ fn serve(path: &Path, pool: &PoolConfig, manner: Manner, signals: Signals) -> Re
     let ways_in = ways_in(pool, &listeners);
     let nbd = NbdServer::new(NbdConfig::default(), listeners, exports(pool));
     world.add_front(Box::new(nbd));
+    if let Some(point) = &pool.serve.fuse {
+        let files = FuseServer::mount(point, files(pool), FUSE_STREAM).context("[serve] fuse")?;
+        world.add_front(Box::new(files));
+    }
     world.add_front(Box::new(control(path, pool, &capacities, &ways_in)?));
     world.add_front(Box::new(Announce::new(announcement(pool, &ways_in))));
     world.run().map_err(|error| explain::ended(pool, error))?;
@@ -103,11 +112,21 @@ fn exports(pool: &PoolConfig) -> Vec<Export> {
     pool.volumes.iter().map(export).collect()
 }
 
+fn files(pool: &PoolConfig) -> Vec<VolumeFile> {
+    let file = |volume: &crate::config::PoolVolume| VolumeFile {
+        name: volume.name.clone(),
+        object: volume.object(),
+        size_bytes: volume.size_bytes,
+    };
+    pool.volumes.iter().map(file).collect()
+}
+
 /// One line for each way to each volume.
 fn ways_in(pool: &PoolConfig, listeners: &[Listener]) -> Vec<String> {
     let mut ways = Vec::new();
     for volume in &pool.volumes {
         ways.extend(listeners.iter().filter_map(|listener| listeners::uri(listener, &volume.name)));
+        ways.extend(pool.serve.fuse.iter().map(|it| it.join(&volume.name).display().to_string()));
     }
     ways
 }

@@ -27,9 +27,27 @@ pub use files::VolumeFile;
 pub use mount::{FuseError, Mount, TRANSFER_BYTES_MAX, check_point};
 pub use server::FuseServer;
 
-/// Fuzz entry: whatever the kernel says, it is understood or refused, within its own bytes.
-pub fn fuzz_message(bytes: &[u8]) {
-    if let Some((_, wire::Ask::Lookup { name_bytes })) = wire::parse(bytes, bytes.len()) {
+/// Fuzz entry: whatever the kernel says, it is understood within its own bytes (1), refused (0), or
+/// no message at all.
+pub fn fuzz_message(bytes: &[u8]) -> Option<u64> {
+    let (_, ask) = wire::parse(bytes, bytes.len())?;
+    if let wire::Ask::Lookup { name_bytes } = ask {
         assert!(wire::HEADER_BYTES + name_bytes < bytes.len(), "the name ends in the message");
     }
+    Some(u64::from(!matches!(ask, wire::Ask::Refused(_))))
+}
+
+/// A message of each kind that is understood, to begin fuzzing with.
+pub fn sound_messages() -> Vec<Vec<u8>> {
+    // opcodes of uapi/linux/fuse.h with the size of their bodies
+    [(1, 5), (3, 16), (4, 88), (14, 8), (15, 40), (16, 40), (17, 0), (20, 16), (28, 40), (43, 32)]
+        .iter()
+        .chain(&[(18, 24), (27, 8), (42, 8), (46, 24)])
+        .map(|(opcode, body): &(u32, u32)| {
+            let total = wire::HEADER_BYTES as u32 + body;
+            let mut bytes = [total.to_ne_bytes(), opcode.to_ne_bytes()].concat();
+            bytes.resize(total as usize, 0);
+            bytes
+        })
+        .collect()
 }

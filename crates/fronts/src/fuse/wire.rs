@@ -366,7 +366,7 @@ mod tests {
         for opcode in 0..60 {
             for length in 0..100 {
                 let body: Vec<u8> = (0..length).map(|_| rng.bits() as u8).collect();
-                crate::fuse::fuzz_message(&message(opcode, &body));
+                assert!(crate::fuse::fuzz_message(&message(opcode, &body)).is_some());
             }
         }
     }
