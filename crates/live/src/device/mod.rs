@@ -108,7 +108,7 @@ pub(crate) trait Device {
 /// If it cannot be opened, is in use, or cannot serve 512-byte sectors.
 pub(crate) fn open(id: DeviceId, config: DeviceConfig) -> Result<Box<dyn Device>, OpenError> {
     match (config.backing, config.emulate) {
-        (Backing::Ram { bytes }, None) => Ok(Box::new(ram::RamDevice::new(bytes))),
+        (Backing::Ram { bytes }, None) => Ok(Box::new(ram::RamDevice::populated(bytes))),
         (Backing::Ram { bytes }, Some(model)) => {
             let memory = ram::RamDevice::new(bytes);
             Ok(Box::new(emulated::EmulatedDevice::over_ram(id, model, memory)?))
