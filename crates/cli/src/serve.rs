@@ -132,10 +132,11 @@ fn ways_in(pool: &PoolConfig, listeners: &[Listener]) -> Vec<String> {
 }
 
 fn announcement(pool: &PoolConfig, ways_in: &[String]) -> String {
-    let mut text = format!("pool {} is served:\n", pool.name);
+    let mut text = format!("pool {}\n", pool.name);
     for way in ways_in {
         text.push_str(&format!("  {way}\n"));
     }
+    text.push_str("serving; Ctrl-C or SIGTERM closes it cleanly\n");
     text
 }
 

@@ -8,6 +8,11 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+/// How long a TCP port that is taken is tried again.
+const PORT_WAIT: Duration = Duration::from_secs(1);
+const PORT_RETRY: Duration = Duration::from_millis(10);
 
 /// Where to listen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,7 +105,7 @@ impl Listener {
                 if !tcp.ip().is_loopback() && !allow_remote {
                     return Err(ListenError::Remote(*tcp));
                 }
-                let socket = TcpListener::bind(tcp).map_err(system)?;
+                let socket = bind_tcp(tcp).map_err(system)?;
                 Ok(Listener { socket: Socket::Tcp(socket), file: None })
             }
             Address::Unix(path) => {
@@ -159,7 +164,27 @@ impl Drop for Listener {
     }
 }
 
-/// Removes a socket to which nobody answers.
+/// The ring of a killed server lets go of its sockets only some time after the process is gone, so a
+/// port that is taken is tried again for a while.
+fn bind_tcp(address: &SocketAddr) -> io::Result<TcpListener> {
+    let begin = Instant::now();
+    loop {
+        match TcpListener::bind(address) {
+            Err(why) if why.kind() == io::ErrorKind::AddrInUse && begin.elapsed() < PORT_WAIT => {
+                std::thread::sleep(PORT_RETRY);
+            }
+            answer => return answer,
+        }
+    }
+}
+
+/// Does the process live that listens at the other end? If the system does not tell: yes.
+fn answers(stream: &UnixStream) -> bool {
+    let Ok(peer) = rustix::net::sockopt::socket_peercred(stream) else { return true };
+    u32::try_from(peer.pid.as_raw_nonzero().get()).map_or(true, crate::device::is_alive)
+}
+
+/// Removes a socket to which nobody answers, or only a server that has been killed.
 fn remove_stale(path: &Path) -> Result<(), ListenError> {
     let Ok(meta) = std::fs::symlink_metadata(path) else { return Ok(()) };
     if !meta.file_type().is_socket() {
@@ -167,13 +192,13 @@ fn remove_stale(path: &Path) -> Result<(), ListenError> {
     }
     let address = format!("unix:{}", path.display());
     match UnixStream::connect(path) {
-        Ok(_) => Err(ListenError::InUse(address)),
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            tracing::info!("{address} is stale and is taken over");
-            std::fs::remove_file(path).map_err(|source| ListenError::System { address, source })
-        }
-        Err(source) => Err(ListenError::System { address, source }),
+        Ok(stream) if answers(&stream) => return Err(ListenError::InUse(address)),
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
+        Err(source) => return Err(ListenError::System { address, source }),
     }
+    tracing::info!("{address} is stale and is taken over");
+    std::fs::remove_file(path).map_err(|source| ListenError::System { address, source })
 }
 
 /// Sockets that systemd passed to this process (`LISTEN_FDS`), in its order. Call once.

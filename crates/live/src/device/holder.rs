@@ -27,7 +27,7 @@ fn parse_locks(text: &str, inode: u64) -> Option<u32> {
 }
 
 /// Is it running, and not on its way out?
-pub(super) fn is_alive(process: u32) -> bool {
+pub(crate) fn is_alive(process: u32) -> bool {
     std::fs::read_to_string(format!("/proc/{process}/stat")).is_ok_and(|text| parse_stat(&text))
 }
 

@@ -12,6 +12,7 @@ mod rig;
 mod snapshot;
 
 pub use emulated::EmulatedStats;
+pub(crate) use holder::is_alive;
 pub use open::{OpenError, OpenedFile};
 
 use crate::payload::Payloads;

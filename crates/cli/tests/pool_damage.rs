@@ -1,0 +1,312 @@
+//! What does a pool say whose drives are missing, exchanged or damaged?
+//!
+//! Source: issue "the spine", Bad input. Whatever is wrong is an error that names the drive and says
+//! what to do, and nothing is written.
+
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
+
+mod support;
+
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use support::sigkill::over_nbd;
+use support::{Pool, Server};
+use tandem_engine::format::layout::Layout;
+use tandem_engine::format::superblock::Superblock;
+
+const SSD: u64 = 64 << 20;
+
+const TWO: &str = r#"[pool]
+name = "two"
+[[device]]
+role = "ssd"
+path = "ssd.img"
+size = "64MiB"
+[[device]]
+role = "hdd"
+path = "hdd.img"
+size = "128MiB"
+[[volume]]
+name = "vol0"
+size = "32MiB"
+[serve]
+nbd = ["unix:tandem.sock"]
+"#;
+
+/// An SSD alone: what is damaged there has no second home.
+const ONE: &str = r#"[pool]
+name = "one"
+[[device]]
+role = "ssd"
+path = "ssd.img"
+size = "64MiB"
+[[volume]]
+name = "vol0"
+size = "16MiB"
+[serve]
+nbd = ["unix:tandem.sock"]
+"#;
+
+fn program() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_tandem"))
+}
+
+fn tandem(arguments: &[&str]) -> Output {
+    Command::new(program()).args(arguments).output().unwrap()
+}
+
+fn told(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn formatted(text: &str) -> Pool {
+    let pool = Pool::new(text);
+    let output = tandem(&["format", pool.config()]);
+    assert!(output.status.success(), "{}", told(&output));
+    pool
+}
+
+fn start(pool: &Pool) -> Server {
+    Server::start(program(), &[pool.config()]).unwrap_or_else(|output| panic!("{}", told(&output)))
+}
+
+/// A pool that holds something: flushed, and stopped as asked.
+fn filled(text: &str, cleanly: bool) -> Pool {
+    let pool = formatted(text);
+    let server = start(&pool);
+    let mut target = over_nbd(pool.folder.path()).unwrap();
+    for round in 0..40u64 {
+        target.write(round * 65536, &[round as u8 + 1; 16384], false).unwrap();
+        target.flush().unwrap();
+    }
+    if cleanly {
+        assert!(server.stop().0.success());
+    } else {
+        server.kill();
+    }
+    pool
+}
+
+fn images(pool: &Pool) -> Vec<Vec<u8>> {
+    let images = ["ssd.img", "hdd.img"].map(|name| pool.at(name));
+    images.iter().filter(|path| path.exists()).map(|path| std::fs::read(path).unwrap()).collect()
+}
+
+/// Neither served nor found whole, for this reason, and nothing is written.
+fn refused(pool: &Pool, words: &[&str]) {
+    let before = images(pool);
+    let Err(served) = Server::start(program(), &[pool.config()]) else { panic!("it serves") };
+    let checked = tandem(&["check", pool.config()]);
+    for output in [served, checked] {
+        let text = told(&output);
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        for word in words {
+            assert!(text.contains(word), "{word:?} is missing: {text}");
+        }
+    }
+    assert!(images(pool) == before, "something was written");
+}
+
+fn works(pool: &Pool) {
+    let server = start(pool);
+    let mut target = over_nbd(pool.folder.path()).unwrap();
+    for round in 0..40u64 {
+        assert!(target.read(round * 65536, 16384).unwrap() == [round as u8 + 1; 16384]);
+    }
+    assert!(server.stop().0.success());
+}
+
+fn flip(path: &Path, at: u64) {
+    let file = File::options().read(true).write(true).open(path).unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, at).unwrap();
+    file.write_all_at(&[byte[0] ^ 0x10], at).unwrap();
+}
+
+fn layout(path: &Path) -> Layout {
+    let mut block = vec![0; 4096];
+    File::open(path).unwrap().read_exact_at(&mut block, 0).unwrap();
+    Superblock::decode(&block).unwrap().layout
+}
+
+#[test]
+fn missing_unformatted_and_strange_drives() {
+    let pool = filled(TWO, true);
+    let (ssd, hdd) = (pool.at("ssd.img"), pool.at("hdd.img"));
+    let aside = pool.at("aside.img");
+    std::fs::rename(&hdd, &aside).unwrap();
+    refused(&pool, &["hdd.img", "missing", "connect the drive"]);
+    File::create(&hdd).unwrap().set_len(128 << 20).unwrap();
+    refused(&pool, &["hdd.img", "line 9", "not part of a pool", "tandem format"]);
+    let stranger = filled(TWO, true);
+    std::fs::copy(stranger.at("hdd.img"), &hdd).unwrap();
+    refused(&pool, &["hdd.img", "belongs to pool", "list the drives that belong together"]);
+    std::fs::rename(&aside, &hdd).unwrap();
+    works(&pool);
+    // an older copy of one drive
+    std::fs::copy(&hdd, &aside).unwrap();
+    works(&pool);
+    works(&pool);
+    std::fs::copy(&aside, &hdd).unwrap();
+    refused(&pool, &["hdd.img", "missed a life of the pool"]);
+    assert!(ssd.exists());
+}
+
+#[test]
+fn another_list_of_drives() {
+    let pool = filled(TWO, true);
+    let first = "role = \"ssd\"\npath = \"ssd.img\"\nsize = \"64MiB\"";
+    let second = "role = \"hdd\"\npath = \"hdd.img\"\nsize = \"128MiB\"";
+    let write = |text: String| std::fs::write(&pool.config, text).unwrap();
+    write(TWO.replace(first, "FIRST").replace(second, first).replace("FIRST", second));
+    refused(&pool, &["device 1", "list the devices in that order"]);
+    write(TWO.replace("role = \"hdd\"", "role = \"ssd\""));
+    refused(&pool, &["hdd.img", "correct its role"]);
+    write(TWO.replace(&format!("[[device]]\n{second}\n"), ""));
+    refused(&pool, &["2 devices", "lists 1"]);
+    write(TWO.replace("size = \"32MiB\"", "size = \"16MiB\""));
+    refused(&pool, &["vol0", "change the configuration"]);
+    write(TWO.into());
+    works(&pool);
+}
+
+#[test]
+fn a_drive_that_was_cut() {
+    let pool = filled(TWO, true);
+    let hdd = File::options().write(true).open(pool.at("hdd.img")).unwrap();
+    hdd.set_len(100 << 20).unwrap();
+    refused(&pool, &["hdd.img", "bytes when it was formatted", "may have been cut"]);
+    hdd.set_len(4096).unwrap();
+    refused(&pool, &["hdd.img", "too small"]);
+    hdd.set_len(0).unwrap();
+    refused(&pool, &["hdd.img", "too small"]);
+}
+
+#[test]
+fn superblocks_have_a_second_copy() {
+    for (first, last) in [(true, false), (false, true), (true, true)] {
+        let pool = filled(TWO, true);
+        let ssd = pool.at("ssd.img");
+        if first {
+            flip(&ssd, 100);
+        }
+        if last {
+            flip(&ssd, SSD - 4096 + 70);
+        }
+        if first && last {
+            refused(&pool, &["ssd.img", "both copies of its superblock are damaged"]);
+        } else {
+            let check = tandem(&["check", pool.config()]);
+            let text = String::from_utf8_lossy(&check.stdout).into_owned();
+            assert!(
+                check.status.success() && text.contains("one of its two superblocks"),
+                "{text}"
+            );
+            works(&pool);
+            let check = tandem(&["check", pool.config()]);
+            let text = String::from_utf8_lossy(&check.stdout).into_owned();
+            assert!(!text.contains("one of its two superblocks"), "mended: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_damaged_journal_is_never_passed_over() {
+    let pool = filled(ONE, false);
+    let ssd = pool.at("ssd.img");
+    let layout = layout(&ssd);
+    // the third unit of many: later ones prove that it was durable
+    flip(&ssd, layout.journal_offset + 2 * 4096 + 200);
+    refused(&pool, &["journal", "Nothing was changed"]);
+    flip(&ssd, layout.journal_offset + 2 * 4096 + 200);
+    works(&pool);
+}
+
+#[test]
+fn a_damaged_checkpoint_is_never_passed_over() {
+    let pool = filled(ONE, true);
+    let ssd = pool.at("ssd.img");
+    let layout = layout(&ssd);
+    let flip_all = |offset: u64, length: u64| {
+        (0..length / 4096).for_each(|block| flip(&ssd, offset + block * 4096 + 9));
+    };
+    flip_all(layout.root_offset, 2 * layout.root_bytes);
+    refused(&pool, &["no checkpoint root can be read"]);
+    flip_all(layout.root_offset, 2 * layout.root_bytes);
+    let shards = layout.shard_count * 2 * tandem_engine::format::shard::SHARD_BYTES;
+    flip_all(layout.shard_offset, shards);
+    refused(&pool, &["shard", "Nothing was changed"]);
+    flip_all(layout.shard_offset, shards);
+    works(&pool);
+}
+
+/// Data that rots is an error of its blocks, found by the check and told with its place; the rest is
+/// served.
+#[test]
+fn rotten_data_is_found_and_the_rest_is_served() {
+    let pool = filled(ONE, true);
+    let ssd = pool.at("ssd.img");
+    let image = std::fs::read(&ssd).unwrap();
+    let needle = [7u8; 4096]; // what round 6 wrote
+    let at = image.chunks_exact(4096).position(|block| *block == needle).unwrap() as u64 * 4096;
+    flip(&ssd, at + 77);
+    let check = tandem(&["check", pool.config(), "--json"]);
+    assert_eq!(check.status.code(), Some(1), "{}", told(&check));
+    let report: serde_json::Value = serde_json::from_slice(&check.stdout).unwrap();
+    assert_eq!(report["ok"], false);
+    assert_eq!(report["volumes"][0]["bad_bytes"], 4096);
+    assert_eq!(report["volumes"][0]["data_bytes"], 40 * 16384);
+    assert_eq!(report["bad"].as_array().unwrap().len(), 1);
+    let bad = report["bad"][0]["offset_bytes"].as_u64().unwrap();
+    assert!((6 * 65536..6 * 65536 + 16384).contains(&bad), "{report}");
+    let text = tandem(&["check", pool.config()]);
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    assert!(text.contains(&format!("4096 bytes at {bad}")), "{text}");
+    let server = start(&pool);
+    let mut target = over_nbd(pool.folder.path()).unwrap();
+    assert!(target.read(bad, 4096).unwrap_err().contains('5'), "EIO");
+    assert!(target.read(5 * 65536, 16384).is_ok());
+    target.write(bad, &[9; 4096], true).unwrap();
+    assert!(server.stop().0.success());
+    assert!(tandem(&["check", pool.config()]).status.success(), "written anew");
+}
+
+/// A check recovers in memory: the drives stay as the crash left them.
+#[test]
+fn a_check_writes_nothing() {
+    let pool = filled(TWO, false);
+    let before = images(&pool);
+    let check = tandem(&["check", pool.config(), "--json"]);
+    assert!(check.status.success(), "{}", told(&check));
+    let report: serde_json::Value = serde_json::from_slice(&check.stdout).unwrap();
+    assert_eq!((&report["ok"], &report["clean"]), (&true.into(), &false.into()));
+    assert_eq!(report["volumes"][0]["data_bytes"], 40 * 16384);
+    assert!(images(&pool) == before, "the check wrote to the drives");
+    works(&pool);
+}
+
+/// Nothing that lies on a drive makes the program panic: every byte of the metadata flipped, a few
+/// at a time, and every length of file.
+#[test]
+fn no_damage_is_a_panic() {
+    let pool = filled(ONE, false);
+    let ssd = pool.at("ssd.img");
+    let metadata = layout(&ssd).slot_offset;
+    let sound = std::fs::read(&ssd).unwrap();
+    let copy: PathBuf = ssd.clone();
+    for step in 0..40u64 {
+        std::fs::write(&copy, &sound).unwrap();
+        flip(&copy, step * 104_729 % metadata);
+        flip(&copy, step * 7919 % 40_000);
+        flip(&copy, SSD - 1 - step * 97 % 4096);
+        if step % 8 == 7 {
+            File::options().write(true).open(&copy).unwrap().set_len(step * 1_234_567).unwrap();
+        }
+        let check = tandem(&["check", pool.config()]);
+        let code = check.status.code();
+        assert!(matches!(code, Some(0 | 1)), "step {step}: {check:?}");
+        assert!(!told(&check).contains("panicked"), "step {step}: {}", told(&check));
+    }
+}

@@ -1,0 +1,324 @@
+//! Does `tandem serve` come and go as promised?
+//!
+//! Source: issue "the spine", Build 7 and Bad input.
+
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
+
+mod support;
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+use support::sigkill::over_nbd;
+use support::{Pool, Server};
+use tandem_fronts::nbd::Client;
+use tandem_live::listen::Address;
+
+const POOL: &str = r#"[pool]
+name = "small"
+[[device]]
+role = "ssd"
+path = "ssd.img"
+size = "64MiB"
+[[device]]
+role = "hdd"
+path = "hdd.img"
+size = "128MiB"
+[[volume]]
+name = "vol0"
+size = "32MiB"
+[[volume]]
+name = "vol1"
+size = "8MiB"
+[serve]
+nbd = ["unix:tandem.sock", "127.0.0.1:0"]
+"#;
+
+fn program() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_tandem"))
+}
+
+fn tandem(arguments: &[&str]) -> Output {
+    Command::new(program()).args(arguments).output().unwrap()
+}
+
+fn told(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn formatted(text: &str) -> Pool {
+    let pool = Pool::new(text);
+    let output = tandem(&["format", pool.config()]);
+    assert!(output.status.success(), "{}", told(&output));
+    pool
+}
+
+fn start(pool: &Pool) -> Server {
+    Server::start(program(), &[pool.config()]).unwrap_or_else(|output| panic!("{}", told(&output)))
+}
+
+/// Refuses to serve and says why.
+fn refused(pool: &Pool, code: i32, words: &[&str]) {
+    let began = Instant::now();
+    let Err(output) = Server::start(program(), &[pool.config()]) else { panic!("it serves") };
+    let text = told(&output);
+    assert_eq!(output.status.code(), Some(code), "{text}");
+    for word in words {
+        assert!(text.contains(word), "{word:?} is missing: {text}");
+    }
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+}
+
+fn status(pool: &Pool) -> serde_json::Value {
+    let output = tandem(&["status", pool.config(), "--json"]);
+    assert!(output.status.success(), "{}", told(&output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn both_signals_end_it_cleanly_and_data_stays() {
+    let pool = formatted(POOL);
+    for (round, signal) in ["TERM", "INT"].into_iter().enumerate() {
+        let mut server = start(&pool);
+        let mut target = over_nbd(pool.folder.path()).unwrap();
+        let byte = 10 + round as u8;
+        if round > 0 {
+            assert_eq!(target.read(8192, 4096).unwrap(), [byte - 1; 4096]);
+        }
+        target.write(8192, &[byte; 4096], false).unwrap();
+        server.signal(signal);
+        let (status, said) = server.end();
+        assert_eq!(status.code(), Some(0), "{said}");
+        assert!(said.contains("closed cleanly"), "{said}");
+        assert!(!pool.at("tandem.sock").exists() && !pool.at("pool.control").exists());
+        let check = tandem(&["check", pool.config()]);
+        let text = String::from_utf8_lossy(&check.stdout).into_owned();
+        assert!(check.status.success() && text.contains("stopped cleanly"), "{text}");
+    }
+}
+
+#[test]
+fn both_sockets_and_both_volumes() {
+    let pool = formatted(POOL);
+    let server = start(&pool);
+    let tcp = server.ready.lines().find_map(|line| {
+        let (address, _) = line.trim().strip_prefix("nbd://")?.split_once('/')?;
+        Some(address.to_owned())
+    });
+    let address: Address = tcp.expect("it says its port").parse().unwrap();
+    assert_eq!(Client::list(&address).unwrap(), ["vol0", "vol1"]);
+    let mut small = Client::connect(&address, "vol1").unwrap();
+    assert_eq!(small.size_bytes(), 8 << 20);
+    small.write(0, &[1; 512], true).unwrap();
+    let mut large = over_nbd(pool.folder.path()).unwrap();
+    assert_eq!(large.read(0, 512).unwrap(), [0; 512], "volumes are apart");
+    assert!(server.stop().0.success());
+}
+
+#[test]
+fn a_second_server_is_refused_at_once_and_the_first_goes_on() {
+    let pool = formatted(POOL);
+    let server = start(&pool);
+    let process = server.id().to_string();
+    refused(&pool, 1, &["ssd.img", "in use", &process, "tandem status"]);
+    // over one drive alone, under another name
+    let text = POOL.replace("tandem.sock", "other.sock").replace("\"ssd.img\"", "\"new.img\"");
+    let other = pool.at("other.toml");
+    std::fs::write(&other, text).unwrap();
+    std::fs::write(pool.at("new.img"), vec![0; 64 << 20]).unwrap();
+    let output = tandem(&["serve", other.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(told(&output).contains("hdd.img") && told(&output).contains("in use"));
+    assert!(!pool.at("other.sock").exists());
+    assert!(over_nbd(pool.folder.path()).unwrap().read(0, 512).is_ok());
+    assert!(server.stop().0.success());
+}
+
+#[test]
+fn a_killed_server_leaves_nothing_in_the_way() {
+    let pool = formatted(POOL);
+    let server = start(&pool);
+    let mut target = over_nbd(pool.folder.path()).unwrap();
+    target.write(0, &[5; 8192], false).unwrap();
+    target.flush().unwrap();
+    server.kill();
+    assert!(pool.at("tandem.sock").exists(), "a stale socket");
+    let server = start(&pool);
+    assert_eq!(over_nbd(pool.folder.path()).unwrap().read(0, 8192).unwrap(), [5; 8192]);
+    assert!(server.stop().0.success());
+}
+
+#[test]
+fn sockets_that_cannot_be_had() {
+    let pool = formatted(POOL);
+    let held = UnixListener::bind(pool.at("tandem.sock")).unwrap();
+    refused(&pool, 1, &["tandem.sock", "in use"]);
+    drop(held);
+    std::fs::remove_file(pool.at("tandem.sock")).unwrap();
+    std::fs::write(pool.at("tandem.sock"), "a text").unwrap();
+    refused(&pool, 1, &["tandem.sock", "not a socket"]);
+    assert_eq!(std::fs::read(pool.at("tandem.sock")).unwrap(), b"a text");
+    std::fs::remove_file(pool.at("tandem.sock")).unwrap();
+    let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = tcp.local_addr().unwrap().to_string();
+    std::fs::write(&pool.config, POOL.replace("127.0.0.1:0", &taken)).unwrap();
+    refused(&pool, 1, &[&taken, "in use"]);
+    std::fs::write(&pool.config, POOL.replace("\"127.0.0.1:0\"", "")).unwrap();
+    let held = UnixListener::bind(pool.at("pool.control")).unwrap();
+    refused(&pool, 1, &["control", "in use"]);
+    drop(held);
+    let none = POOL.replace("nbd = [\"unix:tandem.sock\", \"127.0.0.1:0\"]", "");
+    std::fs::write(&pool.config, none).unwrap();
+    refused(&pool, 2, &["no way in", "nbd ="]);
+    std::fs::write(&pool.config, POOL.replace("127.0.0.1:0", "0.0.0.0:0")).unwrap();
+    refused(&pool, 2, &["allow_remote"]);
+    let open = POOL.replace("127.0.0.1:0", "0.0.0.0:0") + "allow_remote = true\n";
+    std::fs::write(&pool.config, open).unwrap();
+    let server = start(&pool);
+    assert!(server.ready.contains("nbd://0.0.0.0:"), "{}", server.ready);
+    assert!(server.stop().0.success());
+}
+
+/// Who breaks the protocol loses his connection; the server and its other clients go on.
+#[test]
+fn a_malformed_handshake_and_an_oversized_request() {
+    let pool = formatted(POOL);
+    let server = start(&pool);
+    let mut stranger = UnixStream::connect(pool.at("tandem.sock")).unwrap();
+    stranger.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    let mut answer = Vec::new();
+    // the server hangs up; whether we hear of that as an end or as a reset does not matter
+    let _ = stranger.read_to_end(&mut answer);
+    assert!(answer.starts_with(b"NBDMAGIC"));
+    let address = Address::Unix(pool.at("tandem.sock"));
+    let mut client = Client::connect(&address, "vol0").unwrap();
+    client.begin(1, 0, (0, 1 << 30), &[0; 512]).unwrap();
+    assert!(client.finish().is_err(), "a write larger than any allowed");
+    assert!(Client::connect(&address, "vol7").is_err(), "no such export");
+    assert!(over_nbd(pool.folder.path()).unwrap().write(0, &[1; 512], true).is_ok());
+    assert!(server.stop().0.success());
+}
+
+#[test]
+fn status_of_a_running_and_of_a_stopped_server() {
+    let pool = formatted(POOL);
+    let output = tandem(&["status", pool.config()]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(told(&output).contains("not being served"), "{}", told(&output));
+    let server = start(&pool);
+    over_nbd(pool.folder.path()).unwrap().write(0, &[1; 1 << 20], true).unwrap();
+    let status = status(&pool);
+    assert_eq!(status["pool"]["name"], "small");
+    assert_eq!(status["pool"]["process"], server.id());
+    assert_eq!(status["devices"][0]["user_bytes"], 1 << 20);
+    assert!(status["pool"]["devices"][1]["path"].as_str().unwrap().ends_with("hdd.img"));
+    let socket = pool.at("pool.control");
+    let text = tandem(&["status", socket.to_str().unwrap()]);
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    for want in ["pool small", "ssd.img", "vol1", "1.0 MiB", "one SSD: if it dies"] {
+        assert!(text.contains(want), "{want}: {text}");
+    }
+    assert!(server.stop().0.success());
+}
+
+#[test]
+fn a_volume_that_cannot_be_steered_says_why() {
+    let text = POOL.replacen("size = \"32MiB\"", "size = \"32MiB\"\nsteer = \"mios-d\"", 1);
+    let pool = formatted(&text);
+    let server = start(&pool);
+    let status = status(&pool);
+    let why = status["pool"]["volumes"][0]["why_not_steered"].as_str().unwrap();
+    assert!(why.contains("profile"), "{why}");
+    assert!(status["pool"]["volumes"][1]["why_not_steered"].is_null());
+    assert!(server.stop().0.success());
+}
+
+#[test]
+fn a_pool_in_memory_is_new_at_every_start() {
+    let text = "[pool]\nname='m'\n[[device]]\nrole='ssd'\npath='ram:64MiB'\n[[volume]]\n\
+                name='vol0'\nsize='16MiB'\n[serve]\nnbd=['unix:tandem.sock']\n";
+    let pool = Pool::new(text);
+    for _ in 0..2 {
+        let server = start(&pool);
+        let mut target = over_nbd(pool.folder.path()).unwrap();
+        assert_eq!(target.read(0, 512).unwrap(), [0; 512]);
+        target.write(0, &[1; 512], true).unwrap();
+        assert!(server.stop().0.success());
+    }
+    std::fs::write(pool.at("hdd.img"), vec![0; 64 << 20]).unwrap();
+    let mixed = text.replace("[[volume]]", "[[device]]\nrole='hdd'\npath='hdd.img'\n[[volume]]");
+    std::fs::write(&pool.config, mixed).unwrap();
+    refused(&pool, 1, &["memory"]);
+}
+
+#[test]
+fn the_demo_removes_its_files() {
+    let folder = tempfile::tempdir().unwrap();
+    for signal in ["INT", "TERM"] {
+        let mut command = Command::new(program());
+        command.args(["serve", "--demo"]).env("TMPDIR", folder.path());
+        let mut server = Server::run(command).unwrap_or_else(|output| panic!("{}", told(&output)));
+        let way = server.ready.lines().find_map(|line| line.split_once("socket="));
+        let socket = way.unwrap().1;
+        let mut target = over_nbd(Path::new(socket).parent().unwrap()).unwrap();
+        target.write(4096, &[3; 4096], true).unwrap();
+        assert_eq!(target.read(4096, 4096).unwrap(), [3; 4096]);
+        server.signal(signal);
+        let (status, said) = server.end();
+        assert_eq!(status.code(), Some(0), "{said}");
+        for want in ["nbdcopy FILE", "fio --name", "nbdinfo", "tandem status"] {
+            assert!(said.contains(want), "{want}: {said}");
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "its files are gone");
+    }
+}
+
+/// systemd hears when requests are welcome and when the pool is being closed.
+#[test]
+fn systemd_is_notified() {
+    let pool = formatted(POOL);
+    let path = pool.at("notify.sock");
+    let notify = UnixDatagram::bind(&path).unwrap();
+    notify.set_read_timeout(Some(support::PATIENCE)).unwrap();
+    let mut command = Command::new(program());
+    command.args(["serve", pool.config()]).env("NOTIFY_SOCKET", &path);
+    let server = Server::run(command).unwrap_or_else(|output| panic!("{}", told(&output)));
+    let heard = || {
+        let mut bytes = [0; 256];
+        let length = notify.recv(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes[..length]).into_owned()
+    };
+    assert_eq!(heard().trim(), "READY=1");
+    assert!(server.stop().0.success());
+    assert_eq!(heard().trim(), "STOPPING=1");
+}
+
+/// A socket that systemd has opened is served, and not opened a second time.
+#[test]
+fn needs_systemd_socket_activation() {
+    let pool = formatted(&POOL.replace("\"127.0.0.1:0\"", ""));
+    let socket = pool.at("tandem.sock");
+    let mut command = Command::new("systemd-socket-activate");
+    command.arg("--listen").arg(&socket).arg(program()).args(["serve", pool.config()]);
+    if Command::new("systemd-socket-activate").arg("--version").output().is_err() {
+        println!("skipped: systemd-socket-activate is not installed");
+        return;
+    }
+    let activator = Server::launch(command);
+    let deadline = Instant::now() + support::PATIENCE;
+    // the first connection is what starts the server
+    let mut client = loop {
+        match over_nbd(pool.folder.path()) {
+            Ok(client) => break client,
+            Err(error) => assert!(Instant::now() < deadline, "{error}"),
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    client.write(0, &[4; 512], true).unwrap();
+    assert_eq!(client.read(0, 512).unwrap(), [4; 512]);
+    let (status, said) = activator.stop();
+    assert!(status.success(), "{said}");
+    assert!(socket.exists(), "it is systemd's socket, not ours to remove");
+}
