@@ -218,9 +218,9 @@ fn a_damaged_journal_is_never_passed_over() {
     let ssd = pool.at("ssd.img");
     let layout = layout(&ssd);
     // the third unit of many: later ones prove that it was durable
-    flip(&ssd, layout.journal_offset + 2 * 4096 + 200);
+    flip(&ssd, layout.journal_offset + 2 * 4096 + 70);
     refused(&pool, &["journal", "Nothing was changed"]);
-    flip(&ssd, layout.journal_offset + 2 * 4096 + 200);
+    flip(&ssd, layout.journal_offset + 2 * 4096 + 70);
     works(&pool);
 }
 

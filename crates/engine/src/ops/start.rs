@@ -208,30 +208,34 @@ impl Engine {
         }
     }
 
-    /// Everything is ready: volumes that are new are made, and requests are welcome.
-    pub(crate) fn serve(&mut self) {
+    /// Are the volumes of the configuration those of the pool? New ones are made.
+    fn admit_volumes(&mut self) -> Result<(), StartError> {
         let volumes = self.config.volumes.clone();
         for volume in volumes {
             let known = self.objects.iter().find(|(id, _)| *id == volume.object);
-            if let Some(known) = known.map(|(_, object)| object.clone()) {
+            if let Some((_, known)) = known {
                 if known.size_bytes != volume.size_bytes || known.name != volume.name {
-                    let error = StartError::VolumeDiffers {
+                    return Err(StartError::VolumeDiffers {
                         name: volume.name,
                         found: format!("{} of {} bytes", known.name, known.size_bytes),
-                    };
-                    self.refuse(error);
-                    return;
+                    });
                 }
                 continue;
             }
             let made = self.objects.create(volume.object, &volume.name, volume.size_bytes);
             let fits = self.objects.record_bytes() <= self.config.root_bytes as usize / 2;
             let made = if fits { made } else { made.and(Err(IoError::NoSpace)) };
-            if let Err(error) = made {
-                self.refuse(StartError::Volume { name: volume.name, error });
-                return;
-            }
+            made.map_err(|error| StartError::Volume { name: volume.name, error })?;
             self.objects_pending.push(volume.object);
+        }
+        Ok(())
+    }
+
+    /// Everything is ready: requests are welcome.
+    pub(crate) fn serve(&mut self) {
+        if let Err(error) = self.admit_volumes() {
+            self.refuse(error);
+            return;
         }
         if !self.objects_pending.is_empty() {
             self.commit.note_pending(self.now);
@@ -833,6 +837,9 @@ impl Engine {
         }
         if self.salvage.is_some() {
             self.serve_salvaged();
+        } else if let Err(error) = self.admit_volumes() {
+            // before anything is written: a pool that is refused stays as it was
+            self.refuse(error);
         } else {
             self.write_superblocks(false);
         }
