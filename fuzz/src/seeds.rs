@@ -124,7 +124,16 @@ pub fn roots() -> Vec<Vec<u8>> {
     let (written, second_copy) = (vec![0xff, 1], vec![0xf0, 0]);
     let (checkpoint, replay_sequence, replay_offset) = (4, 10, 8192);
     let objects = objects();
-    let root = Root { checkpoint, replay_sequence, replay_offset, written, second_copy, objects };
+    let replay_upto = 12;
+    let root = Root {
+        checkpoint,
+        replay_sequence,
+        replay_offset,
+        replay_upto,
+        written,
+        second_copy,
+        objects,
+    };
     vec![root.encode(POOL)]
 }
 
