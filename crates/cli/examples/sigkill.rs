@@ -44,9 +44,9 @@ fn plan() -> Result<(Plan, String), String> {
 fn run() -> Result<bool, String> {
     let (plan, front) = plan()?;
     let fronts = sigkill::fronts();
-    let open = fronts.get(front.as_str());
-    let open = open.ok_or(format!("FRONT is one of {:?}", fronts.keys()))?;
-    let (outcome, took) = sigkill::timed(&plan, *open)?;
+    let way = fronts.get(front.as_str());
+    let way = way.ok_or(format!("FRONT is one of {:?}", fronts.keys()))?;
+    let (outcome, took) = sigkill::timed(&plan, way)?;
     print!("{front}: {}", sigkill::describe(&outcome, took));
     Ok(outcome.lost.is_empty())
 }

@@ -5,12 +5,12 @@
 mod support;
 
 use std::path::Path;
-use support::sigkill::{self, Outcome, Plan, over_nbd};
+use support::sigkill::{self, FUSE, NBD, Outcome, Plan, Way};
 
-fn run(rounds: u64, seed: u64, ignore_flushes: bool) -> Outcome {
+fn run(way: &Way, rounds: u64, seed: u64, ignore_flushes: bool) -> Outcome {
     let tandem = Path::new(env!("CARGO_BIN_EXE_tandem")).to_owned();
     let plan = Plan { tandem, rounds, seed, ignore_flushes };
-    let (outcome, took) = sigkill::timed(&plan, over_nbd).unwrap();
+    let (outcome, took) = sigkill::timed(&plan, way).unwrap();
     println!("{}", sigkill::describe(&outcome, took));
     outcome
 }
@@ -18,7 +18,7 @@ fn run(rounds: u64, seed: u64, ignore_flushes: bool) -> Outcome {
 /// A few of the rounds that `examples/sigkill.rs` runs a hundred of.
 #[test]
 fn what_was_flushed_survives_sigkill() {
-    let outcome = run(12, 5, false);
+    let outcome = run(&NBD, 12, 5, false);
     assert!(outcome.lost.is_empty(), "{:?}", outcome.lost);
     assert_eq!(outcome.rounds, 12);
     // it was a test: both drives had something to lose, and something was lost that might be
@@ -28,6 +28,19 @@ fn what_was_flushed_survives_sigkill() {
 
 #[test]
 fn drives_that_ignore_flushes_are_found_out() {
-    let outcome = run(10, 6, true);
+    let outcome = run(&NBD, 10, 6, true);
+    assert!(!outcome.lost.is_empty(), "{outcome:?}");
+}
+
+#[test]
+fn what_was_synced_through_the_file_survives_sigkill() {
+    if !Path::new("/dev/fuse").exists() {
+        println!("SKIPPED: there is no /dev/fuse here, so crashes under files are NOT tested");
+        return;
+    }
+    let outcome = run(&FUSE, 5, 7, false);
+    assert!(outcome.lost.is_empty(), "{:?}", outcome.lost);
+    assert!(outcome.rounds == 5 && outcome.flushes > 50 && outcome.flushed > 0, "{outcome:?}");
+    let outcome = run(&FUSE, 8, 8, true);
     assert!(!outcome.lost.is_empty(), "{outcome:?}");
 }

@@ -6,8 +6,12 @@
 //! only ever written whole must be whole.
 
 use super::{Pool, Server};
+use rustix::fs::{FallocateFlags, OFlags};
+use rustix::io::ReadWriteFlags;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::fs::File;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -113,6 +117,69 @@ impl Target for Client {
 
 /// Opens one more way to the volume of the pool in this folder.
 pub type Open = fn(&Path) -> Result<Box<dyn Target>, String>;
+
+/// A front end, as the rounds need it.
+pub struct Way {
+    pub open: Open,
+    /// What `[serve]` says of it, beside NBD.
+    serve: &'static str,
+    /// Clears away what a killed server leaves in the pool's folder.
+    clear: fn(&Path),
+}
+
+/// Over NBD, whose stale socket is taken over.
+pub const NBD: Way = Way { open: over_nbd, serve: "", clear: |_| {} };
+
+/// Over the FUSE file, whose dead mount the user has to remove.
+pub const FUSE: Way = Way {
+    open: over_fuse,
+    serve: "fuse = \"mnt\"\n",
+    clear: |folder| {
+        let point = folder.join("mnt");
+        // fails where nothing is mounted, as after a server that was killed early
+        let _ = Command::new("fusermount3").args(["-u", "-q", "-z"]).arg(&point).status();
+        std::fs::create_dir_all(&point).unwrap();
+    },
+};
+
+/// The volume as a file, with direct I/O.
+struct DirectFile(File);
+
+impl Target for DirectFile {
+    fn read(&mut self, offset: u64, length: usize) -> Result<Vec<u8>, String> {
+        let mut bytes = vec![0; length];
+        self.0.read_exact_at(&mut bytes, offset).map_err(|error| error.to_string())?;
+        Ok(bytes)
+    }
+
+    fn write(&mut self, offset: u64, data: &[u8], fua: bool) -> Result<(), String> {
+        let flags = if fua { ReadWriteFlags::DSYNC } else { ReadWriteFlags::empty() };
+        let pieces = [std::io::IoSlice::new(data)];
+        match rustix::io::pwritev2(&self.0, &pieces, offset, flags) {
+            Ok(written) if written == data.len() => Ok(()),
+            Ok(written) => Err(format!("{written} of {} bytes written", data.len())),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn zeroes(&mut self, offset: u64, length: usize) -> Result<(), String> {
+        let mode = FallocateFlags::ZERO_RANGE | FallocateFlags::KEEP_SIZE;
+        let done = rustix::fs::fallocate(&self.0, mode, offset, length as u64);
+        done.map_err(|error| error.to_string())
+    }
+
+    fn flush(&mut self) -> Result<(), String> {
+        self.0.sync_data().map_err(|error| error.to_string())
+    }
+}
+
+/// Over FUSE.
+pub fn over_fuse(folder: &Path) -> Result<Box<dyn Target>, String> {
+    let flags = OFlags::DIRECT.bits().cast_signed();
+    let mut options = File::options();
+    let opened = options.read(true).write(true).custom_flags(flags).open(folder.join("mnt/vol0"));
+    Ok(Box::new(DirectFile(opened.map_err(|error| format!("mnt/vol0: {error}"))?)))
+}
 
 /// Over NBD.
 pub fn over_nbd(folder: &Path) -> Result<Box<dyn Target>, String> {
@@ -320,9 +387,20 @@ impl Sector {
     }
 }
 
+/// Calls its function when it is dropped.
+struct AtTheEnd<'a>(&'a dyn Fn());
+
+impl Drop for AtTheEnd<'_> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
 /// Runs the plan. `Err` if something else than data went wrong.
-pub fn run(plan: &Plan, open: Open) -> Result<Outcome, String> {
-    let pool = Pool::new(POOL);
+pub fn run(plan: &Plan, way: &Way) -> Result<Outcome, String> {
+    let pool = Pool::new(&format!("{POOL}{}", way.serve));
+    let clear = || (way.clear)(pool.folder.path());
+    let _at_the_end = AtTheEnd(&clear);
     let formatted = Command::new(&plan.tandem).args(["format", pool.config()]).output();
     let formatted = formatted.map_err(|error| error.to_string())?;
     if !formatted.status.success() {
@@ -333,23 +411,26 @@ pub fn run(plan: &Plan, open: Open) -> Result<Outcome, String> {
     let mut writers: Vec<Writer> = (0..WRITERS).map(|id| Writer::new(id, plan.seed)).collect();
     for _ in 0..plan.rounds {
         if rng.below(4) == 0 {
+            clear();
             let server = Server::launch(command(plan, &pool));
             std::thread::sleep(Duration::from_micros(rng.below(150_000)));
             server.kill();
             outcome.in_recovery += 1;
         }
+        clear();
         let Some(server) = start(plan, &pool, &mut outcome)? else { return Ok(outcome) };
-        verify(&pool, open, &mut writers, &mut outcome)?;
+        verify(&pool, way.open, &mut writers, &mut outcome)?;
         if !outcome.lost.is_empty() {
             return Ok(outcome);
         }
-        crash(server, &pool, open, &mut writers, &mut rng, &mut outcome)?;
+        crash(server, &pool, way.open, &mut writers, &mut rng, &mut outcome)?;
         outcome.rounds += 1;
         outcome.writes = writers.iter().map(|writer| writer.writes).sum();
         outcome.flushes = writers.iter().map(|writer| writer.flushes).sum();
     }
+    clear();
     let Some(server) = start(plan, &pool, &mut outcome)? else { return Ok(outcome) };
-    verify(&pool, open, &mut writers, &mut outcome)?;
+    verify(&pool, way.open, &mut writers, &mut outcome)?;
     let (status, said) = server.stop();
     if !status.success() {
         return Err(format!("the server did not stop cleanly: {said}"));
@@ -457,12 +538,12 @@ pub fn describe(outcome: &Outcome, took: Duration) -> String {
 }
 
 /// Runs the plan and measures.
-pub fn timed(plan: &Plan, open: Open) -> Result<(Outcome, Duration), String> {
+pub fn timed(plan: &Plan, way: &Way) -> Result<(Outcome, Duration), String> {
     let began = Instant::now();
-    Ok((run(plan, open)?, began.elapsed()))
+    Ok((run(plan, way)?, began.elapsed()))
 }
 
 /// The fronts there are, by name.
-pub fn fronts() -> BTreeMap<&'static str, Open> {
-    BTreeMap::from([("nbd", over_nbd as Open)])
+pub fn fronts() -> BTreeMap<&'static str, Way> {
+    BTreeMap::from([("nbd", NBD), ("fuse", FUSE)])
 }
