@@ -5,6 +5,9 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 use std::process::{Command, Stdio};
 
+/// A server that hangs must not hang the measurement too: `timeout` ends fio then, with status 124.
+const MINUTES_MAX: &str = "30m";
+
 /// One run of fio, made of `--name=value` words.
 #[derive(Clone, Debug, Default)]
 pub struct Fio {
@@ -42,8 +45,8 @@ impl Fio {
     /// # Errors
     /// If fio is not installed, fails, or reports an error of a job.
     pub fn run(&self) -> Result<Answer> {
-        let output = Command::new("fio")
-            .args(["--output-format=json", "--group_reporting"])
+        let output = Command::new("timeout")
+            .args([MINUTES_MAX, "fio", "--output-format=json", "--group_reporting"])
             .args(&self.words)
             .stdin(Stdio::null())
             .output()

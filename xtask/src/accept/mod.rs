@@ -73,14 +73,6 @@ pub fn run(words: &[String]) -> Result<bool> {
         let rows = measure(&options)
             .unwrap_or_else(|error| vec![Row::broken("the measurement runs", &error)]);
         eprintln!("== line {number}: {} s", began.elapsed().as_secs());
-        for row in &rows {
-            eprintln!(
-                "   {}: {}{}",
-                row.wanted,
-                row.measured,
-                if row.fails() { " FAIL" } else { "" }
-            );
-        }
         table.extend(rows.into_iter().map(|row| (number.to_string(), row)));
     }
     Ok(print_table("line", &table))
