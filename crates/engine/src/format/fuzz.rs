@@ -123,8 +123,10 @@ pub fn checkpoint_shard(bytes: &[u8]) -> Result<(), FormatError> {
 pub fn checkpoint_root(bytes: &[u8]) -> Result<(), FormatError> {
     let _ = shard::Root::decode(bytes, POOL);
     let mut sealed = bytes.to_vec();
-    if let (Some(objects), Some(words)) = (number(bytes, 48), number(bytes, 52)) {
-        seal(&mut sealed, 4, words.saturating_mul(16).saturating_add(objects + 56));
+    // the two lengths end the header
+    let header = shard::ROOT_HEADER_BYTES;
+    if let (Some(objects), Some(words)) = (number(bytes, header - 8), number(bytes, header - 4)) {
+        seal(&mut sealed, 4, words.saturating_mul(16).saturating_add(objects + header));
     }
     let found = shard::Root::decode(&sealed, POOL)?;
     let again = shard::Root::decode(&found.encode(POOL), POOL);

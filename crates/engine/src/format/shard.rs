@@ -160,7 +160,7 @@ pub struct Root {
     pub objects: Vec<u8>,
 }
 
-const ROOT_HEADER_BYTES: usize = 64;
+pub(super) const ROOT_HEADER_BYTES: usize = 64;
 
 impl Root {
     /// Which copy of this shard holds (0 or 1); `None`: it was never written.
