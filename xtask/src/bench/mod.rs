@@ -8,6 +8,7 @@ pub mod drives;
 pub mod emulated;
 pub mod fuse;
 pub mod journal;
+pub mod map;
 pub mod nbd;
 pub mod virtual_time;
 
@@ -57,13 +58,20 @@ const BENCHES: &[Bench] = &[
         question: "Does an emulated drive answer when its model says?",
         rows: emulated::rows,
     },
+    Bench { name: "map", question: "How much memory does the map take?", rows: map::memory_rows },
+    Bench {
+        name: "recovery",
+        question: "How long does a large pool take to start?",
+        rows: map::recovery_rows,
+    },
     Bench { name: BUILDS, question: "How long does a clean build take?", rows: builds::rows },
     Bench { name: "drives", question: "What does one modelled command cost?", rows: drives::rows },
     Bench { name: "decode", question: "How fast are traces decoded?", rows: decode::rows },
 ];
 
 /// Those whose rows the "Speed and memory" asks for.
-pub const WANTED: &[&str] = &["virtual", "nbd", "fuse", "device", "journal", "emulated"];
+pub const WANTED: &[&str] =
+    &["virtual", "nbd", "fuse", "device", "journal", "emulated", "map", "recovery"];
 
 /// Runs the benches named, or all; builds from nothing only by name or with `--builds`. False if one
 /// misses what is wanted.
