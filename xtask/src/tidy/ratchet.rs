@@ -29,11 +29,6 @@ pub(super) const RATCHET: &[Entry] = &[
         "the map of the crate: a statement and the walk, drawn",
     ),
     Entry::new(
-        "crates/sim/examples/swarm.rs",
-        "question",
-        "its first lines tell its arguments; it is to ask first",
-    ),
-    Entry::new(
         "crates/engine/src/bcw/padding.rs",
         "words",
         "quotes the paper's unit; to be said in KiB",
@@ -47,11 +42,6 @@ pub(super) const RATCHET: &[Entry] = &[
         "crates/engine/src/ops/moves.rs",
         "size",
         "write-back, log GC and merging share their steps; to be divided by job",
-    ),
-    Entry::new(
-        "crates/engine/src/ops/start.rs",
-        "size",
-        "format and recovery; to be divided into the two",
     ),
     Entry::new("crates/engine/src/ops/write.rs", "size", "just over; fragments are to move out"),
 ];

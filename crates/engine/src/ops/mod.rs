@@ -4,6 +4,7 @@
 //! way. A job is advanced by the completion that it waited for.
 
 pub mod batch;
+mod birth;
 pub mod checkpoint;
 pub mod commit;
 mod complete;
@@ -13,6 +14,7 @@ pub mod follow;
 pub mod hdd;
 pub mod moves;
 mod read;
+mod replay;
 mod request;
 mod resident;
 pub mod salvage;

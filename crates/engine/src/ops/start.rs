@@ -1,4 +1,4 @@
-//! What steps begin the life of an engine: formatting, or recovery?
+//! What steps begin the life of an engine over drives that hold a pool?
 //!
 //! Source: design decision 7. Recovery reads and writes nothing until it knows everything, so it can
 //! be cut at any moment and begin again:
@@ -7,27 +7,25 @@
 //! superblocks ─▶ roots ─▶ shards ─▶ journal ─▶ flush every drive (what was read is settled before
 //! anything is built on it) ─▶ map, allocators and logs rebuilt ─▶ superblocks "in use" ─▶ serve
 //! ```
+//! What the journal says is in `replay`, a fresh pool in `birth`.
 
 use crate::StartError;
 use crate::device::Purpose;
 use crate::engine::{Engine, Phase};
-use crate::format::record::{
-    self, FLAG_CHECKSUMS, FLAG_HOME, FLAG_LOG_UNSETTLED, Record, RecordWriter,
-};
+use crate::format::record;
 use crate::format::shard::{self, Root, SHARD_BYTES, SHARD_HOMES};
-use crate::format::superblock::{self, Member, Superblock};
-use crate::format::unit::Unit;
+use crate::format::superblock::{self, Superblock};
 use crate::log::Log;
 use crate::map::bits::Bits;
-use crate::map::checkpoint::{Recovered, RecoveredBlock};
+use crate::map::checkpoint::Recovered;
 use crate::map::journal::Journal;
 use crate::map::{NONE, Slot};
 use crate::mutant::Mutant;
-use crate::port::{Command, IoOp};
-use tandem_block::{BLOCK_BYTES, DeviceId, IoError, MIB, SECTORS_PER_BLOCK};
+use crate::port::IoOp;
+use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+pub(super) enum Stage {
     Format,
     Superblocks,
     Roots,
@@ -37,28 +35,28 @@ enum Stage {
 }
 
 /// Reads in flight during recovery.
-const READS_MAX: u64 = 16;
+pub(super) const READS_MAX: u64 = 16;
 
 /// An engine's start under way.
 #[derive(Clone, Debug)]
 pub struct Starting {
-    stage: Stage,
-    outstanding: u32,
-    failed: Option<StartError>,
+    pub(super) stage: Stage,
+    pub(super) outstanding: u32,
+    pub(super) failed: Option<StartError>,
     /// Per device, the sounder copy of the superblock; and whether a damaged one was seen.
-    superblocks: Vec<(Option<Superblock>, bool)>,
-    root: Option<(DeviceId, Root)>,
+    pub(super) superblocks: Vec<(Option<Superblock>, bool)>,
+    pub(super) root: Option<(DeviceId, Root)>,
     /// The newest root of the drive that follows.
-    follower_root: Option<Root>,
+    pub(super) follower_root: Option<Root>,
     /// The newest root of each metadata home.
-    root_numbers: Vec<(DeviceId, u64)>,
-    recovered: Recovered,
-    next: u64,
+    pub(super) root_numbers: Vec<(DeviceId, u64)>,
+    pub(super) recovered: Recovered,
+    pub(super) next: u64,
     /// Shards that were sound on another metadata home than the one they were asked of first.
-    mended_shards: Vec<usize>,
+    pub(super) mended_shards: Vec<usize>,
     /// The journal of each metadata home.
-    rings: Vec<(DeviceId, Vec<u8>)>,
-    journal: Option<Journal>,
+    pub(super) rings: Vec<(DeviceId, Vec<u8>)>,
+    pub(super) journal: Option<Journal>,
 }
 
 impl Starting {
@@ -110,14 +108,14 @@ impl Engine {
         }
     }
 
-    fn starting(&mut self) -> &mut Starting {
+    pub(super) fn starting(&mut self) -> &mut Starting {
         match &mut self.phase {
             Phase::Starting(starting) => starting,
             other => unreachable!("asked while {other:?}"),
         }
     }
 
-    fn recovery_request(
+    pub(super) fn recovery_request(
         &mut self,
         device: DeviceId,
         offset_bytes: u64,
@@ -129,132 +127,9 @@ impl Engine {
         self.submit(device, op, Purpose::Recovery(tag));
     }
 
-    fn fail_start(&mut self, error: StartError) {
+    pub(super) fn fail_start(&mut self, error: StartError) {
         self.starting().failed.get_or_insert(error);
     }
-
-    // ---- format ----
-
-    /// An empty checkpoint on every metadata home; superblocks come last, so that a format that is
-    /// cut short leaves no pool.
-    fn format_metadata(&mut self) {
-        let empty = vec![0u64; self.map.shard_count().div_ceil(64)];
-        let root = Root {
-            checkpoint: 1,
-            replay_sequence: 1,
-            replay_offset: 0,
-            replay_upto: 0,
-            written: empty.clone(),
-            second_copy: empty,
-            objects: Vec::new(),
-        };
-        let bytes = root.encode(self.config.pool);
-        for device in self.metadata_homes().into_iter().chain(self.follower.home()) {
-            let layout = self.devices[usize::from(device.0)].layout;
-            let blank = vec![0; BLOCK_BYTES as usize];
-            for (offset_bytes, bytes) in [
-                (layout.root_offset, blank.clone()),
-                (layout.root_offset + layout.root_bytes, bytes.clone()),
-                (layout.journal_offset, blank),
-            ] {
-                self.starting().outstanding += 1;
-                let op = IoOp::WriteMeta { offset_bytes, bytes, fua: true };
-                self.submit(device, op, Purpose::Formatting);
-            }
-        }
-        self.checkpoint.recovered(
-            1,
-            Bits::new(self.map.shard_count()),
-            Bits::new(self.map.shard_count()),
-        );
-    }
-
-    pub(crate) fn formatting_done(&mut self, status: Result<(), IoError>) {
-        if let Err(error) = status {
-            self.fail_start(StartError::Device(error));
-        }
-        let starting = self.starting();
-        starting.outstanding -= 1;
-        if starting.outstanding > 0 {
-            return;
-        }
-        if let Some(error) = starting.failed.take() {
-            self.refuse(error);
-        } else if starting.stage == Stage::Flush {
-            self.install();
-        } else {
-            self.write_superblocks(false);
-        }
-    }
-
-    /// What a drive's superblock says now.
-    pub(crate) fn superblock(&self, index: usize, clean: bool) -> Superblock {
-        Superblock {
-            generation: self.generation,
-            pool: self.config.pool,
-            name: self.config.name.clone(),
-            index: index as u8,
-            clean,
-            layout: self.devices[index].layout,
-            members: self
-                .devices
-                .iter()
-                .map(|d| Member {
-                    uuid: d.config.uuid,
-                    role: d.config.role,
-                    capacity_bytes: d.config.capacity_bytes,
-                })
-                .collect(),
-        }
-    }
-
-    /// Are the volumes of the configuration those of the pool? New ones are made.
-    fn admit_volumes(&mut self) -> Result<(), StartError> {
-        let volumes = self.config.volumes.clone();
-        for volume in volumes {
-            let known = self.objects.iter().find(|(id, _)| *id == volume.object);
-            if let Some((_, known)) = known {
-                if known.size_bytes != volume.size_bytes || known.name != volume.name {
-                    return Err(StartError::VolumeDiffers {
-                        name: volume.name,
-                        found: format!("{} of {} bytes", known.name, known.size_bytes),
-                    });
-                }
-                continue;
-            }
-            let made = self.objects.create(volume.object, &volume.name, volume.size_bytes);
-            let fits = self.objects.record_bytes() <= self.config.root_bytes as usize / 2;
-            let made = if fits { made } else { made.and(Err(IoError::NoSpace)) };
-            made.map_err(|error| StartError::Volume { name: volume.name, error })?;
-            self.objects_pending.push(volume.object);
-        }
-        Ok(())
-    }
-
-    /// Everything is ready: requests are welcome.
-    pub(crate) fn serve(&mut self) {
-        if let Err(error) = self.admit_volumes() {
-            self.refuse(error);
-            return;
-        }
-        if !self.objects_pending.is_empty() {
-            self.commit.note_pending(self.now);
-        }
-        self.phase = Phase::Running;
-        self.out.push(Command::Started(Ok(())));
-    }
-
-    /// Objects that changed go into the batch.
-    pub(crate) fn record_objects(&mut self, records: &mut RecordWriter) {
-        for id in std::mem::take(&mut self.objects_pending) {
-            match self.objects.record(id) {
-                Some(object) => records.object(&object),
-                None => records.object_gone(id.0),
-            }
-        }
-    }
-
-    // ---- recovery ----
 
     pub(crate) fn recovery_read(
         &mut self,
@@ -571,203 +446,10 @@ impl Engine {
         }
     }
 
-    fn begin_journal(&mut self) {
-        let bytes = self.journal_layout_bytes();
-        let homes = self.metadata_homes();
-        if homes.iter().any(|d| self.devices[usize::from(d.0)].layout.journal_bytes != bytes) {
-            self.refuse(StartError::Corrupt(
-                "the superblocks disagree on the length of the journal".into(),
-            ));
-            return;
-        }
-        let starting = self.starting();
-        starting.stage = Stage::Journal;
-        starting.next = 0;
-        starting.rings = homes.into_iter().map(|d| (d, vec![0; bytes as usize])).collect();
-        self.read_journal();
-    }
-
-    fn journal_layout_bytes(&self) -> u64 {
-        self.devices[usize::from(self.first_metadata_home().0)].layout.journal_bytes
-    }
-
-    fn read_journal(&mut self) {
-        loop {
-            let starting = self.starting();
-            let ring_bytes = starting.rings[0].1.len() as u64;
-            if starting.next >= ring_bytes * starting.rings.len() as u64 {
-                if starting.outstanding == 0 {
-                    self.replay_journal();
-                }
-                return;
-            }
-            if u64::from(starting.outstanding) >= READS_MAX {
-                return;
-            }
-            let at = starting.next % ring_bytes;
-            let device = starting.rings[(starting.next / ring_bytes) as usize].0;
-            let length = (ring_bytes - at).min(MIB);
-            starting.next += length;
-            let offset = self.devices[usize::from(device.0)].layout.journal_offset + at;
-            self.recovery_request(device, offset, length, at);
-        }
-    }
-
-    /// Applies every unit behind the checkpoint, then makes sure that the first unreadable one is a
-    /// torn tail and not damage.
-    fn replay_journal(&mut self) {
-        let pool = self.config.pool;
-        let starting = self.starting();
-        let rings = std::mem::take(&mut starting.rings);
-        let root = &starting.root.as_ref().expect("found before").1;
-        let (first, start) = (root.replay_sequence, root.replay_offset);
-        let upto = root.replay_upto;
-        let ring_bytes = rings[0].1.len();
-        if start as usize >= ring_bytes {
-            self.refuse(StartError::Corrupt(
-                "the checkpoint root points beyond the journal".into(),
-            ));
-            return;
-        }
-        let chains: Vec<Vec<UnitPiece>> =
-            rings.iter().map(|(_, ring)| chain(ring, pool, first, start as usize)).collect();
-        let best = (0..chains.len()).max_by_key(|&i| (chains[i].len(), chains.len() - i));
-        let best = best.expect("there is a metadata home");
-        let (ring, pieces) = (&rings[best].1, &chains[best]);
-        let next = first + pieces.len() as u64;
-        let later = match self.salvage {
-            // the second home may have been cut off while it caught up: behind a gap lie units that
-            // its next root would have named
-            Some(_) => None,
-            None => rings.iter().find_map(|(_, ring)| later_unit(ring, pool, next)),
-        };
-        if let Some(later) = later.or((next <= upto).then_some(upto)) {
-            self.refuse(StartError::JournalGap { missing: next, later });
-            return;
-        }
-        for (number, piece) in pieces.iter().enumerate() {
-            if self.breaks(Mutant::ReplayWithoutLast) && number + 1 == pieces.len() {
-                break;
-            }
-            if let Err(error) = self.apply_unit(ring, piece, first + number as u64) {
-                self.refuse(error);
-                return;
-            }
-        }
-        let end = pieces.last().map_or(start as usize, |piece| piece.end % ring_bytes);
-        let journal = Journal::recovered(ring_bytes as u64, start, end as u64, next);
-        if self.salvage.is_none() {
-            self.mend_journals(&rings, best, pieces);
-        }
-        self.starting().journal = Some(journal);
-        self.flush_all();
-    }
-
-    fn apply_unit(
-        &mut self,
-        ring: &[u8],
-        piece: &UnitPiece,
-        sequence: u64,
-    ) -> Result<(), StartError> {
-        let corrupt = |text| Err(StartError::Corrupt(text));
-        let unit = match Unit::decode(&ring[piece.start..], self.config.pool) {
-            Ok(unit) => unit,
-            Err(error) => return corrupt(format!("journal unit {sequence}: {error}")),
-        };
-        let records = match record::decode(&unit.body) {
-            Ok(records) => records,
-            Err(error) => return corrupt(format!("journal unit {sequence}: {error}")),
-        };
-        if records.iter().all(|found| self.apply(found)) {
-            return Ok(());
-        }
-        corrupt(format!("journal unit {sequence} names places that do not exist"))
-    }
-
-    /// A cut may have left the last units on some metadata homes and not on others. What was
-    /// replayed is built upon, so every home gets it, whichever is asked after the next cut.
-    fn mend_journals(&mut self, rings: &[(DeviceId, Vec<u8>)], best: usize, pieces: &[UnitPiece]) {
-        let good = &rings[best].1;
-        for (device, ring) in rings {
-            for piece in pieces {
-                let bytes = &good[piece.start..piece.end];
-                if ring[piece.start..piece.end] == *bytes {
-                    continue;
-                }
-                let layout = &self.devices[usize::from(device.0)].layout;
-                let offset_bytes = layout.journal_offset + piece.start as u64;
-                let op = IoOp::WriteMeta { offset_bytes, bytes: bytes.to_vec(), fua: true };
-                self.starting().outstanding += 1;
-                self.submit(*device, op, Purpose::Formatting);
-            }
-        }
-    }
-
-    fn apply(&mut self, found: &Record) -> bool {
-        let (blocks, slots) = (self.map.logical().len() as u64, self.map.slots().len() as u64);
-        let fits = |first: u32, count: usize, limit: u64| {
-            first == NONE || u64::from(first) + count as u64 <= limit
-        };
-        match found {
-            Record::Run(run) => {
-                let count = run.checksums.len();
-                if !fits(run.logical, count, blocks)
-                    || !fits(run.ssd, count, slots)
-                    || !fits(run.log, count, slots)
-                {
-                    return false;
-                }
-                for (i, &checksum) in run.checksums.iter().enumerate() {
-                    self.apply_block(run.flags, run.logical, run.ssd, run.log, i as u32, checksum);
-                }
-            }
-            Record::Fragmented(f) => {
-                let sound = u64::from(f.logical) < blocks
-                    && fits(f.ssd, 1, slots)
-                    && fits(f.log, 1, slots)
-                    && f.fragments.iter().all(|g| u64::from(g.slot) < slots);
-                if !sound {
-                    return false;
-                }
-                let mut places = places(f.flags, f.ssd, f.log, f.checksum);
-                places.fragments = f
-                    .fragments
-                    .iter()
-                    .enumerate()
-                    .map(|(order, g)| (order as u8, g.slot, g.mask, g.checksum))
-                    .collect();
-                self.starting().recovered.replace(f.logical, f.flags & FLAG_HOME != 0, places);
-            }
-            Record::Object(object) => return self.objects.replay(object),
-            Record::ObjectGone(id) => {
-                self.objects.replay_gone(tandem_block::ObjectId(*id));
-            }
-        }
-        true
-    }
-
-    fn apply_block(
-        &mut self,
-        flags: u8,
-        logical: u32,
-        ssd: Slot,
-        log: Slot,
-        i: u32,
-        checksum: u32,
-    ) {
-        let step = |slot: Slot| if slot == NONE { NONE } else { slot + i };
-        let home = flags & FLAG_HOME != 0;
-        if home && flags & FLAG_CHECKSUMS != 0 {
-            self.checksums.set(logical + i, checksum);
-        }
-        let places = places(flags, step(ssd), step(log), checksum);
-        self.starting().recovered.replace(logical + i, home, places);
-    }
-
     /// What was read may still be in a drive's buffer. Before anything is built on it, it is
     /// settled: otherwise a second power cut could take back a record whose freed places have been
     /// written over.
-    fn flush_all(&mut self) {
+    pub(super) fn flush_all(&mut self) {
         self.starting().stage = Stage::Flush;
         if self.breaks(Mutant::RecoveryWithoutFlush) {
             if self.starting().outstanding == 0 {
@@ -784,7 +466,7 @@ impl Engine {
         }
     }
 
-    fn install(&mut self) {
+    pub(super) fn install(&mut self) {
         let starting = self.starting();
         let recovered = std::mem::take(&mut starting.recovered);
         let mended = std::mem::take(&mut starting.mended_shards);
@@ -844,47 +526,4 @@ impl Engine {
             self.write_superblocks(false);
         }
     }
-}
-
-fn places(flags: u8, ssd: Slot, log: Slot, checksum: u32) -> RecoveredBlock {
-    let log_believed = flags & FLAG_LOG_UNSETTLED == 0;
-    RecoveredBlock {
-        home: flags & FLAG_HOME != 0,
-        ssd: (ssd != NONE).then_some((ssd, checksum)),
-        log: (log != NONE && log_believed).then_some((log, checksum)),
-        fragments: Vec::new(),
-    }
-}
-
-/// Where one unit lies in a ring: its first byte, and the one behind its last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct UnitPiece {
-    start: usize,
-    end: usize,
-}
-
-/// The units of a ring from number `sequence` on, as far as they can be read.
-fn chain(ring: &[u8], pool: u128, mut sequence: u64, mut at: usize) -> Vec<UnitPiece> {
-    let mut pieces = Vec::new();
-    loop {
-        let read = |from: usize| {
-            let unit = Unit::decode(ring.get(from..)?, pool).ok()?;
-            let end = from + crate::format::unit::disk_bytes(unit.body.len());
-            (unit.sequence == sequence && end <= ring.len())
-                .then_some(UnitPiece { start: from, end })
-        };
-        let Some(piece) = read(at).or_else(|| read(0)) else { return pieces };
-        at = if piece.end == ring.len() { 0 } else { piece.end };
-        pieces.push(piece);
-        sequence += 1;
-    }
-}
-
-/// A readable unit with a number above `missing`, anywhere in the ring.
-fn later_unit(ring: &[u8], pool: u128, missing: u64) -> Option<u64> {
-    let step = (SECTORS_PER_BLOCK * 512) as usize;
-    (0..ring.len()).step_by(step).find_map(|at| {
-        let unit = Unit::decode(&ring[at..], pool).ok()?;
-        (unit.sequence > missing).then_some(unit.sequence)
-    })
 }

@@ -1,0 +1,136 @@
+//! What does a fresh pool consist of, and what do its superblocks say?
+//!
+//! Source: design decision 7. An empty checkpoint on every metadata home, then the superblocks, then
+//! the volumes that the pool does not have yet.
+
+use super::start::Stage;
+use crate::StartError;
+use crate::device::Purpose;
+use crate::engine::{Engine, Phase};
+use crate::format::record::RecordWriter;
+use crate::format::shard::Root;
+use crate::format::superblock::{Member, Superblock};
+use crate::map::bits::Bits;
+use crate::port::{Command, IoOp};
+use tandem_block::{BLOCK_BYTES, IoError};
+
+impl Engine {
+    /// An empty checkpoint on every metadata home; superblocks come last, so that a format that is
+    /// cut short leaves no pool.
+    pub(super) fn format_metadata(&mut self) {
+        let empty = vec![0u64; self.map.shard_count().div_ceil(64)];
+        let root = Root {
+            checkpoint: 1,
+            replay_sequence: 1,
+            replay_offset: 0,
+            replay_upto: 0,
+            written: empty.clone(),
+            second_copy: empty,
+            objects: Vec::new(),
+        };
+        let bytes = root.encode(self.config.pool);
+        for device in self.metadata_homes().into_iter().chain(self.follower.home()) {
+            let layout = self.devices[usize::from(device.0)].layout;
+            let blank = vec![0; BLOCK_BYTES as usize];
+            for (offset_bytes, bytes) in [
+                (layout.root_offset, blank.clone()),
+                (layout.root_offset + layout.root_bytes, bytes.clone()),
+                (layout.journal_offset, blank),
+            ] {
+                self.starting().outstanding += 1;
+                let op = IoOp::WriteMeta { offset_bytes, bytes, fua: true };
+                self.submit(device, op, Purpose::Formatting);
+            }
+        }
+        self.checkpoint.recovered(
+            1,
+            Bits::new(self.map.shard_count()),
+            Bits::new(self.map.shard_count()),
+        );
+    }
+
+    pub(crate) fn formatting_done(&mut self, status: Result<(), IoError>) {
+        if let Err(error) = status {
+            self.fail_start(StartError::Device(error));
+        }
+        let starting = self.starting();
+        starting.outstanding -= 1;
+        if starting.outstanding > 0 {
+            return;
+        }
+        if let Some(error) = starting.failed.take() {
+            self.refuse(error);
+        } else if starting.stage == Stage::Flush {
+            self.install();
+        } else {
+            self.write_superblocks(false);
+        }
+    }
+
+    /// What a drive's superblock says now.
+    pub(crate) fn superblock(&self, index: usize, clean: bool) -> Superblock {
+        Superblock {
+            generation: self.generation,
+            pool: self.config.pool,
+            name: self.config.name.clone(),
+            index: index as u8,
+            clean,
+            layout: self.devices[index].layout,
+            members: self
+                .devices
+                .iter()
+                .map(|d| Member {
+                    uuid: d.config.uuid,
+                    role: d.config.role,
+                    capacity_bytes: d.config.capacity_bytes,
+                })
+                .collect(),
+        }
+    }
+
+    /// Are the volumes of the configuration those of the pool? New ones are made.
+    pub(super) fn admit_volumes(&mut self) -> Result<(), StartError> {
+        let volumes = self.config.volumes.clone();
+        for volume in volumes {
+            let known = self.objects.iter().find(|(id, _)| *id == volume.object);
+            if let Some((_, known)) = known {
+                if known.size_bytes != volume.size_bytes || known.name != volume.name {
+                    return Err(StartError::VolumeDiffers {
+                        name: volume.name,
+                        found: format!("{} of {} bytes", known.name, known.size_bytes),
+                    });
+                }
+                continue;
+            }
+            let made = self.objects.create(volume.object, &volume.name, volume.size_bytes);
+            let fits = self.objects.record_bytes() <= self.config.root_bytes as usize / 2;
+            let made = if fits { made } else { made.and(Err(IoError::NoSpace)) };
+            made.map_err(|error| StartError::Volume { name: volume.name, error })?;
+            self.objects_pending.push(volume.object);
+        }
+        Ok(())
+    }
+
+    /// Everything is ready: requests are welcome.
+    pub(crate) fn serve(&mut self) {
+        if let Err(error) = self.admit_volumes() {
+            self.refuse(error);
+            return;
+        }
+        if !self.objects_pending.is_empty() {
+            self.commit.note_pending(self.now);
+        }
+        self.phase = Phase::Running;
+        self.out.push(Command::Started(Ok(())));
+    }
+
+    /// Objects that changed go into the batch.
+    pub(crate) fn record_objects(&mut self, records: &mut RecordWriter) {
+        for id in std::mem::take(&mut self.objects_pending) {
+            match self.objects.record(id) {
+                Some(object) => records.object(&object),
+                None => records.object_gone(id.0),
+            }
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Which units of the journal hold, and what do they say?
+//!
+//! Source: design decision 7. Every unit behind the checkpoint is applied, absolutely; the first one
+//! that cannot be read is a torn tail, unless something proves that it once was durable.
+
+use super::start::{READS_MAX, Stage};
+use crate::StartError;
+use crate::device::Purpose;
+use crate::engine::Engine;
+use crate::format::record::{self, FLAG_CHECKSUMS, FLAG_HOME, FLAG_LOG_UNSETTLED, Record};
+use crate::format::unit::Unit;
+use crate::map::checkpoint::RecoveredBlock;
+use crate::map::journal::Journal;
+use crate::map::{NONE, Slot};
+use crate::mutant::Mutant;
+use crate::port::IoOp;
+use tandem_block::{DeviceId, MIB, SECTORS_PER_BLOCK};
+
+impl Engine {
+    pub(super) fn begin_journal(&mut self) {
+        let bytes = self.journal_layout_bytes();
+        let homes = self.metadata_homes();
+        if homes.iter().any(|d| self.devices[usize::from(d.0)].layout.journal_bytes != bytes) {
+            self.refuse(StartError::Corrupt(
+                "the superblocks disagree on the length of the journal".into(),
+            ));
+            return;
+        }
+        let starting = self.starting();
+        starting.stage = Stage::Journal;
+        starting.next = 0;
+        starting.rings = homes.into_iter().map(|d| (d, vec![0; bytes as usize])).collect();
+        self.read_journal();
+    }
+
+    fn journal_layout_bytes(&self) -> u64 {
+        self.devices[usize::from(self.first_metadata_home().0)].layout.journal_bytes
+    }
+
+    pub(super) fn read_journal(&mut self) {
+        loop {
+            let starting = self.starting();
+            let ring_bytes = starting.rings[0].1.len() as u64;
+            if starting.next >= ring_bytes * starting.rings.len() as u64 {
+                if starting.outstanding == 0 {
+                    self.replay_journal();
+                }
+                return;
+            }
+            if u64::from(starting.outstanding) >= READS_MAX {
+                return;
+            }
+            let at = starting.next % ring_bytes;
+            let device = starting.rings[(starting.next / ring_bytes) as usize].0;
+            let length = (ring_bytes - at).min(MIB);
+            starting.next += length;
+            let offset = self.devices[usize::from(device.0)].layout.journal_offset + at;
+            self.recovery_request(device, offset, length, at);
+        }
+    }
+
+    /// Applies every unit behind the checkpoint, then makes sure that the first unreadable one is a
+    /// torn tail and not damage.
+    fn replay_journal(&mut self) {
+        let pool = self.config.pool;
+        let starting = self.starting();
+        let rings = std::mem::take(&mut starting.rings);
+        let root = &starting.root.as_ref().expect("found before").1;
+        let (first, start) = (root.replay_sequence, root.replay_offset);
+        let upto = root.replay_upto;
+        let ring_bytes = rings[0].1.len();
+        if start as usize >= ring_bytes {
+            self.refuse(StartError::Corrupt(
+                "the checkpoint root points beyond the journal".into(),
+            ));
+            return;
+        }
+        let chains: Vec<Vec<UnitPiece>> =
+            rings.iter().map(|(_, ring)| chain(ring, pool, first, start as usize)).collect();
+        let best = (0..chains.len()).max_by_key(|&i| (chains[i].len(), chains.len() - i));
+        let best = best.expect("there is a metadata home");
+        let (ring, pieces) = (&rings[best].1, &chains[best]);
+        let next = first + pieces.len() as u64;
+        let later = match self.salvage {
+            // the second home may have been cut off while it caught up: behind a gap lie units that
+            // its next root would have named
+            Some(_) => None,
+            None => rings.iter().find_map(|(_, ring)| later_unit(ring, pool, next)),
+        };
+        if let Some(later) = later.or((next <= upto).then_some(upto)) {
+            self.refuse(StartError::JournalGap { missing: next, later });
+            return;
+        }
+        for (number, piece) in pieces.iter().enumerate() {
+            if self.breaks(Mutant::ReplayWithoutLast) && number + 1 == pieces.len() {
+                break;
+            }
+            if let Err(error) = self.apply_unit(ring, piece, first + number as u64) {
+                self.refuse(error);
+                return;
+            }
+        }
+        let end = pieces.last().map_or(start as usize, |piece| piece.end % ring_bytes);
+        let journal = Journal::recovered(ring_bytes as u64, start, end as u64, next);
+        if self.salvage.is_none() {
+            self.mend_journals(&rings, best, pieces);
+        }
+        self.starting().journal = Some(journal);
+        self.flush_all();
+    }
+
+    fn apply_unit(
+        &mut self,
+        ring: &[u8],
+        piece: &UnitPiece,
+        sequence: u64,
+    ) -> Result<(), StartError> {
+        let corrupt = |text| Err(StartError::Corrupt(text));
+        let unit = match Unit::decode(&ring[piece.start..], self.config.pool) {
+            Ok(unit) => unit,
+            Err(error) => return corrupt(format!("journal unit {sequence}: {error}")),
+        };
+        let records = match record::decode(&unit.body) {
+            Ok(records) => records,
+            Err(error) => return corrupt(format!("journal unit {sequence}: {error}")),
+        };
+        if records.iter().all(|found| self.apply(found)) {
+            return Ok(());
+        }
+        corrupt(format!("journal unit {sequence} names places that do not exist"))
+    }
+
+    /// A cut may have left the last units on some metadata homes and not on others. What was
+    /// replayed is built upon, so every home gets it, whichever is asked after the next cut.
+    fn mend_journals(&mut self, rings: &[(DeviceId, Vec<u8>)], best: usize, pieces: &[UnitPiece]) {
+        let good = &rings[best].1;
+        for (device, ring) in rings {
+            for piece in pieces {
+                let bytes = &good[piece.start..piece.end];
+                if ring[piece.start..piece.end] == *bytes {
+                    continue;
+                }
+                let layout = &self.devices[usize::from(device.0)].layout;
+                let offset_bytes = layout.journal_offset + piece.start as u64;
+                let op = IoOp::WriteMeta { offset_bytes, bytes: bytes.to_vec(), fua: true };
+                self.starting().outstanding += 1;
+                self.submit(*device, op, Purpose::Formatting);
+            }
+        }
+    }
+
+    pub(super) fn apply(&mut self, found: &Record) -> bool {
+        let (blocks, slots) = (self.map.logical().len() as u64, self.map.slots().len() as u64);
+        let fits = |first: u32, count: usize, limit: u64| {
+            first == NONE || u64::from(first) + count as u64 <= limit
+        };
+        match found {
+            Record::Run(run) => {
+                let count = run.checksums.len();
+                if !fits(run.logical, count, blocks)
+                    || !fits(run.ssd, count, slots)
+                    || !fits(run.log, count, slots)
+                {
+                    return false;
+                }
+                for (i, &checksum) in run.checksums.iter().enumerate() {
+                    self.apply_block(run.flags, run.logical, run.ssd, run.log, i as u32, checksum);
+                }
+            }
+            Record::Fragmented(f) => {
+                let sound = u64::from(f.logical) < blocks
+                    && fits(f.ssd, 1, slots)
+                    && fits(f.log, 1, slots)
+                    && f.fragments.iter().all(|g| u64::from(g.slot) < slots);
+                if !sound {
+                    return false;
+                }
+                let mut places = places(f.flags, f.ssd, f.log, f.checksum);
+                places.fragments = f
+                    .fragments
+                    .iter()
+                    .enumerate()
+                    .map(|(order, g)| (order as u8, g.slot, g.mask, g.checksum))
+                    .collect();
+                self.starting().recovered.replace(f.logical, f.flags & FLAG_HOME != 0, places);
+            }
+            Record::Object(object) => return self.objects.replay(object),
+            Record::ObjectGone(id) => {
+                self.objects.replay_gone(tandem_block::ObjectId(*id));
+            }
+        }
+        true
+    }
+
+    fn apply_block(
+        &mut self,
+        flags: u8,
+        logical: u32,
+        ssd: Slot,
+        log: Slot,
+        i: u32,
+        checksum: u32,
+    ) {
+        let step = |slot: Slot| if slot == NONE { NONE } else { slot + i };
+        let home = flags & FLAG_HOME != 0;
+        if home && flags & FLAG_CHECKSUMS != 0 {
+            self.checksums.set(logical + i, checksum);
+        }
+        let places = places(flags, step(ssd), step(log), checksum);
+        self.starting().recovered.replace(logical + i, home, places);
+    }
+}
+
+fn places(flags: u8, ssd: Slot, log: Slot, checksum: u32) -> RecoveredBlock {
+    let log_believed = flags & FLAG_LOG_UNSETTLED == 0;
+    RecoveredBlock {
+        home: flags & FLAG_HOME != 0,
+        ssd: (ssd != NONE).then_some((ssd, checksum)),
+        log: (log != NONE && log_believed).then_some((log, checksum)),
+        fragments: Vec::new(),
+    }
+}
+
+/// Where one unit lies in a ring: its first byte, and the one behind its last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct UnitPiece {
+    start: usize,
+    end: usize,
+}
+
+/// The units of a ring from number `sequence` on, as far as they can be read.
+fn chain(ring: &[u8], pool: u128, mut sequence: u64, mut at: usize) -> Vec<UnitPiece> {
+    let mut pieces = Vec::new();
+    loop {
+        let read = |from: usize| {
+            let unit = Unit::decode(ring.get(from..)?, pool).ok()?;
+            let end = from + crate::format::unit::disk_bytes(unit.body.len());
+            (unit.sequence == sequence && end <= ring.len())
+                .then_some(UnitPiece { start: from, end })
+        };
+        let Some(piece) = read(at).or_else(|| read(0)) else { return pieces };
+        at = if piece.end == ring.len() { 0 } else { piece.end };
+        pieces.push(piece);
+        sequence += 1;
+    }
+}
+
+/// A readable unit with a number above `missing`, anywhere in the ring.
+fn later_unit(ring: &[u8], pool: u128, missing: u64) -> Option<u64> {
+    let step = (SECTORS_PER_BLOCK * 512) as usize;
+    (0..ring.len()).step_by(step).find_map(|at| {
+        let unit = Unit::decode(&ring[at..], pool).ok()?;
+        (unit.sequence > missing).then_some(unit.sequence)
+    })
+}
