@@ -1,10 +1,10 @@
 //! How are the drives of a pool opened?
 
+use super::lying::Lying;
 use super::{explain, place};
 use crate::config::{PoolConfig, PoolDevice};
 use anyhow::{Context as _, Result, bail};
 use tandem_block::Drive;
-use tandem_drives::faulty::{Fault, FaultRule, FaultScript, Faulty};
 use tandem_drives::{BuildOptions, SsdState, build};
 use tandem_engine::{Engine, EngineConfig};
 use tandem_live::device::OpenError;
@@ -86,16 +86,10 @@ fn configure(device: &PoolDevice, index: usize, manner: Manner) -> Result<Device
         _ => None,
     };
     let emulate = match (emulate, manner) {
-        (Some(model), Manner::Lying) => Some(lying(model, index)),
+        (Some(model), Manner::Lying) => Some(Box::new(Lying::new(model)) as Box<dyn Drive>),
         (model, _) => model,
     };
     Ok(DeviceConfig { backing, emulate })
-}
-
-fn lying(model: Box<dyn Drive>, index: usize) -> Box<dyn Drive> {
-    let always = FaultRule::by_chance(Fault::IgnoreFlush, 1_000_000);
-    let id = tandem_block::DeviceId(u8::try_from(index).expect("a pool has few devices"));
-    Box::new(Faulty::new(model, id, FaultScript::of([always]), 1))
 }
 
 /// Size of what holds the bytes, before it is opened for good.

@@ -5,6 +5,7 @@
 
 pub mod devices;
 pub mod explain;
+mod lying;
 pub mod place;
 pub mod signature;
 

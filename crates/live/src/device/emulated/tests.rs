@@ -190,3 +190,72 @@ fn a_model_needs_room_for_its_bytes() {
     let error = open(DeviceId(0), config).err().expect("it is too small");
     assert!(matches!(error, OpenError::TooSmall { .. }), "{error}");
 }
+
+/// As `Simple`, but a flush is acknowledged and not done.
+#[derive(Clone)]
+struct Liar(Simple, Vec<ContentFault>);
+
+impl Drive for Liar {
+    fn capacity_bytes(&self) -> u64 {
+        self.0.capacity
+    }
+    fn submit(&mut self, now: Instant, op: DriveOp) -> Outcome {
+        let outcome = self.0.submit(now, op);
+        if op.kind == DriveOpKind::Flush {
+            let kind = ContentFaultKind::FlushIgnored;
+            self.1.push(ContentFault { ticket: outcome.ticket, kind });
+        }
+        outcome
+    }
+    fn volatile_bytes(&mut self, _now: Instant) -> u64 {
+        u64::MAX
+    }
+    fn power_cycle(&mut self, _now: Instant) {}
+    fn take_content_faults(&mut self) -> Vec<ContentFault> {
+        std::mem::take(&mut self.1)
+    }
+    fn fork(&self) -> Box<dyn Drive> {
+        Box::new(self.clone())
+    }
+}
+
+#[test]
+fn a_model_that_ignores_a_flush_gets_its_way() {
+    let mut drive = on_file(u64::MAX);
+    let liar = Liar(Simple { capacity: MIB, volatile: 0, keeps: 0, last: 0 }, Vec::new());
+    let backing = Place::Path(drive.file.path().into());
+    // the honest one lets go of the file first
+    drive.rig = Rig::new(
+        open(DeviceId(0), DeviceConfig { backing: Place::Ram { bytes: MIB }, emulate: None })
+            .unwrap(),
+    );
+    let config = DeviceConfig { backing, emulate: Some(Box::new(liar)) };
+    drive.rig = Rig::new(open(DeviceId(0), config).unwrap());
+    assert!(drive.rig.write(0, &[1; 4096], false).status.is_ok());
+    assert!(drive.rig.run(IoOp::Flush).status.is_ok());
+    assert!(drive.rig.write(4096, &[2; 4096], true).status.is_ok());
+    assert_eq!(drive.survivors(2), [0, 2], "only FUA is honoured");
+    assert_eq!(drive.rig.read(0, 4096).0, [1; 4096]);
+}
+
+/// What is written over a snapshot is read from it, and never reaches the device.
+#[test]
+fn a_snapshot_is_never_written() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    file.as_file().write_all_at(&[7; 16384], 0).unwrap();
+    let config = DeviceConfig { backing: Place::Snapshot(file.path().into()), emulate: None };
+    let mut rig = Rig::new(open(DeviceId(0), config).unwrap());
+    assert!(rig.write(0, &[1; 4096], false).status.is_ok());
+    assert!(rig.write(4096, &[2; 4096], true).status.is_ok());
+    let trim = IoOp::Trim { offset_bytes: 8192, length_bytes: 4096 };
+    assert!(rig.run(trim).status.is_ok());
+    assert!(rig.run(IoOp::Flush).status.is_ok());
+    let meta = IoOp::WriteMeta { offset_bytes: 12288, bytes: vec![3; 512], fua: true };
+    assert!(rig.run(meta).status.is_ok());
+    let (bytes, _) = rig.read(0, 16384);
+    let firsts: Vec<u8> = bytes.chunks_exact(512).step_by(8).map(|sector| sector[0]).collect();
+    assert_eq!(firsts, [1, 2, 0, 3]);
+    assert_eq!(bytes[13000], 7);
+    drop(rig);
+    assert_eq!(std::fs::read(file.path()).unwrap(), [7; 16384]);
+}
