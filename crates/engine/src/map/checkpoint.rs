@@ -2,7 +2,8 @@
 
 use super::bits::Bits;
 use super::objects::BlockRange;
-use super::{Fragment, Logical, Map, NONE, Slot};
+use super::slots::Slots;
+use super::{Fragment, Logical, Map, NONE, Run, Slot, SlotRegion};
 use crate::format::shard::{SHARD_HOMES, SHARD_SLOTS, ShardWriter, SlotEntry};
 use crate::map::logical::{FRAGMENTS, HOME, LOG, SSD};
 use std::collections::BTreeMap;
@@ -71,11 +72,20 @@ pub struct RecoveredBlock {
 /// Shards of one checkpoint are written at different moments, so two may claim the same block, or
 /// one slot may still stand under an owner that has left. Every such block was changed after the
 /// checkpoint began, so a record that is replayed afterwards says what holds.
+///
+/// What shards say of whole blocks is gathered in the table that the map will have, since there is so
+/// much of it; fragments, and what records say, are kept by block.
 #[derive(Clone, Debug, Default)]
 pub struct Recovered {
-    /// Blocks that have a slot or fragments. Homes alone are in `homes`.
-    blocks: BTreeMap<Logical, RecoveredBlock>,
-    homes: Option<Bits>,
+    /// Slots that shards give to an owner.
+    claims: Slots,
+    /// Fragments that shards know of.
+    fragmented: BTreeMap<Logical, RecoveredBlock>,
+    /// What records say. Homes are in `homes`.
+    replaced: BTreeMap<Logical, RecoveredBlock>,
+    /// Blocks in `replaced`: what shards say of them is over.
+    is_replaced: Bits,
+    homes: Bits,
     /// Slots and home bits whose shards on disk say something else than what holds: they are due
     /// at the next checkpoint, or a claim that was overruled would come back with the one after.
     stale_slots: Vec<Slot>,
@@ -83,109 +93,130 @@ pub struct Recovered {
 }
 
 impl Recovered {
-    /// Nothing read yet.
-    pub fn new(logical_blocks: usize) -> Self {
-        Recovered { homes: Some(Bits::new(logical_blocks)), ..Recovered::default() }
-    }
-
-    fn homes(&mut self) -> &mut Bits {
-        self.homes.as_mut().expect("set by new")
+    /// Nothing read yet of a map with these slots and so many logical blocks.
+    pub fn new(regions: &[SlotRegion], logical_blocks: usize) -> Self {
+        Recovered {
+            claims: Slots::new(regions.to_vec()),
+            homes: Bits::new(logical_blocks),
+            is_replaced: Bits::new(logical_blocks),
+            ..Recovered::default()
+        }
     }
 
     /// Takes over one slot of a shard. Returns false if it cannot be.
-    pub fn slot(&mut self, slot: Slot, is_log: bool, entry: SlotEntry) -> bool {
+    pub fn slot(&mut self, slot: Slot, entry: SlotEntry) -> bool {
         if entry.owner == NONE {
             return true;
         }
-        if entry.owner as usize >= self.homes().len() || entry.mask == 0 {
+        if entry.owner as usize >= self.homes.len() || entry.mask == 0 {
             return false;
         }
-        let block = self.blocks.entry(entry.owner).or_default();
-        if entry.mask != 255 {
-            block.fragments.push((entry.order, slot, entry.mask, entry.checksum));
+        if entry.mask == 255 {
+            self.claims.assign(slot, entry.owner, entry.checksum);
         } else {
-            let place = if is_log { &mut block.log } else { &mut block.ssd };
-            if let Some((other, _)) = place.replace((slot, entry.checksum)) {
-                self.stale_slots.push(other);
-            }
+            let fragment = (entry.order, slot, entry.mask, entry.checksum);
+            self.fragmented.entry(entry.owner).or_default().fragments.push(fragment);
         }
         true
     }
 
     /// Takes over one word of home bits.
     pub fn home_word(&mut self, index: usize, word: u64) {
-        if let Some(target) = self.homes().words_mut().get_mut(index) {
+        if let Some(target) = self.homes.words_mut().get_mut(index) {
             *target = word;
         }
     }
 
     /// Replaces all that is known of a block.
     pub fn replace(&mut self, block: Logical, home: bool, places: RecoveredBlock) {
-        self.homes().set(block as usize, home);
+        self.homes.set(block as usize, home);
         self.stale_homes.push(block);
+        self.is_replaced.set(block as usize, true);
         let named = |b: &RecoveredBlock| {
             let fragments = b.fragments.iter().map(|f| f.1);
             [b.ssd, b.log].into_iter().flatten().map(|p| p.0).chain(fragments).collect::<Vec<_>>()
         };
         self.stale_slots.extend(named(&places));
-        if let Some(before) = self.blocks.get(&block) {
-            self.stale_slots.extend(named(before));
-        }
-        if places.ssd.is_none() && places.log.is_none() && places.fragments.is_empty() {
-            self.blocks.remove(&block);
-        } else {
-            self.blocks.insert(block, places);
+        if let Some(before) = self.replaced.insert(block, places) {
+            self.stale_slots.extend(named(&before));
         }
     }
 
     /// Runs of blocks that are in use and lie in none of these ranges, which are in order.
     pub fn strays(&self, owned: &[BlockRange]) -> Vec<BlockRange> {
-        let homes = self.homes.as_ref().expect("set by new");
-        let total = homes.len() as Logical;
-        let mut strays: Vec<BlockRange> = Vec::new();
+        let is_stray = |block: Logical| {
+            let behind = owned.partition_point(|range| range.first <= block);
+            behind == 0 || block - owned[behind - 1].first >= owned[behind - 1].count
+        };
+        let claimed = (0..self.claims.len() as Slot).map(|slot| self.claims.owner(slot));
+        let mut found: Vec<Logical> = claimed
+            .filter(|&owner| owner != NONE)
+            .chain(self.fragmented.keys().copied())
+            .filter(|&block| is_stray(block) && !self.is_replaced.get(block as usize))
+            .collect();
+        let replaced = self.replaced.iter().filter(|(_, places)| places.is_somewhere());
+        found.extend(replaced.map(|(&block, _)| block).filter(|&block| is_stray(block)));
         let mut from = 0;
-        let last = BlockRange { first: total, count: 0 };
+        let total = self.homes.len();
+        let last = BlockRange { first: total as Logical, count: 0 };
         for next in owned.iter().chain([&last]) {
-            let end = next.first;
-            while from < end {
-                let home = homes.next_set(from as usize, end as usize).map(|b| b as Logical);
-                let slot = self.blocks.range(from..end).next().map(|(&block, _)| block);
-                let Some(block) = home.into_iter().chain(slot).min() else { break };
-                match strays.last_mut() {
-                    Some(last) if last.first + last.count == block => last.count += 1,
-                    _ => strays.push(BlockRange { first: block, count: 1 }),
-                }
+            while let Some(block) = self.homes.next_set(from, next.first as usize) {
+                found.push(block as Logical);
                 from = block + 1;
             }
-            from = end + next.count;
+            from = (next.first + next.count) as usize;
+        }
+        found.sort_unstable();
+        found.dedup();
+        let mut strays: Vec<BlockRange> = Vec::new();
+        for block in found {
+            match strays.last_mut() {
+                Some(last) if last.first + last.count == block => last.count += 1,
+                _ => strays.push(BlockRange { first: block, count: 1 }),
+            }
         }
         strays
     }
 
     /// Puts everything into an empty map. Returns the first contradiction found, if any.
     pub fn install(mut self, map: &mut Map) -> Result<(), String> {
-        let homes = self.homes.take().expect("set by new");
         let mut from = 0;
-        while let Some(start) = homes.next_set(from, homes.len()) {
-            let end = homes.next_clear(start, homes.len()).unwrap_or(homes.len());
+        while let Some(start) = self.homes.next_set(from, self.homes.len()) {
+            let end = self.homes.next_clear(start, self.homes.len()).unwrap_or(self.homes.len());
             map.logical.assume_home(start as Logical, (end - start) as u32);
             from = end;
         }
-        for (block, mut places) in self.blocks {
-            if let Some((slot, checksum)) = places.ssd {
-                map.install_slot(block, slot, checksum, SSD)?;
-                // the log place of a tail was never known to be settled: the SSD copy is the truth
-                if let Some((log, _)) = places.log.take() {
-                    self.stale_slots.push(log);
-                }
+        map.slots = std::mem::take(&mut self.claims);
+        // in order of slots, so SSDs before logs
+        for slot in 0..map.slots.len() as Slot {
+            let block = map.slots.owner(slot);
+            if block == NONE {
+                continue;
             }
-            if let Some((slot, checksum)) = places.log {
-                map.install_slot(block, slot, checksum, LOG)?;
+            let is_log = map.slots.is_log(slot);
+            // of a tail's two places only the one on the SSD was known to be settled
+            let is_tail = is_log && map.state(block) & SSD != 0;
+            if is_tail || self.is_replaced.get(block as usize) {
+                map.slots.leave(slot);
+                map.slots.disown(slot);
+                self.stale_slots.push(slot);
+                continue;
             }
-            places.fragments.sort_unstable();
-            for (order, slot, mask, checksum) in places.fragments {
-                map.install_fragment(block, slot, (mask, order), checksum)?;
+            let bit = if is_log { LOG } else { SSD };
+            if map.state(block) & bit != 0 {
+                self.stale_slots.push(map.uninstall_slot(block, is_log));
             }
+            map.take_slot(slot, block, bit);
+        }
+        for (block, places) in self.fragmented {
+            if self.is_replaced.get(block as usize) {
+                self.stale_slots.extend(places.fragments.iter().map(|fragment| fragment.1));
+            } else {
+                places.install(block, map, &mut self.stale_slots)?;
+            }
+        }
+        for (block, places) in self.replaced {
+            places.install(block, map, &mut self.stale_slots)?;
         }
         for slot in self.stale_slots {
             if (slot as usize) < map.slots.len() {
@@ -199,7 +230,51 @@ impl Recovered {
     }
 }
 
+impl RecoveredBlock {
+    /// Does it lie in any slot?
+    fn is_somewhere(&self) -> bool {
+        self.ssd.is_some() || self.log.is_some() || !self.fragments.is_empty()
+    }
+
+    fn install(
+        mut self,
+        block: Logical,
+        map: &mut Map,
+        stale: &mut Vec<Slot>,
+    ) -> Result<(), String> {
+        if let Some((slot, checksum)) = self.ssd {
+            map.install_slot(block, slot, checksum, SSD)?;
+            // the log place of a tail was never known to be settled: the SSD copy is the truth
+            if let Some((log, _)) = self.log.take() {
+                stale.push(log);
+            }
+        }
+        if let Some((slot, checksum)) = self.log {
+            map.install_slot(block, slot, checksum, LOG)?;
+        }
+        self.fragments.sort_unstable();
+        for (order, slot, mask, checksum) in self.fragments {
+            map.install_fragment(block, slot, (mask, order), checksum)?;
+        }
+        Ok(())
+    }
+}
+
 impl Map {
+    /// Another slot claims the block: takes back the one that was installed, and returns it.
+    fn uninstall_slot(&mut self, block: Logical, is_log: bool) -> Slot {
+        let slot = self.index.remove(block, &self.slots, is_log);
+        let bits = self.logical.get(block);
+        self.set_bits(block, bits, bits & !(if is_log { LOG } else { SSD }));
+        self.slots.leave(slot);
+        self.slots.disown(slot);
+        self.slots.set_recorded(slot, false);
+        if !is_log {
+            self.release_unused(Run { slot, count: 1 });
+        }
+        slot
+    }
+
     fn install_slot(
         &mut self,
         block: Logical,
@@ -208,10 +283,33 @@ impl Map {
         bit: u8,
     ) -> Result<(), String> {
         self.install_taken(slot, block, sum)?;
+        self.name_slot(slot, block, bit);
+        Ok(())
+    }
+
+    /// The slot, whose owner is set, is a recorded place of the block.
+    fn take_slot(&mut self, slot: Slot, block: Logical, bit: u8) {
+        self.slots.set_recorded(slot, true);
+        self.take_from_allocator(slot);
+        self.name_slot(slot, block, bit);
+    }
+
+    fn name_slot(&mut self, slot: Slot, block: Logical, bit: u8) {
         self.index.insert(block, slot);
         let bits = self.logical.get(block);
         self.set_bits(block, bits, bits | bit);
-        Ok(())
+    }
+
+    fn take_from_allocator(&mut self, slot: Slot) {
+        let mut first = 0;
+        for allocator in &mut self.allocators {
+            if slot < first + allocator.slot_count() {
+                allocator.take(slot);
+                self.ssd_free -= 1;
+                return;
+            }
+            first += allocator.slot_count();
+        }
     }
 
     fn install_fragment(
@@ -241,17 +339,7 @@ impl Map {
         }
         self.slots.assign(slot, block, checksum);
         self.slots.set_recorded(slot, true);
-        if !self.slots.is_log(slot) {
-            let mut first = 0;
-            for allocator in &mut self.allocators {
-                if slot < first + allocator.slot_count() {
-                    allocator.take(slot);
-                    self.ssd_free -= 1;
-                    break;
-                }
-                first += allocator.slot_count();
-            }
-        }
+        self.take_from_allocator(slot);
         Ok(())
     }
 

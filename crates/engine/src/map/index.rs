@@ -18,7 +18,7 @@ use zerocopy::FromZeros;
 const BUCKET_ENTRIES: usize = 16;
 /// Entries kept free, in percent: fuller tables overflow into long chains (measured: 1.3 buckets
 /// a search at 80 % full, 2.4 at 92 %).
-const FULL_PERCENT: usize = 80;
+const FULL_PERCENT: usize = 82;
 
 /// An entry that is free: memory begins as zeroes, and a bucket that was never used takes none.
 const FREE: u32 = 0;
@@ -39,9 +39,9 @@ pub struct Index {
 }
 
 impl Index {
-    /// A table for all of `slot_count` slots.
-    pub fn new(slot_count: usize) -> Self {
-        let wanted = (slot_count * 100 / FULL_PERCENT).max(BUCKET_ENTRIES * 2);
+    /// A table for at most `entries_max` entries that name some of `slot_count` slots.
+    pub fn new(slot_count: usize, entries_max: usize) -> Self {
+        let wanted = (entries_max * 100 / FULL_PERCENT).max(BUCKET_ENTRIES * 2);
         let buckets = wanted.div_ceil(BUCKET_ENTRIES);
         // one value more than there are slots, so that NONE is never a valid entry
         let slot_bits = usize::BITS - (slot_count + 1).leading_zeros();

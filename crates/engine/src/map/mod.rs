@@ -143,7 +143,10 @@ impl Map {
             regions.iter().filter(|r| !r.is_log).map(Allocator::new).collect::<Vec<_>>();
         let ssd_slots = allocators.iter().map(|a| u64::from(a.slot_count())).sum();
         let slots = Slots::new(regions);
-        let index = Index::new(slots.len());
+        // a block has one place on the SSDs and one in a log at most
+        let ssd_entries = logical_blocks.min(ssd_slots as usize);
+        let log_entries = logical_blocks.min(slots.len() - ssd_slots as usize);
+        let index = Index::new(slots.len(), ssd_entries + log_entries);
         let slot_shards = crate::format::shard::slot_shards(slots.len() as u64) as usize;
         let home_shards = crate::format::shard::home_shards(logical_blocks as u64) as usize;
         Map {

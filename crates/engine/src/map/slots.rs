@@ -44,7 +44,7 @@ impl SlotRegion {
 }
 
 /// Owners, checksums and the recorded state of every slot.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Slots {
     /// The complement of each slot's owner: zero is `NONE`.
     owners: Vec<u32>,

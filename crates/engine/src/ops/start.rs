@@ -347,9 +347,10 @@ impl Engine {
             }
         };
         let blocks = self.map.logical().len();
+        let recovered = Recovered::new(self.map.slots().regions(), blocks);
         let starting = self.starting();
         starting.stage = Stage::Shards;
-        starting.recovered = Recovered::new(blocks);
+        starting.recovered = recovered;
         starting.next = 0;
         for found in &records {
             self.apply(found);
@@ -424,13 +425,12 @@ impl Engine {
         }
         let slot_shards = shard::slot_shards(self.map.slots().len() as u64);
         let slots = self.map.slots().len();
-        let log_from = self.map.slots().first_log();
         let starting = self.starting();
         let mut sound = true;
         if shard < slot_shards {
             let first = shard as usize * shard::SHARD_SLOTS;
             for (slot, entry) in (first..slots).zip(shard::shard_slots(bytes)) {
-                sound &= starting.recovered.slot(slot as Slot, slot as Slot >= log_from, entry);
+                sound &= starting.recovered.slot(slot as Slot, entry);
             }
         } else {
             let first = (shard - slot_shards) as usize * SHARD_HOMES / 64;
