@@ -216,11 +216,16 @@ impl Engine {
     }
 
     /// Writes waiting units to the drive, which is free, before it is flushed. False: there are none,
-    /// or a user waits for the flush.
+    /// or users want the drive or wait for the flush.
     pub(crate) fn hand_over_units(&mut self, device: DeviceId) -> bool {
-        let user_waits =
-            self.commit.is_settling_hdds() && self.follower.waiting_bytes < WAITING_BYTES_MAX / 2;
-        if self.follower.home != Some(device) || self.follower.waiting.is_empty() || user_waits {
+        let wanted = self.devices[usize::from(device.0)].bcw.as_ref();
+        let users = self.commit.is_settling_hdds() || wanted.is_some_and(|b| b.is_wanted(self.now));
+        let can_wait = self.follower.waiting_bytes < WAITING_BYTES_MAX / 2
+            && !matches!(self.phase, Phase::Stopping);
+        if self.follower.home != Some(device)
+            || self.follower.waiting.is_empty()
+            || (users && can_wait)
+        {
             return false;
         }
         let ring_bytes = self.journal.ring_bytes();
