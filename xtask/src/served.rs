@@ -151,7 +151,7 @@ impl Pool {
         let (ready, hear) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                if line.contains("is served") {
+                if line.starts_with("serving") {
                     let _ = ready.send(());
                 }
             }

@@ -4,7 +4,7 @@
 //! Source: issue "the spine", acceptance 5: mkfs, mount, copy a tree, unmount, fsck clean, `check`
 //! clean, for ext4 and for XFS. Needs root, for the mounts.
 
-use super::line5_clients::call;
+use super::line5_clients::{call, row};
 use crate::row::Row;
 use crate::served::{Pool, Undo};
 use crate::{bench, cargo};
@@ -50,10 +50,7 @@ pub(super) fn rows(tandem: &Path) -> Vec<Row> {
             "{} on the FUSE file through a loop device: a tree is copied, fsck and check are clean",
             system.name
         );
-        match copy_a_tree(tandem, system) {
-            Ok(measured) => Row::new(wanted, measured, true),
-            Err(error) => Row::broken(wanted, &error),
-        }
+        row(wanted, copy_a_tree(tandem, system))
     };
     FILE_SYSTEMS.iter().map(one).collect()
 }
