@@ -81,22 +81,38 @@ pub struct Recovered {
     claims: Slots,
     /// Fragments that shards know of.
     fragmented: BTreeMap<Logical, RecoveredBlock>,
-    /// What records say. Homes are in `homes`.
-    replaced: BTreeMap<Logical, RecoveredBlock>,
-    /// Blocks in `replaced`: what shards say of them is over.
+    /// What records say, in their order: of several about one block the last one holds. Homes are in
+    /// `homes`.
+    records: Vec<Replaced>,
+    /// Their fragments, by position of the record.
+    record_fragments: BTreeMap<usize, Vec<(u8, Slot, u8, u32)>>,
+    /// Blocks in `records`: what shards say of them is over.
     is_replaced: Bits,
     homes: Bits,
     /// Slots and home bits whose shards on disk say something else than what holds: they are due
     /// at the next checkpoint, or a claim that was overruled would come back with the one after.
-    stale_slots: Vec<Slot>,
-    stale_homes: Vec<Logical>,
+    /// By shard.
+    stale_slots: Bits,
+    stale_homes: Bits,
+}
+
+/// What one record says of one block: a journal may hold millions of them.
+#[derive(Clone, Copy, Debug)]
+struct Replaced {
+    block: Logical,
+    /// On an SSD, or in a log, or `NONE`.
+    slot: Slot,
+    checksum: u32,
 }
 
 impl Recovered {
     /// Nothing read yet of a map with these slots and so many logical blocks.
     pub fn new(regions: &[SlotRegion], logical_blocks: usize) -> Self {
+        let claims = Slots::new(regions.to_vec());
         Recovered {
-            claims: Slots::new(regions.to_vec()),
+            stale_slots: Bits::new(claims.len() / SHARD_SLOTS + 1),
+            stale_homes: Bits::new(logical_blocks / SHARD_HOMES + 1),
+            claims,
             homes: Bits::new(logical_blocks),
             is_replaced: Bits::new(logical_blocks),
             ..Recovered::default()
@@ -127,19 +143,40 @@ impl Recovered {
         }
     }
 
-    /// Replaces all that is known of a block.
+    /// Replaces all that is known of a block. The slots exist: the caller has looked.
     pub fn replace(&mut self, block: Logical, home: bool, places: RecoveredBlock) {
         self.homes.set(block as usize, home);
-        self.stale_homes.push(block);
+        self.stale_homes.set(block as usize / SHARD_HOMES, true);
         self.is_replaced.set(block as usize, true);
-        let named = |b: &RecoveredBlock| {
-            let fragments = b.fragments.iter().map(|f| f.1);
-            [b.ssd, b.log].into_iter().flatten().map(|p| p.0).chain(fragments).collect::<Vec<_>>()
-        };
-        self.stale_slots.extend(named(&places));
-        if let Some(before) = self.replaced.insert(block, places) {
-            self.stale_slots.extend(named(&before));
+        for (slot, _) in places.ssd.into_iter().chain(places.log) {
+            self.mark_stale(slot);
         }
+        // the log place of a tail was never known to be settled: the SSD copy is the truth
+        let (slot, checksum) = places.ssd.or(places.log).unwrap_or((NONE, 0));
+        if !places.fragments.is_empty() {
+            for fragment in &places.fragments {
+                self.mark_stale(fragment.1);
+            }
+            self.record_fragments.insert(self.records.len(), places.fragments);
+        }
+        self.records.push(Replaced { block, slot, checksum });
+    }
+
+    fn mark_stale(&mut self, slot: Slot) {
+        self.stale_slots.set(slot as usize / SHARD_SLOTS, true);
+    }
+
+    /// Positions of the records that hold: the last one of each block.
+    fn records_that_hold(&self) -> Vec<usize> {
+        let mut seen = Bits::new(self.is_replaced.len());
+        let mut positions = Vec::new();
+        for (position, record) in self.records.iter().enumerate().rev() {
+            if !seen.get(record.block as usize) {
+                seen.set(record.block as usize, true);
+                positions.push(position);
+            }
+        }
+        positions
     }
 
     /// Runs of blocks that are in use and lie in none of these ranges, which are in order.
@@ -154,8 +191,12 @@ impl Recovered {
             .chain(self.fragmented.keys().copied())
             .filter(|&block| is_stray(block) && !self.is_replaced.get(block as usize))
             .collect();
-        let replaced = self.replaced.iter().filter(|(_, places)| places.is_somewhere());
-        found.extend(replaced.map(|(&block, _)| block).filter(|&block| is_stray(block)));
+        for position in self.records_that_hold() {
+            let Replaced { block, slot, .. } = self.records[position];
+            if is_stray(block) && (slot != NONE || self.record_fragments.contains_key(&position)) {
+                found.push(block);
+            }
+        }
         let mut from = 0;
         let total = self.homes.len();
         let last = BlockRange { first: total as Logical, count: 0 };
@@ -199,62 +240,42 @@ impl Recovered {
             if is_tail || self.is_replaced.get(block as usize) {
                 map.slots.leave(slot);
                 map.slots.disown(slot);
-                self.stale_slots.push(slot);
+                self.mark_stale(slot);
                 continue;
             }
             let bit = if is_log { LOG } else { SSD };
             if map.state(block) & bit != 0 {
-                self.stale_slots.push(map.uninstall_slot(block, is_log));
+                let other = map.uninstall_slot(block, is_log);
+                self.mark_stale(other);
             }
             map.take_slot(slot, block, bit);
         }
-        for (block, places) in self.fragmented {
+        for (block, places) in std::mem::take(&mut self.fragmented) {
             if self.is_replaced.get(block as usize) {
-                self.stale_slots.extend(places.fragments.iter().map(|fragment| fragment.1));
+                places.fragments.iter().for_each(|fragment| self.mark_stale(fragment.1));
             } else {
-                places.install(block, map, &mut self.stale_slots)?;
+                map.install_fragments(block, places.fragments)?;
             }
         }
-        for (block, places) in self.replaced {
-            places.install(block, map, &mut self.stale_slots)?;
-        }
-        for slot in self.stale_slots {
-            if (slot as usize) < map.slots.len() {
-                map.dirty_shards.set(slot as usize / SHARD_SLOTS, true);
+        for position in self.records_that_hold() {
+            let Replaced { block, slot, checksum } = self.records[position];
+            if slot != NONE {
+                let bit = if map.slots.is_log(slot) { LOG } else { SSD };
+                map.install_slot(block, slot, checksum, bit)?;
+            }
+            if let Some(fragments) = self.record_fragments.remove(&position) {
+                map.install_fragments(block, fragments)?;
             }
         }
-        for block in self.stale_homes {
-            map.dirty_shards.set(map.slot_shards + block as usize / SHARD_HOMES, true);
-        }
-        Ok(())
-    }
-}
-
-impl RecoveredBlock {
-    /// Does it lie in any slot?
-    fn is_somewhere(&self) -> bool {
-        self.ssd.is_some() || self.log.is_some() || !self.fragments.is_empty()
-    }
-
-    fn install(
-        mut self,
-        block: Logical,
-        map: &mut Map,
-        stale: &mut Vec<Slot>,
-    ) -> Result<(), String> {
-        if let Some((slot, checksum)) = self.ssd {
-            map.install_slot(block, slot, checksum, SSD)?;
-            // the log place of a tail was never known to be settled: the SSD copy is the truth
-            if let Some((log, _)) = self.log.take() {
-                stale.push(log);
+        for shard in 0..map.slot_shards {
+            if self.stale_slots.get(shard) {
+                map.dirty_shards.set(shard, true);
             }
         }
-        if let Some((slot, checksum)) = self.log {
-            map.install_slot(block, slot, checksum, LOG)?;
-        }
-        self.fragments.sort_unstable();
-        for (order, slot, mask, checksum) in self.fragments {
-            map.install_fragment(block, slot, (mask, order), checksum)?;
+        for shard in 0..map.dirty_shards.len() - map.slot_shards {
+            if self.stale_homes.get(shard) {
+                map.dirty_shards.set(map.slot_shards + shard, true);
+            }
         }
         Ok(())
     }
@@ -310,6 +331,18 @@ impl Map {
             }
             first += allocator.slot_count();
         }
+    }
+
+    fn install_fragments(
+        &mut self,
+        block: Logical,
+        mut fragments: Vec<(u8, Slot, u8, u32)>,
+    ) -> Result<(), String> {
+        fragments.sort_unstable();
+        for (order, slot, mask, checksum) in fragments {
+            self.install_fragment(block, slot, (mask, order), checksum)?;
+        }
+        Ok(())
     }
 
     fn install_fragment(
