@@ -112,6 +112,9 @@ const LAST_REPLIES: Duration = Duration::from_s(2);
 /// Sleeping is not exact enough for what is due sooner than this (measured: wake-ups of 20-30 us,
 /// at times 60).
 const TIMER_LEAD: Duration = Duration::from_us(80);
+/// A yield that takes longer has let somebody else run (measured: 0.3 us for nothing, 2 us and more
+/// for a switch there and back).
+const YIELDED: Duration = Duration::from_us(2);
 /// The longest sleep.
 const SLEEP_MAX: Duration = Duration::from_s(1);
 
@@ -439,10 +442,21 @@ impl<M: Mind> World<M> {
             if now >= due || self.core.ring.has_news() || self.has_news_to_serve() {
                 return now < due;
             }
-            for _ in 0..8 {
-                std::hint::spin_loop();
+            if due.since(now) <= TIMER_LEAD {
+                for _ in 0..8 {
+                    std::hint::spin_loop();
+                }
+                now = self.core.clock.now();
+                continue;
             }
+            // on few CPUs a client may wait for the very one that we spin on; then sleeping is
+            // cheap, because the CPU does not halt
+            let before = now;
+            std::thread::yield_now();
             now = self.core.clock.now();
+            if now.since(before) > YIELDED {
+                break;
+            }
         }
         for (index, front) in self.fronts.iter_mut().enumerate() {
             front.falls_asleep(&mut self.core.desk(index, now, &self.mind));

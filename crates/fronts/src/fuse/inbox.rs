@@ -4,7 +4,7 @@
 //! one needs no copy to become a payload.
 
 use super::mount::TRANSFER_BYTES_MAX;
-use super::wire::WRITE_HEAD_BYTES;
+use super::wire::{REPLY_BYTES, WRITE_HEAD_BYTES};
 use rustix::io::Errno;
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,6 +13,12 @@ use tandem_live::buffer::Memory;
 
 /// Tries after an interrupted read; the kernel says so once for each request that was taken back.
 const TRIES: usize = 16;
+
+/// Replies up to this size are sent in one piece, which is cheaper than two.
+const SMALL_BYTES: usize = 192;
+/// After a look in vain, so many of the world's turns go by before the next one; a world without
+/// other work looks at every rest.
+const TURNS_UNSEEN: u32 = 8;
 
 /// The kernel's side of the mount.
 pub(super) struct Inbox {
@@ -23,12 +29,14 @@ pub(super) struct Inbox {
     waiting: Option<usize>,
     /// Unmounted by somebody: nothing will come any more.
     gone: bool,
+    /// Turns since the last look, if that was in vain.
+    unseen: u32,
 }
 
 impl Inbox {
     pub fn new(fd: OwnedFd) -> Inbox {
         let body = Rc::new(Memory::zeroed(TRANSFER_BYTES_MAX));
-        Inbox { fd, head: [0; WRITE_HEAD_BYTES], body, waiting: None, gone: false }
+        Inbox { fd, head: [0; WRITE_HEAD_BYTES], body, waiting: None, gone: false, unseen: 0 }
     }
 
     pub fn fd(&self) -> BorrowedFd<'_> {
@@ -37,6 +45,16 @@ impl Inbox {
 
     pub fn is_gone(&self) -> bool {
         self.gone
+    }
+
+    /// As [`Inbox::fetch`], but after a look in vain only every now and then: each costs a call of the
+    /// kernel, and most of the world's turns have to do with something else.
+    pub fn fetch_in_turn(&mut self) -> bool {
+        if self.waiting.is_none() && self.unseen > 0 && self.unseen < TURNS_UNSEEN {
+            self.unseen += 1;
+            return false;
+        }
+        self.fetch()
     }
 
     /// Is there a message? Takes one from the kernel if none waits.
@@ -62,6 +80,7 @@ impl Inbox {
                 }
             }
         }
+        self.unseen = u32::from(self.waiting.is_none());
         self.waiting.is_some()
     }
 
@@ -85,10 +104,17 @@ impl Inbox {
     }
 
     /// Answers; a request that was taken back meanwhile needs none.
-    pub fn reply(&self, head: &[u8], body: &[u8]) {
-        let pieces = [IoSlice::new(head), IoSlice::new(body)];
-        let count = if body.is_empty() { 1 } else { 2 };
-        report(rustix::io::writev(&self.fd, &pieces[..count]));
+    pub fn reply(&self, head: [u8; REPLY_BYTES], body: &[u8]) {
+        let mut small = [0; SMALL_BYTES];
+        let length = REPLY_BYTES + body.len();
+        let result = if length <= SMALL_BYTES {
+            small[..REPLY_BYTES].copy_from_slice(&head);
+            small[REPLY_BYTES..length].copy_from_slice(body);
+            rustix::io::write(&self.fd, &small[..length])
+        } else {
+            rustix::io::writev(&self.fd, &[IoSlice::new(&head), IoSlice::new(body)])
+        };
+        report(result);
     }
 }
 

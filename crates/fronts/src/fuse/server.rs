@@ -97,7 +97,7 @@ impl FuseServer {
             return;
         }
         for _ in 0..MESSAGES_PER_TURN {
-            if self.held.len() >= HELD_MAX || !self.inbox.get_mut().fetch() {
+            if self.held.len() >= HELD_MAX || !self.inbox.get_mut().fetch_in_turn() {
                 break;
             }
             if !self.understand(desk) {
@@ -191,7 +191,7 @@ impl FuseServer {
     fn answer(&self, unique: u64, result: Result<(), i32>) {
         let body = if result.is_ok() { &self.out[..] } else { &[] };
         let head = wire::reply_head(unique, result.err().unwrap_or(0), body.len());
-        self.inbox.borrow().reply(&head, body);
+        self.inbox.borrow().reply(head, body);
     }
 
     fn refuse(&self, header: Header, errno: i32) -> bool {
