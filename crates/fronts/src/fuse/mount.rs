@@ -83,9 +83,10 @@ pub enum FuseError {
 /// What is in the way, and what to do about it.
 pub fn check_point(point: &Path) -> Result<(), FuseError> {
     let owned = || point.to_path_buf();
-    let failed = |source: io::Error| match source.raw_os_error() {
-        Some(errno) if errno == Errno::NOTCONN.raw_os_error() => FuseError::Stale(owned()),
-        Some(errno) if errno == Errno::NOENT.raw_os_error() => FuseError::Missing(owned()),
+    let failed = |source: io::Error| match Errno::from_io_error(&source) {
+        // the second is what a request hears that was asked before the server was quite dead
+        Some(Errno::NOTCONN | Errno::CONNABORTED) => FuseError::Stale(owned()),
+        Some(Errno::NOENT) => FuseError::Missing(owned()),
         _ => FuseError::Point { point: owned(), source },
     };
     let found = std::fs::metadata(point).map_err(failed)?;
