@@ -48,6 +48,7 @@ impl Fio {
         let output = Command::new("timeout")
             .args([MINUTES_MAX, "fio", "--output-format=json", "--group_reporting"])
             .args(&self.words)
+            .current_dir(std::env::temp_dir()) // crash notes of its own go there
             .stdin(Stdio::null())
             .output()
             .context("starting fio (apt-get install fio)")?;

@@ -120,6 +120,7 @@ fn verify(uri: &str) -> Result<String> {
         .set("verify", "crc32c")
         .set("do_verify", 1)
         .set("verify_fatal", 1)
+        .set("verify_state_save", 0)
         .set("randseed", 5);
     let answer = job.run()?;
     Ok(format!("no error, {} MB/s written and read", answer.bytes_per_s / 1_000_000))
