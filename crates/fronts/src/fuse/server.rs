@@ -22,8 +22,9 @@ use tandem_live::uring::Finished;
 
 /// Messages understood in one turn; others may want something too.
 const MESSAGES_PER_TURN: usize = 64;
-/// Jobs that wait for a claimed place; with so many no more messages are taken.
-const HELD_MAX: usize = 64;
+/// Jobs that wait for a claimed place, and searches for holes; with so many of either no more messages
+/// are taken.
+const WAITING_MAX: usize = 64;
 /// Writes of this size and more become payloads without a copy; smaller ones would waste more than
 /// half of their memory.
 const ADOPT_BYTES_MIN: usize = TRANSFER_BYTES_MAX / 2 + 1;
@@ -97,7 +98,7 @@ impl FuseServer {
             return;
         }
         for _ in 0..MESSAGES_PER_TURN {
-            if self.held.len() >= HELD_MAX || !self.inbox.get_mut().fetch_in_turn() {
+            if self.is_full() || !self.inbox.get_mut().fetch_in_turn() {
                 break;
             }
             if !self.understand(desk) {
@@ -112,6 +113,10 @@ impl FuseServer {
                 self.mount.point().display()
             );
         }
+    }
+
+    fn is_full(&self) -> bool {
+        self.held.len() >= WAITING_MAX || self.seeks.len() >= WAITING_MAX
     }
 
     /// Acts on the waiting message; false if there is no room for it now.
@@ -264,8 +269,10 @@ impl FuseServer {
             Err(errno) => return self.refuse(header, errno),
         };
         let length = u64::from(range.length).min(size.saturating_sub(range.offset));
-        if length == 0 && range.length > 0 {
-            return self.refuse(header, errno::ENOSPC);
+        if length == 0 {
+            // nothing fits; and who writes nothing has no business here
+            let errno = if range.length > 0 { errno::ENOSPC } else { errno::EINVAL };
+            return self.refuse(header, errno);
         }
         if length > TRANSFER_BYTES_MAX as u64 || !fits_disk(range, length) {
             return self.refuse(header, errno::EINVAL);
@@ -276,7 +283,7 @@ impl FuseServer {
         }
         let place = Place { object, first: at, end: at + whole };
         let aligned = plan::is_aligned(range.offset, length);
-        let mut job = if aligned && length > 0 {
+        let mut job = if aligned {
             let payload = self.payload(range.offset, length, desk);
             Job::new(header, place, Doing::Write { payload })
         } else {
@@ -456,8 +463,8 @@ impl Front for FuseServer {
     }
 
     fn has_news(&self) -> bool {
-        let full = self.held.len() >= HELD_MAX;
-        !self.seeks.is_empty() || (self.serving && !full && self.inbox.borrow_mut().fetch())
+        !self.seeks.is_empty()
+            || (self.serving && !self.is_full() && self.inbox.borrow_mut().fetch())
     }
 
     fn falls_asleep(&mut self, desk: &mut Desk<'_>) {
