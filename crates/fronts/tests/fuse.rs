@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
-use tandem_block::{DurabilityClass, MIB, ObjectId, Op, Rng, StreamId};
+use tandem_block::{DurabilityClass, Duration, MIB, ObjectId, Op, Rng, StreamId};
 use tandem_engine::{
     DeviceConfig, Engine, EngineConfig, Role, SteerConfig, VolumeConfig, WriteCache,
 };
@@ -30,7 +30,7 @@ struct Server {
     thread: Option<JoinHandle<()>>,
 }
 
-fn world(volume_bytes: u64) -> World<Engine> {
+fn world(volume_bytes: u64, config: WorldConfig) -> World<Engine> {
     let backing = Backing::Ram { bytes: 4 * volume_bytes + 256 * MIB };
     let devices = Devices::open(vec![device::DeviceConfig { backing, emulate: None }]).unwrap();
     let drive = DeviceConfig {
@@ -50,8 +50,8 @@ fn world(volume_bytes: u64) -> World<Engine> {
         tier: "none".into(),
         durability: DurabilityClass::VolatileOk,
     };
-    let config = EngineConfig::with_drives(vec![drive], vec![volume(0), volume(1)]);
-    World::new(WorldConfig::default(), devices, Engine::new(config).unwrap()).unwrap()
+    let engine = EngineConfig::with_drives(vec![drive], vec![volume(0), volume(1)]);
+    World::new(config, devices, Engine::new(engine).unwrap()).unwrap()
 }
 
 fn files(size_bytes: u64) -> Vec<VolumeFile> {
@@ -62,6 +62,10 @@ fn files(size_bytes: u64) -> Vec<VolumeFile> {
 
 impl Server {
     fn start(volume_bytes: u64) -> Server {
+        Self::with(volume_bytes, WorldConfig::default())
+    }
+
+    fn with(volume_bytes: u64, config: WorldConfig) -> Server {
         let folder = tempfile::tempdir().unwrap();
         let point = folder.path().join("mnt");
         std::fs::create_dir(&point).unwrap();
@@ -69,7 +73,7 @@ impl Server {
         let (sender, receiver) = mpsc::channel();
         let told = Arc::clone(&seen);
         let thread = std::thread::spawn(move || {
-            let mut world = world(volume_bytes);
+            let mut world = world(volume_bytes, config);
             world.observe(Box::new(move |request, _, _| {
                 told.lock().unwrap().push((request.op, request.fua));
             }));
@@ -258,6 +262,37 @@ fn neighbours_in_a_sector_do_not_harm_each_other() {
     }
 }
 
+/// Many requests under way, with little memory: everyone is served, and nobody spins for it.
+#[test]
+fn back_pressure_delays_but_loses_nothing() {
+    if !has_fuse() {
+        return;
+    }
+    let config = WorldConfig {
+        payload_bytes_max: 256 << 10,
+        requests_max: 8,
+        spin: Duration::ZERO,
+        ..WorldConfig::default()
+    };
+    let server = Server::with(64 * MIB, config);
+    std::thread::scope(|scope| {
+        for number in 0..8u64 {
+            let server = &server;
+            scope.spawn(move || {
+                let file = server.open("vol1", OFlags::empty());
+                for round in 0..12u64 {
+                    let length = [900_000, 4096, 70_001][(round % 3) as usize];
+                    let (at, bytes) = (number * (8 << 20) + round * 300, noise(round, length));
+                    file.write_all_at(&bytes, at).unwrap();
+                    let mut read = vec![0; length];
+                    file.read_exact_at(&mut read, at).unwrap();
+                    assert!(read == bytes, "writer {number} round {round}");
+                }
+            });
+        }
+    });
+}
+
 #[test]
 fn holes_are_punched_zeroed_and_found() {
     if !has_fuse() {
@@ -351,7 +386,7 @@ fn stopping_unmounts_even_when_somebody_stays() {
 #[test]
 fn served_by_a_child() {
     let Some(point) = std::env::var_os("TANDEM_TEST_FUSE_POINT") else { return };
-    let mut world = world(16 * MIB);
+    let mut world = world(16 * MIB, WorldConfig::default());
     let server = FuseServer::mount(Path::new(&point), files(16 * MIB), StreamId(0)).unwrap();
     world.add_front(Box::new(server));
     world.run().unwrap();
