@@ -3,7 +3,7 @@
 //! Source: design decision 6, first way: a record names settled places only. Recovery then needs no
 //! second look at the data, and a bad block is an error with a name instead of a silent step back.
 
-use super::logical::{FRAGMENTS, HOME, SSD};
+use super::logical::{FRAGMENTS, HOME, LOG, SSD};
 use super::{Hinted, Logical, Map, NONE, Slot, Touch};
 use crate::format::record::{
     FLAG_CHECKSUMS, FLAG_HOME, FLAG_LOG_UNSETTLED, FragmentRecord, FragmentedRecord, RecordWriter,
@@ -105,10 +105,12 @@ impl Map {
                     batch.updates += records.updates();
                     batch.bodies.push(records.take());
                 }
-                if cover == Cover::SsdFlush && self.is_written_to(block, hint) {
+                if self.is_written_to(block, hint, cover) {
                     let checksum = self.slots.checksum(hint);
-                    records.block(FLAG_CHECKSUMS, block, hint, NONE, checksum);
-                    self.mark_recorded(block, hint, NONE, false, batch);
+                    let is_log = self.slots.is_log(hint);
+                    let (ssd, log) = if is_log { (NONE, hint) } else { (hint, NONE) };
+                    records.block(FLAG_CHECKSUMS, block, ssd, log, checksum);
+                    self.mark_recorded(block, ssd, log, false, batch);
                 } else {
                     self.record_block(block, cover, records, batch);
                 }
@@ -130,14 +132,18 @@ impl Map {
         self.pending_blocks += u64::from(rest.touch.count);
     }
 
-    /// The common case: is this SSD slot the block's only place, whole and not recorded yet? Then it
-    /// is news, and settled by this batch's flush.
+    /// The common case: is this slot the block's only place, whole, settled (or covered) and not
+    /// recorded yet? Then it is news.
     #[inline]
-    fn is_written_to(&self, block: Logical, slot: Slot) -> bool {
-        slot != NONE
-            && self.slots.is_current(slot, block)
-            && self.logical.get(block) == SSD
-            && !self.slots.is_recorded(slot)
+    fn is_written_to(&self, block: Logical, slot: Slot, cover: Cover) -> bool {
+        if slot == NONE || !self.slots.is_current(slot, block) || self.slots.is_recorded(slot) {
+            return false;
+        }
+        if self.slots.is_log(slot) {
+            self.logical.get(block) == LOG && !self.log_unsettled.contains(&slot)
+        } else {
+            self.logical.get(block) == SSD && cover == Cover::SsdFlush
+        }
     }
 
     fn record_block(

@@ -60,7 +60,7 @@ pub struct Touch {
     pub count: u32,
 }
 
-/// A touch with the first of the SSD slots that the blocks were written to, or `NONE`: where they
+/// A touch with the first of the slots that the blocks were written to, or `NONE`: where they
 /// probably still are when the batch is composed, which saves the search.
 #[derive(Clone, Copy, Debug)]
 struct Hinted {
@@ -438,7 +438,7 @@ impl Map {
             (&mut self.pending.ready, NONE)
         } else if self.slots.is_log(slot) {
             let device = self.slots.region(slot).device;
-            (&mut self.pending.hdd[usize::from(device.0)], NONE)
+            (&mut self.pending.hdd[usize::from(device.0)], slot)
         } else {
             self.pending_blocks += u64::from(touch.count);
             (&mut self.pending.ssd, slot)
