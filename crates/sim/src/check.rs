@@ -1,9 +1,11 @@
 //! Is what the volume says possible under the promise?
 //!
-//! Source: design "The promise". For every block the oracle keeps the states it went through, in the
-//! order of the writes (requests that overlap are ordered), and how far a FLUSH or FUA has made them
-//! durable. A running volume must answer with the state at the time of the read; after a crash a
-//! block must be one of its states, whole, and none older than the durable one.
+//! Source: design "The promise". For every block the oracle keeps the writes it has seen, in order
+//! (requests that overlap are ordered), and how far a FLUSH or FUA has made them durable. A running
+//! volume must answer with the state at the time of the read; after a crash a block must be one of
+//! its states, whole, and none older than the durable one.
+//!
+//! A write that failed is there or not, per block and for good: what a read has shown stays so.
 
 use std::collections::BTreeMap;
 use tandem_block::{Op, Request, RequestId, SECTOR_BYTES, SECTORS_PER_BLOCK};
@@ -13,24 +15,91 @@ const SECTORS: usize = SECTORS_PER_BLOCK as usize;
 /// Contents of a block: a token a sector.
 pub type BlockState = [u64; SECTORS];
 
+/// What one write did to a block.
+#[derive(Clone, Debug)]
+struct Change {
+    /// Bit n: sector n is written.
+    mask: u8,
+    tokens: BlockState,
+    /// It failed: it is there or not.
+    doubtful: bool,
+    /// What reads after it have shown, if that decided anything.
+    shown: Option<Vec<BlockState>>,
+}
+
+impl Change {
+    fn over(&self, state: &BlockState) -> BlockState {
+        std::array::from_fn(|i| if self.mask >> i & 1 == 1 { self.tokens[i] } else { state[i] })
+    }
+}
+
+/// A block: version 0 is before the first change, version n is after the n-th.
 #[derive(Clone, Debug)]
 struct History {
-    states: Vec<BlockState>,
-    /// Newest acknowledged state.
-    acked: usize,
-    /// Newest state known to be durable.
+    /// What version 0 may be: one state, or several after an unreadable crash.
+    first: Vec<BlockState>,
+    changes: Vec<Change>,
+    /// Newest version whose write was answered.
+    answered: usize,
+    /// Newest version known to be durable.
     durable: usize,
-    /// A write failed: the block may hold anything from `durable` on.
-    doubtful: bool,
 }
 
 impl Default for History {
     fn default() -> Self {
-        History { states: vec![[0; SECTORS]], acked: 0, durable: 0, doubtful: false }
+        History::of(vec![[0; SECTORS]])
     }
 }
 
-/// (block, index of a state)
+impl History {
+    fn of(first: Vec<BlockState>) -> Self {
+        History { first, changes: Vec::new(), answered: 0, durable: 0 }
+    }
+
+    fn newest(&self) -> usize {
+        self.changes.len()
+    }
+
+    /// What each version from `from` on may be, in order, each state once a version.
+    fn possible(&self, from: usize) -> Vec<Vec<BlockState>> {
+        let mut now = self.first.clone();
+        let mut all = Vec::new();
+        if from == 0 {
+            all.push(now.clone());
+        }
+        for (number, change) in (1..).zip(&self.changes) {
+            let mut next: Vec<BlockState> = now.iter().map(|state| change.over(state)).collect();
+            if change.doubtful {
+                next.append(&mut now);
+            }
+            if next.len() > 1 {
+                next.sort_unstable();
+                next.dedup();
+            }
+            now = change.shown.clone().unwrap_or(next);
+            if number >= from {
+                all.push(now.clone());
+            }
+        }
+        all
+    }
+
+    /// Notes that the newest version is one of those that `fits` accepts.
+    fn show(&mut self, fits: impl Fn(&BlockState) -> bool) {
+        let newest = self.newest();
+        let mut states = self.possible(newest).remove(0);
+        if states.len() == 1 {
+            return;
+        }
+        states.retain(fits);
+        match self.changes.last_mut() {
+            Some(change) => change.shown = Some(states),
+            None => self.first = states,
+        }
+    }
+}
+
+/// (block, number of a version)
 type Version = (u64, usize);
 
 /// A violation of the promise.
@@ -64,6 +133,20 @@ pub enum Violation {
         /// How.
         error: tandem_block::IoError,
     },
+    /// A request failed, and no fault that a drive had explains it.
+    #[error("request {request:?} failed without a cause: {error}")]
+    Unexplained {
+        /// Which.
+        request: RequestId,
+        /// How.
+        error: tandem_block::IoError,
+    },
+    /// A start was refused, and no fault that a drive had explains it.
+    #[error("refused without a cause: {error}")]
+    RefusedUnexplained {
+        /// What was said.
+        error: tandem_engine::StartError,
+    },
 }
 
 /// Knows what every block of one volume may hold.
@@ -86,13 +169,13 @@ impl Oracle {
         let id = request.id;
         match request.op {
             Op::Flush => {
-                let open = self.blocks.iter().filter(|(_, h)| h.acked > h.durable);
-                let versions = open.map(|(&block, h)| (block, h.acked)).collect();
+                let open = self.blocks.iter().filter(|(_, h)| h.answered > h.durable);
+                let versions = open.map(|(&block, h)| (block, h.answered)).collect();
                 self.flushes.insert(id, versions);
             }
             Op::Read => {
                 let versions = blocks_of(request)
-                    .map(|block| (block, self.blocks.entry(block).or_default().states.len() - 1))
+                    .map(|block| (block, self.blocks.entry(block).or_default().newest()))
                     .collect();
                 self.reads.insert(id, versions);
             }
@@ -105,17 +188,18 @@ impl Oracle {
 
     fn push(&mut self, block: u64, request: &Request) -> Version {
         let history = self.blocks.entry(block).or_default();
-        let mut state = *history.states.last().expect("there is always a state");
         let first = request.offset_bytes / SECTOR_BYTES;
         let end = first + request.length_bytes / SECTOR_BYTES;
-        for (i, sector) in state.iter_mut().enumerate() {
+        let (mut mask, mut tokens) = (0u8, [0; SECTORS]);
+        for (i, sector) in tokens.iter_mut().enumerate() {
             let at = block * SECTORS_PER_BLOCK + i as u64;
             if (first..end).contains(&at) {
+                mask |= 1 << i;
                 *sector = if request.op == Op::Write { token(request.id.0, at - first) } else { 0 };
             }
         }
-        history.states.push(state);
-        (block, history.states.len() - 1)
+        history.changes.push(Change { mask, tokens, doubtful: false, shown: None });
+        (block, history.newest())
     }
 
     /// A request ended; `tokens` are a read's sectors.
@@ -130,62 +214,53 @@ impl Oracle {
         may_fail: bool,
     ) -> Result<(), Violation> {
         let id = request.id;
-        if let Err(error) = status {
-            for (block, index) in self.writes.remove(&id).unwrap_or_default() {
-                let history = self.blocks.entry(block).or_default();
-                history.doubtful = true;
-                // later part writes lie over what may not be there
-                history.durable = history.durable.min(index - 1);
+        for (block, version) in self.writes.remove(&id).unwrap_or_default() {
+            let history = self.blocks.entry(block).or_default();
+            history.answered = history.answered.max(version);
+            history.changes[version - 1].doubtful = status.is_err();
+            if request.fua && status.is_ok() {
+                history.durable = history.durable.max(version);
             }
-            self.reads.remove(&id);
-            self.flushes.remove(&id);
+        }
+        let reads = self.reads.remove(&id);
+        let flushed = self.flushes.remove(&id).unwrap_or_default();
+        if let Err(error) = status {
             return if may_fail { Ok(()) } else { Err(Violation::Failed { request: id, error }) };
         }
-        for (block, index) in self.writes.remove(&id).unwrap_or_default() {
+        for (block, version) in flushed {
             let history = self.blocks.entry(block).or_default();
-            history.acked = history.acked.max(index);
-            if request.fua && !history.doubtful {
-                history.durable = history.durable.max(index);
-            }
+            history.durable = history.durable.max(version);
         }
-        for (block, index) in self.flushes.remove(&id).unwrap_or_default() {
-            let history = self.blocks.entry(block).or_default();
-            if !history.doubtful {
-                history.durable = history.durable.max(index);
-            }
-        }
-        match self.reads.remove(&id) {
+        match reads {
             Some(versions) => self.check_read(request, &versions, tokens),
             None => Ok(()),
         }
     }
 
     fn check_read(
-        &self,
+        &mut self,
         request: &Request,
         versions: &[Version],
         tokens: &[u64],
     ) -> Result<(), Violation> {
         let first = request.offset_bytes / SECTOR_BYTES;
         let end = first + request.length_bytes / SECTOR_BYTES;
-        for &(block, index) in versions {
+        for &(block, version) in versions {
             let low = first.max(block * SECTORS_PER_BLOCK);
             let high = end.min((block + 1) * SECTORS_PER_BLOCK);
-            let part = |state: &BlockState| {
-                let start = (low - block * SECTORS_PER_BLOCK) as usize;
-                state[start..start + (high - low) as usize].to_vec()
-            };
+            let start = (low - block * SECTORS_PER_BLOCK) as usize;
+            let part = start..start + (high - low) as usize;
             let found = &tokens[(low - first) as usize..(high - first) as usize];
-            let history = &self.blocks[&block];
+            let history = self.blocks.get_mut(&block).expect("made when the read was handed in");
             // a write handed in after the read and before its answer is concurrent with it
-            let from = if history.doubtful { history.durable.min(index) } else { index };
-            // a failed write is there or not, sector by sector, under the part writes after it
-            let mixed = history.doubtful
-                && (0..found.len())
-                    .all(|i| history.states[from..].iter().any(|state| part(state)[i] == found[i]));
-            if !mixed && !history.states[from..].iter().any(|state| part(state) == found) {
-                let expected = part(&history.states[index]);
+            let possible = history.possible(version);
+            let fits = |state: &BlockState| state[part.clone()] == *found;
+            if !possible.iter().flatten().any(fits) {
+                let expected = possible[0][0][part].to_vec();
                 return Err(Violation::StaleRead { block, found: found.to_vec(), expected });
+            }
+            if version == history.newest() && history.answered == version {
+                history.show(fits);
             }
         }
         Ok(())
@@ -204,20 +279,31 @@ impl Oracle {
     /// If the promise does not allow it.
     pub fn found_after_crash(&mut self, block: u64, found: BlockState) -> Result<(), Violation> {
         let history = self.blocks.entry(block).or_default();
-        let possible = &history.states[history.durable..];
-        let mixed = history.doubtful
-            && (0..SECTORS).all(|i| possible.iter().any(|state| state[i] == found[i]));
-        if !mixed && !possible.contains(&found) {
-            return Err(Violation::Lost { block, found, possible: possible.to_vec() });
+        let possible = after_crash(history);
+        if !possible.contains(&found) {
+            return Err(Violation::Lost { block, found, possible });
         }
-        *history = History { states: vec![found], ..History::default() };
+        *history = History::of(vec![found]);
         Ok(())
+    }
+
+    /// After a crash `block` cannot be read: it may be anything that the promise allows.
+    pub fn unreadable_after_crash(&mut self, block: u64) {
+        let history = self.blocks.entry(block).or_default();
+        *history = History::of(after_crash(history));
     }
 
     /// Every block ever touched.
     pub fn touched(&self) -> impl Iterator<Item = u64> + '_ {
         self.blocks.keys().copied()
     }
+}
+
+fn after_crash(history: &History) -> Vec<BlockState> {
+    let mut states = history.possible(history.durable).concat();
+    states.sort_unstable();
+    states.dedup();
+    states
 }
 
 fn blocks_of(request: &Request) -> std::ops::Range<u64> {
@@ -267,6 +353,56 @@ mod tests {
         run(&mut oracle, 2, Op::Flush, 0, 0);
         oracle.done(&write, Ok(()), &[], false).unwrap();
         assert!(oracle.found_after_crash(0, [0; 8]).is_ok());
+    }
+
+    /// A write of two blocks that failed: each has it or not, whole, and does not change its mind.
+    #[test]
+    fn a_failed_write_is_there_or_not_and_stays_so() {
+        let mut oracle = Oracle::default();
+        run(&mut oracle, 1, Op::Write, 0, 8192);
+        let failed = request(2, Op::Write, 0, 8192);
+        oracle.issued(&failed);
+        let error = tandem_block::IoError::NoSpace;
+        assert!(oracle.clone().done(&failed, Err(error), &[], false).is_err());
+        oracle.done(&failed, Err(error), &[], true).unwrap();
+        run(&mut oracle, 3, Op::Write, 0, 512);
+        let tokens = |of: u64| {
+            let sectors = (0..8).map(move |i| token(if i == 0 { 3 } else { of }, i));
+            sectors.collect::<Vec<u64>>()
+        };
+        let read = |oracle: &mut Oracle, tokens: &[u64]| {
+            let read = request(9, Op::Read, 0, 4096);
+            oracle.issued(&read);
+            oracle.done(&read, Ok(()), tokens, true)
+        };
+        let mut mixed = tokens(1);
+        mixed[5] = token(2, 5);
+        assert!(read(&mut oracle, &mixed).is_err());
+        assert!(read(&mut oracle.clone(), &tokens(1)).is_ok());
+        assert!(read(&mut oracle, &tokens(2)).is_ok());
+        assert!(read(&mut oracle, &tokens(1)).is_err(), "it was there before");
+        // nothing was flushed: a crash may leave all three versions, with or without the failed one
+        let mut after = oracle.clone();
+        assert!(after.found_after_crash(0, tokens(1).try_into().unwrap()).is_err());
+        let mut second = oracle.clone();
+        assert!(
+            second.found_after_crash(1, std::array::from_fn(|i| token(2, i as u64 + 8))).is_ok()
+        );
+        assert!(oracle.found_after_crash(0, [0; 8]).is_ok());
+    }
+
+    #[test]
+    fn an_unreadable_block_may_be_what_it_was() {
+        let mut oracle = Oracle::default();
+        run(&mut oracle, 1, Op::Write, 0, 4096);
+        oracle.crashed();
+        oracle.unreadable_after_crash(0);
+        run(&mut oracle, 2, Op::Write, 0, 512);
+        let mut found = [0; 8];
+        found[0] = token(2, 0);
+        assert!(oracle.clone().found_after_crash(0, found).is_ok());
+        found[1] = token(5, 1);
+        assert!(oracle.found_after_crash(0, found).is_err());
     }
 
     #[test]

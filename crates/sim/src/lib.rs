@@ -8,6 +8,7 @@ pub mod check;
 pub mod contents;
 pub mod coverage;
 pub mod erratic;
+pub mod explain;
 pub mod pool;
 pub mod profiles;
 pub mod replay;

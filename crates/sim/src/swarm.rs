@@ -5,6 +5,7 @@
 //! during recovery), large ones sampled.
 
 use crate::check::{Oracle, Violation, token};
+use crate::explain;
 pub use crate::pool::{SwarmConfig, VOLUME};
 use crate::world::World;
 use std::collections::BTreeMap;
@@ -162,6 +163,11 @@ impl Run {
     fn collect(&mut self) -> Result<(), Violation> {
         for (done, tokens) in self.world.take_said().done {
             let request = self.open.remove(&done.request).expect("answers are to requests");
+            if let (true, Err(error)) = (self.may_fail, done.status)
+                && !explain::has_cause(&self.world, error)
+            {
+                return Err(Violation::Unexplained { request: request.id, error });
+            }
             self.oracle.done(&request, done.status, &tokens, self.may_fail)?;
         }
         Ok(())
@@ -219,8 +225,16 @@ impl Run {
     /// If the promise is broken.
     pub fn recover(&mut self) -> Result<u64, Failure> {
         let (seed, point) = (self.config.seed, self.events);
-        let refused = |error| Failure::Refused { seed, point, error };
-        let steps = self.world.start_counting().map_err(refused)?;
+        let began = self.world.now;
+        let steps = match self.world.start_counting() {
+            Ok(steps) => steps,
+            Err(error)
+                if self.may_fail && !explain::has_cause_to_refuse(&self.world, &error, began) =>
+            {
+                return Err(self.broken(point, Violation::RefusedUnexplained { error }));
+            }
+            Err(error) => return Err(Failure::Refused { seed, point, error }),
+        };
         for (first, count) in self.touched_runs() {
             self.check_run(first, count).map_err(|violation| self.broken(point, violation))?;
         }
@@ -245,12 +259,11 @@ impl Run {
     /// blocks is.
     fn check_run(&mut self, first: u64, count: u64) -> Result<(), Violation> {
         let Some(tokens) = self.read_blocks(first, count)? else {
-            for block in first..first + count {
-                if count > 1 {
-                    self.check_run(block, 1)?;
-                }
+            if count == 1 {
+                self.oracle.unreadable_after_crash(first);
+                return Ok(());
             }
-            return Ok(());
+            return (first..first + count).try_for_each(|block| self.check_run(block, 1));
         };
         for (block, found) in (first..).zip(tokens.chunks_exact(SECTORS_PER_BLOCK as usize)) {
             let found = found.try_into().expect("a block has eight sectors");
@@ -311,8 +324,11 @@ impl Run {
                 }
                 return match done.status {
                     Ok(()) => Ok(Some(tokens)),
-                    Err(_) if self.may_fail => Ok(None),
-                    Err(error) => Err(Violation::Failed { request: id, error }),
+                    Err(error) if !self.may_fail => Err(Violation::Failed { request: id, error }),
+                    Err(error) if count > 1 || explain::has_cause_at(&self.world, error, first) => {
+                        Ok(None)
+                    }
+                    Err(error) => Err(Violation::Unexplained { request: id, error }),
                 };
             }
             assert!(self.world.step(), "a read never hangs");

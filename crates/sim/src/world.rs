@@ -38,6 +38,34 @@ impl Clone for Station {
     }
 }
 
+/// A fault that a drive really had, for tests that ask whether an error has a cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hit {
+    /// The drive.
+    pub device: DeviceId,
+    /// What befell it.
+    pub what: HitKind,
+    /// First byte and the one after the last; a flush touches none.
+    pub range: (u64, u64),
+    /// When it came to light.
+    pub at: Instant,
+}
+
+/// What befell a drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HitKind {
+    /// A read ended with an error.
+    ReadError,
+    /// A write or TRIM ended with an error, and may have stored some of it.
+    WriteError,
+    /// A flush ended with an error.
+    FlushError,
+    /// Something was stored, or read, otherwise than it was meant to be.
+    WrongContents,
+    /// A flush lied.
+    FlushIgnored,
+}
+
 /// What the engine said to the outside during a step.
 #[derive(Clone, Debug, Default)]
 pub struct Said {
@@ -66,6 +94,7 @@ pub struct World {
     commands: Vec<Command>,
     said: Said,
     has_contents: bool,
+    hits: Vec<Hit>,
 }
 
 type BuildFixed = std::hash::BuildHasherDefault<tandem_engine::map::FixedHasher>;
@@ -94,7 +123,13 @@ impl World {
             commands: Vec::new(),
             said: Said::default(),
             has_contents,
+            hits: Vec::new(),
         }
+    }
+
+    /// Every fault that a drive has had, oldest first.
+    pub fn hits(&self) -> &[Hit] {
+        &self.hits
     }
 
     /// Tells the engine to start and runs until it answers.
@@ -221,6 +256,8 @@ impl World {
 
     /// Damages one bit on a drive.
     pub fn corrupt(&mut self, device: DeviceId, offset_bytes: u64, bit: u16) {
+        let range = (offset_bytes, offset_bytes + SECTOR_BYTES);
+        self.hits.push(Hit { device, what: HitKind::WrongContents, range, at: self.now });
         self.stations[usize::from(device.0)].media.corrupt(offset_bytes, bit);
     }
 
@@ -361,12 +398,35 @@ impl World {
             return;
         }
         let flight = self.flights.remove(key);
+        self.note_hits(&flight, status);
         if !self.has_contents {
             let io = flight.io.id;
             self.tell(Event::Completion { io, status, checksums: &[], bytes: &[] });
             return;
         }
         self.acknowledge_contents(&flight, status);
+    }
+
+    /// Remembers the faults that a command met.
+    #[inline]
+    fn note_hits(&mut self, flight: &Flight, status: Result<(), IoError>) {
+        if status.is_ok() && flight.faults.is_empty() {
+            return;
+        }
+        let op = drive_op(&flight.io.op);
+        let of_content = |kind: &ContentFaultKind| match kind {
+            ContentFaultKind::FlushIgnored => HitKind::FlushIgnored,
+            _ => HitKind::WrongContents,
+        };
+        let error = match op.kind {
+            DriveOpKind::Read => HitKind::ReadError,
+            DriveOpKind::Write { .. } | DriveOpKind::Trim => HitKind::WriteError,
+            DriveOpKind::Flush => HitKind::FlushError,
+        };
+        let found = flight.faults.iter().map(of_content).chain(status.is_err().then_some(error));
+        let range = (op.offset_bytes, op.offset_bytes + op.length_bytes);
+        let (device, at) = (flight.io.device, self.now);
+        self.hits.extend(found.map(|what| Hit { device, what, range, at }));
     }
 
     fn acknowledge_contents(&mut self, flight: &Flight, status: Result<(), IoError>) {

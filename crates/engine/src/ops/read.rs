@@ -146,7 +146,7 @@ impl Engine {
         let into = task.buffer;
         let into_offset_bytes = u64::from(logical - task.first) * BLOCK_BYTES;
         let expected = if source.slot == NONE && self.config.contents && !self.is_fixed() {
-            (logical..logical + count).map(|block| self.checksums.get(block).unwrap_or(0)).collect()
+            (logical..logical + count).map(|block| self.home_checksum(block)).collect()
         } else {
             Vec::new()
         };
@@ -170,6 +170,17 @@ impl Engine {
             into_offset_bytes,
         };
         self.enqueue(source.device, Class::Read, Job::Io(op, Purpose::Read(Box::new(part))));
+    }
+
+    /// What the home must hold: what another place of the block says, or the table, which need not be
+    /// in RAM for blocks that have another place.
+    fn home_checksum(&self, block: Logical) -> u32 {
+        let entry = self.map.entry(block);
+        let twin = if entry.ssd != NONE { entry.ssd } else { entry.log };
+        if twin != NONE {
+            return self.map.slots().checksum(twin);
+        }
+        self.checksums.get(block).unwrap_or(0)
     }
 
     fn read_fragments(&mut self, id: TaskId, block: Logical, first: Logical) {

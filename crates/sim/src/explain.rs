@@ -1,0 +1,125 @@
+//! Is there a fault that explains this error?
+//!
+//! A pool with broken drives may say so, but only of what they broke: an error is right if it names a
+//! drive that had a fault, on the bytes in question where it names bytes.
+
+use crate::pool::VOLUME;
+use crate::world::{Hit, HitKind, World};
+use tandem_block::{BLOCK_BYTES, DeviceId, Instant, IoError};
+use tandem_engine::StartError;
+use tandem_engine::format::page::{PAGE_BYTES, PAGE_CHECKSUMS};
+use tandem_engine::map::{NONE, Place, Slot};
+
+/// A range of bytes on a drive.
+type Extent = (DeviceId, (u64, u64));
+
+fn touches(hit: &Hit, extents: &[Extent]) -> bool {
+    extents.iter().any(|(device, (first, end))| {
+        hit.device == *device && hit.range.0 < *end && *first < hit.range.1
+    })
+}
+
+/// Did the drive that the error names ever have a fault of that kind?
+pub fn has_cause(world: &World, error: IoError) -> bool {
+    any_hit(world, error, |_| true)
+}
+
+/// The same, where nothing else was going on and the block alone was read: the fault must lie where
+/// the block does.
+pub fn has_cause_at(world: &World, error: IoError, block: u64) -> bool {
+    let extents = extents_of(world, block);
+    any_hit(world, error, |hit| match (error, hit.what) {
+        // a drive that was taken out of service, or that lied, may have lost anything
+        (IoError::Dead(_), _) | (_, HitKind::FlushIgnored) => true,
+        _ => touches(hit, &extents),
+    })
+}
+
+fn any_hit(world: &World, error: IoError, fits: impl Fn(&Hit) -> bool) -> bool {
+    let (device, wanted): (DeviceId, &[HitKind]) = match error {
+        IoError::Device(device) => {
+            (device, &[HitKind::ReadError, HitKind::WriteError, HitKind::FlushError])
+        }
+        IoError::Dead(device) => {
+            (device, &[HitKind::ReadError, HitKind::WriteError, HitKind::FlushError])
+        }
+        IoError::Checksum(device) => {
+            (device, &[HitKind::WrongContents, HitKind::WriteError, HitKind::FlushIgnored])
+        }
+        _ => return false,
+    };
+    world.hits().iter().any(|hit| hit.device == device && wanted.contains(&hit.what) && fits(hit))
+}
+
+/// Is there a fault that explains why a start at `began` was refused?
+pub fn has_cause_to_refuse(world: &World, error: &StartError, began: Instant) -> bool {
+    match error {
+        StartError::Device(error) => any_hit(world, *error, |hit| hit.at >= began),
+        // the drive missed a round of superblocks
+        StartError::StaleDevice { device } => {
+            let wanted = |hit: &Hit| usize::from(hit.device.0) == *device;
+            world.hits().iter().any(|hit| wanted(hit) && hit.what != HitKind::ReadError)
+        }
+        StartError::Corrupt(_)
+        | StartError::JournalGap { .. }
+        | StartError::NotFormatted { .. }
+        | StartError::DamagedSuperblock { .. } => {
+            let metadata = metadata_of(world);
+            world.hits().iter().any(|hit| touches(hit, &metadata))
+        }
+        _ => false,
+    }
+}
+
+/// Everything on the drives that is not blocks: superblocks, journals, roots, shards, pages.
+fn metadata_of(world: &World) -> Vec<Extent> {
+    let devices = world.engine.devices().iter();
+    devices
+        .flat_map(|device| {
+            let (layout, end) = (&device.layout, device.config.capacity_bytes);
+            let data = if device.is_ssd() { layout.slot_offset } else { layout.home_offset };
+            [(device.id, (0, data)), (device.id, (end - 2 * BLOCK_BYTES, end))]
+        })
+        .collect()
+}
+
+/// Where a block of the volume lies, and the checksum page of its home.
+fn extents_of(world: &World, block: u64) -> Vec<Extent> {
+    let (engine, map) = (&world.engine, world.engine.map());
+    let Some((_, volume)) = engine.objects().iter().find(|(id, _)| *id == VOLUME) else {
+        return Vec::new();
+    };
+    let logical = volume.first + block as u32;
+    let of_slot = |slot: Slot| {
+        let region = map.slots().region(slot);
+        (region.device, (region.address(slot), region.address(slot) + BLOCK_BYTES))
+    };
+    let mut extents: Vec<Extent> = Vec::new();
+    for (place, _) in map.entry(logical).places() {
+        match place {
+            Place::Ssd(slot) | Place::Log(slot) if slot != NONE => extents.push(of_slot(slot)),
+            Place::Ssd(_) | Place::Log(_) => {}
+            Place::Home => extents.extend(home_extents(world, u64::from(logical))),
+        }
+    }
+    extents.extend(map.fragments(logical).iter().map(|fragment| of_slot(fragment.slot)));
+    extents
+}
+
+fn home_extents(world: &World, logical: u64) -> Vec<Extent> {
+    let mut extents = Vec::new();
+    for device in world.engine.devices() {
+        let layout = &device.layout;
+        let homes = layout.home_first..layout.home_first + layout.home_blocks;
+        if !device.is_ssd() && homes.contains(&logical) {
+            let first = layout.home_offset + (logical - layout.home_first) * BLOCK_BYTES;
+            extents.push((device.id, (first, first + BLOCK_BYTES)));
+        }
+        if layout.checksum_pages > 0 {
+            let page = logical / PAGE_CHECKSUMS as u64;
+            let first = layout.checksum_offset + page * 2 * PAGE_BYTES;
+            extents.push((device.id, (first, first + 2 * PAGE_BYTES)));
+        }
+    }
+    extents
+}
