@@ -18,6 +18,9 @@ use tandem_engine::{Engine, StartError};
 /// Blocks that are read at once after a crash.
 const CHECK_BLOCKS_MAX: u64 = 64;
 
+/// Events at one instant that are still believed to lead somewhere.
+const STILL_EVENTS_MAX: u64 = 20_000;
+
 /// What went wrong, and how to see it again.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Failure {
@@ -77,6 +80,8 @@ pub struct Run {
     may_fail: bool,
     /// Events so far.
     pub events: u64,
+    /// The time of the last event, and how many came since without any time passing.
+    still: (Instant, u64),
 }
 
 impl Run {
@@ -107,6 +112,7 @@ impl Run {
             sent: 0,
             may_fail: false,
             events: 0,
+            still: (Instant::ZERO, 0),
         })
     }
 
@@ -135,8 +141,20 @@ impl Run {
             return Err(Failure::Hang { seed: self.config.seed, waiting, now, state });
         }
         self.events += 1;
+        self.stands_still(due)?;
         self.collect().map_err(|violation| self.broken(0, violation))?;
         Ok(!(self.sent >= shape.requests && self.open.is_empty()))
+    }
+
+    /// Many events without any time passing: the engine asks to be woken for nothing.
+    fn stands_still(&mut self, due: Instant) -> Result<(), Failure> {
+        self.still = if due == self.still.0 { (due, self.still.1 + 1) } else { (due, 0) };
+        if self.still.1 < STILL_EVENTS_MAX {
+            return Ok(());
+        }
+        let (waiting, now) = (self.open.len(), self.world.now);
+        let state = self.world.engine.debug_state();
+        Err(Failure::Hang { seed: self.config.seed, waiting, now, state })
     }
 
     fn broken(&self, point: u64, violation: Violation) -> Failure {

@@ -153,7 +153,7 @@ fn replay_without_last() {
     });
 }
 
-/// Many reads of few blocks that are written over all the time.
+/// Many reads of few blocks that are written over all the time, in runs that are trimmed when freed.
 #[test]
 fn reuse_under_read() {
     caught(Mutant::ReuseUnderRead, SELDOM, |seed| {
@@ -161,8 +161,8 @@ fn reuse_under_read() {
         let mut config = plain(seed, "ssd-first", 400, mix);
         config.shape.depth = 8;
         config.shape.pause = Duration::ZERO;
-        config.shape.footprint_bytes = 512 * KIB;
-        config.shape.length_bytes_max = 64 * KIB;
+        config.shape.footprint_bytes = MIB;
+        config.shape.length_bytes_max = 512 * KIB;
         config
     });
 }

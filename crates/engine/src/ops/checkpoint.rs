@@ -181,9 +181,15 @@ impl Engine {
     }
 
     /// A page, shard, flush or root write ended.
-    pub(crate) fn checkpoint_step_done(&mut self, status: Result<(), IoError>) {
+    pub(crate) fn checkpoint_step_done(&mut self, device: DeviceId, status: Result<(), IoError>) {
         self.checkpoint.outstanding -= 1;
-        if status.is_err() && self.checkpoint.stage != Stage::Idle {
+        if status.is_ok() || self.checkpoint.stage == Stage::Idle {
+            return;
+        }
+        if self.metadata_homes().iter().any(|&home| home != device) {
+            // it goes on with the homes that are left; this one would be a step behind them
+            self.fault_ssd(device);
+        } else {
             self.checkpoint.error = true;
         }
     }

@@ -181,7 +181,10 @@ impl Engine {
     /// When a commit is due without being asked for.
     pub(crate) fn commit_due(&self) -> Instant {
         match (self.commit.stage, self.commit.oldest_pending) {
-            (Stage::Idle, Some(oldest)) => oldest + self.config.commit_interval,
+            // one that waits for a checkpoint to make room begins with its end, not with time
+            (Stage::Idle, Some(oldest)) if self.blocks_that_fit() > 0 => {
+                oldest + self.config.commit_interval
+            }
             _ => Instant::NEVER,
         }
     }
@@ -240,7 +243,8 @@ impl Engine {
             for index in 0..self.ssds.len() {
                 let device = self.ssds[index];
                 let d = &mut self.devices[usize::from(device.0)];
-                if d.dirty && d.is_volatile() && !d.faulted {
+                // also one that was taken out of service: what it holds unsettled was acknowledged
+                if d.dirty && d.is_volatile() {
                     d.dirty = false;
                     self.commit.outstanding += 1;
                     self.submit(device, IoOp::Flush, Purpose::CommitFlush);

@@ -57,7 +57,7 @@ impl Engine {
             Purpose::Formatting => self.formatting_done(status),
             Purpose::CommitFlush => self.commit_flushed(device, status),
             Purpose::JournalUnit => self.unit_written(device, status),
-            Purpose::Checkpoint => self.checkpoint_step_done(status),
+            Purpose::Checkpoint => self.checkpoint_step_done(device, status),
             Purpose::FollowUnits => self.units_followed(device, status),
             Purpose::Follow => self.follow_step_done(device, status),
             Purpose::ChecksumPage(page) => self.checksum_page_read(device, page, status, bytes),
