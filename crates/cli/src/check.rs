@@ -55,6 +55,15 @@ struct Report {
     /// Places that cannot be read, the first hundred.
     bad: Vec<verify::Bad>,
     map: Option<MapCounts>,
+    /// What each drive alone holds.
+    drives: Vec<DriveAlone>,
+}
+
+#[derive(Debug, Serialize)]
+struct DriveAlone {
+    path: String,
+    /// Bytes that nobody could read if this drive died now.
+    only_here_bytes: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -130,6 +139,12 @@ fn fill(report: &mut Report, pool: &PoolConfig, world: &World<Engine>, findings:
         report.volumes.push(Volume { name, bytes: volume.size_bytes, data_bytes, bad_bytes });
     }
     report.bad.clone_from(&findings.bad);
+    for (device, known) in world.mind().devices().iter().zip(&pool.devices) {
+        let losses = world.mind().loss_without(device.id);
+        let blocks: u64 = losses.iter().map(|loss| loss.blocks).sum();
+        let only_here_bytes = blocks * BLOCK_BYTES;
+        report.drives.push(DriveAlone { path: known.label(), only_here_bytes });
+    }
     let population = map.population();
     report.map = Some(MapCounts {
         ssd_bytes: map.ssd_slots() * BLOCK_BYTES,
@@ -200,6 +215,11 @@ fn describe(report: &Report) -> String {
             volumes.row([volume.name.clone()].into_iter().chain(cells).collect());
         }
         out.push_str(&volumes.render());
+        let mut drives = Table::new(&["<device", "held only here"]);
+        for drive in &report.drives {
+            drives.row(vec![drive.path.clone(), table::bytes(drive.only_here_bytes)]);
+        }
+        out.push_str(&format!("\n{}", drives.render()));
         out.push_str(&format!(
             "\n  {} wrong checksums, {} of them answered by another copy\n",
             report.checksum_errors, report.repaired_reads

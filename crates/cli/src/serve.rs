@@ -37,6 +37,9 @@ pub struct Arguments {
     /// Serve emulated drives in a temporary folder, and remove it at the end
     #[arg(long)]
     demo: bool,
+    /// Some drives are gone for good: serve, read-only, what the others hold
+    #[arg(long, conflicts_with = "demo")]
+    salvage: bool,
     /// Emulated drives acknowledge flushes and do not do them: shows that tests see the loss
     #[arg(long, hide = true)]
     ignore_flushes: bool,
@@ -50,7 +53,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     pool::log_to_stderr();
     // before any thread is made, since threads inherit the mask
     let signals = Signals::listen().context("catching SIGTERM and SIGINT")?;
-    let manner = if arguments.ignore_flushes { Manner::Lying } else { Manner::Configured };
+    let manner = match arguments {
+        Arguments { salvage: true, .. } => Manner::Untouched,
+        Arguments { ignore_flushes: true, .. } => Manner::Lying,
+        _ => Manner::Configured,
+    };
     match &arguments.config {
         Some(path) => serve(path, &pool::read(path)?, manner, signals),
         None => demo::run(manner, signals),
@@ -70,8 +77,16 @@ fn serve(path: &Path, pool: &PoolConfig, manner: Manner, signals: Signals) -> Re
         );
         return Err(Failure::Usage(text));
     }
-    let Opened { devices, capacities } = devices::open(pool, manner)?;
-    let config = engine_config(pool, &capacities)?;
+    let (Opened { devices, capacities }, absent) = match manner {
+        Manner::Untouched => devices::open_rest(pool)?,
+        _ => (devices::open(pool, manner)?, Vec::new()),
+    };
+    let mut config = engine_config(pool, &capacities)?;
+    for id in &absent {
+        let label = pool.devices[usize::from(id.0)].label();
+        tracing::warn!("{label} is gone: what only it held is an error; nothing can be written");
+    }
+    config.absent = absent;
     let mut world = devices::world(pool, devices, config, WorldConfig::default())?;
     world.stop_on(signals);
     let listeners = listeners::nbd(pool, inherited)?;
@@ -193,7 +208,8 @@ fn report_end(pool: &PoolConfig, world: &World<Engine>) -> Result<(), Failure> {
         .devices()
         .iter()
         .zip(&pool.devices)
-        .filter(|(device, _)| device.faulted)
+        // those that were gone from the beginning are no news
+        .filter(|(device, _)| device.faulted && !world.mind().is_absent(device.id))
         .map(|(_, known)| known.label())
         .collect();
     if faulted.is_empty() {

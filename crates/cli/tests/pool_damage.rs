@@ -273,6 +273,74 @@ fn rotten_data_is_found_and_the_rest_is_served() {
     assert!(tandem(&["check", pool.config()]).status.success(), "written anew");
 }
 
+/// The only SSD is gone. What also lies on the hard drive is served, read-only, by the map that the
+/// hard drive keeps; the rest is an error, never something else.
+#[test]
+fn what_is_left_without_the_ssd_is_served() {
+    let pool = formatted(TWO);
+    let server = start(&pool);
+    let mut target = over_nbd(pool.folder.path()).unwrap();
+    let blocks = 31 * 256;
+    let content = |block: u64| [block as u8 ^ (block >> 8) as u8 | 1; 4096];
+    for block in 0..blocks {
+        target.write(block * 4096, &content(block), false).unwrap();
+    }
+    target.flush().unwrap();
+    // after a quiet second, what is more than the low mark is written home
+    let deadline = std::time::Instant::now() + support::PATIENCE;
+    let status = || tandem_live::control::ask(&pool.at("pool.control"), "status").unwrap();
+    let is_high = |status: &serde_json::Value| {
+        let of = |name: &str| status[name].as_u64().unwrap();
+        of("ssd_dirty_bytes") * 10 > of("ssd_bytes") * 4 + 10 * (1 << 20)
+    };
+    let wait_while = |holds: &dyn Fn(&serde_json::Value) -> bool| {
+        while holds(&status()) {
+            assert!(std::time::Instant::now() < deadline, "{}", status());
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+    };
+    wait_while(&is_high);
+    // these are older at home than on the SSD: to read them there would be worse than an error
+    for block in 1000..1100 {
+        target.write(block * 4096, &[2; 4096], false).unwrap();
+    }
+    target.flush().unwrap();
+    wait_while(&|status| status["second_home"]["journal_units_behind"] != 0);
+    assert!(server.stop().0.success());
+    let check = tandem(&["check", pool.config(), "--json"]);
+    let report: serde_json::Value = serde_json::from_slice(&check.stdout).unwrap();
+    let only_ssd = report["drives"][0]["only_here_bytes"].as_u64().unwrap();
+    assert!(only_ssd >= 100 * 4096 && only_ssd < blocks * 4096, "{report}");
+    assert_eq!(report["drives"][1]["only_here_bytes"], 0, "the SSD has a copy: {report}");
+    let salvage = || Server::start(program(), &[pool.config(), "--salvage"]);
+    let Err(whole) = salvage() else { panic!("nothing is gone") };
+    assert!(told(&whole).contains("without --salvage"), "{}", told(&whole));
+    let gone = pool.at("gone.img");
+    std::fs::rename(pool.at("ssd.img"), &gone).unwrap();
+    refused(&pool, &["ssd.img", "missing", "--salvage"]);
+    let before = images(&pool);
+    let server = salvage().unwrap_or_else(|output| panic!("{}", told(&output)));
+    let mut target = over_nbd(pool.folder.path()).unwrap();
+    let mut lost = 0;
+    for block in 0..blocks {
+        match target.read(block * 4096, 4096) {
+            Ok(found) => assert!(
+                found == content(block) && !(1000..1100).contains(&block),
+                "block {block} is something else"
+            ),
+            Err(_) => lost += 4096,
+        }
+    }
+    assert_eq!(lost, only_ssd, "as the check foretold");
+    assert!(target.write(0, &[2; 4096], true).is_err(), "read-only");
+    let (status, said) = server.stop();
+    assert!(status.success() && said.contains("ssd.img is gone"), "{said}");
+    assert!(images(&pool) == before, "something was written");
+    std::fs::rename(pool.at("hdd.img"), pool.at("hdd.gone")).unwrap();
+    let Err(nothing) = salvage() else { panic!("nothing is left") };
+    assert!(told(&nothing).contains("nothing to read by"), "{}", told(&nothing));
+}
+
 /// A check recovers in memory: the drives stay as the crash left them.
 #[test]
 fn a_check_writes_nothing() {

@@ -4,8 +4,11 @@ use super::lying::Lying;
 use super::{explain, place};
 use crate::config::{PoolConfig, PoolDevice};
 use anyhow::{Context as _, Result, bail};
-use tandem_block::Drive;
+use std::os::unix::fs::FileExt as _;
+use tandem_block::{BLOCK_BYTES, DeviceId, Drive};
 use tandem_drives::{BuildOptions, SsdState, build};
+use tandem_engine::format::layout::DEVICE_BYTES_MIN;
+use tandem_engine::format::superblock::{Member, Superblock};
 use tandem_engine::{Engine, EngineConfig};
 use tandem_live::device::OpenError;
 use tandem_live::{Backing, DeviceConfig, Devices, World, WorldConfig};
@@ -90,6 +93,52 @@ fn configure(device: &PoolDevice, index: usize, manner: Manner) -> Result<Device
         (model, _) => model,
     };
     Ok(DeviceConfig { backing, emulate })
+}
+
+/// What is left of a pool, opened so that it is never written; which drives are gone.
+///
+/// # Errors
+/// If no drive is gone, or none that is left tells what the others were.
+pub fn open_rest(pool: &PoolConfig) -> Result<(Opened, Vec<DeviceId>)> {
+    place::check(pool)?;
+    let is_there = |device: &PoolDevice| backing_bytes(&device.backing).is_ok();
+    let Some(members) = pool.devices.iter().find_map(members) else {
+        bail!("no drive that is left says what pool it belongs to: there is nothing to read by");
+    };
+    if members.len() != pool.devices.len() {
+        bail!("the pool has {} devices: list all of them, the lost ones too", members.len());
+    }
+    let mut configs = Vec::new();
+    let mut absent = Vec::new();
+    for (index, device) in pool.devices.iter().enumerate() {
+        let mut config = configure(device, index, Manner::Untouched)?;
+        if !is_there(device) {
+            // stands in its place and is never asked
+            config.backing = Backing::Ram { bytes: DEVICE_BYTES_MIN };
+            absent.push(DeviceId(u8::try_from(index).expect("a pool has few devices")));
+        }
+        configs.push(config);
+    }
+    if absent.is_empty() {
+        bail!("every drive of the pool is there: serve it without --salvage");
+    }
+    let devices = Devices::open(configs).map_err(|error| explain_open(pool, error))?;
+    let capacities = members.iter().map(|member| member.capacity_bytes).collect();
+    Ok((Opened { devices, capacities }, absent))
+}
+
+/// All drives of the pool, as this one lists them.
+fn members(device: &PoolDevice) -> Option<Vec<Member>> {
+    let Backing::Path(path) = &device.backing else { return None };
+    let file = std::fs::File::open(path).ok()?;
+    let last = model_bytes(device, backing_bytes(&device.backing).ok()?).ok()?;
+    let copy = |offset| {
+        let mut block = vec![0; BLOCK_BYTES as usize];
+        file.read_exact_at(&mut block, offset).ok()?;
+        Superblock::decode(&block).ok()
+    };
+    let copies = [copy(0), copy(last.checked_sub(BLOCK_BYTES)?)];
+    copies.into_iter().flatten().max_by_key(|copy| copy.generation).map(|copy| copy.members)
 }
 
 /// Size of what holds the bytes, before it is opened for good.

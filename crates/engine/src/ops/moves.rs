@@ -173,8 +173,12 @@ impl Engine {
             self.moves.writing_back = self.wants_writeback(self.is_quiet());
         }
         self.moves.urgent = self.space_is_urgent();
-        if self.moves.writing_back && self.begin_writeback() {
-            return;
+        if self.moves.writing_back {
+            if self.begin_writeback() {
+                return;
+            }
+            // what is dirty is home already, or was not found: the flush makes it clean
+            self.want_home_flush();
         }
         if self.moves.homed.len() < HOMED_BLOCKS_MAX && self.begin_copies() {
             return;
@@ -249,9 +253,12 @@ impl Engine {
         let enough = self.moves.homed.len() >= HOMED_BLOCKS_MAX
             || (!self.moves.homed.is_empty()
                 && (self.starved || !(self.moves.writing_back || self.copies_can_move())));
-        if !enough {
-            return;
+        if enough {
+            self.want_home_flush();
         }
+    }
+
+    fn want_home_flush(&mut self) {
         for index in 0..self.hdds.len() {
             let device = self.hdds[index];
             let settled = self.moves.homes_settled_mark(device);

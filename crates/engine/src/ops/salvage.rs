@@ -61,6 +61,11 @@ impl Engine {
         self.out.push(Command::Started(Ok(())));
     }
 
+    /// Was this drive gone from the beginning?
+    pub fn is_absent(&self, device: DeviceId) -> bool {
+        self.config.absent.contains(&device)
+    }
+
     /// What would be lost, object by object, if this drive were gone: what it alone holds. Looks at
     /// every block.
     pub fn loss_without(&self, device: DeviceId) -> Vec<Loss> {
