@@ -5,6 +5,7 @@
 //! checkpoint carries those into the pages before it cuts the journal.
 
 use super::{FixedState, Logical};
+use crate::format::FormatError;
 use crate::format::page::{self, PAGE_CHECKSUMS};
 use hashbrown::HashMap;
 use std::collections::{BTreeMap, VecDeque};
@@ -63,14 +64,21 @@ impl HomeChecksums {
     /// neither copy is sound.
     pub fn load(&mut self, pool: u128, page: u32, bytes: &[u8]) -> bool {
         let mut best: Option<Page> = None;
+        let mut foreign = 0;
         for copy in bytes.chunks_exact(page::PAGE_BYTES as usize) {
             let mut checksums = Box::new([0u32; PAGE_CHECKSUMS]);
-            if let Ok(version) = page::decode(copy, pool, u64::from(page), &mut checksums)
-                && best.as_ref().is_none_or(|best| version > best.version)
-            {
-                best = Some(Page { version, checksums });
+            match page::decode(copy, pool, u64::from(page), &mut checksums) {
+                Ok(version) if best.as_ref().is_none_or(|best| version > best.version) => {
+                    best = Some(Page { version, checksums });
+                }
+                Ok(_) => {}
+                // what a drive held before it was formatted: such a page was never written
+                Err(FormatError::Magic { .. } | FormatError::Field { .. }) => foreign += 1,
+                Err(_) => {}
             }
         }
+        let never_written = || Page { version: 0, checksums: Box::new([0; PAGE_CHECKSUMS]) };
+        let best = best.or_else(|| (foreign == 2).then(never_written));
         let Some(best) = best else { return false };
         self.keep(page, best);
         true

@@ -53,6 +53,16 @@ impl Engine {
 
     /// Everything is known that can be known: reads are welcome.
     pub(crate) fn serve_salvaged(&mut self) {
+        for volume in &self.config.volumes {
+            let found = match self.objects.get(volume.object) {
+                Some(known) if known.size_bytes == volume.size_bytes => continue,
+                Some(known) => format!("{} of {} bytes", known.name, known.size_bytes),
+                None => "no volume of this name".into(),
+            };
+            let error = StartError::VolumeDiffers { name: volume.name.clone(), found };
+            self.refuse(error);
+            return;
+        }
         let gone = self.config.absent.first().copied().unwrap_or(DeviceId(0));
         self.commit.break_off(IoError::Dead(gone));
         let shards = self.map.shard_count();
