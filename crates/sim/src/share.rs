@@ -57,16 +57,16 @@ pub const ARMS: &[Arm] = &[
         policies: ALL,
         make: |seed, policy| SwarmConfig::crowded(seed, policy, 300),
         campaign: |seed| {
-            let first = 400 + seed % 8 * 250;
-            Campaign { window: (first, first + 250), ..EVERY_EVENT }
+            let first = 400 + seed % 12 * 160;
+            Campaign { window: (first, first + 160), ..EVERY_EVENT }
         },
         least: &[
-            (Met::Crashes, 2_500),
-            (Met::InWriteBack, 1_500),
-            (Met::InCheckpoint, 400),
-            (Met::InRecovery, 150),
-            (Met::Starved, 600),
-            (Met::BothFull, 150),
+            (Met::Crashes, 1_500),
+            (Met::InWriteBack, 900),
+            (Met::InCheckpoint, 200),
+            (Met::InRecovery, 80),
+            (Met::Starved, 250),
+            (Met::BothFull, 30),
             (Met::BlocksHome, 9_000),
             (Met::CopiesDropped, 8_000),
             (Met::JournalTurns, 10),

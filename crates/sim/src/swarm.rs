@@ -121,6 +121,11 @@ impl Run {
         self.may_fail = true;
     }
 
+    /// Nothing may fail any more: what was wrong with the drives is over, and damaged nothing.
+    pub fn forbid_failures(&mut self) {
+        self.may_fail = false;
+    }
+
     /// One event: a request sent or a thing that was due. False when all is done.
     ///
     /// # Errors
