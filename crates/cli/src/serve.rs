@@ -38,7 +38,7 @@ pub struct Arguments {
     #[arg(long)]
     demo: bool,
     /// Some drives are gone for good: serve, read-only, what the others hold
-    #[arg(long, conflicts_with = "demo")]
+    #[arg(long = "accept-loss", conflicts_with = "demo")]
     salvage: bool,
     /// Emulated drives acknowledge flushes and do not do them: shows that tests see the loss
     #[arg(long, hide = true)]

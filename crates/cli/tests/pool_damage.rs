@@ -312,12 +312,12 @@ fn what_is_left_without_the_ssd_is_served() {
     let only_ssd = report["drives"][0]["only_here_bytes"].as_u64().unwrap();
     assert!(only_ssd >= 100 * 4096 && only_ssd < blocks * 4096, "{report}");
     assert_eq!(report["drives"][1]["only_here_bytes"], 0, "the SSD has a copy: {report}");
-    let salvage = || Server::start(program(), &[pool.config(), "--salvage"]);
+    let salvage = || Server::start(program(), &[pool.config(), "--accept-loss"]);
     let Err(whole) = salvage() else { panic!("nothing is gone") };
-    assert!(told(&whole).contains("without --salvage"), "{}", told(&whole));
+    assert!(told(&whole).contains("without --accept-loss"), "{}", told(&whole));
     let gone = pool.at("gone.img");
     std::fs::rename(pool.at("ssd.img"), &gone).unwrap();
-    refused(&pool, &["ssd.img", "missing", "--salvage"]);
+    refused(&pool, &["ssd.img", "missing", "--accept-loss"]);
     let before = images(&pool);
     let server = salvage().unwrap_or_else(|output| panic!("{}", told(&output)));
     let mut target = over_nbd(pool.folder.path()).unwrap();

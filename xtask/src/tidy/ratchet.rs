@@ -43,5 +43,4 @@ pub(super) const RATCHET: &[Entry] = &[
         "size",
         "write-back, log GC and merging share their steps; to be divided by job",
     ),
-    Entry::new("crates/engine/src/ops/write.rs", "size", "just over; fragments are to move out"),
 ];

@@ -120,7 +120,7 @@ pub fn open_rest(pool: &PoolConfig) -> Result<(Opened, Vec<DeviceId>)> {
         configs.push(config);
     }
     if absent.is_empty() {
-        bail!("every drive of the pool is there: serve it without --salvage");
+        bail!("every drive of the pool is there: serve it without --accept-loss");
     }
     let devices = Devices::open(configs).map_err(|error| explain_open(pool, error))?;
     let capacities = members.iter().map(|member| member.capacity_bytes).collect();

@@ -14,7 +14,7 @@ pub fn not_opened(path: &Path, why: &std::io::Error) -> Error {
     let help = match why.kind() {
         ErrorKind::NotFound => {
             "it is missing: connect the drive or correct its path; the files of a new pool are made \
-             by `tandem format`; if it is gone for good, `tandem serve --salvage` reads what is left"
+             by `tandem format`; if it is gone for good, `tandem serve --accept-loss` reads what is left"
         }
         ErrorKind::PermissionDenied => {
             "this user may not read and write it: run as another user or change its owner"

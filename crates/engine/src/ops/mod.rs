@@ -13,6 +13,7 @@ mod dispatch;
 pub mod follow;
 pub mod hdd;
 pub mod moves;
+mod part_block;
 mod read;
 mod replay;
 mod request;

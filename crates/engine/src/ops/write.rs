@@ -8,16 +8,13 @@
 
 use crate::device::{Class, Job, Purpose};
 use crate::engine::Engine;
-use crate::map::logical::{FRAGMENTS, SSD};
-use crate::map::{Logical, Run, Slot, Touch};
+use crate::map::{Logical, Run, Touch};
 use crate::mutant::Mutant;
 use crate::ordering::TaskId;
 use crate::port::{Command, IoOp};
 use crate::steer::{Decision, HddView, Reason, SteerView, Target};
 use crate::tier::{Intention, TierView};
-use tandem_block::{
-    BLOCK_BYTES, DeviceId, DurabilityClass, IoError, PayloadId, Request, SECTOR_BYTES,
-};
+use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, IoError, PayloadId};
 
 impl Engine {
     pub(crate) fn begin_user_write(&mut self, id: TaskId) {
@@ -139,108 +136,6 @@ impl Engine {
                 });
             }
         }
-    }
-
-    /// A write that begins or ends within a block: its buffer is laid out in whole blocks.
-    fn begin_part_blocks(&mut self, id: TaskId, request: &Request) {
-        let task = &self.tasks[id as usize];
-        let (first, last) = (task.first, task.end - 1);
-        let on_ssd = task.target == Target::Ssd;
-        let head = (request.offset_bytes % BLOCK_BYTES / SECTOR_BYTES) as u32;
-        let end_bytes = request.offset_bytes + request.length_bytes;
-        let tail = (end_bytes.next_multiple_of(BLOCK_BYTES) - end_bytes) / SECTOR_BYTES;
-        let head_mask = 255u8 << head;
-        let tail_mask = 255u8 >> tail;
-        let masks =
-            if first == last { (head_mask & tail_mask, 255) } else { (head_mask, tail_mask) };
-        if self.config.contents {
-            let buffer = self.name_payload();
-            self.tasks[id as usize].buffer = buffer;
-            let length_bytes = u64::from(last - first + 1) * BLOCK_BYTES;
-            self.out.push(Command::Reserve { payload: buffer, length_bytes });
-        }
-        self.tasks[id as usize].masks = masks;
-        self.tasks[id as usize].outstanding += 1; // held while bases are read
-        let edges = [(first, masks.0), (last, if first == last { 255 } else { masks.1 })];
-        for (block, mask) in edges {
-            if mask == 255 {
-                continue;
-            }
-            let state = self.map.state(block);
-            if state & (SSD | FRAGMENTS) == SSD && on_ssd {
-                self.read_base(id, block);
-            } else if state == 0 {
-                self.mask_whole(id, block);
-            }
-        }
-        self.merge_part_done(id);
-    }
-
-    fn read_base(&mut self, id: TaskId, block: Logical) {
-        let slot = self.map.entry(block).ssd;
-        let region = *self.map.slots().region(slot);
-        let task = &mut self.tasks[id as usize];
-        task.outstanding += 1;
-        let op = IoOp::Read {
-            offset_bytes: region.address(slot),
-            length_bytes: BLOCK_BYTES,
-            into: task.buffer,
-            into_offset_bytes: u64::from(block - task.first) * BLOCK_BYTES,
-        };
-        self.stats.merge_reads += 1;
-        let purpose = Purpose::MergeBase { task: id, logical: block, slot };
-        self.enqueue(region.device, Class::Read, Job::Io(op, purpose));
-    }
-
-    /// The block's other sectors are known now: it will be written whole.
-    fn mask_whole(&mut self, id: TaskId, block: Logical) {
-        let task = &mut self.tasks[id as usize];
-        if block == task.first {
-            task.masks.0 = 255;
-        } else {
-            task.masks.1 = 255;
-        }
-    }
-
-    /// A base that a part-block write merges with was read.
-    pub(crate) fn base_read(
-        &mut self,
-        id: TaskId,
-        logical: Logical,
-        slot: Slot,
-        status: Result<(), IoError>,
-        checksums: &[u32],
-    ) {
-        let sound = !self.config.contents || checksums == [self.map.slots().checksum(slot)];
-        if status.is_ok() && sound {
-            self.stats.merged += 1;
-            self.mask_whole(id, logical);
-        } else if !sound {
-            // the base is damaged: the write itself is kept as a fragment, and only a read of the
-            // damaged sectors will fail
-            self.stats.checksum_errors += 1;
-        }
-        self.merge_part_done(id);
-    }
-
-    fn merge_part_done(&mut self, id: TaskId) {
-        let task = &mut self.tasks[id as usize];
-        task.outstanding -= 1;
-        if task.outstanding > 0 {
-            return;
-        }
-        let (buffer, request) = (task.buffer, task.request);
-        if self.config.contents {
-            self.out.push(Command::Copy {
-                from: request.payload,
-                from_offset_bytes: 0,
-                into: buffer,
-                into_offset_bytes: request.offset_bytes % BLOCK_BYTES,
-                length_bytes: request.length_bytes,
-            });
-            self.out.push(Command::Release(request.payload));
-        }
-        self.queue_write(id);
     }
 
     /// Puts the write into the queue of its device.
@@ -396,7 +291,7 @@ impl Engine {
         self.map.touch(touch, run.slot, fua || (is_log && !volatile));
     }
 
-    fn write_failed(&mut self, device: DeviceId, id: TaskId, run: Run, error: IoError) {
+    pub(super) fn write_failed(&mut self, device: DeviceId, id: TaskId, run: Run, error: IoError) {
         let is_log = self.map.slots().is_log(run.slot);
         if is_log {
             let log = self.devices[usize::from(device.0)].log.as_mut().expect("a log slot");
@@ -439,106 +334,6 @@ impl Engine {
             }
         } else {
             self.answer(id, PayloadId::NONE, 0);
-        }
-    }
-
-    /// Part blocks at the ends of a zeroing: zeroes over the sectors, as fragments.
-    pub(crate) fn write_zero_edges(&mut self, id: TaskId, head: bool, tail: bool) {
-        let task = &self.tasks[id as usize];
-        let request = task.request;
-        let (first, last) = (task.first, task.end - 1);
-        let head_sectors = (request.offset_bytes % BLOCK_BYTES / SECTOR_BYTES) as u32;
-        let end_bytes = request.offset_bytes + request.length_bytes;
-        let tail_sectors = (end_bytes.next_multiple_of(BLOCK_BYTES) - end_bytes) / SECTOR_BYTES;
-        let mut edges = Vec::new();
-        if first == last {
-            edges.push((first, 255u8 << head_sectors & 255u8 >> tail_sectors));
-        } else {
-            if head {
-                edges.push((first, 255u8 << head_sectors));
-            }
-            if tail {
-                edges.push((last, 255u8 >> tail_sectors));
-            }
-        }
-        edges.retain(|&(block, _)| self.map.state(block) != 0);
-        self.tasks[id as usize].started = self.now;
-        if edges.is_empty() {
-            self.finish_write(id);
-            return;
-        }
-        if self.config.contents {
-            let buffer = self.name_payload();
-            self.tasks[id as usize].buffer = buffer;
-            self.out.push(Command::Reserve { payload: buffer, length_bytes: BLOCK_BYTES });
-        }
-        self.tasks[id as usize].outstanding = edges.len() as u32;
-        for (block, mask) in edges {
-            let device = if self.ssds.is_empty() { self.hdds[0] } else { self.shortest_ssd().0 };
-            self.enqueue(device, Class::Write, Job::Edge { task: id, block, mask });
-        }
-    }
-
-    /// An edge's turn has come. False: no space yet.
-    pub(crate) fn issue_edge(
-        &mut self,
-        device: DeviceId,
-        id: TaskId,
-        block: Logical,
-        mask: u8,
-    ) -> bool {
-        let run = match self.ssds.iter().position(|&d| d == device) {
-            Some(ssd) => self.map.allocate_on(ssd, 1),
-            None => {
-                self.devices[usize::from(device.0)].log.as_mut().and_then(|l| l.append(1, true))
-            }
-        };
-        let Some(run) = run else { return false };
-        let task = &self.tasks[id as usize];
-        let op = IoOp::Write {
-            offset_bytes: self.map.slots().region(run.slot).address(run.slot),
-            length_bytes: BLOCK_BYTES,
-            from: task.buffer,
-            from_offset_bytes: 0,
-            fua: task.request.fua,
-        };
-        self.submit(device, op, Purpose::WriteEdge { task: id, logical: block, run, mask });
-        true
-    }
-
-    /// An edge of zeroes is on its device.
-    pub(crate) fn edge_done(
-        &mut self,
-        device: DeviceId,
-        edge: (TaskId, Logical, Run, u8),
-        status: Result<(), IoError>,
-        checksums: &[u32],
-    ) {
-        let (id, block, run, mask) = edge;
-        if let Err(error) = status {
-            self.write_failed(device, id, run, error);
-            self.tasks[id as usize].target = Target::Ssd;
-        } else {
-            let checksum = checksums.first().copied().unwrap_or(0);
-            if self.map.assign_fragment(block, run.slot, mask, checksum) {
-                self.tasks[id as usize].over_base = true;
-            } else {
-                self.map.assign(block, run.slot, checksum);
-            }
-            let fua = self.tasks[id as usize].request.fua;
-            if fua {
-                self.map.note_settled(run.slot);
-            }
-            if self.map.slots().is_log(run.slot) {
-                self.retain_for_tail(device, id, block, run, 0);
-            }
-            self.commit.note_pending(self.now);
-            self.map.touch(Touch { logical: block, count: 1 }, run.slot, fua);
-        }
-        let task = &mut self.tasks[id as usize];
-        task.outstanding -= 1;
-        if task.outstanding == 0 {
-            self.finish_write(id);
         }
     }
 
