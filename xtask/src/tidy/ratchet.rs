@@ -38,9 +38,4 @@ pub(super) const RATCHET: &[Entry] = &[
         "size",
         "the order of the rooms in one place; the turn of events is to move out",
     ),
-    Entry::new(
-        "crates/engine/src/ops/moves.rs",
-        "size",
-        "write-back, log GC and merging share their steps; to be divided by job",
-    ),
 ];

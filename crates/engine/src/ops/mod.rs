@@ -12,6 +12,8 @@ pub mod copies;
 mod dispatch;
 pub mod follow;
 pub mod hdd;
+mod log_gc;
+mod merge;
 pub mod moves;
 mod part_block;
 mod read;

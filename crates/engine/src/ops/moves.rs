@@ -1,6 +1,6 @@
-//! What steps move data home, out of a log, or together?
+//! What steps move data home?
 //!
-//! Source: design decisions 6, 9 and 10; [BCW §4.3.1] for log GC.
+//! Source: design decisions 6, 9 and 10. Log GC chooses in `log_gc`, merges are in `merge`.
 //!
 //! ```text
 //! write-back: dirty SSD blocks in LBA order ─▶ read ─▶ (their records durable, no read of the homes
@@ -13,19 +13,14 @@
 
 use crate::device::{Class, Job, Purpose};
 use crate::engine::Engine;
-use crate::log::gc::{self, Need};
-use crate::map::logical::{FRAGMENTS, HOME, LOG, SSD};
+use crate::log::gc::Need;
+use crate::map::logical::{HOME, LOG, SSD};
 use crate::map::{FixedState, Logical, NONE, Run, Slot, Touch};
 use crate::mutant::Mutant;
-use crate::ordering::TaskId;
 use crate::port::{Command, IoOp};
-use crate::task::Task;
 use hashbrown::HashSet;
 use std::collections::VecDeque;
-use tandem_block::{
-    BLOCK_BYTES, DeviceId, Instant, IoError, ObjectId, Op, PayloadId, Request, RequestId,
-    RequestKind,
-};
+use tandem_block::{BLOCK_BYTES, DeviceId, Instant, IoError, PayloadId};
 
 /// What a move is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +34,7 @@ pub enum MoveKind {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+pub(super) enum Stage {
     Reading,
     /// Read; waits until the records of its sources are durable and no older read is under way.
     Waiting,
@@ -48,43 +43,43 @@ enum Stage {
 
 /// One block of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Part {
-    logical: Logical,
-    slot: Slot,
-    checksum: u32,
+pub(super) struct Part {
+    pub(super) logical: Logical,
+    pub(super) slot: Slot,
+    pub(super) checksum: u32,
 }
 
 #[derive(Clone, Debug)]
-struct Move {
-    kind: MoveKind,
-    stage: Stage,
+pub(super) struct Move {
+    pub(super) kind: MoveKind,
+    pub(super) stage: Stage,
     /// In LBA order, except while a segment is read.
-    parts: Vec<Part>,
-    buffer: PayloadId,
-    outstanding: u32,
-    failed: bool,
-    after_batch: u64,
-    after_read: u64,
+    pub(super) parts: Vec<Part>,
+    pub(super) buffer: PayloadId,
+    pub(super) outstanding: u32,
+    pub(super) failed: bool,
+    pub(super) after_batch: u64,
+    pub(super) after_read: u64,
     /// A merge's fragments as they were read.
-    fragments: Vec<crate::map::Fragment>,
-    target: Run,
+    pub(super) fragments: Vec<crate::map::Fragment>,
+    pub(super) target: Run,
 }
 
 /// State of background moves.
 #[derive(Clone, Debug, Default)]
 pub struct Moves {
-    active: Option<Move>,
+    pub(super) active: Option<Move>,
     /// Write-back is between its watermarks.
-    writing_back: bool,
-    cursor: Logical,
-    merge_cursor: Logical,
+    pub(super) writing_back: bool,
+    pub(super) cursor: Logical,
+    pub(super) merge_cursor: Logical,
     /// Homes written and not yet flushed, oldest first, with the number of the home write.
-    homed: VecDeque<(u64, Part)>,
-    homed_blocks: HashSet<Logical, FixedState>,
-    homes_settled: Vec<u64>,
-    urgent: bool,
+    pub(super) homed: VecDeque<(u64, Part)>,
+    pub(super) homed_blocks: HashSet<Logical, FixedState>,
+    pub(super) homes_settled: Vec<u64>,
+    pub(super) urgent: bool,
     /// GC found nothing to move in this segment the last time; by device.
-    barren: Vec<Option<usize>>,
+    pub(super) barren: Vec<Option<usize>>,
 }
 
 /// Home writes that gather before their drive is flushed for them, in blocks (64 MiB): a flush
@@ -93,7 +88,7 @@ const HOMED_BLOCKS_MAX: usize = 16_384;
 /// Clean copies dropped in one step at most.
 const DROP_BLOCKS_MAX: usize = 4096;
 /// Fragmented blocks that are tolerated before they are merged without waiting for idle time.
-const FRAGMENTED_MAX: u64 = 65_536;
+pub(super) const FRAGMENTED_MAX: u64 = 65_536;
 
 impl Moves {
     pub(crate) fn counts_as(&self, _: u32) -> MoveKind {
@@ -195,19 +190,6 @@ impl Engine {
             || self.log_need() == Need::Urgent
     }
 
-    fn log_need(&self) -> Need {
-        let (gc, stop) = (self.config.log_gc_percent, self.config.log_stop_percent);
-        let mut worst = Need::None;
-        for id in &self.hdds {
-            let Some(log) = &self.devices[usize::from(id.0)].log else { continue };
-            let need = gc::need(log, gc, stop);
-            if need == Need::Urgent || worst == Need::None {
-                worst = need;
-            }
-        }
-        worst
-    }
-
     /// Drops SSD copies of blocks that are safe at home, the oldest allocations first.
     fn drop_clean_copies(&mut self) {
         if !self.is_short_of_space()
@@ -258,7 +240,7 @@ impl Engine {
         }
     }
 
-    fn want_home_flush(&mut self) {
+    pub(super) fn want_home_flush(&mut self) {
         for index in 0..self.hdds.len() {
             let device = self.hdds[index];
             let settled = self.moves.homes_settled_mark(device);
@@ -329,92 +311,11 @@ impl Engine {
         self.moves.homed_blocks.contains(&block)
     }
 
-    fn begin_log_gc(&mut self) -> bool {
-        let (gc, stop) = (self.config.log_gc_percent, self.config.log_stop_percent);
-        self.moves.barren.resize(self.devices.len(), None);
-        for index in 0..self.hdds.len() {
-            let device = self.hdds[index];
-            let d = &self.devices[usize::from(device.0)];
-            let Some(log) = &d.log else { continue };
-            let wanted = match gc::need(log, gc, stop) {
-                Need::None => false,
-                Need::Idle | Need::Urgent => true,
-            };
-            if !wanted || d.faulted {
-                continue;
-            }
-            let Some(segment) = log.victim() else { continue };
-            let run = log.segment_run(segment);
-            let blocks_max = (self.config.writeback_run_bytes / BLOCK_BYTES) as usize;
-            let parts = self.living_parts(run, blocks_max);
-            if parts.is_empty() {
-                self.unlock_segment(device, run);
-                if self.moves.active.is_some() {
-                    return true;
-                }
-                continue;
-            }
-            self.begin_home_move(MoveKind::LogGc, parts);
-            return true;
-        }
-        false
-    }
-
-    /// Blocks in a run of log slots that can be moved home now.
-    fn living_parts(&self, run: Run, blocks_max: usize) -> Vec<Part> {
-        let mut parts = Vec::new();
-        for slot in run.slot..run.slot + run.count {
-            let owner = self.map.slots().owner(slot);
-            let movable = owner != NONE
-                && !self.moves.homed_blocks.contains(&owner)
-                && (self.map.log_source(owner, slot) || self.is_fixed_source(owner, slot));
-            if movable {
-                let checksum = self.map.slots().checksum(slot);
-                parts.push(Part { logical: owner, slot, checksum });
-                if parts.len() == blocks_max {
-                    break;
-                }
-            }
-        }
-        parts
-    }
-
-    fn is_fixed_source(&self, owner: Logical, slot: Slot) -> bool {
+    pub(super) fn is_fixed_source(&self, owner: Logical, slot: Slot) -> bool {
         self.is_fixed() && self.map.state(owner) == LOG && self.map.entry(owner).log == slot
     }
 
-    /// A segment has living blocks that cannot be moved as they are: unsettled ones need a flush,
-    /// unrecorded ones a commit, fragments a merge.
-    fn unlock_segment(&mut self, device: DeviceId, run: Run) {
-        let mut fragmented = None;
-        let mut unsettled = false;
-        let mut unrecorded = false;
-        for slot in run.slot..run.slot + run.count {
-            let owner = self.map.slots().owner(slot);
-            if owner == NONE {
-                continue;
-            }
-            if self.map.state(owner) & FRAGMENTS != 0 {
-                fragmented.get_or_insert(owner);
-            }
-            unsettled |= self.map.is_log_unsettled(slot);
-            unrecorded |= !self.map.slots().is_recorded(slot) || self.map.displaced_count() > 0;
-        }
-        let d = &mut self.devices[usize::from(device.0)];
-        if unsettled && d.flushing.is_none() {
-            d.flush_wanted = true;
-        } else if let Some(block) = fragmented {
-            self.start_merge(block);
-        } else if !self.moves.homed.is_empty() {
-            if d.flushing.is_none() {
-                d.flush_wanted = true;
-            }
-        } else if unrecorded && self.map.pending_blocks() > 0 {
-            self.commit.note_pending(self.now);
-        }
-    }
-
-    fn begin_home_move(&mut self, kind: MoveKind, parts: Vec<Part>) {
+    pub(super) fn begin_home_move(&mut self, kind: MoveKind, parts: Vec<Part>) {
         assert!(self.moves.active.is_none(), "one move at a time");
         let length_bytes = parts.len() as u64 * BLOCK_BYTES;
         let buffer = self.reserve_for_move(length_bytes);
@@ -453,7 +354,7 @@ impl Engine {
         self.moves.active = Some(m);
     }
 
-    fn reserve_for_move(&mut self, length_bytes: u64) -> PayloadId {
+    pub(super) fn reserve_for_move(&mut self, length_bytes: u64) -> PayloadId {
         if !self.config.contents {
             return PayloadId::NONE;
         }
@@ -611,7 +512,7 @@ impl Engine {
         }
     }
 
-    fn end_move(&mut self) {
+    pub(super) fn end_move(&mut self) {
         let m = self.moves.active.take().expect("asked by the caller");
         self.restoring_done(false);
         if m.buffer != PayloadId::NONE {
@@ -661,108 +562,6 @@ impl Engine {
                 self.homed_log.push((block, slot));
             }
         }
-    }
-
-    // ---- merging fragments ----
-
-    fn begin_merge(&mut self) {
-        let fragmented = self.map.population().fragmented;
-        if fragmented == 0 || self.is_fixed() || self.ssds.is_empty() {
-            return;
-        }
-        if !self.is_quiet() && fragmented < FRAGMENTED_MAX && !self.starved {
-            return;
-        }
-        let from = self.moves.merge_cursor;
-        let Some(block) = self.map.next_fragmented(from).or_else(|| self.map.next_fragmented(0))
-        else {
-            return;
-        };
-        self.moves.merge_cursor = block + 1;
-        self.start_merge(block);
-    }
-
-    /// Reads a block as a user would and writes it to an SSD slot of its own. False: not now.
-    pub(crate) fn start_merge(&mut self, block: Logical) -> bool {
-        assert!(self.moves.active.is_none(), "one move at a time");
-        if self.ordering.is_held(block, block + 1) || self.ssds.is_empty() {
-            return false;
-        }
-        let entry = self.map.entry(block);
-        let slot = if entry.ssd != NONE { entry.ssd } else { entry.log };
-        let request = Request {
-            kind: RequestKind::Background,
-            ..Request::new(
-                RequestId(u64::MAX),
-                ObjectId(u64::MAX),
-                Op::Read,
-                (0, BLOCK_BYTES),
-                self.now,
-            )
-        };
-        self.moves.active = Some(Move {
-            kind: MoveKind::Merge,
-            stage: Stage::Reading,
-            parts: vec![Part { logical: block, slot, checksum: u32::from(entry.home) }],
-            buffer: PayloadId::NONE,
-            outstanding: 0,
-            failed: false,
-            after_batch: 0,
-            after_read: 0,
-            fragments: self.map.fragments(block).to_vec(),
-            target: Run { slot: NONE, count: 1 },
-        });
-        self.stats.merge_reads += 1;
-        let id = crate::task::task_id(self.tasks.insert(Task::new(request, block, block + 1)));
-        self.begin_user_read(id);
-        true
-    }
-
-    /// The block of a merge was read, as a user would read it.
-    pub(crate) fn merge_read(&mut self, id: TaskId, payload: PayloadId) {
-        let task = self.tasks.remove(id as usize);
-        let m = self.moves.active.as_mut().expect("a merge was reading");
-        m.buffer = payload;
-        m.stage = Stage::Writing;
-        let run = if task.status.is_ok() { self.map.allocate_ssd(1) } else { None };
-        let Some(run) = run else {
-            self.end_move();
-            return;
-        };
-        let m = self.moves.active.as_mut().expect("asked above");
-        m.target = run;
-        m.outstanding = 1;
-        let region = *self.map.slots().region(run.slot);
-        let op = IoOp::Write {
-            offset_bytes: region.address(run.slot),
-            length_bytes: BLOCK_BYTES,
-            from: payload,
-            from_offset_bytes: 0,
-            fua: false,
-        };
-        self.enqueue(region.device, Class::Background, Job::Io(op, Purpose::MoveWrite(0)));
-    }
-
-    fn merge_written(&mut self, status: Result<(), IoError>, checksum: u32) {
-        let m = self.moves.active.as_ref().expect("a merge was writing");
-        let (part, target) = (m.parts[0], m.target);
-        let block = part.logical;
-        let entry = self.map.entry(block);
-        let slot = if entry.ssd != NONE { entry.ssd } else { entry.log };
-        let unchanged = slot == part.slot
-            && u32::from(entry.home) == part.checksum
-            && self.map.fragments(block) == m.fragments;
-        if status.is_ok() && unchanged && !m.failed {
-            self.map.assign(block, target.slot, checksum);
-            self.map.touch(Touch { logical: block, count: 1 }, target.slot, false);
-            self.commit.note_pending(self.now);
-            self.stats.merged += 1;
-            self.restoring_done(true);
-        } else {
-            self.map.release_unused(target);
-            self.stats.moves_dropped += 1;
-        }
-        self.end_move();
     }
 }
 

@@ -1,0 +1,107 @@
+//! How does a segment of a hard drive's log become free again?
+//!
+//! Source: [BCW §4.3.1] for log GC, design decision 10 for its watermarks. What still lives in a
+//! segment is moved home like any write-back; its log places are given up when that is recorded.
+
+use super::moves::{MoveKind, Part};
+use crate::engine::Engine;
+use crate::log::gc::{self, Need};
+use crate::map::logical::FRAGMENTS;
+use crate::map::{NONE, Run};
+use tandem_block::{BLOCK_BYTES, DeviceId};
+
+impl Engine {
+    pub(super) fn log_need(&self) -> Need {
+        let (gc, stop) = (self.config.log_gc_percent, self.config.log_stop_percent);
+        let mut worst = Need::None;
+        for id in &self.hdds {
+            let Some(log) = &self.devices[usize::from(id.0)].log else { continue };
+            let need = gc::need(log, gc, stop);
+            if need == Need::Urgent || worst == Need::None {
+                worst = need;
+            }
+        }
+        worst
+    }
+
+    pub(super) fn begin_log_gc(&mut self) -> bool {
+        let (gc, stop) = (self.config.log_gc_percent, self.config.log_stop_percent);
+        self.moves.barren.resize(self.devices.len(), None);
+        for index in 0..self.hdds.len() {
+            let device = self.hdds[index];
+            let d = &self.devices[usize::from(device.0)];
+            let Some(log) = &d.log else { continue };
+            let wanted = match gc::need(log, gc, stop) {
+                Need::None => false,
+                Need::Idle | Need::Urgent => true,
+            };
+            if !wanted || d.faulted {
+                continue;
+            }
+            let Some(segment) = log.victim() else { continue };
+            let run = log.segment_run(segment);
+            let blocks_max = (self.config.writeback_run_bytes / BLOCK_BYTES) as usize;
+            let parts = self.living_parts(run, blocks_max);
+            if parts.is_empty() {
+                self.unlock_segment(device, run);
+                if self.moves.active.is_some() {
+                    return true;
+                }
+                continue;
+            }
+            self.begin_home_move(MoveKind::LogGc, parts);
+            return true;
+        }
+        false
+    }
+
+    /// Blocks in a run of log slots that can be moved home now.
+    fn living_parts(&self, run: Run, blocks_max: usize) -> Vec<Part> {
+        let mut parts = Vec::new();
+        for slot in run.slot..run.slot + run.count {
+            let owner = self.map.slots().owner(slot);
+            let movable = owner != NONE
+                && !self.moves.homed_blocks.contains(&owner)
+                && (self.map.log_source(owner, slot) || self.is_fixed_source(owner, slot));
+            if movable {
+                let checksum = self.map.slots().checksum(slot);
+                parts.push(Part { logical: owner, slot, checksum });
+                if parts.len() == blocks_max {
+                    break;
+                }
+            }
+        }
+        parts
+    }
+
+    /// A segment has living blocks that cannot be moved as they are: unsettled ones need a flush,
+    /// unrecorded ones a commit, fragments a merge.
+    fn unlock_segment(&mut self, device: DeviceId, run: Run) {
+        let mut fragmented = None;
+        let mut unsettled = false;
+        let mut unrecorded = false;
+        for slot in run.slot..run.slot + run.count {
+            let owner = self.map.slots().owner(slot);
+            if owner == NONE {
+                continue;
+            }
+            if self.map.state(owner) & FRAGMENTS != 0 {
+                fragmented.get_or_insert(owner);
+            }
+            unsettled |= self.map.is_log_unsettled(slot);
+            unrecorded |= !self.map.slots().is_recorded(slot) || self.map.displaced_count() > 0;
+        }
+        let d = &mut self.devices[usize::from(device.0)];
+        if unsettled && d.flushing.is_none() {
+            d.flush_wanted = true;
+        } else if let Some(block) = fragmented {
+            self.start_merge(block);
+        } else if !self.moves.homed.is_empty() {
+            if d.flushing.is_none() {
+                d.flush_wanted = true;
+            }
+        } else if unrecorded && self.map.pending_blocks() > 0 {
+            self.commit.note_pending(self.now);
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! How do a block and the fragments over it become one whole again?
+//!
+//! Source: design decision 9. The block is read like a user would read it, and written to one SSD slot;
+//! the merge counts only if nothing has changed meanwhile.
+
+use super::moves::{FRAGMENTED_MAX, Move, MoveKind, Part, Stage};
+use crate::device::{Class, Job, Purpose};
+use crate::engine::Engine;
+use crate::map::{Logical, NONE, Run, Touch};
+use crate::ordering::TaskId;
+use crate::port::IoOp;
+use crate::task::Task;
+use tandem_block::{
+    BLOCK_BYTES, IoError, ObjectId, Op, PayloadId, Request, RequestId, RequestKind,
+};
+
+impl Engine {
+    pub(super) fn begin_merge(&mut self) {
+        let fragmented = self.map.population().fragmented;
+        if fragmented == 0 || self.is_fixed() || self.ssds.is_empty() {
+            return;
+        }
+        if !self.is_quiet() && fragmented < FRAGMENTED_MAX && !self.starved {
+            return;
+        }
+        let from = self.moves.merge_cursor;
+        let Some(block) = self.map.next_fragmented(from).or_else(|| self.map.next_fragmented(0))
+        else {
+            return;
+        };
+        self.moves.merge_cursor = block + 1;
+        self.start_merge(block);
+    }
+
+    /// Reads a block as a user would and writes it to an SSD slot of its own. False: not now.
+    pub(crate) fn start_merge(&mut self, block: Logical) -> bool {
+        assert!(self.moves.active.is_none(), "one move at a time");
+        if self.ordering.is_held(block, block + 1) || self.ssds.is_empty() {
+            return false;
+        }
+        let entry = self.map.entry(block);
+        let slot = if entry.ssd != NONE { entry.ssd } else { entry.log };
+        let request = Request {
+            kind: RequestKind::Background,
+            ..Request::new(
+                RequestId(u64::MAX),
+                ObjectId(u64::MAX),
+                Op::Read,
+                (0, BLOCK_BYTES),
+                self.now,
+            )
+        };
+        self.moves.active = Some(Move {
+            kind: MoveKind::Merge,
+            stage: Stage::Reading,
+            parts: vec![Part { logical: block, slot, checksum: u32::from(entry.home) }],
+            buffer: PayloadId::NONE,
+            outstanding: 0,
+            failed: false,
+            after_batch: 0,
+            after_read: 0,
+            fragments: self.map.fragments(block).to_vec(),
+            target: Run { slot: NONE, count: 1 },
+        });
+        self.stats.merge_reads += 1;
+        let id = crate::task::task_id(self.tasks.insert(Task::new(request, block, block + 1)));
+        self.begin_user_read(id);
+        true
+    }
+
+    /// The block of a merge was read, as a user would read it.
+    pub(crate) fn merge_read(&mut self, id: TaskId, payload: PayloadId) {
+        let task = self.tasks.remove(id as usize);
+        let m = self.moves.active.as_mut().expect("a merge was reading");
+        m.buffer = payload;
+        m.stage = Stage::Writing;
+        let run = if task.status.is_ok() { self.map.allocate_ssd(1) } else { None };
+        let Some(run) = run else {
+            self.end_move();
+            return;
+        };
+        let m = self.moves.active.as_mut().expect("asked above");
+        m.target = run;
+        m.outstanding = 1;
+        let region = *self.map.slots().region(run.slot);
+        let op = IoOp::Write {
+            offset_bytes: region.address(run.slot),
+            length_bytes: BLOCK_BYTES,
+            from: payload,
+            from_offset_bytes: 0,
+            fua: false,
+        };
+        self.enqueue(region.device, Class::Background, Job::Io(op, Purpose::MoveWrite(0)));
+    }
+
+    pub(super) fn merge_written(&mut self, status: Result<(), IoError>, checksum: u32) {
+        let m = self.moves.active.as_ref().expect("a merge was writing");
+        let (part, target) = (m.parts[0], m.target);
+        let block = part.logical;
+        let entry = self.map.entry(block);
+        let slot = if entry.ssd != NONE { entry.ssd } else { entry.log };
+        let unchanged = slot == part.slot
+            && u32::from(entry.home) == part.checksum
+            && self.map.fragments(block) == m.fragments;
+        if status.is_ok() && unchanged && !m.failed {
+            self.map.assign(block, target.slot, checksum);
+            self.map.touch(Touch { logical: block, count: 1 }, target.slot, false);
+            self.commit.note_pending(self.now);
+            self.stats.merged += 1;
+            self.restoring_done(true);
+        } else {
+            self.map.release_unused(target);
+            self.stats.moves_dropped += 1;
+        }
+        self.end_move();
+    }
+}
