@@ -65,6 +65,14 @@ pub enum StartError {
         /// A later one that is there.
         later: u64,
     },
+    /// The newest journal unit was written to its end and cannot be read.
+    #[error(
+        "journal unit {unit} was written whole and cannot be read now: the journal is damaged, and data written since would be lost silently"
+    )]
+    JournalDamaged {
+        /// The unit.
+        unit: u64,
+    },
     /// Too many drives are gone.
     #[error("no drive that is left holds the metadata of this pool: there is no map to read by")]
     NoMetadata,

@@ -62,6 +62,7 @@ pub fn has_cause_to_refuse(world: &World, error: &StartError, began: Instant) ->
         }
         StartError::Corrupt(_)
         | StartError::JournalGap { .. }
+        | StartError::JournalDamaged { .. }
         | StartError::NotFormatted { .. }
         | StartError::DamagedSuperblock { .. } => {
             let metadata = metadata_of(world);

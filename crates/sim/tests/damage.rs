@@ -4,7 +4,7 @@
 //! is flipped, anywhere; then the pool either refuses to start with a reason, or answers every block
 //! with its contents or an error.
 
-use tandem_block::{BLOCK_BYTES, DeviceId, Rng};
+use tandem_block::{BLOCK_BYTES, DeviceId, Rng, SECTOR_BYTES};
 use tandem_drives::media::CutMode;
 use tandem_sim::swarm::{Failure, Run, SwarmConfig};
 
@@ -89,4 +89,32 @@ fn both_superblocks_gone_is_said() {
     fork.world.corrupt(DeviceId(0), last, 200);
     let error = fork.after_damage().expect_err("no superblock is left");
     assert!(error.to_string().contains("both superblocks"), "{error}");
+}
+
+/// The newest unit has no later one that proves it: the stamps of its sectors do.
+#[test]
+fn the_newest_unit_of_a_single_ssd_may_be_damaged() {
+    let mut rng = Rng::new(4);
+    for seed in 0..8 {
+        let mut config = SwarmConfig::tiny(seed, ["ssd-first", "mios-e"][seed as usize % 2], 300);
+        config.drives = (1, 1);
+        let mut run = Run::new(config).expect("a pool");
+        while run.step().expect("no faults yet") {}
+        run.flush_all().expect("no faults yet");
+        let layout = run.world.engine.devices()[0].layout;
+        let mut refused = 0;
+        for sector in 0..layout.journal_bytes / SECTOR_BYTES {
+            let mut fork = run.clone();
+            fork.world.power_cut(fork.config().engine(false), CutMode::KeepAll, &mut rng);
+            let offset = layout.journal_offset + sector * SECTOR_BYTES;
+            let bit = rng.below(8 * SECTOR_BYTES) as u16;
+            fork.world.corrupt(DeviceId(0), offset, bit);
+            match fork.after_damage() {
+                Ok(_) => {}
+                Err(Failure::Refused { .. }) => refused += 1,
+                Err(failure) => panic!("seed {seed}, byte {offset}, bit {bit}: {failure}"),
+            }
+        }
+        assert!(refused >= 8, "seed {seed}: a unit has eight sectors, {refused} were missed");
+    }
 }

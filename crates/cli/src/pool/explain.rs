@@ -94,7 +94,7 @@ pub fn start(pool: &PoolConfig, error: &StartError) -> Error {
             "it missed a life of the pool (an old copy, or a clone): connect the drive that was \
              last in use",
         ),
-        StartError::JournalGap { .. } => {
+        StartError::JournalGap { .. } | StartError::JournalDamaged { .. } => {
             anyhow!("{error}. Nothing was changed; copy the drives before you try anything else")
         }
         StartError::Corrupt(what) => anyhow!(

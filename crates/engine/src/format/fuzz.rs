@@ -5,7 +5,7 @@
 //! bytes are sealed anew first. What then decodes must also encode to the same again.
 
 use super::superblock::Superblock;
-use super::unit::{HEADER_BYTES, Unit};
+use super::unit::{self, HEADER_BYTES, Unit};
 use super::{FormatError, crc32c, page, record, shard};
 use crate::map::NONE;
 use tandem_block::BLOCK_BYTES;
@@ -58,11 +58,18 @@ pub fn superblock(bytes: &[u8]) -> Result<(), FormatError> {
 /// If a record claims what no map can hold.
 pub fn journal_unit(bytes: &[u8]) -> Result<(), FormatError> {
     let _ = Unit::decode(bytes, POOL);
-    let mut sealed = bytes.to_vec();
-    if let Some(body) = number(bytes, 40) {
-        sealed.resize(bytes.len().next_multiple_of(4096), 0);
-        seal(&mut sealed, 4, HEADER_BYTES + body);
-    }
+    // what stands in the header and behind it, sealed and stamped as a writer would
+    let word = |at: usize| number(bytes, at).unwrap_or(0) as u64;
+    let body: Vec<u8> =
+        bytes.chunks(512).flat_map(|sector| &sector[..sector.len().min(508)]).copied().collect();
+    let end = (HEADER_BYTES + word(40) as usize).min(body.len());
+    let written = Unit {
+        sequence: word(24),
+        acked_upto: word(32),
+        body: body.get(HEADER_BYTES..end).unwrap_or(&[]).to_vec(),
+    };
+    let sealed = written.encode(POOL);
+    let _ = unit::is_damaged(bytes, POOL, written.sequence);
     let unit = Unit::decode(&sealed, POOL)?;
     assert_eq!(Unit::decode(&unit.encode(POOL), POOL).as_ref(), Ok(&unit), "it comes back");
     records(&unit.body)

@@ -11,13 +11,13 @@
 use crate::device::Purpose;
 use crate::engine::{Engine, Phase};
 use crate::format::record::RecordWriter;
-use crate::format::unit::{HEADER_BYTES, UNIT_BYTES_MAX, Unit, disk_bytes};
+use crate::format::unit::{self, UNIT_BYTES_MAX, Unit, disk_bytes};
 use crate::map::{Batch, Cover, Limits};
 use crate::mutant::Mutant;
 use crate::ordering::TaskId;
 use crate::port::IoOp;
 use std::collections::VecDeque;
-use tandem_block::{DeviceId, Instant, IoError, PayloadId};
+use tandem_block::{BLOCK_BYTES, DeviceId, Instant, IoError, PayloadId};
 
 /// Block changes that are gathered at most before a commit begins unasked: bounds the time that
 /// composing takes.
@@ -203,7 +203,8 @@ impl Engine {
     /// Longest body of a unit: an eighth of the ring, so that the room lost at its end is small.
     pub(crate) fn body_bytes_max(&self) -> usize {
         let eighth = self.journal.ring_bytes() / 8;
-        (eighth as usize).min(UNIT_BYTES_MAX) - HEADER_BYTES
+        let blocks = (eighth as usize).min(UNIT_BYTES_MAX) / BLOCK_BYTES as usize;
+        unit::body_bytes_max(blocks * BLOCK_BYTES as usize)
     }
 
     /// How many block changes certainly fit the journal as it is. The unit header, the padding to

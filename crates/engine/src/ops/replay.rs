@@ -8,7 +8,7 @@ use crate::StartError;
 use crate::device::Purpose;
 use crate::engine::Engine;
 use crate::format::record::{self, FLAG_CHECKSUMS, FLAG_HOME, FLAG_LOG_UNSETTLED, Record};
-use crate::format::unit::Unit;
+use crate::format::unit::{self, Unit};
 use crate::map::checkpoint::RecoveredBlock;
 use crate::map::journal::Journal;
 use crate::map::{NONE, Slot};
@@ -89,6 +89,16 @@ impl Engine {
         };
         if let Some(later) = later.or((next <= upto).then_some(upto)) {
             self.refuse(StartError::JournalGap { missing: next, later });
+            return;
+        }
+        // acknowledged means written on every metadata home: one that never had it settles the matter
+        let mut ends = rings.iter().zip(&chains).filter(|(_, chain)| chain.len() == pieces.len());
+        let is_damaged = ends.all(|((_, ring), chain)| {
+            let at = chain.last().map_or(start as usize, |piece| piece.end % ring_bytes);
+            unit::is_damaged(&ring[at..], pool, next) || unit::is_damaged(ring, pool, next)
+        });
+        if self.salvage.is_none() && is_damaged {
+            self.refuse(StartError::JournalDamaged { unit: next });
             return;
         }
         for (number, piece) in pieces.iter().enumerate() {
@@ -234,7 +244,7 @@ fn chain(ring: &[u8], pool: u128, mut sequence: u64, mut at: usize) -> Vec<UnitP
     loop {
         let read = |from: usize| {
             let unit = Unit::decode(ring.get(from..)?, pool).ok()?;
-            let end = from + crate::format::unit::disk_bytes(unit.body.len());
+            let end = from + unit::disk_bytes(unit.body.len());
             (unit.sequence == sequence && end <= ring.len())
                 .then_some(UnitPiece { start: from, end })
         };
