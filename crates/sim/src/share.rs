@@ -61,12 +61,12 @@ pub const ARMS: &[Arm] = &[
             Campaign { window: (first, first + 160), ..EVERY_EVENT }
         },
         least: &[
-            (Met::Crashes, 1_500),
-            (Met::InWriteBack, 900),
-            (Met::InCheckpoint, 200),
-            (Met::InRecovery, 80),
-            (Met::Starved, 250),
-            (Met::BothFull, 30),
+            (Met::Crashes, 1_600),
+            (Met::InWriteBack, 960),
+            (Met::InCheckpoint, 256),
+            (Met::InRecovery, 96),
+            (Met::Starved, 384),
+            (Met::BothFull, 80),
             (Met::BlocksHome, 9_000),
             (Met::CopiesDropped, 8_000),
             (Met::JournalTurns, 10),
