@@ -1,32 +1,31 @@
-//! In which order do the rooms see a request?
+//! What does an engine consist of, and how is one built?
 //!
-//! Source: design decision 5. The only file that knows the order: admit → map → tier names the
-//! intended place → steer may detour the write → a queue per device → qos → device. What one job
-//! does step by step is in `ops/`; the rooms are asked here and there, and never ask each other.
+//! Source: design decision 1: one state machine for both worlds. What an event does to it is in
+//! `turn`, what there is to see of it from outside in `view`, the steps of each job in `ops/`.
 
 use crate::bcw::controller::Controller;
 use crate::config::{EngineConfig, Placement, Role};
 use crate::device::{Device, Purpose, TailCopy};
 use crate::format::layout::{self, Layout};
 use crate::map::checksums::HomeChecksums;
+use crate::map::journal::Journal;
 use crate::map::objects::Objects;
-use crate::map::{FixedState, Logical, Map, Run, Slot, SlotRegion};
-use crate::mutant::Mutant;
+use crate::map::{FixedState, Logical, Map, Slot, SlotRegion};
 use crate::ops::batch::ObjectChanges;
 use crate::ops::checkpoint::Checkpoint;
 use crate::ops::commit::Commit;
 use crate::ops::copies::Copies;
 use crate::ops::follow::Follower;
 use crate::ops::moves::Moves;
+use crate::ops::reuse::Limbo;
 use crate::ops::start::Starting;
 use crate::ordering::{Ordering, TaskId};
-use crate::port::{Command, Event, Io, IoId, IoOp};
+use crate::port::Command;
 use crate::qos::{self, Qos};
 use crate::stats::EngineStats;
 use crate::steer::{self, HddView, Steer};
 use crate::task::Tasks;
 use crate::tier::{self, Tier};
-use crate::{StartError, map::journal::Journal};
 use hashbrown::HashMap;
 use slab::Slab;
 use std::collections::{BTreeMap, VecDeque};
@@ -65,17 +64,6 @@ pub(crate) struct VolumePolicy {
     pub steer: Box<dyn Steer>,
     pub tier: Box<dyn Tier>,
 }
-
-/// Slots that nothing names, waiting for the reads that may still use them.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Limbo {
-    pub run: Run,
-    pub after_read: u64,
-}
-
-/// Freed runs of at least this many slots are trimmed before they are used again: the drive's own
-/// GC gains from whole flash blocks, not from single pages (guess).
-const TRIM_SLOTS_MIN: u32 = 32;
 
 /// The engine of one set of drives. See `port` for its interface.
 #[derive(Clone, Debug)]
@@ -401,194 +389,6 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes one event at `now`, which never goes back, and appends what the world shall do.
-    pub fn on(&mut self, now: Instant, event: Event<'_>, commands: &mut Vec<Command>) {
-        assert!(now >= self.now, "time never goes back: {now:?} after {:?}", self.now);
-        self.now = now;
-        std::mem::swap(&mut self.out, commands);
-        match event {
-            Event::Request(request) => {
-                self.mix(1, request.id.0);
-                self.on_request(request);
-            }
-            Event::Batch(batch) => {
-                self.mix(5, batch.id.0);
-                self.on_batch(batch);
-            }
-            Event::Completion { io, status, checksums, bytes } => {
-                self.mix(2 + u64::from(status.is_err()), u64::from(io.0));
-                self.on_completion(io, status, checksums, bytes);
-            }
-            Event::Wake => {
-                self.mix(4, 0);
-                self.wake_at = Instant::NEVER;
-            }
-            Event::Start => self.on_start(),
-            Event::Shutdown => self.on_shutdown(),
-        }
-        if matches!(self.phase, Phase::Running | Phase::Stopping) {
-            self.turn();
-        }
-        std::mem::swap(&mut self.out, commands);
-    }
-
-    /// What every event may have made possible, in order.
-    fn turn(&mut self) {
-        self.release_limbo();
-        self.rescue_tails();
-        // a checkpoint that ends makes room in the journal, so it comes before the commit
-        self.run_checkpoint();
-        self.run_batches();
-        self.run_commit();
-        self.run_follower();
-        self.run_moves();
-        self.stop_if_settled();
-        for device in 0..self.devices.len() {
-            self.dispatch(DeviceId(device as u8));
-        }
-        self.arm_timer();
-    }
-
-    /// Everything that happened so far, in 64 bits: equal runs have equal digests.
-    pub fn digest(&self) -> u64 {
-        self.digest
-    }
-
-    #[inline]
-    fn mix(&mut self, kind: u64, id: u64) {
-        let value = self.now.ns.wrapping_mul(8).wrapping_add(kind) ^ id.rotate_left(40);
-        let mixed = (self.digest ^ value).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        self.digest = mixed ^ mixed >> 29;
-    }
-
-    /// May the world hand in another request?
-    pub fn can_accept(&self) -> bool {
-        self.tasks.len() < self.config.requests_max as usize
-    }
-
-    /// Counters so far.
-    pub fn stats(&self) -> &EngineStats {
-        &self.stats
-    }
-
-    /// The map, to look at.
-    pub fn map(&self) -> &Map {
-        &self.map
-    }
-
-    /// Objects by id.
-    pub fn objects(&self) -> &Objects {
-        &self.objects
-    }
-
-    /// The drives, to look at.
-    pub fn devices(&self) -> &[Device] {
-        &self.devices
-    }
-
-    /// What is under way, in words: for a person who looks at an engine that does not move on.
-    pub fn debug_state(&self) -> String {
-        let devices: Vec<String> = self
-            .devices
-            .iter()
-            .map(|d| {
-                format!(
-                    "device {} in_flight {} queue {} tail {:?} flushing {:?} wanted {} faulted {} homes {} bcw {:?} awaits {}",
-                    d.id.0,
-                    d.in_flight,
-                    d.queue_length,
-                    d.tail.items.iter().take(4).collect::<Vec<_>>(),
-                    d.flushing,
-                    d.flush_wanted,
-                    d.faulted,
-                    d.home_writes,
-                    d.bcw.as_ref().map(|bcw| bcw.state()),
-                    self.map.awaits_hdd(d.id),
-                )
-            })
-            .collect();
-        format!(
-            "phase {:?} tasks {} ios {} pending {} ready {} ssd {} starved {} free {}/{} population {:?}\n{}\n{:?}\n{:?}\n{:?}\n{:?}",
-            std::mem::discriminant(&self.phase),
-            self.tasks.len(),
-            self.ios.len(),
-            self.map.pending_blocks(),
-            self.map.has_ready(),
-            self.map.awaits_ssd(),
-            self.starved,
-            self.map.ssd_free(),
-            self.map.ssd_slots(),
-            self.map.population(),
-            devices.join("\n"),
-            self.commit,
-            self.checkpoint,
-            self.follower,
-            self.stats,
-        )
-    }
-
-    /// Is nothing under way: no request, no device command?
-    pub fn is_idle(&self) -> bool {
-        self.tasks.is_empty() && self.ios.is_empty()
-    }
-
-    /// Sends a command to a device and remembers why.
-    pub(crate) fn submit(&mut self, device: DeviceId, op: IoOp, purpose: Purpose) {
-        let background = !matches!(
-            purpose,
-            Purpose::Read(_)
-                | Purpose::Write { .. }
-                | Purpose::WriteFixed { .. }
-                | Purpose::MergeBase { .. }
-        );
-        let bytes = self.count_io(device, &op, &purpose);
-        let changes = matches!(op, IoOp::Write { .. } | IoOp::WriteMeta { .. } | IoOp::Trim { .. });
-        let state = IoState { device, purpose, bytes, issued: self.now, background, changes };
-        let key = self.ios.insert(state);
-        let id = IoId(u32::try_from(key).expect("commands in flight are bounded"));
-        let d = &mut self.devices[usize::from(device.0)];
-        d.in_flight += 1;
-        d.queue_length += 1;
-        d.background_in_flight += u32::from(background);
-        self.out.push(Command::Submit(Io { id, device, op }));
-    }
-
-    fn count_io(&mut self, device: DeviceId, op: &IoOp, purpose: &Purpose) -> u64 {
-        let s = &mut self.stats.devices[usize::from(device.0)];
-        let (bytes, write) = match op {
-            IoOp::Read { length_bytes, .. } | IoOp::ReadMeta { length_bytes, .. } => {
-                s.read_bytes += length_bytes;
-                s.read_requests += 1;
-                return *length_bytes;
-            }
-            IoOp::Write { length_bytes, .. } => (*length_bytes, true),
-            IoOp::WriteMeta { bytes, .. } => (bytes.len() as u64, true),
-            IoOp::Flush => {
-                s.flushes += 1;
-                return 0;
-            }
-            IoOp::Trim { length_bytes, .. } => {
-                s.trimmed_bytes += length_bytes;
-                return 0;
-            }
-        };
-        debug_assert!(write);
-        s.write_requests += 1;
-        let counter = match purpose {
-            Purpose::Write { .. } | Purpose::WriteFixed { .. } => &mut s.user_bytes,
-            Purpose::TailCopy(_) => &mut s.tail_bytes,
-            Purpose::Padding => &mut s.padding_bytes,
-            Purpose::MoveWrite(id) => match self.moves.counts_as(*id) {
-                crate::ops::moves::MoveKind::WriteBack => &mut s.home_bytes,
-                crate::ops::moves::MoveKind::LogGc => &mut s.gc_bytes,
-                crate::ops::moves::MoveKind::Merge => &mut s.writeback_bytes,
-            },
-            _ => &mut s.map_bytes,
-        };
-        *counter += bytes;
-        bytes
-    }
-
     /// A name for a new buffer.
     pub(crate) fn name_payload(&mut self) -> PayloadId {
         self.payloads_made += 1;
@@ -605,100 +405,6 @@ impl Engine {
             }
         }
         unreachable!("every logical block of a pool with hard drives has a home")
-    }
-
-    /// A read of a place begins: the place is not reused before it ends.
-    pub(crate) fn begin_read(&mut self) -> u64 {
-        self.reads_issued += 1;
-        self.reads_done.push_back(false);
-        self.reads_issued - 1
-    }
-
-    pub(crate) fn end_read(&mut self, number: u64) {
-        let index = (number - self.reads_base) as usize;
-        self.reads_done[index] = true;
-        while self.reads_done.front() == Some(&true) {
-            self.reads_done.pop_front();
-            self.reads_base += 1;
-        }
-    }
-
-    /// Slots that were freed become allocatable once the reads before them are over, and trimmed
-    /// if they are many.
-    #[inline]
-    pub(crate) fn release_limbo(&mut self) {
-        if self.map.has_freed() {
-            let freed = self.map.take_freed();
-            self.free_after_commit(freed);
-        }
-        while let Some(&Limbo { run, after_read }) = self.limbo.front() {
-            if after_read > self.reads_base && !self.breaks(Mutant::ReuseUnderRead) {
-                break;
-            }
-            self.limbo.pop_front();
-            let region = *self.map.slots().region(run.slot);
-            if !region.is_log && run.count >= TRIM_SLOTS_MIN && !self.is_fixed() {
-                let op = IoOp::Trim {
-                    offset_bytes: region.address(run.slot),
-                    length_bytes: u64::from(run.count) * BLOCK_BYTES,
-                };
-                self.submit(region.device, op, Purpose::Trim(run));
-            } else {
-                self.release_run(run);
-            }
-        }
-    }
-
-    /// Nothing durable names these slots any more.
-    pub(crate) fn free_after_commit(&mut self, slots: Vec<Slot>) {
-        let after_read = self.reads_issued;
-        for slot in slots {
-            if let Some(last) = self.limbo.back_mut()
-                && last.after_read == after_read
-                && last.run.slot + last.run.count == slot
-                && self.map.slots().region(slot).first != slot
-            {
-                last.run.count += 1;
-                continue;
-            }
-            self.limbo.push_back(Limbo { run: Run { slot, count: 1 }, after_read });
-        }
-    }
-
-    /// A trim ended, well or not: the slots hold nothing that anyone wants.
-    pub(crate) fn trimmed(&mut self, run: Run) {
-        self.release_run(run);
-    }
-
-    fn release_run(&mut self, run: Run) {
-        let is_log = self.map.slots().is_log(run.slot);
-        for slot in run.slot..run.slot + run.count {
-            self.map.release(slot);
-            if is_log {
-                let device = self.map.slots().region(slot).device;
-                let log = self.devices[usize::from(device.0)].log.as_mut();
-                log.expect("log slots belong to a log").release(slot);
-            }
-        }
-        self.starved = false;
-    }
-
-    /// Asks to be woken when the next timed thing is due.
-    fn arm_timer(&mut self) {
-        let due = self.commit_due().min(self.moves_due()).min(self.controllers_due());
-        let due = if due == Instant::NEVER { due } else { due.max(self.now) };
-        // a timer that is armed too early wakes once for nothing; re-arming it with every request
-        // would cost more
-        if due < self.wake_at {
-            self.wake_at = due;
-            self.out.push(Command::WakeAt(due));
-        }
-    }
-
-    /// Fails to start, with a reason.
-    pub(crate) fn refuse(&mut self, error: StartError) {
-        self.phase = Phase::Stopped;
-        self.out.push(Command::Started(Err(error)));
     }
 }
 

@@ -1,4 +1,4 @@
-//! The mind: events in, commands out.
+//! The mind: what is to be done, now that this has happened? Events in, commands out.
 //!
 //! A single-threaded state machine. It reads no clock, does no I/O, spawns nothing.
 //!
@@ -14,7 +14,7 @@
 //!
 //! in the background, as commands of the same queues: checkpoints, write-back, log GC, merges
 //! ```
-//! `engine.rs` alone knows this order; `ops/` has the steps of each job.
+//! `turn.rs` alone knows this order; `ops/` has the steps of each job.
 
 #![deny(clippy::float_arithmetic)]
 
@@ -36,6 +36,8 @@ pub mod stats;
 pub mod steer;
 mod task;
 pub mod tier;
+mod turn;
+mod view;
 
 pub use activity::Activity;
 pub use config::{

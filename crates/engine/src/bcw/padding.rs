@@ -5,9 +5,9 @@
 
 use tandem_block::{Duration, Instant, KIB};
 
-/// Keeps the stream continuous in the mid state. Paper: `P_F`, 4 KB.
+/// Keeps the stream continuous in the mid state. Paper: `P_F`.
 pub const FAST_PADDING_BYTES: u64 = 4 * KIB;
-/// Brings on the slow write. Paper: `P_S`, e.g. 64 KB.
+/// Brings on the slow write. Paper: `P_S`.
 pub const SLOW_PADDING_BYTES: u64 = 64 * KIB;
 
 const DAY: Duration = Duration::from_s(86_400);

@@ -1,8 +1,10 @@
-//! What goes to a device next?
+//! What goes to a device next, and what is it counted as?
 
 use crate::device::{Class, Job, Purpose};
-use crate::engine::Engine;
+use crate::engine::{Engine, IoState};
+use crate::ops::moves::MoveKind;
 use crate::ordering::TaskId;
+use crate::port::{Command, Io, IoId, IoOp};
 use crate::qos::QueueView;
 use tandem_block::{DeviceId, IoError};
 
@@ -137,5 +139,62 @@ impl Engine {
         if task.outstanding == 0 {
             self.finish_write(id);
         }
+    }
+
+    /// Sends a command to a device and remembers why.
+    pub(crate) fn submit(&mut self, device: DeviceId, op: IoOp, purpose: Purpose) {
+        let background = !matches!(
+            purpose,
+            Purpose::Read(_)
+                | Purpose::Write { .. }
+                | Purpose::WriteFixed { .. }
+                | Purpose::MergeBase { .. }
+        );
+        let bytes = self.count_io(device, &op, &purpose);
+        let changes = matches!(op, IoOp::Write { .. } | IoOp::WriteMeta { .. } | IoOp::Trim { .. });
+        let state = IoState { device, purpose, bytes, issued: self.now, background, changes };
+        let key = self.ios.insert(state);
+        let id = IoId(u32::try_from(key).expect("commands in flight are bounded"));
+        let d = &mut self.devices[usize::from(device.0)];
+        d.in_flight += 1;
+        d.queue_length += 1;
+        d.background_in_flight += u32::from(background);
+        self.out.push(Command::Submit(Io { id, device, op }));
+    }
+
+    fn count_io(&mut self, device: DeviceId, op: &IoOp, purpose: &Purpose) -> u64 {
+        let s = &mut self.stats.devices[usize::from(device.0)];
+        let (bytes, write) = match op {
+            IoOp::Read { length_bytes, .. } | IoOp::ReadMeta { length_bytes, .. } => {
+                s.read_bytes += length_bytes;
+                s.read_requests += 1;
+                return *length_bytes;
+            }
+            IoOp::Write { length_bytes, .. } => (*length_bytes, true),
+            IoOp::WriteMeta { bytes, .. } => (bytes.len() as u64, true),
+            IoOp::Flush => {
+                s.flushes += 1;
+                return 0;
+            }
+            IoOp::Trim { length_bytes, .. } => {
+                s.trimmed_bytes += length_bytes;
+                return 0;
+            }
+        };
+        debug_assert!(write);
+        s.write_requests += 1;
+        let counter = match purpose {
+            Purpose::Write { .. } | Purpose::WriteFixed { .. } => &mut s.user_bytes,
+            Purpose::TailCopy(_) => &mut s.tail_bytes,
+            Purpose::Padding => &mut s.padding_bytes,
+            Purpose::MoveWrite(id) => match self.moves.counts_as(*id) {
+                MoveKind::WriteBack => &mut s.home_bytes,
+                MoveKind::LogGc => &mut s.gc_bytes,
+                MoveKind::Merge => &mut s.writeback_bytes,
+            },
+            _ => &mut s.map_bytes,
+        };
+        *counter += bytes;
+        bytes
     }
 }

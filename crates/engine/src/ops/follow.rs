@@ -14,10 +14,9 @@
 //! Deltas that find no room in RAM or in the ring are dropped: the follower is *behind* until its next
 //! snapshot, which then is asked for in the quiet. It never holds a commit or a checkpoint up.
 
-use crate::device::{Class, Job, Purpose};
+use crate::device::Purpose;
 use crate::engine::{Engine, Phase};
-use crate::format::page::PAGE_BYTES;
-use crate::format::shard::{Root, SHARD_BYTES};
+use crate::format::shard::Root;
 use crate::map::bits::Bits;
 use crate::port::IoOp;
 use std::collections::{BTreeSet, VecDeque};
@@ -43,7 +42,7 @@ struct Waiting {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Stage {
+pub(super) enum Stage {
     /// No snapshot under way.
     #[default]
     Idle,
@@ -68,43 +67,43 @@ enum Stage {
 #[derive(Clone, Debug, Default)]
 pub struct Follower {
     /// The drive, if the set has one that follows and it is sound.
-    home: Option<DeviceId>,
+    pub(super) home: Option<DeviceId>,
     waiting: VecDeque<Waiting>,
     waiting_bytes: u64,
     /// The last unit handed to the drive, and the last one that a flush has settled there.
-    written: u64,
-    settled: u64,
+    pub(super) written: u64,
+    pub(super) settled: u64,
     /// The last unit that recovery would reach from the drive's newest root.
-    level: u64,
+    pub(super) level: u64,
     /// Units were dropped: nothing more is written before the next snapshot …
-    behind: bool,
+    pub(super) behind: bool,
     /// … and until its root is there, what is written does not count.
-    gap: bool,
+    pub(super) gap: bool,
     /// Shards and pages that differ from the drive's.
-    due_shards: Bits,
-    due_pages: BTreeSet<u32>,
-    stage: Stage,
+    pub(super) due_shards: Bits,
+    pub(super) due_pages: BTreeSet<u32>,
+    pub(super) stage: Stage,
     /// Number of the drive's newest root, which copies it names, and which shards exist there.
-    number: u64,
-    copies: Bits,
-    existing: Bits,
+    pub(super) number: u64,
+    pub(super) copies: Bits,
+    pub(super) existing: Bits,
     /// Where replay begins for that root, as a position.
-    start: u64,
+    pub(super) start: u64,
     /// Of the snapshot under way: what is still to be written, and which copies it has written.
-    taken: Bits,
-    flips: Bits,
-    taken_pages: BTreeSet<u32>,
-    mark: (u64, u64),
-    replay_sequence: u64,
-    composed: u64,
+    pub(super) taken: Bits,
+    pub(super) flips: Bits,
+    pub(super) taken_pages: BTreeSet<u32>,
+    pub(super) mark: (u64, u64),
+    pub(super) replay_sequence: u64,
+    pub(super) composed: u64,
     /// The objects as they were when its last batch was durable.
-    objects: Vec<u8>,
-    outstanding: u32,
+    pub(super) objects: Vec<u8>,
+    pub(super) outstanding: u32,
     /// Flushes of the drive so far, and what the one under way covers.
-    flushes: u64,
-    covers: u64,
+    pub(super) flushes: u64,
+    pub(super) covers: u64,
     /// The marks of a checkpoint that began while the root was being written.
-    next: Option<((u64, u64), u64)>,
+    pub(super) next: Option<((u64, u64), u64)>,
 }
 
 /// What there is to know of the follower.
@@ -296,51 +295,6 @@ impl Engine {
         }
     }
 
-    /// A checkpoint begins: its marks and shards are the follower's too.
-    pub(crate) fn follow_checkpoint(&mut self, dirty: &Bits, mark: (u64, u64), sequence: u64) {
-        let f = &mut self.follower;
-        if f.home.is_none() {
-            return;
-        }
-        for (due, dirty) in f.due_shards.words_mut().iter_mut().zip(dirty.words()) {
-            *due |= dirty;
-        }
-        if f.stage == Stage::Root {
-            f.next = Some((mark, sequence));
-        } else {
-            self.begin_snapshot(mark, sequence);
-        }
-    }
-
-    /// Begins a snapshot, or goes on with the one under way from newer marks.
-    fn begin_snapshot(&mut self, mark: (u64, u64), sequence: u64) {
-        let f = &mut self.follower;
-        f.stage = Stage::Checkpoint;
-        f.mark = mark;
-        f.replay_sequence = sequence;
-        if f.behind {
-            // what was dropped lies before the mark: from here on everything is kept again
-            f.behind = false;
-            f.written = sequence - 1;
-        }
-    }
-
-    /// A checksum page was carried to the SSD.
-    pub(crate) fn follow_page(&mut self, page: u32) {
-        if self.follower.home.is_some() {
-            self.follower.due_pages.insert(page);
-        }
-    }
-
-    /// Should a checkpoint be taken for the follower's sake?
-    pub(crate) fn follower_wants_checkpoint(&self) -> bool {
-        let f = &self.follower;
-        f.home.is_some()
-            && f.stage == Stage::Idle
-            && f.behind
-            && (self.is_quiet() || matches!(self.phase, Phase::Stopping))
-    }
-
     /// Is it level, so that the pool may stop?
     pub(crate) fn follower_is_level(&self) -> bool {
         let f = &self.follower;
@@ -357,186 +311,6 @@ impl Engine {
         let d = &mut self.devices[usize::from(home.0)];
         if f.stage == Stage::Idle && d.flushing.is_none() && d.in_flight == 0 {
             d.flush_wanted |= f.waiting_bytes > 0 || f.written > f.settled;
-        }
-    }
-
-    /// Advances the snapshot under way.
-    #[inline]
-    pub(crate) fn run_follower(&mut self) {
-        while self.follower.stage != Stage::Idle {
-            let before = self.follower.stage;
-            match before {
-                Stage::Idle => return,
-                Stage::Checkpoint => self.follow_after_checkpoint(),
-                Stage::Shards => self.follow_shards(),
-                Stage::Batch => self.follow_batch(),
-                Stage::Flush { after, sequence } => self.follow_flush(after, sequence),
-                Stage::Root => self.end_snapshot(),
-            }
-            if self.follower.stage == before {
-                return;
-            }
-        }
-    }
-
-    fn follow_after_checkpoint(&mut self) {
-        if !self.checkpoint.is_idle() {
-            return;
-        }
-        let f = &mut self.follower;
-        if self.checkpoint.has_failed() {
-            f.stage = Stage::Idle;
-            return;
-        }
-        let due = std::mem::replace(&mut f.due_shards, Bits::new(f.taken.len()));
-        for (taken, due) in f.taken.words_mut().iter_mut().zip(due.words()) {
-            *taken |= due;
-        }
-        f.taken_pages.append(&mut f.due_pages);
-        f.stage = Stage::Shards;
-    }
-
-    /// One shard or page at a time: users wait for one command at most.
-    fn follow_shards(&mut self) {
-        let Some(home) = self.follower.home else { return };
-        if self.follower.outstanding > 0 {
-            return;
-        }
-        if self.follower.behind {
-            self.give_up_snapshot();
-            return;
-        }
-        let f = &mut self.follower;
-        if let Some(shard) = f.taken.next_set(0, f.taken.len()) {
-            f.taken.set(shard, false);
-            f.flips.set(shard, true);
-            f.existing.set(shard, true);
-            let copy = u64::from(!f.copies.get(shard));
-            let bytes = self.map.encode_shard(self.config.pool, f.number + 1, shard);
-            let layout = &self.devices[usize::from(home.0)].layout;
-            let offset_bytes = layout.shard_offset + (shard as u64 * 2 + copy) * SHARD_BYTES;
-            self.enqueue_follow(home, IoOp::WriteMeta { offset_bytes, bytes, fua: false });
-            return;
-        }
-        if let Some(&page) = self.follower.taken_pages.first() {
-            if !self.checksums.has_page(page) {
-                self.load_checksum_page(page, None);
-                return;
-            }
-            self.follower.taken_pages.remove(&page);
-            let (copy, bytes) = self.checksums.encode(self.config.pool, page);
-            let layout = &self.devices[usize::from(home.0)].layout;
-            let offset_bytes = layout.checksum_offset + (u64::from(page) * 2 + copy) * PAGE_BYTES;
-            self.enqueue_follow(home, IoOp::WriteMeta { offset_bytes, bytes, fua: false });
-            return;
-        }
-        self.follower.composed = self.commit.composed();
-        self.follower.stage = Stage::Batch;
-    }
-
-    fn enqueue_follow(&mut self, home: DeviceId, op: IoOp) {
-        self.follower.outstanding += 1;
-        self.enqueue(home, Class::Background, Job::Io(op, Purpose::Follow));
-    }
-
-    /// A shard, page or root of the follower was written, or not.
-    pub(crate) fn follow_step_done(&mut self, device: DeviceId, status: Result<(), IoError>) {
-        if self.follower.home != Some(device) {
-            return; // it was taken out of service meanwhile
-        }
-        self.follower.outstanding -= 1;
-        if status.is_err() {
-            self.fault_hdd(device);
-        }
-    }
-
-    /// A snapshot without its units is none: what it has written is due again.
-    fn give_up_snapshot(&mut self) {
-        let f = &mut self.follower;
-        let due = f.due_shards.words_mut().iter_mut();
-        for (due, (taken, flips)) in due.zip(f.taken.words().iter().zip(f.flips.words())) {
-            *due |= taken | flips;
-        }
-        f.taken = Bits::new(f.taken.len());
-        f.flips = Bits::new(f.flips.len());
-        f.due_pages.append(&mut f.taken_pages);
-        f.stage = Stage::Idle;
-    }
-
-    fn follow_batch(&mut self) {
-        if self.follower.behind {
-            self.give_up_snapshot();
-            return;
-        }
-        if self.commit.durable() < self.follower.composed
-            || self.commit.is_broken()
-            || !self.objects_are_durable()
-        {
-            return;
-        }
-        let objects = self.object_records();
-        let f = &mut self.follower;
-        f.objects = objects;
-        let sequence = self.journal.next_sequence() - 1;
-        f.stage = Stage::Flush { after: f.flushes, sequence };
-    }
-
-    fn follow_flush(&mut self, after: u64, sequence: u64) {
-        let f = &self.follower;
-        let Some(home) = f.home else { return };
-        if f.behind {
-            self.give_up_snapshot();
-            return;
-        }
-        let d = &mut self.devices[usize::from(home.0)];
-        if f.flushes <= after || d.flushing.is_some() || f.settled < sequence {
-            if d.flushing.is_none() {
-                d.flush_wanted = true;
-            }
-            return;
-        }
-        self.write_follower_root(home, sequence);
-        self.follower.stage = Stage::Root;
-    }
-
-    fn write_follower_root(&mut self, home: DeviceId, sequence: u64) {
-        let f = &mut self.follower;
-        for (copy, flip) in f.copies.words_mut().iter_mut().zip(f.flips.words()) {
-            *copy ^= flip;
-        }
-        f.flips = Bits::new(f.flips.len());
-        f.number += 1;
-        let root = Root {
-            checkpoint: f.number,
-            replay_sequence: f.replay_sequence,
-            replay_offset: f.mark.1,
-            replay_upto: sequence,
-            written: f.existing.words().to_vec(),
-            second_copy: f.copies.words().to_vec(),
-            objects: std::mem::take(&mut f.objects),
-        };
-        let bytes = root.encode(self.config.pool);
-        let layout = &self.devices[usize::from(home.0)].layout;
-        assert!(bytes.len() as u64 <= layout.root_bytes, "creating objects is bounded by this");
-        let offset_bytes = layout.root_offset + root.checkpoint % 2 * layout.root_bytes;
-        self.enqueue_follow(home, IoOp::WriteMeta { offset_bytes, bytes, fua: true });
-    }
-
-    fn end_snapshot(&mut self) {
-        let f = &mut self.follower;
-        if f.outstanding > 0 {
-            return;
-        }
-        f.start = f.mark.0;
-        f.stage = Stage::Idle;
-        f.gap = f.behind;
-        if !f.gap {
-            f.level = f.settled;
-        }
-        let next = f.next.take();
-        self.stats.follower_snapshots += 1;
-        if let Some((mark, sequence)) = next {
-            self.begin_snapshot(mark, sequence);
         }
     }
 }

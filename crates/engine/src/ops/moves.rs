@@ -1,6 +1,7 @@
 //! What steps move data home?
 //!
-//! Source: design decisions 6, 9 and 10. Log GC chooses in `log_gc`, merges are in `merge`.
+//! Source: design decisions 6, 9 and 10. Log GC chooses in `log_gc`, merges are in `merge`, what
+//! becomes of written homes in `homes`.
 //!
 //! ```text
 //! write-back: dirty SSD blocks in LBA order ─▶ read ─▶ (their records durable, no read of the homes
@@ -84,7 +85,7 @@ pub struct Moves {
 
 /// Home writes that gather before their drive is flushed for them, in blocks (64 MiB): a flush
 /// costs up to 300 ms, so it should settle many (guess).
-const HOMED_BLOCKS_MAX: usize = 16_384;
+pub(super) const HOMED_BLOCKS_MAX: usize = 16_384;
 /// Clean copies dropped in one step at most.
 const DROP_BLOCKS_MAX: usize = 4096;
 /// Fragmented blocks that are tolerated before they are merged without waiting for idle time.
@@ -230,27 +231,6 @@ impl Engine {
         }
     }
 
-    /// Flushes the hard drives when enough homes were written, or nothing else is left to do.
-    fn flush_homed(&mut self) {
-        let enough = self.moves.homed.len() >= HOMED_BLOCKS_MAX
-            || (!self.moves.homed.is_empty()
-                && (self.starved || !(self.moves.writing_back || self.copies_can_move())));
-        if enough {
-            self.want_home_flush();
-        }
-    }
-
-    pub(super) fn want_home_flush(&mut self) {
-        for index in 0..self.hdds.len() {
-            let device = self.hdds[index];
-            let settled = self.moves.homes_settled_mark(device);
-            let d = &mut self.devices[usize::from(device.0)];
-            if d.home_writes > settled && d.flushing.is_none() && !d.faulted {
-                d.flush_wanted = true;
-            }
-        }
-    }
-
     fn begin_writeback(&mut self) -> bool {
         let blocks_max = (self.config.writeback_run_bytes / BLOCK_BYTES) as usize;
         if self.moves.homed.len() >= HOMED_BLOCKS_MAX {
@@ -304,11 +284,6 @@ impl Engine {
             |&(logical, slot)| Part { logical, slot, checksum: self.map.slots().checksum(slot) };
         let parts = blocks.iter().map(part).collect();
         self.begin_home_move(MoveKind::WriteBack, parts);
-    }
-
-    /// Was its home written, and not flushed yet?
-    pub(crate) fn is_homed(&self, block: Logical) -> bool {
-        self.moves.homed_blocks.contains(&block)
     }
 
     pub(super) fn is_fixed_source(&self, owner: Logical, slot: Slot) -> bool {
@@ -407,160 +382,11 @@ impl Engine {
         }
     }
 
-    fn write_homes(&mut self) {
-        let mut m = self.moves.active.take().expect("asked by the caller");
-        m.stage = Stage::Writing;
-        let mut order: Vec<usize> = (0..m.parts.len()).collect();
-        order.sort_unstable_by_key(|&i| m.parts[i].logical);
-        let mut at = 0;
-        while at < order.len() {
-            let part = m.parts[order[at]];
-            if !self.is_still_source(m.kind, part) {
-                self.stats.moves_dropped += 1;
-                at += 1;
-                continue;
-            }
-            let (device, address) = self.home_of(part.logical);
-            let mut count = 1;
-            while at + count < order.len() {
-                let next = m.parts[order[at + count]];
-                let follows = order[at + count] == order[at] + count
-                    && next.logical == part.logical + count as Logical
-                    && self.home_of(next.logical) == (device, address + count as u64 * BLOCK_BYTES)
-                    && self.is_still_source(m.kind, next);
-                if !follows {
-                    break;
-                }
-                count += 1;
-            }
-            let op = IoOp::Write {
-                offset_bytes: address,
-                length_bytes: count as u64 * BLOCK_BYTES,
-                from: m.buffer,
-                from_offset_bytes: order[at] as u64 * BLOCK_BYTES,
-                fua: false,
-            };
-            m.outstanding += 1;
-            let purpose = Purpose::MoveWrite(order[at] as u32 | (count as u32) << 16);
-            self.enqueue(device, Class::Background, Job::Io(op, purpose));
-            at += count;
-        }
-        let idle = m.outstanding == 0;
-        self.moves.active = Some(m);
-        if idle {
-            self.end_move();
-        }
-    }
-
-    fn is_still_source(&self, kind: MoveKind, part: Part) -> bool {
-        match kind {
-            MoveKind::WriteBack => self.map.writeback_source(part.logical) == Some(part.slot),
-            MoveKind::LogGc => {
-                self.map.log_source(part.logical, part.slot)
-                    || self.is_fixed_source(part.logical, part.slot)
-            }
-            MoveKind::Merge => false,
-        }
-    }
-
-    /// Homes (or a merged block) were written.
-    pub(crate) fn move_write_done(
-        &mut self,
-        device: DeviceId,
-        tag: u32,
-        status: Result<(), IoError>,
-        checksums: &[u32],
-    ) {
-        let m = self.moves.active.as_mut().expect("a move was writing");
-        m.outstanding -= 1;
-        if m.kind == MoveKind::Merge {
-            self.merge_written(status, checksums.first().copied().unwrap_or(0));
-            return;
-        }
-        let (at, count) = ((tag & 0xffff) as usize, (tag >> 16) as usize);
-        let parts = m.parts[at..at + count].to_vec();
-        let d = &mut self.devices[usize::from(device.0)];
-        if status.is_err() {
-            self.fault_hdd(device);
-        } else {
-            d.home_writes += 1;
-            let number = d.home_writes;
-            self.stats.moves += count as u64;
-            if self.is_fixed() {
-                self.settle_fixed_homes(&parts);
-            } else {
-                for part in parts {
-                    self.moves.homed_blocks.insert(part.logical);
-                    self.moves.homed.push_back((number, part));
-                }
-            }
-        }
-        if self.breaks(Mutant::UnsettledHome) && status.is_ok() {
-            let mark = self.devices[usize::from(device.0)].home_writes;
-            self.homes_settled(device, mark);
-        }
-        if self.moves.active.as_ref().is_some_and(|m| m.outstanding == 0) {
-            self.end_move();
-        }
-    }
-
-    fn settle_fixed_homes(&mut self, parts: &[Part]) {
-        for part in parts {
-            if self.map.note_home(part.logical, part.slot) {
-                self.map.drop_place(part.logical, part.slot);
-            }
-        }
-    }
-
     pub(super) fn end_move(&mut self) {
         let m = self.moves.active.take().expect("asked by the caller");
         self.restoring_done(false);
         if m.buffer != PayloadId::NONE {
             self.out.push(Command::Release(m.buffer));
-        }
-    }
-
-    /// A flush of a hard drive settled its home writes up to `mark`.
-    pub(crate) fn homes_settled(&mut self, device: DeviceId, mark: u64) {
-        self.moves.homes_settled.resize(self.devices.len(), 0);
-        self.moves.homes_settled[usize::from(device.0)] = mark;
-        let mut later = VecDeque::new();
-        while let Some((number, part)) = self.moves.homed.pop_front() {
-            if self.home_of(part.logical).0 != device || number > mark {
-                later.push_back((number, part));
-                continue;
-            }
-            self.moves.homed_blocks.remove(&part.logical);
-            if !self.map.note_home(part.logical, part.slot) {
-                self.stats.moves_dropped += 1;
-                continue;
-            }
-            // the table says what the home holds; nothing durable names the home before its record
-            self.checksums.set(part.logical, part.checksum);
-            if self.map.slots().is_log(part.slot) {
-                // the log place is given up one batch later, when the record that names the home
-                // carries the checksum from it
-                self.homed_log.push((part.logical, part.slot));
-            }
-            self.map.touch(Touch { logical: part.logical, count: 1 }, NONE, true);
-        }
-        self.moves.homed = later;
-        self.commit.note_pending(self.now);
-    }
-
-    /// After a commit: log places of blocks whose homes are recorded go.
-    pub(crate) fn give_up_log_places(&mut self) {
-        for (block, slot) in std::mem::take(&mut self.homed_log) {
-            if self.map.state(block) == HOME | LOG
-                && self.map.entry(block).log == slot
-                && self.map.logical().recorded_home(block)
-            {
-                self.map.drop_place(block, slot);
-                self.map.touch(Touch { logical: block, count: 1 }, NONE, true);
-                self.commit.note_pending(self.now);
-            } else if self.map.state(block) == HOME | LOG && self.map.entry(block).log == slot {
-                self.homed_log.push((block, slot));
-            }
         }
     }
 }

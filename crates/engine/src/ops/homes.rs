@@ -1,0 +1,192 @@
+//! When does a home that was written count as a place?
+//!
+//! Source: design decision 6. A move (`moves`) has read its sources and may write: the homes that are
+//! still wanted, in runs. What the drive has acknowledged is *homed*; a flush of the drive makes it a
+//! place in the map, if the block has not changed since; the record that names it frees the log place.
+
+use super::moves::{HOMED_BLOCKS_MAX, MoveKind, Part, Stage};
+use crate::device::{Class, Job, Purpose};
+use crate::engine::Engine;
+use crate::map::logical::{HOME, LOG};
+use crate::map::{Logical, NONE, Touch};
+use crate::mutant::Mutant;
+use crate::port::IoOp;
+use std::collections::VecDeque;
+use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
+
+impl Engine {
+    /// Flushes the hard drives when enough homes were written, or nothing else is left to do.
+    pub(super) fn flush_homed(&mut self) {
+        let enough = self.moves.homed.len() >= HOMED_BLOCKS_MAX
+            || (!self.moves.homed.is_empty()
+                && (self.starved || !(self.moves.writing_back || self.copies_can_move())));
+        if enough {
+            self.want_home_flush();
+        }
+    }
+
+    pub(super) fn want_home_flush(&mut self) {
+        for index in 0..self.hdds.len() {
+            let device = self.hdds[index];
+            let settled = self.moves.homes_settled_mark(device);
+            let d = &mut self.devices[usize::from(device.0)];
+            if d.home_writes > settled && d.flushing.is_none() && !d.faulted {
+                d.flush_wanted = true;
+            }
+        }
+    }
+
+    pub(super) fn write_homes(&mut self) {
+        let mut m = self.moves.active.take().expect("asked by the caller");
+        m.stage = Stage::Writing;
+        let mut order: Vec<usize> = (0..m.parts.len()).collect();
+        order.sort_unstable_by_key(|&i| m.parts[i].logical);
+        let mut at = 0;
+        while at < order.len() {
+            let part = m.parts[order[at]];
+            if !self.is_still_source(m.kind, part) {
+                self.stats.moves_dropped += 1;
+                at += 1;
+                continue;
+            }
+            let (device, address) = self.home_of(part.logical);
+            let mut count = 1;
+            while at + count < order.len() {
+                let next = m.parts[order[at + count]];
+                let follows = order[at + count] == order[at] + count
+                    && next.logical == part.logical + count as Logical
+                    && self.home_of(next.logical) == (device, address + count as u64 * BLOCK_BYTES)
+                    && self.is_still_source(m.kind, next);
+                if !follows {
+                    break;
+                }
+                count += 1;
+            }
+            let op = IoOp::Write {
+                offset_bytes: address,
+                length_bytes: count as u64 * BLOCK_BYTES,
+                from: m.buffer,
+                from_offset_bytes: order[at] as u64 * BLOCK_BYTES,
+                fua: false,
+            };
+            m.outstanding += 1;
+            let purpose = Purpose::MoveWrite(order[at] as u32 | (count as u32) << 16);
+            self.enqueue(device, Class::Background, Job::Io(op, purpose));
+            at += count;
+        }
+        let idle = m.outstanding == 0;
+        self.moves.active = Some(m);
+        if idle {
+            self.end_move();
+        }
+    }
+
+    fn is_still_source(&self, kind: MoveKind, part: Part) -> bool {
+        match kind {
+            MoveKind::WriteBack => self.map.writeback_source(part.logical) == Some(part.slot),
+            MoveKind::LogGc => {
+                self.map.log_source(part.logical, part.slot)
+                    || self.is_fixed_source(part.logical, part.slot)
+            }
+            MoveKind::Merge => false,
+        }
+    }
+
+    /// Homes (or a merged block) were written.
+    pub(crate) fn move_write_done(
+        &mut self,
+        device: DeviceId,
+        tag: u32,
+        status: Result<(), IoError>,
+        checksums: &[u32],
+    ) {
+        let m = self.moves.active.as_mut().expect("a move was writing");
+        m.outstanding -= 1;
+        if m.kind == MoveKind::Merge {
+            self.merge_written(status, checksums.first().copied().unwrap_or(0));
+            return;
+        }
+        let (at, count) = ((tag & 0xffff) as usize, (tag >> 16) as usize);
+        let parts = m.parts[at..at + count].to_vec();
+        let d = &mut self.devices[usize::from(device.0)];
+        if status.is_err() {
+            self.fault_hdd(device);
+        } else {
+            d.home_writes += 1;
+            let number = d.home_writes;
+            self.stats.moves += count as u64;
+            if self.is_fixed() {
+                self.settle_fixed_homes(&parts);
+            } else {
+                for part in parts {
+                    self.moves.homed_blocks.insert(part.logical);
+                    self.moves.homed.push_back((number, part));
+                }
+            }
+        }
+        if self.breaks(Mutant::UnsettledHome) && status.is_ok() {
+            let mark = self.devices[usize::from(device.0)].home_writes;
+            self.homes_settled(device, mark);
+        }
+        if self.moves.active.as_ref().is_some_and(|m| m.outstanding == 0) {
+            self.end_move();
+        }
+    }
+
+    fn settle_fixed_homes(&mut self, parts: &[Part]) {
+        for part in parts {
+            if self.map.note_home(part.logical, part.slot) {
+                self.map.drop_place(part.logical, part.slot);
+            }
+        }
+    }
+
+    /// A flush of a hard drive settled its home writes up to `mark`.
+    pub(crate) fn homes_settled(&mut self, device: DeviceId, mark: u64) {
+        self.moves.homes_settled.resize(self.devices.len(), 0);
+        self.moves.homes_settled[usize::from(device.0)] = mark;
+        let mut later = VecDeque::new();
+        while let Some((number, part)) = self.moves.homed.pop_front() {
+            if self.home_of(part.logical).0 != device || number > mark {
+                later.push_back((number, part));
+                continue;
+            }
+            self.moves.homed_blocks.remove(&part.logical);
+            if !self.map.note_home(part.logical, part.slot) {
+                self.stats.moves_dropped += 1;
+                continue;
+            }
+            // the table says what the home holds; nothing durable names the home before its record
+            self.checksums.set(part.logical, part.checksum);
+            if self.map.slots().is_log(part.slot) {
+                // the log place is given up one batch later, when the record that names the home
+                // carries the checksum from it
+                self.homed_log.push((part.logical, part.slot));
+            }
+            self.map.touch(Touch { logical: part.logical, count: 1 }, NONE, true);
+        }
+        self.moves.homed = later;
+        self.commit.note_pending(self.now);
+    }
+
+    /// After a commit: log places of blocks whose homes are recorded go.
+    pub(crate) fn give_up_log_places(&mut self) {
+        for (block, slot) in std::mem::take(&mut self.homed_log) {
+            if self.map.state(block) == HOME | LOG
+                && self.map.entry(block).log == slot
+                && self.map.logical().recorded_home(block)
+            {
+                self.map.drop_place(block, slot);
+                self.map.touch(Touch { logical: block, count: 1 }, NONE, true);
+                self.commit.note_pending(self.now);
+            } else if self.map.state(block) == HOME | LOG && self.map.entry(block).log == slot {
+                self.homed_log.push((block, slot));
+            }
+        }
+    }
+
+    /// Was its home written, and not flushed yet?
+    pub(crate) fn is_homed(&self, block: Logical) -> bool {
+        self.moves.homed_blocks.contains(&block)
+    }
+}

@@ -1,0 +1,91 @@
+//! In which order do the rooms see a request?
+//!
+//! Source: design decision 5. The only file that knows the order: admit → map → tier names the
+//! intended place → steer may detour the write → a queue per device → qos → device. An event is
+//! taken in first; then every room is asked once, in order, what it has made possible. What one job
+//! does step by step is in `ops/`; the rooms are asked here and there, and never ask each other.
+
+use crate::StartError;
+use crate::engine::{Engine, Phase};
+use crate::port::{Command, Event};
+use tandem_block::{DeviceId, Instant};
+
+impl Engine {
+    /// Takes one event at `now`, which never goes back, and appends what the world shall do.
+    pub fn on(&mut self, now: Instant, event: Event<'_>, commands: &mut Vec<Command>) {
+        assert!(now >= self.now, "time never goes back: {now:?} after {:?}", self.now);
+        self.now = now;
+        std::mem::swap(&mut self.out, commands);
+        match event {
+            Event::Request(request) => {
+                self.mix(1, request.id.0);
+                self.on_request(request);
+            }
+            Event::Batch(batch) => {
+                self.mix(5, batch.id.0);
+                self.on_batch(batch);
+            }
+            Event::Completion { io, status, checksums, bytes } => {
+                self.mix(2 + u64::from(status.is_err()), u64::from(io.0));
+                self.on_completion(io, status, checksums, bytes);
+            }
+            Event::Wake => {
+                self.mix(4, 0);
+                self.wake_at = Instant::NEVER;
+            }
+            Event::Start => self.on_start(),
+            Event::Shutdown => self.on_shutdown(),
+        }
+        if matches!(self.phase, Phase::Running | Phase::Stopping) {
+            self.turn();
+        }
+        std::mem::swap(&mut self.out, commands);
+    }
+
+    /// What every event may have made possible, in order.
+    fn turn(&mut self) {
+        self.release_limbo();
+        self.rescue_tails();
+        // a checkpoint that ends makes room in the journal, so it comes before the commit
+        self.run_checkpoint();
+        self.run_batches();
+        self.run_commit();
+        self.run_follower();
+        self.run_moves();
+        self.stop_if_settled();
+        for device in 0..self.devices.len() {
+            self.dispatch(DeviceId(device as u8));
+        }
+        self.arm_timer();
+    }
+
+    /// Everything that happened so far, in 64 bits: equal runs have equal digests.
+    pub fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    #[inline]
+    fn mix(&mut self, kind: u64, id: u64) {
+        let value = self.now.ns.wrapping_mul(8).wrapping_add(kind) ^ id.rotate_left(40);
+        let mixed = (self.digest ^ value).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        self.digest = mixed ^ mixed >> 29;
+    }
+
+    /// Asks to be woken when the next timed thing is due.
+    fn arm_timer(&mut self) {
+        let due = self.commit_due().min(self.moves_due()).min(self.controllers_due());
+        let due = if due == Instant::NEVER { due } else { due.max(self.now) };
+        // a timer that is armed too early wakes once for nothing; re-arming it with every request
+        // would cost more
+        if due < self.wake_at {
+            self.wake_at = due;
+            self.out.push(Command::WakeAt(due));
+        }
+    }
+
+    /// Fails to start, with a reason.
+    pub(crate) fn refuse(&mut self, error: StartError) {
+        self.phase = Phase::Stopped;
+        self.out.push(Command::Started(Err(error)));
+    }
+}
