@@ -34,12 +34,17 @@ pub fn output(words: &[&str]) -> Result<String> {
     String::from_utf8(output.stdout).context("cargo printed what is not UTF-8")
 }
 
-/// Builds the `tandem` binary and returns where it is.
+/// Builds the `tandem` binary and returns where it is: as users run it, or as tests do, with every
+/// debug assertion.
 ///
 /// # Errors
 /// If it does not build.
 pub fn build_tandem(release: bool) -> Result<PathBuf> {
-    let words: &[&str] = if release { &["-p", "tandem", "--release"] } else { &["-p", "tandem"] };
+    let words: &[&str] = if release {
+        &["-p", "tandem", "--release"]
+    } else {
+        &["-p", "tandem", "--profile", "test"]
+    };
     build(words, "tandem")
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::process::{Command, Stdio};
 
 /// A server that hangs must not hang the measurement too: `timeout` ends fio then, with status 124.
-const MINUTES_MAX: &str = "30m";
+const MINUTES_MAX: &str = "60m";
 
 /// One run of fio, made of `--name=value` words.
 #[derive(Clone, Debug, Default)]

@@ -42,7 +42,10 @@ const PARTS: &[Part] = &[
     Part {
         name: "fuzz",
         allowed_s: 60,
-        work: Work::Cargo(&["run", "-p", "tandem-fuzz", "--", "--seconds", "45"], &[]),
+        work: Work::Cargo(
+            &["run", "--profile", "test", "-p", "tandem-fuzz", "--", "--seconds", "45"],
+            &[],
+        ),
     },
     Part {
         name: "mutants",

@@ -29,12 +29,23 @@ pub fn read(path: &Path) -> Result<PoolConfig, Failure> {
     Ok(PoolConfig::read(path)?)
 }
 
-/// Shows what the drives and sockets have to say, on stderr. `TANDEM_LOG=debug` shows more.
+/// Shows what the drives and sockets have to say, on stderr. `TANDEM_LOG=debug` shows more, and
+/// `TANDEM_LOG=warn,tandem_fronts=debug` more of one crate only.
 pub fn log_to_stderr() {
-    use tracing_subscriber::EnvFilter;
-    let filter = EnvFilter::try_from_env("TANDEM_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    use tracing_subscriber::filter::{LevelFilter, Targets};
+    use tracing_subscriber::prelude::*;
+    let wanted = std::env::var("TANDEM_LOG").unwrap_or_else(|_| "info".into());
+    let parsed = wanted.parse::<Targets>();
+    let targets = match &parsed {
+        Ok(targets) => targets.clone(),
+        Err(_) => Targets::new().with_default(LevelFilter::INFO),
+    };
     let ansi = std::io::IsTerminal::is_terminal(&std::io::stderr());
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let lines = lines.without_time().with_target(false).with_ansi(ansi).with_filter(targets);
     // a second call, as in a test, keeps the first one's log
-    let _ = log.without_time().with_target(false).with_ansi(ansi).try_init();
+    let first = tracing_subscriber::registry().with(lines).try_init().is_ok();
+    if let (true, Err(error)) = (first, parsed) {
+        tracing::warn!("TANDEM_LOG={wanted:?} is not understood ({error}); showing info and above");
+    }
 }
