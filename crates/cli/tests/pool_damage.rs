@@ -8,32 +8,14 @@
 mod support;
 
 use std::fs::File;
-use std::os::unix::fs::FileExt as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::PathBuf;
+use support::program::{
+    TWO, filled, flip, formatted, images, layout, program, start, tandem, told, works,
+};
 use support::sigkill::over_nbd;
 use support::{Pool, Server};
-use tandem_engine::format::layout::Layout;
-use tandem_engine::format::superblock::Superblock;
 
 const SSD: u64 = 64 << 20;
-
-const TWO: &str = r#"[pool]
-name = "two"
-[[device]]
-role = "ssd"
-path = "ssd.img"
-size = "64MiB"
-[[device]]
-role = "hdd"
-path = "hdd.img"
-size = "128MiB"
-[[volume]]
-name = "vol0"
-size = "32MiB"
-[serve]
-nbd = ["unix:tandem.sock"]
-"#;
 
 /// An SSD alone: what is damaged there has no second home.
 const ONE: &str = r#"[pool]
@@ -49,51 +31,6 @@ size = "16MiB"
 nbd = ["unix:tandem.sock"]
 "#;
 
-fn program() -> &'static Path {
-    Path::new(env!("CARGO_BIN_EXE_tandem"))
-}
-
-fn tandem(arguments: &[&str]) -> Output {
-    Command::new(program()).args(arguments).output().unwrap()
-}
-
-fn told(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn formatted(text: &str) -> Pool {
-    let pool = Pool::new(text);
-    let output = tandem(&["format", pool.config()]);
-    assert!(output.status.success(), "{}", told(&output));
-    pool
-}
-
-fn start(pool: &Pool) -> Server {
-    Server::start(program(), &[pool.config()]).unwrap_or_else(|output| panic!("{}", told(&output)))
-}
-
-/// A pool that holds something: flushed, and stopped as asked.
-fn filled(text: &str, cleanly: bool) -> Pool {
-    let pool = formatted(text);
-    let server = start(&pool);
-    let mut target = over_nbd(pool.folder.path()).unwrap();
-    for round in 0..40u64 {
-        target.write(round * 65536, &[round as u8 + 1; 16384], false).unwrap();
-        target.flush().unwrap();
-    }
-    if cleanly {
-        assert!(server.stop().0.success());
-    } else {
-        server.kill();
-    }
-    pool
-}
-
-fn images(pool: &Pool) -> Vec<Vec<u8>> {
-    let images = ["ssd.img", "hdd.img"].map(|name| pool.at(name));
-    images.iter().filter(|path| path.exists()).map(|path| std::fs::read(path).unwrap()).collect()
-}
-
 /// Neither served nor found whole, for this reason, and nothing is written.
 fn refused(pool: &Pool, words: &[&str]) {
     let before = images(pool);
@@ -107,28 +44,6 @@ fn refused(pool: &Pool, words: &[&str]) {
         }
     }
     assert!(images(pool) == before, "something was written");
-}
-
-fn works(pool: &Pool) {
-    let server = start(pool);
-    let mut target = over_nbd(pool.folder.path()).unwrap();
-    for round in 0..40u64 {
-        assert!(target.read(round * 65536, 16384).unwrap() == [round as u8 + 1; 16384]);
-    }
-    assert!(server.stop().0.success());
-}
-
-fn flip(path: &Path, at: u64) {
-    let file = File::options().read(true).write(true).open(path).unwrap();
-    let mut byte = [0];
-    file.read_exact_at(&mut byte, at).unwrap();
-    file.write_all_at(&[byte[0] ^ 0x10], at).unwrap();
-}
-
-fn layout(path: &Path) -> Layout {
-    let mut block = vec![0; 4096];
-    File::open(path).unwrap().read_exact_at(&mut block, 0).unwrap();
-    Superblock::decode(&block).unwrap().layout
 }
 
 #[test]

@@ -8,38 +8,9 @@ mod support;
 
 use std::io::Write as _;
 use std::os::unix::fs::FileExt as _;
-use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
+use support::program::{TWO, program, tandem, told};
 use support::{Pool, Server};
-
-const TWO: &str = r#"[pool]
-name = "two"
-[[device]]
-role = "ssd"
-path = "ssd.img"
-size = "64MiB"
-[[device]]
-role = "hdd"
-path = "hdd.img"
-size = "128MiB"
-[[volume]]
-name = "vol0"
-size = "32MiB"
-[serve]
-nbd = ["unix:tandem.sock"]
-"#;
-
-fn program() -> &'static Path {
-    Path::new(env!("CARGO_BIN_EXE_tandem"))
-}
-
-fn tandem(arguments: &[&str]) -> Output {
-    Command::new(program()).args(arguments).output().unwrap()
-}
-
-fn told(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
 
 /// Fails with this code and says these words.
 fn refused(arguments: &[&str], code: i32, words: &[&str]) {

@@ -9,8 +9,9 @@ mod support;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 use std::time::{Duration, Instant};
+use support::program::{formatted, program, start, status, tandem, told};
 use support::sigkill::over_nbd;
 use support::{Pool, Server};
 use tandem_fronts::nbd::Client;
@@ -36,29 +37,6 @@ size = "8MiB"
 nbd = ["unix:tandem.sock", "127.0.0.1:0"]
 "#;
 
-fn program() -> &'static Path {
-    Path::new(env!("CARGO_BIN_EXE_tandem"))
-}
-
-fn tandem(arguments: &[&str]) -> Output {
-    Command::new(program()).args(arguments).output().unwrap()
-}
-
-fn told(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn formatted(text: &str) -> Pool {
-    let pool = Pool::new(text);
-    let output = tandem(&["format", pool.config()]);
-    assert!(output.status.success(), "{}", told(&output));
-    pool
-}
-
-fn start(pool: &Pool) -> Server {
-    Server::start(program(), &[pool.config()]).unwrap_or_else(|output| panic!("{}", told(&output)))
-}
-
 /// Refuses to serve and says why.
 fn refused(pool: &Pool, code: i32, words: &[&str]) {
     let began = Instant::now();
@@ -69,12 +47,6 @@ fn refused(pool: &Pool, code: i32, words: &[&str]) {
         assert!(text.contains(word), "{word:?} is missing: {text}");
     }
     assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
-}
-
-fn status(pool: &Pool) -> serde_json::Value {
-    let output = tandem(&["status", pool.config(), "--json"]);
-    assert!(output.status.success(), "{}", told(&output));
-    serde_json::from_slice(&output.stdout).unwrap()
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::path::Path;
 use support::sigkill::{self, FUSE, NBD, Outcome, Plan, Way};
 
 fn run(way: &Way, rounds: u64, seed: u64, ignore_flushes: bool) -> Outcome {
-    let tandem = Path::new(env!("CARGO_BIN_EXE_tandem")).to_owned();
+    let tandem = support::program::program().to_owned();
     let plan = Plan { tandem, rounds, seed, ignore_flushes };
     let (outcome, took) = sigkill::timed(&plan, way).unwrap();
     println!("{}", sigkill::describe(&outcome, took));
