@@ -1,7 +1,7 @@
 //! How long does a clean build take?
 //!
 //! Source: issue "the spine", "Speed and memory". Dependencies are downloaded before; the build goes
-//! into a folder of its own. It wants a quiet machine, so it runs only when asked for: `--builds`.
+//! into a folder of its own. This is time on the wall, not a ratio: it wants a quiet machine.
 
 use crate::cargo;
 use crate::row::Row;

@@ -21,8 +21,6 @@ use std::time::Instant;
 
 /// Measurements of one thing; the median counts.
 const RUNS: usize = 5;
-/// Runs only when asked for.
-const BUILDS: &str = "builds";
 
 /// One bench.
 struct Bench {
@@ -64,38 +62,26 @@ const BENCHES: &[Bench] = &[
         question: "How long does a large pool take to start?",
         rows: map::recovery_rows,
     },
-    Bench { name: BUILDS, question: "How long does a clean build take?", rows: builds::rows },
+    Bench { name: "builds", question: "How long does a clean build take?", rows: builds::rows },
     Bench { name: "drives", question: "What does one modelled command cost?", rows: drives::rows },
     Bench { name: "decode", question: "How fast are traces decoded?", rows: decode::rows },
 ];
 
 /// Those whose rows the "Speed and memory" asks for.
 pub const WANTED: &[&str] =
-    &["virtual", "nbd", "fuse", "device", "journal", "emulated", "map", "recovery"];
+    &["virtual", "nbd", "fuse", "device", "journal", "emulated", "map", "recovery", "builds"];
 
-/// Runs the benches named, or all; builds from nothing only by name or with `--builds`. False if one
-/// misses what is wanted.
+/// Runs the benches named, or all. False if one misses what is wanted.
 ///
 /// # Errors
 /// If there is no such bench.
 pub fn run(words: &[String]) -> Result<bool> {
-    let with_builds = words.iter().any(|word| word == "--builds");
-    let names: Vec<&str> =
-        words.iter().map(String::as_str).filter(|word| *word != "--builds").collect();
-    let chosen = |name: &str| match &names[..] {
-        [] => name != BUILDS || with_builds,
-        names => names.contains(&name) || name == BUILDS && with_builds,
-    };
-    let names: Vec<&str> =
-        BENCHES.iter().map(|bench| bench.name).filter(|name| chosen(name)).collect();
-    if let Some(unknown) = words
-        .iter()
-        .map(String::as_str)
-        .find(|word| *word != "--builds" && BENCHES.iter().all(|bench| bench.name != *word))
-    {
-        let known: Vec<&str> = BENCHES.iter().map(|bench| bench.name).collect();
+    let known: Vec<&str> = BENCHES.iter().map(|bench| bench.name).collect();
+    if let Some(unknown) = words.iter().find(|word| !known.contains(&word.as_str())) {
         bail!("there is no bench {unknown}; there are {}", known.join(", "));
     }
+    let chosen = |name: &&str| words.is_empty() || words.iter().any(|word| word == name);
+    let names: Vec<&str> = known.iter().copied().filter(chosen).collect();
     Ok(print_table("bench", &rows(&names)))
 }
 
