@@ -1,6 +1,5 @@
 //! How does a verb fail?
 
-use crate::config::ConfigFault;
 use std::io;
 
 /// Why a verb did not do what it was asked.
@@ -12,6 +11,18 @@ pub enum Failure {
     Configuration(ConfigFault),
     /// It was tried and went wrong: exit 1.
     Failed(anyhow::Error),
+}
+
+/// A configuration that cannot be used: where, what, and what would do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}{}: {text}", .line.map(|line| format!(", line {line}")).unwrap_or_default())]
+pub struct ConfigFault {
+    /// The file.
+    pub file: String,
+    /// The line, counted from 1, where there is one.
+    pub line: Option<usize>,
+    /// What is wrong with it.
+    pub text: String,
 }
 
 impl Failure {

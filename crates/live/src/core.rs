@@ -1,7 +1,7 @@
 //! What does the world own beside the mind and the front ends? Ring, payloads, devices, timers.
 
 use crate::clock::Clock;
-use crate::device::{Bench, Device, EmulatedStats, IoDone};
+use crate::device::{Bench, Device, IoDone};
 use crate::front::{Counter, DEVICE_OWNERS, Desk};
 use crate::mind::Mind;
 use crate::payload::Payloads;
@@ -79,27 +79,4 @@ impl Core {
         let devices = self.devices.iter().map(|device| device.due()).min();
         devices.unwrap_or(Instant::NEVER).min(self.wake_at)
     }
-}
-
-/// The world's own part of the status document.
-pub(crate) fn world_status(
-    counter: &Counter,
-    payloads: &Payloads,
-    devices: &[Box<dyn Device>],
-) -> serde_json::Value {
-    let emulated: Vec<serde_json::Value> = devices
-        .iter()
-        .enumerate()
-        .filter_map(|(index, device)| Some((index, device.emulated()?)))
-        .map(|(index, EmulatedStats { volatile_bytes, late_count })| {
-            serde_json::json!({
-                "device": index, "volatile_bytes": volatile_bytes, "late_count": late_count,
-            })
-        })
-        .collect();
-    serde_json::json!({
-        "requests_in_flight": counter.pending.len(),
-        "payload_bytes": payloads.used_bytes(),
-        "emulated": emulated,
-    })
 }

@@ -6,8 +6,7 @@
 //! so nothing here may block. A front end that needs threads of its own talks through a
 //! [`crate::door::Door`].
 
-use crate::core::world_status;
-use crate::device::Device;
+use crate::device::{Device, EmulatedStats};
 use crate::mind::{Extent, Mind};
 use crate::payload::Payloads;
 use crate::uring::{Finished, Ring, Tag};
@@ -176,3 +175,26 @@ impl Desk<'_> {
 pub(crate) const WORLD_OWNER: u32 = 0;
 pub(crate) const FRONT_OWNERS: u32 = 1;
 pub(crate) const DEVICE_OWNERS: u32 = 1 << 16;
+
+/// The world's own part of the status document.
+fn world_status(
+    counter: &Counter,
+    payloads: &Payloads,
+    devices: &[Box<dyn Device>],
+) -> serde_json::Value {
+    let emulated: Vec<serde_json::Value> = devices
+        .iter()
+        .enumerate()
+        .filter_map(|(index, device)| Some((index, device.emulated()?)))
+        .map(|(index, EmulatedStats { volatile_bytes, late_count })| {
+            serde_json::json!({
+                "device": index, "volatile_bytes": volatile_bytes, "late_count": late_count,
+            })
+        })
+        .collect();
+    serde_json::json!({
+        "requests_in_flight": counter.pending.len(),
+        "payload_bytes": payloads.used_bytes(),
+        "emulated": emulated,
+    })
+}

@@ -9,6 +9,7 @@ mod file;
 #[cfg(test)]
 mod tests;
 
+use crate::failure::ConfigFault;
 use std::path::{Path, PathBuf};
 use tandem_block::{DurabilityClass, ObjectId};
 use tandem_drives::spec::DriveSpec;
@@ -82,18 +83,6 @@ pub struct Serve {
     pub control: Option<PathBuf>,
     /// Mount point where each volume is a file.
     pub fuse: Option<PathBuf>,
-}
-
-/// A configuration that cannot be used: where, what, and what would do.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{file}{}: {text}", .line.map(|line| format!(", line {line}")).unwrap_or_default())]
-pub struct ConfigFault {
-    /// The file.
-    pub file: String,
-    /// The line, counted from 1, where there is one.
-    pub line: Option<usize>,
-    /// What is wrong with it.
-    pub text: String,
 }
 
 impl PoolConfig {

@@ -1,8 +1,9 @@
 //! What can `tandem replay` be told? (design, "The command line")
 
-use super::{Settings, durability_name, placement_name};
+use super::Settings;
 use crate::failure::Failure;
 use crate::policy;
+use crate::report::names::{durability_name, placement_name};
 use tandem_block::DurabilityClass;
 use tandem_drives::SsdState;
 use tandem_drives::spec::{self, SpecError};

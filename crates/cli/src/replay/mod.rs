@@ -14,8 +14,8 @@ use crate::report::print_json;
 use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
-use tandem_block::{Arrival, DurabilityClass};
-use tandem_engine::{Placement, SteerConfig};
+use tandem_block::Arrival;
+use tandem_engine::SteerConfig;
 use tandem_sim::replay::{Plan, ReplayConfig, RunResult, plan, replay};
 use tandem_traces::transform::Speedup;
 
@@ -182,22 +182,4 @@ fn threads(plan: &Plan) -> usize {
     let fit = free.map_or(1, |free| (free / 4 * 3).checked_div(need).unwrap_or(u64::MAX));
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     usize::try_from(fit).unwrap_or(THREADS_MAX).clamp(1, THREADS_MAX.min(processors))
-}
-
-/// The name of a durability class in options and results.
-pub fn durability_name(class: DurabilityClass) -> &'static str {
-    match class {
-        DurabilityClass::VolatileOk => "volatile-ok",
-        DurabilityClass::Journaled => "journaled",
-        DurabilityClass::Protected => "protected",
-        DurabilityClass::Strict => "strict",
-    }
-}
-
-/// The name of a placement in options and results.
-pub fn placement_name(placement: Placement) -> &'static str {
-    match placement {
-        Placement::Mapped => "mapped",
-        Placement::Fixed => "fixed",
-    }
 }

@@ -1,7 +1,8 @@
 //! What does a replay look like to people?
 
-use super::{Replayed, durability_name, placement_name};
+use super::Replayed;
 use crate::report::json::amplification;
+use crate::report::names::{durability_name, placement_name};
 use crate::report::table::{Table, bytes, capacity, count, percent, wrap};
 use std::fmt::Write as _;
 use tandem_block::Duration;

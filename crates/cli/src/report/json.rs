@@ -251,11 +251,11 @@ pub fn document(loaded: &Loaded, config: &ReplayConfig, plan: &Plan, speedup: &s
         initial: Initial {
             ssd_state: config.ssd_state.name(),
             resident: config.resident.name(),
-            durability: crate::replay::durability_name(config.durability),
+            durability: super::names::durability_name(config.durability),
             speedup: speedup.to_owned(),
             closed_loop: config.closed_loop,
         },
-        placement: crate::replay::placement_name(config.placement),
+        placement: super::names::placement_name(config.placement),
         drives: Drives {
             ssd: names(Role::Ssd),
             hdd: names(Role::Hdd),

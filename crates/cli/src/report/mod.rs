@@ -1,6 +1,7 @@
 //! How are results told? As tables for people, as JSON for programs.
 
 pub mod json;
+pub mod names;
 pub mod table;
 
 use serde::Serialize;

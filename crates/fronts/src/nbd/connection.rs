@@ -4,7 +4,8 @@
 //! payload. Replies gather in a batch while another is being sent; small reads are copied into it,
 //! large ones go by reference.
 
-use super::session::{Ask, Command, Export, Session, Step};
+use super::export::Export;
+use super::session::{Ask, Command, Session, Step};
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use tandem_block::{DurabilityClass, IoError, Op, PayloadId, StreamId};

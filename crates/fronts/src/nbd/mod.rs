@@ -10,14 +10,16 @@
 
 mod client;
 mod connection;
+mod export;
 mod negotiate;
 mod server;
 mod session;
 pub mod wire;
 
 pub use client::{Client, ClientError, Reply};
+pub use export::Export;
 pub use server::{NbdConfig, NbdServer};
-pub use session::{Ask, Command, Export, Session, Step};
+pub use session::{Ask, Command, Session, Step};
 
 /// Fuzz entry: whatever a stranger sends, a session neither panics nor asks for what it must not.
 /// Returns how many valid requests there were.

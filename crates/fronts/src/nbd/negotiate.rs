@@ -3,7 +3,7 @@
 //! Source: the NBD protocol document, "Fixed newstyle negotiation". Everything here comes from
 //! strangers: options are short, few, and answered with an error rather than a guess.
 
-use super::session::{Export, REQUEST_BYTES_MAX, SECTOR_BYTES};
+use super::export::{Export, REQUEST_BYTES_MAX, SECTOR_BYTES};
 use super::wire::{self, Reader, can, handshake, info, option, reply};
 use std::rc::Rc;
 

@@ -1,7 +1,7 @@
 //! How do NBD clients come and go? The front end that owns listeners and connections.
 
 use super::connection::{Connection, Purpose};
-use super::session::Export;
+use super::export::Export;
 use slab::Slab;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;

@@ -3,6 +3,7 @@
 //! It does no I/O and holds no data, so that it can be fuzzed and tested byte by byte. The caller
 //! moves a write's body and a read's bytes; the session says when and how many.
 
+use super::export::{Export, REQUEST_BYTES_MAX, SECTOR_BYTES};
 use super::negotiate::{Negotiation, Progress};
 use super::wire::{self, RequestHeader, chunk, command, error, extent, flag};
 use slab::Slab;
@@ -10,27 +11,12 @@ use std::rc::Rc;
 use tandem_block::{IoError, ObjectId};
 use tandem_live::Extent;
 
-/// Largest read or write, in bytes; said in the negotiation. What most servers and clients use.
-pub const REQUEST_BYTES_MAX: u32 = 32 << 20;
-/// Smallest unit, in bytes.
-pub const SECTOR_BYTES: u32 = tandem_block::SECTOR_BYTES as u32;
 /// The body of an oversized write is skipped up to this size; beyond, the client is not sane.
 const SKIP_BYTES_MAX: u32 = 2 * REQUEST_BYTES_MAX;
 /// Requests of one connection under way at most.
 const IN_FLIGHT_MAX: usize = 256;
 /// Bytes of reads and writes of one connection under way at most (one request always passes).
 const IN_FLIGHT_BYTES_MAX: u64 = 64 << 20;
-
-/// One volume as clients see it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Export {
-    /// The volume's name.
-    pub name: String,
-    /// Its object.
-    pub object: ObjectId,
-    /// Its size in bytes.
-    pub size_bytes: u64,
-}
 
 /// What a client can ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
