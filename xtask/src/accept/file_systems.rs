@@ -4,7 +4,7 @@
 //! Source: issue "the spine", acceptance 5: mkfs, mount, copy a tree, unmount, fsck clean, `check`
 //! clean, for ext4 and for XFS. Needs root, for the mounts.
 
-use super::line5_clients::{call, row};
+use super::{call, row};
 use crate::row::Row;
 use crate::served::{Pool, Undo};
 use crate::{bench, cargo};

@@ -4,15 +4,13 @@
 //! its own server; the clients are fio, nbdinfo, nbdcopy, qemu-img, and file systems on a loop device
 //! over the FUSE file. At the end of each the pool is checked.
 
-use super::Options;
-use super::file_systems;
+use super::{Options, call, file_systems, row};
 use crate::fio::Fio;
 use crate::row::Row;
 use crate::served::Pool;
 use crate::{bench, cargo, packages};
 use anyhow::{Context as _, Result, bail};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 /// Bytes that fio writes and reads back, over this many connections.
 const VERIFIED_BYTES: u64 = 5 << 30;
@@ -92,16 +90,6 @@ fn nbd_clients(tandem: &Path, config: &str, name: &str) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Said at once, too: the line takes a quarter of an hour, most of it the emulated hard drive's.
-pub(super) fn row(wanted: String, result: Result<String>) -> Row {
-    let row = match result {
-        Ok(measured) => Row::new(wanted, measured, true),
-        Err(error) => Row::broken(wanted, &error),
-    };
-    eprintln!("   {}: {}", row.wanted, row.measured);
-    row
-}
-
 /// Sizes in shares: those of blocks, and some that are odd multiples of a sector.
 const SIZES: &str = "4k/30:16k/20:64k/15:256k/8:1m/5:512/4:1536/4:4608/4:7680/4:33280/3:131584/3";
 
@@ -170,18 +158,4 @@ fn noise(pool: &Pool, name: &str) -> Result<PathBuf> {
 
 fn text(path: &Path) -> Result<&str> {
     path.to_str().context("a path in UTF-8")
-}
-
-/// Runs a program; what it printed.
-pub(super) fn call(program: &str, words: &[&str]) -> Result<String> {
-    let output = Command::new(program)
-        .args(words)
-        .stdin(Stdio::null())
-        .output()
-        .with_context(|| format!("starting {program}"))?;
-    if !output.status.success() {
-        let said = [output.stdout, output.stderr].map(|b| String::from_utf8_lossy(&b).into_owned());
-        bail!("{program} {} gave {}: {}", words.join(" "), output.status, said.concat().trim());
-    }
-    String::from_utf8(output.stdout).with_context(|| format!("what {program} printed"))
 }

@@ -13,6 +13,7 @@ mod line7_bench;
 
 use crate::row::{Row, print_table};
 use anyhow::{Context as _, Result, bail};
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 /// The numbers after `name:` in what a program printed.
@@ -76,4 +77,28 @@ pub fn run(words: &[String]) -> Result<bool> {
         table.extend(rows.into_iter().map(|row| (number.to_string(), row)));
     }
     Ok(print_table("line", &table))
+}
+
+/// Said at once, too: some lines take a quarter of an hour.
+fn row(wanted: String, result: Result<String>) -> Row {
+    let row = match result {
+        Ok(measured) => Row::new(wanted, measured, true),
+        Err(error) => Row::broken(wanted, &error),
+    };
+    eprintln!("   {}: {}", row.wanted, row.measured);
+    row
+}
+
+/// Runs a program; what it printed.
+fn call(program: &str, words: &[&str]) -> Result<String> {
+    let output = Command::new(program)
+        .args(words)
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("starting {program}"))?;
+    if !output.status.success() {
+        let said = [output.stdout, output.stderr].map(|b| String::from_utf8_lossy(&b).into_owned());
+        bail!("{program} {} gave {}: {}", words.join(" "), output.status, said.concat().trim());
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("what {program} printed"))
 }
