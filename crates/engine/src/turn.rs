@@ -71,6 +71,12 @@ impl Engine {
         self.digest = mixed ^ mixed >> 29;
     }
 
+    /// What the timer was armed for has come by itself: the world need not stay awake for it.
+    pub(crate) fn disarm_timer(&mut self) {
+        self.wake_at = Instant::NEVER;
+        self.out.push(Command::WakeAt(Instant::NEVER));
+    }
+
     /// Asks to be woken when the next timed thing is due.
     fn arm_timer(&mut self) {
         let due = self.commit_due().min(self.moves_due()).min(self.controllers_due());

@@ -72,6 +72,7 @@ impl Mind for Engine {
             "merge_reads": stats.merge_reads,
             "backpressure_ns": stats.backpressure_ns,
             "commits": stats.commits,
+            "commits_gathered": stats.commits_gathered,
             "checkpoints": stats.checkpoints,
             "checksum_errors": stats.checksum_errors,
             "repaired_reads": stats.repaired_reads,

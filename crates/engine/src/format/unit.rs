@@ -113,8 +113,12 @@ impl Unit {
         out.patch_u32(4, crc);
         out.pad_to(length / SECTOR * SECTOR_BODY);
         let stamp = stamp(pool, self.sequence).to_le_bytes();
-        let sectors = out.bytes.chunks_exact(SECTOR_BODY);
-        sectors.flat_map(|sector| sector.iter().chain(&stamp)).copied().collect()
+        let mut sectors = Vec::with_capacity(length);
+        for sector in out.bytes.chunks_exact(SECTOR_BODY) {
+            sectors.extend_from_slice(sector);
+            sectors.extend_from_slice(&stamp);
+        }
+        sectors
     }
 
     /// Reads the header alone: how many bytes the unit has on disk, and its sequence. The body is not

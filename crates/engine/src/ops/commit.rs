@@ -6,8 +6,10 @@
 //! (FLUSH) hard drives' tails: flush or copy ─▶ compose the batch, flush the SSDs that were written
 //!      ─▶ write the journal units with FUA ─▶ durable: places freed, FLUSH and FUA answered
 //! ```
-//! Everything that arrives meanwhile gathers for the next one, so that one flush serves many.
+//! Everything that arrives meanwhile gathers for the next one, so that one flush serves many; `gather`
+//! says whether that one waits a little for those who were just answered.
 
+use super::gather::Gathering;
 use crate::device::Purpose;
 use crate::engine::{Engine, Phase};
 use crate::format::record::RecordWriter;
@@ -49,6 +51,7 @@ pub struct Commit {
     /// Answered when the commit under way is durable.
     served: Vec<TaskId>,
     oldest_pending: Option<Instant>,
+    gathering: Gathering,
     batch: Batch,
     units: VecDeque<Vec<u8>>,
     outstanding: u32,
@@ -89,6 +92,11 @@ impl Commit {
     /// Notes that the commit under way cannot succeed.
     pub(crate) fn fail(&mut self, error: IoError) {
         self.error.get_or_insert(error);
+    }
+
+    /// Requests that wait for the next commit.
+    fn waiting(&self) -> usize {
+        self.flush_waiting.len() + self.fua_waiting.len()
     }
 
     /// Batches composed so far.
@@ -139,8 +147,18 @@ impl Engine {
     fn begin_commit(&mut self) {
         let asked = !self.commit.flush_waiting.is_empty();
         let fua = !self.commit.fua_waiting.is_empty();
-        if !asked && !fua && !self.is_commit_due() {
+        let due = self.is_commit_due();
+        if !asked && !fua && !due {
             return;
+        }
+        let waiting = self.commit.waiting();
+        let may_wait = !due && !self.is_fixed();
+        if may_wait && self.commit.gathering.holds(self.now, waiting) {
+            return;
+        }
+        if self.commit.gathering.begins(self.now, waiting) {
+            self.stats.commits_gathered += 1;
+            self.disarm_timer();
         }
         if let Some(error) = self.commit.broken {
             // what is pending stays so for ever; a timer for it would fire for ever too
@@ -163,7 +181,7 @@ impl Engine {
         if asked && !self.breaks(Mutant::FlushWithoutTails) {
             self.commit.stage = Stage::Tails;
             self.advance_tails();
-        } else if asked || self.is_commit_due() {
+        } else if asked || due {
             self.compose_batch(Cover::SsdFlush);
         } else {
             self.compose_batch(Cover::Settled);
@@ -180,13 +198,13 @@ impl Engine {
 
     /// When a commit is due without being asked for.
     pub(crate) fn commit_due(&self) -> Instant {
-        match (self.commit.stage, self.commit.oldest_pending) {
-            // one that waits for a checkpoint to make room begins with its end, not with time
-            (Stage::Idle, Some(oldest)) if self.blocks_that_fit() > 0 => {
-                oldest + self.config.commit_interval
-            }
-            _ => Instant::NEVER,
+        // one that waits for a checkpoint to make room begins with its end, not with time
+        if self.commit.stage != Stage::Idle || self.blocks_that_fit() == 0 {
+            return Instant::NEVER;
         }
+        let oldest = self.commit.oldest_pending;
+        let due = oldest.map_or(Instant::NEVER, |oldest| oldest + self.config.commit_interval);
+        due.min(self.commit.gathering.due())
     }
 
     fn advance_tails(&mut self) {
@@ -357,6 +375,8 @@ impl Engine {
             self.stats.commits += 1;
             self.stats.updates += batch.updates;
         }
+        let (served, waiting) = (self.commit.served.len(), self.commit.waiting());
+        self.commit.gathering.ends(self.now, served, waiting);
         self.free_after_commit(batch.freed);
         if !self.homed_log.is_empty() {
             self.give_up_log_places();

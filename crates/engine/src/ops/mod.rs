@@ -11,6 +11,7 @@ mod complete;
 pub mod copies;
 mod dispatch;
 pub mod follow;
+mod gather;
 pub mod hdd;
 mod homes;
 mod log_gc;

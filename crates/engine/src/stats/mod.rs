@@ -79,6 +79,8 @@ pub struct EngineStats {
     pub commits: u64,
     /// Block updates recorded.
     pub updates: u64,
+    /// Commits for which some were held back, so that others could join.
+    pub commits_gathered: u64,
     /// Checkpoints completed.
     pub checkpoints: u64,
     /// Reads that met a wrong checksum.
