@@ -1,9 +1,11 @@
 //! `tandem check`: is a pool whole?
 //!
 //! Nothing is written to the drives: the recovery that a start would do runs over them with its
-//! writes kept in memory, and then every block that holds data is read and compared with its
-//! checksum.
+//! writes kept in memory, and then every place of every block that holds data is read and compared
+//! with its checksum, and every copy of the metadata too.
 
+mod copies;
+mod metadata;
 mod verify;
 
 use crate::config::PoolConfig;
@@ -15,15 +17,12 @@ use crate::report::{print_json, print_text};
 use anyhow::{Context as _, anyhow};
 use serde::Serialize;
 use std::cell::RefCell;
-use std::fs::File;
-use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 use std::rc::Rc;
 use tandem_block::{BLOCK_BYTES, Duration};
 use tandem_engine::Engine;
-use tandem_engine::format::superblock::Superblock;
 use tandem_live::uring::Signals;
-use tandem_live::{Backing, World, WorldConfig};
+use tandem_live::{World, WorldConfig};
 use verify::{Findings, Verify};
 
 /// Verify a pool that is not being served, without changing it
@@ -54,6 +53,10 @@ struct Report {
     repaired_reads: u64,
     /// Places that cannot be read, the first hundred.
     bad: Vec<verify::Bad>,
+    /// Copies that are bad, also where another one is sound.
+    bad_copies: Vec<copies::BadCopy>,
+    /// Parts of the metadata that cannot be used on one drive.
+    bad_metadata: Vec<metadata::BadMetadata>,
     map: Option<MapCounts>,
     /// What each drive alone holds.
     drives: Vec<DriveAlone>,
@@ -96,7 +99,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.json {
         print_json(&report)?;
     } else {
-        print_text(&describe(&report))?;
+        print_text(&describe(&pool, &report))?;
     }
     match (&report.error, report.ok) {
         (_, true) => Ok(()),
@@ -108,11 +111,14 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 fn check(pool: &PoolConfig, signals: Signals) -> Result<Report, Failure> {
     let mut report = Report { pool: pool.name.clone(), ..Report::default() };
     let Opened { devices, capacities } = devices::open(pool, Manner::Untouched)?;
-    report.clean = superblocks(pool, &capacities, &mut report.notes)?;
+    let metadata = metadata::check(pool, &capacities)?;
+    (report.clean, report.notes, report.bad_metadata) =
+        (metadata.clean, metadata.notes, metadata.bad);
     let mut config = pool.engine_config(&capacities);
     // nothing is moved while we look
     (config.writeback_high_percent, config.log_gc_percent) = (100, 100);
     config.writeback_idle = Duration::from_s(1 << 30);
+    config.verify_copies = true;
     let mut world = devices::world(pool, devices, config, WorldConfig::default())?;
     world.stop_on(signals);
     let findings = Rc::new(RefCell::new(Findings::default()));
@@ -139,6 +145,7 @@ fn fill(report: &mut Report, pool: &PoolConfig, world: &World<Engine>, findings:
         report.volumes.push(Volume { name, bytes: volume.size_bytes, data_bytes, bad_bytes });
     }
     report.bad.clone_from(&findings.bad);
+    report.bad_copies = copies::of(pool, world.mind());
     for (device, known) in world.mind().devices().iter().zip(&pool.devices) {
         let losses = world.mind().loss_without(device.id);
         let blocks: u64 = losses.iter().map(|loss| loss.blocks).sum();
@@ -154,42 +161,11 @@ fn fill(report: &mut Report, pool: &PoolConfig, world: &World<Engine>, findings:
         hdd_log_bytes: population.in_log * BLOCK_BYTES,
     });
     let bad = findings.bytes.iter().any(|(_, bad)| *bad > 0);
-    report.ok = !bad && report.checksum_errors == 0 && stats.faulted_drives == 0;
+    let copies = report.checksum_errors == 0 && report.bad_copies.is_empty();
+    report.ok = !bad && copies && report.bad_metadata.is_empty() && stats.faulted_drives == 0;
 }
 
-/// Were all drives closed cleanly? Notes copies of superblocks that a start will mend.
-fn superblocks(
-    pool: &PoolConfig,
-    capacities: &[u64],
-    notes: &mut Vec<String>,
-) -> anyhow::Result<bool> {
-    let mut clean = true;
-    for (device, capacity) in pool.devices.iter().zip(capacities) {
-        let (Backing::Path(path), Some(last)) =
-            (&device.backing, (capacity / BLOCK_BYTES).checked_sub(1))
-        else {
-            continue;
-        };
-        let file = File::open(path)?;
-        let copy = |block: u64| {
-            let mut bytes = vec![0; BLOCK_BYTES as usize];
-            file.read_exact_at(&mut bytes, block * BLOCK_BYTES).ok()?;
-            Superblock::decode(&bytes).ok()
-        };
-        let copies = [copy(0), copy(last)];
-        let newest = copies.iter().flatten().max_by_key(|copy| copy.generation);
-        clean &= newest.is_some_and(|newest| newest.clean);
-        if newest.is_some() && copies.iter().any(Option::is_none) {
-            notes.push(format!(
-                "{}: one of its two superblocks is damaged; the next start writes it anew",
-                device.label()
-            ));
-        }
-    }
-    Ok(clean)
-}
-
-fn describe(report: &Report) -> String {
+fn describe(pool: &PoolConfig, report: &Report) -> String {
     let mut out = format!("pool {}\n", report.pool);
     let state = match (report.error.is_some(), report.clean) {
         (true, _) => "it cannot be served",
@@ -232,6 +208,8 @@ fn describe(report: &Report) -> String {
             bad.length_bytes, bad.offset_bytes, bad.error
         ));
     }
+    copies::describe(pool, &report.bad_copies, &mut out);
+    metadata::describe(&report.bad_metadata, &mut out);
     if report.ok {
         out.push_str("  everything that was written can be read\n");
     }

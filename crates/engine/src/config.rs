@@ -103,6 +103,8 @@ pub struct EngineConfig {
     pub format: bool,
     /// Do payloads have contents? Without, checksums are not verified.
     pub contents: bool,
+    /// Does a read look at every place that its blocks have, and note those that are bad? Default no.
+    pub verify_copies: bool,
     /// Bytes of a journal ring; `None`: capacity / 128 within 512 KiB and 256 MiB (guess).
     pub journal_bytes: Option<u64>,
     /// Bytes of one checkpoint root: bounds the number of objects.
@@ -151,6 +153,7 @@ impl EngineConfig {
             absent: Vec::new(),
             format: true,
             contents: true,
+            verify_copies: false,
             journal_bytes: None,
             root_bytes: 64 * 1024,
             log_percent: 10,

@@ -15,6 +15,8 @@ use tandem_block::{DeviceId, Instant, PayloadId};
 pub enum Purpose {
     /// Part of a user's read.
     Read(Box<ReadPart>),
+    /// Another place of blocks that a user reads, only to be compared.
+    VerifyCopy(Box<ReadPart>),
     /// Part of a user's write: blocks from `logical` on into slots from `slot` on.
     Write {
         /// Whose.

@@ -45,6 +45,7 @@ pub use config::{
 };
 pub use engine::{ConfigError, Engine};
 pub use ops::salvage::Loss;
+pub use ops::verify::BadPlace;
 pub use port::{Command, Done, Event, Io, IoId, IoOp, ServedFrom};
 
 /// Why a pool cannot be served.

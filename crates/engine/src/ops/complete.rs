@@ -43,6 +43,7 @@ impl Engine {
     ) {
         match purpose {
             Purpose::Read(part) => self.read_done(device, *part, status, checksums),
+            Purpose::VerifyCopy(part) => self.copy_read(device, &part, status, checksums),
             Purpose::Write { task, logical, run } => {
                 self.write_done(device, task, logical, run, status, checksums);
             }

@@ -95,7 +95,7 @@ impl Engine {
 
     fn note_first_command(&mut self, purpose: &Purpose) {
         let id = match purpose {
-            Purpose::Read(part) => part.task,
+            Purpose::Read(part) | Purpose::VerifyCopy(part) => part.task,
             Purpose::WriteFixed { task } | Purpose::MergeBase { task, .. } => *task,
             _ => return,
         };
@@ -146,6 +146,7 @@ impl Engine {
         let background = !matches!(
             purpose,
             Purpose::Read(_)
+                | Purpose::VerifyCopy(_)
                 | Purpose::Write { .. }
                 | Purpose::WriteFixed { .. }
                 | Purpose::MergeBase { .. }

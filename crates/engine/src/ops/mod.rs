@@ -28,4 +28,5 @@ mod snapshot;
 pub mod start;
 mod stop;
 pub mod tail;
+pub mod verify;
 mod write;

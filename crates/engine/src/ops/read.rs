@@ -16,11 +16,22 @@ use tandem_block::{BLOCK_BYTES, DeviceId, IoError, PayloadId, SECTOR_BYTES};
 
 /// Where a run of blocks is read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Source {
-    device: DeviceId,
-    address: u64,
-    slot: Slot,
-    from: ServedFrom,
+pub(super) struct Source {
+    pub device: DeviceId,
+    pub address: u64,
+    pub slot: Slot,
+    pub from: ServedFrom,
+}
+
+impl Source {
+    /// Does `next` lie right behind `count` blocks from here?
+    pub fn is_continued_by(self, next: Source, count: u32) -> bool {
+        next.device == self.device
+            && next.from == self.from
+            && next.address == self.address + u64::from(count) * BLOCK_BYTES
+            && (self.slot == NONE) == (next.slot == NONE)
+            && (self.slot == NONE || next.slot == self.slot + count)
+    }
 }
 
 impl Engine {
@@ -43,7 +54,7 @@ impl Engine {
             if let Some(source) = source {
                 while block + count < end {
                     let next = self.source(block + count, &[]);
-                    if next.is_none_or(|next| !continues(source, next, count)) {
+                    if next.is_none_or(|next| !source.is_continued_by(next, count)) {
                         break;
                     }
                     count += 1;
@@ -54,6 +65,9 @@ impl Engine {
                 self.read_fragments(id, covered, first);
             }
             block += count;
+        }
+        if self.config.verify_copies && self.config.contents && !self.is_fixed() {
+            self.read_copies(id, first, end);
         }
         self.part_done(id);
     }
@@ -69,26 +83,37 @@ impl Engine {
         }
         let entry = self.map.entry(block);
         for (place, _) in entry.places() {
-            let source = match place {
-                Place::Ssd(slot) | Place::Log(slot) => {
-                    let region = self.map.slots().region(slot);
-                    let from = match (region.is_log, entry.home) {
-                        (true, _) => ServedFrom::HddLog,
-                        (false, true) => ServedFrom::SsdCopy,
-                        (false, false) => ServedFrom::Ssd,
-                    };
-                    Source { device: region.device, address: region.address(slot), slot, from }
-                }
-                Place::Home => {
-                    let (device, address) = self.home_of(block);
-                    Source { device, address, slot: NONE, from: ServedFrom::HddHome }
-                }
-            };
+            let source = self.source_at(block, place, entry.home);
             if !tried.contains(&source.device) {
                 return Some(source);
             }
         }
         None
+    }
+
+    /// The nth place of this block, in the order in which they are tried.
+    pub(super) fn nth_source(&self, block: Logical, nth: usize) -> Option<Source> {
+        let entry = self.map.entry(block);
+        let (place, _) = entry.places().nth(nth)?;
+        Some(self.source_at(block, place, entry.home))
+    }
+
+    fn source_at(&self, block: Logical, place: Place, has_home: bool) -> Source {
+        match place {
+            Place::Ssd(slot) | Place::Log(slot) => {
+                let region = self.map.slots().region(slot);
+                let from = match (region.is_log, has_home) {
+                    (true, _) => ServedFrom::HddLog,
+                    (false, true) => ServedFrom::SsdCopy,
+                    (false, false) => ServedFrom::Ssd,
+                };
+                Source { device: region.device, address: region.address(slot), slot, from }
+            }
+            Place::Home => {
+                let (device, address) = self.home_of(block);
+                Source { device, address, slot: NONE, from: ServedFrom::HddHome }
+            }
+        }
     }
 
     /// Under fixed placement: the log or the home if the block was redirected, else the identity.
@@ -174,7 +199,7 @@ impl Engine {
 
     /// What the home must hold: what another place of the block says, or the table, which need not be
     /// in RAM for blocks that have another place.
-    fn home_checksum(&self, block: Logical) -> u32 {
+    pub(super) fn home_checksum(&self, block: Logical) -> u32 {
         let entry = self.map.entry(block);
         let twin = if entry.ssd != NONE { entry.ssd } else { entry.log };
         if twin != NONE {
@@ -237,6 +262,7 @@ impl Engine {
         self.end_read(part.read_number);
         let error = status.err().or_else(|| self.verify(device, &part, checksums));
         if let Some(error) = error {
+            self.note_bad(device, &part, error, checksums);
             self.retry_read(device, part, error);
             return;
         }
@@ -244,23 +270,30 @@ impl Engine {
     }
 
     /// Do the blocks read have the checksums that the map knows?
-    fn verify(&mut self, device: DeviceId, part: &ReadPart, checksums: &[u32]) -> Option<IoError> {
+    pub(super) fn verify(
+        &mut self,
+        device: DeviceId,
+        part: &ReadPart,
+        checksums: &[u32],
+    ) -> Option<IoError> {
         if !self.config.contents || self.is_fixed() {
             return None;
         }
         assert_eq!(checksums.len(), part.count as usize, "the world sums every block it reads");
-        let good = checksums.iter().enumerate().all(|(i, &found)| {
-            if part.slot == NONE {
-                found == part.expected[i]
-            } else {
-                found == self.map.slots().checksum(part.slot + i as u32)
-            }
-        });
-        if good {
+        if (0..).zip(checksums).all(|(i, &found)| found == self.expected(part, i)) {
             return None;
         }
         self.stats.checksum_errors += 1;
         Some(IoError::Checksum(device))
+    }
+
+    /// What block `i` of the part must hold.
+    pub(super) fn expected(&self, part: &ReadPart, i: u32) -> u32 {
+        if part.slot == NONE {
+            part.expected[i as usize]
+        } else {
+            self.map.slots().checksum(part.slot + i)
+        }
     }
 
     /// Reads the blocks of a failed part one by one from where else they are. The map may have
@@ -341,12 +374,4 @@ impl Engine {
             });
         }
     }
-}
-
-fn continues(first: Source, next: Source, count: u32) -> bool {
-    next.device == first.device
-        && next.from == first.from
-        && next.address == first.address + u64::from(count) * BLOCK_BYTES
-        && (first.slot == NONE) == (next.slot == NONE)
-        && (first.slot == NONE || next.slot == first.slot + count)
 }

@@ -6,8 +6,10 @@
 pub mod histogram;
 pub mod recorder;
 
+use crate::ops::verify::BadPlace;
 use crate::steer::Reason;
 use std::collections::BTreeMap;
+use tandem_block::DeviceId;
 
 /// Bytes and commands of one drive, by why.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,6 +89,8 @@ pub struct EngineStats {
     pub checksum_errors: u64,
     /// Reads answered by another copy after an error.
     pub repaired_reads: u64,
+    /// Places found bad, by drive and byte address, if `verify_copies` is set: the first few thousand.
+    pub bad_places: BTreeMap<(DeviceId, u64), BadPlace>,
     /// Background moves dropped because the block had changed.
     pub moves_dropped: u64,
     /// Blocks moved home.

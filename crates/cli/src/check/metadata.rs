@@ -1,0 +1,310 @@
+//! Is every copy of the pool's own metadata sound, on every drive that keeps one?
+//!
+//! Source: design decision 7. A start is content with one sound copy of each superblock, root, shard,
+//! journal unit and checksum page; here each is looked at on each drive, by its own checksum. The older
+//! of two copies that are written in turn may be torn after a crash, which does no harm: that is a note.
+
+use crate::config::{PoolConfig, PoolDevice};
+use serde::Serialize;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use tandem_block::{BLOCK_BYTES, MIB};
+use tandem_engine::Role;
+use tandem_engine::format::FormatError;
+use tandem_engine::format::page::{self, PAGE_BYTES, PAGE_CHECKSUMS};
+use tandem_engine::format::shard::{self, Root, SHARD_BYTES};
+use tandem_engine::format::superblock::Superblock;
+use tandem_engine::format::unit::{self, Unit};
+use tandem_live::Backing;
+
+/// Bytes of one read.
+const READ_BYTES: u64 = MIB;
+
+/// A part of the metadata that cannot be used on one drive.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct BadMetadata {
+    /// The drive.
+    pub device: String,
+    /// Which part.
+    pub part: String,
+    /// Where on the drive.
+    pub device_offset_bytes: u64,
+    /// What is wrong.
+    pub error: String,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// All drives were closed cleanly.
+    pub clean: bool,
+    /// Harmless, and mended by a start or a checkpoint.
+    pub notes: Vec<String>,
+    pub bad: Vec<BadMetadata>,
+}
+
+/// One drive's metadata.
+struct Home {
+    label: String,
+    file: File,
+    superblock: Superblock,
+    root: Option<Root>,
+}
+
+/// Looks at all drives; those whose superblock cannot be read at all are the start's to refuse.
+pub(super) fn check(pool: &PoolConfig, capacities: &[u64]) -> anyhow::Result<Found> {
+    let mut found = Found { clean: true, ..Found::default() };
+    let mut homes = Vec::new();
+    for (device, capacity) in pool.devices.iter().zip(capacities) {
+        let (Backing::Path(path), Some(last)) =
+            (&device.backing, (capacity / BLOCK_BYTES).checked_sub(1))
+        else {
+            continue;
+        };
+        let file = File::open(path)?;
+        let newest = superblock(device, &file, last, &mut found);
+        found.clean &= newest.as_ref().is_some_and(|newest| newest.clean);
+        // a drive that was cut is refused by the start
+        let is_whole = |known: &Superblock| known.layout.is_sane(*capacity);
+        if let Some(superblock) = newest.filter(is_whole) {
+            homes.push(Home { label: device.label(), file, superblock, root: None });
+        }
+    }
+    let followers = homes.iter().map(|home| keeps(&home.superblock)).collect::<Vec<_>>();
+    for (home, keeps) in homes.iter_mut().zip(&followers) {
+        if *keeps != Keeps::Nothing {
+            match home.roots(&mut found) {
+                Ok(root) => home.root = root,
+                Err(error) => home.unreadable("checkpoint roots", &error, &mut found),
+            }
+            if let Err(error) = home.shards(&mut found) {
+                home.unreadable("checkpoint shards", &error, &mut found);
+            }
+            if let Err(error) = home.pages(&mut found) {
+                home.unreadable("checksum pages", &error, &mut found);
+            }
+        }
+    }
+    let leaders = homes.iter().zip(&followers).filter(|(_, keeps)| **keeps == Keeps::First);
+    let roots = leaders.filter_map(|(home, _)| home.root.clone());
+    let newest = roots.max_by_key(|root| root.checkpoint);
+    for (home, keeps) in homes.iter().zip(&followers) {
+        let root = match keeps {
+            Keeps::Nothing => None,
+            Keeps::First => newest.as_ref(),
+            Keeps::Second => home.root.as_ref(),
+        };
+        if let Some(Err(error)) = root.map(|root| home.journal(root, &mut found)) {
+            home.unreadable("journal", &error, &mut found);
+        }
+    }
+    Ok(found)
+}
+
+/// What a drive keeps beside its own superblock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Keeps {
+    Nothing,
+    /// A home of the metadata that every commit writes.
+    First,
+    /// The one that follows.
+    Second,
+}
+
+fn keeps(superblock: &Superblock) -> Keeps {
+    let roles: Vec<Role> = superblock.members.iter().map(|member| member.role).collect();
+    let own = usize::from(superblock.index);
+    let ssds = roles.iter().filter(|role| **role == Role::Ssd).count();
+    let first_hdd = roles.iter().position(|role| *role == Role::Hdd);
+    match (roles.get(own), ssds) {
+        (Some(Role::Ssd), _) => Keeps::First,
+        (Some(Role::Hdd), 0) if first_hdd == Some(own) => Keeps::First,
+        (Some(Role::Hdd), 1) if first_hdd == Some(own) => Keeps::Second,
+        _ => Keeps::Nothing,
+    }
+}
+
+fn superblock(
+    device: &PoolDevice,
+    file: &File,
+    last: u64,
+    found: &mut Found,
+) -> Option<Superblock> {
+    let copy = |block: u64| {
+        let bytes = read(file, block * BLOCK_BYTES, BLOCK_BYTES).ok()?;
+        Superblock::decode(&bytes).ok()
+    };
+    let copies = [copy(0), copy(last)];
+    let missing = copies.iter().any(Option::is_none);
+    let newest = copies.into_iter().flatten().max_by_key(|copy| copy.generation);
+    if newest.is_some() && missing {
+        found.notes.push(format!(
+            "{}: one of its two superblocks is damaged; the next start writes it anew",
+            device.label()
+        ));
+    }
+    newest
+}
+
+fn read(file: &File, offset: u64, length: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; usize::try_from(length).map_err(io::Error::other)?];
+    file.read_exact_at(&mut bytes, offset)?;
+    Ok(bytes)
+}
+
+impl Home {
+    fn bad(&self, part: String, offset: u64, error: impl ToString) -> BadMetadata {
+        let (device, error) = (self.label.clone(), error.to_string());
+        BadMetadata { device, part, device_offset_bytes: offset, error }
+    }
+
+    /// The drive answers with an error; what lies behind it was not looked at.
+    fn unreadable(&self, part: &str, error: &io::Error, found: &mut Found) {
+        found.bad.push(self.bad(part.into(), 0, error));
+    }
+
+    /// The newer of the two roots.
+    fn roots(&self, found: &mut Found) -> io::Result<Option<Root>> {
+        let (layout, pool) = (&self.superblock.layout, self.superblock.pool);
+        let mut sound = Vec::new();
+        let mut damaged = false;
+        for copy in 0..2 {
+            let bytes =
+                read(&self.file, layout.root_offset + copy * layout.root_bytes, layout.root_bytes)?;
+            match Root::decode(&bytes, pool) {
+                Ok(root) => sound.push(root),
+                // another pool's, or nothing: never written
+                Err(FormatError::Magic { .. }) => {}
+                Err(_) => damaged = true,
+            }
+        }
+        let newest = sound.into_iter().max_by_key(|root| root.checkpoint);
+        if damaged && newest.is_some() {
+            found.notes.push(format!(
+                "{}: one of its two checkpoint roots is damaged; checkpoints write it anew",
+                self.label
+            ));
+        } else if damaged {
+            let error = "neither copy can be read; another home's is used where there is one";
+            found.bad.push(self.bad("checkpoint roots".into(), layout.root_offset, error));
+        }
+        Ok(newest)
+    }
+
+    /// Every shard that the root names.
+    fn shards(&self, found: &mut Found) -> io::Result<()> {
+        let Some(root) = &self.root else { return Ok(()) };
+        let layout = &self.superblock.layout;
+        for index in 0..layout.shard_count.min(root.written.len() as u64 * 64) {
+            let Some(copy) = root.copy_of(index) else { continue };
+            let offset = layout.shard_offset + (index * 2 + copy) * SHARD_BYTES;
+            let bytes = read(&self.file, offset, SHARD_BYTES)?;
+            let error = match shard::shard_checkpoint(&bytes, self.superblock.pool, index) {
+                Ok(checkpoint) if checkpoint <= root.checkpoint => continue,
+                Ok(_) => "it is of a later checkpoint than the root".to_string(),
+                Err(error) => error.to_string(),
+            };
+            found.bad.push(self.bad(format!("checkpoint shard {index}"), offset, error));
+        }
+        Ok(())
+    }
+
+    /// Both copies of every page of home checksums.
+    fn pages(&self, found: &mut Found) -> io::Result<()> {
+        let layout = &self.superblock.layout;
+        let end = layout.checksum_offset + 2 * layout.checksum_pages * PAGE_BYTES;
+        let mut at = layout.checksum_offset;
+        let mut torn = 0u64;
+        while at < end {
+            let bytes = read(&self.file, at, READ_BYTES.min(end - at))?;
+            for (nth, pair) in (0..).zip(bytes.chunks_exact(2 * PAGE_BYTES as usize)) {
+                let offset = at + nth * 2 * PAGE_BYTES;
+                let number = (offset - layout.checksum_offset) / (2 * PAGE_BYTES);
+                let sound = |copy| self.is_sound_page(copy, number);
+                let copies: Vec<Option<bool>> =
+                    pair.chunks_exact(PAGE_BYTES as usize).map(sound).collect();
+                if !copies.contains(&Some(false)) {
+                    continue;
+                }
+                if copies.contains(&Some(true)) {
+                    torn += 1;
+                } else {
+                    let error = "neither copy can be read: its homes cannot be verified";
+                    found.bad.push(self.bad(format!("checksum page {number}"), offset, error));
+                }
+            }
+            at += bytes.len() as u64;
+        }
+        if torn > 0 {
+            found.notes.push(format!(
+                "{}: one of the two copies of {torn} checksum pages is damaged; if it was the newer \
+                 one, reads of homes there fail until they are written anew",
+                self.label
+            ));
+        }
+        Ok(())
+    }
+
+    /// `None`: it was never written.
+    fn is_sound_page(&self, copy: &[u8], number: u64) -> Option<bool> {
+        let mut checksums = [0; PAGE_CHECKSUMS];
+        if copy.iter().all(|byte| *byte == 0) {
+            return None;
+        }
+        match page::decode(copy, self.superblock.pool, number, &mut checksums) {
+            Ok(_) => Some(true),
+            Err(FormatError::Magic { .. } | FormatError::Field { .. }) => None,
+            Err(_) => Some(false),
+        }
+    }
+
+    /// The units behind the root: the first that cannot be read must not have been whole once.
+    fn journal(&self, root: &Root, found: &mut Found) -> io::Result<()> {
+        let (layout, pool) = (&self.superblock.layout, self.superblock.pool);
+        let ring = read(&self.file, layout.journal_offset, layout.journal_bytes)?;
+        let Ok(mut at) = usize::try_from(root.replay_offset) else { return Ok(()) };
+        let mut sequence = root.replay_sequence;
+        let decode = |from: usize, sequence: u64| {
+            let unit = Unit::decode(ring.get(from..)?, pool).ok()?;
+            let end = from + unit::disk_bytes(unit.body.len());
+            (unit.sequence == sequence && end <= ring.len()).then_some(end)
+        };
+        while let Some(end) = decode(at, sequence).or_else(|| decode(0, sequence)) {
+            at = if end == ring.len() { 0 } else { end };
+            sequence += 1;
+        }
+        let damaged = [at, 0].into_iter().find(|&from| {
+            ring.get(from..).is_some_and(|bytes| unit::is_damaged(bytes, pool, sequence))
+        });
+        // the second home may have been cut off while it caught up: units may lie behind a gap there
+        let follows = keeps(&self.superblock) == Keeps::Second;
+        let later = !follows
+            && (0..ring.len()).step_by(BLOCK_BYTES as usize).any(|from| {
+                Unit::decode(&ring[from..], pool).is_ok_and(|unit| unit.sequence > sequence)
+            });
+        if damaged.is_some() || later {
+            let offset = layout.journal_offset + damaged.unwrap_or(at) as u64;
+            let error = "it was written and cannot be read now";
+            found.bad.push(self.bad(format!("journal unit {sequence}"), offset, error));
+        }
+        Ok(())
+    }
+}
+
+/// What the user reads, and what he does about it.
+pub(super) fn describe(bad: &[BadMetadata], out: &mut String) {
+    for bad in bad {
+        out.push_str(&format!(
+            "  {}: {} at byte {}: {}\n",
+            bad.device, bad.part, bad.device_offset_bytes, bad.error
+        ));
+    }
+    if !bad.is_empty() {
+        out.push_str(
+            "  Metadata has a second home where there are two SSDs, or an SSD and a hard drive. If the \
+             pool can be served, let it run until a checkpoint has written these parts anew, and \
+             check again; a drive with more of them should be replaced.\n",
+        );
+    }
+}

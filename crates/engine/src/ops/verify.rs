@@ -1,0 +1,129 @@
+//! Which copy of a block is bad? With `verify_copies` a read looks at every place that its blocks have.
+//!
+//! Source: design decision 7: an entry has one to three places. An ordinary read is content with the
+//! first sound one, so a second copy could rot unseen until it is the only one left. What the other
+//! places hold is compared and thrown away: it decides nothing about the answer of the read.
+
+use crate::device::{Class, Job, Purpose, ReadPart};
+use crate::engine::Engine;
+use crate::map::{Logical, NONE};
+use crate::ordering::TaskId;
+use crate::port::{Command, IoOp, ServedFrom};
+use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
+
+/// Bad places that are remembered; more are only counted among the errors.
+pub const BAD_PLACES_MAX: usize = 4096;
+/// Places of a block at most.
+const PLACES_MAX: usize = 3;
+
+/// A place that could not be read, or that holds something else than it should.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadPlace {
+    /// The block that it belongs to.
+    pub logical: Logical,
+    /// What kind of place it is.
+    pub from: ServedFrom,
+    /// What was met there.
+    pub error: IoError,
+}
+
+impl Engine {
+    /// Reads what `first..end` has in further places than the one that answers the read.
+    pub(super) fn read_copies(&mut self, id: TaskId, first: Logical, end: Logical) {
+        for nth in 1..PLACES_MAX {
+            let mut block = first;
+            while block < end {
+                let Some(source) = self.nth_source(block, nth) else {
+                    block += 1;
+                    continue;
+                };
+                let mut count = 1;
+                while block + count < end
+                    && self
+                        .nth_source(block + count, nth)
+                        .is_some_and(|next| source.is_continued_by(next, count))
+                {
+                    count += 1;
+                }
+                self.read_copy(id, block, count, source);
+                block += count;
+            }
+        }
+    }
+
+    fn read_copy(&mut self, id: TaskId, logical: Logical, count: u32, source: super::read::Source) {
+        let into = self.name_payload();
+        let length_bytes = u64::from(count) * BLOCK_BYTES;
+        self.out.push(Command::Reserve { payload: into, length_bytes });
+        self.tasks[id as usize].outstanding += 1;
+        let expected = if source.slot == NONE {
+            (logical..logical + count).map(|block| self.home_checksum(block)).collect()
+        } else {
+            Vec::new()
+        };
+        let read_number = self.begin_read();
+        let part = ReadPart {
+            task: id,
+            logical,
+            count,
+            slot: source.slot,
+            expected,
+            from: source.from,
+            tried: Vec::new(),
+            into,
+            into_offset_bytes: 0,
+            read_number,
+        };
+        let op =
+            IoOp::Read { offset_bytes: source.address, length_bytes, into, into_offset_bytes: 0 };
+        self.enqueue(source.device, Class::Read, Job::Io(op, Purpose::VerifyCopy(Box::new(part))));
+    }
+
+    /// Another place was read: it is compared, and nobody waits for its bytes.
+    pub(crate) fn copy_read(
+        &mut self,
+        device: DeviceId,
+        part: &ReadPart,
+        status: Result<(), IoError>,
+        checksums: &[u32],
+    ) {
+        self.end_read(part.read_number);
+        self.out.push(Command::Release(part.into));
+        let error = status.err().or_else(|| self.verify(device, part, checksums));
+        if let Some(error) = error {
+            self.note_bad(device, part, error, checksums);
+        }
+        self.part_done(part.task);
+    }
+
+    /// Remembers which blocks of a read are bad on `device`: those whose checksums differ, or all if
+    /// there are none.
+    pub(super) fn note_bad(
+        &mut self,
+        device: DeviceId,
+        part: &ReadPart,
+        error: IoError,
+        checksums: &[u32],
+    ) {
+        if !self.config.verify_copies {
+            return;
+        }
+        for i in 0..part.count {
+            let is_sound = matches!(error, IoError::Checksum(_))
+                && checksums.get(i as usize).is_some_and(|&sum| sum == self.expected(part, i));
+            if is_sound {
+                continue;
+            }
+            let (logical, from) = (part.logical + i, part.from);
+            let address = if part.slot == NONE {
+                self.home_of(logical).1
+            } else {
+                self.map.slots().region(part.slot).address(part.slot + i)
+            };
+            let places = &mut self.stats.bad_places;
+            if places.len() < BAD_PLACES_MAX {
+                places.insert((device, address), BadPlace { logical, from, error });
+            }
+        }
+    }
+}
