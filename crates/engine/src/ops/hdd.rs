@@ -28,9 +28,11 @@ impl Engine {
             self.settle_hdd(device);
             return false;
         }
-        if !d.waiting[Class::Write as usize].is_empty() {
-            return self.dispatch_log_write(device);
+        if !d.waiting[Class::Write as usize].is_empty() && self.dispatch_log_write(device) {
+            return true;
         }
+        // writes that wait for room in the log must not hold up the work that makes it
+        let d = &self.devices[index];
         if !d.waiting[Class::Background as usize].is_empty() && self.background_may_run(device) {
             self.disturb(device, false);
             return self.issue_class(device, Class::Background);

@@ -1,0 +1,214 @@
+//! Fill, discard, go on: what if every tier is full?
+//!
+//! Source: issue "the spine", "both tiers full"; design decision 10: space for a volume is reserved when
+//! it is made, so its writes are delayed and never dropped, and what would be too much is refused with
+//! ENOSPC. Nothing hangs, nothing is lost.
+
+use tandem_block::{
+    BLOCK_BYTES, Batch, Duration, IoError, KIB, MIB, ObjectId, ObjectOp, Op, Request, RequestId,
+    Rng, SECTOR_BYTES,
+};
+use tandem_drives::media::CutMode;
+use tandem_engine::format::layout;
+use tandem_engine::{Engine, EngineConfig};
+use tandem_sim::World;
+use tandem_sim::swarm::{SwarmConfig, VOLUME};
+
+/// Bytes of one request.
+const PIECE: u64 = 64 * KIB;
+/// Requests under way.
+const DEPTH: usize = 8;
+
+/// A pool with a volume as large as it can be, and what that must hold.
+struct Full {
+    world: World,
+    config: EngineConfig,
+    size: u64,
+    /// By sector.
+    expected: Vec<u64>,
+    requests: u64,
+    /// Requests begin so many bytes behind a block.
+    shift: u64,
+    rng: Rng,
+}
+
+impl Full {
+    fn new(policy: &str, drives: (usize, usize)) -> Full {
+        let mut swarm = SwarmConfig::tiny(7, policy, 0);
+        swarm.drives = drives;
+        swarm.sizes = (8 * MIB, 16 * MIB);
+        swarm.tuning.log_percent = 10;
+        let mut config = swarm.engine(true);
+        let layouts = layout::plan(&config).expect("a valid configuration");
+        let homes: u64 = layouts.iter().map(|layout| layout.home_blocks).sum();
+        let slots: u64 = layouts.iter().map(|layout| layout.slot_count).sum();
+        let blocks = if drives.1 == 0 { slots * 85 / 100 } else { homes };
+        let size = blocks * BLOCK_BYTES / PIECE * PIECE;
+        config.volumes[0].size_bytes = size;
+        let engine = Engine::new(config.clone()).expect("the largest volume fits");
+        let mut world = World::new(engine, swarm.drives(), true);
+        world.start().expect("nothing is wrong");
+        config.format = false;
+        let expected = vec![0; (size / SECTOR_BYTES) as usize];
+        Full { world, config, size, expected, requests: 0, shift: 0, rng: Rng::new(11) }
+    }
+
+    /// Asks for every piece from a list, some at a time, in random order; all must succeed.
+    fn all(&mut self, op: Op, range: std::ops::Range<u64>) {
+        let mut pieces: Vec<u64> = (range.start..range.end).step_by(PIECE as usize).collect();
+        let mut open = std::collections::BTreeMap::new();
+        while !pieces.is_empty() || !open.is_empty() {
+            if !pieces.is_empty() && open.len() < DEPTH {
+                let at = pieces.swap_remove(self.rng.below(pieces.len() as u64) as usize);
+                let at = at + self.shift;
+                let id = self.send(op, at);
+                open.insert(id, at);
+            } else if !self.world.step() {
+                panic!("{} hang: {}", open.len(), self.world.engine.debug_state());
+            }
+            for (done, tokens) in self.world.take_said().done {
+                let at = open.remove(&done.request).expect("answers are to requests");
+                assert_eq!(done.status, Ok(()), "{op:?} at {at}");
+                if op == Op::Read {
+                    let first = (at / SECTOR_BYTES) as usize;
+                    let wanted = &self.expected[first..first + (PIECE / SECTOR_BYTES) as usize];
+                    assert!(tokens[..wanted.len()] == *wanted, "at {at}");
+                }
+            }
+        }
+    }
+
+    fn send(&mut self, op: Op, at: u64) -> RequestId {
+        self.requests += 1;
+        let id = RequestId(self.requests);
+        let mut request = Request::new(id, VOLUME, op, (at, PIECE), self.world.now);
+        let sectors = PIECE / SECTOR_BYTES;
+        let first = at / SECTOR_BYTES;
+        if op.is_write() {
+            for i in 0..sectors {
+                let token = if op == Op::Write { self.requests << 20 | (i + 1) } else { 0 };
+                self.expected[(first + i) as usize] = token;
+            }
+        }
+        if op == Op::Write {
+            let tokens = self.expected[first as usize..(first + sectors) as usize].to_vec();
+            request.payload = self.world.payload(tokens.into_iter());
+        }
+        self.world.request(&request);
+        id
+    }
+
+    fn wait(&mut self, id: RequestId) -> Result<(), IoError> {
+        loop {
+            let ended =
+                self.world.take_said().done.into_iter().find(|(done, _)| done.request == id);
+            if let Some((done, _)) = ended {
+                return done.status;
+            }
+            assert!(self.world.step(), "it hangs: {}", self.world.engine.debug_state());
+        }
+    }
+
+    fn flush(&mut self) {
+        self.requests += 1;
+        let id = RequestId(self.requests);
+        self.world.request(&Request::new(id, VOLUME, Op::Flush, (0, 0), self.world.now));
+        assert_eq!(self.wait(id), Ok(()));
+    }
+
+    /// Tries to reserve room for another object.
+    fn another(&mut self, size_bytes: u64) -> Result<(), IoError> {
+        self.requests += 1;
+        let id = RequestId(self.requests);
+        let (object, name) = (ObjectId(77), "another".into());
+        let ops = vec![ObjectOp::Create { object, name, size_bytes }];
+        self.world.batch(&Batch { id, ops });
+        self.wait(id)
+    }
+
+    fn crash(&mut self) {
+        self.world.power_cut(self.config.clone(), CutMode::DropAll, &mut self.rng);
+        self.world.start().expect("nothing is damaged");
+    }
+}
+
+fn fill_discard_go_on(policy: &str, drives: (usize, usize)) {
+    let mut full = Full::new(policy, drives);
+    let size = full.size;
+    full.all(Op::Write, 0..size);
+    full.all(Op::Read, 0..size);
+    // there is no room for more, and that is said at once
+    let refused = full.another(4 * MIB);
+    assert_eq!(refused, Err(IoError::NoSpace));
+    assert_eq!(refused.map_err(|error| error.errno()), Err(28), "ENOSPC");
+    // what was promised is kept: every block can be written anew, twice
+    for _ in 0..2 {
+        full.all(Op::Write, 0..size);
+    }
+    full.flush();
+    full.all(Op::Read, 0..size);
+    full.crash();
+    full.all(Op::Read, 0..size);
+    // a part is given up, and stays so
+    let half = size / 2 / PIECE * PIECE;
+    full.all(Op::Discard, 0..half);
+    full.all(Op::Read, 0..size);
+    full.flush();
+    full.crash();
+    full.all(Op::Read, 0..size);
+    // writes go on where nothing is, and where something is
+    full.all(Op::Write, 0..half);
+    full.all(Op::Write, half / 2 / PIECE * PIECE..size);
+    full.all(Op::Read, 0..size);
+    full.flush();
+    full.crash();
+    full.all(Op::Read, 0..size);
+    assert_eq!(full.world.engine.stats().faulted_drives, 0);
+    assert_eq!(full.world.engine.stats().checksum_errors, 0);
+    if drives.0 == 0 {
+        return; // parts of blocks are merged on an SSD
+    }
+    // parts of blocks, anywhere
+    full.shift = SECTOR_BYTES;
+    for _ in 0..2 {
+        full.all(Op::Write, 0..size - PIECE);
+    }
+    full.all(Op::Read, 0..size - PIECE);
+    full.flush();
+    full.crash();
+    full.all(Op::Read, 0..size - PIECE);
+    assert_eq!(full.world.engine.stats().faulted_drives, 0);
+    assert_eq!(full.world.engine.stats().checksum_errors, 0);
+}
+
+#[test]
+fn fill_discard_go_on_with_an_ssd_and_a_hard_drive() {
+    for policy in ["ssd-first", "mios-d", "mios-e"] {
+        fill_discard_go_on(policy, (1, 1));
+    }
+}
+
+#[test]
+fn fill_discard_go_on_with_a_hard_drive_alone() {
+    for policy in ["ssd-first", "mios-d", "mios-e"] {
+        fill_discard_go_on(policy, (0, 1));
+    }
+}
+
+#[test]
+fn fill_discard_go_on_with_an_ssd_alone() {
+    fill_discard_go_on("ssd-first", (1, 0));
+}
+
+/// Writes wait for space that only write-back can make; they are delayed, and it is counted.
+#[test]
+fn writes_to_a_full_ssd_are_delayed_and_counted() {
+    let mut full = Full::new("ssd-first", (1, 1));
+    full.config.writeback_idle = Duration::from_s(1);
+    let size = full.size;
+    for _ in 0..3 {
+        full.all(Op::Write, 0..size);
+    }
+    assert!(full.world.engine.stats().backpressure_ns > 0, "{:?}", full.world.engine.stats());
+    full.all(Op::Read, 0..size);
+}
