@@ -93,7 +93,11 @@ pub const ARMS: &[Arm] = &[
         name: "long",
         what: "2,000 requests, sampled crashes, three lives",
         policies: ALL,
-        make: |seed, policy| SwarmConfig::tiny(seed, policy, 2_000),
+        make: |seed, policy| {
+            let mut config = SwarmConfig::tiny(seed, policy, 2_000);
+            config.tuning.writeback_percent = (40, 10);
+            config
+        },
         campaign: |_| Campaign { stride: 151, recovery_stride: 20, lives: 3, ..EVERY_EVENT },
         least: &[
             (Met::Crashes, 1_000),

@@ -7,6 +7,7 @@
 use crate::check::{Oracle, Violation, token};
 use crate::explain;
 pub use crate::pool::{SwarmConfig, VOLUME};
+use crate::workload::Mix;
 use crate::world::World;
 use std::collections::BTreeMap;
 use tandem_block::{
@@ -332,6 +333,11 @@ impl Run {
         self.config.shape.requests = self.sent + requests;
         self.rng = Rng::new(self.config.seed ^ seed);
         self.next_at = self.world.now;
+    }
+
+    /// From now on it only reads.
+    pub fn read_only(&mut self) {
+        self.config.shape.mix = Mix { read: 1_000_000, flush: 0, zero: 0, fua: 0 };
     }
 
     /// Sectors of these blocks; `None` if they cannot be read and that may be.

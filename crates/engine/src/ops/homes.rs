@@ -119,6 +119,7 @@ impl Engine {
                 self.settle_fixed_homes(&parts);
             } else {
                 for part in parts {
+                    self.moves.homed_ssd += u64::from(!self.map.slots().is_log(part.slot));
                     self.moves.homed_blocks.insert(part.logical);
                     self.moves.homed.push_back((number, part));
                 }
@@ -141,6 +142,22 @@ impl Engine {
         }
     }
 
+    fn forget_homed(&mut self, part: Part) {
+        self.moves.homed_ssd -= u64::from(!self.map.slots().is_log(part.slot));
+        self.moves.homed_blocks.remove(&part.logical);
+    }
+
+    /// The drive failed: homes that it had not settled are none.
+    pub(crate) fn lose_homed(&mut self, device: DeviceId) {
+        for (number, part) in std::mem::take(&mut self.moves.homed) {
+            if self.home_of(part.logical).0 == device {
+                self.forget_homed(part);
+            } else {
+                self.moves.homed.push_back((number, part));
+            }
+        }
+    }
+
     /// A flush of a hard drive settled its home writes up to `mark`.
     pub(crate) fn homes_settled(&mut self, device: DeviceId, mark: u64) {
         self.moves.homes_settled.resize(self.devices.len(), 0);
@@ -151,7 +168,7 @@ impl Engine {
                 later.push_back((number, part));
                 continue;
             }
-            self.moves.homed_blocks.remove(&part.logical);
+            self.forget_homed(part);
             if !self.map.note_home(part.logical, part.slot) {
                 self.stats.moves_dropped += 1;
                 continue;

@@ -77,6 +77,8 @@ pub struct Moves {
     /// Homes written and not yet flushed, oldest first, with the number of the home write.
     pub(super) homed: VecDeque<(u64, Part)>,
     pub(super) homed_blocks: HashSet<Logical, FixedState>,
+    /// How many of them were read from an SSD: they still count as dirty there.
+    pub(super) homed_ssd: u64,
     pub(super) homes_settled: Vec<u64>,
     pub(super) urgent: bool,
     /// GC found nothing to move in this segment the last time; by device.
@@ -135,10 +137,13 @@ impl Engine {
         self.now.since(self.last_request) >= self.config.writeback_idle
     }
 
-    /// Is dirty SSD space, in whole percent, more than this?
+    /// Is dirty SSD space, in whole percent, more than this? What is home already and waits for its
+    /// drive's flush is not: writing back more would not make it clean any sooner. (If it was
+    /// overwritten meanwhile it is dirty again, which shows after that flush.)
     #[inline]
     fn is_dirtier_than(&self, percent: u64) -> bool {
-        self.map.population().dirty_ssd * 100 >= (percent + 1) * self.map.ssd_slots().max(1)
+        let dirty = self.map.population().dirty_ssd.saturating_sub(self.moves.homed_ssd);
+        dirty * 100 >= (percent + 1) * self.map.ssd_slots().max(1)
     }
 
     fn wants_writeback(&self, quiet: bool) -> bool {

@@ -261,6 +261,7 @@ impl Engine {
         }
         self.stats.faulted_drives += 1;
         self.rescue_wanted = true;
+        self.lose_homed(device);
         self.lose_follower(device);
     }
 
