@@ -48,6 +48,8 @@ impl Engine {
         self.rescue_tails();
         // a checkpoint that ends makes room in the journal, so it comes before the commit
         self.run_checkpoint();
+        // a snapshot looks at a moment between two commits, and there may be no other
+        self.run_follower();
         self.run_batches();
         self.run_commit();
         self.run_follower();
@@ -80,6 +82,7 @@ impl Engine {
     /// Asks to be woken when the next timed thing is due.
     fn arm_timer(&mut self) {
         let due = self.commit_due().min(self.moves_due()).min(self.controllers_due());
+        let due = due.min(self.follower_due());
         let due = if due == Instant::NEVER { due } else { due.max(self.now) };
         // a timer that is armed too early wakes once for nothing; re-arming it with every request
         // would cost more

@@ -48,7 +48,7 @@ impl Mind for Engine {
         Engine::can_accept(self)
     }
 
-    fn status(&self, _now: Instant) -> Value {
+    fn status(&self, now: Instant) -> Value {
         let stats = self.stats();
         let (map, population) = (self.map(), self.map().population());
         let follower = self.follower().map(|f| {
@@ -56,6 +56,8 @@ impl Mind for Engine {
                 "device": f.device.0,
                 "journal_units_behind": f.units_behind,
                 "awaits_snapshot": f.awaits_snapshot,
+                "behind_ns": f.missing_since.map_or(0, |since| now.since(since).ns),
+                "lag_max_ns": f.lag_max.ns,
             })
         });
         json!({

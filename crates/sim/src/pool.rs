@@ -44,6 +44,8 @@ pub struct Tuning {
     pub log_segment_bytes: u64,
     /// Changes of the map wait for a commit at most this long.
     pub commit_interval: Duration,
+    /// The second home of the metadata may be this far behind.
+    pub second_home_lag: Duration,
     /// Dirty SSD space, in percent, at which write-back begins and ends.
     pub writeback_percent: (u64, u64),
     /// What is believed of a hard drive: bytes of its fast and of its mid stage.
@@ -63,6 +65,7 @@ impl Default for Tuning {
             log_percent: 20,
             log_segment_bytes: 256 * KIB,
             commit_interval: Duration::from_ms(5),
+            second_home_lag: Duration::from_s(10),
             writeback_percent: (60, 40),
             stage_bytes: (MIB, 512 * KIB),
             drain: (2_000_000, 200_000_000),
@@ -101,7 +104,10 @@ impl SwarmConfig {
             mix: Mix { read: 150_000, flush: 80_000, zero: 50_000, fua: 50_000 },
         };
         let drives = [(1, 1), (1, 2), (2, 1), (1, 1), (2, 3)][rng.below(5) as usize];
-        let (sizes, tuning) = ((8 * MIB, 24 * MIB), Tuning::default());
+        let (sizes, mut tuning) = ((8 * MIB, 24 * MIB), Tuning::default());
+        // users are never made to wait for the second home, now and then, or often
+        let lag_ms = [10_000, 200, 20][(seed % 3) as usize];
+        tuning.second_home_lag = Duration::from_ms(lag_ms);
         SwarmConfig { seed, policy: policy.into(), drives, shape, sizes, tuning }
     }
 
@@ -177,6 +183,7 @@ impl SwarmConfig {
             log_percent: tuning.log_percent,
             tail_bytes_max: MIB,
             commit_interval: tuning.commit_interval,
+            second_home_lag: tuning.second_home_lag,
             writeback_high_percent: tuning.writeback_percent.0,
             writeback_low_percent: tuning.writeback_percent.1,
             writeback_idle: Duration::from_ms(4),

@@ -2,17 +2,20 @@
 //!
 //! Source: design decision 7 (metadata has two homes) and "The promise". A pool whose second home is
 //! level is served without its SSD: exactly the blocks that only the SSD held are errors, all others
-//! are right. Cut at any moment, what is answered was once written to that very place.
+//! are right. Cut at any moment, what is answered was once written to that very place. The second home
+//! knows the volumes from the format on, and under load that never pauses it stays within its lag.
 
 use std::collections::{BTreeMap, BTreeSet};
 use tandem_block::{
-    BLOCK_BYTES, DeviceId, IoError, Op, Request, RequestId, Rng, SECTOR_BYTES, SECTORS_PER_BLOCK,
+    BLOCK_BYTES, DeviceId, Duration, IoError, KIB, MIB, ObjectId, Op, Request, RequestId, Rng,
+    SECTOR_BYTES, SECTORS_PER_BLOCK,
 };
 use tandem_drives::media::CutMode;
 use tandem_engine::{EngineConfig, StartError};
 use tandem_sim::campaign::MODES;
 use tandem_sim::check::token;
 use tandem_sim::swarm::{Run, SwarmConfig, VOLUME};
+use tandem_sim::workload::Mix;
 
 const SSD: DeviceId = DeviceId(0);
 
@@ -133,7 +136,6 @@ fn cut_at_any_moment_only_what_was_written_there_is_answered() {
     for seed in 20..29 {
         let mut run = Run::new(one_ssd(seed, 300)).expect("a pool");
         let ever = ever_written(run.config());
-        while run.world.step() {} // in the quiet the second home learns of the volume
         let mut events = 0u64;
         while run.step().unwrap_or_else(|failure| panic!("{failure}")) {
             events += 1;
@@ -165,6 +167,93 @@ fn cut_at_any_moment_only_what_was_written_there_is_answered() {
         }
     }
     assert!(served > 50 && full > 100, "{served} served with {full} sectors, {refused} refused");
+}
+
+/// Requests one behind the other, so that the pool is never quiet.
+fn restless(seed: u64, requests: u64) -> SwarmConfig {
+    let mut config = one_ssd(seed, requests);
+    config.shape.pause = Duration::from_us(50);
+    config.shape.depth = 4;
+    config.shape.length_bytes_max = 8 * KIB;
+    config.tuning.second_home_lag = Duration::from_ms(20);
+    config
+}
+
+#[test]
+fn load_that_never_pauses_leaves_the_second_home_within_its_lag() {
+    let (mut forced, mut snapshots, mut gaps) = (0, 0, 0);
+    for seed in 40..46 {
+        let mut config = restless(seed, 6000);
+        // seldom flushed for users' sake, and with a long journal seldom for a checkpoint's
+        config.shape.mix = Mix { read: 100_000, flush: 1_000, zero: 10_000, fua: 20_000 };
+        config.shape.footprint_bytes = 2 * MIB;
+        config.tuning.journal_bytes = [64 * KIB, 512 * KIB][seed as usize / 3 % 2];
+        let mut run = Run::new(config).expect("a pool");
+        gaps += stays_within_its_lag(&mut run);
+        forced += run.world.engine.stats().follower_forced;
+        // after a recovery only a snapshot makes it level
+        run.flush_all().unwrap_or_else(|failure| panic!("{failure}"));
+        let config = run.config().engine(false);
+        run.world.power_cut(config, CutMode::DropAll, &mut Rng::new(seed));
+        run.world.start().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        run.extend(3000, seed);
+        gaps += stays_within_its_lag(&mut run);
+        snapshots += run.world.engine.stats().follower_snapshots;
+    }
+    assert!(forced > 10, "{forced} flushes");
+    assert!(snapshots > 5 && gaps > 100, "{snapshots} snapshots, {gaps} events waited for one");
+}
+
+/// Runs to the end; returns after how many events it waited for a snapshot.
+fn stays_within_its_lag(run: &mut Run) -> u64 {
+    // what is under way when the lag is over: a command of the drive, hand-overs, shards, flushes
+    let slack = Duration::from_ms(5);
+    let (seed, lag) = (run.config().seed, run.config().tuning.second_home_lag);
+    let (mut gaps, mut level, began) = (0, 0, run.world.now);
+    while run.step().unwrap_or_else(|failure| panic!("{failure}")) {
+        let follower = run.world.engine.follower().expect("a set with one SSD has a follower");
+        assert_eq!(follower.lag_max, lag);
+        gaps += u64::from(follower.awaits_snapshot);
+        let Some(since) = follower.missing_since else {
+            level += 1;
+            continue;
+        };
+        let (behind, state) = (run.world.now.since(since), || run.world.engine.debug_state());
+        assert!(behind < lag + slack, "seed {seed}: {behind:?} behind\n{}", state());
+    }
+    assert!(run.world.now > began + lag + lag, "seed {seed}: long enough");
+    assert!(level > 0, "seed {seed}: it is level now and then");
+    gaps
+}
+
+#[test]
+fn a_volume_made_later_is_known_to_the_second_home_though_the_load_never_pauses() {
+    let second = |config: &SwarmConfig, absent| {
+        let mut engine = EngineConfig { absent, ..config.engine(false) };
+        let mut volume = engine.volumes[0].clone();
+        (volume.object, volume.name, volume.size_bytes) = (ObjectId(2), "vol1".into(), MIB);
+        engine.volumes.push(volume);
+        engine
+    };
+    for seed in 50..56 {
+        let mut config = restless(seed, 100);
+        config.tuning.second_home_lag = Duration::from_s(3600); // only the change itself is a reason
+        let mut run = Run::new(config).expect("a pool");
+        while run.step().unwrap_or_else(|failure| panic!("{failure}")) {}
+        let mut rng = Rng::new(seed);
+        run.world.power_cut(second(run.config(), Vec::new()), MODES[seed as usize % 3], &mut rng);
+        run.after_damage().unwrap_or_else(|failure| panic!("{failure}"));
+        run.extend(2000, seed);
+        let made = run.world.now;
+        // the commit that makes it, a checkpoint if the journal was not empty, a snapshot, two flushes
+        while run.world.now < made + Duration::from_ms(40) {
+            assert!(run.step().unwrap_or_else(|failure| panic!("{failure}")), "seed {seed}: busy");
+        }
+        let state = run.world.engine.debug_state();
+        let config = second(run.config(), vec![SSD]);
+        run.world.power_cut(config, CutMode::DropAll, &mut rng);
+        run.world.start().unwrap_or_else(|error| panic!("seed {seed}: {error}\n{state}"));
+    }
 }
 
 #[test]

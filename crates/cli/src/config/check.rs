@@ -5,7 +5,7 @@ use super::{PoolConfig, PoolDevice, PoolVolume, Serve};
 use crate::failure::Failure;
 use crate::policy;
 use std::path::{Component, Path, PathBuf};
-use tandem_block::{BLOCK_BYTES, DurabilityClass, TIB};
+use tandem_block::{BLOCK_BYTES, DurabilityClass, Duration, TIB};
 use tandem_drives::spec::{self, DriveKind};
 use tandem_engine::format::layout::DEVICE_BYTES_MIN;
 use tandem_engine::format::superblock::MEMBERS_MAX;
@@ -20,6 +20,9 @@ use toml::Spanned;
 const NAME_BYTES_MAX: usize = 64;
 /// Largest device or volume that a set can number.
 const SIZE_BYTES_MAX: u64 = 16 * TIB;
+/// The bounds of `second_home_lag`.
+const LAG_MIN: Duration = Duration::from_s(1);
+const LAG_MAX: Duration = Duration::from_s(3600);
 
 /// `line_of` tells the line of a byte of the text.
 pub(super) fn check(
@@ -28,6 +31,7 @@ pub(super) fn check(
     line_of: &dyn Fn(usize) -> usize,
 ) -> Result<PoolConfig, Fault> {
     let name = name(&parsed.pool.name, "pool")?;
+    let second_home_lag = parsed.pool.second_home_lag.as_ref().map(lag).transpose()?;
     let mut devices: Vec<PoolDevice> = Vec::new();
     for entry in &parsed.device {
         let line = line_of(entry.get_ref().path.span().start);
@@ -62,7 +66,7 @@ pub(super) fn check(
         return Err(Fault::whole("there is no [[volume]]: a pool without one holds nothing"));
     }
     let serve = serve(&parsed.serve, folder)?;
-    Ok(PoolConfig { name, devices, volumes, serve })
+    Ok(PoolConfig { name, second_home_lag, devices, volumes, serve })
 }
 
 fn name(value: &Spanned<String>, what: &str) -> Result<String, Fault> {
@@ -88,6 +92,18 @@ fn size(value: &Spanned<String>, least: u64) -> Result<u64, Fault> {
         return Err(Fault::at(value, text));
     }
     Ok(bytes)
+}
+
+/// At least as long as a hard drive's flush may take, or it would do nothing else.
+fn lag(value: &Spanned<String>) -> Result<Duration, Fault> {
+    let ns = spec::parse_nanos(value.get_ref())
+        .map_err(|why| Fault::at(value, format!("{why}; write times like \"10s\"")))?;
+    let lag = Duration::from_ns(ns);
+    if !(LAG_MIN..=LAG_MAX).contains(&lag) {
+        let text = "the second home may lag by 1s at least and by 3600s at most";
+        return Err(Fault::at(value, text));
+    }
+    Ok(lag)
 }
 
 fn in_mib(bytes: u64) -> String {

@@ -44,6 +44,7 @@ pub(super) struct File {
 #[serde(deny_unknown_fields)]
 pub(super) struct Pool {
     pub name: Spanned<String>,
+    pub second_home_lag: Option<Spanned<String>>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -11,7 +11,7 @@ mod tests;
 
 use crate::failure::ConfigFault;
 use std::path::{Path, PathBuf};
-use tandem_block::{DurabilityClass, ObjectId};
+use tandem_block::{DurabilityClass, Duration, ObjectId};
 use tandem_drives::spec::DriveSpec;
 use tandem_engine::{
     DeviceConfig, EngineConfig, Role, SteerConfig, VolumeConfig, WriteCache, steer,
@@ -30,6 +30,8 @@ const SSD_DEPTH: u32 = 128;
 pub struct PoolConfig {
     /// Its name.
     pub name: String,
+    /// So far may the metadata's second home fall behind, if the engine's default will not do.
+    pub second_home_lag: Option<Duration>,
     /// Its drives, in the order of their ids.
     pub devices: Vec<PoolDevice>,
     /// Its volumes.
@@ -160,6 +162,7 @@ impl PoolConfig {
             .collect();
         let mut config = EngineConfig::with_drives(devices, volumes);
         config.name.clone_from(&self.name);
+        config.second_home_lag = self.second_home_lag.unwrap_or(config.second_home_lag);
         config.format = false;
         config
     }

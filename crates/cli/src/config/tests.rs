@@ -4,7 +4,7 @@ use super::*;
 
 const GOOD: &str = r#"[pool]
 name = "laptop"
-
+second_home_lag = "30s"
 [[device]]
 role = "ssd"
 path = "ssd.img"
@@ -44,6 +44,9 @@ fn changed(from: &str, to: &str) -> String {
 fn the_example_of_the_design_is_read() {
     let pool = parse(GOOD).expect("good");
     assert_eq!(pool.name, "laptop");
+    assert_eq!(pool.engine_config(&[1 << 34, 1 << 36]).second_home_lag.ns, 30_000_000_000);
+    let by_itself = parse(&changed("second_home_lag = \"30s\"", "")).expect("it has a default");
+    assert_eq!(by_itself.engine_config(&[1 << 34, 1 << 36]).second_home_lag.ns, 10_000_000_000);
     let [ssd, hdd] = pool.devices.as_slice() else { panic!("two devices") };
     assert_eq!((ssd.role, ssd.size_bytes, ssd.line), (Role::Ssd, Some(16 << 30), 6));
     assert_eq!(ssd.backing, Backing::Path("/pool/ssd.img".into()));
@@ -95,9 +98,12 @@ fn engines_are_told_what_the_file_says() {
 /// (what is changed, into what, the line that is named, words of the error)
 const FAULTS: &[(&str, &str, usize, &str)] = &[
     ("name = \"laptop\"", "nmae = \"laptop\"", 2, "did you mean \"name\""),
-    ("[pool]\nname = \"laptop\"", "", 0, "missing key `pool`"),
+    ("[pool]\nname = \"laptop\"\nsecond_home_lag = \"30s\"", "", 0, "missing key `pool`"),
     ("name = \"laptop\"", "name = \"lap top\"", 2, "a pool's name"),
     ("name = \"laptop\"", "name = laptop", 2, ""),
+    ("second_home_lag", "second_lag", 3, "did you mean \"second_home_lag\""),
+    ("\"30s\"", "\"30\"", 3, "write times like"),
+    ("\"30s\"", "\"10ms\"", 3, "1s at least"),
     ("emulate = \"960evo\"", "emulates = \"960evo\"", 8, "did you mean \"emulate\""),
     ("role = \"ssd\"", "role = \"sdd\"", 5, "did you mean \"ssd\""),
     ("role = \"ssd\"\n", "", 4, "missing key `role`"),

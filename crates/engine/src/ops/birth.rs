@@ -1,7 +1,7 @@
 //! What does a fresh pool consist of, and what do its superblocks say?
 //!
-//! Source: design decision 7. An empty checkpoint on every metadata home, then the superblocks, then
-//! the volumes that the pool does not have yet.
+//! Source: design decision 7. An empty checkpoint on every metadata home, whose root names the volumes,
+//! then the superblocks. Volumes that an older pool does not have yet are made when it is served.
 
 use super::start::Stage;
 use crate::StartError;
@@ -18,6 +18,11 @@ impl Engine {
     /// An empty checkpoint on every metadata home; superblocks come last, so that a format that is
     /// cut short leaves no pool.
     pub(super) fn format_metadata(&mut self) {
+        if let Err(error) = self.admit_volumes() {
+            self.refuse(error);
+            return;
+        }
+        self.objects_pending.clear(); // the root has them
         let empty = vec![0u64; self.map.shard_count().div_ceil(64)];
         let root = Root {
             checkpoint: 1,
@@ -26,7 +31,7 @@ impl Engine {
             replay_upto: 0,
             written: empty.clone(),
             second_copy: empty,
-            objects: Vec::new(),
+            objects: self.object_records(),
         };
         let bytes = root.encode(self.config.pool);
         for device in self.metadata_homes().into_iter().chain(self.follower.home()) {
@@ -126,6 +131,7 @@ impl Engine {
 
     /// Objects that changed go into the batch.
     pub(crate) fn record_objects(&mut self, records: &mut RecordWriter) {
+        self.follow_objects(!self.objects_pending.is_empty());
         for id in std::mem::take(&mut self.objects_pending) {
             match self.objects.record(id) {
                 Some(object) => records.object(&object),

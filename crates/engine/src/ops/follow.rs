@@ -1,26 +1,32 @@
-//! How does a hard drive keep a second home of the metadata, without anyone waiting for it?
+//! How does a hard drive keep a second home of the metadata, and how far may it fall behind?
 //!
 //! Source: design decision 7. In a set with one SSD, that SSD's death must not take the map with it.
 //! So the first hard drive follows: it has a journal ring, checkpoint shards and roots at the same
-//! offsets as the SSD, and is brought up to date at its own flushes and with every checkpoint. How far
-//! behind it is, is known at any time.
+//! offsets as the SSD. It knows the volumes from the format on: the first root, which both have, names
+//! them. Afterwards it is brought up to date at its own flushes and with every checkpoint:
 //!
 //! ```text
 //! a unit is durable on the SSD ─▶ kept in RAM ─▶ written before the drive's next flush that no user
 //!                                                waits for ─▶ settled by it: the follower is level
-//! a checkpoint of the SSD ends ─▶ the same shards and checksum pages, in the background ─▶ the units
-//!                                 up to there ─▶ flush ─▶ root
+//! a checkpoint of the SSD ends ─▶ a snapshot, in the background (`snapshot`)
 //! ```
+//! Under load that never pauses users wait after all, a little: once a unit has been missing here for
+//! `second_home_lag` the drive is taken from them for one flush, and a flush that comes by in the
+//! second half of that time takes the units along. A change of objects is not kept that long: the
+//! drive is flushed for it at once, or a quarter of the lag after the change before.
+//!
 //! Deltas that find no room in RAM or in the ring are dropped: the follower is *behind* until its next
-//! snapshot, which then is asked for in the quiet. It never holds a commit or a checkpoint up.
+//! snapshot, which is asked for in the quiet, or when the lag is over. It never holds a commit or a
+//! checkpoint up.
 
-use crate::device::Purpose;
+use crate::device::{Class, Purpose};
 use crate::engine::{Engine, Phase};
 use crate::format::shard::Root;
 use crate::map::bits::Bits;
 use crate::port::IoOp;
 use std::collections::{BTreeSet, VecDeque};
-use tandem_block::{DeviceId, IoError, MIB};
+use std::fmt;
+use tandem_block::{DeviceId, Duration, Instant, IoError, MIB};
 
 /// Journal bytes that wait in RAM for the drive's next flush at most (guess: a flush every few seconds
 /// at 1 MiB of journal a second).
@@ -29,16 +35,27 @@ const WAITING_BYTES_MAX: u64 = 16 * MIB;
 const WAITING_BYTES_FLUSH: u64 = MIB;
 /// One write of units at most.
 const WRITE_BYTES_MAX: u64 = MIB;
+/// A snapshot that users had to wait for is not followed by another before so many times as long: it
+/// takes a ninth of the drive at most.
+const SNAPSHOT_REST: u64 = 8;
 
 /// A journal unit that is durable on the SSD.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct Waiting {
     /// Position of its end: only rises.
     end: u64,
     /// Where in the ring it lies.
     offset: u64,
     sequence: u64,
+    /// When it was durable.
+    since: Instant,
     bytes: Vec<u8>,
+}
+
+impl fmt::Debug for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "unit {} of {} bytes at {}", self.sequence, self.bytes.len(), self.offset)
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,6 +87,16 @@ pub struct Follower {
     pub(super) home: Option<DeviceId>,
     waiting: VecDeque<Waiting>,
     waiting_bytes: u64,
+    /// Some are on their way to the drive.
+    writing: bool,
+    /// Units that no flush has settled here, and when they were durable on the SSD.
+    missing: VecDeque<(u64, Instant)>,
+    /// The batch under way changes objects; the last unit that did, and when it was durable, until it
+    /// is settled here.
+    objects_change: bool,
+    prompt: Option<(u64, Instant)>,
+    /// When such a change reached it last, in this life.
+    prompted: Option<Instant>,
     /// The last unit handed to the drive, and the last one that a flush has settled there.
     pub(super) written: u64,
     pub(super) settled: u64,
@@ -79,10 +106,19 @@ pub struct Follower {
     pub(super) behind: bool,
     /// … and until its root is there, what is written does not count.
     pub(super) gap: bool,
+    /// How long the oldest of those units has been missing.
+    pub(super) gap_since: Instant,
     /// Shards and pages that differ from the drive's.
     pub(super) due_shards: Bits,
     pub(super) due_pages: BTreeSet<u32>,
     pub(super) stage: Stage,
+    /// When the snapshot under way began, when users had to make room for it, and until when none
+    /// after it may ask that of them.
+    pub(super) began: Instant,
+    pub(super) forced: Option<Instant>,
+    pub(super) rests_until: Instant,
+    /// A reader was let through since its last step.
+    yielded: bool,
     /// Number of the drive's newest root, which copies it names, and which shards exist there.
     pub(super) number: u64,
     pub(super) copies: Bits,
@@ -115,6 +151,10 @@ pub struct FollowerStatus {
     pub units_behind: u64,
     /// Some of them can only be caught up by the next snapshot.
     pub awaits_snapshot: bool,
+    /// When the oldest of them was durable on the SSD.
+    pub missing_since: Option<Instant>,
+    /// So old may it become before users wait for it.
+    pub lag_max: Duration,
 }
 
 impl Follower {
@@ -140,7 +180,13 @@ impl Follower {
 
     /// What recovery found on the drive: its newest root. It counts if it goes with the SSD's; units
     /// behind it are caught up by the next snapshot, which writes what has changed since.
-    pub(crate) fn recovered(&mut self, own: Option<&Root>, leader: &Root, next_sequence: u64) {
+    pub(crate) fn recovered(
+        &mut self,
+        own: Option<&Root>,
+        leader: &Root,
+        next_sequence: u64,
+        now: Instant,
+    ) {
         let shards = self.due_shards.len();
         let bits = |words: &[u64]| {
             let mut bits = Bits::new(shards);
@@ -163,6 +209,55 @@ impl Follower {
         self.level = if level { self.settled } else { 0 };
         self.behind = !level || next_sequence > leader.replay_sequence;
         self.gap = self.behind;
+        self.gap_since = now;
+    }
+
+    /// When the oldest unit that is missing here was durable on the SSD.
+    fn missing_since(&self) -> Option<Instant> {
+        let oldest = self.missing.front().map(|&(_, since)| since);
+        if self.gap { Some(self.gap_since) } else { oldest }
+    }
+
+    /// When a change of objects is due here.
+    fn prompt_due(&self, lag: Duration) -> Instant {
+        let rested = self.prompted.map_or(Instant::ZERO, |at| at + Duration::from_ns(lag.ns / 4));
+        self.prompt.map_or(Instant::NEVER, |(_, since)| since.max(rested))
+    }
+
+    /// When units have to be here, whoever wants the drive.
+    fn units_due(&self, lag: Duration) -> Instant {
+        if self.home.is_none() || self.gap {
+            return Instant::NEVER; // they do not count before the snapshot
+        }
+        let lag_over = self.missing.front().map_or(Instant::NEVER, |&(_, since)| since + lag);
+        lag_over.min(self.prompt_due(lag))
+    }
+
+    /// When a snapshot has to move on, whoever wants the drive.
+    fn snapshot_due(&self, lag: Duration) -> Instant {
+        let lag_over = match (self.home, self.gap, self.stage) {
+            (None, _, _) | (_, false, Stage::Idle) => return Instant::NEVER,
+            (_, true, _) => self.gap_since + lag,
+            (_, false, _) => self.began + lag,
+        };
+        let prompt = if self.gap { self.prompt_due(lag) } else { Instant::NEVER };
+        lag_over.min(prompt).max(self.rests_until)
+    }
+
+    /// Recovery would reach this unit.
+    pub(super) fn reach(&mut self, sequence: u64, now: Instant) {
+        self.level = sequence;
+        if self.prompt.is_some_and(|(upto, _)| upto <= sequence) {
+            self.prompt = None;
+            self.prompted = Some(now);
+        }
+    }
+
+    /// A snapshot ended, well or not.
+    pub(super) fn rest(&mut self, now: Instant) {
+        if let Some(since) = self.forced.take() {
+            self.rests_until = now + Duration::from_ns(now.since(since).ns * SNAPSHOT_REST);
+        }
     }
 }
 
@@ -175,29 +270,103 @@ impl Engine {
             device,
             units_behind: newest.saturating_sub(f.level),
             awaits_snapshot: f.gap,
+            missing_since: f.missing_since(),
+            lag_max: self.config.second_home_lag,
         })
     }
 
-    /// A unit is durable on the SSD; `position` is its end.
+    /// A batch was composed: does it change objects?
+    pub(crate) fn follow_objects(&mut self, change: bool) {
+        self.follower.objects_change = change;
+    }
+
+    /// A unit is durable on the SSD; `end` is the position of its end.
     pub(crate) fn follow_unit(&mut self, sequence: u64, end: u64, offset: u64, bytes: Vec<u8>) {
+        let now = self.now;
         let f = &mut self.follower;
+        if f.objects_change {
+            let since = f.prompt.map_or(now, |(_, since)| since);
+            f.prompt = Some((sequence, since));
+        }
         if f.home.is_none() || f.behind {
             return;
         }
+        f.missing.push_back((sequence, now));
         f.waiting_bytes += bytes.len() as u64;
-        f.waiting.push_back(Waiting { end, offset, sequence, bytes });
+        f.waiting.push_back(Waiting { end, offset, sequence, since: now, bytes });
         if f.waiting_bytes > WAITING_BYTES_MAX {
             self.fall_behind();
         }
     }
 
     fn fall_behind(&mut self) {
+        let now = self.now;
         let f = &mut self.follower;
+        f.gap_since = f.missing_since().unwrap_or(now);
         f.behind = true;
         f.gap = true;
         f.waiting.clear();
         f.waiting_bytes = 0;
+        f.missing.clear();
         self.stats.follower_gaps += 1;
+    }
+
+    /// Has something been missing here for so long that users make room?
+    #[inline]
+    pub(crate) fn follower_is_late(&self, device: DeviceId) -> bool {
+        let lag = self.config.second_home_lag;
+        self.follower.home == Some(device)
+            && (self.follower.units_due(lag) <= self.now || self.snapshot_is_late())
+    }
+
+    /// Has a snapshot taken so long, or been missed so long, that users make room?
+    pub(super) fn snapshot_is_late(&self) -> bool {
+        self.follower.snapshot_due(self.config.second_home_lag) <= self.now
+    }
+
+    /// When one of both will be, if it is not already.
+    #[inline]
+    pub(crate) fn follower_due(&self) -> Instant {
+        if self.follower.home.is_none() {
+            return Instant::NEVER;
+        }
+        let lag = self.config.second_home_lag;
+        let coming = |due| if due > self.now { due } else { Instant::NEVER };
+        coming(self.follower.units_due(lag)).min(coming(self.follower.snapshot_due(lag)))
+    }
+
+    /// Does what is due on the drive, which is free. False: nothing can be done just now.
+    pub(crate) fn catch_up(&mut self, device: DeviceId) -> bool {
+        let d = &self.devices[usize::from(device.0)];
+        if d.flushing.is_some() {
+            return false;
+        }
+        if self.follower.units_due(self.config.second_home_lag) <= self.now {
+            self.stats.follower_forced += 1;
+            self.settle_hdd(device);
+            return true;
+        }
+        if self.follower.stage == Stage::Idle || !self.snapshot_is_late() {
+            return false;
+        }
+        let reads = !d.waiting[Class::Read as usize].is_empty();
+        if reads && !self.follower.yielded {
+            self.follower.yielded = true; // readers wait for one command at most
+            return false;
+        }
+        self.follower.yielded = false;
+        if d.flush_wanted {
+            self.settle_hdd(device);
+        } else if self.follower.outstanding > 0 && !d.waiting[Class::Background as usize].is_empty()
+        {
+            self.disturb(device, false);
+            self.issue_class(device, Class::Background);
+        } else {
+            return false;
+        }
+        let now = self.now;
+        self.follower.forced.get_or_insert(now);
+        true
     }
 
     /// Units wait for the drive, and nobody wants it: a flush for their sake is due.
@@ -215,16 +384,25 @@ impl Engine {
     }
 
     /// Writes waiting units to the drive, which is free, before it is flushed. False: there are none,
-    /// or users want the drive or wait for the flush.
+    /// or users want the drive or wait for the flush, and the units are young.
     pub(crate) fn hand_over_units(&mut self, device: DeviceId) -> bool {
         let wanted = self.devices[usize::from(device.0)].bcw.as_ref();
         let users = self.commit.is_settling_hdds() || wanted.is_some_and(|b| b.is_wanted(self.now));
         let can_wait = self.follower.waiting_bytes < WAITING_BYTES_MAX / 2
             && !matches!(self.phase, Phase::Stopping);
-        if self.follower.home != Some(device)
-            || self.follower.waiting.is_empty()
-            || (users && can_wait)
-        {
+        // with users, what is old enough goes along, and what a root or a change of objects needs
+        let old = Duration::from_ns(self.config.second_home_lag.ns / 2);
+        let f = &self.follower;
+        let wanted_upto = match f.stage {
+            Stage::Flush { sequence, .. } => sequence,
+            _ => 0,
+        }
+        .max(f.prompt.map_or(0, |(sequence, _)| sequence));
+        let now = self.now;
+        let goes = |unit: &Waiting| {
+            !(users && can_wait) || unit.since + old <= now || unit.sequence <= wanted_upto
+        };
+        if f.home != Some(device) || !f.waiting.front().is_some_and(goes) {
             return false;
         }
         let ring_bytes = self.journal.ring_bytes();
@@ -232,6 +410,9 @@ impl Engine {
         let start = if f.stage == Stage::Idle { f.start } else { f.mark.0 };
         let (mut bytes, mut offset) = (Vec::new(), 0);
         while let Some(unit) = f.waiting.front() {
+            if !goes(unit) {
+                break;
+            }
             let apart = !bytes.is_empty() && offset + bytes.len() as u64 != unit.offset;
             if apart || bytes.len() as u64 + unit.bytes.len() as u64 > WRITE_BYTES_MAX {
                 break;
@@ -252,6 +433,7 @@ impl Engine {
         if bytes.is_empty() {
             return false;
         }
+        self.follower.writing = true;
         self.disturb(device, false);
         let layout = &self.devices[usize::from(device.0)].layout;
         let offset_bytes = layout.journal_offset + offset;
@@ -262,9 +444,17 @@ impl Engine {
 
     /// Units were written, or not.
     pub(crate) fn units_followed(&mut self, device: DeviceId, status: Result<(), IoError>) {
+        if self.follower.home == Some(device) {
+            self.follower.writing = false;
+        }
         if status.is_err() {
             self.fault_hdd(device);
         }
+    }
+
+    /// Are units on their way to this drive, so that a flush of it would miss them?
+    pub(crate) fn units_under_way(&self, device: DeviceId) -> bool {
+        self.follower.writing && self.follower.home == Some(device)
     }
 
     /// The drive is taken out of service: nothing follows any more.
@@ -286,11 +476,15 @@ impl Engine {
 
     /// … and has succeeded.
     pub(crate) fn follower_flushed(&mut self, device: DeviceId) {
+        let now = self.now;
         let f = &mut self.follower;
         if f.home == Some(device) {
             f.settled = f.settled.max(f.covers);
+            while f.missing.front().is_some_and(|&(sequence, _)| sequence <= f.settled) {
+                f.missing.pop_front();
+            }
             if !f.gap {
-                f.level = f.settled;
+                f.reach(f.settled, now);
             }
         }
     }

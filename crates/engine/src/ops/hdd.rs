@@ -20,6 +20,10 @@ impl Engine {
         if d.in_flight >= d.config.depth || d.faulted {
             return false;
         }
+        if self.follower_is_late(device) && self.catch_up(device) {
+            return false;
+        }
+        let d = &self.devices[index];
         if !d.waiting[Class::Read as usize].is_empty() {
             self.disturb(device, true);
             return self.issue_class(device, Class::Read);
@@ -48,8 +52,8 @@ impl Engine {
     }
 
     /// Flushes the drive, after what the metadata's second home on it still lacks.
-    fn settle_hdd(&mut self, device: DeviceId) {
-        if self.hand_over_units(device) {
+    pub(super) fn settle_hdd(&mut self, device: DeviceId) {
+        if self.units_under_way(device) || self.hand_over_units(device) {
             self.devices[usize::from(device.0)].flush_wanted = true;
         } else {
             self.flush_hdd(device);

@@ -36,7 +36,11 @@ impl Engine {
 
     /// Begins a snapshot, or goes on with the one under way from newer marks.
     fn begin_snapshot(&mut self, mark: (u64, u64), sequence: u64) {
+        let now = self.now;
         let f = &mut self.follower;
+        if f.stage == Stage::Idle {
+            f.began = now;
+        }
         f.stage = Stage::Checkpoint;
         f.mark = mark;
         f.replay_sequence = sequence;
@@ -60,7 +64,7 @@ impl Engine {
         f.home.is_some()
             && f.stage == Stage::Idle
             && f.behind
-            && (self.is_quiet() || matches!(self.phase, Phase::Stopping))
+            && (self.is_quiet() || self.snapshot_is_late() || matches!(self.phase, Phase::Stopping))
     }
 
     /// Advances the snapshot under way.
@@ -155,6 +159,7 @@ impl Engine {
 
     /// A snapshot without its units is none: what it has written is due again.
     fn give_up_snapshot(&mut self) {
+        let now = self.now;
         let f = &mut self.follower;
         let due = f.due_shards.words_mut().iter_mut();
         for (due, (taken, flips)) in due.zip(f.taken.words().iter().zip(f.flips.words())) {
@@ -164,6 +169,7 @@ impl Engine {
         f.flips = Bits::new(f.flips.len());
         f.due_pages.append(&mut f.taken_pages);
         f.stage = Stage::Idle;
+        f.rest(now);
     }
 
     fn follow_batch(&mut self) {
@@ -226,15 +232,17 @@ impl Engine {
     }
 
     fn end_snapshot(&mut self) {
+        let now = self.now;
         let f = &mut self.follower;
         if f.outstanding > 0 {
             return;
         }
         f.start = f.mark.0;
         f.stage = Stage::Idle;
+        f.rest(now);
         f.gap = f.behind;
         if !f.gap {
-            f.level = f.settled;
+            f.reach(f.settled, now);
         }
         let next = f.next.take();
         self.stats.follower_snapshots += 1;

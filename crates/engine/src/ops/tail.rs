@@ -177,7 +177,9 @@ impl Engine {
         let (_, payload) = self.copy_payloads.swap_remove(at);
         for i in 0..copy.run.count {
             let (block, log, ssd) = (copy.logical + i, copy.log + i, copy.run.slot + i);
+            // a flush of the drive that came first has settled the log place: that alone is enough
             let taken = status.is_ok()
+                && self.map.is_log_unsettled(log)
                 && (self.map.add_copy(block, log, ssd) || self.map.move_fragment(block, log, ssd));
             if taken {
                 self.map.touch(Touch { logical: block, count: 1 }, ssd, false);

@@ -105,6 +105,8 @@ pub struct EngineStats {
     pub follower_snapshots: u64,
     /// Times that it could not keep up, so that it needed the next snapshot.
     pub follower_gaps: u64,
+    /// Times users waited for the second home's flush, because its lag was over.
+    pub follower_forced: u64,
     /// Requests that had to wait for an overlapping write.
     pub ordered: u64,
     /// Bytes acknowledged and not settled, at most.
