@@ -1,0 +1,168 @@
+//! Do engine bugs that were found and mended stay mended? One test each, by name.
+//!
+//! Source: what the swarm found (docs/TESTING.md). Each test was seen to fail with its mending undone.
+
+use tandem_block::{DeviceId, Duration, Instant, IoError, KIB, MIB, Op, Request, RequestId};
+use tandem_drives::faulty::{Fault, FaultRule, FaultScript, Faulty, OpFilter};
+use tandem_drives::media::CutMode;
+use tandem_engine::Engine;
+use tandem_engine::format::layout::{self, Layout};
+use tandem_sim::World;
+use tandem_sim::swarm::{Run, SwarmConfig, VOLUME};
+
+/// When faults begin: after the pool was formatted.
+const FROM: Instant = Instant::from_ns(3_000_000);
+
+fn layouts(config: &SwarmConfig) -> Vec<Layout> {
+    layout::plan(&config.engine(true)).expect("a valid configuration")
+}
+
+/// A run over drives of which one follows a script.
+fn run_with(config: &SwarmConfig, target: usize, script: &FaultScript) -> Run {
+    let drives = config.drives().into_iter().enumerate().map(|(i, drive)| {
+        let script = if i == target { script.clone() } else { FaultScript::default() };
+        let drive = Faulty::new(drive, DeviceId(i as u8), script, config.seed);
+        Box::new(drive) as Box<dyn tandem_block::Drive>
+    });
+    let drives = drives.collect();
+    let engine = Engine::new(config.engine(true)).expect("a valid configuration");
+    Run::over(config.clone(), World::new(engine, drives, true)).expect("no faults yet")
+}
+
+/// One flush, and how it ended.
+fn flush(world: &mut World) -> Result<(), IoError> {
+    let id = RequestId(1 << 42);
+    world.request(&Request::new(id, VOLUME, Op::Flush, (0, 0), world.now));
+    loop {
+        let ended = world.take_said().done.into_iter().find(|(done, _)| done.request == id);
+        if let Some((done, _)) = ended {
+            return done.status;
+        }
+        assert!(world.step(), "a flush never hangs: {}", world.engine.debug_state());
+    }
+}
+
+/// A commit that is due and waits for a checkpoint to make room asked to be woken at once, and again,
+/// for ever. `Run::step` fails where time stands still.
+#[test]
+fn a_commit_that_waits_for_a_checkpoint_does_not_spin() {
+    let mut turns = 0;
+    for seed in 0..12 {
+        let mut config = SwarmConfig::tiny(seed, "ssd-first", 1_500);
+        config.drives = (1, 1);
+        config.shape.depth = 8;
+        config.shape.length_bytes_max = 4 * KIB;
+        config.shape.footprint_bytes = 6 * MIB;
+        config.shape.pause = Duration::ZERO;
+        config.shape.mix.flush = 2_000;
+        config.shape.unaligned_ppm = 1_000_000; // records of fragments are long
+        config.shape.mix.fua = 0;
+        config.tuning.journal_bytes = 32 * KIB;
+        let layout = layouts(&config)[0];
+        let shards = (layout.shard_offset, layout.checksum_offset);
+        let stall = FaultRule {
+            ops: OpFilter::Writes,
+            range: Some(shards),
+            from: FROM,
+            count: u64::MAX,
+            ..FaultRule::once(Fault::Stall(Duration::from_ms(40)))
+        };
+        let mut run = run_with(&config, 0, &FaultScript::of([stall]));
+        run.finish().unwrap_or_else(|failure| panic!("{failure}"));
+        turns += run.world.engine.journal_turns();
+    }
+    assert!(turns > 12, "the journal was written over {turns} times");
+}
+
+/// An SSD that was taken out of service still holds acknowledged bytes in its buffer. A FLUSH that did
+/// not flush it too was answered with success, and a power cut took them.
+#[test]
+fn a_flush_covers_what_a_faulted_ssd_holds() {
+    let mut faulted = 0;
+    for seed in 0..40 {
+        let mut config = SwarmConfig::tiny(seed, "ssd-first", 400);
+        config.drives = (2, 1);
+        config.shape.depth = 8;
+        config.shape.mix.flush = 20_000;
+        let layout = layouts(&config)[1];
+        let journal = (layout.journal_offset, layout.journal_offset + layout.journal_bytes);
+        let error = FaultRule {
+            ops: OpFilter::Writes,
+            range: Some(journal),
+            from: FROM,
+            skip: seed % 5,
+            ..FaultRule::once(Fault::Error)
+        };
+        let mut run = run_with(&config, 1, &FaultScript::of([error]));
+        run.allow_failures();
+        let is_faulted = |run: &Run| run.world.engine.stats().faulted_drives > 0;
+        while !is_faulted(&run) && run.step().unwrap_or_else(|failure| panic!("{failure}")) {}
+        if !is_faulted(&run) {
+            continue;
+        }
+        faulted += 1;
+        run.flush_all().unwrap_or_else(|failure| panic!("{failure}"));
+        // the fault is over, and it damaged nothing but a unit that stands a second time
+        run.forbid_failures();
+        run.crash(CutMode::DropAll, None)
+            .unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
+    }
+    assert!(faulted > 20, "only {faulted} runs met the fault");
+}
+
+/// A checkpoint that one of two SSDs cannot write took all durability with it; it goes on with the
+/// other SSD instead.
+#[test]
+fn a_checkpoint_that_fails_on_one_of_two_ssds_goes_on_with_the_other() {
+    for (seed, target) in (0..12).zip([0, 1].into_iter().cycle()) {
+        let mut config = SwarmConfig::tiny(seed, "ssd-first", 1_500);
+        config.drives = (2, 1);
+        config.shape.length_bytes_max = 8 * KIB;
+        config.shape.footprint_bytes = 6 * MIB;
+        config.shape.pause = Duration::from_us(20);
+        let layout = layouts(&config)[target];
+        // roots and shards lie side by side; the third command there is of a checkpoint under way
+        let error = FaultRule {
+            ops: OpFilter::Writes,
+            range: Some((layout.root_offset, layout.checksum_offset)),
+            from: FROM,
+            skip: seed % 3,
+            ..FaultRule::once(Fault::Error)
+        };
+        let mut run = run_with(&config, target, &FaultScript::of([error]));
+        run.allow_failures();
+        while run.world.hits().is_empty() {
+            let more = run.step().unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
+            assert!(more, "seed {seed}: no checkpoint met the fault");
+        }
+        let before = run.world.engine.stats().checkpoints;
+        while run.step().unwrap_or_else(|failure| panic!("seed {seed}: {failure}")) {}
+        assert_eq!(flush(&mut run.world), Ok(()), "seed {seed}: the other SSD is sound");
+        let after = run.world.engine.stats().checkpoints;
+        assert!(after > before + 1, "seed {seed}: {before} checkpoints, then {after}");
+        assert_eq!(run.world.engine.stats().faulted_drives, 1);
+        run.forbid_failures();
+        run.crash(CutMode::DropAll, None)
+            .unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
+    }
+}
+
+/// Log GC whose move waited for the drive did not hurry when the log filled meanwhile: users wanted the
+/// drive all the more, and it waited for them to leave.
+#[test]
+fn log_gc_is_not_starved_by_users_who_find_the_log_full() {
+    for seed in 0..8 {
+        let mut config = SwarmConfig::logged(seed, "mios-e", 3_000);
+        config.drives = (1, 1);
+        config.shape.pause = Duration::from_us(20);
+        config.shape.mix.read = 300_000;
+        let mut run = run_with(&config, 0, &FaultScript::default());
+        let mut was_full = false;
+        while run.step().unwrap_or_else(|failure| panic!("seed {seed}: {failure}")) {
+            was_full |= run.world.engine.activity().logs_full;
+        }
+        // half a segment is little: 150 KiB and more are moved, and 4 KiB at most were before
+        let moved = run.world.engine.stats().devices[1].gc_bytes;
+        assert!(was_full && moved >= 64 * KIB, "seed {seed}: {moved} bytes were moved home");
+    }
+}
