@@ -9,6 +9,7 @@ use serde_json::Value;
 use std::io::ErrorKind;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
+use tandem_block::Duration;
 
 /// Ask a running server how it is
 #[derive(Debug, clap::Args)]
@@ -87,10 +88,29 @@ fn describe(status: &Value) -> String {
         table::count(number(status, "commits")),
         table::count(number(status, "checkpoints")),
     ));
+    out.push_str(&second_home(status));
     for line in worries(status) {
         out.push_str(&format!("! {line}\n"));
     }
     out
+}
+
+/// Where the metadata is a second time, in a pool with one SSD.
+fn second_home(status: &Value) -> String {
+    let home = &status["second_home"];
+    let Some(device) = home["device"].as_u64() else { return String::new() };
+    let path = text(&status["pool"]["devices"][device as usize], "path");
+    let behind = match number(home, "behind_ns") {
+        0 => "level".to_owned(),
+        ns => format!(
+            "{} behind, {} journal units{}",
+            Duration::from_ns(ns),
+            table::count(number(home, "journal_units_behind")),
+            if home["awaits_snapshot"] == true { ", to be caught up by a snapshot" } else { "" },
+        ),
+    };
+    let bound = Duration::from_ns(number(home, "lag_max_ns"));
+    format!("Second home of the metadata: {path}, {behind} (bound {bound}).\n")
 }
 
 fn drives(status: &Value) -> String {
@@ -175,6 +195,8 @@ mod tests {
             },
             "devices": [{ "written_bytes": 2048, "flushes": 1234, "errors": 0 }],
             "live": { "emulated": [{ "device": 0, "volatile_bytes": 512 }] },
+            "second_home": { "device": 0, "behind_ns": 1_200_000_000, "lag_max_ns": 10_000_000_000u64,
+                             "journal_units_behind": 3, "awaits_snapshot": true },
             "ssd_dirty_bytes": 8192, "checksum_errors": 3, "repaired_reads": 2, "faulted_drives": 1,
         });
         let told = describe(&status);
@@ -187,6 +209,8 @@ mod tests {
             "1,234",
             "512 B",
             "mios-d, idle: no profile",
+            "metadata: ssd.img, 1.2 s behind, 3 journal units, to be caught up by a snapshot",
+            "(bound 10.0 s)",
             "! one SSD",
             "8.0 KiB",
             "! 1 drive(s) failed",

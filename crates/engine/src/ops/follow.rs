@@ -11,15 +11,14 @@
 //! a checkpoint of the SSD ends ─▶ a snapshot, in the background (`snapshot`)
 //! ```
 //! Under load that never pauses users wait after all, a little: once a unit has been missing here for
-//! `second_home_lag` the drive is taken from them for one flush, and a flush that comes by in the
-//! second half of that time takes the units along. A change of objects is not kept that long: the
-//! drive is flushed for it at once, or a quarter of the lag after the change before.
+//! `second_home_lag` the drive is taken from them for one flush (`lag`), and a flush that comes by in
+//! the second half of that time takes the units along.
 //!
 //! Deltas that find no room in RAM or in the ring are dropped: the follower is *behind* until its next
 //! snapshot, which is asked for in the quiet, or when the lag is over. It never holds a commit or a
 //! checkpoint up.
 
-use crate::device::{Class, Purpose};
+use crate::device::Purpose;
 use crate::engine::{Engine, Phase};
 use crate::format::shard::Root;
 use crate::map::bits::Bits;
@@ -35,9 +34,6 @@ const WAITING_BYTES_MAX: u64 = 16 * MIB;
 const WAITING_BYTES_FLUSH: u64 = MIB;
 /// One write of units at most.
 const WRITE_BYTES_MAX: u64 = MIB;
-/// A snapshot that users had to wait for is not followed by another before so many times as long: it
-/// takes a ninth of the drive at most.
-const SNAPSHOT_REST: u64 = 8;
 
 /// A journal unit that is durable on the SSD.
 #[derive(Clone)]
@@ -90,13 +86,13 @@ pub struct Follower {
     /// Some are on their way to the drive.
     writing: bool,
     /// Units that no flush has settled here, and when they were durable on the SSD.
-    missing: VecDeque<(u64, Instant)>,
+    pub(super) missing: VecDeque<(u64, Instant)>,
     /// The batch under way changes objects; the last unit that did, and when it was durable, until it
     /// is settled here.
     objects_change: bool,
-    prompt: Option<(u64, Instant)>,
+    pub(super) prompt: Option<(u64, Instant)>,
     /// When such a change reached it last, in this life.
-    prompted: Option<Instant>,
+    pub(super) prompted: Option<Instant>,
     /// The last unit handed to the drive, and the last one that a flush has settled there.
     pub(super) written: u64,
     pub(super) settled: u64,
@@ -118,7 +114,7 @@ pub struct Follower {
     pub(super) forced: Option<Instant>,
     pub(super) rests_until: Instant,
     /// A reader was let through since its last step.
-    yielded: bool,
+    pub(super) yielded: bool,
     /// Number of the drive's newest root, which copies it names, and which shards exist there.
     pub(super) number: u64,
     pub(super) copies: Bits,
@@ -212,51 +208,12 @@ impl Follower {
         self.gap_since = now;
     }
 
-    /// When the oldest unit that is missing here was durable on the SSD.
-    fn missing_since(&self) -> Option<Instant> {
-        let oldest = self.missing.front().map(|&(_, since)| since);
-        if self.gap { Some(self.gap_since) } else { oldest }
-    }
-
-    /// When a change of objects is due here.
-    fn prompt_due(&self, lag: Duration) -> Instant {
-        let rested = self.prompted.map_or(Instant::ZERO, |at| at + Duration::from_ns(lag.ns / 4));
-        self.prompt.map_or(Instant::NEVER, |(_, since)| since.max(rested))
-    }
-
-    /// When units have to be here, whoever wants the drive.
-    fn units_due(&self, lag: Duration) -> Instant {
-        if self.home.is_none() || self.gap {
-            return Instant::NEVER; // they do not count before the snapshot
-        }
-        let lag_over = self.missing.front().map_or(Instant::NEVER, |&(_, since)| since + lag);
-        lag_over.min(self.prompt_due(lag))
-    }
-
-    /// When a snapshot has to move on, whoever wants the drive.
-    fn snapshot_due(&self, lag: Duration) -> Instant {
-        let lag_over = match (self.home, self.gap, self.stage) {
-            (None, _, _) | (_, false, Stage::Idle) => return Instant::NEVER,
-            (_, true, _) => self.gap_since + lag,
-            (_, false, _) => self.began + lag,
-        };
-        let prompt = if self.gap { self.prompt_due(lag) } else { Instant::NEVER };
-        lag_over.min(prompt).max(self.rests_until)
-    }
-
     /// Recovery would reach this unit.
     pub(super) fn reach(&mut self, sequence: u64, now: Instant) {
         self.level = sequence;
         if self.prompt.is_some_and(|(upto, _)| upto <= sequence) {
             self.prompt = None;
             self.prompted = Some(now);
-        }
-    }
-
-    /// A snapshot ended, well or not.
-    pub(super) fn rest(&mut self, now: Instant) {
-        if let Some(since) = self.forced.take() {
-            self.rests_until = now + Duration::from_ns(now.since(since).ns * SNAPSHOT_REST);
         }
     }
 }
@@ -309,64 +266,6 @@ impl Engine {
         f.waiting_bytes = 0;
         f.missing.clear();
         self.stats.follower_gaps += 1;
-    }
-
-    /// Has something been missing here for so long that users make room?
-    #[inline]
-    pub(crate) fn follower_is_late(&self, device: DeviceId) -> bool {
-        let lag = self.config.second_home_lag;
-        self.follower.home == Some(device)
-            && (self.follower.units_due(lag) <= self.now || self.snapshot_is_late())
-    }
-
-    /// Has a snapshot taken so long, or been missed so long, that users make room?
-    pub(super) fn snapshot_is_late(&self) -> bool {
-        self.follower.snapshot_due(self.config.second_home_lag) <= self.now
-    }
-
-    /// When one of both will be, if it is not already.
-    #[inline]
-    pub(crate) fn follower_due(&self) -> Instant {
-        if self.follower.home.is_none() {
-            return Instant::NEVER;
-        }
-        let lag = self.config.second_home_lag;
-        let coming = |due| if due > self.now { due } else { Instant::NEVER };
-        coming(self.follower.units_due(lag)).min(coming(self.follower.snapshot_due(lag)))
-    }
-
-    /// Does what is due on the drive, which is free. False: nothing can be done just now.
-    pub(crate) fn catch_up(&mut self, device: DeviceId) -> bool {
-        let d = &self.devices[usize::from(device.0)];
-        if d.flushing.is_some() {
-            return false;
-        }
-        if self.follower.units_due(self.config.second_home_lag) <= self.now {
-            self.stats.follower_forced += 1;
-            self.settle_hdd(device);
-            return true;
-        }
-        if self.follower.stage == Stage::Idle || !self.snapshot_is_late() {
-            return false;
-        }
-        let reads = !d.waiting[Class::Read as usize].is_empty();
-        if reads && !self.follower.yielded {
-            self.follower.yielded = true; // readers wait for one command at most
-            return false;
-        }
-        self.follower.yielded = false;
-        if d.flush_wanted {
-            self.settle_hdd(device);
-        } else if self.follower.outstanding > 0 && !d.waiting[Class::Background as usize].is_empty()
-        {
-            self.disturb(device, false);
-            self.issue_class(device, Class::Background);
-        } else {
-            return false;
-        }
-        let now = self.now;
-        self.follower.forced.get_or_insert(now);
-        true
     }
 
     /// Units wait for the drive, and nobody wants it: a flush for their sake is due.

@@ -14,6 +14,7 @@ pub mod follow;
 mod gather;
 pub mod hdd;
 mod homes;
+mod lag;
 mod log_gc;
 mod merge;
 pub mod moves;
