@@ -130,7 +130,7 @@ pub struct Way {
 /// Over NBD, whose stale socket is taken over.
 pub const NBD: Way = Way { open: over_nbd, serve: "", clear: |_| {} };
 
-/// Over the FUSE file, whose dead mount the user has to remove.
+/// Over the FUSE file, whose dead mount is taken over.
 pub const FUSE: Way = Way {
     open: over_fuse,
     serve: "fuse = \"mnt\"\n",
@@ -400,6 +400,7 @@ impl Drop for AtTheEnd<'_> {
 pub fn run(plan: &Plan, way: &Way) -> Result<Outcome, String> {
     let pool = Pool::new(&format!("{POOL}{}", way.serve));
     let clear = || (way.clear)(pool.folder.path());
+    clear();
     let _at_the_end = AtTheEnd(&clear);
     let formatted = Command::new(&plan.tandem).args(["format", pool.config()]).output();
     let formatted = formatted.map_err(|error| error.to_string())?;
@@ -411,13 +412,11 @@ pub fn run(plan: &Plan, way: &Way) -> Result<Outcome, String> {
     let mut writers: Vec<Writer> = (0..WRITERS).map(|id| Writer::new(id, plan.seed)).collect();
     for _ in 0..plan.rounds {
         if rng.below(4) == 0 {
-            clear();
             let server = Server::launch(command(plan, &pool));
             std::thread::sleep(Duration::from_micros(rng.below(150_000)));
             server.kill();
             outcome.in_recovery += 1;
         }
-        clear();
         let Some(server) = start(plan, &pool, &mut outcome)? else { return Ok(outcome) };
         verify(&pool, way.open, &mut writers, &mut outcome)?;
         if !outcome.lost.is_empty() {
@@ -428,7 +427,6 @@ pub fn run(plan: &Plan, way: &Way) -> Result<Outcome, String> {
         outcome.writes = writers.iter().map(|writer| writer.writes).sum();
         outcome.flushes = writers.iter().map(|writer| writer.flushes).sum();
     }
-    clear();
     let Some(server) = start(plan, &pool, &mut outcome)? else { return Ok(outcome) };
     verify(&pool, way.open, &mut writers, &mut outcome)?;
     let (status, said) = server.stop();

@@ -18,14 +18,18 @@ pub const TRANSFER_BYTES_MAX: usize = 1 << 20;
 const BACKGROUND_MAX: u16 = 256;
 const DEVICE: &str = "/dev/fuse";
 const HELPER: &str = "fusermount3";
+/// What our mounts are called.
+pub(super) const NAME: &str = "tandem";
+/// Dead mounts on top of each other that are taken away.
+const STALE_MOUNTS_MAX: usize = 8;
 
 /// Why a volume cannot be shown as a file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FuseError {
-    /// A server was killed here.
+    /// A server was killed here, and its mount cannot be taken over.
     #[error(
-        "{} is the dead mount of a server that was killed; run `fusermount3 -u {}` (with -z if \
+        "{} is a dead mount, of another program or not ours to clear away; run `fusermount3 -u {}` (with -z if \
          it is busy) and start again", .0.display(), .0.display()
     )]
     Stale(PathBuf),
@@ -105,6 +109,63 @@ pub fn check_point(point: &Path) -> Result<(), FuseError> {
     Ok(())
 }
 
+/// Makes `point` fit to be mounted on: the dead mount of a server like this one is taken over, as a
+/// stale socket is. One that lives is in the way, and so is the dead mount of another program.
+fn clear_point(point: &Path) -> Result<(), FuseError> {
+    for _ in 0..STALE_MOUNTS_MAX {
+        match check_point(point) {
+            Err(FuseError::Stale(_)) if is_ours(point) && detach(point) => {
+                tracing::warn!(
+                    "{}: the mount of a server that was killed is taken over; who still has its \
+                     files open gets errors",
+                    point.display()
+                );
+            }
+            answer => return answer,
+        }
+    }
+    check_point(point)
+}
+
+/// Did a server like this one mount what is mounted on `point`?
+fn is_ours(point: &Path) -> bool {
+    // the point itself cannot be asked: nobody answers there
+    let (Some(parent), Some(name)) = (point.parent(), point.file_name()) else { return false };
+    let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+    let Ok(parent) = parent.canonicalize() else { return false };
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    // the system's helper tells the subtype, the system call alone does not
+    matches!(mounted_on(&mounts, &parent.join(name)), Some(("fuse.tandem", _) | ("fuse", NAME)))
+}
+
+/// Kind and source of the mount on top of a point: `36 35 98:0 / /point rw,noatime - KIND source options`,
+/// with blanks and the like in octal.
+fn mounted_on<'a>(mountinfo: &'a str, point: &Path) -> Option<(&'a str, &'a str)> {
+    let escaped: String = point
+        .to_str()?
+        .chars()
+        .map(|c| match c {
+            ' ' | '\t' | '\n' | '\\' => format!("\\{:03o}", u32::from(c)),
+            c => c.to_string(),
+        })
+        .collect();
+    let found = mountinfo.lines().rev().find_map(|line| {
+        let (place, what) = line.split_once(" - ")?;
+        let mut what = what.split(' ');
+        (place.split(' ').nth(4)? == escaped).then(|| Some((what.next()?, what.next()?)))
+    });
+    found.flatten()
+}
+
+/// Takes the mount out of the tree, whoever uses it.
+fn detach(point: &Path) -> bool {
+    if rustix::mount::unmount(point, rustix::mount::UnmountFlags::DETACH).is_ok() {
+        return true;
+    }
+    let mut helper = std::process::Command::new(HELPER);
+    helper.args(["-u", "-z", "--"]).arg(point).status().is_ok_and(|status| status.success())
+}
+
 /// Is there a FUSE to use?
 fn check_kernel() -> Result<(), FuseError> {
     match std::fs::File::options().read(true).write(true).open(DEVICE) {
@@ -154,14 +215,14 @@ impl Mount {
     /// # Errors
     /// What is in the way, and what to do about it.
     pub fn new(point: &Path, source: &str) -> Result<(Mount, OwnedFd), FuseError> {
-        check_point(point)?;
+        clear_point(point)?;
         check_kernel()?;
         let failed = |source| FuseError::Mount { point: point.to_path_buf(), source };
         let point = point.canonicalize().map_err(failed)?;
         let mut config = Config::default();
         config.mount_options = vec![
             MountOption::FSName(source.to_owned()),
-            MountOption::Subtype("tandem".into()),
+            MountOption::Subtype(NAME.into()),
             MountOption::DefaultPermissions,
             MountOption::NoAtime,
             MountOption::NoExec,
@@ -202,15 +263,7 @@ impl Drop for Mount {
             "{} is in use ({error}); it is detached, and who still uses its files gets errors",
             self.point.display()
         );
-        if rustix::mount::unmount(&self.point, rustix::mount::UnmountFlags::DETACH).is_ok() {
-            return;
-        }
-        let helped = std::process::Command::new(HELPER)
-            .args(["-u", "-z", "--"])
-            .arg(&self.point)
-            .status()
-            .is_ok_and(|status| status.success());
-        if !helped {
+        if !detach(&self.point) {
             let point = self.point.display();
             tracing::error!("{point} stays mounted; run `fusermount3 -u -z {point}`");
         }
@@ -230,7 +283,21 @@ mod tests {
         assert!(matches!(check_point(&file), Err(FuseError::NotADirectory(_))));
         assert!(matches!(check_point(folder.path()), Err(FuseError::NotEmpty(_))));
         assert!(matches!(check_point(Path::new("/proc")), Err(FuseError::Occupied(_))));
+        // what lives is never taken away
+        assert!(matches!(clear_point(Path::new("/proc")), Err(FuseError::Occupied(_))));
         let missing = check_point(&folder.path().join("nothing")).unwrap_err();
         assert!(missing.to_string().contains("mkdir -p"), "{missing}");
+    }
+    #[test]
+    fn the_newest_mount_on_a_point_is_found() {
+        let text = "36 35 0:31 / / rw - ext4 /dev/x rw\n\
+                    40 36 0:50 / /a\\040b rw,noatime shared:3 - fuse.tandem tandem rw\n\
+                    41 36 0:51 / /c rw - fuse.tandem tandem rw\n\
+                    42 41 0:52 / /c rw - fuse.sshfs host: rw\n";
+        let kind = |point| mounted_on(text, Path::new(point));
+        assert_eq!(kind("/a b"), Some(("fuse.tandem", "tandem")));
+        assert_eq!(kind("/c"), Some(("fuse.sshfs", "host:")), "not ours to take away");
+        assert_eq!(kind("/"), Some(("ext4", "/dev/x")));
+        assert_eq!(kind("/d"), None);
     }
 }

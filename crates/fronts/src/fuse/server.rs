@@ -72,7 +72,7 @@ impl FuseServer {
         stream: StreamId,
     ) -> Result<FuseServer, FuseError> {
         let files = Files::new(volumes)?;
-        let (mount, fd) = Mount::new(point, "tandem")?;
+        let (mount, fd) = Mount::new(point, super::mount::NAME)?;
         Ok(FuseServer {
             inbox: RefCell::new(Inbox::new(fd)),
             files,
