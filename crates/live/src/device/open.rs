@@ -41,6 +41,14 @@ pub enum OpenError {
         /// The process that holds it, where the system tells.
         holder: Option<u32>,
     },
+    /// Something else than a server has claimed the block device.
+    #[error("{} is {by}", path.display())]
+    Claimed {
+        /// Which device.
+        path: PathBuf,
+        /// By whom, and what to do.
+        by: String,
+    },
     /// Neither a file nor a block device.
     #[error("{} is neither a file nor a block device", path.display())]
     WrongKind {
@@ -127,6 +135,12 @@ impl OpenedFile {
                     }
                     std::thread::sleep(LOCK_RETRY);
                 }
+                // the lock of a dying server goes a moment before its claim
+                Err(OpenError::Claimed { .. })
+                    if begin.elapsed() < ALIVE_WAIT && holder::claim(path).is_none() =>
+                {
+                    std::thread::sleep(LOCK_RETRY);
+                }
                 answer => return answer,
             }
         }
@@ -144,7 +158,13 @@ impl OpenedFile {
 
     fn open_as(path: &Path, access: Access) -> Result<OpenedFile, OpenError> {
         let failed = |errno: Errno| match errno {
-            Errno::BUSY => in_use(path),
+            Errno::BUSY if holder::is_locked(path) => in_use(path),
+            Errno::BUSY => {
+                let by = holder::claim(path).unwrap_or_else(|| {
+                    "claimed by the kernel or another program: see `lsblk` and `fuser -v`".into()
+                });
+                OpenError::Claimed { path: path.into(), by }
+            }
             errno => OpenError::Open { path: path.into(), source: errno.into() },
         };
         let meta = rustix::fs::stat(path).map_err(failed)?;
@@ -209,7 +229,7 @@ fn in_use(path: &Path) -> OpenError {
 fn by(holder: Option<u32>) -> String {
     match holder {
         Some(process) => format!("by process {process}"),
-        None => "by another server, or mounted".into(),
+        None => "by another server".into(),
     }
 }
 

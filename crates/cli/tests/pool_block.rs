@@ -1,0 +1,156 @@
+//! Does a pool work over bare block devices, and is one that somebody else uses left alone?
+//!
+//! Source: issue "the spine", Build 7 and Bad input. Loop devices stand for drives; where they cannot be
+//! made (no root, no loop module), these tests say so and skip.
+
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
+
+mod support;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+use support::program::{json, printed, program, start, status, tandem, told};
+use support::sigkill::over_nbd;
+use support::{Pool, Server};
+
+/// A loop device over a file of its own; detached at the end.
+struct Loop {
+    path: String,
+    mounted: Option<PathBuf>,
+}
+
+impl Loop {
+    /// `None`, and says why, where there are none.
+    fn over(file: &Path, bytes: u64) -> Option<Loop> {
+        File::create(file).unwrap().set_len(bytes).unwrap();
+        let made = Command::new("losetup").args(["--find", "--show"]).arg(file).output();
+        match made {
+            Ok(made) if made.status.success() => {
+                Some(Loop { path: printed(&made).trim().into(), mounted: None })
+            }
+            Ok(made) => skip(&told(&made)),
+            Err(error) => skip(&error.to_string()),
+        }
+    }
+
+    /// Makes a file system and mounts it.
+    fn mount(&mut self, point: PathBuf) -> bool {
+        let run = |program: &str, arguments: &[&str]| {
+            Command::new(program).args(arguments).output().is_ok_and(|it| it.status.success())
+        };
+        std::fs::create_dir(&point).unwrap();
+        let to = point.to_str().unwrap();
+        let done = run("mkfs.ext4", &["-q", &self.path]) && run("mount", &[&self.path, to]);
+        if done {
+            self.mounted = Some(point);
+        } else {
+            println!(
+                "SKIPPED: ext4 cannot be made and mounted here, so mounted drives are NOT tested"
+            );
+        }
+        done
+    }
+
+    fn unmount(&mut self) {
+        if let Some(point) = self.mounted.take() {
+            let _ = Command::new("umount").arg(point).status();
+        }
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        self.unmount();
+        let _ = Command::new("losetup").args(["--detach", &self.path]).status();
+    }
+}
+
+fn skip(why: &str) -> Option<Loop> {
+    println!("SKIPPED: loop devices cannot be made here ({why}), so block devices are NOT tested");
+    None
+}
+
+/// A pool over an SSD and a hard drive.
+fn pool_over(ssd: &str, hdd: &str) -> Pool {
+    Pool::new(&format!(
+        "[pool]\nname = \"bare\"\n[[device]]\nrole = \"ssd\"\npath = {ssd:?}\n[[device]]\n\
+         role = \"hdd\"\npath = {hdd:?}\n[[volume]]\nname = \"vol0\"\nsize = \"32MiB\"\n[serve]\n\
+         nbd = [\"unix:tandem.sock\"]\n"
+    ))
+}
+
+fn content(round: u64) -> Vec<u8> {
+    (round + 1).to_le_bytes().repeat(8192)
+}
+
+#[test]
+fn needs_loop_a_pool_over_block_devices() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(ssd) = Loop::over(&folder.path().join("a"), 64 << 20) else { return };
+    let Some(hdd) = Loop::over(&folder.path().join("b"), 128 << 20) else { return };
+    let pool = pool_over(&ssd.path, &hdd.path);
+    let made = tandem(&["format", pool.config(), "--json", "--yes"]);
+    assert!(made.status.success(), "{}", told(&made));
+    assert_eq!(json(&made)["devices"][1]["bytes"], 128 << 20);
+    for round in 0..6 {
+        let server = start(&pool);
+        let mut target = over_nbd(pool.folder.path()).unwrap();
+        for known in 0..round {
+            assert!(target.read(known * 65536, 65536).unwrap() == content(known), "round {known}");
+        }
+        target.write(round * 65536, &content(round), false).unwrap();
+        target.flush().unwrap();
+        if round == 0 {
+            assert!(status(&pool)["commits"].as_u64().unwrap() > 0);
+            let Err(second) = Server::start(program(), &[pool.config()]) else { panic!("twice") };
+            let (text, process) = (told(&second), format!("by process {}", server.id()));
+            assert!(text.contains(&ssd.path) && text.contains(&process), "{text}");
+        }
+        // every other life ends with SIGKILL
+        if round % 2 == 0 { server.kill() } else { assert!(server.stop().0.success()) }
+    }
+    let check = tandem(&["check", pool.config(), "--json"]);
+    assert!(check.status.success(), "{}", told(&check));
+    assert_eq!(json(&check)["volumes"][0]["data_bytes"], 6 * 65536);
+    let again = tandem(&["format", pool.config()]);
+    assert!(told(&again).contains("a Tandem pool"), "{}", told(&again));
+}
+
+/// Refused at once, and for this reason.
+fn refused(run: impl FnOnce() -> Output, words: &[&str]) {
+    let began = Instant::now();
+    let output = run();
+    let text = told(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    for word in words {
+        assert!(text.contains(word), "{word:?} is missing: {text}");
+    }
+    // far below the wait that a dying server is given
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+}
+
+#[test]
+fn needs_loop_a_mounted_device_is_refused_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mut ssd) = Loop::over(&folder.path().join("a"), 64 << 20) else { return };
+    let Some(hdd) = Loop::over(&folder.path().join("b"), 128 << 20) else { return };
+    let pool = pool_over(&ssd.path, &hdd.path);
+    let point = folder.path().join("point");
+    if !ssd.mount(point.clone()) {
+        return;
+    }
+    std::fs::write(point.join("file"), "precious").unwrap();
+    let words = [ssd.path.as_str(), "mounted on", point.to_str().unwrap()];
+    refused(|| tandem(&["format", pool.config(), "--force", "--yes"]), &words);
+    refused(|| tandem(&["check", pool.config()]), &words);
+    let serve = || Server::start(program(), &[pool.config()]).err().expect("it does not serve");
+    refused(serve, &words);
+    assert_eq!(std::fs::read_to_string(point.join("file")).unwrap(), "precious");
+    // unmounted it still holds something known
+    ssd.unmount();
+    refused(|| tandem(&["format", pool.config()]), &["ext4", "--force"]);
+    let forced = tandem(&["format", pool.config(), "--force", "--yes"]);
+    assert!(forced.status.success(), "{}", told(&forced));
+}
