@@ -10,8 +10,9 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use support::program::{program, start, tandem, told};
-use support::{Pool, Server};
+use std::time::{Duration, Instant};
+use support::program::{TWO, flip, program, start, status, tandem, told};
+use support::{PATIENCE, Pool, Server};
 
 const POOL: &str = r#"[pool]
 name = "p"
@@ -142,4 +143,56 @@ fn a_mount_point_that_is_missing_is_named() {
 
 fn pid(child: &Child) -> rustix::process::Pid {
     rustix::process::Pid::from_child(child)
+}
+
+/// Rot is EIO at its block and nowhere else; what is left without the SSD is read-only, EROFS, and EIO
+/// where only the SSD had it.
+#[test]
+fn damage_and_loss_have_their_errno() {
+    if !Path::new("/dev/fuse").exists() {
+        println!("SKIPPED: there is no /dev/fuse here, so errors of files are NOT tested");
+        return;
+    }
+    let pool = Pool::new(&format!("{TWO}fuse = \"mnt\"\n"));
+    std::fs::create_dir(pool.at("mnt")).unwrap();
+    assert!(tandem(&["format", pool.config()]).status.success());
+    let open = || File::options().read(true).write(true).open(pool.at("mnt/vol0")).unwrap();
+    let server = start(&pool);
+    let file = open();
+    for block in 0..16u8 {
+        file.write_all_at(&[block + 1; 4096], u64::from(block) * 4096).unwrap();
+    }
+    file.sync_all().unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    while status(&pool)["second_home"]["journal_units_behind"] != 0 {
+        assert!(Instant::now() < deadline, "{}", status(&pool));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    drop(file);
+    assert!(server.stop().0.success());
+    let ssd = pool.at("ssd.img");
+    let image = std::fs::read(&ssd).unwrap();
+    let at = image.chunks_exact(4096).position(|block| *block == [7; 4096]).unwrap();
+    flip(&ssd, at as u64 * 4096 + 99);
+    let errno = |done: std::io::Result<()>| done.err().and_then(|error| error.raw_os_error());
+    let mut bytes = [0; 4096];
+    let server = start(&pool);
+    let file = open();
+    assert_eq!(errno(file.read_exact_at(&mut bytes, 6 * 4096)), Some(5), "EIO");
+    file.read_exact_at(&mut bytes, 7 * 4096).unwrap();
+    assert_eq!(bytes, [8; 4096]);
+    drop(file);
+    assert!(server.stop().0.success());
+    std::fs::remove_file(&ssd).unwrap();
+    let salvage = Server::start(program(), &[pool.config(), "--accept-loss"]);
+    let server = salvage.unwrap_or_else(|output| panic!("{}", told(&output)));
+    let file = open();
+    assert_eq!(errno(file.read_exact_at(&mut bytes, 0)), Some(5), "only the SSD had it");
+    file.read_exact_at(&mut bytes, 1 << 20).unwrap();
+    assert_eq!(bytes, [0; 4096], "nothing was ever written there");
+    assert_eq!(errno(file.write_all_at(&[1; 4096], 0)), Some(30), "EROFS");
+    assert_eq!(errno(file.write_all_at(&[1; 7], 1 << 20)), Some(30), "EROFS");
+    file.sync_all().unwrap();
+    drop(file);
+    assert!(server.stop().0.success());
 }
