@@ -166,7 +166,9 @@ fn cut_at_any_moment_only_what_was_written_there_is_answered() {
             }
         }
     }
-    assert!(served > 50 && full > 100, "{served} served with {full} sectors, {refused} refused");
+    // the one moment without a root that holds: a snapshot that outlasts the ring takes its place
+    let told = format!("{served} served with {full} sectors, {refused} refused");
+    assert!(served > 50 && full > 100 && refused * 50 <= served, "{told}");
 }
 
 /// Requests one behind the other, so that the pool is never quiet.
@@ -235,7 +237,8 @@ fn a_volume_made_later_is_known_to_the_second_home_though_the_load_never_pauses(
         engine.volumes.push(volume);
         engine
     };
-    for seed in 50..56 {
+    // under 373 the snapshot lasts for rings of the journal: its units must not take the root's away
+    for seed in (50..56).chain([373]) {
         let mut config = restless(seed, 100);
         config.tuning.second_home_lag = Duration::from_s(3600); // only the change itself is a reason
         let mut run = Run::new(config).expect("a pool");

@@ -14,7 +14,8 @@
 //! `second_home_lag` the drive is taken from them for one flush (`lag`), and a flush that comes by in
 //! the second half of that time takes the units along.
 //!
-//! Deltas that find no room in RAM or in the ring are dropped: the follower is *behind* until its next
+//! What the drive's newest root needs of the ring is not written over before the next root is about to
+//! take its place: units wait in RAM meanwhile. Deltas that find no room there or in the ring are dropped: the follower is *behind* until its next
 //! snapshot, which is asked for in the quiet, or when the lag is over. It never holds a commit or a
 //! checkpoint up.
 
@@ -22,6 +23,7 @@ use crate::device::Purpose;
 use crate::engine::{Engine, Phase};
 use crate::format::shard::Root;
 use crate::map::bits::Bits;
+use crate::map::journal::Journal;
 use crate::port::IoOp;
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
@@ -121,6 +123,14 @@ pub struct Follower {
     pub(super) existing: Bits,
     /// Where replay begins for that root, as a position.
     pub(super) start: u64,
+    /// The part of the ring that the root cannot do without: offset and bytes. And that of the root
+    /// being written.
+    pub(super) needed: (u64, u64),
+    pub(super) next_needed: (u64, u64),
+    /// Position behind the last unit handed over.
+    pub(super) handed_end: u64,
+    /// Units wait since they would lie over that part: the snapshot under way ends that.
+    pub(super) held: bool,
     /// Of the snapshot under way: what is still to be written, and which copies it has written.
     pub(super) taken: Bits,
     pub(super) flips: Bits,
@@ -180,7 +190,7 @@ impl Follower {
         &mut self,
         own: Option<&Root>,
         leader: &Root,
-        next_sequence: u64,
+        journal: &Journal,
         now: Instant,
     ) {
         let shards = self.due_shards.len();
@@ -194,6 +204,10 @@ impl Follower {
             self.number = root.checkpoint;
             self.copies = bits(&root.second_copy);
             self.existing = bits(&root.written);
+            let ring = journal.ring_bytes();
+            let upto_head = (journal.mark().1 + ring - root.replay_offset % ring) % ring;
+            let needs_units = root.replay_upto >= root.replay_sequence;
+            self.needed = (root.replay_offset, if needs_units { upto_head } else { 0 });
         }
         let level = own.is_some_and(|root| root.replay_sequence == leader.replay_sequence);
         if !level {
@@ -203,7 +217,7 @@ impl Follower {
         self.settled = self.written;
         self.start = leader.replay_offset;
         self.level = if level { self.settled } else { 0 };
-        self.behind = !level || next_sequence > leader.replay_sequence;
+        self.behind = !level || journal.next_sequence() > leader.replay_sequence;
         self.gap = self.behind;
         self.gap_since = now;
     }
@@ -261,6 +275,7 @@ impl Engine {
         let f = &mut self.follower;
         f.gap_since = f.missing_since().unwrap_or(now);
         f.behind = true;
+        f.held = false;
         f.gap = true;
         f.waiting.clear();
         f.waiting_bytes = 0;
@@ -271,8 +286,9 @@ impl Engine {
     /// Units wait for the drive, and nobody wants it: a flush for their sake is due.
     pub(crate) fn follower_wants_flush(&self, device: DeviceId) -> bool {
         let f = &self.follower;
-        let due = f.waiting_bytes >= WAITING_BYTES_FLUSH
-            || (f.waiting_bytes > 0 || f.written > f.settled) && self.is_quiet();
+        let waiting_bytes = if f.held { 0 } else { f.waiting_bytes };
+        let due = waiting_bytes >= WAITING_BYTES_FLUSH
+            || (waiting_bytes > 0 || f.written > f.settled) && self.is_quiet();
         f.home == Some(device) && due
     }
 
@@ -292,11 +308,8 @@ impl Engine {
         // with users, what is old enough goes along, and what a root or a change of objects needs
         let old = Duration::from_ns(self.config.second_home_lag.ns / 2);
         let f = &self.follower;
-        let wanted_upto = match f.stage {
-            Stage::Flush { sequence, .. } => sequence,
-            _ => 0,
-        }
-        .max(f.prompt.map_or(0, |(sequence, _)| sequence));
+        let root_upto = if let Stage::Flush { sequence, .. } = f.stage { sequence } else { 0 };
+        let wanted_upto = root_upto.max(f.prompt.map_or(0, |(sequence, _)| sequence));
         let now = self.now;
         let goes = |unit: &Waiting| {
             !(users && can_wait) || unit.since + old <= now || unit.sequence <= wanted_upto
@@ -316,14 +329,34 @@ impl Engine {
             if apart || bytes.len() as u64 + unit.bytes.len() as u64 > WRITE_BYTES_MAX {
                 break;
             }
-            if unit.end - start.min(unit.end) > ring_bytes {
+            let length = unit.bytes.len() as u64;
+            let hurts = overlaps(f.needed, (unit.offset, length), ring_bytes);
+            let is_last_resort =
+                matches!(f.stage, Stage::Flush { .. }) && unit.sequence <= root_upto;
+            if unit.end - start.min(unit.end) > ring_bytes || (hurts && f.stage == Stage::Idle) {
                 // it would lie over units that the drive's root still needs
                 self.fall_behind();
+                break;
+            }
+            if hurts && is_last_resort && unit.sequence < f.replay_sequence {
+                // the shards have it, and the next root does not ask for it
+                if !f.gap {
+                    (f.gap, f.gap_since) = (true, unit.since);
+                }
+                f.written = unit.sequence;
+                f.waiting_bytes -= length;
+                f.waiting.pop_front();
+                continue;
+            }
+            if hurts && !is_last_resort {
+                // the root must not be lost before the next one is about to take its place
+                f.held = true;
                 break;
             }
             if bytes.is_empty() {
                 offset = unit.offset;
             }
+            f.handed_end = unit.end;
             f.waiting_bytes -= unit.bytes.len() as u64;
             f.written = unit.sequence;
             bytes.extend_from_slice(&unit.bytes);
@@ -404,6 +437,34 @@ impl Engine {
         let d = &mut self.devices[usize::from(home.0)];
         if f.stage == Stage::Idle && d.flushing.is_none() && d.in_flight == 0 {
             d.flush_wanted |= f.waiting_bytes > 0 || f.written > f.settled;
+        }
+    }
+}
+
+/// Do two parts of a ring, each an offset and bytes, have anything in common?
+fn overlaps(a: (u64, u64), b: (u64, u64), ring_bytes: u64) -> bool {
+    let ahead = |from: u64, to: u64| (to + ring_bytes - from) % ring_bytes;
+    a.1 > 0 && b.1 > 0 && (ahead(a.0, b.0) < a.1 || ahead(b.0, a.0) < b.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::overlaps;
+
+    #[test]
+    fn parts_of_a_ring_overlap_also_around_its_end() {
+        for (a, b, want) in [
+            ((10, 5), (15, 5), false),
+            ((10, 5), (14, 5), true),
+            ((10, 5), (5, 5), false),
+            ((10, 5), (5, 6), true),
+            ((90, 20), (5, 5), true),
+            ((90, 20), (10, 5), false),
+            ((90, 20), (80, 10), false),
+            ((0, 0), (0, 100), false),
+        ] {
+            assert_eq!(overlaps(a, b, 100), want, "{a:?} {b:?}");
+            assert_eq!(overlaps(b, a, 100), want, "{b:?} {a:?}");
         }
     }
 }

@@ -35,8 +35,8 @@ impl Follower {
 
     /// When units have to be here, whoever wants the drive.
     fn units_due(&self, lag: Duration) -> Instant {
-        if self.home.is_none() || self.gap {
-            return Instant::NEVER; // they do not count before the snapshot
+        if self.home.is_none() || self.gap || self.held {
+            return Instant::NEVER; // they do not count, or cannot come, before the snapshot
         }
         let lag_over = self.missing.front().map_or(Instant::NEVER, |&(_, since)| since + lag);
         lag_over.min(self.prompt_due(lag))
@@ -46,10 +46,12 @@ impl Follower {
     fn snapshot_due(&self, lag: Duration) -> Instant {
         let lag_over = match (self.home, self.gap, self.stage) {
             (None, _, _) | (_, false, Stage::Idle) => return Instant::NEVER,
+            // the root before it may have lost its units to it: it must not wait now
+            (_, _, Stage::Root) => return Instant::ZERO,
             (_, true, _) => self.gap_since + lag,
             (_, false, _) => self.began + lag,
         };
-        let prompt = if self.gap { self.prompt_due(lag) } else { Instant::NEVER };
+        let prompt = if self.gap || self.held { self.prompt_due(lag) } else { Instant::NEVER };
         lag_over.min(prompt).max(self.rests_until)
     }
 

@@ -169,6 +169,7 @@ impl Engine {
         f.flips = Bits::new(f.flips.len());
         f.due_pages.append(&mut f.taken_pages);
         f.stage = Stage::Idle;
+        f.held = false;
         f.rest(now);
     }
 
@@ -188,6 +189,7 @@ impl Engine {
         f.objects = objects;
         let sequence = self.journal.next_sequence() - 1;
         f.stage = Stage::Flush { after: f.flushes, sequence };
+        f.held = false;
     }
 
     fn follow_flush(&mut self, after: u64, sequence: u64) {
@@ -215,6 +217,7 @@ impl Engine {
         }
         f.flips = Bits::new(f.flips.len());
         f.number += 1;
+        f.next_needed = (f.mark.1, f.handed_end.saturating_sub(f.mark.0));
         let root = Root {
             checkpoint: f.number,
             replay_sequence: f.replay_sequence,
@@ -238,7 +241,10 @@ impl Engine {
             return;
         }
         f.start = f.mark.0;
+        f.needed = f.next_needed;
+        f.held = false;
         f.stage = Stage::Idle;
+        f.held = false;
         f.rest(now);
         f.gap = f.behind;
         if !f.gap {

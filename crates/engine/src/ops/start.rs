@@ -481,8 +481,7 @@ impl Engine {
             bits
         };
         self.checkpoint.recovered(root.checkpoint, bits(&root.second_copy), bits(&root.written));
-        let next = self.journal.next_sequence();
-        self.follower.recovered(own.as_ref(), &root, next, self.now);
+        self.follower.recovered(own.as_ref(), &root, &self.journal, self.now);
         if let Err(text) = self.objects.end_replay() {
             self.refuse(StartError::Corrupt(text));
             return;
