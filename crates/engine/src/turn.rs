@@ -55,8 +55,16 @@ impl Engine {
         self.run_follower();
         self.run_moves();
         self.stop_if_settled();
+        let starved = self.starved;
         for device in 0..self.devices.len() {
             self.dispatch(DeviceId(device as u8));
+        }
+        if self.starved && !starved && self.ssds.is_empty() {
+            // a write has just found its log full: nothing else may happen that would make room
+            self.run_moves();
+            for device in 0..self.devices.len() {
+                self.dispatch(DeviceId(device as u8));
+            }
         }
         self.arm_timer();
     }

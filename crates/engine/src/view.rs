@@ -54,7 +54,7 @@ impl Engine {
             })
             .collect();
         format!(
-            "phase {:?} tasks {} ios {} pending {} ready {} ssd {} starved {} free {}/{} population {:?}\n{}\n{:?}\n{:?}\n{:?}\n{:?}",
+            "phase {:?} tasks {} ios {} pending {} ready {} ssd {} starved {} free {}/{} population {:?}\n{}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
             std::mem::discriminant(&self.phase),
             self.tasks.len(),
             self.ios.len(),
@@ -67,6 +67,7 @@ impl Engine {
             self.map.population(),
             devices.join("\n"),
             self.commit,
+            self.moves,
             self.checkpoint,
             self.follower,
             self.stats,

@@ -165,9 +165,6 @@ fn fill_discard_go_on(policy: &str, drives: (usize, usize)) {
     full.all(Op::Read, 0..size);
     assert_eq!(full.world.engine.stats().faulted_drives, 0);
     assert_eq!(full.world.engine.stats().checksum_errors, 0);
-    if drives.0 == 0 {
-        return; // parts of blocks are merged on an SSD
-    }
     // parts of blocks, anywhere
     full.shift = SECTOR_BYTES;
     for _ in 0..2 {

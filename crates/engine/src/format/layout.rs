@@ -152,8 +152,7 @@ fn down(bytes: u64) -> u64 {
 /// # Errors
 /// If a drive is too small or the set too large.
 pub fn plan(config: &EngineConfig) -> Result<Vec<Layout>, LayoutError> {
-    let has_ssd = config.devices.iter().any(|d| d.role == Role::Ssd);
-    let log_percent = if has_ssd { config.log_percent } else { config.log_percent.max(20) };
+    let log_percent = config.log_percent;
     let homes_max: u64 = config
         .devices
         .iter()
@@ -229,9 +228,17 @@ pub fn plan(config: &EngineConfig) -> Result<Vec<Layout>, LayoutError> {
 /// a circle.
 fn shards_at_most(config: &EngineConfig, homes_max: u64, log_percent: u64) -> u64 {
     let blocks: u64 = config.devices.iter().map(|d| d.capacity_bytes / BLOCK_BYTES).sum();
-    let segments = 2 * config.log_segment_bytes / BLOCK_BYTES * config.devices.len() as u64;
+    let segments =
+        segments_min(config) * config.log_segment_bytes / BLOCK_BYTES * config.devices.len() as u64;
     let slots = blocks - homes_max + homes_max * log_percent / 100 + segments;
     shard::slot_shards(slots) + shard::home_shards(homes_max.max(1))
+}
+
+/// Segments of a log at least. Without an SSD the largest write has to fit beside the segment that is
+/// kept for merges.
+fn segments_min(config: &EngineConfig) -> u64 {
+    let has_ssd = config.devices.iter().any(|d| d.role == Role::Ssd);
+    if has_ssd { 2 } else { 4 }
 }
 
 /// A hard drive's homes come first, then its log. False if there is no room for both.
@@ -243,7 +250,7 @@ fn place_homes_and_log(
     config: &EngineConfig,
 ) -> bool {
     let segment = config.log_segment_bytes;
-    let log_bytes = (room / 100 * log_percent / segment).max(2) * segment;
+    let log_bytes = (room / 100 * log_percent / segment).max(segments_min(config)) * segment;
     if log_bytes + 16 * BLOCK_BYTES > room {
         return false;
     }

@@ -100,6 +100,12 @@ impl Log {
             + self.free.len() as u64 * u64::from(self.segment_slots)
     }
 
+    /// Slots that users' writes may append: without an SSD, one segment is kept for merges.
+    pub fn free_slots_of_users(&self, has_ssd: bool) -> u64 {
+        let kept = if has_ssd { 0 } else { u64::from(self.segment_slots) };
+        self.free_slots().saturating_sub(kept)
+    }
+
     /// Share of the log in use, in percent (segments that are not free).
     pub fn used_percent(&self) -> u64 {
         self.used_percent

@@ -32,7 +32,8 @@ impl Engine {
             self.settle_hdd(device);
             return false;
         }
-        if !d.waiting[Class::Write as usize].is_empty() && self.dispatch_log_write(device) {
+        let writes = !d.waiting[Class::Write as usize].is_empty();
+        if writes && self.dispatch_log_write(device) {
             return true;
         }
         // writes that wait for room in the log must not hold up the work that makes it
@@ -47,6 +48,9 @@ impl Engine {
         }
         let now = self.now;
         let Some(bcw) = &mut self.devices[index].bcw else { return false };
+        if writes {
+            return false;
+        }
         let action = bcw.next(now, None);
         self.carry_out(device, action)
     }

@@ -5,18 +5,18 @@
 
 use super::moves::{MoveKind, Part};
 use crate::engine::Engine;
+use crate::log::Log;
 use crate::log::gc::{self, Need};
-use crate::map::logical::FRAGMENTS;
+use crate::map::logical::{FRAGMENTS, HOME, LOG};
 use crate::map::{NONE, Run};
 use tandem_block::{BLOCK_BYTES, DeviceId};
 
 impl Engine {
     pub(super) fn log_need(&self) -> Need {
-        let (gc, stop) = (self.config.log_gc_percent, self.config.log_stop_percent);
         let mut worst = Need::None;
         for id in &self.hdds {
             let Some(log) = &self.devices[usize::from(id.0)].log else { continue };
-            let need = gc::need(log, gc, stop);
+            let need = self.need_of(log);
             if need == Need::Urgent || worst == Need::None {
                 worst = need;
             }
@@ -24,18 +24,21 @@ impl Engine {
         worst
     }
 
+    fn need_of(&self, log: &Log) -> Need {
+        // without an SSD a write that does not fit has nowhere else to go
+        if self.starved && self.ssds.is_empty() {
+            return Need::Urgent;
+        }
+        gc::need(log, self.config.log_gc_percent, self.config.log_stop_percent)
+    }
+
     pub(super) fn begin_log_gc(&mut self) -> bool {
-        let (gc, stop) = (self.config.log_gc_percent, self.config.log_stop_percent);
         self.moves.barren.resize(self.devices.len(), None);
         for index in 0..self.hdds.len() {
             let device = self.hdds[index];
             let d = &self.devices[usize::from(device.0)];
             let Some(log) = &d.log else { continue };
-            let wanted = match gc::need(log, gc, stop) {
-                Need::None => false,
-                Need::Idle | Need::Urgent => true,
-            };
-            if !wanted || d.faulted {
+            if self.need_of(log) == Need::None || d.faulted {
                 continue;
             }
             let Some(segment) = log.victim() else { continue };
@@ -88,9 +91,17 @@ impl Engine {
             if self.map.state(owner) & FRAGMENTS != 0 {
                 fragmented.get_or_insert(owner);
             }
+            // home since a life that ended before its log place was given up
+            let given_up = self.map.state(owner) == HOME | LOG
+                && self.map.logical().recorded_home(owner)
+                && self.map.entry(owner).log == slot;
+            if given_up {
+                self.homed_log.push((owner, slot));
+            }
             unsettled |= self.map.is_log_unsettled(slot);
             unrecorded |= !self.map.slots().is_recorded(slot) || self.map.displaced_count() > 0;
         }
+        self.give_up_log_places();
         let d = &mut self.devices[usize::from(device.0)];
         if unsettled && d.flushing.is_none() {
             d.flush_wanted = true;
@@ -102,6 +113,9 @@ impl Engine {
             }
         } else if unrecorded && self.map.pending_blocks() > 0 {
             self.commit.note_pending(self.now);
+        } else if unrecorded && !d.tail.items.is_empty() && d.flushing.is_none() {
+            // what lives here was displaced by what the drive has not settled yet
+            d.flush_wanted = true;
         }
     }
 }

@@ -1,7 +1,8 @@
 //! How do a block and the fragments over it become one whole again?
 //!
 //! Source: design decision 9. The block is read like a user would read it, and written to one SSD slot;
-//! the merge counts only if nothing has changed meanwhile.
+//! the merge counts only if nothing has changed meanwhile. Without an SSD it goes to a log, with FUA, from
+//! where it is moved home; users' writes leave a segment of each log for that (design decision 10).
 
 use super::moves::{FRAGMENTED_MAX, Move, MoveKind, Part, Stage};
 use crate::device::{Class, Job, Purpose};
@@ -17,7 +18,7 @@ use tandem_block::{
 impl Engine {
     pub(super) fn begin_merge(&mut self) {
         let fragmented = self.map.population().fragmented;
-        if fragmented == 0 || self.is_fixed() || self.ssds.is_empty() {
+        if fragmented == 0 || self.is_fixed() {
             return;
         }
         if !self.is_quiet() && fragmented < FRAGMENTED_MAX && !self.starved {
@@ -32,10 +33,11 @@ impl Engine {
         self.start_merge(block);
     }
 
-    /// Reads a block as a user would and writes it to an SSD slot of its own. False: not now.
+    /// Reads a block as a user would and writes it to a slot of its own. False: not now.
     pub(crate) fn start_merge(&mut self, block: Logical) -> bool {
         assert!(self.moves.active.is_none(), "one move at a time");
-        if self.ordering.is_held(block, block + 1) || self.ssds.is_empty() {
+        // a write under way would make it vain; but one that waits for room may wait for this
+        if self.ordering.is_held(block, block + 1) && !(self.starved && self.ssds.is_empty()) {
             return false;
         }
         let entry = self.map.entry(block);
@@ -74,7 +76,7 @@ impl Engine {
         let m = self.moves.active.as_mut().expect("a merge was reading");
         m.buffer = payload;
         m.stage = Stage::Writing;
-        let run = if task.status.is_ok() { self.map.allocate_ssd(1) } else { None };
+        let run = if task.status.is_ok() { self.slot_for_merge() } else { None };
         let Some(run) = run else {
             self.end_move();
             return;
@@ -88,9 +90,20 @@ impl Engine {
             length_bytes: BLOCK_BYTES,
             from: payload,
             from_offset_bytes: 0,
-            fua: false,
+            fua: region.is_log,
         };
         self.enqueue(region.device, Class::Background, Job::Io(op, Purpose::MoveWrite(0)));
+    }
+
+    /// On an SSD; in a pool without, in a log, whose last segment only merges may use.
+    fn slot_for_merge(&mut self) -> Option<Run> {
+        if !self.ssds.is_empty() {
+            return self.map.allocate_ssd(1);
+        }
+        self.hdds.iter().find_map(|&device| {
+            let d = &mut self.devices[usize::from(device.0)];
+            if d.faulted { None } else { d.log.as_mut()?.append(1, true) }
+        })
     }
 
     pub(super) fn merge_written(&mut self, status: Result<(), IoError>, checksum: u32) {
@@ -104,14 +117,29 @@ impl Engine {
             && self.map.fragments(block) == m.fragments;
         if status.is_ok() && unchanged && !m.failed {
             self.map.assign(block, target.slot, checksum);
-            self.map.touch(Touch { logical: block, count: 1 }, target.slot, false);
+            let settled = self.map.slots().is_log(target.slot);
+            self.map.touch(Touch { logical: block, count: 1 }, target.slot, settled);
             self.commit.note_pending(self.now);
             self.stats.merged += 1;
             self.restoring_done(true);
         } else {
-            self.map.release_unused(target);
+            self.release_merged(target, status);
             self.stats.moves_dropped += 1;
         }
         self.end_move();
+    }
+
+    fn release_merged(&mut self, target: Run, status: Result<(), IoError>) {
+        let region = self.map.slots().region(target.slot);
+        let (device, is_log) = (region.device, region.is_log);
+        if !is_log {
+            self.map.release_unused(target);
+            return;
+        }
+        let log = self.devices[usize::from(device.0)].log.as_mut().expect("a log slot");
+        log.release(target.slot);
+        if status.is_err() {
+            self.fault_hdd(device);
+        }
     }
 }

@@ -149,6 +149,10 @@ impl Engine {
         self.tasks[id as usize].outstanding = edges.len() as u32;
         for (block, mask) in edges {
             let device = if self.ssds.is_empty() { self.hdds[0] } else { self.shortest_ssd().0 };
+            let now = self.now;
+            if let Some(bcw) = &mut self.devices[usize::from(device.0)].bcw {
+                bcw.commit(now, BLOCK_BYTES);
+            }
             self.enqueue(device, Class::Write, Job::Edge { task: id, block, mask });
         }
     }
@@ -164,7 +168,10 @@ impl Engine {
         let run = match self.ssds.iter().position(|&d| d == device) {
             Some(ssd) => self.map.allocate_on(ssd, 1),
             None => {
-                self.devices[usize::from(device.0)].log.as_mut().and_then(|l| l.append(1, true))
+                let has_ssd = !self.ssds.is_empty();
+                let log = self.devices[usize::from(device.0)].log.as_mut();
+                log.filter(|log| log.free_slots_of_users(has_ssd) > 0)
+                    .and_then(|log| log.append(1, true))
             }
         };
         let Some(run) = run else { return false };
@@ -202,8 +209,7 @@ impl Engine {
             let fua = self.tasks[id as usize].request.fua;
             if fua {
                 self.map.note_settled(run.slot);
-            }
-            if self.map.slots().is_log(run.slot) {
+            } else if self.map.slots().is_log(run.slot) {
                 self.retain_for_tail(device, id, block, run, 0);
             }
             self.commit.note_pending(self.now);

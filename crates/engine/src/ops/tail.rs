@@ -60,8 +60,11 @@ impl Engine {
     /// Brings the tail of a drive nearer to being safe. True: it is, or nothing in it matters.
     pub(crate) fn settle_tail(&mut self, device: DeviceId) -> bool {
         let d = &self.devices[usize::from(device.0)];
-        let busy = d.waiting[1].iter().any(|w| matches!(w.job, crate::device::Job::Write(_)))
-            || (d.in_flight > 0 && d.flushing.is_none() && self.log_write_in_flight(device));
+        // writes that wait for room in the log may have to wait for what this settles
+        let coming = !self.starved
+            && d.waiting[1].iter().any(|w| matches!(w.job, crate::device::Job::Write(_)));
+        let busy =
+            coming || (d.in_flight > 0 && d.flushing.is_none() && self.log_write_in_flight(device));
         if busy {
             return false;
         }

@@ -173,7 +173,7 @@ impl Engine {
     pub(crate) fn issue_log_write(&mut self, device: DeviceId, id: TaskId) -> bool {
         let blocks = self.tasks[id as usize].blocks();
         let log = self.devices[usize::from(device.0)].log.as_mut().expect("steered to a log");
-        if log.free_slots() < u64::from(blocks) {
+        if log.free_slots_of_users(!self.ssds.is_empty()) < u64::from(blocks) {
             return false;
         }
         let (mut logical, end) = (self.tasks[id as usize].first, self.tasks[id as usize].end);
@@ -281,7 +281,8 @@ impl Engine {
             self.want_copies(logical, run.count);
         }
         let is_log = self.map.slots().is_log(run.slot);
-        if is_log {
+        // what went to a log with FUA, in a pool without SSD, waits for no flush
+        if is_log && !fua {
             let offset_bytes = u64::from(logical - first) * BLOCK_BYTES;
             self.retain_for_tail(device, id, logical, run, offset_bytes);
         }
