@@ -60,7 +60,9 @@ impl Engine {
             self.dispatch(DeviceId(device as u8));
         }
         if self.starved && !starved && self.ssds.is_empty() {
-            // a write has just found its log full: nothing else may happen that would make room
+            // a write has just found its log full: nothing else may happen that would make room, nor may
+            // a commit wait for that write any longer
+            self.run_commit();
             self.run_moves();
             for device in 0..self.devices.len() {
                 self.dispatch(DeviceId(device as u8));

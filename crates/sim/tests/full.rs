@@ -12,7 +12,7 @@ use tandem_drives::media::CutMode;
 use tandem_engine::format::layout;
 use tandem_engine::{Engine, EngineConfig};
 use tandem_sim::World;
-use tandem_sim::swarm::{SwarmConfig, VOLUME};
+use tandem_sim::swarm::{Run, SwarmConfig, VOLUME};
 
 /// Bytes of one request.
 const PIECE: u64 = 64 * KIB;
@@ -208,4 +208,22 @@ fn writes_to_a_full_ssd_are_delayed_and_counted() {
     }
     assert!(full.world.engine.stats().backpressure_ns > 0, "{:?}", full.world.engine.stats());
     full.all(Op::Read, 0..size);
+}
+
+/// Part blocks, zeroings and crashes where a small log is all there is beside the homes.
+#[test]
+fn a_hard_drive_alone_outlives_a_crowd() {
+    for seed in 0..24 {
+        let policy = ["ssd-first", "mios-d", "mios-e"][seed as usize % 3];
+        let mut config = SwarmConfig::crowded(seed, policy, 500);
+        config.drives = (0, 1 + seed as usize % 2);
+        config.shape.length_bytes_max = 128 * KIB;
+        config.shape.unaligned_ppm = [0, 300_000, 900_000][seed as usize % 3];
+        let mut run = Run::new(config).expect("a pool");
+        while run.step().unwrap_or_else(|failure| panic!("seed {seed}: {failure}")) {}
+        run.crash(CutMode::RandomSubset, None)
+            .unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
+        run.extend(300, 5);
+        run.finish().unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
+    }
 }

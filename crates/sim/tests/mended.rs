@@ -166,3 +166,24 @@ fn log_gc_is_not_starved_by_users_who_find_the_log_full() {
         assert!(was_full && moved >= 64 * KIB, "seed {seed}: {moved} bytes were moved home");
     }
 }
+
+/// Without an SSD a write with FUA goes to a log. Its record said that the place had not been flushed,
+/// so recovery did not believe it and went back to an older version.
+#[test]
+fn fua_survives_where_there_is_no_ssd() {
+    for seed in 0..24 {
+        let policy = ["ssd-first", "mios-d", "mios-e"][seed as usize % 3];
+        let mut config = SwarmConfig::tiny(seed, policy, 300);
+        config.drives = (0, 1 + seed as usize % 2);
+        config.shape.volume_bytes = 4 * MIB;
+        config.shape.footprint_bytes = 512 * KIB;
+        config.shape.length_bytes_max = 128 * KIB;
+        config.shape.mix.flush = 0;
+        config.shape.mix.fua = 100_000;
+        config.tuning.log_percent = 60;
+        let mut run = Run::new(config).expect("a pool");
+        while run.step().unwrap_or_else(|failure| panic!("seed {seed}: {failure}")) {}
+        run.crash(CutMode::RandomSubset, None)
+            .unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
+    }
+}

@@ -180,6 +180,14 @@ impl Log {
             .min_by_key(|&s| self.segments[s].live)
     }
 
+    /// All sealed segments, the emptiest first.
+    pub fn victims(&self) -> Vec<usize> {
+        let is_sealed = |&s: &usize| self.segments[s].state == SegmentState::Sealed;
+        let mut sealed: Vec<usize> = (0..self.segments.len()).filter(is_sealed).collect();
+        sealed.sort_by_key(|&s| self.segments[s].live);
+        sealed
+    }
+
     /// The slots of a segment.
     pub fn segment_run(&self, segment: usize) -> Run {
         Run {

@@ -47,7 +47,7 @@ impl Engine {
             let parts = self.living_parts(run, blocks_max);
             if parts.is_empty() {
                 self.unlock_segment(device, run);
-                if self.moves.active.is_some() {
+                if self.moves.active.is_some() || self.clean_another(device, blocks_max) {
                     return true;
                 }
                 continue;
@@ -56,6 +56,38 @@ impl Engine {
             return true;
         }
         false
+    }
+
+    /// The emptiest segment may have to wait for a write that holds its blocks; without an SSD that write
+    /// may wait for room in this very log. Then another segment makes it.
+    fn clean_another(&mut self, device: DeviceId, blocks_max: usize) -> bool {
+        if !self.starved || !self.ssds.is_empty() {
+            return false;
+        }
+        let log = self.devices[usize::from(device.0)].log.as_ref().expect("it is being cleaned");
+        let runs: Vec<Run> = log.victims().into_iter().map(|s| log.segment_run(s)).collect();
+        for run in runs {
+            let parts = self.living_parts(run, blocks_max);
+            if !parts.is_empty() {
+                self.begin_home_move(MoveKind::LogGc, parts);
+                return true;
+            }
+            if self.merge_in(run) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Merges a block with a settled fragment in these slots that no write holds. False: there is none.
+    fn merge_in(&mut self, run: Run) -> bool {
+        (run.slot..run.slot + run.count).any(|slot| {
+            let owner = self.map.slots().owner(slot);
+            owner != NONE
+                && self.map.state(owner) & FRAGMENTS != 0
+                && !self.map.is_log_unsettled(slot)
+                && self.start_merge(owner)
+        })
     }
 
     /// Blocks in a run of log slots that can be moved home now.
