@@ -2,6 +2,7 @@
 //! server beside it; each is stopped at the end whatever happens.
 
 use anyhow::{Context as _, Result, bail};
+use rustix::process::{Pid, Signal};
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -42,7 +43,8 @@ impl Server {
 
     fn end(&mut self) -> Result<ExitStatus> {
         let Some(mut child) = self.child.take() else { bail!("it was ended before") };
-        let _ = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+        // one that has ended already cannot be asked
+        let _ = rustix::process::kill_process(Pid::from_child(&child), Signal::TERM);
         let began = Instant::now();
         while began.elapsed() < END_MAX {
             if let Some(status) = child.try_wait()? {

@@ -6,6 +6,7 @@
 
 mod support;
 
+use rustix::process::Signal;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::Path;
@@ -52,7 +53,7 @@ fn refused(pool: &Pool, code: i32, words: &[&str]) {
 #[test]
 fn both_signals_end_it_cleanly_and_data_stays() {
     let pool = formatted(POOL);
-    for (round, signal) in ["TERM", "INT"].into_iter().enumerate() {
+    for (round, signal) in [Signal::TERM, Signal::INT].into_iter().enumerate() {
         let mut server = start(&pool);
         let mut target = over_nbd(pool.folder.path()).unwrap();
         let byte = 10 + round as u8;
@@ -228,7 +229,7 @@ fn a_pool_in_memory_is_new_at_every_start() {
 #[test]
 fn the_demo_removes_its_files() {
     let folder = tempfile::tempdir().unwrap();
-    for signal in ["INT", "TERM"] {
+    for signal in [Signal::INT, Signal::TERM] {
         let mut command = Command::new(program());
         command.args(["serve", "--demo"]).env("TMPDIR", folder.path());
         let mut server = Server::run(command).unwrap_or_else(|output| panic!("{}", told(&output)));

@@ -6,6 +6,7 @@
 pub mod program;
 pub mod sigkill;
 
+use rustix::process::{Pid, Signal};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -91,16 +92,14 @@ impl Server {
         self.child.wait().unwrap();
     }
 
-    /// A signal by name, such as `TERM`.
-    pub fn signal(&self, name: &str) {
-        let process = self.child.id().to_string();
-        let sent = Command::new("kill").args(["-s", name, &process]).status().unwrap();
-        assert!(sent.success());
+    /// A signal.
+    pub fn signal(&self, signal: Signal) {
+        rustix::process::kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
     /// SIGTERM, and how it ended.
     pub fn stop(mut self) -> (ExitStatus, String) {
-        self.signal("TERM");
+        self.signal(Signal::TERM);
         self.end()
     }
 
