@@ -14,8 +14,6 @@
 //!                 └── uring     the only way out
 //! ```
 
-#[allow(unsafe_code, reason = "aligned memory by hand")]
-pub mod buffer;
 pub mod clock;
 pub mod control;
 mod core;
@@ -26,11 +24,12 @@ pub mod listen;
 mod mind;
 pub mod outgoing;
 pub mod payload;
-#[allow(unsafe_code, reason = "the kernel is given addresses")]
-pub mod uring;
+#[allow(unsafe_code, reason = "the kernel is given addresses, and memory aligned by hand")]
+mod ring;
 mod world;
 
 pub use device::{Backing, DeviceConfig};
 pub use mind::{Extent, Mind};
+pub use ring::{buffer, uring};
 pub use tandem_engine::{Command, Done, Event, Io, IoId, IoOp, ServedFrom, StartError};
 pub use world::{Devices, Observer, World, WorldConfig, WorldError};
