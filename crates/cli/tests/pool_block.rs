@@ -10,7 +10,6 @@ mod support;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::time::{Duration, Instant};
 use support::program::{json, printed, program, start, status, tandem, told};
 use support::sigkill::over_nbd;
 use support::{Pool, Server};
@@ -118,21 +117,18 @@ fn needs_loop_a_pool_over_block_devices() {
     assert!(told(&again).contains("a Tandem pool"), "{}", told(&again));
 }
 
-/// Refused at once, and for this reason.
+/// Refused, and for this reason.
 fn refused(run: impl FnOnce() -> Output, words: &[&str]) {
-    let began = Instant::now();
     let output = run();
     let text = told(&output);
     assert_eq!(output.status.code(), Some(1), "{text}");
     for word in words {
         assert!(text.contains(word), "{word:?} is missing: {text}");
     }
-    // far below the wait that a dying server is given
-    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
 }
 
 #[test]
-fn needs_loop_a_mounted_device_is_refused_at_once() {
+fn needs_loop_a_mounted_device_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let Some(mut ssd) = Loop::over(&folder.path().join("a"), 64 << 20) else { return };
     let Some(hdd) = Loop::over(&folder.path().join("b"), 128 << 20) else { return };

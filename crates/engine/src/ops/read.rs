@@ -170,24 +170,8 @@ impl Engine {
         task.served_from = task.served_from.max(source.from);
         let into = task.buffer;
         let into_offset_bytes = u64::from(logical - task.first) * BLOCK_BYTES;
-        let expected = if source.slot == NONE && self.config.contents && !self.is_fixed() {
-            (logical..logical + count).map(|block| self.home_checksum(block)).collect()
-        } else {
-            Vec::new()
-        };
-        let read_number = self.begin_read();
-        let part = ReadPart {
-            task: id,
-            logical,
-            count,
-            slot: source.slot,
-            expected,
-            from: source.from,
-            tried,
-            into,
-            into_offset_bytes,
-            read_number,
-        };
+        let part = self.read_part(id, (logical, count), source, (into, into_offset_bytes));
+        let part = ReadPart { tried, ..part };
         let op = IoOp::Read {
             offset_bytes: source.address,
             length_bytes: u64::from(count) * BLOCK_BYTES,
@@ -197,9 +181,37 @@ impl Engine {
         self.enqueue(source.device, Class::Read, Job::Io(op, Purpose::Read(Box::new(part))));
     }
 
+    /// A read under way: `blocks` (first, count) from `source` into a payload from an offset in bytes on,
+    /// and what a home must hold, which no slot says.
+    pub(super) fn read_part(
+        &mut self,
+        task: TaskId,
+        (logical, count): (Logical, u32),
+        source: Source,
+        (into, into_offset_bytes): (PayloadId, u64),
+    ) -> ReadPart {
+        let expected = if source.slot == NONE && self.config.contents && !self.is_fixed() {
+            (logical..logical + count).map(|block| self.home_checksum(block)).collect()
+        } else {
+            Vec::new()
+        };
+        ReadPart {
+            task,
+            logical,
+            count,
+            slot: source.slot,
+            expected,
+            from: source.from,
+            tried: Vec::new(),
+            into,
+            into_offset_bytes,
+            read_number: self.begin_read(),
+        }
+    }
+
     /// What the home must hold: what another place of the block says, or the table, which need not be
     /// in RAM for blocks that have another place.
-    pub(super) fn home_checksum(&self, block: Logical) -> u32 {
+    fn home_checksum(&self, block: Logical) -> u32 {
         let entry = self.map.entry(block);
         let twin = if entry.ssd != NONE { entry.ssd } else { entry.log };
         if twin != NONE {

@@ -56,24 +56,7 @@ impl Engine {
         let length_bytes = u64::from(count) * BLOCK_BYTES;
         self.out.push(Command::Reserve { payload: into, length_bytes });
         self.tasks[id as usize].outstanding += 1;
-        let expected = if source.slot == NONE {
-            (logical..logical + count).map(|block| self.home_checksum(block)).collect()
-        } else {
-            Vec::new()
-        };
-        let read_number = self.begin_read();
-        let part = ReadPart {
-            task: id,
-            logical,
-            count,
-            slot: source.slot,
-            expected,
-            from: source.from,
-            tried: Vec::new(),
-            into,
-            into_offset_bytes: 0,
-            read_number,
-        };
+        let part = self.read_part(id, (logical, count), source, (into, 0));
         let op =
             IoOp::Read { offset_bytes: source.address, length_bytes, into, into_offset_bytes: 0 };
         self.enqueue(source.device, Class::Read, Job::Io(op, Purpose::VerifyCopy(Box::new(part))));

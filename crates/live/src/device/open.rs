@@ -86,6 +86,28 @@ enum Access {
     Write { direct: bool },
 }
 
+/// Who has the device that we want?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Taken {
+    /// A process that is gone or going, or one that the system does not tell.
+    Dying,
+    /// A process that has been seen alive for so long.
+    Alive(Duration),
+    /// Claimed, and nobody is seen: the lock of a dying server goes a moment before its claim.
+    Unseen,
+}
+
+impl Taken {
+    /// Is it worth another look after we have `waited`?
+    fn is_awaited(self, waited: Duration) -> bool {
+        match self {
+            Taken::Dying => waited < LOCK_WAIT,
+            Taken::Alive(since) => waited < LOCK_WAIT && since < ALIVE_WAIT,
+            Taken::Unseen => waited < ALIVE_WAIT,
+        }
+    }
+}
+
 /// A locked file or block device.
 #[derive(Debug)]
 pub struct OpenedFile {
@@ -123,26 +145,22 @@ impl OpenedFile {
         let begin = Instant::now();
         let mut alive_since = None;
         loop {
-            match Self::open_as(path, access) {
-                Err(OpenError::InUse { holder, .. }) if begin.elapsed() < LOCK_WAIT => {
-                    if holder.is_some_and(holder::is_alive) {
-                        let since = *alive_since.get_or_insert_with(Instant::now);
-                        if since.elapsed() >= ALIVE_WAIT {
-                            return Err(OpenError::InUse { path: path.into(), holder });
-                        }
-                    } else {
-                        alive_since = None;
-                    }
-                    std::thread::sleep(LOCK_RETRY);
+            let answer = Self::open_as(path, access);
+            let taken = match &answer {
+                Err(OpenError::InUse { holder, .. }) if holder.is_some_and(holder::is_alive) => {
+                    Taken::Alive(alive_since.get_or_insert_with(Instant::now).elapsed())
                 }
-                // the lock of a dying server goes a moment before its claim
-                Err(OpenError::Claimed { .. })
-                    if begin.elapsed() < ALIVE_WAIT && holder::claim(path).is_none() =>
-                {
-                    std::thread::sleep(LOCK_RETRY);
+                Err(OpenError::InUse { .. }) => {
+                    alive_since = None;
+                    Taken::Dying
                 }
-                answer => return answer,
+                Err(OpenError::Claimed { .. }) if holder::claim(path).is_none() => Taken::Unseen,
+                _ => return answer,
+            };
+            if !taken.is_awaited(begin.elapsed()) {
+                return answer;
             }
+            std::thread::sleep(LOCK_RETRY);
         }
     }
 
@@ -270,10 +288,8 @@ mod tests {
         assert!(matches!(second, OpenError::InUse { .. }), "{second}");
         assert!(second.to_string().contains(&std::process::id().to_string()), "{second}");
         // who is alive is not waited for; here it is this very process
-        let begin = Instant::now();
         assert!(OpenedFile::open(file.path(), false).is_err());
         assert!(OpenedFile::open_to_read(file.path()).is_err());
-        assert!(begin.elapsed() < LOCK_WAIT, "{:?}", begin.elapsed());
         // who lets go late, as the kernel does for a killed server, is awaited
         let late = std::thread::spawn(move || {
             std::thread::sleep(LOCK_RETRY * 5);
@@ -285,6 +301,17 @@ mod tests {
         assert!(OpenedFile::open_to_read(file.path()).is_ok(), "readers may be many");
         assert!(OpenedFile::open_once(file.path(), false).is_err());
         drop(reader);
+    }
+
+    #[test]
+    fn only_a_dying_holder_is_given_long() {
+        let ms = Duration::from_millis;
+        assert!(Taken::Dying.is_awaited(ms(4990)) && !Taken::Dying.is_awaited(ms(5000)));
+        assert!(Taken::Alive(ms(190)).is_awaited(ms(190)));
+        assert!(!Taken::Alive(ms(200)).is_awaited(ms(200)), "who lives is no dying one");
+        assert!(Taken::Alive(ms(0)).is_awaited(ms(4990)), "a new one, seen late");
+        assert!(!Taken::Alive(ms(0)).is_awaited(ms(5000)), "and no wait is longer");
+        assert!(Taken::Unseen.is_awaited(ms(190)) && !Taken::Unseen.is_awaited(ms(200)));
     }
 
     #[test]
