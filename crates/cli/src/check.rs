@@ -21,8 +21,8 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use tandem_block::{BLOCK_BYTES, Duration};
 use tandem_engine::Engine;
+use tandem_live::World;
 use tandem_live::uring::Signals;
-use tandem_live::{World, WorldConfig};
 use verify::{Findings, Verify};
 
 /// Verify a pool that is not being served, without changing it
@@ -119,7 +119,7 @@ fn check(pool: &PoolConfig, signals: Signals) -> Result<Report, Failure> {
     (config.writeback_high_percent, config.log_gc_percent) = (100, 100);
     config.writeback_idle = Duration::from_s(1 << 30);
     config.verify_copies = true;
-    let mut world = devices::world(pool, devices, config, WorldConfig::default())?;
+    let mut world = devices::world(pool, devices, config, pool.world_config())?;
     world.stop_on(signals);
     let findings = Rc::new(RefCell::new(Findings::default()));
     let volumes: Vec<_> = pool.volumes.iter().map(|v| (v.object(), v.size_bytes)).collect();

@@ -18,7 +18,7 @@ use std::fs::File;
 use std::io::{BufRead as _, IsTerminal as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use tandem_engine::{Engine, EngineConfig, Role};
-use tandem_live::{Backing, WorldConfig};
+use tandem_live::Backing;
 use uuid::Uuid;
 
 /// Make a pool of the drives in a configuration: what they hold is lost
@@ -224,7 +224,7 @@ fn format(pool: &PoolConfig) -> anyhow::Result<Made> {
     let Opened { devices, capacities } = devices::open(pool, Manner::Plain)?;
     let config = fresh_config(pool, &capacities);
     let made = made(pool, &config);
-    let mut world = devices::world(pool, devices, config, WorldConfig::default())?;
+    let mut world = devices::world(pool, devices, config, pool.world_config())?;
     // the drives are locked, and everything fits: from here on their old contents are lost
     for device in &pool.devices {
         let Backing::Path(path) = &device.backing else { continue };

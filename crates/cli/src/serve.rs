@@ -23,7 +23,7 @@ use tandem_fronts::nbd::{Export, NbdConfig, NbdServer};
 use tandem_live::control::Control;
 use tandem_live::listen::{Address, Listener};
 use tandem_live::uring::Signals;
-use tandem_live::{Backing, World, WorldConfig};
+use tandem_live::{Backing, World};
 
 /// All users of the mount are one stream; those of NBD are numbered from 0 by connection.
 const FUSE_STREAM: StreamId = StreamId(u32::MAX);
@@ -87,7 +87,7 @@ fn serve(path: &Path, pool: &PoolConfig, manner: Manner, signals: Signals) -> Re
         tracing::warn!("{label} is gone: what only it held is an error; nothing can be written");
     }
     config.absent = absent;
-    let mut world = devices::world(pool, devices, config, WorldConfig::default())?;
+    let mut world = devices::world(pool, devices, config, pool.world_config())?;
     world.stop_on(signals);
     let listeners = listeners::nbd(pool, inherited)?;
     let ways_in = ways_in(pool, &listeners);

@@ -26,6 +26,7 @@ pub mod outgoing;
 pub mod payload;
 #[allow(unsafe_code, reason = "the kernel is given addresses, and memory aligned by hand")]
 mod ring;
+mod spin;
 mod world;
 
 pub use device::{Backing, DeviceConfig};

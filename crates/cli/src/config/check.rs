@@ -12,6 +12,7 @@ use tandem_engine::format::superblock::MEMBERS_MAX;
 use tandem_engine::{Role, SteerConfig, WriteCache, steer, tier};
 use tandem_live::Backing;
 use tandem_live::listen::Address;
+use tandem_live::uring::Submission;
 use tandem_sim::profiles::{self, Belief, BeliefKind};
 use tandem_traces::spell;
 use toml::Spanned;
@@ -23,6 +24,8 @@ const SIZE_BYTES_MAX: u64 = 16 * TIB;
 /// The bounds of `second_home_lag`.
 const LAG_MIN: Duration = Duration::from_s(1);
 const LAG_MAX: Duration = Duration::from_s(3600);
+/// The longest `spin`.
+const SPIN_MAX: Duration = Duration::from_ms(10);
 
 /// `line_of` tells the line of a byte of the text.
 pub(super) fn check(
@@ -96,14 +99,18 @@ fn size(value: &Spanned<String>, least: u64) -> Result<u64, Fault> {
 
 /// At least as long as a hard drive's flush may take, or it would do nothing else.
 fn lag(value: &Spanned<String>) -> Result<Duration, Fault> {
-    let ns = spec::parse_nanos(value.get_ref())
-        .map_err(|why| Fault::at(value, format!("{why}; write times like \"10s\"")))?;
-    let lag = Duration::from_ns(ns);
+    let lag = time(value, "10s")?;
     if !(LAG_MIN..=LAG_MAX).contains(&lag) {
         let text = "the second home may lag by 1s at least and by 3600s at most";
         return Err(Fault::at(value, text));
     }
     Ok(lag)
+}
+
+fn time(value: &Spanned<String>, example: &str) -> Result<Duration, Fault> {
+    spec::parse_nanos(value.get_ref())
+        .map(Duration::from_ns)
+        .map_err(|why| Fault::at(value, format!("{why}; write times like {example:?}")))
 }
 
 fn in_mib(bytes: u64) -> String {
@@ -275,7 +282,21 @@ fn serve(parsed: &file::Serve, folder: &Path) -> Result<Serve, Fault> {
     }
     serve.control = parsed.control.as_ref().map(|value| control(value, folder)).transpose()?;
     serve.fuse = parsed.fuse.as_ref().map(|value| folder.join(value.get_ref()));
+    if let Some(value) = &parsed.submission {
+        let known = [("eager", Submission::Eager), ("batched", Submission::Batched)];
+        serve.submission = word(value, "submission", &known)?;
+    }
+    serve.spin = parsed.spin.as_ref().map(spin).transpose()?;
     Ok(serve)
+}
+
+fn spin(value: &Spanned<String>) -> Result<Duration, Fault> {
+    let spin = time(value, "100us")?;
+    if spin > SPIN_MAX {
+        let text = "spinning longer than 10ms saves nothing: a wake-up costs some 25us";
+        return Err(Fault::at(value, text));
+    }
+    Ok(spin)
 }
 
 fn control(value: &Spanned<String>, folder: &Path) -> Result<PathBuf, Fault> {

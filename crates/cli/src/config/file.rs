@@ -77,6 +77,8 @@ pub(super) struct Serve {
     pub allow_remote: bool,
     pub control: Option<Spanned<String>>,
     pub fuse: Option<Spanned<String>>,
+    pub submission: Option<Spanned<String>>,
+    pub spin: Option<Spanned<String>>,
 }
 
 /// `"mios-d"`, or `{ policy = "mios-d", queue_length = 2 }`.

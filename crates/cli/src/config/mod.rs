@@ -16,8 +16,9 @@ use tandem_drives::spec::DriveSpec;
 use tandem_engine::{
     DeviceConfig, EngineConfig, Role, SteerConfig, VolumeConfig, WriteCache, steer,
 };
-use tandem_live::Backing;
 use tandem_live::listen::Address;
+use tandem_live::uring::Submission;
+use tandem_live::{Backing, WorldConfig};
 use tandem_sim::profiles::{Belief, BeliefKind};
 
 /// Longest configuration that is read, in bytes: one is a page of text.
@@ -85,6 +86,10 @@ pub struct Serve {
     pub control: Option<PathBuf>,
     /// Mount point where each volume is a file.
     pub fuse: Option<PathBuf>,
+    /// When drive commands are handed to the kernel.
+    pub submission: Submission,
+    /// How long to spin for the next event at most, if the world's default will not do.
+    pub spin: Option<Duration>,
 }
 
 impl PoolConfig {
@@ -133,6 +138,13 @@ impl PoolConfig {
     /// configuration.
     pub fn control_socket(&self, path: &Path) -> PathBuf {
         self.serve.control.clone().unwrap_or_else(|| path.with_extension("control"))
+    }
+
+    /// What the real world is told.
+    pub fn world_config(&self) -> WorldConfig {
+        let usual = WorldConfig::default();
+        let spin = self.serve.spin.unwrap_or(usual.spin);
+        WorldConfig { submission: self.serve.submission, spin, ..usual }
     }
 
     /// What an engine is told, once the devices are open and their sizes known. Ids of volumes

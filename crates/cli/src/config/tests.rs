@@ -28,6 +28,8 @@ durability = "volatile-ok"
 [serve]
 nbd = ["unix:tandem.sock", "127.0.0.1:10809"]
 fuse = "mnt"
+submission = "batched"
+spin = "20us"
 "#;
 
 fn parse(text: &str) -> Result<PoolConfig, ConfigFault> {
@@ -62,6 +64,10 @@ fn the_example_of_the_design_is_read() {
         ]
     );
     assert_eq!(pool.serve.fuse.as_deref(), Some(Path::new("/pool/mnt")));
+    let world = pool.world_config();
+    assert_eq!((world.submission, world.spin.ns), (Submission::Batched, 20_000));
+    let usual = changed("submission = \"batched\"\nspin = \"20us\"\n", "");
+    assert_eq!(parse(&usual).expect("defaults").world_config(), WorldConfig::default());
 }
 
 #[test]
@@ -137,6 +143,9 @@ const FAULTS: &[(&str, &str, usize, &str)] = &[
     ("\"127.0.0.1:10809\"", "\"unix:\"", 25, "no address"),
     ("\"127.0.0.1:10809\"", "\"unix:tandem.sock\"", 25, "listed twice"),
     ("fuse = \"mnt\"", "fues = \"mnt\"", 26, "did you mean \"fuse\""),
+    ("\"batched\"", "\"batch\"", 27, "did you mean \"batched\""),
+    ("\"20us\"", "\"20\"", 28, "write times like"),
+    ("\"20us\"", "\"1s\"", 28, "longer than 10ms"),
     ("[serve]", "[server]", 24, "did you mean \"serve\""),
 ];
 
@@ -171,7 +180,7 @@ fn a_pool_has_devices_and_volumes() {
     assert!(fault.text.contains("has none") && fault.line == Some(21), "{fault}");
     let twice = format!("{GOOD}\n[[volume]]\nname = \"vol0\"\nsize = \"1GiB\"\n");
     let fault = parse(&twice).expect_err("two of a name");
-    assert!(fault.text.contains("two volumes") && fault.line == Some(29), "{fault}");
+    assert!(fault.text.contains("two volumes") && fault.line == Some(31), "{fault}");
 }
 
 #[test]

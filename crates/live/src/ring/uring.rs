@@ -67,6 +67,7 @@ struct Sending {
 struct Slot {
     tag: Tag,
     held: Held,
+    is_drive: bool,
 }
 
 /// One finished operation.
@@ -113,6 +114,7 @@ impl Finished {
 pub struct Ring {
     ring: IoUring,
     slots: Slab<Slot>,
+    drives_in_flight: usize,
     submission: Submission,
     #[allow(clippy::vec_box, reason = "a box goes back into the ring as it is")]
     spare: Vec<Box<Sending>>,
@@ -149,12 +151,18 @@ impl Ring {
                 "the kernel's io_uring is too old; Linux 5.15 or newer is needed",
             ));
         }
-        Ok(Ring { ring, slots: Slab::with_capacity(1024), submission, spare: Vec::new() })
+        let slots = Slab::with_capacity(1024);
+        Ok(Ring { ring, slots, drives_in_flight: 0, submission, spare: Vec::new() })
     }
 
     /// Operations that have not reported yet.
     pub fn in_flight(&self) -> usize {
         self.slots.len()
+    }
+
+    /// Those of them that a file or drive has yet to answer.
+    pub fn drives_in_flight(&self) -> usize {
+        self.drives_in_flight
     }
 
     fn push(&mut self, entry: &squeue::Entry, key: usize) {
@@ -169,12 +177,14 @@ impl Ring {
     }
 
     fn start(&mut self, tag: Tag, held: Held, entry: &squeue::Entry) {
-        let key = self.slots.insert(Slot { tag, held });
+        let key = self.slots.insert(Slot { tag, held, is_drive: false });
         self.push(entry, key);
     }
 
     fn start_drive(&mut self, tag: Tag, held: Held, entry: &squeue::Entry) {
-        self.start(tag, held, entry);
+        let key = self.slots.insert(Slot { tag, held, is_drive: true });
+        self.drives_in_flight += 1;
+        self.push(entry, key);
         if self.submission == Submission::Eager {
             self.submit();
         }
@@ -385,10 +395,11 @@ impl Ring {
     }
 
     fn reap(&mut self, out: &mut Vec<Finished>) {
-        let Ring { ring, slots, spare, .. } = self;
+        let Ring { ring, slots, spare, drives_in_flight, .. } = self;
         for done in ring.completion() {
             let key = usize::try_from(done.user_data()).expect("slots are numbered from 0");
             let slot = slots.remove(key);
+            *drives_in_flight -= usize::from(slot.is_drive);
             let result = done.result();
             let back = match slot.held {
                 Held::Nothing | Held::Shared(_) | Held::Many(_) => Back::Nothing,
