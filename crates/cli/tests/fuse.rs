@@ -55,7 +55,7 @@ fn announced(server: &mut Child) -> String {
 #[test]
 fn a_served_volume_is_a_file_until_the_server_is_told_to_stop() {
     if !Path::new("/dev/fuse").exists() {
-        println!("SKIPPED: there is no /dev/fuse here, so serving files is NOT tested");
+        println!("skipped: there is no /dev/fuse here, so serving files is NOT tested");
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -89,7 +89,7 @@ fn a_served_volume_is_a_file_until_the_server_is_told_to_stop() {
 #[test]
 fn a_dead_mount_is_taken_over_and_a_living_one_is_not() {
     if !Path::new("/dev/fuse").exists() {
-        println!("SKIPPED: there is no /dev/fuse here, so dead mounts are NOT tested");
+        println!("skipped: there is no /dev/fuse here, so dead mounts are NOT tested");
         return;
     }
     let pool = Pool::new(POOL);
@@ -150,7 +150,7 @@ fn pid(child: &Child) -> rustix::process::Pid {
 #[test]
 fn damage_and_loss_have_their_errno() {
     if !Path::new("/dev/fuse").exists() {
-        println!("SKIPPED: there is no /dev/fuse here, so errors of files are NOT tested");
+        println!("skipped: there is no /dev/fuse here, so errors of files are NOT tested");
         return;
     }
     let pool = Pool::new(&format!("{TWO}fuse = \"mnt\"\n"));

@@ -46,7 +46,7 @@ impl Loop {
             self.mounted = Some(point);
         } else {
             println!(
-                "SKIPPED: ext4 cannot be made and mounted here, so mounted drives are NOT tested"
+                "skipped: ext4 cannot be made and mounted here, so mounted drives are NOT tested"
             );
         }
         done
@@ -67,7 +67,7 @@ impl Drop for Loop {
 }
 
 fn skip(why: &str) -> Option<Loop> {
-    println!("SKIPPED: loop devices cannot be made here ({why}), so block devices are NOT tested");
+    println!("skipped: loop devices cannot be made here ({why}), so block devices are NOT tested");
     None
 }
 

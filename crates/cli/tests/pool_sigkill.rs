@@ -35,7 +35,7 @@ fn drives_that_ignore_flushes_are_found_out() {
 #[test]
 fn what_was_synced_through_the_file_survives_sigkill() {
     if !Path::new("/dev/fuse").exists() {
-        println!("SKIPPED: there is no /dev/fuse here, so crashes under files are NOT tested");
+        println!("skipped: there is no /dev/fuse here, so crashes under files are NOT tested");
         return;
     }
     let outcome = run(&FUSE, 5, 7, false);

@@ -122,7 +122,7 @@ fn is_mounted(point: &Path) -> bool {
 fn has_fuse() -> bool {
     let found = Path::new("/dev/fuse").exists();
     if !found {
-        println!("SKIPPED: there is no /dev/fuse here, so the FUSE front end is NOT tested");
+        println!("skipped: there is no /dev/fuse here, so the FUSE front end is NOT tested");
     }
     found
 }
@@ -428,7 +428,7 @@ fn installed(programs: &[&str]) -> bool {
         !found.is_ok_and(|output| output.status.success())
     });
     if let Some(program) = missing {
-        println!("SKIPPED: {program} is not installed");
+        println!("skipped: {program} is not installed");
     }
     missing.is_none()
 }
@@ -509,7 +509,7 @@ fn carries_a_file_system(size: u64, make: &[&str], check: &[&str]) {
     let server = Server::start(size);
     let root = rustix::process::geteuid().is_root();
     if !root || !Path::new("/dev/loop-control").exists() {
-        println!("SKIPPED: loop devices need root and /dev/loop-control");
+        println!("skipped: loop devices need root and /dev/loop-control");
         return;
     }
     let device = Loop::over(&server.file("vol0"));

@@ -115,7 +115,7 @@ impl Server {
     /// `None` where there is no FUSE.
     fn start() -> Option<Server> {
         if !Path::new("/dev/fuse").exists() {
-            println!("SKIPPED: there is no /dev/fuse here, so errors of files are NOT tested");
+            println!("skipped: there is no /dev/fuse here, so errors of files are NOT tested");
             return None;
         }
         let folder = tempfile::tempdir().unwrap();
