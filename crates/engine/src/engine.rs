@@ -3,7 +3,7 @@
 //! Source: design decision 1: one state machine for both worlds. What an event does to it is in
 //! `turn`, what there is to see of it from outside in `view`, the steps of each job in `ops/`.
 
-use crate::bcw::controller::Controller;
+use crate::bcw::controller::{Control, Controller};
 use crate::config::{EngineConfig, Placement, Role};
 use crate::device::{Device, Purpose, TailCopy};
 use crate::format::layout::{self, Layout};
@@ -340,7 +340,7 @@ impl Engine {
                 let loops = self.config.bcw_loops_max;
                 let mut c = Controller::new(profile, loops, self.config.padding_bytes_per_day);
                 if redirects {
-                    c.enable();
+                    c.enable(Control::Full);
                 }
                 c
             });

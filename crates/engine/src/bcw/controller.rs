@@ -8,7 +8,8 @@
 //!          * "write P_S until the slow state is seen" has a byte limit, then a flush;
 //!          * bytes in the stage decay: after the drive's own idle drain it is fast again for free;
 //!          * padding stops when nobody has redirected for a while, and when its budget is spent.
-//! Tests:   below, per state and event.
+//!          * how much of this a policy wants is its `Control`: MIOS all of it, others less.
+//! Tests:   `controller/tests.rs`, per state, event and control.
 
 use super::padding::{FAST_PADDING_BYTES, PaddingBudget, SLOW_PADDING_BYTES};
 use super::predictor::{Confusion, WriteState, predict};
@@ -38,6 +39,24 @@ pub enum State {
     Faulted,
 }
 
+/// How much of the drive's buffer a policy wants controlled. In order of strength: where volumes of
+/// one drive differ the strongest wins, because a policy that supposes less of the drive also works
+/// when more is done for it, and not the other way round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Control {
+    /// None: writes are always taken, slow or not, and the predictor only counts ([SERW], SWR).
+    #[default]
+    Bare,
+    /// The drive drains by itself; padding brings on a slow write only while writes that found no
+    /// place here wait for a congested SSD (ours, frontier D1 and D2).
+    OnDemand,
+    /// No padding: when the fast stage is used up and there is demand, a flush begins the next
+    /// sequence. Paper: BCW's F-only variant, [BCW Fig. 12].
+    FastOnly,
+    /// [BCW Alg. 2]: padding keeps the stream continuous and brings on the slow writes.
+    Full,
+}
+
 /// What to do with the idle drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -56,6 +75,9 @@ pub enum Action {
 /// Without a redirected write for this long there is no demand, and padding stops: two idle drains
 /// of the slowest buffer known (guess).
 const DEMAND: Duration = Duration::from_ms(200);
+/// A write that found no place here for this long counts as waiting, for padding on demand: a few
+/// slow writes (guess).
+const MISSED: Duration = Duration::from_ms(50);
 /// Writes in a row that contradict the believed stage before it is corrected: one may be noise.
 const SURPRISES_MAX: u32 = 4;
 
@@ -84,6 +106,7 @@ pub struct ControllerStats {
 pub struct Controller {
     profile: HddProfile,
     loops_max: u32,
+    control: Control,
     state: State,
     /// State of the last write. Paper: the argument of Algorithm 1.
     last: WriteState,
@@ -94,6 +117,8 @@ pub struct Controller {
     surprises: u32,
     last_command: Instant,
     last_demand: Instant,
+    /// When a write was last not taken although the SSD was congested.
+    last_missed: Instant,
     /// Size of the write that was wanted last.
     demand_bytes: u64,
     budget: PaddingBudget,
@@ -109,6 +134,7 @@ impl Controller {
         Controller {
             profile,
             loops_max,
+            control: Control::Bare,
             state: State::Off,
             last: WriteState::Fast,
             stage_bytes: 0,
@@ -118,6 +144,7 @@ impl Controller {
             surprises: 0,
             last_command: Instant::ZERO,
             last_demand: Instant::ZERO,
+            last_missed: Instant::ZERO,
             demand_bytes: 0,
             budget: PaddingBudget::new(padding_bytes_per_day),
             predicted: WriteState::Fast,
@@ -135,8 +162,10 @@ impl Controller {
         &self.profile
     }
 
-    /// A policy wants to redirect to this drive from now on. The state of its buffer is unknown.
-    pub fn enable(&mut self) {
+    /// A policy wants to redirect to this drive from now on, and supposes this much control of it.
+    /// The state of its buffer is unknown.
+    pub fn enable(&mut self, control: Control) {
+        self.control = self.control.max(control);
         if self.state == State::Off {
             self.state = State::Draining;
         }
@@ -145,7 +174,16 @@ impl Controller {
     /// May users' writes go to this drive? Paper: `flagHDD`.
     pub fn accepting(&mut self, now: Instant) -> bool {
         self.decay(now);
-        matches!(self.state, State::Fast | State::Mid)
+        match self.control {
+            Control::Bare => !matches!(self.state, State::Off | State::Suspended | State::Faulted),
+            Control::FastOnly => self.state == State::Fast,
+            Control::OnDemand | Control::Full => matches!(self.state, State::Fast | State::Mid),
+        }
+    }
+
+    /// How much is done for the policies.
+    pub fn control(&self) -> Control {
+        self.control
     }
 
     /// The state that a write of this size would meet after everything already promised.
@@ -167,7 +205,7 @@ impl Controller {
     /// A user's write was steered here.
     pub fn commit(&mut self, now: Instant, bytes: u64) {
         self.committed_bytes += bytes;
-        self.note_demand(now, bytes);
+        self.note_wanted(now, bytes);
     }
 
     /// A steered write was given back unissued.
@@ -176,8 +214,13 @@ impl Controller {
         self.committed_bytes -= bytes;
     }
 
-    /// Would redirect if it could: a policy found the drive not accepting.
+    /// Would redirect if it could: a policy found the drive not accepting, and its SSD congested.
     pub fn note_demand(&mut self, now: Instant, bytes: u64) {
+        self.last_missed = now;
+        self.note_wanted(now, bytes);
+    }
+
+    fn note_wanted(&mut self, now: Instant, bytes: u64) {
         self.last_demand = now;
         // a write that takes most of a stage must not make every stage look used up
         if bytes <= self.profile.mid_stage_bytes / 2 {
@@ -198,6 +241,10 @@ impl Controller {
     fn has_demand(&self, now: Instant) -> bool {
         // zero: there was none yet, which the first seconds of a world must not take for demand
         self.last_demand > Instant::ZERO && now.since(self.last_demand) < DEMAND
+    }
+
+    fn is_missed(&self, now: Instant) -> bool {
+        self.last_missed > Instant::ZERO && now.since(self.last_missed) < MISSED
     }
 
     /// When the drive will have drained its buffer if nothing reaches it before.
@@ -235,16 +282,21 @@ impl Controller {
 
     fn begin_slow(&mut self) {
         self.state = State::Slow;
-        self.pursued_bytes = 0;
+        // without padding only a flush leads on
+        self.pursued_bytes = if self.control == Control::FastOnly { SEQUENCE_OVER } else { 0 };
     }
 
     /// The drive is idle: what now? `waiting` is the size of the first waiting user write.
     pub fn next(&mut self, now: Instant, waiting: Option<u64>) -> Action {
         self.decay(now);
+        if self.control == Control::Bare {
+            return self.next_bare(waiting);
+        }
         match (self.state, waiting) {
             (State::Off | State::Faulted, None) | (State::Syncing | State::Gc, None) => {
                 Action::Rest(Instant::NEVER)
             }
+            (State::Mid, Some(_)) if self.control == Control::FastOnly => Action::Return,
             (State::Fast | State::Mid, Some(bytes)) => {
                 if self.predict_after(self.stage_bytes, bytes) == WriteState::Slow {
                     return Action::Return;
@@ -254,9 +306,27 @@ impl Controller {
             (State::Suspended, None) => self.resume(now),
             (State::Fast | State::Mid, None) => self.keep_going(now),
             (State::Slow, None) => self.pursue(now),
+            (State::Draining, None) if self.control == Control::OnDemand => self.resume(now),
             (State::Draining, None) => Action::Rest(self.drained_at()),
             (_, Some(_)) => Action::Return,
         }
+    }
+
+    /// Without control: what waits is written, and that is all. After a disturbance nobody knows
+    /// where in its stage the drive stands.
+    fn next_bare(&mut self, waiting: Option<u64>) -> Action {
+        match (self.state, waiting) {
+            (State::Off | State::Faulted, Some(_)) => return Action::Return,
+            (State::Off | State::Faulted | State::Syncing, None) => {}
+            (State::Fast | State::Mid, _) => {}
+            (_, None) => self.state = State::Draining,
+            (_, Some(_)) => {
+                self.state = State::Mid;
+                self.last = WriteState::Mid;
+                self.stage_bytes = 0;
+            }
+        }
+        if waiting.is_some() { Action::Write } else { Action::Rest(Instant::NEVER) }
     }
 
     /// Nobody waits in the fast or mid state.
@@ -265,7 +335,12 @@ impl Controller {
         // when the next write of the size that users want does not fit any more.
         let wanted = if self.has_demand(now) { self.demand_bytes } else { 0 };
         let next_bytes = wanted.max(FAST_PADDING_BYTES);
-        if self.predict_after(self.stage_bytes, next_bytes) == WriteState::Slow {
+        let used_up = self.predict_after(self.stage_bytes, next_bytes) == WriteState::Slow;
+        if self.control == Control::OnDemand && !(used_up && self.is_missed(now)) {
+            // smaller writes may still fit; what nobody uses drains
+            return Action::Rest(Instant::NEVER);
+        }
+        if used_up || (self.control == Control::FastOnly && self.state == State::Mid) {
             self.begin_slow();
             return self.pursue(now);
         }
@@ -279,7 +354,7 @@ impl Controller {
     }
 
     fn pursue(&mut self, now: Instant) -> Action {
-        if !self.has_demand(now) {
+        if !self.is_pursuable(now) {
             return self.rest();
         }
         let limit = self.profile.fast_stage_bytes.max(self.profile.mid_stage_bytes);
@@ -287,14 +362,25 @@ impl Controller {
             if self.pursued_bytes != SEQUENCE_OVER {
                 self.stats.padding_limits += 1;
             }
+            if self.control == Control::OnDemand {
+                return self.rest();
+            }
             self.state = State::Syncing;
             return Action::Flush;
         }
         self.pad(now, SLOW_PADDING_BYTES)
     }
 
+    /// Is there reason to take the drive from everybody, to bring on its next stage?
+    fn is_pursuable(&self, now: Instant) -> bool {
+        match self.control {
+            Control::OnDemand => self.is_missed(now),
+            _ => self.has_demand(now),
+        }
+    }
+
     fn resume(&mut self, now: Instant) -> Action {
-        if !self.has_demand(now) {
+        if !self.is_pursuable(now) {
             return self.rest();
         }
         // where in its stage the drive stands is unknown: a slow write tells
@@ -361,7 +447,12 @@ impl Controller {
         self.surprises = 0;
         self.loops += 1;
         self.state = State::Mid;
-        if self.loops > self.loops_max {
+        let ends = match self.control {
+            Control::Full => self.loops > self.loops_max,
+            Control::FastOnly => true,
+            Control::OnDemand | Control::Bare => false,
+        };
+        if ends {
             // the sequence ends; with demand the next one begins with a flush
             self.state = if self.has_demand(now) { State::Slow } else { State::Draining };
             self.pursued_bytes = SEQUENCE_OVER;
@@ -413,7 +504,8 @@ impl Controller {
     /// The disturbance is over.
     pub fn undisturbed(&mut self, now: Instant) {
         self.last_command = now;
-        if self.state == State::Gc {
+        let over = self.control == Control::Bare && self.state == State::Suspended;
+        if self.state == State::Gc || over {
             self.state = State::Draining;
         }
     }
@@ -453,163 +545,4 @@ impl Controller {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use tandem_block::{KIB, MIB};
-
-    fn profile() -> HddProfile {
-        HddProfile {
-            fast_latency: vec![(4 * KIB, 35_000), (16 * KIB, 66_000), (64 * KIB, 180_000)],
-            mid_latency: vec![(4 * KIB, 55_000), (16 * KIB, 135_000), (64 * KIB, 280_000)],
-            slow_latency_ns: 12_000_000,
-            fast_stage_bytes: 16 * MIB,
-            mid_stage_bytes: 8 * MIB,
-            drain_idle_ns: 50_000_000,
-            drain_bytes_per_s: 200_000_000,
-            flush_base_ns: 200_000_000,
-            position_ns: 14_000_000,
-        }
-    }
-
-    const FAST: Duration = Duration::from_us(180);
-    const MID: Duration = Duration::from_us(280);
-    const SLOW: Duration = Duration::from_us(12_180);
-
-    fn fast() -> (Controller, Instant) {
-        let mut c = Controller::new(profile(), 10, u64::MAX);
-        c.enable();
-        let now = Instant::ZERO + Duration::from_s(1);
-        assert!(c.accepting(now), "rested for a second: fast");
-        (c, now)
-    }
-
-    fn write(c: &mut Controller, now: &mut Instant, latency: Duration) -> WriteState {
-        c.commit(*now, 64 * KIB);
-        c.issued(64 * KIB, false);
-        *now += latency;
-        c.completed(*now, 64 * KIB, latency, false)
-    }
-
-    #[test]
-    fn b2_a_user_never_runs_into_the_predicted_slow_write() {
-        let (mut c, mut now) = fast();
-        for _ in 0..255 {
-            assert_eq!(c.next(now, Some(64 * KIB)), Action::Write);
-            write(&mut c, &mut now, FAST);
-        }
-        // 255 x 64 KiB are in the stage; one more would fill it exactly, which is slow
-        assert_eq!(c.predict(now, 64 * KIB), WriteState::Slow);
-        assert_eq!(c.next(now, Some(64 * KIB)), Action::Return);
-        assert_eq!(c.next(now, Some(4 * KIB)), Action::Write, "a smaller one still fits");
-    }
-
-    #[test]
-    fn b2_committed_bytes_count_before_they_are_written() {
-        let (mut c, now) = fast();
-        for _ in 0..255 {
-            c.commit(now, 64 * KIB);
-        }
-        assert_eq!(c.predict(now, 64 * KIB), WriteState::Slow);
-        c.uncommit(64 * KIB);
-        assert_eq!(c.predict(now, 64 * KIB), WriteState::Fast);
-    }
-
-    #[test]
-    fn bcw_algorithm_2_pads_through_slow_into_mid_and_keeps_the_stream() {
-        let (mut c, mut now) = fast();
-        for _ in 0..255 {
-            write(&mut c, &mut now, FAST);
-        }
-        c.commit(now, 60 * KIB);
-        c.issued(60 * KIB, false);
-        c.completed(now, 60 * KIB, FAST, false);
-        assert_eq!(c.next(now, None), Action::Pad(SLOW_PADDING_BYTES));
-        assert_eq!(c.state(), State::Slow);
-        assert!(!c.accepting(now), "users go elsewhere while the slow write is brought on");
-        c.issued(SLOW_PADDING_BYTES, true);
-        now += SLOW;
-        assert_eq!(c.completed(now, SLOW_PADDING_BYTES, SLOW, true), WriteState::Slow);
-        assert_eq!(c.state(), State::Mid);
-        assert!(c.accepting(now));
-        assert_eq!(c.predict(now, 64 * KIB), WriteState::Mid);
-        assert_eq!(c.next(now, None), Action::Pad(FAST_PADDING_BYTES));
-        write(&mut c, &mut now, MID);
-        assert_eq!(c.stats.user_slow_writes, 0);
-        assert_eq!(c.stats.confusion.counts[2], [0, 0, 1], "the slow write was predicted");
-    }
-
-    #[test]
-    fn b2_after_an_idle_drain_the_drive_is_fast_for_free() {
-        let (mut c, mut now) = fast();
-        for _ in 0..200 {
-            write(&mut c, &mut now, FAST);
-        }
-        assert_eq!(c.predict(now, 7 * MIB), WriteState::Slow);
-        now += Duration::from_ms(500);
-        assert_eq!(c.predict(now, 7 * MIB), WriteState::Fast);
-    }
-
-    #[test]
-    fn b2_without_demand_padding_stops_and_the_drive_rests() {
-        let (mut c, mut now) = fast();
-        c.profile.drain_idle_ns = 900_000_000; // longer than demand lasts
-        for _ in 0..256 {
-            write(&mut c, &mut now, FAST);
-        }
-        write(&mut c, &mut now, SLOW);
-        assert_eq!(c.state(), State::Mid);
-        assert_eq!(c.stats.user_slow_writes, 1);
-        now += DEMAND;
-        assert!(matches!(c.next(now, None), Action::Rest(at) if at > now));
-        assert_eq!(c.state(), State::Draining);
-    }
-
-    #[test]
-    fn b2_padding_that_never_sees_a_slow_write_ends_in_a_flush() {
-        let (mut c, mut now) = fast();
-        c.note_demand(now, 4096);
-        c.disturbed(true);
-        assert!(!c.accepting(now));
-        let mut padded = 0;
-        loop {
-            c.note_demand(now, 4096);
-            match c.next(now, None) {
-                Action::Pad(bytes) => {
-                    padded += bytes;
-                    c.issued(bytes, true);
-                    now += MID;
-                    c.completed(now, bytes, MID, true);
-                }
-                Action::Flush => break,
-                other => panic!("{other:?}"),
-            }
-        }
-        assert_eq!(padded, 16 * MIB);
-        assert_eq!(c.stats.padding_limits, 1);
-        c.flush_done(now, true);
-        assert_eq!(c.state(), State::Fast);
-    }
-
-    #[test]
-    fn a_spent_budget_means_rest() {
-        let mut c = Controller::new(profile(), 10, 100 * KIB);
-        c.enable();
-        let now = Instant::ZERO + Duration::from_s(1);
-        assert!(c.accepting(now));
-        c.disturbed(true);
-        c.note_demand(now, 4096);
-        assert_eq!(c.next(now, None), Action::Pad(SLOW_PADDING_BYTES));
-        assert!(matches!(c.next(now, None), Action::Rest(_)));
-        assert_eq!(c.stats.budget_stops, 1);
-    }
-
-    #[test]
-    fn a_failed_flush_is_a_faulted_drive() {
-        let (mut c, now) = fast();
-        c.flush_issued();
-        assert_eq!(c.next(now, Some(4096)), Action::Return);
-        c.flush_done(now, false);
-        assert_eq!(c.state(), State::Faulted);
-        assert!(!c.accepting(now + Duration::from_s(9)));
-    }
-}
+mod tests;

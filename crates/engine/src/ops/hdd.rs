@@ -3,7 +3,7 @@
 //! Reads come first; then what its controller says about users' log writes, padding and flushes;
 //! background moves have it when nobody redirects to it, or when space is urgent (B4).
 
-use crate::bcw::controller::Action;
+use crate::bcw::controller::{Action, Control};
 use crate::device::{Class, Job, Purpose};
 use crate::engine::{Engine, IoState};
 use crate::port::IoOp;
@@ -85,7 +85,9 @@ impl Engine {
     /// Anything but a log write takes the drive for milliseconds: users' writes that wait for it go
     /// to the SSD instead (M30).
     pub(crate) fn disturb(&mut self, device: DeviceId, read: bool) {
-        if !self.ssds.is_empty() {
+        let d = &self.devices[usize::from(device.0)];
+        let exclusive = d.bcw.as_ref().is_some_and(|bcw| bcw.control() != Control::Bare);
+        if !self.ssds.is_empty() && exclusive {
             self.return_all(device);
         }
         if let Some(bcw) = &mut self.devices[usize::from(device.0)].bcw {

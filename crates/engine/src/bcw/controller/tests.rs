@@ -1,0 +1,283 @@
+//! What does the controller do in each state, at each event, under each control?
+
+use super::*;
+use tandem_block::{KIB, MIB};
+
+fn profile() -> HddProfile {
+    HddProfile {
+        fast_latency: vec![(4 * KIB, 35_000), (16 * KIB, 66_000), (64 * KIB, 180_000)],
+        mid_latency: vec![(4 * KIB, 55_000), (16 * KIB, 135_000), (64 * KIB, 280_000)],
+        slow_latency_ns: 12_000_000,
+        fast_stage_bytes: 16 * MIB,
+        mid_stage_bytes: 8 * MIB,
+        drain_idle_ns: 50_000_000,
+        drain_bytes_per_s: 200_000_000,
+        flush_base_ns: 200_000_000,
+        position_ns: 14_000_000,
+    }
+}
+
+const FAST: Duration = Duration::from_us(180);
+const MID: Duration = Duration::from_us(280);
+const SLOW: Duration = Duration::from_us(12_180);
+
+fn fast() -> (Controller, Instant) {
+    fast_under(Control::Full)
+}
+
+fn fast_under(control: Control) -> (Controller, Instant) {
+    let mut c = Controller::new(profile(), 10, u64::MAX);
+    c.enable(control);
+    let now = Instant::ZERO + Duration::from_s(1);
+    assert!(c.accepting(now), "rested for a second: fast");
+    (c, now)
+}
+
+fn write(c: &mut Controller, now: &mut Instant, latency: Duration) -> WriteState {
+    c.commit(*now, 64 * KIB);
+    c.issued(64 * KIB, false);
+    *now += latency;
+    c.completed(*now, 64 * KIB, latency, false)
+}
+
+#[test]
+fn b2_a_user_never_runs_into_the_predicted_slow_write() {
+    let (mut c, mut now) = fast();
+    for _ in 0..255 {
+        assert_eq!(c.next(now, Some(64 * KIB)), Action::Write);
+        write(&mut c, &mut now, FAST);
+    }
+    // 255 x 64 KiB are in the stage; one more would fill it exactly, which is slow
+    assert_eq!(c.predict(now, 64 * KIB), WriteState::Slow);
+    assert_eq!(c.next(now, Some(64 * KIB)), Action::Return);
+    assert_eq!(c.next(now, Some(4 * KIB)), Action::Write, "a smaller one still fits");
+}
+
+#[test]
+fn b2_committed_bytes_count_before_they_are_written() {
+    let (mut c, now) = fast();
+    for _ in 0..255 {
+        c.commit(now, 64 * KIB);
+    }
+    assert_eq!(c.predict(now, 64 * KIB), WriteState::Slow);
+    c.uncommit(64 * KIB);
+    assert_eq!(c.predict(now, 64 * KIB), WriteState::Fast);
+}
+
+#[test]
+fn bcw_algorithm_2_pads_through_slow_into_mid_and_keeps_the_stream() {
+    let (mut c, mut now) = fast();
+    for _ in 0..255 {
+        write(&mut c, &mut now, FAST);
+    }
+    c.commit(now, 60 * KIB);
+    c.issued(60 * KIB, false);
+    c.completed(now, 60 * KIB, FAST, false);
+    assert_eq!(c.next(now, None), Action::Pad(SLOW_PADDING_BYTES));
+    assert_eq!(c.state(), State::Slow);
+    assert!(!c.accepting(now), "users go elsewhere while the slow write is brought on");
+    c.issued(SLOW_PADDING_BYTES, true);
+    now += SLOW;
+    assert_eq!(c.completed(now, SLOW_PADDING_BYTES, SLOW, true), WriteState::Slow);
+    assert_eq!(c.state(), State::Mid);
+    assert!(c.accepting(now));
+    assert_eq!(c.predict(now, 64 * KIB), WriteState::Mid);
+    assert_eq!(c.next(now, None), Action::Pad(FAST_PADDING_BYTES));
+    write(&mut c, &mut now, MID);
+    assert_eq!(c.stats.user_slow_writes, 0);
+    assert_eq!(c.stats.confusion.counts[2], [0, 0, 1], "the slow write was predicted");
+}
+
+#[test]
+fn b2_after_an_idle_drain_the_drive_is_fast_for_free() {
+    let (mut c, mut now) = fast();
+    for _ in 0..200 {
+        write(&mut c, &mut now, FAST);
+    }
+    assert_eq!(c.predict(now, 7 * MIB), WriteState::Slow);
+    now += Duration::from_ms(500);
+    assert_eq!(c.predict(now, 7 * MIB), WriteState::Fast);
+}
+
+#[test]
+fn b2_without_demand_padding_stops_and_the_drive_rests() {
+    let (mut c, mut now) = fast();
+    c.profile.drain_idle_ns = 900_000_000; // longer than demand lasts
+    for _ in 0..256 {
+        write(&mut c, &mut now, FAST);
+    }
+    write(&mut c, &mut now, SLOW);
+    assert_eq!(c.state(), State::Mid);
+    assert_eq!(c.stats.user_slow_writes, 1);
+    now += DEMAND;
+    assert!(matches!(c.next(now, None), Action::Rest(at) if at > now));
+    assert_eq!(c.state(), State::Draining);
+}
+
+#[test]
+fn b2_padding_that_never_sees_a_slow_write_ends_in_a_flush() {
+    let (mut c, mut now) = fast();
+    c.note_demand(now, 4096);
+    c.disturbed(true);
+    assert!(!c.accepting(now));
+    let mut padded = 0;
+    loop {
+        c.note_demand(now, 4096);
+        match c.next(now, None) {
+            Action::Pad(bytes) => {
+                padded += bytes;
+                c.issued(bytes, true);
+                now += MID;
+                c.completed(now, bytes, MID, true);
+            }
+            Action::Flush => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(padded, 16 * MIB);
+    assert_eq!(c.stats.padding_limits, 1);
+    c.flush_done(now, true);
+    assert_eq!(c.state(), State::Fast);
+}
+
+#[test]
+fn a_spent_budget_means_rest() {
+    let mut c = Controller::new(profile(), 10, 100 * KIB);
+    c.enable(Control::Full);
+    let now = Instant::ZERO + Duration::from_s(1);
+    assert!(c.accepting(now));
+    c.disturbed(true);
+    c.note_demand(now, 4096);
+    assert_eq!(c.next(now, None), Action::Pad(SLOW_PADDING_BYTES));
+    assert!(matches!(c.next(now, None), Action::Rest(_)));
+    assert_eq!(c.stats.budget_stops, 1);
+}
+
+#[test]
+fn a_failed_flush_is_a_faulted_drive() {
+    let (mut c, now) = fast();
+    c.flush_issued();
+    assert_eq!(c.next(now, Some(4096)), Action::Return);
+    c.flush_done(now, false);
+    assert_eq!(c.state(), State::Faulted);
+    assert!(!c.accepting(now + Duration::from_s(9)));
+}
+
+/// What each control does once the fast stage is used up, and what it does without demand.
+#[test]
+fn m39_b4_controls_differ_where_a_stage_is_used_up() {
+    use Control::{Bare, FastOnly, Full, OnDemand};
+    let rest = Action::Rest(Instant::NEVER);
+    let pad = Action::Pad(SLOW_PADDING_BYTES);
+    for (control, user, missed, served, accepts) in [
+        // a user's write that would be slow; nobody waits: after a miss; without one; accepting then
+        (Full, Action::Return, pad, pad, false),
+        (FastOnly, Action::Return, Action::Flush, Action::Flush, false),
+        (OnDemand, Action::Return, pad, rest, true),
+        (Bare, Action::Write, rest, rest, true),
+    ] {
+        let (mut c, mut now) = fast_under(control);
+        for _ in 0..255 {
+            write(&mut c, &mut now, FAST);
+        }
+        assert_eq!(c.predict(now, 64 * KIB), WriteState::Slow);
+        assert_eq!(c.next(now, Some(64 * KIB)), user, "{control:?}");
+        let mut asked = c.clone();
+        asked.note_demand(now, 64 * KIB);
+        assert_eq!(asked.next(now, None), missed, "{control:?}");
+        assert_eq!(c.next(now, None), served, "{control:?}");
+        assert_eq!(c.accepting(now), accepts, "{control:?}");
+    }
+}
+
+#[test]
+fn m39_fast_only_never_writes_in_the_mid_state() {
+    let (mut c, mut now) = fast_under(Control::FastOnly);
+    write(&mut c, &mut now, SLOW);
+    assert!(!c.accepting(now), "a slow write ends the stage");
+    assert_eq!(c.next(now, Some(4096)), Action::Return);
+    assert_eq!(c.next(now, None), Action::Flush);
+    c.flush_done(now, true);
+    assert!(c.accepting(now));
+    assert_eq!(c.stats.fast_padding_bytes + c.stats.slow_padding_bytes, 0);
+}
+
+#[test]
+fn m39_without_demand_fast_only_rests_until_the_drive_has_drained() {
+    let (mut c, mut now) = fast_under(Control::FastOnly);
+    c.profile.drain_idle_ns = 900_000_000; // longer than demand lasts
+    for _ in 0..256 {
+        write(&mut c, &mut now, FAST);
+    }
+    now += DEMAND;
+    assert!(matches!(c.next(now, None), Action::Rest(at) if at > now && at < Instant::NEVER));
+    assert_eq!(c.state(), State::Draining);
+}
+
+#[test]
+fn bare_drives_take_writes_unless_a_read_has_them_and_still_count_states() {
+    let (mut c, mut now) = fast_under(Control::Bare);
+    for latency in [FAST, SLOW, MID, SLOW] {
+        assert_eq!(c.next(now, Some(64 * KIB)), Action::Write);
+        write(&mut c, &mut now, latency);
+    }
+    let actual = c.stats.confusion.counts.map(|row| row.iter().sum::<u64>());
+    assert_eq!((actual, c.stats.user_slow_writes), ([1, 1, 2], 2));
+    c.disturbed(true);
+    assert!(!c.accepting(now));
+    c.undisturbed(now);
+    assert!(c.accepting(now));
+    assert_eq!(c.next(now, None), Action::Rest(Instant::NEVER));
+    c.disturbed(false);
+    assert!(c.accepting(now), "background work is just a queue");
+    assert_eq!(c.next(now, Some(4096)), Action::Write);
+    c.fault();
+    assert!(!c.accepting(now));
+    assert_eq!(c.next(now, Some(4096)), Action::Return);
+}
+
+#[test]
+fn on_demand_padding_ends_in_the_mid_state_and_never_flushes() {
+    let (mut c, mut now) = fast_under(Control::OnDemand);
+    c.loops_max = 0;
+    c.disturbed(true);
+    c.undisturbed(now);
+    assert_eq!(c.state(), State::Suspended);
+    assert!(matches!(c.next(now, None), Action::Rest(_)), "nobody asks: it drains");
+    c.note_demand(now, 4096);
+    for latency in [MID, SLOW] {
+        assert_eq!(c.next(now, None), Action::Pad(SLOW_PADDING_BYTES));
+        c.issued(SLOW_PADDING_BYTES, true);
+        now += latency;
+        c.completed(now, SLOW_PADDING_BYTES, latency, true);
+    }
+    assert_eq!((c.state(), c.accepting(now)), (State::Mid, true));
+    // no slow write within the limit: it rests
+    c.disturbed(true);
+    for step in 0.. {
+        c.note_demand(now, 4096);
+        let Action::Pad(bytes) = c.next(now, None) else {
+            assert_eq!((step, c.stats.padding_limits), (256, 1));
+            break;
+        };
+        c.issued(bytes, true);
+        now += MID;
+        c.completed(now, bytes, MID, true);
+    }
+}
+
+#[test]
+fn the_strongest_control_wins() {
+    use Control::{Bare, FastOnly, Full, OnDemand};
+    for (first, second, want) in [
+        (Bare, Full, Full),
+        (Full, Bare, Full),
+        (OnDemand, FastOnly, FastOnly),
+        (OnDemand, Bare, OnDemand),
+    ] {
+        let mut c = Controller::new(profile(), 10, 0);
+        c.enable(first);
+        c.enable(second);
+        assert_eq!(c.control(), want);
+    }
+}
