@@ -49,12 +49,21 @@ pub enum DurabilityClass {
     /// Block-device semantics: may be in a volatile buffer; FLUSH and FUA are honoured.
     #[default]
     VolatileOk,
-    /// Redirected writes are also in an SSD ring.
-    Journaled,
-    /// The drives' caches survive a power cut.
+    /// Redirected only to drives whose caches survive a power cut.
     Protected,
-    /// Acknowledged after it is settled.
+    /// A redirected write is on an SSD too until its hard drive has been flushed: no less safe than
+    /// one that was not redirected.
+    Journaled,
+    /// Acknowledged when it is durable, as if every write carried FUA.
     Strict,
+}
+
+impl DurabilityClass {
+    /// Of what a volume promises and what a request asks for, that which promises more.
+    #[must_use]
+    pub const fn stronger(self, other: DurabilityClass) -> DurabilityClass {
+        if other as u8 > self as u8 { other } else { self }
+    }
 }
 
 /// On whose behalf the request runs.

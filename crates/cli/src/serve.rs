@@ -13,6 +13,7 @@ use crate::failure::Failure;
 use crate::format;
 use crate::pool::devices::{self, Manner, Opened};
 use crate::pool::{self, explain};
+use crate::report::names::durability_name;
 use announce::Announce;
 use anyhow::{Context as _, anyhow, bail};
 use std::path::{Path, PathBuf};
@@ -187,6 +188,7 @@ fn control(
                 "name": volume.name,
                 "bytes": volume.size_bytes,
                 "steer": volume.steer.policy,
+                "durability": durability_name(volume.durability),
                 "why_not_steered": pool.why_not_steered(volume),
             })
         })

@@ -88,6 +88,13 @@ fn describe(status: &Value) -> String {
         table::count(number(status, "commits")),
         table::count(number(status, "checkpoints")),
     ));
+    out.push_str(&format!(
+        "Acknowledged, and lost in a power cut now: {} in buffers of hard drives (at most {} so far), \
+         {} that the journal does not name yet. A flush makes all of it durable.\n",
+        bytes(status, "bytes_at_risk"),
+        bytes(status, "bytes_at_risk_max"),
+        bytes(status, "uncommitted_bytes"),
+    ));
     out.push_str(&second_home(status));
     for line in worries(status) {
         out.push_str(&format!("! {line}\n"));
@@ -142,13 +149,14 @@ fn drives(status: &Value) -> String {
 }
 
 fn volumes(about: &Value) -> String {
-    let mut table = Table::new(&["<volume", "size", "<steering"]);
+    let mut table = Table::new(&["<volume", "size", "<durability", "<steering"]);
     for volume in list(about, "volumes") {
         let steering = match volume["why_not_steered"].as_str() {
             Some(why) => format!("{}, idle: {why}", text(volume, "steer")),
             None => text(volume, "steer").to_owned(),
         };
-        table.row(vec![text(volume, "name").into(), bytes(volume, "bytes"), steering]);
+        let (name, durability) = (text(volume, "name").into(), text(volume, "durability").into());
+        table.row(vec![name, bytes(volume, "bytes"), durability, steering]);
     }
     table.render()
 }
@@ -190,13 +198,14 @@ mod tests {
             "pool": {
                 "name": "laptop", "process": 7, "ways_in": ["nbd://127.0.0.1:10809/vol0"],
                 "devices": [{ "path": "ssd.img", "role": "ssd", "bytes": 1 << 30 }],
-                "volumes": [{ "name": "vol0", "bytes": 4096, "steer": "mios-d",
+                "volumes": [{ "name": "vol0", "bytes": 4096, "steer": "mios-d", "durability": "journaled",
                               "why_not_steered": "no profile" }],
             },
             "devices": [{ "written_bytes": 2048, "flushes": 1234, "errors": 0 }],
             "live": { "emulated": [{ "device": 0, "volatile_bytes": 512 }] },
             "second_home": { "device": 0, "behind_ns": 1_200_000_000, "lag_max_ns": 10_000_000_000u64,
                              "journal_units_behind": 3, "awaits_snapshot": true },
+            "bytes_at_risk": 5 << 20, "bytes_at_risk_max": 6 << 20, "uncommitted_bytes": 7 << 20,
             "ssd_dirty_bytes": 8192, "checksum_errors": 3, "repaired_reads": 2, "faulted_drives": 1,
         });
         let told = describe(&status);
@@ -211,6 +220,8 @@ mod tests {
             "mios-d, idle: no profile",
             "metadata: ssd.img, 1.2 s behind, 3 journal units, to be caught up by a snapshot",
             "(bound 10.0 s)",
+            "journaled",
+            "5.0 MiB in buffers of hard drives (at most 6.0 MiB so far), 7.0 MiB that",
             "! one SSD",
             "8.0 KiB",
             "! 1 drive(s) failed",

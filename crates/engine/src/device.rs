@@ -111,6 +111,8 @@ pub struct ReadPart {
 /// A tail's run being copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TailCopy {
+    /// Who waits for it: a write of a journaled volume. Others are copied for a commit.
+    pub task: Option<TaskId>,
     /// First block.
     pub logical: Logical,
     /// Its log slot.
@@ -164,6 +166,8 @@ pub struct Tail {
     pub items: VecDeque<TailItem>,
     /// Bytes in them.
     pub bytes: u64,
+    /// … of those without a copy on an SSD.
+    pub exposed_bytes: u64,
 }
 
 /// One log write whose drive has not been flushed since.

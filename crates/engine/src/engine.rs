@@ -29,7 +29,7 @@ use crate::tier::{self, Tier};
 use hashbrown::HashMap;
 use slab::Slab;
 use std::collections::{BTreeMap, VecDeque};
-use tandem_block::{BLOCK_BYTES, DeviceId, Instant, ObjectId, PayloadId};
+use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, Instant, ObjectId, PayloadId};
 
 /// Life of an engine.
 #[derive(Clone, Debug)]
@@ -63,6 +63,7 @@ pub(crate) struct IoState {
 pub(crate) struct VolumePolicy {
     pub steer: Box<dyn Steer>,
     pub tier: Box<dyn Tier>,
+    pub durability: DurabilityClass,
 }
 
 /// The engine of one set of drives. See `port` for its interface.
@@ -195,7 +196,8 @@ impl Engine {
                     known: names(tier::TIERS.iter().map(|t| t.name)),
                 }
             })?;
-            policies.insert(volume.object, VolumePolicy { steer, tier: (tier.build)() });
+            let (tier, durability) = ((tier.build)(), volume.durability);
+            policies.insert(volume.object, VolumePolicy { steer, tier, durability });
         }
         let mut engine = Engine::with_layouts(config, &layouts, policies);
         engine.check_volumes()?;

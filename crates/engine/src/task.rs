@@ -52,6 +52,8 @@ pub struct Task {
     pub retained: bool,
     /// It left a fragment over a base that it did not write.
     pub over_base: bool,
+    /// Its class forbids to leave it in a buffer alone, and there was no room for a copy.
+    pub exposed: bool,
     /// When it began to wait for space.
     pub starved_since: Option<Instant>,
     /// It holds its blocks in the ordering.
@@ -78,6 +80,7 @@ impl Task {
             overlays: Vec::new(),
             retained: false,
             over_base: false,
+            exposed: false,
             starved_since: None,
             holds: false,
         }

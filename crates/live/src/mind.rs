@@ -78,7 +78,9 @@ impl Mind for Engine {
             "checkpoints": stats.checkpoints,
             "checksum_errors": stats.checksum_errors,
             "repaired_reads": stats.repaired_reads,
+            "bytes_at_risk": self.bytes_at_risk(),
             "bytes_at_risk_max": stats.bytes_at_risk_max,
+            "uncommitted_bytes": map.pending_blocks() * BLOCK_BYTES,
             "faulted_drives": stats.faulted_drives,
         })
     }

@@ -266,6 +266,19 @@ impl Oracle {
         Ok(())
     }
 
+    /// What is answered now, block by block.
+    pub fn answered(&self) -> Vec<(u64, usize)> {
+        self.blocks.iter().map(|(&block, history)| (block, history.answered)).collect()
+    }
+
+    /// From now on this counts as durable, as after a flush: whoever says so has a reason to expect it.
+    pub fn expect_durable(&mut self, answered: &[(u64, usize)]) {
+        for &(block, version) in answered {
+            let history = self.blocks.entry(block).or_default();
+            history.durable = history.durable.max(version);
+        }
+    }
+
     /// The power failed: requests under way are forgotten.
     pub fn crashed(&mut self) {
         self.writes.clear();

@@ -21,6 +21,8 @@ pub struct SwarmConfig {
     pub policy: String,
     /// SSDs and hard drives.
     pub drives: (usize, usize),
+    /// What the volume promises.
+    pub durability: DurabilityClass,
     /// The workload.
     pub shape: Shape,
     /// SSD and HDD bytes.
@@ -108,7 +110,8 @@ impl SwarmConfig {
         // users are never made to wait for the second home, now and then, or often
         let lag_ms = [10_000, 200, 20][(seed % 3) as usize];
         tuning.second_home_lag = Duration::from_ms(lag_ms);
-        SwarmConfig { seed, policy: policy.into(), drives, shape, sizes, tuning }
+        let durability = DurabilityClass::VolatileOk;
+        SwarmConfig { seed, policy: policy.into(), drives, durability, shape, sizes, tuning }
     }
 
     /// More data than the SSD holds, and logs that are soon full: writes wait for space, copies are
@@ -156,7 +159,10 @@ impl SwarmConfig {
         let device = |role, index: usize| DeviceConfig {
             role,
             capacity_bytes: if role == Role::Ssd { self.sizes.0 } else { self.sizes.1 },
-            write_cache: WriteCache::Volatile,
+            write_cache: match self.durability {
+                DurabilityClass::Protected => WriteCache::Protected,
+                _ => WriteCache::Volatile,
+            },
             depth: if role == Role::Ssd { 16 } else { 1 },
             uuid: 100 + index as u128,
             hdd_profile: (role == Role::Hdd).then(|| tiny_profile(&self.tuning)),
@@ -173,7 +179,7 @@ impl SwarmConfig {
             size_bytes: self.shape.volume_bytes,
             steer: SteerConfig { policy: self.policy.clone(), queue_length: 1 },
             tier: "none".into(),
-            durability: DurabilityClass::VolatileOk,
+            durability: self.durability,
         };
         let tuning = self.tuning;
         EngineConfig {

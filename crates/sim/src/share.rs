@@ -8,6 +8,7 @@ use crate::campaign::{ALWAYS, Campaign};
 use crate::coverage::{Coverage, Met};
 use crate::pool::SwarmConfig;
 use crate::swarm::{Failure, Run};
+use tandem_block::DurabilityClass;
 
 /// One kind of pool and how it is crashed.
 pub struct Arm {
@@ -34,6 +35,13 @@ fn copying_tails(mut config: SwarmConfig) -> SwarmConfig {
     if config.seed % 2 == 1 {
         config.tuning.flush_ns = 20_000_000;
     }
+    config
+}
+
+/// One of the classes that promise more than block devices do, in pools that redirect.
+fn promising_more(mut config: SwarmConfig) -> SwarmConfig {
+    let classes = [DurabilityClass::Journaled, DurabilityClass::Strict, DurabilityClass::Protected];
+    config.durability = classes[(config.seed % 3) as usize];
     config
 }
 
@@ -96,6 +104,23 @@ pub const ARMS: &[Arm] = &[
             (Met::LogGcBytes, 150_000),
             (Met::TailBytes, 250_000),
             (Met::Redirected, 35),
+        ],
+    },
+    Arm {
+        name: "classes",
+        what: "journaled, strict and protected volumes, a crash at every event",
+        policies: REDIRECTING,
+        make: |seed, policy| promising_more(SwarmConfig::logged(seed, policy, 150)),
+        campaign: |_| EVERY_EVENT,
+        least: &[
+            (Met::Crashes, 2_600),
+            (Met::InCommit, 800),
+            (Met::InLogGc, 350),
+            (Met::InTailCopy, 120),
+            (Met::InHddFlush, 150),
+            (Met::InRecovery, 180),
+            (Met::Redirected, 20),
+            (Met::TailBytes, 500_000),
         ],
     },
     Arm {

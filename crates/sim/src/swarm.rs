@@ -11,7 +11,8 @@ use crate::workload::Mix;
 use crate::world::World;
 use std::collections::BTreeMap;
 use tandem_block::{
-    BLOCK_BYTES, Instant, Op, Request, RequestId, Rng, SECTOR_BYTES, SECTORS_PER_BLOCK,
+    BLOCK_BYTES, DurabilityClass, Duration, Instant, Op, Request, RequestId, Rng, SECTOR_BYTES,
+    SECTORS_PER_BLOCK,
 };
 use tandem_drives::media::CutMode;
 use tandem_engine::{Engine, StartError};
@@ -180,8 +181,10 @@ impl Run {
             request.payload = self.world.payload(tokens);
         }
         self.oracle.issued(&request);
-        self.open.insert(id, request);
         self.world.request(&request);
+        // what the volume promises, the oracle takes at its word
+        request.fua |= step.op.is_write() && self.config.durability == DurabilityClass::Strict;
+        self.open.insert(id, request);
     }
 
     fn collect(&mut self) -> Result<(), Violation> {
@@ -206,13 +209,21 @@ impl Run {
         if let Some(events) = during_recovery {
             self.begin_recovery(mode, events);
         }
+        let mode = self.survivable(mode);
         let mut rng = self.crash_rng();
         self.world.power_cut(self.config.engine(false), mode, &mut rng);
         self.recover()
     }
 
+    /// Drives whose caches are protected keep all that they acknowledged.
+    fn survivable(&self, mode: CutMode) -> CutMode {
+        let is_protected = self.config.durability == DurabilityClass::Protected;
+        if is_protected { CutMode::KeepAll } else { mode }
+    }
+
     /// Cuts the power now and stands still after so many events of the recovery.
     pub fn begin_recovery(&mut self, mode: CutMode, events: u64) {
+        let mode = self.survivable(mode);
         let mut rng = self.crash_rng();
         self.world.power_cut(self.config.engine(false), mode, &mut rng);
         self.world.begin_start();
@@ -232,7 +243,7 @@ impl Run {
         let mut rng = self.crash_rng();
         self.world.kill(self.config.engine(false), &mut rng);
         let steps = self.recover()?;
-        let Some(mode) = then_cut else { return Ok(steps) };
+        let Some(mode) = then_cut.map(|mode| self.survivable(mode)) else { return Ok(steps) };
         self.world.power_cut(self.config.engine(false), mode, &mut rng);
         self.recover()
     }
@@ -315,6 +326,17 @@ impl Run {
             assert!(self.world.step(), "a flush never hangs");
             self.collect().map_err(|violation| self.broken(0, violation))?;
         }
+        Ok(())
+    }
+
+    /// Goes on for so long. What is answered now is then expected to be durable, without a flush.
+    ///
+    /// # Errors
+    /// If an answer breaks the promise.
+    pub fn go_on_and_expect_durable(&mut self, time: Duration) -> Result<(), Failure> {
+        let (answered, end) = (self.oracle.answered(), self.world.now + time);
+        while self.world.now < end && self.step()? {}
+        self.oracle.expect_durable(&answered);
         Ok(())
     }
 

@@ -236,6 +236,12 @@ fn volume(entry: &file::Volume, devices: &[PoolDevice]) -> Result<PoolVolume, Fa
     let mut durability = DurabilityClass::default();
     if let Some(value) = &entry.durability {
         durability = word(value, "durability", &classes)?;
+        let has = |role| devices.iter().any(|device| device.role == role);
+        if durability == DurabilityClass::Journaled && !has(Role::Ssd) {
+            let text = "durability \"journaled\" keeps a second copy on an SSD, and this pool has none; \
+                        \"strict\" needs no SSD";
+            return Err(Fault::at(value, text));
+        }
         let is_volatile = |device: &PoolDevice| device.write_cache == WriteCache::Volatile;
         if durability == DurabilityClass::Protected && devices.iter().any(is_volatile) {
             let text = "durability \"protected\" says that the drives' caches survive, but not \

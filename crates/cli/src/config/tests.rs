@@ -178,6 +178,10 @@ fn a_pool_has_devices_and_volumes() {
     let alone = alone.replace("wd100efax", "960evo");
     let fault = parse(&alone).expect_err("nowhere to redirect to");
     assert!(fault.text.contains("has none") && fault.line == Some(21), "{fault}");
+    let no_ssd = GOOD.replace("role = \"ssd\"", "role = \"hdd\"");
+    let no_ssd = no_ssd.replace("960evo", "wd100efax").replace("volatile-ok", "journaled");
+    let fault = parse(&no_ssd).expect_err("nowhere to keep the copy");
+    assert!(fault.text.contains("has none") && fault.line == Some(22), "{fault}");
     let twice = format!("{GOOD}\n[[volume]]\nname = \"vol0\"\nsize = \"1GiB\"\n");
     let fault = parse(&twice).expect_err("two of a name");
     assert!(fault.text.contains("two volumes") && fault.line == Some(31), "{fault}");

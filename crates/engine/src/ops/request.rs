@@ -106,6 +106,7 @@ impl Engine {
 
     /// Zeroing: whole blocks only change the map; part blocks at the ends are written as zeroes.
     fn begin_zeroes(&mut self, id: TaskId) {
+        self.keep_class(id);
         let task = &self.tasks[id as usize];
         let request = task.request;
         let (first, end) = (task.first, task.end);

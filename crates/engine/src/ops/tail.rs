@@ -10,13 +10,14 @@ use crate::engine::Engine;
 use crate::map::{Logical, NONE, Run, Slot, Touch};
 use crate::ordering::TaskId;
 use crate::port::{Command, IoOp};
-use tandem_block::{BLOCK_BYTES, DeviceId, IoError, PayloadId};
+use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, IoError, PayloadId};
 
 /// Tail copies in flight at once.
 const COPIES_IN_FLIGHT_MAX: usize = 16;
 
 impl Engine {
-    /// A log write was acknowledged by the drive: it joins the tail, and its bytes stay in RAM.
+    /// A log write was acknowledged by the drive: it joins the tail, and its bytes stay in RAM. Those
+    /// of a journaled volume are copied to an SSD at once, and their user waits for that.
     pub(crate) fn retain_for_tail(
         &mut self,
         device: DeviceId,
@@ -38,11 +39,24 @@ impl Engine {
             self.retained.insert(payload, 1);
         }
         *self.retained.get_mut(&payload).expect("inserted with the task") += 1;
+        let mut item = TailItem { logical, run, payload, offset_bytes, copied: false };
+        if task.request.class == DurabilityClass::Journaled {
+            item.copied = self.copy_item(&item, Some(id));
+            // without room for a copy its user waits for the drive's flush
+            self.tasks[id as usize].exposed |= !item.copied;
+        }
+        let bytes = u64::from(run.count) * BLOCK_BYTES;
         let tail = &mut self.devices[usize::from(device.0)].tail;
-        tail.bytes += u64::from(run.count) * BLOCK_BYTES;
-        tail.items.push_back(TailItem { logical, run, payload, offset_bytes, copied: false });
-        let at_risk = self.devices.iter().map(|d| d.tail.bytes).sum();
+        tail.bytes += bytes;
+        tail.exposed_bytes += if item.copied { 0 } else { bytes };
+        tail.items.push_back(item);
+        let at_risk = self.bytes_at_risk();
         self.stats.bytes_at_risk_max = self.stats.bytes_at_risk_max.max(at_risk);
+    }
+
+    /// Redirected bytes that are nowhere but in the buffers of hard drives, and in our RAM.
+    pub fn bytes_at_risk(&self) -> u64 {
+        self.devices.iter().map(|d| d.tail.exposed_bytes).sum()
     }
 
     /// One user of a retained buffer is gone.
@@ -131,10 +145,12 @@ impl Engine {
             let item = items[index];
             let alive =
                 (0..item.run.count).any(|i| self.is_in_log(item.logical + i, item.run.slot + i));
-            if alive && !self.copy_item(&item) {
+            if alive && !self.copy_item(&item, None) {
                 return; // no SSD space just now
             }
-            self.devices[usize::from(device.0)].tail.items[index].copied = true;
+            let tail = &mut self.devices[usize::from(device.0)].tail;
+            tail.items[index].copied = true;
+            tail.exposed_bytes -= u64::from(item.run.count) * BLOCK_BYTES;
             in_flight += usize::from(alive);
         }
     }
@@ -146,7 +162,8 @@ impl Engine {
             || (entry.fragmented && self.map.fragments(block).iter().any(|f| f.slot == slot))
     }
 
-    fn copy_item(&mut self, item: &TailItem) -> bool {
+    /// Copies an item to the SSDs, for `task` if somebody waits for it. False: there is no room.
+    fn copy_item(&mut self, item: &TailItem, task: Option<TaskId>) -> bool {
         if self.map.ssd_free() < u64::from(item.run.count) {
             return false;
         }
@@ -161,7 +178,11 @@ impl Engine {
                 from_offset_bytes: item.offset_bytes + u64::from(done) * BLOCK_BYTES,
                 fua: false,
             };
-            let copy = TailCopy { logical: item.logical + done, log: item.run.slot + done, run };
+            let (logical, log) = (item.logical + done, item.run.slot + done);
+            let copy = TailCopy { task, logical, log, run };
+            if let Some(id) = task {
+                self.tasks[id as usize].outstanding += 1;
+            }
             *self.retained.get_mut(&item.payload).expect("it is in a tail") += 1;
             self.copy_payloads.push((copy.clone(), item.payload));
             self.submit(region.device, op, Purpose::TailCopy(Box::new(copy)));
@@ -191,8 +212,34 @@ impl Engine {
             }
         }
         self.unretain(payload);
-        if let Err(error) = status {
-            self.commit.fail(error);
+        if status.is_err() {
+            self.not_copied(copy);
+        }
+        match (copy.task, status) {
+            (Some(id), status) => self.journaled(id, status.is_ok()),
+            (None, Err(error)) => self.commit.fail(error),
+            (None, Ok(())) => {}
+        }
+    }
+
+    /// A copy failed: its item is as exposed as before.
+    fn not_copied(&mut self, copy: &TailCopy) {
+        let device = self.map.slots().region(copy.log).device;
+        let tail = &mut self.devices[usize::from(device.0)].tail;
+        let holds = |run: Run| (run.slot..run.slot + run.count).contains(&copy.log);
+        if let Some(item) = tail.items.iter_mut().find(|item| item.copied && holds(item.run)) {
+            item.copied = false;
+            tail.exposed_bytes += u64::from(item.run.count) * BLOCK_BYTES;
+        }
+    }
+
+    /// A part of a journaled write is on the SSD too, or could not be brought there.
+    fn journaled(&mut self, id: TaskId, copied: bool) {
+        let task = &mut self.tasks[id as usize];
+        task.exposed |= !copied;
+        task.outstanding -= 1;
+        if task.outstanding == 0 {
+            self.finish_write(id);
         }
     }
 
@@ -229,7 +276,9 @@ impl Engine {
         let mut settled = Vec::with_capacity(flush.items);
         for _ in 0..flush.items {
             let item = d.tail.items.pop_front().expect("the tail only grows at its end");
-            d.tail.bytes -= u64::from(item.run.count) * BLOCK_BYTES;
+            let bytes = u64::from(item.run.count) * BLOCK_BYTES;
+            d.tail.bytes -= bytes;
+            d.tail.exposed_bytes -= if item.copied { 0 } else { bytes };
             settled.push(item);
         }
         for item in settled {

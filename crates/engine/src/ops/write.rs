@@ -37,6 +37,7 @@ impl Engine {
 
     /// Where does this write go? Asks the tier, then the policy, and counts the reason.
     fn steer_write(&mut self, id: TaskId) -> Target {
+        self.keep_class(id);
         let task = &self.tasks[id as usize];
         let (request, blocks) = (task.request, task.blocks());
         let bytes = u64::from(blocks) * BLOCK_BYTES;
@@ -48,17 +49,19 @@ impl Engine {
         self.tasks[id as usize].both = intention == Intention::Both;
         let decision = if self.ssds.is_empty() {
             Decision { target: Target::Log(self.hdds[0]), reason: Reason::NoSsd }
-        } else if request.fua || request.class != DurabilityClass::VolatileOk {
+        } else if request.fua {
             Decision { target: Target::Ssd, reason: Reason::Durability }
         } else if intention != Intention::Hdd && !redirects {
             Decision { target: Target::Ssd, reason: Reason::Policy }
         } else {
             let mut hdds = std::mem::take(&mut self.views);
-            self.view_hdds(bytes, &mut hdds);
+            self.view_hdds(bytes, request.class, &mut hdds);
             let decision = if intention == Intention::Hdd && !hdds.is_empty() {
                 Decision { target: Target::Log(hdds[0].device), reason: Reason::Tier }
             } else if !redirects {
                 Decision { target: Target::Ssd, reason: Reason::Policy }
+            } else if hdds.is_empty() && request.class == DurabilityClass::Protected {
+                Decision { target: Target::Ssd, reason: Reason::Durability }
             } else {
                 let ssd_queue_length = self.shortest_ssd().1;
                 let view = SteerView { bytes, ssd_queue_length, hdds: &hdds };
@@ -83,6 +86,15 @@ impl Engine {
             Target::Ssd => self.note_missed(decision.reason, bytes),
         }
         decision.target
+    }
+
+    /// A volume promises no less than its class says, whatever the request asks for.
+    pub(crate) fn keep_class(&mut self, id: TaskId) {
+        let request = &mut self.tasks[id as usize].request;
+        if let Some(policy) = self.policies.get(&request.object) {
+            request.class = request.class.stronger(policy.durability);
+        }
+        request.fua |= request.class == DurabilityClass::Strict;
     }
 
     /// A policy would have redirected, had a drive been ready: that is demand too.
@@ -114,12 +126,15 @@ impl Engine {
     }
 
     /// The hard drives that could take a log write of this size, as policies see them.
-    fn view_hdds(&mut self, bytes: u64, views: &mut Vec<HddView>) {
+    fn view_hdds(&mut self, bytes: u64, class: DurabilityClass, views: &mut Vec<HddView>) {
         let stop_percent = self.config.log_stop_percent;
         let tail_max = self.config.tail_bytes_max;
         let settling = self.commit.is_settling_hdds();
         for &id in &self.hdds {
             let device = &mut self.devices[usize::from(id.0)];
+            if class == DurabilityClass::Protected && device.is_volatile() {
+                continue;
+            }
             let (Some(bcw), Some(log)) = (&mut device.bcw, &device.log) else { continue };
             let takes = !device.faulted
                 && !settling
@@ -202,13 +217,12 @@ impl Engine {
         let offset_bytes = self.map.slots().region(run.slot).address(run.slot);
         let task = &mut self.tasks[id as usize];
         task.outstanding += 1;
-        let fua = task.request.fua || task.request.class == DurabilityClass::Strict;
         let op = IoOp::Write {
             offset_bytes,
             length_bytes: u64::from(run.count) * BLOCK_BYTES,
             from: task.buffer,
             from_offset_bytes: u64::from(logical - task.first) * BLOCK_BYTES,
-            fua,
+            fua: task.request.fua,
         };
         self.submit(device, op, Purpose::Write { task: id, logical, run });
     }
@@ -245,7 +259,7 @@ impl Engine {
     ) {
         let task = &self.tasks[id as usize];
         let (first, last, masks) = (task.first, task.end - 1, task.masks);
-        let fua = task.request.fua || task.request.class == DurabilityClass::Strict;
+        let fua = task.request.fua;
         assert!(
             !self.config.contents || checksums.len() == run.count as usize,
             "the world sums every block it writes"
@@ -318,7 +332,7 @@ impl Engine {
             self.queue_write(id);
             return;
         }
-        let durable = task.request.fua || task.request.class == DurabilityClass::Strict;
+        let (durable, exposed) = (task.request.fua, task.exposed);
         let sound = task.status.is_ok();
         let (buffer, retained) = (task.buffer, task.retained);
         if retained {
@@ -326,7 +340,9 @@ impl Engine {
         } else if buffer != PayloadId::NONE {
             self.out.push(Command::Release(buffer));
         }
-        if durable && sound && !self.is_fixed() && !self.breaks(Mutant::EarlyFua) {
+        if exposed && sound {
+            self.commit.wait_flush(id);
+        } else if durable && sound && !self.is_fixed() && !self.breaks(Mutant::EarlyFua) {
             if self.tasks[id as usize].over_base {
                 // its record must name a base that may be in some drive's buffer still
                 self.commit.wait_flush(id);
