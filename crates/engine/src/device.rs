@@ -168,6 +168,8 @@ pub struct Tail {
     pub bytes: u64,
     /// … of those without a copy on an SSD.
     pub exposed_bytes: u64,
+    /// A copy failed since the drive's last flush: a flush is the better way until then.
+    pub copy_failed: bool,
 }
 
 /// One log write whose drive has not been flushed since.

@@ -94,6 +94,13 @@ impl Commit {
         self.error.get_or_insert(error);
     }
 
+    /// The commit that waits for tails, if one does, cannot have them.
+    pub(crate) fn tails_failed(&mut self, error: IoError) {
+        if self.stage == Stage::Tails {
+            self.fail(error);
+        }
+    }
+
     /// Requests that wait for the next commit.
     fn waiting(&self) -> usize {
         self.flush_waiting.len() + self.fua_waiting.len()
@@ -208,6 +215,13 @@ impl Engine {
     }
 
     fn advance_tails(&mut self) {
+        if self.commit.error.is_some() {
+            // before anything is composed: what a dropped batch took along would never be recorded
+            if self.copy_payloads.is_empty() {
+                self.end_commit();
+            }
+            return;
+        }
         let mut safe = true;
         for index in 0..self.hdds.len() {
             let device = self.hdds[index];
@@ -236,6 +250,7 @@ impl Engine {
     /// Composes the batch at the instant at which the flushes are issued: what completed until now
     /// is settled when they succeed.
     fn compose_batch(&mut self, cover: Cover) {
+        assert!(self.commit.error.is_none(), "a commit that failed composes nothing");
         let mut records = RecordWriter::default();
         self.record_objects(&mut records);
         self.object_changes_composed();

@@ -88,7 +88,7 @@ impl Engine {
         if d.flushing.is_some() || d.flush_wanted {
             return false;
         }
-        if d.faulted || self.copying_is_cheaper(device) {
+        if d.faulted || (!d.tail.copy_failed && self.copying_is_cheaper(device)) {
             self.copy_tail(device);
         } else {
             self.devices[usize::from(device.0)].flush_wanted = true;
@@ -212,20 +212,24 @@ impl Engine {
             }
         }
         self.unretain(payload);
-        if status.is_err() {
-            self.not_copied(copy);
+        if let Err(error) = status {
+            self.not_copied(copy, error);
         }
-        match (copy.task, status) {
-            (Some(id), status) => self.journaled(id, status.is_ok()),
-            (None, Err(error)) => self.commit.fail(error),
-            (None, Ok(())) => {}
+        if let Some(id) = copy.task {
+            self.journaled(id, status.is_ok());
         }
     }
 
-    /// A copy failed: its item is as exposed as before.
-    fn not_copied(&mut self, copy: &TailCopy) {
+    /// A copy failed: its item is as exposed as before. A flush of the hard drive will do instead; if
+    /// that is out of service, there is nothing left for who waits now.
+    fn not_copied(&mut self, copy: &TailCopy, error: IoError) {
         let device = self.map.slots().region(copy.log).device;
+        if self.devices[usize::from(device.0)].faulted {
+            self.rescue_wanted = false; // each FLUSH tries again
+            self.commit.tails_failed(error);
+        }
         let tail = &mut self.devices[usize::from(device.0)].tail;
+        tail.copy_failed = true;
         let holds = |run: Run| (run.slot..run.slot + run.count).contains(&copy.log);
         if let Some(item) = tail.items.iter_mut().find(|item| item.copied && holds(item.run)) {
             item.copied = false;
@@ -273,6 +277,7 @@ impl Engine {
         }
         self.follower_flushed(device);
         let d = &mut self.devices[usize::from(device.0)];
+        d.tail.copy_failed = false;
         let mut settled = Vec::with_capacity(flush.items);
         for _ in 0..flush.items {
             let item = d.tail.items.pop_front().expect("the tail only grows at its end");
