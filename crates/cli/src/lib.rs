@@ -17,6 +17,7 @@ mod pool;
 mod replay;
 mod report;
 mod serve;
+mod setting;
 mod status;
 mod synth;
 

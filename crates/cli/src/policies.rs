@@ -2,9 +2,11 @@
 
 use crate::failure::Failure;
 use crate::report::{print_json, print_text, table::Table, table::wrap};
+use crate::setting;
 use serde::Serialize;
 use std::fmt::Write as _;
 use tandem_engine::steer::POLICIES;
+use tandem_engine::steer::settings::Setting;
 
 /// List the policies and their settings.
 #[derive(Debug, clap::Args)]
@@ -15,8 +17,10 @@ pub struct Arguments {
 }
 
 #[derive(Serialize)]
-struct Setting {
+struct SettingLine {
     name: &'static str,
+    default: String,
+    values: String,
     summary: &'static str,
 }
 
@@ -25,7 +29,7 @@ struct Policy {
     name: &'static str,
     summary: &'static str,
     source: &'static str,
-    settings: Vec<Setting>,
+    settings: Vec<SettingLine>,
 }
 
 /// Does it.
@@ -33,14 +37,19 @@ struct Policy {
 /// # Errors
 /// What stdout answers.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let setting = |(name, summary): &(&'static str, &'static str)| Setting { name, summary };
+    let line = |of: &Setting| SettingLine {
+        name: of.name,
+        default: setting::print(of, of.default),
+        values: setting::wanted(of),
+        summary: of.meaning,
+    };
     let policies: Vec<Policy> = POLICIES
         .iter()
         .map(|entry| Policy {
             name: entry.name,
             summary: entry.summary,
             source: entry.source,
-            settings: entry.settings.iter().map(setting).collect(),
+            settings: entry.settings.iter().map(line).collect(),
         })
         .collect();
     if arguments.json {
@@ -51,10 +60,14 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         table.row([policy.name, policy.summary, policy.source].map(str::to_owned).to_vec());
     }
     let mut text = table.render();
-    let _ = writeln!(text, "\nSettings, as in --policy mios-d:queue_length=2");
+    let _ =
+        writeln!(text, "\nSettings, as in --policy mios-d:queue_length=3; given are the defaults");
     for policy in &policies {
         for setting in &policy.settings {
-            let line = format!("{} {}: {}", policy.name, setting.name, setting.summary);
+            let line = format!(
+                "{} {}={}: {} ({})",
+                policy.name, setting.name, setting.default, setting.summary, setting.values
+            );
             let _ = writeln!(text, "  {}", wrap(&line, 98, 4));
         }
     }

@@ -3,12 +3,11 @@
 //! `P,P,…` or `all`; each `P` is a name of the registry, or `name:setting=value,setting=value`.
 
 use crate::failure::Failure;
+use crate::setting;
+use std::fmt::Write as _;
 use tandem_engine::SteerConfig;
 use tandem_engine::steer::{POLICIES, PolicyEntry};
 use tandem_traces::spell;
-
-/// Longest useful queue length.
-const QUEUE_LENGTH_MAX: u32 = 1_000_000;
 
 /// Reads the list; doubled entries are kept once.
 ///
@@ -46,7 +45,7 @@ pub fn parse_list(text: &str) -> Result<Vec<SteerConfig>, Failure> {
 /// As `parse_list`.
 pub fn parse(text: &str) -> Result<SteerConfig, Failure> {
     let (name, settings) = text.split_once(':').unwrap_or((text, ""));
-    let mut policy = default(entry(name.trim())?);
+    let mut policy = named(name.trim()).map_err(Failure::usage)?;
     for setting in settings.split(',').map(str::trim).filter(|setting| !setting.is_empty()) {
         set(&mut policy, setting)?;
     }
@@ -55,53 +54,63 @@ pub fn parse(text: &str) -> Result<SteerConfig, Failure> {
 
 /// As it is written in results: the name, with what is not default.
 pub fn label(policy: &SteerConfig) -> String {
-    let default = SteerConfig::default().queue_length;
-    if policy.queue_length == default {
-        policy.policy.clone()
-    } else {
-        format!("{}:queue_length={}", policy.policy, policy.queue_length)
+    let mut label = policy.policy().to_owned();
+    for (at, (setting, value)) in policy.changed().enumerate() {
+        let joint = if at == 0 { ':' } else { ',' };
+        let _ = write!(label, "{joint}{}={}", setting.name, setting::print(setting, value));
     }
+    label
 }
 
-fn entry(name: &str) -> Result<&'static PolicyEntry, Failure> {
+/// The policy of this name with its defaults.
+///
+/// # Errors
+/// The known name nearest to it.
+pub fn named(name: &str) -> Result<SteerConfig, String> {
     let found = POLICIES.iter().find(|entry| entry.name.eq_ignore_ascii_case(name));
-    found.ok_or_else(|| {
+    found.map(default).ok_or_else(|| {
         let nearest = spell::nearest(name, POLICIES.iter().map(|entry| entry.name));
-        Failure::usage(format!(
+        format!(
             "no policy is called {name:?}; did you mean {nearest:?}? (`tandem policies` lists all)"
-        ))
+        )
     })
 }
 
 fn default(entry: &PolicyEntry) -> SteerConfig {
-    SteerConfig { policy: entry.name.to_owned(), ..SteerConfig::default() }
+    SteerConfig::named(entry.name)
 }
 
-fn set(policy: &mut SteerConfig, setting: &str) -> Result<(), Failure> {
-    let entry = entry(&policy.policy)?;
-    let wrong = |text: String| Failure::usage(format!("--policy {}: {text}", entry.name));
-    let Some((name, value)) = setting.split_once('=') else {
-        return Err(wrong(format!("{setting:?} is not of the form setting=value")));
+fn set(policy: &mut SteerConfig, words: &str) -> Result<(), Failure> {
+    let name = policy.policy().to_owned();
+    let wrong = |text: String| Failure::usage(format!("--policy {name}: {text}"));
+    let Some((name, value)) = words.split_once('=') else {
+        return Err(wrong(format!("{words:?} is not of the form setting=value")));
     };
+    set_value(policy, name, value).map_err(wrong)
+}
+
+/// Sets one setting from its text.
+///
+/// # Errors
+/// The known setting nearest to the unknown one, or the bounds of its value.
+pub fn set_value(policy: &mut SteerConfig, name: &str, value: &str) -> Result<(), String> {
     let name = name.trim().replace('-', "_");
-    if !entry.settings.iter().any(|(known, _)| *known == name) {
-        if entry.settings.is_empty() {
-            return Err(wrong("it has no settings".into()));
+    let settings = policy.entry().map_or(&[][..], |entry| entry.settings);
+    let Some(setting) = settings.iter().find(|setting| setting.name == name) else {
+        if settings.is_empty() {
+            return Err("it has no settings".into());
         }
-        let nearest = spell::nearest(&name, entry.settings.iter().map(|(known, _)| *known));
-        return Err(wrong(format!("it has no setting {name:?}; did you mean {nearest:?}?")));
-    }
-    assert_eq!(name, "queue_length", "every setting of the registry is read here");
-    policy.queue_length =
-        value.trim().parse().ok().filter(|length| *length <= QUEUE_LENGTH_MAX).ok_or_else(
-            || wrong(format!("{name}={value:?} is not a whole number up to 1000000")),
-        )?;
-    Ok(())
+        let nearest = spell::nearest(&name, settings.iter().map(|setting| setting.name));
+        return Err(format!("it has no setting {name:?}; did you mean {nearest:?}?"));
+    };
+    let value = setting::parse(setting, value)?;
+    policy.set(setting.name, value).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tandem_engine::steer::settings::Kind;
 
     fn labels(text: &str) -> Vec<String> {
         parse_list(text).expect(text).iter().map(label).collect()
@@ -110,7 +119,8 @@ mod tests {
     #[test]
     fn lists_are_read() {
         assert_eq!(labels("ssd-first, MIOS-D"), ["ssd-first", "mios-d"]);
-        assert_eq!(labels("all"), ["ssd-first", "mios-d", "mios-e"]);
+        let all: Vec<&str> = POLICIES.iter().map(|entry| entry.name).collect();
+        assert_eq!(labels("all"), all);
         assert_eq!(
             labels("mios-d:queue_length=5,mios-e,mios-d:queue-length=5"),
             ["mios-d:queue_length=5", "mios-e"]
@@ -134,12 +144,22 @@ mod tests {
         }
     }
 
+    /// Every setting is read at both ends of its bounds and in all its words, and what results say
+    /// of it is read again.
     #[test]
     fn every_registered_setting_can_be_set() {
         for entry in POLICIES {
-            for (name, _) in entry.settings {
-                let text = format!("{}:{name}=3", entry.name);
-                assert_eq!(labels(&text), [format!("{}:queue_length=3", entry.name)]);
+            for setting in entry.settings {
+                let mut values: Vec<u64> = setting.words.iter().map(|(_, value)| *value).collect();
+                if setting.kind != Kind::Word {
+                    values.extend([setting.bounds.0, setting.bounds.1]);
+                }
+                for value in values {
+                    let written = setting::print(setting, value);
+                    let text = format!("{}:{}={written}", entry.name, setting.name);
+                    let want = if value == setting.default { entry.name } else { &text };
+                    assert_eq!(labels(&text), [want]);
+                }
             }
         }
     }

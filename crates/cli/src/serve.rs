@@ -187,7 +187,7 @@ fn control(
             serde_json::json!({
                 "name": volume.name,
                 "bytes": volume.size_bytes,
-                "steer": volume.steer.policy,
+                "steer": crate::policy::label(&volume.steer),
                 "durability": durability_name(volume.durability),
                 "why_not_steered": pool.why_not_steered(volume),
             })

@@ -1,6 +1,7 @@
 //! Which knobs does an engine have? Each with its unit, bounds, default and source.
 
 use crate::profile::{HddProfile, SsdProfile};
+pub use crate::steer::settings::SteerConfig;
 use tandem_block::{DeviceId, DurabilityClass, Duration, MIB, ObjectId};
 
 /// What a drive is for.
@@ -49,21 +50,6 @@ pub struct DeviceConfig {
     pub hdd_profile: Option<HddProfile>,
     /// What is believed of an SSD.
     pub ssd_profile: SsdProfile,
-}
-
-/// Which steering policy a volume has, by its registered name, with settings.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SteerConfig {
-    /// Name in `steer::POLICIES`.
-    pub policy: String,
-    /// Redirect when the SSD's queue is longer than this (`L` in [BCW Alg. 3]). Default 2.
-    pub queue_length: u32,
-}
-
-impl Default for SteerConfig {
-    fn default() -> Self {
-        SteerConfig { policy: "ssd-first".into(), queue_length: 2 }
-    }
 }
 
 /// One volume: an object of fixed size.

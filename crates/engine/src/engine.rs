@@ -185,7 +185,7 @@ impl Engine {
             let steer = steer::build(&volume.steer).ok_or_else(|| ConfigError::Unknown {
                 volume: volume.name.clone(),
                 what: "steering policy",
-                name: volume.steer.policy.clone(),
+                name: volume.steer.policy().to_owned(),
                 known: names(steer::POLICIES.iter().map(|p| p.name)),
             })?;
             let tier = tier::TIERS.iter().find(|t| t.name == volume.tier).ok_or_else(|| {

@@ -59,7 +59,7 @@ fn one(policy: &str, what: &str, drive_bytes: u64, length_bytes: u64, footprint:
     let config = ReplayConfig {
         ssds: vec![choice("960evo", Some(drive_bytes))],
         hdds: vec![choice("wd100efax", None)],
-        steer: SteerConfig { policy: policy.into(), queue_length: 2 },
+        steer: SteerConfig::named(policy),
         placement: Placement::Mapped,
         ssd_state: SsdState::Steady,
         resident: Resident::Hdd,

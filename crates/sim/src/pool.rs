@@ -177,7 +177,7 @@ impl SwarmConfig {
             object: VOLUME,
             name: "vol0".into(),
             size_bytes: self.shape.volume_bytes,
-            steer: SteerConfig { policy: self.policy.clone(), queue_length: 1 },
+            steer: SteerConfig::named(&self.policy).with("queue_length", 1),
             tier: "none".into(),
             durability: self.durability,
         };

@@ -37,7 +37,7 @@ fn config(policy: &str, placement: Placement) -> ReplayConfig {
     ReplayConfig {
         ssds: vec![choice("960evo", 2 * GIB)],
         hdds: vec![choice("wd100efax", 16 * GIB)],
-        steer: SteerConfig { policy: policy.to_owned(), queue_length: 2 },
+        steer: SteerConfig::named(policy),
         placement,
         ssd_state: SsdState::Steady,
         resident: Resident::Hdd,

@@ -2,7 +2,6 @@
 
 use super::file::{self, Fault};
 use super::{PoolConfig, PoolDevice, PoolVolume, Serve};
-use crate::failure::Failure;
 use crate::policy;
 use std::path::{Component, Path, PathBuf};
 use tandem_block::{BLOCK_BYTES, DurabilityClass, Duration, TIB};
@@ -254,16 +253,14 @@ fn volume(entry: &file::Volume, devices: &[PoolDevice]) -> Result<PoolVolume, Fa
 
 fn steering(value: &Spanned<file::Steer>, devices: &[PoolDevice]) -> Result<SteerConfig, Fault> {
     let given = value.get_ref();
-    let setting = given.queue_length.map(|length| format!("queue_length={length}"));
-    let words = format!("{}:{}", given.policy, setting.unwrap_or_default());
-    let config = policy::parse(&words).map_err(|failure| match failure {
-        Failure::Usage(text) => Fault::at(value, text),
-        Failure::Configuration(fault) => Fault::at(value, fault.text),
-        Failure::Failed(error) => Fault::at(value, error.to_string()),
-    })?;
+    let mut config = policy::named(&given.policy).map_err(|text| Fault::at(value, text))?;
+    for (name, text) in &given.settings {
+        policy::set_value(&mut config, name, text)
+            .map_err(|why| Fault::at(value, format!("steer {}: {why}", config.policy())))?;
+    }
     let redirects = steer::build(&config).is_some_and(|policy| policy.redirects());
     if redirects && !devices.iter().any(|device| device.role == Role::Hdd) {
-        let text = format!("{} redirects to a hard drive, and this pool has none", config.policy);
+        let text = format!("{} redirects to a hard drive, and this pool has none", config.policy());
         return Err(Fault::at(value, text));
     }
     Ok(config)

@@ -5,6 +5,7 @@
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, Visitor};
+use std::collections::BTreeMap;
 use std::fmt;
 use tandem_traces::spell;
 use toml::Spanned;
@@ -81,18 +82,27 @@ pub(super) struct Serve {
     pub spin: Option<Spanned<String>>,
 }
 
-/// `"mios-d"`, or `{ policy = "mios-d", queue_length = 2 }`.
+/// `"mios-d"`, or `{ policy = "mios-d", queue_length = 2 }`: the policy and its settings as they
+/// are written.
 #[derive(Debug)]
 pub(super) struct Steer {
     pub policy: String,
-    pub queue_length: Option<u32>,
+    pub settings: BTreeMap<String, String>,
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct SteerTable {
     policy: String,
-    queue_length: Option<u32>,
+    #[serde(flatten)]
+    settings: BTreeMap<String, SettingValue>,
+}
+
+/// A number without unit, or a text.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum SettingValue {
+    Number(i64),
+    Text(String),
 }
 
 impl<'de> Deserialize<'de> for Steer {
@@ -104,11 +114,16 @@ impl<'de> Deserialize<'de> for Steer {
                 f.write_str("a policy's name or a table such as { policy = \"mios-d\" }")
             }
             fn visit_str<E>(self, policy: &str) -> Result<Steer, E> {
-                Ok(Steer { policy: policy.to_owned(), queue_length: None })
+                Ok(Steer { policy: policy.to_owned(), settings: BTreeMap::new() })
             }
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Steer, A::Error> {
                 let table = SteerTable::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(Steer { policy: table.policy, queue_length: table.queue_length })
+                let text = |value| match value {
+                    SettingValue::Number(number) => number.to_string(),
+                    SettingValue::Text(text) => text,
+                };
+                let settings = table.settings.into_iter().map(|(name, value)| (name, text(value)));
+                Ok(Steer { policy: table.policy, settings: settings.collect() })
             }
         }
         from.deserialize_any(Either)

@@ -55,7 +55,7 @@ fn the_example_of_the_design_is_read() {
     assert_eq!(ssd.emulate.as_ref().map(|drive| drive.name.as_str()), Some("960evo"));
     assert!(ssd.profile.is_none() && hdd.profile.is_some());
     let [volume] = pool.volumes.as_slice() else { panic!("one volume") };
-    assert_eq!((volume.steer.policy.as_str(), volume.steer.queue_length), ("mios-d", 2));
+    assert_eq!((volume.steer.policy(), volume.steer.get("queue_length")), ("mios-d", 2));
     assert_eq!(
         pool.serve.nbd,
         [
@@ -75,16 +75,13 @@ fn other_ways_to_write_it() {
     let table = changed("\"mios-d\"", "{ policy = \"mios-e\", queue_length = 5 }");
     assert_eq!(
         parse(&table).expect("a table").volumes[0].steer,
-        SteerConfig { policy: "mios-e".into(), queue_length: 5 }
+        SteerConfig::named("mios-e").with("queue_length", 5)
     );
     let ram = changed("path = \"ssd.img\"\nsize = \"16GiB\"", "path = \"ram:4GiB\"");
     assert_eq!(parse(&ram).expect("memory").devices[0].backing, Backing::Ram { bytes: 4 << 30 });
     let bare = "[pool]\nname='p'\n[[device]]\nrole='ssd'\npath='/dev/x'\n[[volume]]\nname='v'\nsize='1GiB'\n";
     let bare = parse(bare).expect("the least there is");
-    assert_eq!(
-        (bare.volumes[0].steer.policy.as_str(), bare.serve),
-        ("ssd-first", Serve::default())
-    );
+    assert_eq!((bare.volumes[0].steer.policy(), bare.serve), ("ssd-first", Serve::default()));
 }
 
 #[test]
@@ -135,6 +132,10 @@ const FAULTS: &[(&str, &str, usize, &str)] = &[
     ("\"mios-d\"", "\"mios-x\"", 21, "did you mean \"mios-d\""),
     ("\"mios-d\"", "{ policy = \"mios-d\", queue_len = 1 }", 21, "did you mean \"queue_length\""),
     ("\"mios-d\"", "{ policy = \"ssd-first\", queue_length = 1 }", 21, "no settings"),
+    ("\"mios-d\"", "{ policy = \"mios-d\", queue_length = \"2ms\" }", 21, "is not a whole number"),
+    ("\"mios-d\"", "{ policy = \"mios-d\", queue_length = -1 }", 21, "is not a whole number"),
+    ("\"mios-d\"", "{ policy = \"mios-d\", queue_length = 1000001 }", 21, "from 0 to 1000000"),
+    ("\"mios-d\"", "{ queue_length = 1 }", 21, "missing key `policy`"),
     ("\"mios-d\"", "7", 21, "a policy's name or a table"),
     ("\"volatile-ok\"", "\"strcit\"", 22, "did you mean \"strict\""),
     ("\"volatile-ok\"", "\"protected\"", 22, "not every device"),

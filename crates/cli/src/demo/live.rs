@@ -137,7 +137,7 @@ fn serve(folder: &Path, policy: &str, life: Life, ready: &mpsc::Sender<Stopper>)
         object: VOLUME,
         name: "demo".into(),
         size_bytes: VOLUME_BYTES,
-        steer: SteerConfig { policy: policy.to_owned(), ..SteerConfig::default() },
+        steer: SteerConfig::named(policy),
         tier: "none".into(),
         durability: DurabilityClass::VolatileOk,
     };

@@ -129,7 +129,7 @@ fn in_virtual_time(policy: &str, arrivals: &[tandem_block::Arrival]) -> Result<R
     let config = ReplayConfig {
         ssds: vec![drive("960evo", SSD_BYTES)?],
         hdds: vec![drive("wd100efax", HDD_BYTES)?],
-        steer: SteerConfig { policy: policy.to_owned(), ..SteerConfig::default() },
+        steer: SteerConfig::named(policy),
         placement: Placement::Mapped,
         ssd_state: SsdState::Steady,
         resident: Resident::None,

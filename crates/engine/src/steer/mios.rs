@@ -7,11 +7,17 @@
 //!          is asked; the paper has pairs of one SSD and one hard drive.
 //! Tests:   below, a row per branch of Algorithm 3.
 
+use super::settings::{Kind, Setting};
 use super::{Decision, HddView, PolicyEntry, Reason, Steer, SteerView, Target};
 use crate::bcw::predictor::WriteState;
 
-const SETTINGS: &[(&str, &str)] =
-    &[("queue_length", "redirect when the SSD's queue is longer than this (L); default 2")];
+const SETTINGS: &[Setting] = &[Setting::new(
+    "queue_length",
+    Kind::Count,
+    2,
+    0..=1_000_000,
+    "redirect when the SSD's queue is longer than this (L)",
+)];
 
 /// Registry line of MIOS_D.
 pub const ENTRY_D: PolicyEntry = PolicyEntry {
@@ -19,7 +25,7 @@ pub const ENTRY_D: PolicyEntry = PolicyEntry {
     summary: "redirects to fast and mid writes of a hard drive while the SSD's queue is long",
     source: "BCW 4.3, Algorithm 3 (MIOS_D)",
     settings: SETTINGS,
-    build: |config| Box::new(Mios { queue_length: config.queue_length, eager: false }),
+    build: |config| Box::new(Mios { queue_length: config.get("queue_length"), eager: false }),
 };
 
 /// Registry line of MIOS_E.
@@ -28,12 +34,12 @@ pub const ENTRY_E: PolicyEntry = PolicyEntry {
     summary: "as mios-d, and redirects to fast writes even while the SSD's queue is short",
     source: "BCW 4.3, Algorithm 3 (MIOS_E)",
     settings: SETTINGS,
-    build: |config| Box::new(Mios { queue_length: config.queue_length, eager: true }),
+    build: |config| Box::new(Mios { queue_length: config.get("queue_length"), eager: true }),
 };
 
 #[derive(Clone, Copy, Debug)]
 struct Mios {
-    queue_length: u32,
+    queue_length: u64,
     eager: bool,
 }
 
@@ -49,7 +55,7 @@ impl Steer for Mios {
         let stay = |reason| Decision { target: Target::Ssd, reason };
         let Some(hdd) = best(view.hdds) else { return stay(Reason::NotAccepting) };
         let go = |reason| Decision { target: Target::Log(hdd.device), reason };
-        let congested = view.ssd_queue_length > self.queue_length;
+        let congested = u64::from(view.ssd_queue_length) > self.queue_length;
         match hdd.predicted {
             WriteState::Slow => stay(Reason::PredictedSlow),
             WriteState::Fast | WriteState::Mid if congested => go(Reason::Congested),

@@ -4,10 +4,11 @@
 //! decision with a reason; every reason is a counter.
 
 pub mod mios;
+pub mod settings;
 pub mod ssd_first;
 
 use crate::bcw::predictor::WriteState;
-use crate::config::SteerConfig;
+use settings::{Setting, SteerConfig};
 use tandem_block::DeviceId;
 
 /// What a policy sees of one hard drive.
@@ -121,8 +122,8 @@ pub struct PolicyEntry {
     pub summary: &'static str,
     /// Where it is from.
     pub source: &'static str,
-    /// Its settings, as (name, meaning).
-    pub settings: &'static [(&'static str, &'static str)],
+    /// Its settings.
+    pub settings: &'static [Setting],
     /// Makes one.
     pub build: fn(&SteerConfig) -> Box<dyn Steer>,
 }
@@ -132,5 +133,5 @@ pub const POLICIES: &[PolicyEntry] = &[ssd_first::ENTRY, mios::ENTRY_D, mios::EN
 
 /// Makes the policy that a volume asks for; `None` if there is none of that name.
 pub fn build(config: &SteerConfig) -> Option<Box<dyn Steer>> {
-    POLICIES.iter().find(|entry| entry.name == config.policy).map(|entry| (entry.build)(config))
+    config.entry().map(|entry| (entry.build)(config))
 }

@@ -16,7 +16,7 @@ fn config(policy: &str) -> ReplayConfig {
     ReplayConfig {
         ssds: vec![choice("960evo", Some(2 * GIB))],
         hdds: vec![choice("wd100efax", Some(16 * GIB))],
-        steer: SteerConfig { policy: policy.into(), queue_length: 2 },
+        steer: SteerConfig::named(policy),
         placement: Placement::Mapped,
         ssd_state: SsdState::Steady,
         resident: Resident::Hdd,

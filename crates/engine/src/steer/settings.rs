@@ -1,0 +1,220 @@
+//! Which settings has a policy, and what does a volume set them to?
+//!
+//! Source: design decision 5. A policy's registry entry lists its settings; values are integers in
+//! the unit of their kind. Reading and printing them with units is the command line's affair.
+
+use super::{POLICIES, PolicyEntry};
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+/// What a setting counts, and in which unit its value is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Things.
+    Count,
+    /// Bytes.
+    Bytes,
+    /// Nanoseconds.
+    Time,
+    /// Things per second.
+    Rate,
+    /// Millionths.
+    Share,
+    /// One of the setting's words.
+    Word,
+}
+
+/// A setting of a policy.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// Its name, snake_case.
+    pub name: &'static str,
+    /// What its values count.
+    pub kind: Kind,
+    /// Its value if none is set.
+    pub default: u64,
+    /// The least and the largest value that is not a word.
+    pub bounds: (u64, u64),
+    /// Values that are written as words, such as `auto`.
+    pub words: &'static [(&'static str, u64)],
+    /// What it means, in a line.
+    pub meaning: &'static str,
+}
+
+impl Setting {
+    /// A setting without words.
+    pub const fn new(
+        name: &'static str,
+        kind: Kind,
+        default: u64,
+        bounds: RangeInclusive<u64>,
+        meaning: &'static str,
+    ) -> Self {
+        let bounds = (*bounds.start(), *bounds.end());
+        Setting { name, kind, default, bounds, words: &[], meaning }
+    }
+
+    /// The same with words for some values.
+    #[must_use]
+    pub const fn words(mut self, words: &'static [(&'static str, u64)]) -> Self {
+        self.words = words;
+        self
+    }
+
+    /// May it have this value?
+    pub fn allows(&self, value: u64) -> bool {
+        let number = self.kind != Kind::Word && (self.bounds.0..=self.bounds.1).contains(&value);
+        number || self.words.iter().any(|(_, word)| *word == value)
+    }
+}
+
+/// A policy or setting that is not as asked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SettingError {
+    /// No policy of that name.
+    #[error("there is no steering policy called {0}")]
+    Policy(String),
+    /// No setting of that name.
+    #[error("the steering policy {policy} has no setting {setting}")]
+    Setting {
+        /// Of which policy.
+        policy: String,
+        /// The name given.
+        setting: String,
+    },
+    /// A value out of bounds.
+    #[error("{setting} = {value} is outside {least} to {largest}")]
+    Value {
+        /// Which setting.
+        setting: &'static str,
+        /// The value given.
+        value: u64,
+        /// The least that would do.
+        least: u64,
+        /// The largest.
+        largest: u64,
+    },
+}
+
+/// Which steering policy a volume has, by its registered name, with settings.
+///
+/// Only what differs from the defaults is kept, so that two ways to say the same are equal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SteerConfig {
+    policy: String,
+    changed: BTreeMap<&'static str, u64>,
+}
+
+impl Default for SteerConfig {
+    fn default() -> Self {
+        SteerConfig::named("ssd-first")
+    }
+}
+
+impl SteerConfig {
+    /// A policy with its defaults; whether there is one of that name is seen when it is built.
+    pub fn named(policy: &str) -> Self {
+        SteerConfig { policy: policy.to_owned(), changed: BTreeMap::new() }
+    }
+
+    /// Name in `steer::POLICIES`.
+    pub fn policy(&self) -> &str {
+        &self.policy
+    }
+
+    /// Its registry entry, if there is one.
+    pub fn entry(&self) -> Option<&'static PolicyEntry> {
+        POLICIES.iter().find(|entry| entry.name == self.policy)
+    }
+
+    fn setting(&self, name: &str) -> Option<&'static Setting> {
+        self.entry()?.settings.iter().find(|setting| setting.name == name)
+    }
+
+    /// Sets one.
+    ///
+    /// # Errors
+    /// If there is no such policy or setting, or the value is out of its bounds.
+    pub fn set(&mut self, name: &str, value: u64) -> Result<(), SettingError> {
+        if self.entry().is_none() {
+            return Err(SettingError::Policy(self.policy.clone()));
+        }
+        let Some(setting) = self.setting(name) else {
+            let (policy, setting) = (self.policy.clone(), name.to_owned());
+            return Err(SettingError::Setting { policy, setting });
+        };
+        if !setting.allows(value) {
+            let (least, largest) = setting.bounds;
+            return Err(SettingError::Value { setting: setting.name, value, least, largest });
+        }
+        if value == setting.default {
+            self.changed.remove(setting.name);
+        } else {
+            self.changed.insert(setting.name, value);
+        }
+        Ok(())
+    }
+
+    /// The same with one setting changed where the policy has it, for tests and experiments that
+    /// run every policy.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: u64) -> Self {
+        if self.setting(name).is_some() {
+            self.set(name, value).expect("a value within the bounds");
+        }
+        self
+    }
+
+    /// The value of a setting that the policy has.
+    pub fn get(&self, name: &str) -> u64 {
+        let setting = self.setting(name).expect("policies ask for the settings that they list");
+        self.changed.get(name).copied().unwrap_or(setting.default)
+    }
+
+    /// What is not as by default, by name.
+    pub fn changed(&self) -> impl Iterator<Item = (&'static Setting, u64)> + '_ {
+        self.changed.iter().filter_map(|(name, value)| Some((self.setting(name)?, *value)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_need_not_be_said() {
+        let mut config = SteerConfig::named("mios-d");
+        assert_eq!(config.get("queue_length"), 2);
+        config.set("queue_length", 5).expect("within the bounds");
+        assert_eq!(config.get("queue_length"), 5);
+        assert_eq!(config.changed().map(|(s, v)| (s.name, v)).next(), Some(("queue_length", 5)));
+        config.set("queue_length", 2).expect("the default");
+        assert_eq!(config, SteerConfig::named("mios-d"));
+    }
+
+    #[test]
+    fn what_is_not_there_is_an_error() {
+        let mut config = SteerConfig::named("mios-d");
+        assert!(matches!(config.set("queue", 5), Err(SettingError::Setting { .. })));
+        let too_long = config.set("queue_length", 1_000_001);
+        assert!(matches!(too_long, Err(SettingError::Value { largest: 1_000_000, .. })));
+        let mut nobody = SteerConfig::named("mios");
+        assert!(matches!(nobody.set("queue_length", 5), Err(SettingError::Policy(_))));
+        let unchanged = SteerConfig::named("ssd-first").with("queue_length", 1);
+        assert_eq!(unchanged, SteerConfig::default());
+    }
+
+    #[test]
+    fn every_default_is_allowed_and_every_name_is_snake_case() {
+        for entry in POLICIES {
+            for (at, setting) in entry.settings.iter().enumerate() {
+                assert!(setting.allows(setting.default), "{} {}", entry.name, setting.name);
+                let plain = |c: char| c.is_ascii_lowercase() || c == '_';
+                assert!(setting.name.chars().all(plain), "{}", setting.name);
+                let twice = entry.settings[..at].iter().any(|other| other.name == setting.name);
+                assert!(!twice, "{} has {} twice", entry.name, setting.name);
+            }
+        }
+    }
+}
