@@ -1,8 +1,8 @@
 //! Which words does every room share?
 //!
-//! Units of time and space, the request, the drive port, errors with an errno, and a seeded
-//! generator with integer distributions. Nothing here reads a clock, allocates a device or does I/O,
-//! and no floating point is used, so every machine computes the same bits.
+//! Units of time and space, the request, the drive port, errors with an errno, a seeded generator
+//! with integer distributions, and the memory of large tables. Nothing here reads a clock, allocates
+//! a device or does I/O, and no floating point is used, so every machine computes the same bits.
 
 mod address;
 mod arrival;
@@ -12,6 +12,7 @@ mod error;
 pub mod fixed;
 mod request;
 mod rng;
+mod table;
 mod units;
 mod zipf;
 
@@ -25,5 +26,6 @@ pub use drive::{
 pub use error::IoError;
 pub use request::{DurabilityClass, Op, PayloadId, Request, RequestId, RequestKind, RequestType};
 pub use rng::Rng;
+pub use table::{Table, TableEntry};
 pub use units::{Duration, GIB, Instant, KIB, MIB, TIB};
 pub use zipf::Zipf;

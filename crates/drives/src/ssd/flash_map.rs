@@ -5,10 +5,11 @@
 //! It is looked for when it is wanted, once in thousands of writes, over one word per line: lists
 //! that are kept in order cost every write more.
 //!
-//! Memory: 8.1 bytes per page; vectors begin as zeroes, so that an unused drive costs none.
+//! Memory: 8.1 bytes per page; tables begin as zeroes, so that an unused drive costs none.
 
 use crate::rate::Divider;
 use std::collections::VecDeque;
+use tandem_block::Table;
 
 const NO_LINE: u32 = u32::MAX;
 /// `first_unit` of lines that the host frontier did not write.
@@ -39,11 +40,11 @@ struct Frontier {
 #[derive(Clone, Debug)]
 pub(super) struct FlashMap {
     /// Physical page + 1 of each host page; 0 = not written.
-    pub(super) physical: Vec<u32>,
+    pub(super) physical: Table<u32>,
     /// Host page of each physical page; meaningful where the validity bit is set.
-    pub(super) logical: Vec<u32>,
+    pub(super) logical: Table<u32>,
     /// One bit per physical page.
-    pub(super) valid: Vec<u64>,
+    pub(super) valid: Table<u64>,
     lines: Vec<Line>,
     /// Valid pages of each line, and [`OPEN`].
     counts: Vec<u32>,
@@ -83,9 +84,9 @@ impl FlashMap {
         let line = Line { changed: 0, first_unit: NO_UNIT };
         let nowhere = Frontier { line: NO_LINE, page: 0, end: 0 };
         let mut map = FlashMap {
-            physical: vec![0; host_pages as usize],
-            logical: vec![0; physical_pages],
-            valid: vec![0; physical_pages / 64],
+            physical: Table::new(host_pages as usize),
+            logical: Table::new(physical_pages),
+            valid: Table::new(physical_pages / 64),
             lines: vec![line; line_count as usize],
             counts: vec![OPEN; line_count as usize],
             changes: 0,

@@ -1,16 +1,18 @@
 //! Which of many things are marked? A plain bitmap with run search.
 
+use tandem_block::Table;
+
 /// A fixed number of bits.
 #[derive(Clone, Debug, Default)]
 pub struct Bits {
-    words: Vec<u64>,
+    words: Table<u64>,
     length: usize,
 }
 
 impl Bits {
     /// `length` bits, all clear.
     pub fn new(length: usize) -> Self {
-        Bits { words: vec![0; length.div_ceil(64)], length }
+        Bits { words: Table::new(length.div_ceil(64)), length }
     }
 
     /// How many bits there are.
@@ -100,7 +102,7 @@ impl Bits {
 
     /// Bytes of memory held.
     pub fn memory_bytes(&self) -> usize {
-        self.words.capacity() * 8
+        self.words.memory_bytes()
     }
 }
 

@@ -13,7 +13,7 @@
 use super::bits::Bits;
 use super::slots::{Logical, Slot, Slots};
 
-use zerocopy::FromZeros;
+use tandem_block::Table;
 
 const BUCKET_ENTRIES: usize = 16;
 /// Entries kept free, in percent: fuller tables overflow into long chains (measured: 1.3 buckets
@@ -24,14 +24,13 @@ const FULL_PERCENT: usize = 82;
 const FREE: u32 = 0;
 
 /// Entries are the complement of tag and slot, which are never all ones.
-#[derive(Clone, Debug, FromZeros)]
-#[repr(C, align(64))]
-struct Bucket([u32; BUCKET_ENTRIES]);
+/// A cache line of a table that is large enough to be mapped.
+type Bucket = [u32; BUCKET_ENTRIES];
 
 /// The table.
 #[derive(Clone, Debug)]
 pub struct Index {
-    buckets: Vec<Bucket>,
+    buckets: Table<Bucket>,
     /// Buckets that some entry has found full.
     overflowed: Bits,
     slot_bits: u32,
@@ -45,7 +44,7 @@ impl Index {
         let buckets = wanted.div_ceil(BUCKET_ENTRIES);
         // one value more than there are slots, so that NONE is never a valid entry
         let slot_bits = usize::BITS - (slot_count + 1).leading_zeros();
-        let buckets = Bucket::new_vec_zeroed(buckets).expect("as much memory as the drives need");
+        let buckets = Table::new(buckets);
         Index { overflowed: Bits::new(buckets.len()), buckets, slot_bits, entries: 0 }
     }
 
@@ -85,7 +84,7 @@ impl Index {
         let tag_mask = self.tag_mask();
         let mut only = None;
         let mut candidates = 0;
-        for (position, &entry) in self.buckets[home].0.iter().enumerate() {
+        for (position, &entry) in self.buckets[home].iter().enumerate() {
             if !(entry ^ tag) & tag_mask == 0
                 && entry != FREE
                 && slots.is_log(self.slot_of(entry)) == log
@@ -96,7 +95,7 @@ impl Index {
         }
         if candidates == 1 && !self.overflowed.get(home) {
             debug_assert!(only.is_some_and(|(_, position)| {
-                slots.owner(self.slot_of(self.buckets[home].0[position])) == key
+                slots.owner(self.slot_of(self.buckets[home][position])) == key
             }));
             return only;
         }
@@ -114,7 +113,7 @@ impl Index {
         let tag_mask = self.tag_mask();
         let mut bucket = home;
         for _ in 0..self.buckets.len() {
-            for (position, &entry) in self.buckets[bucket].0.iter().enumerate() {
+            for (position, &entry) in self.buckets[bucket].iter().enumerate() {
                 if !(entry ^ tag) & tag_mask != 0 || entry == FREE {
                     continue;
                 }
@@ -139,7 +138,7 @@ impl Index {
     pub fn get(&self, key: Logical, slots: &Slots, log: bool) -> Slot {
         let (bucket, position) =
             self.find(key, slots, log).expect("the state bits say that this block has a slot");
-        self.slot_of(self.buckets[bucket].0[position])
+        self.slot_of(self.buckets[bucket][position])
     }
 
     /// Adds an entry; the slot's owner must be set already.
@@ -147,7 +146,7 @@ impl Index {
         let (home, tag) = self.place(key);
         let mut bucket = home;
         for _ in 0..self.buckets.len() {
-            for entry in &mut self.buckets[bucket].0 {
+            for entry in &mut self.buckets[bucket] {
                 if *entry == FREE {
                     *entry = !(tag | slot);
                     self.entries += 1;
@@ -169,8 +168,8 @@ impl Index {
         let (bucket, position) =
             self.find(key, slots, log).expect("the state bits say that this block has a slot");
         let tag = self.place(key).1;
-        let old = self.slot_of(self.buckets[bucket].0[position]);
-        self.buckets[bucket].0[position] = !(tag | slot);
+        let old = self.slot_of(self.buckets[bucket][position]);
+        self.buckets[bucket][position] = !(tag | slot);
         old
     }
 
@@ -178,8 +177,8 @@ impl Index {
     pub fn remove(&mut self, key: Logical, slots: &Slots, log: bool) -> Slot {
         let (bucket, position) =
             self.find(key, slots, log).expect("the state bits say that this block has a slot");
-        let old = self.slot_of(self.buckets[bucket].0[position]);
-        self.buckets[bucket].0[position] = FREE;
+        let old = self.slot_of(self.buckets[bucket][position]);
+        self.buckets[bucket][position] = FREE;
         self.entries -= 1;
         old
     }
@@ -189,13 +188,13 @@ impl Index {
     pub fn warm(&self, first: Logical, count: u32) {
         let mut sum = 0u32;
         for key in first..first + count {
-            sum = sum.wrapping_add(self.buckets[self.place(key).0].0[0]);
+            sum = sum.wrapping_add(self.buckets[self.place(key).0][0]);
         }
         std::hint::black_box(sum);
     }
 
     /// Bytes of memory held.
     pub fn memory_bytes(&self) -> usize {
-        self.buckets.capacity() * size_of::<Bucket>() + self.overflowed.memory_bytes()
+        self.buckets.memory_bytes() + self.overflowed.memory_bytes()
     }
 }

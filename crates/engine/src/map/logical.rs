@@ -5,6 +5,7 @@
 
 use super::bits::Bits;
 use super::slots::Logical;
+use tandem_block::Table;
 
 /// The current version is (also) at the block's home on a hard drive.
 pub const HOME: u8 = 1;
@@ -18,7 +19,7 @@ pub const FRAGMENTS: u8 = 8;
 /// State bits of every logical block.
 #[derive(Clone, Debug)]
 pub struct LogicalBits {
-    nibbles: Vec<u8>,
+    nibbles: Table<u8>,
     recorded_home: Bits,
     blocks: usize,
 }
@@ -27,7 +28,7 @@ impl LogicalBits {
     /// `blocks` logical blocks, all absent.
     pub fn new(blocks: usize) -> Self {
         LogicalBits {
-            nibbles: vec![0; blocks.div_ceil(2)],
+            nibbles: Table::new(blocks.div_ceil(2)),
             recorded_home: Bits::new(blocks),
             blocks,
         }
@@ -108,6 +109,6 @@ impl LogicalBits {
 
     /// Bytes of memory held.
     pub fn memory_bytes(&self) -> usize {
-        self.nibbles.capacity() + self.recorded_home.memory_bytes()
+        self.nibbles.memory_bytes() + self.recorded_home.memory_bytes()
     }
 }

@@ -7,7 +7,7 @@
 //! take no memory.
 
 use super::bits::Bits;
-use tandem_block::DeviceId;
+use tandem_block::{DeviceId, Table};
 
 /// Number of a slot, over all drives of the set.
 pub type Slot = u32;
@@ -47,8 +47,8 @@ impl SlotRegion {
 #[derive(Clone, Debug, Default)]
 pub struct Slots {
     /// The complement of each slot's owner: zero is `NONE`.
-    owners: Vec<u32>,
-    checksums: Vec<u32>,
+    owners: Table<u32>,
+    checksums: Table<u32>,
     /// Named by the newest journal batch (or an older one) and not displaced by it.
     recorded: Bits,
     /// A current place of its owner. Slots that were left keep their owner, so that leaving one
@@ -73,8 +73,8 @@ impl Slots {
         let log_first = regions.iter().find(|r| r.is_log).map_or(next, |r| r.first);
         let total = next as usize;
         Slots {
-            owners: vec![!NONE; total],
-            checksums: vec![0; total],
+            owners: Table::new(total),
+            checksums: Table::new(total),
             recorded: Bits::new(total),
             current: Bits::new(total),
             regions,
@@ -167,7 +167,8 @@ impl Slots {
 
     /// Bytes of memory held.
     pub fn memory_bytes(&self) -> usize {
-        (self.owners.capacity() + self.checksums.capacity()) * size_of::<u32>()
+        self.owners.memory_bytes()
+            + self.checksums.memory_bytes()
             + self.recorded.memory_bytes()
             + self.current.memory_bytes()
     }
