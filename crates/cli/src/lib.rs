@@ -16,10 +16,12 @@ mod policy;
 mod pool;
 mod replay;
 mod report;
+mod run;
 mod serve;
 mod setting;
 mod status;
 mod synth;
+mod toml_fault;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;
@@ -41,6 +43,7 @@ enum Verb {
     Check(check::Arguments),
     Status(status::Arguments),
     Replay(Box<replay::Arguments>),
+    Run(run::Arguments),
     Synth(synth::Arguments),
     Policies(policies::Arguments),
     Drives(drives::Arguments),
@@ -57,6 +60,7 @@ pub fn main() -> ExitCode {
         Verb::Check(arguments) => check::run(&arguments),
         Verb::Status(arguments) => status::run(&arguments),
         Verb::Replay(arguments) => replay::run(&arguments),
+        Verb::Run(arguments) => run::run(&arguments),
         Verb::Synth(arguments) => synth::run(&arguments),
         Verb::Policies(arguments) => policies::run(&arguments),
         Verb::Drives(arguments) => drives::run(&arguments),

@@ -163,7 +163,7 @@ pub struct Done {
     pub wait_ns: u64,
     /// Time from the first device command to the last completion, in ns (stage *device*).
     pub device_ns: u64,
-    /// Where a read's bytes came from; the slowest place if several.
+    /// Where a read's bytes came from, the slowest place if several; where a write was steered to.
     pub served_from: ServedFrom,
 }
 

@@ -10,6 +10,7 @@ pub mod coverage;
 pub mod erratic;
 pub mod explain;
 pub mod pool;
+pub mod prediction;
 pub mod profiles;
 pub mod replay;
 pub mod share;

@@ -44,6 +44,7 @@ fn config(policy: &str, placement: Placement) -> ReplayConfig {
         durability: DurabilityClass::VolatileOk,
         seed: 1,
         closed_loop: None,
+        budgets: Default::default(),
     }
 }
 

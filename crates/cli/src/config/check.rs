@@ -1,8 +1,9 @@
 //! Does the configuration make sense?
 
-use super::file::{self, Fault};
+use super::file;
 use super::{PoolConfig, PoolDevice, PoolVolume, Serve};
 use crate::policy;
+use crate::toml_fault::Fault;
 use std::path::{Component, Path, PathBuf};
 use tandem_block::{BLOCK_BYTES, DurabilityClass, Duration, TIB};
 use tandem_drives::spec::{self, DriveKind};

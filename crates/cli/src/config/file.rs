@@ -7,27 +7,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use std::collections::BTreeMap;
 use std::fmt;
-use tandem_traces::spell;
 use toml::Spanned;
-
-/// What is wrong, and at which byte.
-#[derive(Clone, Debug)]
-pub(super) struct Fault {
-    pub at: Option<usize>,
-    pub text: String,
-}
-
-impl Fault {
-    /// About this value.
-    pub fn at<T>(value: &Spanned<T>, text: impl Into<String>) -> Fault {
-        Fault { at: Some(value.span().start), text: text.into() }
-    }
-
-    /// About the whole.
-    pub fn whole(text: impl Into<String>) -> Fault {
-        Fault { at: None, text: text.into() }
-    }
-}
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -127,26 +107,5 @@ impl<'de> Deserialize<'de> for Steer {
             }
         }
         from.deserialize_any(Either)
-    }
-}
-
-/// Reads the text.
-pub(super) fn parse(text: &str) -> Result<File, Fault> {
-    toml::from_str(text).map_err(|error| Fault {
-        at: error.span().map(|span| span.start),
-        text: explain(error.message()),
-    })
-}
-
-/// An unknown key is told with the known one that is spelled most like it.
-fn explain(message: &str) -> String {
-    let names: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
-    match names.as_slice() {
-        [unknown, known @ ..] if message.starts_with("unknown field") && !known.is_empty() => {
-            let nearest = spell::nearest(unknown, known.iter().copied());
-            let known = known.join(", ");
-            format!("unknown key {unknown:?}; did you mean {nearest:?}? (known here: {known})")
-        }
-        _ => message.replace("missing field", "missing key"),
     }
 }

@@ -10,6 +10,7 @@ mod file;
 mod tests;
 
 use crate::failure::ConfigFault;
+use crate::toml_fault::{self, line_of};
 use std::path::{Path, PathBuf};
 use tandem_block::{DurabilityClass, Duration, ObjectId};
 use tandem_drives::spec::DriveSpec;
@@ -21,8 +22,6 @@ use tandem_live::uring::Submission;
 use tandem_live::{Backing, WorldConfig};
 use tandem_sim::profiles::{Belief, BeliefKind};
 
-/// Longest configuration that is read, in bytes: one is a page of text.
-const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Commands in flight on a real SSD at most. Guess: NVMe drives gain little beyond it.
 const SSD_DEPTH: u32 = 128;
 
@@ -98,14 +97,7 @@ impl PoolConfig {
     /// # Errors
     /// If it cannot be read or used; the message names file and line.
     pub fn read(path: &Path) -> Result<PoolConfig, ConfigFault> {
-        let file = path.display().to_string();
-        let fault = |text: String| ConfigFault { file: file.clone(), line: None, text };
-        let length = std::fs::metadata(path).map_err(|why| fault(why.to_string()))?.len();
-        if length > FILE_BYTES_MAX {
-            return Err(fault("it is larger than 1 MiB, so it is no configuration".into()));
-        }
-        let text = std::fs::read_to_string(path).map_err(|why| fault(why.to_string()))?;
-        PoolConfig::parse(&text, path)
+        PoolConfig::parse(&toml_fault::read_file(path, "configuration")?, path)
     }
 
     /// Reads a text; `path` names it in errors and is what its paths are relative to.
@@ -114,13 +106,9 @@ impl PoolConfig {
     /// If it cannot be used; the message names the line.
     pub fn parse(text: &str, path: &Path) -> Result<PoolConfig, ConfigFault> {
         let folder = path.parent().unwrap_or(Path::new(""));
-        file::parse(text)
+        toml_fault::parse(text)
             .and_then(|parsed| check::check(parsed, folder, &|at| line_of(text, at)))
-            .map_err(|fault| ConfigFault {
-                file: path.display().to_string(),
-                line: fault.at.map(|at| line_of(text, at)),
-                text: fault.text,
-            })
+            .map_err(|fault| fault.in_file(path, text))
     }
 
     /// Why a volume that asks for redirection does not get it, if so.
@@ -206,8 +194,4 @@ impl PoolVolume {
         let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
         ObjectId(self.name.bytes().fold(0xcbf2_9ce4_8422_2325, mix))
     }
-}
-
-fn line_of(text: &str, at: usize) -> usize {
-    text.as_bytes()[..at.min(text.len())].iter().filter(|&&byte| byte == b'\n').count() + 1
 }

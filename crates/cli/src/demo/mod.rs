@@ -136,6 +136,7 @@ fn in_virtual_time(policy: &str, arrivals: &[tandem_block::Arrival]) -> Result<R
         durability: DurabilityClass::VolatileOk,
         seed: 1,
         closed_loop: None,
+        budgets: Default::default(),
     };
     let mut survey = Survey::default();
     for arrival in arrivals {

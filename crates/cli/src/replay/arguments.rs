@@ -112,6 +112,7 @@ impl Arguments {
             )?,
             seed: self.seed,
             closed_loop: self.closed_loop,
+            budgets: Default::default(),
         };
         Ok(Settings { policies, speedup, config })
     }
@@ -127,7 +128,7 @@ impl Arguments {
 }
 
 /// One of a few words.
-fn named<T: Copy, const N: usize>(
+pub fn named<T: Copy, const N: usize>(
     option: &str,
     text: &str,
     known: [(&'static str, T); N],
@@ -142,7 +143,7 @@ fn named<T: Copy, const N: usize>(
 }
 
 /// The drives of one role, with what is believed of them.
-fn choices(
+pub fn choices(
     names: &[String],
     size_bytes: Option<u64>,
     option: &str,

@@ -89,6 +89,7 @@ pub struct Run {
     write: StagedLatency,
     flush: StagedLatency,
     write_by_size: Vec<SizeGroup>,
+    write_to: WriteTo,
     read_from: ReadFrom,
     ssd: Ssd,
     hdd: Hdd,
@@ -111,6 +112,7 @@ struct Latency {
     mean_ns: u64,
     p50_ns: u64,
     p90_ns: u64,
+    p95_ns: u64,
     p99_ns: u64,
     p999_ns: u64,
     p9999_ns: u64,
@@ -135,6 +137,12 @@ struct SizeGroup {
     upto_bytes: Option<u64>,
     #[serde(flatten)]
     latency: Latency,
+}
+
+#[derive(Debug, Serialize)]
+struct WriteTo {
+    ssd: Latency,
+    hdd_log: Latency,
 }
 
 #[derive(Debug, Serialize)]
@@ -284,6 +292,10 @@ pub fn run(policy: String, result: &RunResult, doubts: Vec<String>) -> Run {
             .zip(&latencies.write_by_size)
             .map(|(upto, group)| SizeGroup { upto_bytes: *upto, latency: latency(group) })
             .collect(),
+        write_to: WriteTo {
+            ssd: latency(&latencies.write_to[0]),
+            hdd_log: latency(&latencies.write_to[1]),
+        },
         read_from: read_from(latencies),
         ssd: ssd(&with_role(result, Role::Ssd), result.elapsed_ns),
         hdd: hdd(&with_role(result, Role::Hdd), result.steering.user_slow_writes),
@@ -337,6 +349,7 @@ fn latency(of: &Latencies) -> Latency {
         mean_ns: of.mean_ns(),
         p50_ns: of.percentile_ns(5_000),
         p90_ns: of.percentile_ns(9_000),
+        p95_ns: of.percentile_ns(9_500),
         p99_ns: of.percentile_ns(9_900),
         p999_ns: of.percentile_ns(9_990),
         p9999_ns: of.percentile_ns(9_999),

@@ -5,6 +5,7 @@ use crate::map::{Logical, Touch};
 use crate::mutant::Mutant;
 use crate::ordering::TaskId;
 use crate::port::{Command, Done, ServedFrom};
+use crate::steer::Target;
 use crate::task::{Task, task_id};
 use tandem_block::{
     BLOCK_BYTES, Instant, IoError, Op, PayloadId, Request, RequestKind, SECTOR_BYTES,
@@ -156,6 +157,11 @@ impl Engine {
         } else {
             (task.started.since(request.arrived).ns, self.now.since(task.started).ns)
         };
+        let served_from = match (request.op, task.target) {
+            (Op::Write, Target::Log(_)) => ServedFrom::HddLog,
+            (Op::Write, Target::Ssd) => ServedFrom::Ssd,
+            _ => task.served_from,
+        };
         self.out.push(Command::Complete(Done {
             request: request.id,
             status: task.status,
@@ -163,7 +169,7 @@ impl Engine {
             skip_bytes,
             wait_ns,
             device_ns,
-            served_from: task.served_from,
+            served_from,
         }));
         if task.holds {
             let mut woken = std::mem::take(&mut self.work_list);

@@ -80,6 +80,8 @@ pub struct Recorder {
     pub write_by_size: [Latencies; 6],
     /// Reads by place.
     pub read_from: [Latencies; 5],
+    /// Writes by the side that they were steered to: SSDs, logs of hard drives.
+    pub write_to: [Latencies; 2],
     /// Requests that ended with an error.
     pub errors: u64,
 }
@@ -108,6 +110,8 @@ impl Recorder {
                     .position(|bound| bound.is_none_or(|b| request.length_bytes <= b))
                     .expect("the last group has no bound");
                 self.write_by_size[group].record(total_ns);
+                let to_log = done.served_from == ServedFrom::HddLog;
+                self.write_to[usize::from(to_log)].record(total_ns);
             }
             Op::Read => self.read_from[served_index(done.served_from)].record(total_ns),
             _ => {}

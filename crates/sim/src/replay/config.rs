@@ -1,7 +1,7 @@
 //! What can a replay be told, and why can it not begin or end?
 
 use crate::profiles::Belief;
-use tandem_block::DurabilityClass;
+use tandem_block::{DurabilityClass, GIB};
 use tandem_drives::SsdState;
 use tandem_drives::spec::{DriveSpec, SpecError};
 use tandem_engine::{ConfigError, Placement, StartError, SteerConfig};
@@ -62,6 +62,24 @@ pub struct ReplayConfig {
     pub seed: u64,
     /// Keep so many requests outstanding instead of following the times of the trace.
     pub closed_loop: Option<u32>,
+    /// How much redirecting may cost the hard drives.
+    pub budgets: Budgets,
+}
+
+/// What redirecting may take of a hard drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budgets {
+    /// Bytes of log that the visible part of a hard drive has at least. Default 8 GiB (guess): room
+    /// for a burst of a minute at 130 MB/s, so that the log's end is not what a short trace measures.
+    pub log_bytes: u64,
+    /// Bytes of padding in a day; `None` is the engine's default (B4). The paper has none.
+    pub padding_bytes_per_day: Option<u64>,
+}
+
+impl Default for Budgets {
+    fn default() -> Self {
+        Budgets { log_bytes: 8 * GIB, padding_bytes_per_day: None }
+    }
 }
 
 /// Why a replay has no result.

@@ -19,7 +19,7 @@ mod survey;
 #[cfg(test)]
 mod tests;
 
-pub use config::{DriveChoice, ReplayConfig, ReplayError, Resident};
+pub use config::{Budgets, DriveChoice, ReplayConfig, ReplayError, Resident};
 pub use gauge::GaugeSummary;
 pub use plan::{Plan, PlannedDrive, plan};
 pub use result::{DeviceResult, RunResult};

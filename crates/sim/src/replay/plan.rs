@@ -16,9 +16,6 @@ use tandem_engine::{DeviceConfig, EngineConfig, Placement, Role, VolumeConfig, W
 
 /// One set has 2^32 logical blocks.
 const FOOTPRINT_BYTES_MAX: u64 = 16 << 40;
-/// The log that the visible part of a hard drive has at least. Guess: room for a burst of a minute
-/// at 130 MB/s, so that the log's end is not what a short trace measures.
-const LOG_BYTES_WANTED: u64 = 8 * GIB;
 /// Largest share of the visible part that the log takes, in percent.
 const LOG_PERCENT_MAX: u64 = 80;
 /// Commands in flight on an NVMe drive. Guess: more than any model's dies.
@@ -165,8 +162,9 @@ fn size_hdds(
         }
         Placement::Fixed => ssd_bytes.div_ceil(hdds) + MIB,
     };
-    let wanted = (homes + LOG_BYTES_WANTED).next_multiple_of(MIB);
-    let percent = (LOG_BYTES_WANTED * 100).div_ceil(wanted).clamp(10, LOG_PERCENT_MAX);
+    let log_bytes = config.budgets.log_bytes;
+    let wanted = (homes + log_bytes).next_multiple_of(MIB);
+    let percent = (log_bytes * 100).div_ceil(wanted).clamp(10, LOG_PERCENT_MAX);
     let wanted = wanted.max(homes * 100 / (100 - percent)).next_multiple_of(MIB);
     let smallest =
         drives.iter().filter(|d| d.role == Role::Hdd).map(|d| d.model_bytes).min().unwrap_or(0);
@@ -234,6 +232,9 @@ fn engine_config(config: &ReplayConfig, survey: &Survey) -> EngineConfig {
     engine.root_bytes = engine.root_bytes.max(root_bytes);
     engine.placement = config.placement;
     engine.contents = false;
+    if let Some(bytes) = config.budgets.padding_bytes_per_day {
+        engine.padding_bytes_per_day = bytes;
+    }
     engine
 }
 

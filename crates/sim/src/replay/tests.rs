@@ -23,6 +23,7 @@ fn config(policy: &str) -> ReplayConfig {
         durability: DurabilityClass::VolatileOk,
         seed: 1,
         closed_loop: None,
+        budgets: Default::default(),
     }
 }
 

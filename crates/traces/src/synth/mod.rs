@@ -5,8 +5,10 @@
 //! first request arrives at 0. A new generator is its file and one line in `GENERATORS`.
 
 mod interval;
+mod mixed;
 mod pangu;
 mod scatter;
+mod serw;
 mod settings;
 mod sizes;
 mod timeline;
@@ -30,6 +32,11 @@ pub const GENERATORS: &[Generator] = &[
     pangu::B,
     pangu::C,
     pangu::D,
+    serw::NODE_A1,
+    serw::NODE_A2,
+    serw::NODE_B1,
+    serw::NODE_B2,
+    mixed::GENERATOR,
 ];
 
 /// All times are multiples of this.

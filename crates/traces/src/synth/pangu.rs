@@ -95,7 +95,7 @@ const FILE_BYTES: u64 = GIB;
 /// The text's bounds for the share of writes among the requests [BCW §2.3].
 const WRITE_SHARE_PPM: std::ops::RangeInclusive<u64> = 770_000..=950_000;
 
-const fn settings(duration: &'static str) -> [Setting; 6] {
+const fn settings(duration: &'static str) -> [Setting; 7] {
     [
         Setting {
             name: "duration",
@@ -133,6 +133,12 @@ const fn settings(duration: &'static str) -> [Setting; 6] {
             kind: Kind::Share,
             summary: "how many of the writes append",
         },
+        Setting {
+            name: "largest",
+            default: "1MiB",
+            kind: Kind::Choice(&["1MiB", "2MiB"]),
+            summary: "largest request: 1MiB, as in the text, or 2MiB, as the groups of Figs 9 and 13",
+        },
     ]
 }
 
@@ -159,14 +165,16 @@ impl Node {
         let write_share_ppm = self.write_share_ppm();
         let writes = self.requests() * write_share_ppm / 1_000_000;
         let files = settings.get("files");
+        let is_larger = settings.get("largest") == 1;
         let footprint_bytes = settings.get("footprint") / BLOCK_BYTES * BLOCK_BYTES;
         let requests = Pangu {
             timeline: Timeline::new(seconds, self.mean_per_s, self.peak_per_s, rng.split(1)),
             kinds: Deck::new(rng.split(2)),
             write_share_ppm,
-            write_sizes: Sizes::with_mean(self.write_bytes / writes, rng.split(3)),
+            write_sizes: Sizes::with_mean(self.write_bytes / writes, is_larger, rng.split(3)),
             read_sizes: Sizes::with_mean(
                 self.read_bytes / (self.requests() - writes),
+                is_larger,
                 rng.split(4),
             ),
             scatter: Scatter::new(

@@ -28,8 +28,9 @@ const BODY: &[(u64, u64)] = &[
 ];
 /// Guess.
 const SHORT_TAIL: &[(u64, u64)] = &[(12 * KIB, 1), (16 * KIB, 1), (24 * KIB, 1), (32 * KIB, 1)];
-/// Guess: about as many in each octave.
-const LONG_TAIL: &[(u64, u64)] = &[
+/// Guess: about as many in each octave. The last two are beyond 1 MiB, as the greatest group of
+/// [BCW Fig. 9]; they are left out unless asked for.
+const LONG_TAIL: [(u64, u64); 12] = [
     (48 * KIB, 1),
     (64 * KIB, 1),
     (96 * KIB, 1),
@@ -40,7 +41,11 @@ const LONG_TAIL: &[(u64, u64)] = &[
     (512 * KIB, 1),
     (768 * KIB, 1),
     (1024 * KIB, 1),
+    (1536 * KIB, 1),
+    (2048 * KIB, 1),
 ];
+/// Those up to 1 MiB.
+const UPTO_1_MIB: usize = 10;
 
 /// Shares are kept in these parts.
 const WHOLE: u64 = 1 << 32;
@@ -60,9 +65,10 @@ pub(super) struct Sizes {
 
 impl Sizes {
     /// The sizes whose mean is this, or the nearest to it that the shapes allow (1,994 bytes to
-    /// 90 KiB).
-    pub(super) fn with_mean(mean_bytes: u64, rng: Rng) -> Sizes {
-        let (body, short, long) = (mean_q16(BODY), mean_q16(SHORT_TAIL), mean_q16(LONG_TAIL));
+    /// 90 KiB). `is_larger` lets the tail reach to 2 MiB instead of 1 MiB.
+    pub(super) fn with_mean(mean_bytes: u64, is_larger: bool, rng: Rng) -> Sizes {
+        let long_tail = if is_larger { &LONG_TAIL[..] } else { &LONG_TAIL[..UPTO_1_MIB] };
+        let (body, short, long) = (mean_q16(BODY), mean_q16(SHORT_TAIL), mean_q16(long_tail));
         let mean = u128::from(mean_bytes) << 16;
         // with a body of 75 %: mean = 3/4 body + 1/4 tail, tail = short + part (long - short)
         let tail = (mean * 4).saturating_sub(body * 3);
@@ -79,7 +85,7 @@ impl Sizes {
         for (shape, share) in [
             (BODY, WHOLE - tail_share),
             (SHORT_TAIL, tail_share - long_share),
-            (LONG_TAIL, long_share),
+            (long_tail, long_share),
         ] {
             let total: u64 = shape.iter().map(|&(_, weight)| weight).sum();
             for &(size, weight) in shape {
@@ -154,15 +160,20 @@ mod tests {
 
     #[test]
     fn the_mean_is_kept_and_three_quarters_are_small() {
-        for mean_bytes in [2521, 2634, 8889, 17_404, 32_045, 80_000] {
-            let mut sizes = Sizes::with_mean(mean_bytes, Rng::new(5));
-            let drawn: Vec<u64> = (0..1 << 16).map(|_| sizes.draw()).collect();
-            let mean = drawn.iter().sum::<u64>() >> 16;
+        let means = [2521, 2634, 8889, 17_404, 32_045, 80_000];
+        for (mean_bytes, is_larger) in
+            means.into_iter().flat_map(|mean| [(mean, false), (mean, true)])
+        {
+            let mut sizes = Sizes::with_mean(mean_bytes, is_larger, Rng::new(5));
+            // 2 MiB are so rare that more must be drawn
+            let shift = if is_larger { 20 } else { 16 };
+            let drawn: Vec<u64> = (0..1 << shift).map(|_| sizes.draw()).collect();
+            let mean = drawn.iter().sum::<u64>() >> shift;
             assert!(mean.abs_diff(mean_bytes) * 200 <= mean_bytes, "{mean} for {mean_bytes}");
             let small = drawn.iter().filter(|&&size| size <= 10 * KIB).count();
             assert!(small * 1000 >= drawn.len() * 749, "{small} for {mean_bytes}");
             assert!(drawn.iter().all(|size| size % 512 == 0));
-            assert_eq!(drawn.iter().max(), Some(&(1024 * KIB)));
+            assert_eq!(drawn.iter().max(), Some(&(if is_larger { 2048 } else { 1024 } * KIB)));
         }
     }
 

@@ -78,6 +78,60 @@ fn a_short_run_keeps_the_rates_and_the_mean_size() {
     }
 }
 
+/// [SERW slide "Pangu Workload"], [SERW slide "SSD Written Data Reduction"] and
+/// [SERW slide "Motivation"].
+#[test]
+fn serw_nodes_have_the_decks_bytes_sizes_and_chunks() {
+    for (name, write_mb, reads_wanted, writes_by_size, rarely_read, rarely_written) in [
+        ("serw-a1", 34_900, 2_400_000, (500_000, 93), 60..=70, (10, 80)),
+        ("serw-a2", 26_600, 600_000, (500_000, 93), 60..=70, (10, 80)),
+        ("serw-b1", 44_900, 1_128_000, (1_000, 5), 78..=82, (1, 80)),
+        ("serw-b2", 46_900, 1_178_000, (1_000, 5), 78..=82, (1, 80)),
+    ] {
+        let (mut reads, mut writes, mut write_bytes, mut above) = (0u64, 0u64, 0u64, 0u64);
+        let mut counts = vec![(0u64, 0u64); 3072];
+        for arrival in build(name, 1).unwrap() {
+            let chunk = &mut counts[(arrival.offset_bytes / serw::CHUNK_BYTES) as usize];
+            if arrival.op == Op::Write {
+                chunk.1 += 1;
+                writes += 1;
+                write_bytes += arrival.length_bytes;
+                above += u64::from(arrival.length_bytes > writes_by_size.0);
+            } else {
+                chunk.0 += 1;
+                reads += 1;
+            }
+        }
+        within(write_bytes, write_mb * 1_000_000, 1, name);
+        within(above * 100, writes * writes_by_size.1, 1, name);
+        within(reads, reads_wanted, 1, name);
+        let percent = |of: &dyn Fn(&(u64, u64)) -> bool| {
+            counts.iter().filter(|count| of(count)).count() * 100 / counts.len()
+        };
+        let read = percent(&|count| count.0 < 10);
+        assert!(rarely_read.contains(&read), "{name}: {read} % of the chunks are rarely read");
+        let written = percent(&|count| count.1 < rarely_written.0);
+        assert!(written >= rarely_written.1, "{name}: {written} % are rarely written");
+        assert!(written < 90, "{name}: {written} % are rarely written");
+    }
+}
+
+/// [SERW slide "Motivation"]: reads of some intensity, writes at an interval, or none.
+#[test]
+fn mixed_has_its_reads_and_its_writes() {
+    let arrivals: Vec<_> = build("mixed:read_rate=5000,write_interval=10ms", 1).unwrap().collect();
+    let writes: Vec<_> = arrivals.iter().filter(|a| a.op == Op::Write).collect();
+    within((arrivals.len() - writes.len()) as u64, 50_000, 2, "reads");
+    assert_eq!(writes.len(), 999);
+    for (number, write) in writes.iter().enumerate() {
+        assert_eq!(write.at.ns, (number as u64 + 1) * 10_000_000);
+        assert_eq!(write.length_bytes, 64 * KIB);
+    }
+    let alone = totals("mixed:read_rate=5000,writes=no");
+    assert_eq!(alone.writes, 0);
+    within(alone.requests, 50_000, 2, "reads alone");
+}
+
 #[test]
 fn interval_is_as_regular_as_in_figure_15() {
     let arrivals: Vec<_> =
@@ -114,7 +168,8 @@ fn zipf_and_uniform_keep_their_settings() {
 #[test]
 fn a_seed_names_a_workload() {
     for generator in GENERATORS {
-        let spec = if generator.name.starts_with("pangu") {
+        let is_long = generator.name.starts_with("pangu") || generator.name.starts_with("serw");
+        let spec = if is_long {
             format!("{}:duration=2s", generator.name)
         } else {
             generator.name.to_owned()

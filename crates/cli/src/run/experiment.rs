@@ -1,0 +1,281 @@
+//! What does an experiment ask for? A file, read and checked before anything runs.
+
+use super::file::{self, File};
+use super::relation::{Path, Relation};
+use super::schema;
+use crate::failure::{ConfigFault, Failure};
+use crate::policy;
+use crate::replay::arguments::{choices, named};
+use crate::report::names::placement_name;
+use crate::toml_fault::{self, Fault};
+use tandem_block::DurabilityClass;
+use tandem_drives::SsdState;
+use tandem_drives::spec::{self, parse_bytes};
+use tandem_engine::{Placement, SteerConfig};
+use tandem_sim::profiles::{self, Belief, BeliefKind};
+use tandem_sim::replay::{Budgets, ReplayConfig, Resident};
+use tandem_traces::spell;
+use tandem_traces::transform::Speedup;
+use toml::Spanned;
+
+/// One file.
+#[derive(Debug)]
+pub struct Experiment {
+    /// Its name.
+    pub name: String,
+    /// What it is, in a line.
+    pub title: String,
+    /// Where in which paper.
+    pub source: String,
+    /// What was fitted to what, and which reading is taken.
+    pub about: String,
+    /// Items of the papers' lists; each must have a relation whose id begins with it.
+    pub items: Vec<String>,
+    /// What is run.
+    pub cases: Vec<Case>,
+    /// What must hold.
+    pub relations: Vec<Relation>,
+}
+
+/// Something to run, and under which policies.
+#[derive(Debug)]
+pub struct Case {
+    /// Its name, as paths spell it.
+    pub name: String,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// What a case runs.
+#[derive(Debug)]
+pub enum Kind {
+    /// A workload under each policy.
+    Replay(Box<Replay>),
+    /// The predictor over a stream of writes.
+    Predictor(Box<Predictor>),
+}
+
+/// A workload under each policy.
+#[derive(Debug)]
+pub struct Replay {
+    /// As on the command line of `tandem replay`.
+    pub workload: String,
+    /// Everything but the policy.
+    pub config: ReplayConfig,
+    /// Time is compressed so many times.
+    pub speedup: Speedup,
+    /// Label and policy.
+    pub policies: Vec<(String, SteerConfig)>,
+    /// Reads are what the case is about, not writes.
+    pub is_about_reads: bool,
+}
+
+/// The predictor over a stream of writes.
+#[derive(Debug)]
+pub struct Predictor {
+    /// The drive.
+    pub spec: spec::HddSpec,
+    /// What is believed of it.
+    pub belief: tandem_engine::profile::HddProfile,
+    /// Bytes of each write.
+    pub size_bytes: u64,
+    /// Syncs.
+    pub rounds: u64,
+    /// Bytes between two syncs.
+    pub round_bytes: u64,
+}
+
+impl Experiment {
+    /// Reads and checks a file.
+    ///
+    /// # Errors
+    /// With file and line.
+    pub fn read(path: &std::path::Path) -> Result<Experiment, ConfigFault> {
+        let text = toml_fault::read_file(path, "experiment")?;
+        Experiment::parse(&text).map_err(|fault| fault.in_file(path, &text))
+    }
+
+    pub(super) fn parse(text: &str) -> Result<Experiment, Fault> {
+        let file: File = toml_fault::parse(text)?;
+        let mut cases: Vec<Case> = Vec::new();
+        for entry in &file.case {
+            let case = case(entry.get_ref())?;
+            if cases.iter().any(|known| known.name == case.name) {
+                let text = format!("there are two cases {:?}", case.name);
+                return Err(Fault::at(&entry.get_ref().name, text));
+            }
+            cases.push(case);
+        }
+        let mut relations: Vec<Relation> = Vec::new();
+        for entry in &file.relation {
+            let relation = Relation::check(entry)?;
+            let id = &entry.get_ref().id;
+            if relations.iter().any(|known| known.id == relation.id) {
+                return Err(Fault::at(id, format!("there are two relations {}", relation.id)));
+            }
+            for path in relation.paths() {
+                find(path, &cases)
+                    .map_err(|why| Fault::at(id, format!("relation {}: {why}", relation.id)))?;
+            }
+            relations.push(relation);
+        }
+        Ok(Experiment {
+            name: file.name.into_inner(),
+            title: file.title,
+            source: file.source,
+            about: file.about,
+            items: file.items.into_iter().map(Spanned::into_inner).collect(),
+            cases,
+            relations,
+        })
+    }
+
+    /// Items of the file that no relation belongs to.
+    pub fn missing(&self) -> impl Iterator<Item = &String> {
+        self.items.iter().filter(|item| {
+            let belongs = |id: &str| {
+                id.strip_prefix(item.as_str())
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            };
+            !self.relations.iter().any(|relation| belongs(&relation.id))
+        })
+    }
+}
+
+/// Is there such a place?
+fn find(path: &Path, cases: &[Case]) -> Result<(), String> {
+    let nearest = |wanted: &str, known: &[&str]| match known {
+        [] => String::new(),
+        known => format!("; did you mean {:?}?", spell::nearest(wanted, known.iter().copied())),
+    };
+    let Some(case) = cases.iter().find(|case| case.name == path.case) else {
+        let names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
+        return Err(format!("there is no case {:?}{}", path.case, nearest(&path.case, &names)));
+    };
+    let labels: Vec<&str> = match &case.kind {
+        Kind::Replay(replay) => replay.policies.iter().map(|(label, _)| label.as_str()).collect(),
+        Kind::Predictor(_) => vec!["predictor"],
+    };
+    if !labels.contains(&path.policy.as_str()) {
+        let near = nearest(&path.policy, &labels);
+        return Err(format!("case {:?} has no policy {:?}{near}", path.case, path.policy));
+    }
+    match &case.kind {
+        Kind::Replay(_) => schema::check(&schema::of_a_run(), &path.field),
+        Kind::Predictor(_) => schema::check(&schema::of_a_prediction(), &path.field),
+    }
+}
+
+fn case(file: &file::Case) -> Result<Case, Fault> {
+    let name = file.name.get_ref().clone();
+    let kind = match file.kind.as_ref().map(|kind| kind.get_ref().as_str()) {
+        None | Some("replay") => Kind::Replay(Box::new(replay(file)?)),
+        Some("predictor") => Kind::Predictor(Box::new(predictor(file)?)),
+        Some(other) => {
+            let nearest = spell::nearest(other, ["replay", "predictor"]);
+            let text = format!("a case is no {other:?}; did you mean {nearest:?}?");
+            return Err(Fault::at(&file.name, text));
+        }
+    };
+    Ok(Case { name, kind })
+}
+
+fn replay(file: &file::Case) -> Result<Replay, Fault> {
+    let told = |failure: Failure| Fault::at(&file.name, said(failure));
+    let Some(workload) = &file.workload else {
+        return Err(Fault::at(&file.name, "a case needs a workload"));
+    };
+    let word = |given: &Option<String>, default: &str| given.clone().unwrap_or(default.to_owned());
+    let budgets = Budgets {
+        log_bytes: match &file.log {
+            Some(log) => bytes(log)?,
+            None => Budgets::default().log_bytes,
+        },
+        padding_bytes_per_day: match &file.padding {
+            None => None,
+            Some(padding) if padding.get_ref() == "unlimited" => Some(u64::MAX),
+            Some(padding) => Some(bytes(padding)?),
+        },
+    };
+    let placement = named(
+        "placement",
+        &word(&file.placement, "mapped"),
+        [Placement::Mapped, Placement::Fixed].map(|p| (placement_name(p), p)),
+    );
+    let config = ReplayConfig {
+        ssds: choices(&file.ssd, None, "--ssd").map_err(told)?,
+        hdds: choices(&file.hdd, None, "--hdd").map_err(told)?,
+        steer: SteerConfig::default(),
+        placement: placement.map_err(told)?,
+        ssd_state: named("ssd_state", &word(&file.ssd_state, "steady"), SsdState::NAMED)
+            .map_err(told)?,
+        resident: named("resident", &word(&file.resident, "hdd"), Resident::NAMED).map_err(told)?,
+        durability: DurabilityClass::VolatileOk,
+        seed: file.seed.unwrap_or(1),
+        closed_loop: None,
+        budgets,
+    };
+    if file.policies.is_empty() {
+        return Err(Fault::at(&file.name, "a case needs policies"));
+    }
+    let mut policies: Vec<(String, SteerConfig)> = Vec::new();
+    for entry in &file.policies {
+        let file::Policy { policy, label } = entry.get_ref();
+        if policies.iter().any(|(known, _)| known == label) {
+            return Err(Fault::at(entry, format!("there are two policies labelled {label:?}")));
+        }
+        let steer = policy::parse(policy).map_err(|failure| Fault::at(entry, said(failure)))?;
+        policies.push((label.clone(), steer));
+    }
+    let speedup = match &file.speedup {
+        None => Speedup::parse("1").expect("one is a speed-up"),
+        Some(text) => Speedup::parse(text.get_ref())
+            .map_err(|why| Fault::at(text, format!("speedup: {why}")))?,
+    };
+    let is_about_reads = match &file.measure {
+        None => false,
+        Some(measure) => match measure.get_ref().as_str() {
+            "read" => true,
+            "write" => false,
+            _ => return Err(Fault::at(measure, "measure is \"read\" or \"write\"")),
+        },
+    };
+    let workload = workload.get_ref().clone();
+    Ok(Replay { workload, config, speedup, policies, is_about_reads })
+}
+
+fn predictor(file: &file::Case) -> Result<Predictor, Fault> {
+    let wrong = |text: &str| Fault::at(&file.name, text);
+    let [hdd] = file.hdd.as_slice() else { return Err(wrong("a predictor needs one hdd")) };
+    let drive = spec::load(hdd).map_err(|error| wrong(&error.to_string()))?;
+    let belief = profiles::shipped(hdd);
+    let (spec::ModelSpec::Hdd(spec), Some(Belief { kind: BeliefKind::Hdd(belief), .. })) =
+        (drive.model, belief)
+    else {
+        return Err(wrong("a predictor needs a hard drive with a profile"));
+    };
+    let size_bytes = match &file.size {
+        Some(size) => bytes(size)?,
+        None => return Err(wrong("a predictor needs the size of its writes")),
+    };
+    let (Some(rounds), Some(round_bytes)) = (file.rounds, file.round_bytes) else {
+        return Err(wrong("a predictor needs rounds and round_bytes"));
+    };
+    let total = rounds.checked_mul(round_bytes);
+    if size_bytes == 0 || total.is_none_or(|total| total > spec.capacity.get().0) {
+        return Err(wrong("its rounds must fit on the drive, and its writes have a size"));
+    }
+    Ok(Predictor { spec, belief, size_bytes, rounds, round_bytes })
+}
+
+fn bytes(text: &Spanned<String>) -> Result<u64, Fault> {
+    parse_bytes(text.get_ref()).map_err(|why| Fault::at(text, why))
+}
+
+fn said(failure: Failure) -> String {
+    match failure {
+        Failure::Usage(text) => text,
+        Failure::Configuration(fault) => fault.to_string(),
+        Failure::Failed(error) => format!("{error:#}"),
+    }
+}

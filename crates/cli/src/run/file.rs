@@ -1,0 +1,110 @@
+//! How is an experiment written down? The file as it is, every value with its place in the text.
+//!
+//! What the values mean is `experiment`'s and `relation`'s; experiments/README.md tells it to people.
+
+use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use std::fmt;
+use toml::Spanned;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct File {
+    pub name: Spanned<String>,
+    pub title: String,
+    pub source: String,
+    pub about: String,
+    pub items: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub case: Vec<Spanned<Case>>,
+    #[serde(default)]
+    pub relation: Vec<Spanned<Relation>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Case {
+    pub name: Spanned<String>,
+    pub kind: Option<Spanned<String>>,
+    pub workload: Option<Spanned<String>>,
+    #[serde(default)]
+    pub ssd: Vec<String>,
+    #[serde(default)]
+    pub hdd: Vec<String>,
+    pub placement: Option<String>,
+    pub ssd_state: Option<String>,
+    pub resident: Option<String>,
+    pub log: Option<Spanned<String>>,
+    pub padding: Option<Spanned<String>>,
+    pub measure: Option<Spanned<String>>,
+    pub seed: Option<u64>,
+    pub speedup: Option<Spanned<String>>,
+    #[serde(default)]
+    pub policies: Vec<Spanned<Policy>>,
+    // of a predictor's case
+    pub size: Option<Spanned<String>>,
+    pub rounds: Option<u64>,
+    pub round_bytes: Option<u64>,
+}
+
+/// `"mios-d"`, or `{ policy = "mios-d:queue_length=3", label = "mios-d" }`.
+#[derive(Debug)]
+pub(super) struct Policy {
+    pub policy: String,
+    pub label: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PolicyTable {
+    policy: String,
+    label: String,
+}
+
+impl<'de> Deserialize<'de> for Policy {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = Policy;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a policy, or a table such as { policy = \"mios-d\", label = \"d\" }")
+            }
+            fn visit_str<E>(self, policy: &str) -> Result<Policy, E> {
+                Ok(Policy { policy: policy.to_owned(), label: policy.to_owned() })
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Policy, A::Error> {
+                let table = PolicyTable::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(Policy { policy: table.policy, label: table.label })
+            }
+        }
+        from.deserialize_any(Either)
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Relation {
+    pub id: Spanned<String>,
+    pub what: String,
+    pub paper: String,
+    pub rule: Spanned<String>,
+    pub value: Option<Spanned<String>>,
+    pub order: Option<Spanned<Vec<Spanned<String>>>>,
+    pub count: Option<Spanned<Vec<Spanned<String>>>>,
+    /// One path, or one for each of `order` or `count`.
+    pub over: Option<Spanned<Over>>,
+    pub at_least: Option<f64>,
+    pub at_most: Option<f64>,
+    pub direction: Option<Spanned<String>>,
+    pub least_factor: Option<f64>,
+    pub cases: Option<usize>,
+    pub why: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Over {
+    One(String),
+    Each(Vec<String>),
+}

@@ -1,0 +1,105 @@
+//! `tandem run`: where do our results agree with the papers', and where not?
+//!
+//! ```text
+//! files ─▶ experiment (checked) ─▶ work: cases x policies, equal ones once ─▶ report
+//!             │ paths, policies        │ in parallel, as memory allows          │ relation: verdict
+//! ```
+
+mod experiment;
+mod file;
+mod relation;
+mod report;
+mod schema;
+#[cfg(test)]
+mod tests;
+mod work;
+
+use crate::failure::Failure;
+use crate::report::{print_json, print_text};
+use anyhow::{Context as _, anyhow};
+use experiment::{Experiment, Kind};
+use serde_json::{Map, Value};
+use std::path::{Path, PathBuf};
+use work::Results;
+
+/// Run experiments: the paper's number, ours and the verdict of each relation.
+///
+/// Fails if a relation does not hold, or if an item of the paper has none. experiments/README.md
+/// tells what is in such a file.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Experiments
+    #[arg(value_name = "EXPERIMENT.toml", required = true)]
+    files: Vec<PathBuf>,
+    /// Print one JSON document instead of tables
+    #[arg(long)]
+    json: bool,
+    /// Write everything that each run gave to a file, as JSON: {experiment: {case: {policy: run}}}
+    #[arg(long, value_name = "F")]
+    details: Option<PathBuf>,
+}
+
+/// Does it.
+///
+/// # Errors
+/// Files that make no sense, workloads that cannot be run, relations that do not hold.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let mut experiments: Vec<Experiment> = Vec::new();
+    for path in &arguments.files {
+        let experiment = Experiment::read(path)?;
+        if experiments.iter().any(|known| known.name == experiment.name) {
+            return Err(Failure::usage(format!("two experiments are called {}", experiment.name)));
+        }
+        experiments.push(experiment);
+    }
+    let results = work::run_all(&experiments)?;
+    if let Some(path) = &arguments.details {
+        write_details(path, &experiments, &results)?;
+    }
+    let document = report::document(&experiments, &results);
+    if arguments.json {
+        print_json(&document)?;
+    } else {
+        print_text(&document.text())?;
+    }
+    match document.counts() {
+        (all, held) if held < all => {
+            Err(Failure::Failed(anyhow!("{} of {all} relations do not hold", all - held)))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn write_details(
+    path: &Path,
+    experiments: &[Experiment],
+    results: &Results,
+) -> Result<(), Failure> {
+    let mut document = Map::new();
+    for experiment in experiments {
+        let mut cases = Map::new();
+        for case in &experiment.cases {
+            let mut runs = Map::new();
+            let mut add = |label: &str, key: String| {
+                let told = |why: &String| Value::from(format!("failed: {why}"));
+                runs.insert(
+                    label.to_owned(),
+                    results[&key].clone().unwrap_or_else(|why| told(&why)),
+                );
+            };
+            match &case.kind {
+                Kind::Predictor(_) => add("predictor", work::key(&case.kind, None)),
+                Kind::Replay(replay) => {
+                    for (label, steer) in &replay.policies {
+                        add(label, work::key(&case.kind, Some(steer)));
+                    }
+                }
+            }
+            cases.insert(case.name.clone(), Value::Object(runs));
+        }
+        document.insert(experiment.name.clone(), Value::Object(cases));
+    }
+    let text = serde_json::to_string_pretty(&Value::Object(document))?;
+    std::fs::write(path, text).with_context(|| path.display().to_string())?;
+    Ok(())
+}

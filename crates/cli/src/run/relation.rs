@@ -1,0 +1,300 @@
+//! Does what came out stand to itself as the paper says?
+//!
+//! A relation is structured, without an expression language: values at paths, perhaps divided by
+//! others, held against bounds. What did not happen (no such request, a division by nothing) has no
+//! value, and a relation over it does not hold.
+
+use super::file;
+use crate::toml_fault::Fault;
+use serde_json::Value;
+use tandem_block::Duration;
+use tandem_traces::spell;
+use toml::Spanned;
+
+/// The rules for bounds, as experiments/README.md tells them.
+const RULES: [&str; 6] =
+    ["effect", "about equal", "amount", "share", "predictor share", "direction"];
+
+/// A place in a result: `case/policy/field.field`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// The case.
+    pub case: String,
+    /// The policy's label.
+    pub policy: String,
+    /// The field of its run.
+    pub field: String,
+}
+
+impl Path {
+    pub(super) fn parse(text: &Spanned<String>) -> Result<Path, Fault> {
+        let parts: Vec<&str> = text.get_ref().split('/').collect();
+        let [case, policy, field] = parts[..] else {
+            let text_of = format!("{:?} is no path: case/policy/field", text.get_ref());
+            return Err(Fault::at(text, text_of));
+        };
+        Ok(Path { case: case.into(), policy: policy.into(), field: field.into() })
+    }
+}
+
+/// A value, perhaps divided by another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Term {
+    /// The value.
+    pub value: Path,
+    /// What it is divided by.
+    pub over: Option<Path>,
+}
+
+/// What is asked of the terms.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Test {
+    /// The one term is within the bounds.
+    Within(Bounds),
+    /// So many of the terms are.
+    Count(Bounds, usize),
+    /// Each term is at least so many times the one before it.
+    Rising(f64),
+    /// Each term is at most one over so many times the one before it.
+    Falling(f64),
+}
+
+/// Least and most, both allowed.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Bounds {
+    /// Least.
+    pub least: Option<f64>,
+    /// Most.
+    pub most: Option<f64>,
+}
+
+impl Bounds {
+    fn hold(self, value: f64) -> bool {
+        self.least.is_none_or(|least| value >= least) && self.most.is_none_or(|most| value <= most)
+    }
+}
+
+/// One relation of an experiment.
+#[derive(Clone, Debug)]
+pub struct Relation {
+    /// The item's number and the panel.
+    pub id: String,
+    /// What is compared.
+    pub what: String,
+    /// The paper's number.
+    pub paper: String,
+    /// One of `RULES`.
+    pub rule: String,
+    /// Values.
+    pub terms: Vec<Term>,
+    /// What is asked of them.
+    pub test: Test,
+    /// Why it does not hold, if it does not.
+    pub why: Option<String>,
+}
+
+/// What a relation came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Our number, in the paper's terms.
+    pub ours: String,
+    /// Does it hold?
+    pub holds: bool,
+}
+
+impl Relation {
+    /// From the file; paths are not looked up yet.
+    pub(super) fn check(entry: &Spanned<file::Relation>) -> Result<Relation, Fault> {
+        let file = entry.get_ref();
+        let id = file.id.get_ref().clone();
+        let wrong = |text: &str| Fault::at(&file.id, format!("relation {id}: {text}"));
+        if !RULES.contains(&file.rule.get_ref().as_str()) {
+            let nearest = spell::nearest(file.rule.get_ref(), RULES);
+            let text = format!("{:?} is no rule; did you mean {nearest:?}?", file.rule.get_ref());
+            return Err(Fault::at(&file.rule, text));
+        }
+        let values: Vec<Spanned<String>> = match (&file.value, &file.order, &file.count) {
+            (Some(value), None, None) => vec![value.clone()],
+            (None, Some(list), None) | (None, None, Some(list)) => list.get_ref().clone(),
+            _ => return Err(wrong("give one of value, order, count")),
+        };
+        let terms = terms(&values, file.over.as_ref()).map_err(|fault| match fault.at {
+            Some(_) => fault,
+            None => wrong(&fault.text),
+        })?;
+        let test = test(file, terms.len()).map_err(wrong)?;
+        Ok(Relation {
+            id: id.clone(),
+            what: file.what.clone(),
+            paper: file.paper.clone(),
+            rule: file.rule.get_ref().clone(),
+            terms,
+            test,
+            why: file.why.clone(),
+        })
+    }
+
+    /// All paths in it.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.terms.iter().flat_map(|term| std::iter::once(&term.value).chain(&term.over))
+    }
+
+    /// Looks the values up and compares them.
+    pub fn verdict(&self, look_up: &dyn Fn(&Path) -> Result<f64, String>) -> Verdict {
+        let values: Result<Vec<f64>, String> =
+            self.terms.iter().map(|term| term.value(look_up)).collect();
+        let values = match (values, self.test) {
+            (Ok(values), _) => values,
+            // of a count, what has no value does not count
+            (Err(_), Test::Count(..)) => {
+                self.terms.iter().map(|term| term.value(look_up).unwrap_or(f64::NAN)).collect()
+            }
+            (Err(why), _) => return Verdict { ours: why, holds: false },
+        };
+        let holds = match self.test {
+            Test::Within(bounds) => bounds.hold(values[0]),
+            Test::Count(bounds, least) => {
+                values.iter().filter(|value| bounds_hold(bounds, **value)).count() >= least
+            }
+            Test::Rising(factor) => values.windows(2).all(|pair| pair[1] >= pair[0] * factor),
+            Test::Falling(factor) => values.windows(2).all(|pair| pair[1] * factor <= pair[0]),
+        };
+        let ours = match self.test {
+            Test::Count(bounds, _) => {
+                let kept = values.iter().filter(|value| bounds_hold(bounds, **value)).count();
+                format!("{kept} of {} ({})", values.len(), self.list(&values))
+            }
+            _ => self.list(&values),
+        };
+        Verdict { ours, holds }
+    }
+
+    fn list(&self, values: &[f64]) -> String {
+        let told: Vec<String> = values.iter().map(|value| self.tell(*value)).collect();
+        told.join(", ")
+    }
+
+    /// A value as the paper would write it.
+    fn tell(&self, value: f64) -> String {
+        if value.is_nan() {
+            return "none".into();
+        }
+        let term = &self.terms[0];
+        let field = &term.value.field;
+        let is_change = matches!(self.rule.as_str(), "effect" | "about equal" | "direction");
+        if term.over.is_some() {
+            return match () {
+                () if is_change && value < 3.0 => format!("{:+.1} %", (value - 1.0) * 100.0),
+                () if self.paper.contains('%') || self.paper.contains(" of ") => {
+                    format!("{:.3} %", value * 100.0)
+                }
+                () if value < 0.01 => format!("{value:.2e}x"),
+                () => format!("{value:.3}x"),
+            };
+        }
+        if field.ends_with("_ns") {
+            return Duration::from_ns(value as u64).to_string();
+        }
+        if field.contains("bytes") {
+            return format!("{:.2} GB", value / 1e9);
+        }
+        if field.contains("utilization") || field.contains("recall") {
+            return format!("{:.2} %", value * 100.0);
+        }
+        if value >= 1e6 { format!("{:.2} M", value / 1e6) } else { format!("{value}") }
+    }
+}
+
+fn bounds_hold(bounds: Bounds, value: f64) -> bool {
+    !value.is_nan() && bounds.hold(value)
+}
+
+impl Term {
+    fn value(&self, look_up: &dyn Fn(&Path) -> Result<f64, String>) -> Result<f64, String> {
+        let value = look_up(&self.value)?;
+        let Some(over) = &self.over else { return Ok(value) };
+        let divisor = look_up(over)?;
+        if divisor == 0.0 {
+            return Err(format!("{}/{} is 0", over.case, over.policy));
+        }
+        Ok(value / divisor)
+    }
+}
+
+fn terms(
+    values: &[Spanned<String>],
+    over: Option<&Spanned<file::Over>>,
+) -> Result<Vec<Term>, Fault> {
+    let paths: Vec<Path> = values.iter().map(Path::parse).collect::<Result<_, _>>()?;
+    let spanned = |text: &String, at: &Spanned<file::Over>| Spanned::new(at.span(), text.clone());
+    let divisors: Vec<Option<Path>> = match over {
+        None => vec![None; paths.len()],
+        Some(at) => match at.get_ref() {
+            file::Over::One(one) if paths.len() == 1 => vec![Some(Path::parse(&spanned(one, at))?)],
+            file::Over::Each(each) if each.len() == paths.len() => each
+                .iter()
+                .map(|text| Path::parse(&spanned(text, at)).map(Some))
+                .collect::<Result<_, _>>()?,
+            _ => return Err(Fault::whole("over needs one path for each value")),
+        },
+    };
+    let pairs = paths.into_iter().zip(divisors);
+    Ok(pairs.map(|(value, over)| Term { value, over }).collect())
+}
+
+fn test(file: &file::Relation, terms: usize) -> Result<Test, &'static str> {
+    let bounds = Bounds { least: file.at_least, most: file.at_most };
+    if file.order.is_some() {
+        let factor = file.least_factor.unwrap_or(1.0);
+        if bounds != Bounds::default() || file.cases.is_some() {
+            return Err("at_least, at_most and cases go with value and count");
+        }
+        if terms < 2 || factor < 1.0 || factor.is_nan() {
+            return Err("an order needs two values or more, and a least_factor of at least 1");
+        }
+        return match file.direction.as_ref().map(|direction| direction.get_ref().as_str()) {
+            Some("rising") => Ok(Test::Rising(factor)),
+            Some("falling") => Ok(Test::Falling(factor)),
+            _ => Err("an order needs a direction: \"rising\" or \"falling\""),
+        };
+    }
+    if file.direction.is_some() || file.least_factor.is_some() {
+        return Err("direction and least_factor go with order");
+    }
+    if bounds == Bounds::default() {
+        return Err("it needs at_least or at_most: without a bound it could not fail");
+    }
+    if bounds.least.zip(bounds.most).is_some_and(|(least, most)| least > most) {
+        return Err("at_least is above at_most");
+    }
+    match (file.count.is_some(), file.cases) {
+        (false, None) => Ok(Test::Within(bounds)),
+        (false, Some(_)) => Err("cases goes with count"),
+        (true, Some(cases)) if (1..=terms).contains(&cases) => Ok(Test::Count(bounds, cases)),
+        (true, _) => Err("count needs cases: how many of its values must keep the bounds"),
+    }
+}
+
+/// The number at `field` of a run.
+///
+/// # Errors
+/// Says what is not there: a percentile of no requests is no number.
+pub fn field_of(run: &Value, field: &str) -> Result<f64, String> {
+    let mut at = run;
+    for name in field.split('.') {
+        if let Some(index) = name.parse::<usize>().ok().filter(|_| at.is_array()) {
+            at = &at[index];
+        } else {
+            at = &at[name];
+        }
+        // a distribution of nothing has no mean
+        if at.get("count").and_then(Value::as_u64) == Some(0) && field.ends_with("_ns") {
+            return Err(format!("no requests in {name}"));
+        }
+    }
+    at.as_f64().ok_or_else(|| format!("no {field}"))
+}
+
+#[cfg(test)]
+#[path = "relation_tests.rs"]
+mod tests;

@@ -1,0 +1,179 @@
+//! What runs, on how many processors? Every case under every policy, equal ones once.
+
+use super::experiment::{Experiment, Kind, Predictor, Replay};
+use crate::failure::Failure;
+use crate::input::{Loaded, Reading, Source};
+use crate::replay::{doubts, pace};
+use crate::report::json;
+use indicatif::ProgressBar;
+use rayon::prelude::*;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use tandem_engine::SteerConfig;
+use tandem_engine::bcw::predictor::WriteState;
+use tandem_sim::prediction::predict;
+use tandem_sim::replay::{Plan, ReplayConfig, plan, replay};
+use tandem_traces::OpenOptions;
+
+/// What came out, by `key`; a run that failed has its reason.
+pub type Results = BTreeMap<String, Result<Value, String>>;
+
+/// What makes two runs the same.
+pub fn key(case: &Kind, steer: Option<&SteerConfig>) -> String {
+    match case {
+        Kind::Predictor(predictor) => format!("{predictor:?}"),
+        Kind::Replay(replay) => {
+            let mut config = replay.config.clone();
+            config.steer = steer.cloned().unwrap_or_default();
+            let mut text = format!("{} {:?} {:?} ", replay.workload, replay.speedup, config.steer);
+            for drive in config.ssds.iter().chain(&config.hdds) {
+                let _ = write!(text, "{} {:?} ", drive.spec.name, drive.size_bytes);
+            }
+            let _ = write!(
+                text,
+                "{:?} {:?} {:?} {:?} {} {:?}",
+                config.placement,
+                config.ssd_state,
+                config.resident,
+                config.durability,
+                config.seed,
+                config.budgets
+            );
+            text
+        }
+    }
+}
+
+/// One run to be done.
+struct Job<'a> {
+    key: String,
+    kind: &'a Kind,
+    steer: Option<&'a SteerConfig>,
+}
+
+/// Runs everything.
+///
+/// # Errors
+/// If a workload cannot be made or read, or does not fit its drives.
+pub fn run_all(experiments: &[Experiment]) -> Result<Results, Failure> {
+    let mut jobs: BTreeMap<String, Job<'_>> = BTreeMap::new();
+    for case in experiments.iter().flat_map(|experiment| &experiment.cases) {
+        let steers: Vec<Option<&SteerConfig>> = match &case.kind {
+            Kind::Replay(replay) => replay.policies.iter().map(|(_, steer)| Some(steer)).collect(),
+            Kind::Predictor(_) => vec![None],
+        };
+        for steer in steers {
+            let key = key(&case.kind, steer);
+            jobs.entry(key.clone()).or_insert(Job { key, kind: &case.kind, steer });
+        }
+    }
+    let loaded = load_all(jobs.values())?;
+    let mut jobs: Vec<(u64, Job<'_>)> =
+        jobs.into_values().map(|job| (requests(&job, &loaded), job)).collect();
+    // the longest first, so that no processor waits for one at the end
+    jobs.sort_by(|a, b| b.0.cmp(&a.0));
+    let total = jobs.iter().map(|(requests, _)| requests).sum();
+    let progress = pace::bar(Some(total));
+    let mut threads = usize::MAX;
+    for (_, job) in &jobs {
+        if let Kind::Replay(replay) = job.kind {
+            threads = threads.min(pace::threads(&plan_of(replay, &loaded)?));
+        }
+    }
+    let pool =
+        rayon::ThreadPoolBuilder::new().num_threads(threads.min(jobs.len()).max(1)).build()?;
+    let results = pool.install(|| {
+        let jobs = jobs.into_iter().par_bridge();
+        jobs.map(|(_, job)| (job.key.clone(), run_one(&job, &loaded, &progress))).collect()
+    });
+    progress.finish_and_clear();
+    Ok(results)
+}
+
+type Workloads = BTreeMap<(String, u64), Loaded>;
+
+/// Every workload, counted; its requests are made again for each run, which costs less than to keep
+/// tens of millions of them.
+fn load_all<'a>(jobs: impl Iterator<Item = &'a Job<'a>>) -> Result<Workloads, Failure> {
+    let mut wanted: Vec<(String, u64)> = jobs
+        .filter_map(|job| match job.kind {
+            Kind::Replay(replay) => Some((replay.workload.clone(), replay.config.seed)),
+            Kind::Predictor(_) => None,
+        })
+        .collect();
+    wanted.sort();
+    wanted.dedup();
+    let bar = pace::bar(None);
+    let loaded = wanted
+        .into_par_iter()
+        .map(|(workload, seed)| {
+            let reading = Reading {
+                sources: vec![Source::parse(&workload)],
+                options: OpenOptions::default(),
+                limit: None,
+                seed,
+                kept_max: 0,
+            };
+            Ok(((workload, seed), reading.load(|count| bar.set_position(count))?))
+        })
+        .collect();
+    bar.finish_and_clear();
+    loaded
+}
+
+fn of_case<'a>(replay: &Replay, loaded: &'a Workloads) -> &'a Loaded {
+    &loaded[&(replay.workload.clone(), replay.config.seed)]
+}
+
+fn plan_of(replay: &Replay, loaded: &Workloads) -> Result<Plan, Failure> {
+    Ok(plan(&replay.config, &of_case(replay, loaded).survey)?)
+}
+
+fn requests(job: &Job<'_>, loaded: &Workloads) -> u64 {
+    match job.kind {
+        Kind::Replay(replay) => {
+            let survey = &of_case(replay, loaded).survey;
+            survey.requests + survey.flushes
+        }
+        Kind::Predictor(_) => 0,
+    }
+}
+
+fn run_one(job: &Job<'_>, loaded: &Workloads, progress: &ProgressBar) -> Result<Value, String> {
+    let replay = match job.kind {
+        Kind::Predictor(predictor) => return Ok(predicted(predictor)),
+        Kind::Replay(replay) => replay,
+    };
+    let steer = job.steer.expect("a replay has a policy");
+    let config = ReplayConfig { steer: steer.clone(), ..replay.config.clone() };
+    replayed(replay, &config, of_case(replay, loaded), progress).map_err(|failure| match failure {
+        Failure::Usage(text) => text,
+        Failure::Configuration(fault) => fault.to_string(),
+        Failure::Failed(error) => format!("{error:#}"),
+    })
+}
+
+fn replayed(
+    case: &Replay,
+    config: &ReplayConfig,
+    loaded: &Loaded,
+    progress: &ProgressBar,
+) -> Result<Value, Failure> {
+    let plan = plan(config, &loaded.survey)?;
+    let result = loaded.replay(case.speedup, |arrivals| {
+        replay(config, &plan, pace::counted(arrivals, progress))
+    })?;
+    let doubts = doubts::of(&config.steer, &result, config);
+    let run = json::run(crate::policy::label(&config.steer), &result, doubts);
+    Ok(serde_json::to_value(run)?)
+}
+
+fn predicted(case: &Predictor) -> Value {
+    let seed = 1;
+    let Predictor { spec, belief, size_bytes, rounds, round_bytes } = case;
+    let confusion = predict(spec, belief, *size_bytes, *rounds, *round_bytes, seed);
+    let share = |state| confusion.recall_ppm(state).map(|ppm| ppm as f64 / 1e6);
+    let row = |state: WriteState| (state.name().to_owned(), json!(share(state)));
+    json!({ "recall": serde_json::Map::from_iter(WriteState::ALL.map(row)) })
+}
