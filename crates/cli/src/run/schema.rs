@@ -90,7 +90,7 @@ mod tests {
             assert_eq!(check(&of_a_run(), field), Ok(()), "{field}");
         }
         for (field, want) in [
-            ("write.p98_ns", "did you mean \"p95_ns\""),
+            ("write.p999ns", "did you mean \"p999_ns\""),
             ("writes.p99_ns", "did you mean \"write\""),
             ("write_by_size.6.mean_ns", "0 to 5"),
             ("write.p99_ns.x", "goes on after a value"),

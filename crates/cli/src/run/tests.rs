@@ -45,7 +45,7 @@ fn mistakes_are_named() {
         ("queue_length", "queue", "did you mean \"queue_length\"?"),
         ("value = \"b/", "value = \"c/", "there is no case \"c\"; did you mean \"b\"?"),
         ("value = \"b/d/", "value = \"b/e/", "case \"b\" has no policy \"e\"; did you mean \"d\"?"),
-        ("write.p99_ns\"\nover", "write.p98_ns\"\nover", "did you mean \"p95_ns\"?"),
+        ("write.p99_ns\"\nover", "write.p999ns\"\nover", "did you mean \"p999_ns\"?"),
         ("\"b/d/write.p99_ns\"", "\"b/d\"", "is no path: case/policy/field"),
         ("rule = \"effect\"", "rule = \"efect\"", "did you mean \"effect\"?"),
         ("at_most = 0.59\n", "", "needs at_least or at_most"),

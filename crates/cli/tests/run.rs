@@ -1,0 +1,114 @@
+//! Does `tandem run` say what the paper says, what came out and whether it holds?
+//!
+//! Source: design, "The command line".
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// A burst of writes that one SSD cannot take, and three relations: one that holds, one that does
+/// not and is explained, and an item without any.
+const EXPERIMENT: &str = r#"
+name = "small"
+title = "a burst"
+source = "nowhere"
+about = "made for a test"
+items = ["T1", "T2", "T3"]
+
+[[case]]
+name = "burst"
+workload = "synth:interval:interval=20us,total=16MiB"
+ssd = ["x25e"]
+hdd = ["wd40ezrz"]
+placement = "fixed"
+resident = "ssd"
+ssd_state = "slc-full"
+policies = ["ssd-first", { policy = "mios-e:queue_length=1", label = "e" }]
+
+[[case]]
+name = "again"
+workload = "synth:interval:interval=20us,total=16MiB"
+ssd = ["x25e"]
+hdd = ["wd40ezrz"]
+placement = "fixed"
+resident = "ssd"
+ssd_state = "slc-full"
+policies = ["ssd-first"]
+
+[[relation]]
+id = "T1.same"
+what = "a run of two cases is one run"
+paper = "the same"
+rule = "about equal"
+value = "burst/ssd-first/write.p99_ns"
+over = "again/ssd-first/write.p99_ns"
+at_least = 1.0
+at_most = 1.0
+
+[[relation]]
+id = "T2.less"
+what = "redirected bytes"
+paper = "-99.99 %"
+rule = "effect"
+value = "burst/e/redirected.bytes"
+over = "burst/ssd-first/ssd.written_bytes"
+at_most = 0.000001
+why = "it was asked for too much"
+"#;
+
+fn run(experiment: &str, arguments: &[&str]) -> Output {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("small.toml");
+    std::fs::write(&path, experiment).expect("written");
+    let path: &Path = path.as_ref();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tandem"));
+    command.arg("run").arg(path).args(arguments).output().expect("it runs")
+}
+
+#[test]
+fn verdicts_are_told_as_json_and_as_a_table() {
+    let output = run(EXPERIMENT, &["--json"]);
+    assert_eq!(output.status.code(), Some(1), "a relation does not hold");
+    let document: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+    let experiment = &document["experiments"][0];
+    assert_eq!((&experiment["name"], &experiment["source"]), (&"small".into(), &"nowhere".into()));
+    let relations = experiment["relations"].as_array().expect("a list");
+    let of = |id: &str| {
+        let found = relations.iter().find(|relation| relation["id"] == id);
+        found.unwrap_or_else(|| panic!("{id} is missing"))
+    };
+    assert_eq!(relations.len(), 3);
+    assert_eq!(of("T1.same")["holds"], true);
+    assert_eq!(of("T1.same")["ours"], "+0.0 %");
+    assert_eq!(of("T2.less")["holds"], false);
+    assert_eq!(of("T2.less")["why"], "it was asked for too much");
+    assert_eq!(of("T3")["holds"], false, "an item without a relation counts as failed");
+    for relation in relations {
+        for name in ["id", "what", "paper", "ours", "holds", "why"] {
+            assert!(relation.get(name).is_some(), "{name} is missing");
+        }
+    }
+
+    let table = run(EXPERIMENT, &[]);
+    let text = String::from_utf8(table.stdout).expect("text");
+    for part in ["DOES NOT HOLD", "T2.less: it was asked", "1 of 3 relations hold (33 %)"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn what_holds_is_a_success() {
+    let end = EXPERIMENT.find("[[relation]]\nid = \"T2").expect("it is there");
+    let text = EXPERIMENT[..end].replace("\"T1\", \"T2\", \"T3\"", "\"T1\"");
+    assert_eq!(run(&text, &[]).status.code(), Some(0));
+    let wrong = run(&text.replace("synth:interval", "synth:intervla"), &[]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("did you mean \"interval\""));
+    let unknown = run(&text.replace("rule =", "rulle ="), &[]);
+    assert_eq!(unknown.status.code(), Some(2));
+    let error = String::from_utf8_lossy(&unknown.stderr).into_owned();
+    assert!(
+        error.contains("small.toml, line ") && error.contains("did you mean \"rule\""),
+        "{error}"
+    );
+}
