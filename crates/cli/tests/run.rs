@@ -47,12 +47,12 @@ at_most = 1.0
 
 [[relation]]
 id = "T2.less"
-what = "redirected bytes"
-paper = "-99.99 %"
+what = "p99 write latency"
+paper = "1000000x"
 rule = "effect"
-value = "burst/e/redirected.bytes"
-over = "burst/ssd-first/ssd.written_bytes"
-at_most = 0.000001
+value = "burst/e/write.p99_ns"
+over = "burst/ssd-first/write.p99_ns"
+at_least = 1000.0
 why = "it was asked for too much"
 "#;
 

@@ -1,3 +1,5 @@
+//! Do relations hold when they should, and only then?
+
 use super::*;
 
 fn relation(text: &str) -> Relation {
