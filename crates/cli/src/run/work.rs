@@ -72,7 +72,7 @@ pub fn run_all(experiments: &[Experiment]) -> Result<Results, Failure> {
     let mut jobs: Vec<(u64, Job<'_>)> =
         jobs.into_values().map(|job| (requests(&job, &loaded), job)).collect();
     // the longest first, so that no processor waits for one at the end
-    jobs.sort_by(|a, b| b.0.cmp(&a.0));
+    jobs.sort_by_key(|job| std::cmp::Reverse(job.0));
     let total = jobs.iter().map(|(requests, _)| requests).sum();
     let progress = pace::bar(Some(total));
     let mut threads = usize::MAX;
