@@ -248,3 +248,25 @@ fn a_broken_pipe_is_no_failure() {
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(output.stderr.is_empty());
 }
+
+#[test]
+fn a_report_is_one_page_that_loads_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("page.html");
+    let path = page.to_str().unwrap();
+    let made = tandem(&["replay", "synth:pangu-c", "--limit", "3000", "--report", path]);
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let text = std::fs::read_to_string(&page).unwrap();
+    for want in ["mios-e", "how many took longer?", "Queue of the SSDs", "staircase", "</html>"] {
+        assert!(text.contains(want), "{want:?} is missing");
+    }
+    assert!(text.matches("<svg").count() >= 6);
+    for foreign in ["<script", "src=", "href=", "url(", "@import"] {
+        assert!(!text.contains(foreign), "{foreign:?} is there");
+    }
+    let nowhere = folder.path().join("none/page.html");
+    let path = nowhere.to_str().unwrap();
+    let failed = tandem(&["replay", "synth:pangu-c", "--limit", "100", "--report", path]);
+    assert_eq!(failed.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&failed.stderr).contains(path));
+}

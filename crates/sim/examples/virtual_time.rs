@@ -67,6 +67,7 @@ fn one(policy: &str, what: &str, drive_bytes: u64, length_bytes: u64, footprint:
         seed: 1,
         closed_loop: Some(32),
         budgets: Default::default(),
+        timeline: false,
     };
     let mut survey = Survey::default();
     arrivals.iter().for_each(|arrival| survey.count(arrival));

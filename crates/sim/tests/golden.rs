@@ -45,6 +45,7 @@ fn config(policy: &str, placement: Placement) -> ReplayConfig {
         seed: 1,
         closed_loop: None,
         budgets: Default::default(),
+        timeline: false,
     }
 }
 

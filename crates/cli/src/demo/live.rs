@@ -115,6 +115,7 @@ fn result(served: Served, latencies: Recorder, took: Duration) -> RunResult {
         stats: served.stats,
         held_ns: 0,
         devices,
+        timeline: None,
     }
 }
 

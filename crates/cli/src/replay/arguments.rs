@@ -4,6 +4,7 @@ use super::Settings;
 use crate::failure::Failure;
 use crate::policy;
 use crate::report::names::{durability_name, placement_name};
+use std::path::PathBuf;
 use tandem_block::DurabilityClass;
 use tandem_drives::SsdState;
 use tandem_drives::spec::{self, SpecError};
@@ -76,6 +77,9 @@ pub struct Arguments {
     /// Print one JSON document instead of tables
     #[arg(long)]
     pub json: bool,
+    /// Also write a page with charts: one file, nothing loaded from elsewhere
+    #[arg(long, value_name = "F.html")]
+    pub report: Option<PathBuf>,
 }
 
 fn size(text: &str) -> Result<u64, String> {
@@ -113,6 +117,7 @@ impl Arguments {
             seed: self.seed,
             closed_loop: self.closed_loop,
             budgets: Default::default(),
+            timeline: self.report.is_some(),
         };
         Ok(Settings { policies, speedup, config })
     }

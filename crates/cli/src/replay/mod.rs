@@ -10,11 +10,13 @@ pub use arguments::Arguments;
 use crate::failure::Failure;
 use crate::input::{KEPT_MAX, Loaded, Reading, Source};
 use crate::policy;
+use crate::report::html;
 use crate::report::json::{self, Document};
 use crate::report::print_json;
 use anyhow::Context as _;
 use pace::{bar, counted, threads};
 use rayon::prelude::*;
+use std::path::{Path, PathBuf};
 use tandem_engine::SteerConfig;
 use tandem_sim::replay::{Plan, ReplayConfig, RunResult, plan, replay};
 use tandem_traces::transform::Speedup;
@@ -30,6 +32,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         let document = one(arguments, &settings, sources)?;
         if !arguments.json {
             crate::report::print_text(&tables::render(&document))?;
+        }
+        if let Some(path) = &arguments.report {
+            let several = traces(arguments).len() > 1;
+            report(&document, &numbered(path, documents.len(), several))?;
         }
         documents.push(document.json);
     }
@@ -63,6 +69,29 @@ pub struct Replayed {
 fn traces(arguments: &Arguments) -> Vec<Vec<Source>> {
     let sources: Vec<Source> = arguments.traces.iter().map(|trace| Source::parse(trace)).collect();
     if arguments.merge { vec![sources] } else { sources.into_iter().map(|s| vec![s]).collect() }
+}
+
+/// Where the page of the `index`-th of several traces goes.
+fn numbered(path: &Path, index: usize, several: bool) -> PathBuf {
+    if !several {
+        return path.to_owned();
+    }
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!("{stem}-{}.html", index + 1))
+}
+
+fn report(replayed: &Replayed, path: &Path) -> Result<(), Failure> {
+    let facts = tables::facts(replayed);
+    let page = html::Page {
+        title: &replayed.loaded.name,
+        facts: &facts,
+        hdds: &replayed.config.hdds,
+        runs: replayed.runs.iter().map(|(label, result, _)| (label.as_str(), result)).collect(),
+    };
+    let text = html::render(&page)?;
+    std::fs::write(path, text).with_context(|| format!("writing {}", path.display()))?;
+    eprintln!("report: {}", path.display());
+    Ok(())
 }
 
 fn one(

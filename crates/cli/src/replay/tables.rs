@@ -33,6 +33,13 @@ pub fn render(replayed: &Replayed) -> String {
     text
 }
 
+/// What was replayed on what, in lines.
+pub fn facts(replayed: &Replayed) -> Vec<String> {
+    let mut text = String::new();
+    header(replayed, &mut text);
+    text.lines().map(|line| line.trim().to_owned()).collect()
+}
+
 fn header(replayed: &Replayed, text: &mut String) {
     let (survey, found) = (&replayed.loaded.survey, &replayed.loaded.found);
     let _ = writeln!(

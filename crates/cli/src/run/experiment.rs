@@ -214,6 +214,7 @@ fn replay(file: &file::Case) -> Result<Replay, Fault> {
         seed: file.seed.unwrap_or(1),
         closed_loop: None,
         budgets,
+        timeline: false,
     };
     if file.policies.is_empty() {
         return Err(Fault::at(&file.name, "a case needs policies"));

@@ -30,6 +30,7 @@ pub fn of_a_run() -> Value {
             held_ns: 0,
             steering: Default::default(),
             devices: vec![device(Role::Ssd), device(Role::Hdd)],
+            timeline: None,
         };
         let run = json::run(String::new(), &result, Vec::new());
         serde_json::to_value(run).expect("results are written as JSON")

@@ -50,6 +50,12 @@ impl Histogram {
         self.total
     }
 
+    /// (largest value of a bucket, values in it), ascending, without empty ones.
+    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let counted = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        counted.map(|(bucket, &count)| (largest(bucket), count))
+    }
+
     /// Were none counted?
     pub fn is_empty(&self) -> bool {
         self.total == 0

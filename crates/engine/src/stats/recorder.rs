@@ -45,6 +45,11 @@ impl Latencies {
         self.max_ns
     }
 
+    /// (a value that is at most 0.1 % off, how many were about this large), ascending.
+    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.histogram.buckets()
+    }
+
     /// The value below which `ten_thousandths` of the values lie (5000: the median); at most 0.1 %
     /// off, never above the maximum.
     pub fn percentile_ns(&self, ten_thousandths: u64) -> u64 {

@@ -64,6 +64,8 @@ pub struct ReplayConfig {
     pub closed_loop: Option<u32>,
     /// How much redirecting may cost the hard drives.
     pub budgets: Budgets,
+    /// Note what happened when, for plots.
+    pub timeline: bool,
 }
 
 /// What redirecting may take of a hard drive.

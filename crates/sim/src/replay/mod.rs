@@ -18,6 +18,7 @@ mod setup;
 mod survey;
 #[cfg(test)]
 mod tests;
+pub mod timeline;
 
 pub use config::{Budgets, DriveChoice, ReplayConfig, ReplayError, Resident};
 pub use gauge::GaugeSummary;
@@ -25,3 +26,4 @@ pub use plan::{Plan, PlannedDrive, plan};
 pub use result::{DeviceResult, RunResult};
 pub use run::replay;
 pub use survey::Survey;
+pub use timeline::Timeline;

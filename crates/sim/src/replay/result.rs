@@ -1,6 +1,7 @@
 //! What came out of a replay? Integers only; reports make words and shares of them.
 
 use super::gauge::GaugeSummary;
+use super::timeline::Timeline;
 use tandem_engine::Role;
 use tandem_engine::bcw::controller::ControllerStats;
 use tandem_engine::stats::recorder::Recorder;
@@ -25,6 +26,8 @@ pub struct RunResult {
     pub steering: ControllerStats,
     /// By id.
     pub devices: Vec<DeviceResult>,
+    /// What happened when, if that was asked for.
+    pub timeline: Option<Timeline>,
 }
 
 /// One drive of one run.

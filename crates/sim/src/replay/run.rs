@@ -11,6 +11,7 @@ use super::gauge::Gauge;
 use super::plan::Plan;
 use super::result::{DeviceResult, RunResult, add, since};
 use super::setup::set_up;
+use super::timeline::Timeline;
 use crate::World;
 use slab::Slab;
 use tandem_block::{
@@ -41,7 +42,7 @@ pub fn replay(
     let begun = Baseline::of(&mut world);
     // the clock of the wall is for `wall_ns` alone: nothing that is simulated depends on it
     let clock = std::time::Instant::now();
-    let mut run = Run::new(world, config.durability);
+    let mut run = Run::new(world, config);
     match config.closed_loop {
         None => run.open(arrivals)?,
         Some(outstanding) => run.closed(arrivals, outstanding.max(1) as usize)?,
@@ -76,14 +77,18 @@ struct Run {
     gauges: Vec<Gauge>,
     held_ns: u64,
     silent_events: u64,
+    timeline: Option<Timeline>,
 }
 
 impl Run {
-    fn new(world: World, class: DurabilityClass) -> Run {
+    fn new(world: World, config: &ReplayConfig) -> Run {
         let start = world.now;
         let gauges = world.engine.devices().iter().map(|_| Gauge::new(start)).collect();
+        let engine = &world.engine;
+        let timeline = || Timeline::new(start, engine.devices(), &engine.stats().devices);
         Run {
-            class,
+            timeline: config.timeline.then(timeline),
+            class: config.durability,
             start,
             in_flight: Slab::new(),
             payloads: 0,
@@ -181,14 +186,22 @@ impl Run {
         if self.world.has_done() {
             self.silent_events = 0;
             let (in_flight, latencies) = (&mut self.in_flight, &mut self.latencies);
+            let timeline = &mut self.timeline;
             self.world.drain_done(|done| {
                 let request = in_flight.remove(done.request.0 as usize);
                 latencies.record(&request, &done, now);
+                if let Some(timeline) = timeline {
+                    timeline.answered(now, request.op == Op::Read, request.age(now).ns);
+                }
             });
         }
         for (gauge, device) in self.gauges.iter_mut().zip(self.world.engine.devices()) {
             let background = device.background_in_flight;
             gauge.sample(now, device.queue_length, device.in_flight, background);
+        }
+        if let Some(timeline) = &mut self.timeline {
+            let engine = &self.world.engine;
+            timeline.sample(now, engine.devices(), &engine.stats().devices);
         }
     }
 
@@ -228,6 +241,7 @@ impl Run {
             held_ns: self.held_ns,
             steering,
             devices,
+            timeline: self.timeline,
         }
     }
 }

@@ -24,6 +24,7 @@ fn config(policy: &str) -> ReplayConfig {
         seed: 1,
         closed_loop: None,
         budgets: Default::default(),
+        timeline: false,
     }
 }
 

@@ -1,0 +1,129 @@
+//! What happened in a replay, on one page to look at?
+//!
+//! Self-contained: tables and SVG, no script, nothing loaded from elsewhere. A page is one trace under
+//! some policies; charts are drawn by `plotters` and say in a line below what they show.
+
+mod charts;
+mod plot;
+mod staircase;
+
+use crate::report::table;
+use std::fmt::Write as _;
+use tandem_block::Duration;
+use tandem_engine::Role;
+use tandem_sim::replay::{DriveChoice, RunResult};
+
+/// What a page is made of.
+pub struct Page<'a> {
+    /// What was replayed.
+    pub title: &'a str,
+    /// Lines about trace, drives and start.
+    pub facts: &'a [String],
+    /// The hard drives, for their staircases.
+    pub hdds: &'a [DriveChoice],
+    /// (policy, what came out)
+    pub runs: Vec<(&'a str, &'a RunResult)>,
+}
+
+const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:1040px;margin:2em auto;padding:0 1em;\
+color:#1f2933}h1{font-size:1.5em}h2{font-size:1.15em;margin-top:2em}table{border-collapse:collapse}\
+td,th{padding:.25em .6em;text-align:right;border-bottom:1px solid #e4e7eb;vertical-align:bottom}td{white-space:nowrap}\
+th:first-child,td:first-child{text-align:left}p.note{color:#52606d;margin:.2em 0 0}figure{margin:0 0 1em}\
+svg{max-width:100%;height:auto}";
+
+/// The page.
+///
+/// # Errors
+/// If a chart cannot be drawn.
+pub fn render(page: &Page<'_>) -> anyhow::Result<String> {
+    let mut html = String::new();
+    let title = escape(page.title);
+    let _ = write!(
+        html,
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\
+         <meta name=\"viewport\" content=\"width=device-width\"><style>{STYLE}</style></head><body>\n\
+         <h1>{title}</h1>\n"
+    );
+    for fact in page.facts {
+        let _ = writeln!(html, "<p class=\"note\">{}</p>", escape(fact));
+    }
+    html.push_str("<h2>Results</h2>\n");
+    results(page, &mut html);
+    for chart in charts::all(page)? {
+        let _ = write!(
+            html,
+            "<h2>{}</h2>\n<figure>{}<figcaption><p class=\"note\">{}</p></figcaption></figure>\n",
+            escape(&chart.title),
+            chart.svg,
+            escape(&chart.note)
+        );
+    }
+    html.push_str("</body></html>\n");
+    Ok(html)
+}
+
+fn results(page: &Page<'_>, html: &mut String) {
+    let headings = [
+        "policy",
+        "write mean",
+        "p99",
+        "p99.9",
+        "read mean",
+        "p99.9",
+        "SSD bytes",
+        "HDD bytes",
+        "padding",
+        "redirected",
+        "users' slow writes",
+    ];
+    html.push_str("<div style=\"overflow-x:auto\"><table><tr>");
+    for heading in headings {
+        let _ = write!(html, "<th>{heading}</th>");
+    }
+    html.push_str("</tr>\n");
+    for (label, result) in &page.runs {
+        let (write, read) = (&result.latencies.write.total, &result.latencies.read.total);
+        let time = |count: u64, ns: u64| {
+            if count == 0 { "-".to_owned() } else { Duration::from_ns(ns).to_string() }
+        };
+        let cells = [
+            escape(label),
+            time(write.count(), write.mean_ns()),
+            time(write.count(), write.percentile_ns(9_900)),
+            time(write.count(), write.percentile_ns(9_990)),
+            time(read.count(), read.mean_ns()),
+            time(read.count(), read.percentile_ns(9_990)),
+            table::bytes(written(result, Role::Ssd)),
+            table::bytes(written(result, Role::Hdd)),
+            table::bytes(result.devices.iter().map(|d| d.stats.padding_bytes).sum()),
+            table::count(result.stats.redirected.0),
+            table::count(result.steering.user_slow_writes),
+        ];
+        html.push_str("<tr>");
+        for cell in cells {
+            let _ = write!(html, "<td>{cell}</td>");
+        }
+        html.push_str("</tr>\n");
+    }
+    html.push_str("</table></div>\n");
+}
+
+/// Bytes written to all drives of a role.
+fn written(result: &RunResult, role: Role) -> u64 {
+    let devices = result.devices.iter().filter(|device| device.role == role);
+    devices.map(|device| device.stats.written_bytes()).sum()
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::escape;
+
+    #[test]
+    fn names_of_traces_are_text() {
+        assert_eq!(escape("<b>&\"x\""), "&lt;b&gt;&amp;&quot;x&quot;");
+    }
+}
