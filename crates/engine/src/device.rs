@@ -3,6 +3,7 @@
 use crate::bcw::controller::Controller;
 use crate::config::{DeviceConfig, Role, WriteCache};
 use crate::format::layout::Layout;
+use crate::load::Load;
 use crate::log::Log;
 use crate::map::{Logical, Run, Slot};
 use crate::ordering::TaskId;
@@ -155,6 +156,8 @@ pub enum Class {
 pub struct Waiting {
     /// Order of arrival at this device.
     pub sequence: u64,
+    /// Its size; 0 for what moves none.
+    pub bytes: u64,
     /// What.
     pub job: Job,
 }
@@ -227,6 +230,8 @@ pub struct Device {
     pub flush_wanted: bool,
     /// Keeps a hard drive's writes fast.
     pub bcw: Option<Controller>,
+    /// What it has to do, for steering.
+    pub load: Load,
     /// Home writes completed so far.
     pub home_writes: u64,
     /// Background commands in flight.
@@ -253,6 +258,7 @@ impl Device {
             flushing: None,
             flush_wanted: false,
             bcw: None,
+            load: Load::default(),
             home_writes: 0,
             background_in_flight: 0,
             ask_at: Instant::NEVER,
@@ -270,11 +276,30 @@ impl Device {
     }
 
     /// Adds a waiting job.
-    pub fn enqueue(&mut self, class: Class, job: Job) {
+    pub fn enqueue(&mut self, class: Class, job: Job, bytes: u64) {
         self.arrivals += 1;
         self.queue_length += 1;
         let sequence = self.arrivals;
-        self.waiting[class as usize].push_back(Waiting { sequence, job });
+        self.load.waiting_bytes += bytes;
+        self.waiting[class as usize].push_back(Waiting { sequence, bytes, job });
+    }
+
+    /// Takes the first waiting job of a class; it is still counted as accepted.
+    pub fn pop(&mut self, class: Class) -> Option<Waiting> {
+        let waiting = self.waiting[class as usize].pop_front()?;
+        self.load.waiting_bytes -= waiting.bytes;
+        Some(waiting)
+    }
+
+    /// Puts it back where it was.
+    pub fn unpop(&mut self, class: Class, waiting: Waiting) {
+        self.load.waiting_bytes += waiting.bytes;
+        self.waiting[class as usize].push_front(waiting);
+    }
+
+    /// Reads that wait or are in flight.
+    pub fn reads(&self) -> u32 {
+        self.waiting[Class::Read as usize].len() as u32 + self.load.reads_in_flight
     }
 
     /// Is anything waiting?

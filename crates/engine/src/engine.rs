@@ -3,10 +3,11 @@
 //! Source: design decision 1: one state machine for both worlds. What an event does to it is in
 //! `turn`, what there is to see of it from outside in `view`, the steps of each job in `ops/`.
 
-use crate::bcw::controller::{Control, Controller};
+use crate::bcw::controller::Controller;
 use crate::config::{EngineConfig, Placement, Role};
 use crate::device::{Device, Purpose, TailCopy};
 use crate::format::layout::{self, Layout};
+use crate::load::Place;
 use crate::map::checksums::HomeChecksums;
 use crate::map::journal::Journal;
 use crate::map::objects::Objects;
@@ -19,11 +20,12 @@ use crate::ops::follow::Follower;
 use crate::ops::moves::Moves;
 use crate::ops::reuse::Limbo;
 use crate::ops::start::Starting;
+use crate::ops::steering::{SharedSteer, Steering};
 use crate::ordering::{Ordering, TaskId};
 use crate::port::Command;
 use crate::qos::{self, Qos};
 use crate::stats::EngineStats;
-use crate::steer::{self, HddView, Steer};
+use crate::steer::{self, Beliefs};
 use crate::task::Tasks;
 use crate::tier::{self, Tier};
 use hashbrown::HashMap;
@@ -56,12 +58,14 @@ pub(crate) struct IoState {
     pub background: bool,
     /// It changes what the device holds.
     pub changes: bool,
+    pub place: Place,
 }
 
 /// Policies of one volume.
 #[derive(Clone, Debug)]
 pub(crate) struct VolumePolicy {
-    pub steer: Box<dyn Steer>,
+    /// Position in `steers`.
+    pub steer: usize,
     pub tier: Box<dyn Tier>,
     pub durability: DurabilityClass,
 }
@@ -90,6 +94,7 @@ pub struct Engine {
     pub(crate) moves: Moves,
     pub(crate) copies: Copies,
     pub(crate) policies: BTreeMap<ObjectId, VolumePolicy>,
+    pub(crate) steering: Steering,
     pub(crate) qos: Box<dyn Qos>,
     pub(crate) stats: EngineStats,
     pub(crate) limbo: VecDeque<Limbo>,
@@ -122,8 +127,6 @@ pub struct Engine {
     pub(crate) rescue_wanted: bool,
     pub(crate) digest: u64,
     pub(crate) work_list: Vec<TaskId>,
-    /// Kept for its memory.
-    pub(crate) views: Vec<HddView>,
     #[cfg(feature = "mutants")]
     pub(crate) mutant: Option<crate::mutant::Mutant>,
 }
@@ -181,13 +184,21 @@ impl Engine {
             Placement::Fixed => layout::plan_fixed(&config)?,
         };
         let mut policies = BTreeMap::new();
+        let mut steers: Vec<SharedSteer> = Vec::new();
+        let beliefs = Beliefs::of(&config.devices);
         for volume in &config.volumes {
-            let steer = steer::build(&volume.steer).ok_or_else(|| ConfigError::Unknown {
-                volume: volume.name.clone(),
-                what: "steering policy",
-                name: volume.steer.policy().to_owned(),
-                known: names(steer::POLICIES.iter().map(|p| p.name)),
-            })?;
+            let known = steers.iter().position(|shared| shared.config == volume.steer);
+            let steer = known.unwrap_or(steers.len());
+            if known.is_none() {
+                let policy = steer::build(&volume.steer, &beliefs);
+                let policy = policy.ok_or_else(|| ConfigError::Unknown {
+                    volume: volume.name.clone(),
+                    what: "steering policy",
+                    name: volume.steer.policy().to_owned(),
+                    known: names(steer::POLICIES.iter().map(|p| p.name)),
+                })?;
+                steers.push(SharedSteer { config: volume.steer.clone(), policy });
+            }
             let tier = tier::TIERS.iter().find(|t| t.name == volume.tier).ok_or_else(|| {
                 ConfigError::Unknown {
                     volume: volume.name.clone(),
@@ -199,7 +210,7 @@ impl Engine {
             let (tier, durability) = ((tier.build)(), volume.durability);
             policies.insert(volume.object, VolumePolicy { steer, tier, durability });
         }
-        let mut engine = Engine::with_layouts(config, &layouts, policies);
+        let mut engine = Engine::with_layouts(config, &layouts, policies, steers);
         engine.check_volumes()?;
         Ok(engine)
     }
@@ -242,6 +253,7 @@ impl Engine {
         config: EngineConfig,
         layouts: &[Layout],
         policies: BTreeMap<ObjectId, VolumePolicy>,
+        steers: Vec<SharedSteer>,
     ) -> Engine {
         let devices: Vec<Device> = config
             .devices
@@ -274,6 +286,7 @@ impl Engine {
             moves: Moves::default(),
             copies: Copies::default(),
             policies,
+            steering: Steering::new(steers, &config),
             qos: (qos::ORDERS[0].build)(),
             stats: EngineStats::default(),
             limbo: VecDeque::new(),
@@ -296,7 +309,6 @@ impl Engine {
             rescue_wanted: false,
             digest: 0xcbf2_9ce4_8422_2325,
             work_list: Vec::new(),
-            views: Vec::new(),
             #[cfg(feature = "mutants")]
             mutant: None,
             config,
@@ -336,13 +348,14 @@ impl Engine {
                 .iter()
                 .find(|r| r.is_log && r.device == device.id)
                 .map(|r| crate::log::Log::new(*r, segment_slots));
-            let redirects = self.policies.values().any(|p| p.steer.redirects());
+            let control =
+                self.steering.shared.iter().filter_map(|steer| steer.policy.control()).max();
             let profile = device.config.hdd_profile.clone().filter(|_| self.salvage.is_none());
             device.bcw = profile.map(|profile| {
                 let loops = self.config.bcw_loops_max;
                 let mut c = Controller::new(profile, loops, self.config.padding_bytes_per_day);
-                if redirects {
-                    c.enable(Control::Full);
+                if let Some(control) = control {
+                    c.enable(control);
                 }
                 c
             });

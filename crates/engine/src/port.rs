@@ -148,6 +148,19 @@ pub enum IoOp {
     },
 }
 
+impl IoOp {
+    /// Bytes that it moves.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            IoOp::Read { length_bytes, .. }
+            | IoOp::Write { length_bytes, .. }
+            | IoOp::ReadMeta { length_bytes, .. } => *length_bytes,
+            IoOp::WriteMeta { bytes, .. } => bytes.len() as u64,
+            IoOp::Flush | IoOp::Trim { .. } => 0,
+        }
+    }
+}
+
 /// The end of a request, with what statistics want to know of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {

@@ -33,7 +33,7 @@ fn main() -> ExitCode {
 fn run(arm: &Arm, first: u64, seeds: u64) -> bool {
     let began = std::time::Instant::now();
     let jobs: Vec<(u64, &str)> = (first..first + seeds)
-        .flat_map(|seed| arm.policies.iter().map(move |policy| (seed, *policy)))
+        .flat_map(|seed| arm.policies(seed).map(move |policy| (seed, policy)))
         .collect();
     let results: Vec<_> = jobs.par_iter().map(|(seed, policy)| arm.run(*seed, policy)).collect();
     let mut met = Coverage::default();

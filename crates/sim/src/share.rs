@@ -16,8 +16,10 @@ pub struct Arm {
     pub name: &'static str,
     /// What it is after.
     pub what: &'static str,
-    /// Its policies.
-    pub policies: &'static [&'static str],
+    /// Its policies, under which every seed runs.
+    policies: &'static [&'static str],
+    /// … and those of which every seed has one.
+    in_turn: &'static [&'static str],
     make: fn(u64, &str) -> SwarmConfig,
     campaign: fn(u64) -> Campaign,
     /// What every seed must meet, on average over a share.
@@ -26,6 +28,9 @@ pub struct Arm {
 
 const ALL: &[&str] = &["ssd-first", "mios-d", "mios-e"];
 const REDIRECTING: &[&str] = &["mios-d", "mios-e"];
+/// What these do to a pool is much like what the others do, so each seed has one of them in turn.
+const IN_TURN: &[&str] = &["ect", "serw", "swr", "hdd-only", "mios-f", "even-split", "ssd-only"];
+const REDIRECTING_IN_TURN: &[&str] = &["ect", "hdd-only", "mios-f", "serw", "swr"];
 const EVERY_EVENT: Campaign =
     Campaign { window: ALWAYS, stride: 1, recovery_stride: 150, lives: 1, more_requests: 60 };
 
@@ -51,6 +56,7 @@ pub const ARMS: &[Arm] = &[
         name: "small",
         what: "200 requests, a crash at every event",
         policies: ALL,
+        in_turn: IN_TURN,
         make: |seed, policy| copying_tails(SwarmConfig::tiny(seed, policy, 200)),
         campaign: |_| EVERY_EVENT,
         least: &[
@@ -72,6 +78,7 @@ pub const ARMS: &[Arm] = &[
         name: "crowded",
         what: "both tiers full, a crash at every event of a window that moves with the seed",
         policies: ALL,
+        in_turn: IN_TURN,
         make: |seed, policy| SwarmConfig::crowded(seed, policy, 300),
         campaign: |seed| {
             let first = 400 + seed % 12 * 160;
@@ -93,6 +100,7 @@ pub const ARMS: &[Arm] = &[
         name: "logged",
         what: "log GC while serving, a crash at every event",
         policies: REDIRECTING,
+        in_turn: REDIRECTING_IN_TURN,
         make: |seed, policy| SwarmConfig::logged(seed, policy, 200),
         campaign: |_| EVERY_EVENT,
         least: &[
@@ -110,6 +118,7 @@ pub const ARMS: &[Arm] = &[
         name: "classes",
         what: "journaled, strict and protected volumes, a crash at every event",
         policies: REDIRECTING,
+        in_turn: REDIRECTING_IN_TURN,
         make: |seed, policy| promising_more(SwarmConfig::logged(seed, policy, 150)),
         campaign: |_| EVERY_EVENT,
         least: &[
@@ -127,6 +136,7 @@ pub const ARMS: &[Arm] = &[
         name: "long",
         what: "2,000 requests, sampled crashes, three lives",
         policies: ALL,
+        in_turn: IN_TURN,
         make: |seed, policy| {
             let mut config = copying_tails(SwarmConfig::tiny(seed, policy, 2_000));
             config.tuning.writeback_percent = (40, 10);
@@ -148,6 +158,13 @@ pub const ARMS: &[Arm] = &[
 ];
 
 impl Arm {
+    /// The policies under which a seed runs.
+    pub fn policies(&self, seed: u64) -> impl Iterator<Item = &'static str> {
+        // arms begin elsewhere, so that few seeds of all arms meet all policies
+        let turn = (seed as usize + self.name.len()) % self.in_turn.len();
+        self.policies.iter().copied().chain([self.in_turn[turn]])
+    }
+
     /// Runs one seed under one policy.
     ///
     /// # Errors

@@ -34,10 +34,12 @@ fn choice(name: &str, size_bytes: u64) -> DriveChoice {
 }
 
 fn config(policy: &str, placement: Placement) -> ReplayConfig {
+    let steer = SteerConfig::named(policy);
+    let (ssds, _) = steer.entry().expect("registered").needs;
     ReplayConfig {
-        ssds: vec![choice("960evo", 2 * GIB)],
+        ssds: vec![choice("960evo", 2 * GIB); ssds.max(1)],
         hdds: vec![choice("wd100efax", 16 * GIB)],
-        steer: SteerConfig::named(policy),
+        steer,
         placement,
         ssd_state: SsdState::Steady,
         resident: Resident::Hdd,

@@ -9,7 +9,7 @@ use tandem_block::{BLOCK_BYTES, DurabilityClass, Duration, TIB};
 use tandem_drives::spec::{self, DriveKind};
 use tandem_engine::format::layout::DEVICE_BYTES_MIN;
 use tandem_engine::format::superblock::MEMBERS_MAX;
-use tandem_engine::{Role, SteerConfig, WriteCache, steer, tier};
+use tandem_engine::{Role, SteerConfig, WriteCache, tier};
 use tandem_live::Backing;
 use tandem_live::listen::Address;
 use tandem_live::uring::Submission;
@@ -259,10 +259,10 @@ fn steering(value: &Spanned<file::Steer>, devices: &[PoolDevice]) -> Result<Stee
         policy::set_value(&mut config, name, text)
             .map_err(|why| Fault::at(value, format!("steer {}: {why}", config.policy())))?;
     }
-    let redirects = steer::build(&config).is_some_and(|policy| policy.redirects());
-    if redirects && !devices.iter().any(|device| device.role == Role::Hdd) {
-        let text = format!("{} redirects to a hard drive, and this pool has none", config.policy());
-        return Err(Fault::at(value, text));
+    let count = |role| devices.iter().filter(|device| device.role == role).count();
+    let entry = config.entry().expect("named by the registry");
+    if let Some(text) = entry.lacks(count(Role::Ssd), count(Role::Hdd)) {
+        return Err(Fault::at(value, format!("{text} in this pool")));
     }
     Ok(config)
 }

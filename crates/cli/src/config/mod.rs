@@ -14,9 +14,7 @@ use crate::toml_fault::{self, line_of};
 use std::path::{Path, PathBuf};
 use tandem_block::{DurabilityClass, Duration, ObjectId};
 use tandem_drives::spec::DriveSpec;
-use tandem_engine::{
-    DeviceConfig, EngineConfig, Role, SteerConfig, VolumeConfig, WriteCache, steer,
-};
+use tandem_engine::{DeviceConfig, EngineConfig, Role, SteerConfig, VolumeConfig, WriteCache};
 use tandem_live::listen::Address;
 use tandem_live::uring::Submission;
 use tandem_live::{Backing, WorldConfig};
@@ -113,7 +111,7 @@ impl PoolConfig {
 
     /// Why a volume that asks for redirection does not get it, if so.
     pub fn why_not_steered(&self, volume: &PoolVolume) -> Option<&'static str> {
-        let redirects = steer::build(&volume.steer).is_some_and(|policy| policy.redirects());
+        let redirects = volume.steer.entry().is_some_and(|entry| entry.redirects());
         let known = |device: &PoolDevice| {
             matches!(device.profile.as_ref().map(|belief| &belief.kind), Some(BeliefKind::Hdd(_)))
         };

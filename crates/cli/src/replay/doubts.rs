@@ -37,7 +37,7 @@ pub fn of(steer: &SteerConfig, result: &RunResult, config: &ReplayConfig) -> Vec
             tandem_block::Duration::from_ns(result.elapsed_ns)
         ));
     }
-    let redirects = tandem_engine::steer::build(steer).is_some_and(|policy| policy.redirects());
+    let redirects = steer.entry().is_some_and(|entry| entry.redirects());
     if redirects {
         if config.hdds.is_empty() {
             doubts.push("there is no hard drive to redirect to".into());

@@ -4,7 +4,6 @@ use crate::input::Loaded;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use tandem_engine::stats::recorder::{Latencies, Recorder, SIZE_GROUPS, Staged};
-use tandem_engine::steer::Reason;
 use tandem_engine::{Role, bcw::predictor::WriteState};
 use tandem_sim::replay::{DeviceResult, GaugeSummary, Plan, ReplayConfig, RunResult};
 
@@ -322,9 +321,7 @@ type Amounts = BTreeMap<&'static str, Amount>;
 fn by_reason(stats: &tandem_engine::stats::EngineStats) -> (Amounts, Amounts) {
     let (mut redirected, mut kept) = (Amounts::new(), Amounts::new());
     for (reason, (requests, bytes)) in &stats.steered {
-        let redirects =
-            matches!(reason, Reason::Congested | Reason::FastWrite | Reason::NoSsd | Reason::Tier);
-        let side = if redirects { &mut redirected } else { &mut kept };
+        let side = if reason.redirects() { &mut redirected } else { &mut kept };
         side.insert(reason.name(), Amount { requests: *requests, bytes: *bytes });
     }
     (redirected, kept)

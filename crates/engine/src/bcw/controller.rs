@@ -192,13 +192,26 @@ impl Controller {
         self.predict_after(self.stage_bytes + self.committed_bytes, bytes)
     }
 
+    /// State of the last write.
+    pub fn last_state(&self) -> WriteState {
+        self.last
+    }
+
+    /// Bytes that were steered here and not issued yet.
+    pub fn committed_bytes(&self) -> u64 {
+        self.committed_bytes
+    }
+
     fn predict_after(&self, stage_bytes: u64, bytes: u64) -> WriteState {
         let (fast, mid) = (self.profile.fast_stage_bytes, self.profile.mid_stage_bytes);
         predict(self.last, stage_bytes, bytes, fast, mid)
     }
 
-    /// The largest write that can ever be fast or mid.
+    /// The largest write that can ever be fast or mid; without control any size will do.
     pub fn write_bytes_max(&self) -> u64 {
+        if self.control == Control::Bare {
+            return u64::MAX;
+        }
         self.profile.mid_stage_bytes.min(self.profile.fast_stage_bytes) - 1
     }
 

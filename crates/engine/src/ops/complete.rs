@@ -14,6 +14,7 @@ impl Engine {
         bytes: &[u8],
     ) {
         let state = self.ios.remove(io.0 as usize);
+        self.unlist_io(&state);
         let d = &mut self.devices[usize::from(state.device.0)];
         d.in_flight -= 1;
         d.queue_length -= 1;
@@ -27,6 +28,8 @@ impl Engine {
         }
         if !self.devices[usize::from(state.device.0)].is_ssd() {
             self.note_hdd_completion(&state, status);
+        } else if status.is_ok() {
+            self.note_ssd_completion(&state);
         }
         self.finish_io(state.device, state.purpose, status, checksums, bytes);
     }

@@ -2,18 +2,24 @@
 
 use crate::device::{Class, Job, Purpose};
 use crate::engine::{Engine, IoState};
+use crate::load::Place;
 use crate::ops::moves::MoveKind;
 use crate::ordering::TaskId;
 use crate::port::{Command, Io, IoId, IoOp};
 use crate::qos::QueueView;
-use tandem_block::{DeviceId, IoError};
+use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
 
 impl Engine {
     /// Puts a job into a device's queue.
     #[inline]
     pub(crate) fn enqueue(&mut self, device: DeviceId, class: Class, job: Job) {
+        let bytes = match &job {
+            Job::Write(id) => u64::from(self.tasks[*id as usize].blocks()) * BLOCK_BYTES,
+            Job::Edge { .. } => BLOCK_BYTES,
+            Job::Io(op, _) => op.bytes(),
+        };
         let d = &mut self.devices[usize::from(device.0)];
-        d.enqueue(class, job);
+        d.enqueue(class, job, bytes);
         let longest = &mut self.stats.queue_length_max[usize::from(device.0)];
         *longest = (*longest).max(d.queue_length);
     }
@@ -63,7 +69,7 @@ impl Engine {
     /// Issues the first job of a class. False: it must wait for space.
     pub(crate) fn issue_class(&mut self, device: DeviceId, class: Class) -> bool {
         let d = &mut self.devices[usize::from(device.0)];
-        let waiting = d.waiting[class as usize].pop_front().expect("the class was asked for");
+        let waiting = d.pop(class).expect("the class was asked for");
         let issued = match &waiting.job {
             Job::Write(id) => {
                 let id = *id;
@@ -81,7 +87,7 @@ impl Engine {
         };
         if !issued {
             self.starve(&waiting.job);
-            self.devices[usize::from(device.0)].waiting[class as usize].push_front(waiting);
+            self.devices[usize::from(device.0)].unpop(class, waiting);
             return false;
         }
         if let Job::Io(op, purpose) = waiting.job {
@@ -114,7 +120,8 @@ impl Engine {
     pub(crate) fn fail_one(&mut self, device: DeviceId) -> bool {
         let error = IoError::Dead(device);
         let d = &mut self.devices[usize::from(device.0)];
-        let Some(waiting) = d.waiting.iter_mut().find_map(|queue| queue.pop_front()) else {
+        let classes = [Class::Read, Class::Write, Class::Background];
+        let Some(waiting) = classes.into_iter().find_map(|class| d.pop(class)) else {
             return false;
         };
         d.queue_length -= 1;
@@ -153,13 +160,16 @@ impl Engine {
         );
         let bytes = self.count_io(device, &op, &purpose);
         let changes = matches!(op, IoOp::Write { .. } | IoOp::WriteMeta { .. } | IoOp::Trim { .. });
-        let state = IoState { device, purpose, bytes, issued: self.now, background, changes };
+        let place = Place::of(&op);
+        let state =
+            IoState { device, purpose, bytes, issued: self.now, background, changes, place };
         let key = self.ios.insert(state);
         let id = IoId(u32::try_from(key).expect("commands in flight are bounded"));
         let d = &mut self.devices[usize::from(device.0)];
         d.in_flight += 1;
         d.queue_length += 1;
         d.background_in_flight += u32::from(background);
+        self.list_io(id.0);
         self.out.push(Command::Submit(Io { id, device, op }));
     }
 

@@ -143,7 +143,7 @@ impl Engine {
     pub(crate) fn return_all(&mut self, device: DeviceId) {
         loop {
             let d = &mut self.devices[usize::from(device.0)];
-            let Some(waiting) = d.waiting[Class::Write as usize].pop_front() else { return };
+            let Some(waiting) = d.pop(Class::Write) else { return };
             d.queue_length -= 1;
             match waiting.job {
                 Job::Write(id) => self.return_write(device, id),

@@ -27,6 +27,7 @@ pub mod reuse;
 pub mod salvage;
 mod snapshot;
 pub mod start;
+pub mod steering;
 mod stop;
 pub mod tail;
 pub mod verify;

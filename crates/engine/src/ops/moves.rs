@@ -148,8 +148,13 @@ impl Engine {
 
     fn wants_writeback(&self, quiet: bool) -> bool {
         self.is_dirtier_than(self.config.writeback_high_percent)
-            || ((quiet || self.moves.writing_back)
+            || (((quiet && self.homes_in_quiet()) || self.moves.writing_back)
                 && self.is_dirtier_than(self.config.writeback_low_percent))
+    }
+
+    /// No policy minds that dirty blocks are written home in the quiet.
+    fn homes_in_quiet(&self) -> bool {
+        self.steering.shared.iter().all(|steer| steer.policy.writes_home_when_quiet())
     }
 
     /// Begins or advances background moves.

@@ -18,7 +18,7 @@ impl Engine {
     pub(super) fn begin_part_blocks(&mut self, id: TaskId, request: &Request) {
         let task = &self.tasks[id as usize];
         let (first, last) = (task.first, task.end - 1);
-        let on_ssd = task.target == Target::Ssd;
+        let on_ssd = !task.target.is_log();
         let head = (request.offset_bytes % BLOCK_BYTES / SECTOR_BYTES) as u32;
         let end_bytes = request.offset_bytes + request.length_bytes;
         let tail = (end_bytes.next_multiple_of(BLOCK_BYTES) - end_bytes) / SECTOR_BYTES;

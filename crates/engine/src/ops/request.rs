@@ -18,6 +18,7 @@ impl Engine {
     /// A request arrives.
     pub(crate) fn on_request(&mut self, request: &Request) {
         self.last_request = self.now;
+        self.note_arrival(request);
         match self.admit(request) {
             Ok((first, end)) => self.enter(Task::new(*request, first, end)),
             Err(error) => {

@@ -12,7 +12,7 @@ use crate::map::{Logical, Run, Touch};
 use crate::mutant::Mutant;
 use crate::ordering::TaskId;
 use crate::port::{Command, IoOp};
-use crate::steer::{Decision, HddView, Reason, SteerView, Target};
+use crate::steer::{Reason, Target};
 use crate::tier::{Intention, TierView};
 use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, IoError, PayloadId};
 
@@ -42,35 +42,10 @@ impl Engine {
         let (request, blocks) = (task.request, task.blocks());
         let bytes = u64::from(blocks) * BLOCK_BYTES;
         let view = TierView { logical: task.first, count: blocks, data_type: request.data_type };
-        let (redirects, intention) = match self.policies.get(&request.object) {
-            Some(policy) => (policy.steer.redirects(), policy.tier.intend(&view)),
-            None => (false, Intention::Ssd),
-        };
+        let policy = self.policies.get(&request.object);
+        let intention = policy.map_or(Intention::Ssd, |policy| policy.tier.intend(&view));
         self.tasks[id as usize].both = intention == Intention::Both;
-        let decision = if self.ssds.is_empty() {
-            Decision { target: Target::Log(self.hdds[0]), reason: Reason::NoSsd }
-        } else if request.fua {
-            Decision { target: Target::Ssd, reason: Reason::Durability }
-        } else if intention != Intention::Hdd && !redirects {
-            Decision { target: Target::Ssd, reason: Reason::Policy }
-        } else {
-            let mut hdds = std::mem::take(&mut self.views);
-            self.view_hdds(bytes, request.class, &mut hdds);
-            let decision = if intention == Intention::Hdd && !hdds.is_empty() {
-                Decision { target: Target::Log(hdds[0].device), reason: Reason::Tier }
-            } else if !redirects {
-                Decision { target: Target::Ssd, reason: Reason::Policy }
-            } else if hdds.is_empty() && request.class == DurabilityClass::Protected {
-                Decision { target: Target::Ssd, reason: Reason::Durability }
-            } else {
-                let ssd_queue_length = self.shortest_ssd().1;
-                let view = SteerView { bytes, ssd_queue_length, hdds: &hdds };
-                self.policies[&request.object].steer.decide(&view)
-            };
-            hdds.clear();
-            self.views = hdds;
-            decision
-        };
+        let decision = self.decide(&request, bytes, intention);
         let count = self.stats.steered.entry(decision.reason).or_default();
         count.0 += 1;
         count.1 += request.length_bytes;
@@ -83,7 +58,7 @@ impl Engine {
                     bcw.commit(now, bytes);
                 }
             }
-            Target::Ssd => self.note_missed(decision.reason, bytes),
+            Target::Ssd | Target::ThisSsd(_) => self.note_missed(decision.reason, bytes),
         }
         decision.target
     }
@@ -97,68 +72,9 @@ impl Engine {
         request.fua |= request.class == DurabilityClass::Strict;
     }
 
-    /// A policy would have redirected, had a drive been ready: that is demand too.
-    fn note_missed(&mut self, reason: Reason, bytes: u64) {
-        if matches!(reason, Reason::NotAccepting | Reason::PredictedSlow) {
-            let congested = self.shortest_ssd().1 > 0;
-            let now = self.now;
-            for device in &mut self.devices {
-                if let (Some(bcw), true) = (&mut device.bcw, congested) {
-                    bcw.note_demand(now, bytes);
-                }
-            }
-        }
-    }
-
-    /// The SSD that accepted least, and how much that is.
-    #[inline]
-    pub(crate) fn shortest_ssd(&self) -> (DeviceId, u32) {
-        if let [alone] = self.ssds[..] {
-            let d = &self.devices[usize::from(alone.0)];
-            return (alone, if d.faulted { u32::MAX } else { d.queue_length });
-        }
-        self.ssds
-            .iter()
-            .filter(|id| !self.devices[usize::from(id.0)].faulted)
-            .map(|&id| (id, self.devices[usize::from(id.0)].queue_length))
-            .min_by_key(|&(id, length)| (length, id))
-            .unwrap_or((self.ssds[0], u32::MAX))
-    }
-
-    /// The hard drives that could take a log write of this size, as policies see them.
-    fn view_hdds(&mut self, bytes: u64, class: DurabilityClass, views: &mut Vec<HddView>) {
-        let stop_percent = self.config.log_stop_percent;
-        let tail_max = self.config.tail_bytes_max;
-        let settling = self.commit.is_settling_hdds();
-        for &id in &self.hdds {
-            let device = &mut self.devices[usize::from(id.0)];
-            if class == DurabilityClass::Protected && device.is_volatile() {
-                continue;
-            }
-            let (Some(bcw), Some(log)) = (&mut device.bcw, &device.log) else { continue };
-            let takes = !device.faulted
-                && !settling
-                && bytes <= bcw.write_bytes_max()
-                && log.used_percent() < stop_percent
-                && log.free_slots() >= bytes / BLOCK_BYTES
-                && device.tail.bytes + bytes <= tail_max;
-            if takes {
-                views.push(HddView {
-                    device: id,
-                    accepting: bcw.accepting(self.now),
-                    predicted: bcw.predict(self.now, bytes),
-                    queue_length: device.queue_length,
-                });
-            }
-        }
-    }
-
     /// Puts the write into the queue of its device.
     pub(crate) fn queue_write(&mut self, id: TaskId) {
-        let device = match self.tasks[id as usize].target {
-            Target::Ssd => self.shortest_ssd().0,
-            Target::Log(device) => device,
-        };
+        let device = self.device_of(self.tasks[id as usize].target);
         self.enqueue(device, Class::Write, Job::Write(id));
     }
 
@@ -384,6 +300,9 @@ impl Engine {
     /// The SSD and byte of a block under fixed placement.
     pub(crate) fn fixed_place(&self, block: Logical) -> (DeviceId, u64) {
         let mut bytes = u64::from(block) * BLOCK_BYTES;
+        if let Some(stripes) = self.steering.stripes {
+            return stripes.place(&self.ssds, bytes);
+        }
         for &id in &self.ssds {
             let capacity = self.devices[usize::from(id.0)].config.capacity_bytes;
             if bytes < capacity {
@@ -401,26 +320,38 @@ impl Engine {
             return;
         }
         let request = task.request;
-        task.outstanding += 1;
-        let first = task.first;
-        let (device, block_bytes) = self.fixed_place(first);
-        let op = IoOp::Write {
-            offset_bytes: block_bytes + request.offset_bytes % BLOCK_BYTES,
-            length_bytes: request.length_bytes,
-            from: request.payload,
-            from_offset_bytes: 0,
-            fua: request.fua,
-        };
-        self.enqueue(device, Class::Write, Job::Io(op, Purpose::WriteFixed { task: id }));
+        let first_bytes = u64::from(task.first) * BLOCK_BYTES + request.offset_bytes % BLOCK_BYTES;
+        let mut done = 0;
+        while done < request.length_bytes {
+            let at = first_bytes + done;
+            let (device, block_bytes) = self.fixed_place((at / BLOCK_BYTES) as Logical);
+            let rest = request.length_bytes - done;
+            let length_bytes =
+                self.steering.stripes.map_or(rest, |stripes| stripes.rest(at).min(rest));
+            let op = IoOp::Write {
+                offset_bytes: block_bytes + at % BLOCK_BYTES,
+                length_bytes,
+                from: request.payload,
+                from_offset_bytes: done,
+                fua: request.fua,
+            };
+            self.tasks[id as usize].outstanding += 1;
+            self.enqueue(device, Class::Write, Job::Io(op, Purpose::WriteFixed { task: id }));
+            done += length_bytes;
+        }
     }
 
     pub(crate) fn fixed_write_done(&mut self, id: TaskId, status: Result<(), IoError>) {
         if let Err(error) = status {
             self.note_error(id, error);
         }
-        let (first, end) = (self.tasks[id as usize].first, self.tasks[id as usize].end);
+        let task = &mut self.tasks[id as usize];
+        task.outstanding -= 1;
+        if task.outstanding > 0 {
+            return;
+        }
+        let (first, end) = (task.first, task.end);
         self.zero_fixed(first, end);
-        self.tasks[id as usize].outstanding -= 1;
         self.finish_write(id);
     }
 

@@ -1,31 +1,55 @@
 //! Where does this write go now? To a hard drive in its fast or mid state when the SSD is
 //! congested (MIOS_D), and in its fast state even when it is not (MIOS_E).
 //!
-//! Source:  [BCW §4.3, Alg. 3].
+//! Source:  [BCW §4.3, Alg. 3]; mios-f: the F-only variant of [BCW Fig. 12], MIOS_D over a drive that
+//!          is flushed at the end of its fast stage instead of padded through the slow write.
 //! Names:   l(t) → ssd_queue_length, L → queue_length, flagHDD → accepting
-//! Differs: with several hard drives the one with the best predicted state and the shortest queue
-//!          is asked; the paper has pairs of one SSD and one hard drive.
+//! Differs: * with several hard drives the one with the best predicted state and the shortest queue
+//!            is asked; the paper has pairs of one SSD and one hard drive;
+//!          * `L` is a number here; the paper finds it by profiling ("profile") and adjusts it at
+//!            runtime, it does not say how ("auto": `queue_limit`);
+//!          * `size_max` keeps large writes on the SSD (B2), off by default as in the paper.
 //! Tests:   below, a row per branch of Algorithm 3.
 
-use super::settings::{Kind, Setting};
-use super::{Decision, HddView, PolicyEntry, Reason, Steer, SteerView, Target};
+use super::queue_limit::{QueueLimit, believed};
+use super::settings::{Kind, Setting, SteerConfig};
+use super::{Beliefs, Decision, HddView, PolicyEntry, Reason, Seen, Steer, SteerView};
+use crate::bcw::controller::Control;
 use crate::bcw::predictor::WriteState;
+use tandem_block::Instant;
 
-const SETTINGS: &[Setting] = &[Setting::new(
-    "queue_length",
-    Kind::Count,
-    2,
-    0..=1_000_000,
-    "redirect when the SSD's queue is longer than this (L)",
-)];
+const PROFILE: u64 = u64::MAX;
+const AUTO: u64 = u64::MAX - 1;
+const OFF: u64 = u64::MAX;
+
+const SETTINGS: &[Setting] = &[
+    Setting::new(
+        "queue_length",
+        Kind::Count,
+        2,
+        0..=1_000_000,
+        "redirect when the SSD's queue is longer than this (L); profile: the shortest at which the SSD \
+         is believed to be slower than a mid write; auto: measured while it runs",
+    )
+    .words(&[("profile", PROFILE), ("auto", AUTO)]),
+    Setting::new(
+        "size_max",
+        Kind::Bytes,
+        OFF,
+        4096..=1 << 30,
+        "keep larger writes on the SSD",
+    )
+    .words(&[("off", OFF)]),
+];
 
 /// Registry line of MIOS_D.
 pub const ENTRY_D: PolicyEntry = PolicyEntry {
     name: "mios-d",
     summary: "redirects to fast and mid writes of a hard drive while the SSD's queue is long",
     source: "BCW 4.3, Algorithm 3 (MIOS_D)",
+    needs: (0, 1),
     settings: SETTINGS,
-    build: |config| Box::new(Mios { queue_length: config.get("queue_length"), eager: false }),
+    build: |config, beliefs| Box::new(Mios::new(config, beliefs, false, Control::Full)),
 };
 
 /// Registry line of MIOS_E.
@@ -33,14 +57,40 @@ pub const ENTRY_E: PolicyEntry = PolicyEntry {
     name: "mios-e",
     summary: "as mios-d, and redirects to fast writes even while the SSD's queue is short",
     source: "BCW 4.3, Algorithm 3 (MIOS_E)",
+    needs: (0, 1),
     settings: SETTINGS,
-    build: |config| Box::new(Mios { queue_length: config.get("queue_length"), eager: true }),
+    build: |config, beliefs| Box::new(Mios::new(config, beliefs, true, Control::Full)),
 };
 
-#[derive(Clone, Copy, Debug)]
+/// Registry line of MIOS_D without padding.
+pub const ENTRY_F: PolicyEntry = PolicyEntry {
+    name: "mios-f",
+    summary: "as mios-d to fast writes alone: a flush begins the next fast stage, nothing is padded",
+    source: "BCW 5.2, Figure 12 (F only)",
+    needs: (0, 1),
+    settings: SETTINGS,
+    build: |config, beliefs| Box::new(Mios::new(config, beliefs, false, Control::FastOnly)),
+};
+
+#[derive(Clone, Debug)]
 struct Mios {
     queue_length: u64,
+    auto: Option<QueueLimit>,
+    size_max: u64,
     eager: bool,
+    control: Control,
+}
+
+impl Mios {
+    fn new(config: &SteerConfig, beliefs: &Beliefs, eager: bool, control: Control) -> Self {
+        let (mut queue_length, mut auto) = (config.get("queue_length"), None);
+        if queue_length == AUTO {
+            auto = Some(QueueLimit::new(beliefs));
+        } else if queue_length == PROFILE {
+            queue_length = believed(beliefs);
+        }
+        Mios { queue_length, auto, size_max: config.get("size_max"), eager, control }
+    }
 }
 
 /// The drive that would take the write best: fast before mid, then the shortest queue.
@@ -51,32 +101,51 @@ fn best(hdds: &[HddView]) -> Option<&HddView> {
 }
 
 impl Steer for Mios {
-    fn decide(&self, view: &SteerView<'_>) -> Decision {
-        let stay = |reason| Decision { target: Target::Ssd, reason };
-        let Some(hdd) = best(view.hdds) else { return stay(Reason::NotAccepting) };
-        let go = |reason| Decision { target: Target::Log(hdd.device), reason };
-        let congested = u64::from(view.ssd_queue_length) > self.queue_length;
+    fn decide(&mut self, view: &SteerView<'_>) -> Decision {
+        if view.bytes > self.size_max {
+            return Decision::stay(Reason::TooLarge);
+        }
+        let Some(hdd) = best(view.hdds) else { return Decision::stay(Reason::NotAccepting) };
+        let limit = self.auto.as_ref().map_or(self.queue_length, QueueLimit::value);
+        let congested = u64::from(view.ssd_queue_length) > limit;
         match hdd.predicted {
-            WriteState::Slow => stay(Reason::PredictedSlow),
-            WriteState::Fast | WriteState::Mid if congested => go(Reason::Congested),
-            WriteState::Fast if self.eager => go(Reason::FastWrite),
-            WriteState::Fast | WriteState::Mid => stay(Reason::ShortQueue),
+            WriteState::Slow => Decision::stay(Reason::PredictedSlow),
+            WriteState::Fast | WriteState::Mid if congested => Decision::go(hdd, Reason::Congested),
+            WriteState::Fast if self.eager => Decision::go(hdd, Reason::FastWrite),
+            WriteState::Fast | WriteState::Mid => Decision::stay(Reason::ShortQueue),
         }
     }
 
-    fn redirects(&self) -> bool {
-        true
+    fn control(&self) -> Option<Control> {
+        Some(self.control)
+    }
+
+    fn learns(&self) -> bool {
+        self.auto.is_some()
+    }
+
+    fn observe(&mut self, _: Instant, seen: &Seen) {
+        if let Some(auto) = &mut self.auto {
+            auto.observe(seen);
+        }
     }
 
     fn boxed_clone(&self) -> Box<dyn Steer> {
-        Box::new(*self)
+        Box::new(self.clone())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::steer::Target;
+    use crate::steer::test_views::{hdd, ssd, view};
     use tandem_block::DeviceId;
+
+    fn mios(eager: bool) -> Mios {
+        let config = SteerConfig::named("mios-d");
+        Mios::new(&config, &Beliefs::default(), eager, Control::Full)
+    }
 
     /// One row per branch of [BCW Alg. 3].
     #[test]
@@ -94,27 +163,38 @@ mod tests {
             (false, Fast, 0, false, false),
         ];
         for (accepting, predicted, queue, d, e) in rows {
-            let hdds = [HddView { device: DeviceId(1), accepting, predicted, queue_length: 0 }];
-            let view = SteerView { bytes: 4096, ssd_queue_length: queue, hdds: &hdds };
+            let mut drive = hdd(1);
+            (drive.accepting, drive.predicted) = (accepting, predicted);
+            let (ssds, hdds) = ([ssd(0, queue)], [drive]);
             for (eager, want) in [(false, d), (true, e)] {
-                let mios = Mios { queue_length: 2, eager };
                 let target = if want { Target::Log(DeviceId(1)) } else { Target::Ssd };
-                assert_eq!(mios.decide(&view).target, target, "{accepting} {predicted:?} {queue}");
+                let decision = mios(eager).decide(&view(&ssds, &hdds));
+                assert_eq!(decision.target, target, "{accepting} {predicted:?} {queue}");
+                assert_eq!(decision.reason.redirects(), want);
             }
         }
     }
 
     #[test]
     fn the_better_of_two_drives_is_asked() {
-        let hdd = |id, predicted, queue_length| HddView {
-            device: DeviceId(id),
-            accepting: true,
-            predicted,
-            queue_length,
-        };
-        let hdds = [hdd(1, WriteState::Mid, 0), hdd(2, WriteState::Fast, 3)];
-        let view = SteerView { bytes: 4096, ssd_queue_length: 9, hdds: &hdds };
-        let mios = Mios { queue_length: 2, eager: false };
-        assert_eq!(mios.decide(&view).target, Target::Log(DeviceId(2)));
+        let (mut mid, mut fast) = (hdd(1), hdd(2));
+        mid.predicted = WriteState::Mid;
+        fast.queue_length = 3;
+        let (ssds, hdds) = ([ssd(0, 9)], [mid, fast]);
+        let decision = mios(false).decide(&view(&ssds, &hdds));
+        assert_eq!(decision.target, Target::Log(DeviceId(2)));
+    }
+
+    #[test]
+    fn b2_large_writes_stay_if_told_so() {
+        let mut config = SteerConfig::named("mios-d");
+        config.set("size_max", 262_144).expect("within the bounds");
+        let mut mios = Mios::new(&config, &Beliefs::default(), false, Control::Full);
+        let (ssds, hdds) = ([ssd(0, 9)], [hdd(1)]);
+        for (bytes, want) in [(262_144, Reason::Congested), (262_145, Reason::TooLarge)] {
+            let mut view = view(&ssds, &hdds);
+            view.bytes = bytes;
+            assert_eq!(mios.decide(&view).reason, want);
+        }
     }
 }

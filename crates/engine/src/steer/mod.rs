@@ -1,108 +1,65 @@
 //! Where does this write go now?
 //!
 //! A seam: one file per answer. A policy is a synchronous function from a read-only view to a
-//! decision with a reason; every reason is a counter.
+//! decision with a reason; every reason is a counter. Volumes with the same policy and settings share
+//! one, so that what it learns of the drives it learns once.
 
+pub mod ect;
+pub mod even_split;
+pub mod hdd_only;
 pub mod mios;
+pub mod quantile;
+mod queue_limit;
+pub mod rate;
+pub mod serw;
 pub mod settings;
+pub mod ssd_curve;
 pub mod ssd_first;
+pub mod ssd_only;
+pub mod swr;
+#[cfg(test)]
+mod test_views;
+pub mod view;
 
-use crate::bcw::predictor::WriteState;
+use crate::bcw::controller::Control;
+use crate::config::{DeviceConfig, Role};
+use crate::profile::{HddProfile, SsdProfile};
 use settings::{Setting, SteerConfig};
-use tandem_block::DeviceId;
-
-/// What a policy sees of one hard drive.
-#[derive(Clone, Copy, Debug)]
-pub struct HddView {
-    /// Which.
-    pub device: DeviceId,
-    /// Buffer-controlled writes are possible now. Paper: `flagHDD`.
-    pub accepting: bool,
-    /// State that a write of this size would meet, everything committed before it counted.
-    pub predicted: WriteState,
-    /// Commands accepted and not completed.
-    pub queue_length: u32,
-}
-
-/// What a policy sees of a write.
-#[derive(Clone, Copy, Debug)]
-pub struct SteerView<'a> {
-    /// Its size on the drive.
-    pub bytes: u64,
-    /// Commands accepted and not completed on the SSD it would go to. Paper: `l(t)`.
-    pub ssd_queue_length: u32,
-    /// The hard drives of the set that can take a log write of this size at all.
-    pub hdds: &'a [HddView],
-}
-
-/// Why a write went where it went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum Reason {
-    /// The policy never redirects.
-    Policy,
-    /// Redirected: the SSD's queue is longer than `L` and a fast or mid write is predicted.
-    Congested,
-    /// Redirected: a fast write is predicted.
-    FastWrite,
-    /// Kept on the SSD: its queue is short.
-    ShortQueue,
-    /// Kept on the SSD: no hard drive accepts buffer-controlled writes now.
-    NotAccepting,
-    /// Kept on the SSD: the next write would be slow.
-    PredictedSlow,
-    /// Kept on the SSD: FUA, or a durability class that a hard drive's buffer cannot keep.
-    Durability,
-    /// Redirected: there is no SSD.
-    NoSsd,
-    /// Redirected: the tier says so.
-    Tier,
-    /// Redirected first, but returned unissued and sent to the SSD.
-    Returned,
-}
-
-impl Reason {
-    /// Its name in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Reason::Policy => "policy",
-            Reason::Congested => "congested",
-            Reason::FastWrite => "fast_write",
-            Reason::ShortQueue => "short_queue",
-            Reason::NotAccepting => "not_accepting",
-            Reason::PredictedSlow => "predicted_slow",
-            Reason::Durability => "durability",
-            Reason::NoSsd => "no_ssd",
-            Reason::Tier => "tier",
-            Reason::Returned => "returned",
-        }
-    }
-}
-
-/// Where a write goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
-    /// To an SSD.
-    Ssd,
-    /// To the log of this hard drive.
-    Log(DeviceId),
-}
-
-/// A decision and why.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Decision {
-    /// Where.
-    pub target: Target,
-    /// Why.
-    pub reason: Reason,
-}
+use tandem_block::{DeviceId, Instant};
+pub use view::{Decision, HddView, Reason, Seen, SsdView, SteerView, Target};
 
 /// A steering policy.
 pub trait Steer: std::fmt::Debug + Send {
     /// Where does this write go?
-    fn decide(&self, view: &SteerView<'_>) -> Decision;
-    /// Does it ever redirect? If not, hard drives are left alone.
-    fn redirects(&self) -> bool;
+    fn decide(&mut self, view: &SteerView<'_>) -> Decision;
+
+    /// How much it supposes of the hard drives it redirects to; `None` if it never redirects, and
+    /// hard drives are left alone.
+    fn control(&self) -> Option<Control>;
+
+    /// Has it to be asked at all? If not, every write goes to the SSD that has the fewest commands.
+    fn is_asked(&self) -> bool {
+        self.control().is_some()
+    }
+
+    /// Does it want to be told what happens?
+    fn learns(&self) -> bool {
+        false
+    }
+
+    /// Something happened.
+    fn observe(&mut self, _now: Instant, _seen: &Seen) {}
+
+    /// Are dirty blocks written home while nobody asks for anything?
+    fn writes_home_when_quiet(&self) -> bool {
+        true
+    }
+
+    /// Under fixed placement: are the SSDs striped instead of filled one after the other?
+    fn stripes(&self) -> bool {
+        false
+    }
+
     /// A copy of itself, so that engines can be cloned.
     fn boxed_clone(&self) -> Box<dyn Steer>;
 }
@@ -110,6 +67,31 @@ pub trait Steer: std::fmt::Debug + Send {
 impl Clone for Box<dyn Steer> {
     fn clone(&self) -> Self {
         self.boxed_clone()
+    }
+}
+
+/// What is believed of the drives when a policy is made.
+#[derive(Clone, Debug, Default)]
+pub struct Beliefs {
+    /// Of the SSDs.
+    pub ssds: Vec<(DeviceId, SsdProfile)>,
+    /// Of the hard drives that have a profile.
+    pub hdds: Vec<(DeviceId, HddProfile)>,
+}
+
+impl Beliefs {
+    /// From a set's drives, in the order of their ids.
+    pub fn of(devices: &[DeviceConfig]) -> Self {
+        let mut beliefs = Beliefs::default();
+        for (id, device) in devices.iter().enumerate() {
+            let id = DeviceId(id as u8);
+            match (device.role, &device.hdd_profile) {
+                (Role::Ssd, _) => beliefs.ssds.push((id, device.ssd_profile)),
+                (Role::Hdd, Some(profile)) => beliefs.hdds.push((id, profile.clone())),
+                (Role::Hdd, None) => {}
+            }
+        }
+        beliefs
     }
 }
 
@@ -122,16 +104,84 @@ pub struct PolicyEntry {
     pub summary: &'static str,
     /// Where it is from.
     pub source: &'static str,
+    /// SSDs and hard drives that it needs at least to do anything of its own.
+    pub needs: (usize, usize),
     /// Its settings.
     pub settings: &'static [Setting],
     /// Makes one.
-    pub build: fn(&SteerConfig) -> Box<dyn Steer>,
+    pub build: fn(&SteerConfig, &Beliefs) -> Box<dyn Steer>,
+}
+
+impl PolicyEntry {
+    /// Does it redirect to hard drives?
+    pub const fn redirects(&self) -> bool {
+        self.needs.1 > 0
+    }
+
+    /// What a set of so many drives lacks for it, in words.
+    pub fn lacks(&self, ssds: usize, hdds: usize) -> Option<String> {
+        let name = self.name;
+        if hdds < self.needs.1 {
+            return Some(format!("{name} redirects to a hard drive, and there is none"));
+        }
+        (ssds < self.needs.0).then(|| {
+            let wanted = self.needs.0;
+            format!("{name} needs {wanted} SSDs, and there are {ssds}")
+        })
+    }
 }
 
 /// Every policy there is.
-pub const POLICIES: &[PolicyEntry] = &[ssd_first::ENTRY, mios::ENTRY_D, mios::ENTRY_E];
+pub const POLICIES: &[PolicyEntry] = &[
+    ssd_first::ENTRY,
+    mios::ENTRY_D,
+    mios::ENTRY_E,
+    mios::ENTRY_F,
+    swr::ENTRY,
+    serw::ENTRY,
+    ect::ENTRY,
+    even_split::ENTRY,
+    ssd_only::ENTRY,
+    hdd_only::ENTRY,
+];
 
 /// Makes the policy that a volume asks for; `None` if there is none of that name.
-pub fn build(config: &SteerConfig) -> Option<Box<dyn Steer>> {
-    config.entry().map(|entry| (entry.build)(config))
+pub fn build(config: &SteerConfig, beliefs: &Beliefs) -> Option<Box<dyn Steer>> {
+    config.entry().map(|entry| (entry.build)(config, beliefs))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn what_is_lacking_is_said() {
+        let lacks = |name: &str, ssds, hdds| {
+            let entry = SteerConfig::named(name).entry().expect(name);
+            entry.lacks(ssds, hdds)
+        };
+        assert_eq!(lacks("ssd-first", 1, 0), None);
+        assert_eq!(lacks("ssd-only", 1, 0), None);
+        assert!(
+            lacks("mios-d", 1, 0).expect("no hard drive").contains("redirects to a hard drive")
+        );
+        assert_eq!(lacks("mios-d", 0, 1), None, "without an SSD everything goes to the log");
+        assert_eq!(
+            lacks("even-split", 1, 1).expect("one SSD"),
+            "even-split needs 2 SSDs, and there are 1"
+        );
+        assert_eq!(lacks("hdd-only", 0, 1), None);
+    }
+
+    #[test]
+    fn names_are_given_once() {
+        let names: BTreeSet<&str> = POLICIES.iter().map(|entry| entry.name).collect();
+        assert_eq!(names.len(), POLICIES.len());
+        for entry in POLICIES {
+            let policy = build(&SteerConfig::named(entry.name), &Beliefs::default());
+            let policy = policy.expect("registered");
+            assert_eq!(policy.control().is_some(), entry.redirects(), "{}", entry.name);
+        }
+    }
 }

@@ -2,27 +2,29 @@
 //!
 //! Source: [BCW §5.1] "Baseline", [SERW slide "SFL mode"].
 
-use super::{Decision, PolicyEntry, Reason, Steer, SteerView, Target};
+use super::{Decision, PolicyEntry, Reason, Steer, SteerView};
+use crate::bcw::controller::Control;
 
 /// Registry line.
 pub const ENTRY: PolicyEntry = PolicyEntry {
     name: "ssd-first",
     summary: "every write goes to the SSD (the papers' baseline, SFL)",
     source: "BCW 5.1, SERW",
+    needs: (1, 0),
     settings: &[],
-    build: |_| Box::new(SsdFirst),
+    build: |_, _| Box::new(SsdFirst),
 };
 
 #[derive(Clone, Copy, Debug)]
 struct SsdFirst;
 
 impl Steer for SsdFirst {
-    fn decide(&self, _: &SteerView<'_>) -> Decision {
-        Decision { target: Target::Ssd, reason: Reason::Policy }
+    fn decide(&mut self, _: &SteerView<'_>) -> Decision {
+        Decision::stay(Reason::Policy)
     }
 
-    fn redirects(&self) -> bool {
-        false
+    fn control(&self) -> Option<Control> {
+        None
     }
 
     fn boxed_clone(&self) -> Box<dyn Steer> {

@@ -94,6 +94,12 @@ pub enum ReplayError {
     /// Fixed placement is the identity on the SSDs.
     #[error("--placement fixed puts every block on an SSD: name an --ssd")]
     FixedWithoutSsd,
+    /// The policy needs other drives.
+    #[error("{lacks}: name other drives, or another policy")]
+    Drives {
+        /// What is lacking, in words.
+        lacks: String,
+    },
     /// The trace reaches further than one set of drives can.
     #[error(
         "the trace reaches over {footprint_bytes} bytes in all; one set of drives has at most 16 TiB of addresses"

@@ -38,6 +38,10 @@ pub fn replay(
     plan: &Plan,
     arrivals: impl Iterator<Item = Arrival>,
 ) -> Result<RunResult, ReplayError> {
+    let lacks = config.steer.entry().and_then(|e| e.lacks(config.ssds.len(), config.hdds.len()));
+    if let Some(lacks) = lacks {
+        return Err(ReplayError::Drives { lacks });
+    }
     let mut world = set_up(config, plan)?;
     let begun = Baseline::of(&mut world);
     // the clock of the wall is for `wall_ns` alone: nothing that is simulated depends on it

@@ -1,0 +1,288 @@
+//! What does a policy see of the drives, and what does it learn of what happens?
+//!
+//! Source: design decision 5: the engine hands a policy a read-only view, carries out what it
+//! returns, and counts the reason.
+
+use crate::bcw::controller::State;
+use crate::bcw::predictor::WriteState;
+use crate::config::{EngineConfig, Role};
+use crate::device::Device;
+use crate::engine::{Engine, IoState};
+use crate::profile::latency_ns;
+use crate::steer::rate::Rate;
+use crate::steer::settings::SteerConfig;
+use crate::steer::{Decision, HddView, Reason, Seen, SsdView, Steer, SteerView, Target};
+use crate::stripes::Stripes;
+use crate::tier::Intention;
+use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, Duration, Op, Request};
+
+/// Rates that policies see are taken over this long.
+const RATE_WINDOW: Duration = Duration::from_s(1);
+
+/// A steering policy, shared by the volumes that are configured alike.
+#[derive(Clone, Debug)]
+pub(crate) struct SharedSteer {
+    pub config: SteerConfig,
+    pub policy: Box<dyn Steer>,
+}
+
+/// Everything that steering keeps.
+#[derive(Clone, Debug)]
+pub(crate) struct Steering {
+    pub shared: Vec<SharedSteer>,
+    /// Is any policy asked where a write goes?
+    is_asked: bool,
+    /// Does any learn?
+    learns: bool,
+    /// Users' reads, and their reads and writes.
+    reads: Rate,
+    requests: Rate,
+    /// Under fixed placement, if a policy wants it.
+    pub stripes: Option<Stripes>,
+    /// Kept for their memory.
+    ssds: Vec<SsdView>,
+    hdds: Vec<HddView>,
+}
+
+impl Steering {
+    pub fn new(shared: Vec<SharedSteer>, config: &EngineConfig) -> Self {
+        let striped = shared.iter().any(|steer| steer.policy.stripes());
+        let ssds = config.with_role(Role::Ssd).filter(|_| striped);
+        let capacities: Vec<u64> =
+            ssds.map(|id| config.devices[usize::from(id.0)].capacity_bytes).collect();
+        Steering {
+            is_asked: shared.iter().any(|steer| steer.policy.is_asked()),
+            learns: shared.iter().any(|steer| steer.policy.learns()),
+            reads: Rate::new(RATE_WINDOW),
+            requests: Rate::new(RATE_WINDOW),
+            stripes: Stripes::over(&capacities),
+            ssds: Vec::new(),
+            hdds: Vec::new(),
+            shared,
+        }
+    }
+}
+
+impl Engine {
+    /// The tier's wish and the policy's decision about a write of so many bytes.
+    pub(super) fn decide(
+        &mut self,
+        request: &Request,
+        bytes: u64,
+        intention: Intention,
+    ) -> Decision {
+        if self.ssds.is_empty() {
+            return Decision { target: Target::Log(self.hdds[0]), reason: Reason::NoSsd };
+        }
+        if request.fua {
+            return Decision::stay(Reason::Durability);
+        }
+        let steer = self.policies.get(&request.object).map(|policy| policy.steer);
+        let asked = steer.filter(|&steer| self.steering.shared[steer].policy.is_asked());
+        if asked.is_none() && intention != Intention::Hdd {
+            return Decision::stay(Reason::Policy);
+        }
+        let mut hdds = std::mem::take(&mut self.steering.hdds);
+        self.view_hdds(bytes, request.class, &mut hdds);
+        let decision = match asked {
+            _ if intention == Intention::Hdd && !hdds.is_empty() => {
+                Decision::go(&hdds[0], Reason::Tier)
+            }
+            None => Decision::stay(Reason::Policy),
+            Some(_) if hdds.is_empty() && request.class == DurabilityClass::Protected => {
+                Decision::stay(Reason::Durability)
+            }
+            Some(steer) => self.ask(steer, bytes, &hdds),
+        };
+        hdds.clear();
+        self.steering.hdds = hdds;
+        decision
+    }
+
+    fn ask(&mut self, steer: usize, bytes: u64, hdds: &[HddView]) -> Decision {
+        let mut ssds = std::mem::take(&mut self.steering.ssds);
+        self.view_ssds(&mut ssds);
+        let view = SteerView {
+            now: self.now,
+            bytes,
+            ssd_queue_length: self.shortest_ssd().1,
+            ssds: &ssds,
+            hdds,
+            reads_per_s: self.steering.reads.per_s(),
+            requests_per_s: self.steering.requests.per_s(),
+        };
+        let decision = self.steering.shared[steer].policy.decide(&view);
+        ssds.clear();
+        self.steering.ssds = ssds;
+        decision
+    }
+
+    fn view_ssds(&self, views: &mut Vec<SsdView>) {
+        for &id in &self.ssds {
+            let device = &self.devices[usize::from(id.0)];
+            if device.faulted {
+                continue;
+            }
+            views.push(SsdView {
+                device: id,
+                queue_length: device.queue_length,
+                reads: device.reads(),
+                waiting_bytes: device.load.waiting_bytes,
+                in_flight_bytes: device.load.in_flight_bytes,
+                oldest_ns: self.oldest_io_ns(id),
+            });
+        }
+    }
+
+    /// The hard drives that could take a log write of this size.
+    fn view_hdds(&mut self, bytes: u64, class: DurabilityClass, views: &mut Vec<HddView>) {
+        let stop_percent = self.config.log_stop_percent;
+        let tail_max = self.config.tail_bytes_max;
+        let settling = self.commit.is_settling_hdds();
+        for at in 0..self.hdds.len() {
+            let id = self.hdds[at];
+            let age_ns = self.oldest_io_ns(id);
+            let now = self.now;
+            let device = &mut self.devices[usize::from(id.0)];
+            if class == DurabilityClass::Protected && device.is_volatile() {
+                continue;
+            }
+            let (Some(bcw), Some(log)) = (&mut device.bcw, &device.log) else { continue };
+            let takes = !device.faulted
+                && !settling
+                && bytes <= bcw.write_bytes_max()
+                && log.used_percent() < stop_percent
+                && log.free_slots() >= bytes / BLOCK_BYTES
+                && device.tail.bytes + bytes <= tail_max;
+            if !takes {
+                continue;
+            }
+            let (accepting, predicted) = (bcw.accepting(now), bcw.predict(now, bytes));
+            let idle = device.queue_length == 0 && bcw.committed_bytes() == 0;
+            device.load.reads_lately.advance(now);
+            let wait_ns = if idle { 0 } else { wait_ns(device, age_ns) };
+            views.push(HddView {
+                device: id,
+                accepting,
+                predicted,
+                queue_length: device.queue_length,
+                idle,
+                wait_ns,
+                expected_ns: wait_ns + write_ns(device, predicted, bytes),
+                reads_per_s: device.load.reads_lately.per_s(),
+            });
+        }
+    }
+
+    /// A policy would have redirected, had a drive been ready: that is demand too.
+    pub(super) fn note_missed(&mut self, reason: Reason, bytes: u64) {
+        if matches!(reason, Reason::NotAccepting | Reason::PredictedSlow) {
+            let congested = self.shortest_ssd().1 > 0;
+            let now = self.now;
+            for device in &mut self.devices {
+                if let (Some(bcw), true) = (&mut device.bcw, congested) {
+                    bcw.note_demand(now, bytes);
+                }
+            }
+        }
+    }
+
+    /// The SSD that a write goes to whose target is `Ssd`: the one that accepted least, and how much.
+    #[inline]
+    pub(crate) fn shortest_ssd(&self) -> (DeviceId, u32) {
+        if let [alone] = self.ssds[..] {
+            let d = &self.devices[usize::from(alone.0)];
+            return (alone, if d.faulted { u32::MAX } else { d.queue_length });
+        }
+        self.ssds
+            .iter()
+            .filter(|id| !self.devices[usize::from(id.0)].faulted)
+            .map(|&id| (id, self.devices[usize::from(id.0)].queue_length))
+            .min_by_key(|&(id, length)| (length, id))
+            .unwrap_or((self.ssds[0], u32::MAX))
+    }
+
+    /// The drive that a write is queued at.
+    pub(super) fn device_of(&self, target: Target) -> DeviceId {
+        match target {
+            Target::Log(device) => device,
+            Target::ThisSsd(device) if !self.devices[usize::from(device.0)].faulted => device,
+            Target::Ssd | Target::ThisSsd(_) => self.shortest_ssd().0,
+        }
+    }
+
+    /// A user's request came: rates are counted, and policies told.
+    #[inline]
+    pub(crate) fn note_arrival(&mut self, request: &Request) {
+        if !self.steering.is_asked {
+            return;
+        }
+        let read = match request.op {
+            Op::Read => true,
+            Op::Write => false,
+            Op::Flush | Op::Discard | Op::WriteZeroes => return,
+        };
+        let now = self.now;
+        if read {
+            self.steering.reads.add(now);
+        } else {
+            self.steering.reads.advance(now);
+        }
+        self.steering.requests.add(now);
+        if self.steering.learns {
+            let inside = request.offset_bytes % BLOCK_BYTES;
+            let bytes = (inside + request.length_bytes).next_multiple_of(BLOCK_BYTES);
+            self.tell(&Seen::Arrival { read, bytes });
+        }
+    }
+
+    /// A command of an SSD ended without error: policies are told.
+    #[inline]
+    pub(crate) fn note_ssd_completion(&mut self, io: &IoState) {
+        if !self.steering.learns || !io.place.listed {
+            return;
+        }
+        self.tell(&Seen::Completion {
+            device: io.device,
+            read: io.place.read,
+            bytes: io.bytes,
+            latency_ns: self.now.since(io.issued).ns,
+            queue_length: io.place.queue_length,
+            in_flight_bytes: io.place.in_flight_bytes,
+        });
+    }
+
+    fn tell(&mut self, seen: &Seen) {
+        let now = self.now;
+        for steer in self.steering.shared.iter_mut().filter(|steer| steer.policy.learns()) {
+            steer.policy.observe(now, seen);
+        }
+    }
+}
+
+/// What a log write of a drive takes by belief, in ns.
+fn write_ns(device: &Device, state: WriteState, bytes: u64) -> u64 {
+    let profile = device.bcw.as_ref().expect("it has a profile").profile();
+    match state {
+        WriteState::Fast => latency_ns(&profile.fast_latency, bytes),
+        WriteState::Mid => latency_ns(&profile.mid_latency, bytes),
+        WriteState::Slow => latency_ns(&profile.mid_latency, bytes) + profile.slow_latency_ns,
+    }
+}
+
+/// What is before a write on a drive that is not idle, by belief, in ns: the log writes accepted, at
+/// their mean size; reads a positioning each; a flush its cost. The oldest has run for `age_ns`.
+fn wait_ns(device: &Device, age_ns: u64) -> u64 {
+    let bcw = device.bcw.as_ref().expect("it has a profile");
+    let bytes = device.load.in_flight_bytes + device.load.waiting_bytes;
+    let reads = device.reads().min(device.queue_length);
+    let writes = u64::from(device.queue_length - reads);
+    let mut wait_ns = u64::from(reads) * bcw.profile().position_ns;
+    if let Some(mean) = bytes.checked_div(writes) {
+        wait_ns += writes * write_ns(device, bcw.last_state(), mean);
+    }
+    if bcw.state() == State::Syncing {
+        wait_ns += bcw.flush_cost_ns();
+    }
+    wait_ns.saturating_sub(age_ns)
+}

@@ -1,0 +1,216 @@
+//! Where does this write go now? To whoever is expected to be done first, the SSD's wear counted.
+//!
+//! Source:  frontier D0 and D1, a policy of our own: redirect if T_hdd <= T_ssd + price x KiB and
+//!          T_hdd <= cap. T_ssd is learned from completions by the bytes in flight, and when the SSD's
+//!          oldest command is overdue, the rest of the stall comes on top; T_hdd is the wait and the
+//!          latency of the predicted state. MIOS_D and MIOS_E are thresholds of the same comparison.
+//! Differs: D0 has more terms (deadlines, reads to come, who waits behind); none of them is here.
+//!          The drive drains by itself (`Control::OnDemand`): padding only while the SSD stalls.
+//! Tests:   below.
+
+use super::settings::{Kind, Setting, SteerConfig};
+use super::ssd_curve::SsdCurve;
+use super::{Beliefs, Decision, PolicyEntry, Reason, Seen, SsdView, Steer, SteerView, Target};
+use crate::bcw::controller::Control;
+use crate::bcw::predictor::WriteState;
+use tandem_block::{DeviceId, Instant, KIB};
+
+/// Registry line.
+pub const ENTRY: PolicyEntry = PolicyEntry {
+    name: "ect",
+    summary: "to the side that is expected to be done first, with a price on the SSD's wear",
+    source: "ours: earliest completion plus wear price",
+    needs: (0, 1),
+    settings: &[
+        Setting::new(
+            "price",
+            Kind::Time,
+            2_000,
+            0..=1_000_000_000,
+            "how much longer a write may take for each KiB that the SSD is spared",
+        ),
+        Setting::new(
+            "cap",
+            Kind::Time,
+            2_000_000,
+            1_000..=100_000_000_000,
+            "redirect only if the hard drive is expected to be done by then",
+        ),
+        Setting::new(
+            "stall",
+            Kind::Time,
+            500_000,
+            1_000..=100_000_000_000,
+            "an SSD stalls when its oldest command is so much later than twice what is expected",
+        ),
+        Setting::new(
+            "stall_length",
+            Kind::Time,
+            10_000_000,
+            1_000..=100_000_000_000,
+            "how long a stall lasts, until some were measured",
+        ),
+    ],
+    build: |config, beliefs| Box::new(Ect::new(config, beliefs)),
+};
+
+#[derive(Clone, Debug)]
+struct Ect {
+    price_ns: u64,
+    cap_ns: u64,
+    slack_ns: u64,
+    /// By device id.
+    curves: Vec<Option<SsdCurve>>,
+}
+
+/// What is expected of an SSD.
+#[derive(Clone, Copy, Debug)]
+struct Expected {
+    device: DeviceId,
+    total_ns: u64,
+    stalled: bool,
+}
+
+impl Ect {
+    fn new(config: &SteerConfig, beliefs: &Beliefs) -> Self {
+        let mut curves = Vec::new();
+        for (device, profile) in &beliefs.ssds {
+            curves.resize(usize::from(device.0), None);
+            curves.push(Some(SsdCurve::new(profile, config.get("stall_length"))));
+        }
+        Ect {
+            price_ns: config.get("price"),
+            cap_ns: config.get("cap"),
+            slack_ns: config.get("stall"),
+            curves,
+        }
+    }
+
+    fn expect(&self, ssd: &SsdView, bytes: u64) -> Option<Expected> {
+        let curve = self.curves.get(usize::from(ssd.device.0))?.as_ref()?;
+        let backlog = ssd.in_flight_bytes + ssd.waiting_bytes;
+        let stalled = curve.is_overdue(ssd.oldest_ns, ssd.in_flight_bytes, self.slack_ns);
+        let stall_ns = if stalled { curve.rest_of_stall_ns(ssd.oldest_ns) } else { 0 };
+        let total_ns = curve.latency_ns(backlog + bytes) + stall_ns;
+        Some(Expected { device: ssd.device, total_ns, stalled })
+    }
+}
+
+impl Steer for Ect {
+    fn decide(&mut self, view: &SteerView<'_>) -> Decision {
+        let expected = view.ssds.iter().filter_map(|ssd| self.expect(ssd, view.bytes));
+        let Some(ssd) = expected.min_by_key(|e| (e.total_ns, e.device)) else {
+            return Decision::stay(Reason::SsdSooner);
+        };
+        let stay = |reason| Decision { target: Target::ThisSsd(ssd.device), reason };
+        let ready = view.hdds.iter().filter(|h| h.accepting && h.predicted != WriteState::Slow);
+        let Some(hdd) = ready.min_by_key(|h| (h.expected_ns, h.device)) else {
+            // only an SSD that stalls is reason enough to take the drive out of its rest
+            return stay(if ssd.stalled { Reason::NotAccepting } else { Reason::Resting });
+        };
+        if hdd.expected_ns > self.cap_ns {
+            return stay(Reason::OverCap);
+        }
+        if hdd.expected_ns <= ssd.total_ns {
+            let reason = if ssd.stalled { Reason::Stalled } else { Reason::HddSooner };
+            return Decision::go(hdd, reason);
+        }
+        let price_ns = self.price_ns.saturating_mul(view.bytes) / KIB;
+        if hdd.expected_ns - ssd.total_ns <= price_ns {
+            return Decision::go(hdd, Reason::Wear);
+        }
+        stay(Reason::SsdSooner)
+    }
+
+    fn control(&self) -> Option<Control> {
+        Some(Control::OnDemand)
+    }
+
+    fn learns(&self) -> bool {
+        true
+    }
+
+    fn observe(&mut self, _: Instant, seen: &Seen) {
+        if let &Seen::Completion { device, read: false, latency_ns, in_flight_bytes, .. } = seen
+            && let Some(Some(curve)) = self.curves.get_mut(usize::from(device.0))
+        {
+            curve.learn(in_flight_bytes, latency_ns, self.slack_ns);
+        }
+    }
+
+    fn boxed_clone(&self) -> Box<dyn Steer> {
+        Box::new(self.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::SsdProfile;
+    use crate::steer::test_views::{hdd, ssd, view};
+
+    /// 20 us for 4 KiB, then 300 MB/s; 2 us a KiB; cap 2 ms.
+    fn ect() -> Ect {
+        let ssd = SsdProfile { write_bytes_per_s: 300_000_000, flush_ns: 1_000_000 };
+        let beliefs = Beliefs { ssds: vec![(DeviceId(0), ssd)], hdds: Vec::new() };
+        Ect::new(&SteerConfig::named("ect"), &beliefs)
+    }
+
+    /// The rule of frontier D1, a row per branch.
+    #[test]
+    fn d1_earliest_completion_plus_wear() {
+        let rows = [
+            // bytes before it on the SSD, age of its oldest command, T_hdd, why
+            (0, 0, 20_000, Reason::HddSooner),
+            (0, 0, 28_000, Reason::Wear),
+            (0, 0, 28_001, Reason::SsdSooner),
+            (1 << 20, 3_000_000, 2_000_000, Reason::HddSooner),
+            (1 << 20, 3_000_000, 2_000_001, Reason::OverCap),
+            (4096, 600_000, 2_000_000, Reason::Stalled),
+            (4096, 500_000, 2_000_000, Reason::SsdSooner),
+        ];
+        for (in_flight_bytes, oldest_ns, expected_ns, want) in rows {
+            let (mut drive, mut other) = (hdd(1), ssd(0, 1));
+            drive.expected_ns = expected_ns;
+            (other.in_flight_bytes, other.oldest_ns) = (in_flight_bytes, oldest_ns);
+            let (ssds, hdds) = ([other], [drive]);
+            let decision = ect().decide(&view(&ssds, &hdds));
+            assert_eq!(decision.reason, want, "{in_flight_bytes} {oldest_ns} {expected_ns}");
+            assert_eq!(decision.target.is_log(), want.redirects());
+        }
+    }
+
+    #[test]
+    fn a_resting_drive_is_disturbed_only_by_a_stall() {
+        for (accepting, predicted) in [(false, WriteState::Fast), (true, WriteState::Slow)] {
+            for (oldest_ns, want) in [(0, Reason::Resting), (5_000_000, Reason::NotAccepting)] {
+                let (mut drive, mut other) = (hdd(1), ssd(0, 1));
+                (drive.accepting, drive.predicted) = (accepting, predicted);
+                other.oldest_ns = oldest_ns;
+                let (ssds, hdds) = ([other], [drive]);
+                assert_eq!(ect().decide(&view(&ssds, &hdds)).reason, want);
+            }
+        }
+    }
+
+    #[test]
+    fn a_slower_ssd_than_believed_loses_writes() {
+        let mut ect = ect();
+        let (ssds, mut hdds) = ([ssd(0, 0)], [hdd(1)]);
+        hdds[0].expected_ns = 100_000;
+        assert_eq!(ect.decide(&view(&ssds, &hdds)).reason, Reason::SsdSooner);
+        for _ in 0..200 {
+            let (device, bytes) = (DeviceId(0), 4096);
+            let seen = Seen::Completion {
+                device,
+                read: false,
+                bytes,
+                latency_ns: 200_000,
+                queue_length: 0,
+                in_flight_bytes: bytes,
+            };
+            ect.observe(Instant::ZERO, &seen);
+        }
+        assert_eq!(ect.decide(&view(&ssds, &hdds)).reason, Reason::HddSooner);
+    }
+}

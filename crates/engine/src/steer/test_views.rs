@@ -1,0 +1,44 @@
+//! Views for the tests of policies: one drive each way, everything at rest.
+
+use super::{HddView, SsdView, SteerView};
+use crate::bcw::predictor::WriteState;
+use tandem_block::{DeviceId, Instant};
+
+/// An SSD with so many commands.
+pub(super) fn ssd(device: u8, queue_length: u32) -> SsdView {
+    SsdView {
+        device: DeviceId(device),
+        queue_length,
+        reads: 0,
+        waiting_bytes: 0,
+        in_flight_bytes: 0,
+        oldest_ns: 0,
+    }
+}
+
+/// An idle hard drive in its fast state.
+pub(super) fn hdd(device: u8) -> HddView {
+    HddView {
+        device: DeviceId(device),
+        accepting: true,
+        predicted: WriteState::Fast,
+        queue_length: 0,
+        idle: true,
+        wait_ns: 0,
+        expected_ns: 35_000,
+        reads_per_s: 0,
+    }
+}
+
+/// A write of 4 KiB.
+pub(super) fn view<'a>(ssds: &'a [SsdView], hdds: &'a [HddView]) -> SteerView<'a> {
+    SteerView {
+        now: Instant::from_ns(1_000_000_000),
+        bytes: 4096,
+        ssd_queue_length: ssds.iter().map(|ssd| ssd.queue_length).min().unwrap_or(0),
+        ssds,
+        hdds,
+        reads_per_s: 0,
+        requests_per_s: 0,
+    }
+}
