@@ -13,7 +13,7 @@ usage: cargo xtask VERB
   fuzz [TARGET...] [--seconds N] [--seed N] [--input FILE] [--list]
                      every decoder of what others wrote, tried with changed inputs
   bench [NAME...]    speed, as ratios and rates; slow
-  accept spine [N...]
+  accept spine|steering [N...]
                      what the first milestone promises, line by line; needs TANDEM_TRACES
 ";
 

@@ -13,11 +13,15 @@ use crate::failure::Failure;
 use crate::format;
 use crate::pool::devices::{self, Manner, Opened};
 use crate::pool::{self, explain};
+use crate::report::json;
 use crate::report::names::durability_name;
 use announce::Announce;
 use anyhow::{Context as _, anyhow, bail};
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use tandem_block::StreamId;
+use tandem_engine::stats::recorder::Recorder;
 use tandem_engine::{Engine, EngineConfig};
 use tandem_fronts::fuse::{FuseServer, VolumeFile};
 use tandem_fronts::nbd::{Export, NbdConfig, NbdServer};
@@ -98,7 +102,14 @@ fn serve(path: &Path, pool: &PoolConfig, manner: Manner, signals: Signals) -> Re
         let files = FuseServer::mount(point, files(pool), FUSE_STREAM).context("[serve] fuse")?;
         world.add_front(Box::new(files));
     }
-    world.add_front(Box::new(control(path, pool, &capacities, &ways_in)?));
+    let latencies = Rc::new(RefCell::new(Recorder::default()));
+    let heard = Rc::clone(&latencies);
+    world.observe(Box::new(move |request, done, now| {
+        heard.borrow_mut().record(request, done, now);
+    }));
+    let control = control(path, pool, &capacities, &ways_in)?;
+    let told = Box::new(move || json::served(&latencies.borrow()));
+    world.add_front(Box::new(control.with("latencies", told)));
     world.add_front(Box::new(Announce::new(announcement(pool, &ways_in))));
     world.run().map_err(|error| explain::ended(pool, error))?;
     report_end(pool, &world)

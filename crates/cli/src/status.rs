@@ -71,6 +71,7 @@ fn describe(status: &Value) -> String {
         out.push_str(&format!("  {}\n", way.as_str().unwrap_or_default()));
     }
     out.push_str(&format!("\n{}\n{}", drives(status), volumes(about)));
+    out.push_str(&format!("\n{}", latencies(status)));
     out.push_str(&format!(
         "\nSSD space: {} free of {}; {} only there, {} also on a hard drive. HDD log: {}.\n",
         bytes(status, "ssd_free_bytes"),
@@ -148,6 +149,30 @@ fn drives(status: &Value) -> String {
     table.render()
 }
 
+/// What requests took since the server started, and of that the wait before the first drive command.
+fn latencies(status: &Value) -> String {
+    let mut table =
+        Table::new(&["<requests", "count", "mean", "p50", "p99", "p99.9", "max", "waiting"]);
+    for (name, key) in [("reads", "read"), ("writes", "write"), ("flushes", "flush")] {
+        let of = &status["latencies"][key];
+        let time = |value: &Value, field: &str| match number(of, "count") {
+            0 => "-".to_owned(),
+            _ => Duration::from_ns(number(value, field)).to_string(),
+        };
+        table.row(vec![
+            name.to_owned(),
+            table::count(number(of, "count")),
+            time(of, "mean_ns"),
+            time(of, "p50_ns"),
+            time(of, "p99_ns"),
+            time(of, "p999_ns"),
+            time(of, "max_ns"),
+            time(&of["stages"]["wait"], "mean_ns"),
+        ]);
+    }
+    table.render()
+}
+
 fn volumes(about: &Value) -> String {
     let mut table = Table::new(&["<volume", "size", "<durability", "<steering"]);
     for volume in list(about, "volumes") {
@@ -205,6 +230,8 @@ mod tests {
             "live": { "emulated": [{ "device": 0, "volatile_bytes": 512 }] },
             "second_home": { "device": 0, "behind_ns": 1_200_000_000, "lag_max_ns": 10_000_000_000u64,
                              "journal_units_behind": 3, "awaits_snapshot": true },
+            "latencies": { "write": { "count": 7, "mean_ns": 1_500_000, "p50_ns": 30_000,
+                           "stages": { "wait": { "mean_ns": 250_000 } } } },
             "bytes_at_risk": 5 << 20, "bytes_at_risk_max": 6 << 20, "uncommitted_bytes": 7 << 20,
             "ssd_dirty_bytes": 8192, "checksum_errors": 3, "repaired_reads": 2, "faulted_drives": 1,
         });
@@ -221,6 +248,8 @@ mod tests {
             "metadata: ssd.img, 1.2 s behind, 3 journal units, to be caught up by a snapshot",
             "(bound 10.0 s)",
             "journaled",
+            "1.5 ms",
+            "250 us",
             "5.0 MiB in buffers of hard drives (at most 6.0 MiB so far), 7.0 MiB that",
             "! one SSD",
             "8.0 KiB",

@@ -27,11 +27,16 @@ struct Client {
     line: Vec<u8>,
 }
 
+/// A part of every status that changes while the world runs.
+pub type Part = Box<dyn Fn() -> serde_json::Value>;
+
 /// The control socket as a front end that sends no requests.
 pub struct Control {
     listener: Listener,
     /// What is added to every status, under `pool`.
     about: serde_json::Value,
+    /// What is asked for with every status, by its name in it.
+    parts: Vec<(&'static str, Part)>,
     clients: Slab<Client>,
     stopping: bool,
     accepting: bool,
@@ -45,6 +50,7 @@ impl Control {
         Control {
             listener,
             about: serde_json::Value::Null,
+            parts: Vec::new(),
             clients: Slab::new(),
             stopping: false,
             accepting: false,
@@ -56,6 +62,13 @@ impl Control {
     #[must_use]
     pub fn about(mut self, about: serde_json::Value) -> Control {
         self.about = about;
+        self
+    }
+
+    /// Adds a part of this name to every status.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, part: Part) -> Control {
+        self.parts.push((name, part));
         self
     }
 
@@ -78,13 +91,34 @@ impl Control {
         let mut batch = Outgoing::new();
         while let Some(end) = self.clients[key].line.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.clients[key].line.drain(..=end).collect();
-            let reply = reply(&line, &self.about, desk);
+            let reply = self.reply(&line, desk);
             batch.stage(|out| {
                 out.extend_from_slice(reply.to_string().as_bytes());
                 out.push(b'\n');
             });
         }
         (self.clients[key].line.len() < LINE_BYTES_MAX).then_some(batch)
+    }
+
+    /// The answer to one line.
+    fn reply(&self, line: &[u8], desk: &mut Desk<'_>) -> serde_json::Value {
+        match Asked::parse(line) {
+            Ok(Asked::Status) => {
+                let mut status = desk.status();
+                if let Some(status) = status.as_object_mut() {
+                    status.extend(self.parts.iter().map(|(name, part)| ((*name).into(), part())));
+                    if !self.about.is_null() {
+                        status.insert("pool".into(), self.about.clone());
+                    }
+                }
+                status
+            }
+            Ok(Asked::Stop) => {
+                desk.stop_world();
+                serde_json::json!({ "stopping": true })
+            }
+            Err(error) => serde_json::json!({ "error": error }),
+        }
     }
 
     fn drop_client(&mut self, key: usize, desk: &mut Desk<'_>) {
@@ -115,24 +149,6 @@ impl Asked {
             Some("stop") => Ok(Asked::Stop),
             _ => Err("'verb' must be \"status\" or \"stop\"".into()),
         }
-    }
-}
-
-/// The answer to one line.
-fn reply(line: &[u8], about: &serde_json::Value, desk: &mut Desk<'_>) -> serde_json::Value {
-    match Asked::parse(line) {
-        Ok(Asked::Status) => {
-            let mut status = desk.status();
-            if let (Some(status), false) = (status.as_object_mut(), about.is_null()) {
-                status.insert("pool".into(), about.clone());
-            }
-            status
-        }
-        Ok(Asked::Stop) => {
-            desk.stop_world();
-            serde_json::json!({ "stopping": true })
-        }
-        Err(error) => serde_json::json!({ "error": error }),
     }
 }
 

@@ -2,14 +2,8 @@
 //!
 //! A line that nobody has built a measurement for says so and fails: it is never passed over.
 
-mod file_systems;
-mod line1_commands;
-mod line2_replay;
-mod line3_hdd;
-mod line4_ssd;
-mod line5_clients;
-mod line6_crashes;
-mod line7_bench;
+mod spine;
+mod steering;
 
 use crate::row::{Row, print_table};
 use anyhow::{Context as _, Result, bail};
@@ -39,33 +33,31 @@ type Line = (u32, fn(&Options) -> Result<Vec<Row>>);
 
 const WITHOUT_TESTS: &str = "--without-tests";
 
-const SPINE: &[Line] = &[
-    (1, line1_commands::measure),
-    (2, line2_replay::measure),
-    (3, line3_hdd::measure),
-    (4, line4_ssd::measure),
-    (5, line5_clients::measure),
-    (6, line6_crashes::measure),
-    (7, line7_bench::measure),
-];
+/// The milestones, with their lines.
+const MILESTONES: &[(&str, &[Line])] = &[("spine", spine::LINES), ("steering", steering::LINES)];
 
 /// Measures the lines of a milestone and prints the table. False if one fails.
 ///
 /// # Errors
 /// If the milestone or a line is unknown.
 pub fn run(words: &[String]) -> Result<bool> {
-    let Some(("spine", rest)) = words.split_first().map(|(a, b)| (a.as_str(), b)) else {
-        bail!("usage: cargo xtask accept spine [N...] [--without-tests]");
+    let known = || MILESTONES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join("|");
+    let named = words.split_first().and_then(|(name, rest)| {
+        let found = MILESTONES.iter().find(|(known, _)| known == name)?;
+        Some((found.1, rest))
+    });
+    let Some((lines, rest)) = named else {
+        bail!("usage: cargo xtask accept {} [N...] [--without-tests]", known());
     };
     let options = Options { without_tests: rest.iter().any(|word| word == WITHOUT_TESTS) };
     let numbers: Vec<&String> = rest.iter().filter(|word| *word != WITHOUT_TESTS).collect();
     if let Some(bad) =
-        numbers.iter().find(|word| SPINE.iter().all(|(n, _)| n.to_string() != ***word))
+        numbers.iter().find(|word| lines.iter().all(|(n, _)| n.to_string() != ***word))
     {
-        bail!("there is no line {bad}; there are 1 to {}", SPINE.len());
+        bail!("there is no line {bad}; there are 1 to {}", lines.len());
     }
     let mut table = Vec::new();
-    for (number, measure) in SPINE {
+    for (number, measure) in lines {
         if !numbers.is_empty() && !numbers.contains(&&number.to_string()) {
             continue;
         }

@@ -359,6 +359,25 @@ fn staged(of: &Staged) -> StagedLatency {
     StagedLatency { total: latency(&of.total), stages }
 }
 
+#[derive(Debug, Serialize)]
+struct Served {
+    read: StagedLatency,
+    write: StagedLatency,
+    flush: StagedLatency,
+    read_from: ReadFrom,
+}
+
+/// Latencies of a server so far, with the names that a replay has for them.
+pub fn served(latencies: &Recorder) -> serde_json::Value {
+    let served = Served {
+        read: staged(&latencies.read),
+        write: staged(&latencies.write),
+        flush: staged(&latencies.flush),
+        read_from: read_from(latencies),
+    };
+    serde_json::to_value(served).expect("numbers under names are JSON")
+}
+
 fn read_from(latencies: &Recorder) -> ReadFrom {
     let [ram, ssd, ssd_copy, hdd_log, hdd_home] = latencies.read_from.each_ref().map(latency);
     ReadFrom { ram, ssd, ssd_copy, hdd_log, hdd_home }

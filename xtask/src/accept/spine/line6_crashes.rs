@@ -64,7 +64,7 @@ fn kills(sigkill: &Path, tandem: &Path, (front, rounds, lying): (&str, &str, boo
 }
 
 /// Power cuts in virtual time: a row for each kind of pool, and one for all crash points together.
-fn swarm() -> Result<Vec<Row>> {
+pub(crate) fn swarm() -> Result<Vec<Row>> {
     let words = ["run", "--release", "-p", "tandem-sim", "--example", "swarm", "--"];
     let output = cargo::cargo()
         .args(words)
