@@ -14,7 +14,7 @@ usage: cargo xtask VERB
                      every decoder of what others wrote, tried with changed inputs
   bench [NAME...]    speed, as ratios and rates; slow
   accept spine|steering [N...]
-                     what the first milestone promises, line by line; needs TANDEM_TRACES
+                     what a milestone promises, line by line; spine needs TANDEM_TRACES
 ";
 
 fn main() -> ExitCode {
