@@ -127,6 +127,8 @@ pub struct EngineConfig {
     /// Padding a hard drive may write in a day of pool time. Default 2 % of 550 TB a year:
     /// 30 GiB a day (B4).
     pub padding_bytes_per_day: u64,
+    /// Does belief of a hard drive follow what is seen of it, or stay its profile's? Default yes.
+    pub recalibrate: bool,
     /// Stage pairs in one buffered-write sequence (`Loop_max`, [BCW Alg. 2]). Default 10.
     pub bcw_loops_max: u32,
 }
@@ -160,6 +162,7 @@ impl EngineConfig {
             requests_max: 65_536,
             checksum_pages_max: 4096,
             padding_bytes_per_day: 30 << 30,
+            recalibrate: true,
             bcw_loops_max: 10,
         }
     }

@@ -352,8 +352,9 @@ impl Engine {
                 self.steering.shared.iter().filter_map(|steer| steer.policy.control()).max();
             let profile = device.config.hdd_profile.clone().filter(|_| self.salvage.is_none());
             device.bcw = profile.map(|profile| {
-                let loops = self.config.bcw_loops_max;
-                let mut c = Controller::new(profile, loops, self.config.padding_bytes_per_day);
+                let (loops, padding) =
+                    (self.config.bcw_loops_max, self.config.padding_bytes_per_day);
+                let mut c = Controller::new(profile, loops, padding, self.config.recalibrate);
                 if let Some(control) = control {
                     c.enable(control);
                 }

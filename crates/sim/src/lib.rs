@@ -14,6 +14,7 @@ pub mod prediction;
 pub mod profiles;
 pub mod replay;
 pub mod share;
+pub mod study;
 pub mod swarm;
 pub mod workload;
 pub mod world;

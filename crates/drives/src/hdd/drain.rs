@@ -24,6 +24,11 @@ impl Drain {
         Drain { law, idle_ns, dirty_bytes: 0, since_ns: 0, leaving: VecDeque::new() }
     }
 
+    /// Other laws from now on; what is dirty stays so.
+    pub(super) fn adopt(&mut self, law: DrainLaw, idle_ns: u64) {
+        (self.law, self.idle_ns) = (law, idle_ns);
+    }
+
     /// Dirty bytes as of the last command, all of its effects included.
     pub(super) fn dirty_bytes(&self) -> u64 {
         self.dirty_bytes

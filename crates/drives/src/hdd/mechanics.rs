@@ -41,6 +41,12 @@ impl Mechanics {
         }
     }
 
+    /// Other parts from now on; the head stays where it is.
+    pub(super) fn adopt(&mut self, spec: &HddSpec) {
+        let rng = self.rng.split(1);
+        *self = Mechanics { head: self.head, ..Mechanics::new(spec, self.capacity_bytes, rng) };
+    }
+
     /// One turn, in nanoseconds.
     pub(super) fn turn_ns(&self) -> u64 {
         self.turn_ns

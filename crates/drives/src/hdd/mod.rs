@@ -4,6 +4,7 @@
 
 mod buffer;
 mod drain;
+mod drift;
 mod mechanics;
 mod model;
 mod shingled;
@@ -12,5 +13,6 @@ mod staircase;
 #[cfg(test)]
 mod tests;
 
+pub use drift::{Drifting, changed};
 pub use model::HddModel;
 pub use staircase::Stage;

@@ -80,6 +80,23 @@ impl HddModel {
         }
     }
 
+    /// From `now` on the drive behaves as `spec` says; what it holds, where its head stands and its
+    /// capacity stay. Commands under way end as they were promised.
+    pub fn adopt(&mut self, now: Instant, spec: &HddSpec) {
+        self.catch_up(now.ns.max(self.free_ns));
+        self.staircase.adopt(spec);
+        self.drain.adopt(spec.drain.get(), spec.idle.get().0);
+        self.mechanics.adopt(spec);
+        if self.media_cache.is_some() != spec.smr.is_some() {
+            self.media_cache = spec.smr.as_ref().map(MediaCache::new);
+        }
+        self.write_cache = spec.write_cache.get();
+        self.flush_base_ns = spec.flush_base.get().0;
+        self.read_overhead_ns = spec.read_overhead.get().0;
+        self.buffer_hit_ns = spec.buffer_hit.get().0;
+        self.interface_bytes_per_s = spec.interface_rate.get().0;
+    }
+
     /// The stage that the drive is in.
     pub fn stage(&self) -> Stage {
         self.staircase.stage

@@ -83,6 +83,17 @@ impl Staircase {
         staircase
     }
 
+    /// The drive is another one from now on: what it holds stays, the room of this stage is drawn anew.
+    pub(super) fn adopt(&mut self, spec: &HddSpec) {
+        let rng = self.rng.split(1);
+        let (stage, stage_bytes, began_ns) = (self.stage, self.stage_bytes, self.began_ns);
+        *self = Staircase::new(spec, rng);
+        if stage != Stage::Fast {
+            self.enter_mid(began_ns);
+        }
+        (self.stage_bytes, self.began_ns) = (stage_bytes, began_ns);
+    }
+
     /// Nominal bytes of a mid stage: what one slow write frees.
     pub(super) fn mid_bytes(&self) -> u64 {
         self.mid.bytes

@@ -11,9 +11,12 @@
 //!          * how much of this a policy wants is its `Control`: MIOS all of it, others less.
 //! Tests:   `controller/tests.rs`, per state, event and control.
 
+use self::trust::{MEASURED_STAGES, Trust};
+use super::distrust::{Distrust, Doubts, Look};
 use super::padding::{FAST_PADDING_BYTES, PaddingBudget, SLOW_PADDING_BYTES};
 use super::predictor::{Confusion, WriteState, predict};
-use crate::profile::{HddProfile, latency_ns};
+use super::recalibrate::{Origin, Recalibration, Written};
+use crate::profile::HddProfile;
 use tandem_block::{Duration, Instant};
 
 /// What the controller is doing.
@@ -35,6 +38,8 @@ pub enum State {
     Gc,
     /// Resting until the drive has drained its buffer by itself.
     Draining,
+    /// The drive is not what it is believed to be: left alone for a while, then measured anew.
+    Distrusted,
     /// The drive failed.
     Faulted,
 }
@@ -78,8 +83,6 @@ const DEMAND: Duration = Duration::from_ms(200);
 /// A write that found no place here for this long counts as waiting, for padding on demand: a few
 /// slow writes (guess).
 const MISSED: Duration = Duration::from_ms(50);
-/// Writes in a row that contradict the believed stage before it is corrected: one may be noise.
-const SURPRISES_MAX: u32 = 4;
 
 /// In place of pursued bytes: all stage pairs of the sequence are used, a flush begins the next.
 const SEQUENCE_OVER: u64 = u64::MAX;
@@ -99,12 +102,35 @@ pub struct ControllerStats {
     pub padding_limits: u64,
     /// Times the padding budget was spent.
     pub budget_stops: u64,
+    /// Slow writes, padding included, where none was predicted.
+    pub surprises: u64,
+    /// Times that steering to the drive stopped, by reason, in the order of `Distrust::ALL`.
+    pub distrusts: [u64; Distrust::ALL.len()],
+    /// Times that the drive was measured anew.
+    pub measurements: u64,
+    /// Used-up stages that were padded to their end for the learner alone.
+    pub explorations: u64,
 }
 
 /// The controller of one drive.
 #[derive(Clone, Debug)]
 pub struct Controller {
-    profile: HddProfile,
+    belief: Recalibration,
+    doubts: Doubts,
+    trust: Trust,
+    /// Where the drive stands in its stages follows from what was seen: nothing but log writes and reads
+    /// since it was last known.
+    is_known: bool,
+    /// The next write is the first after a disturbance: the head must find the log again.
+    unplaced: bool,
+    /// The stage that a read interrupted, until paddings look like it again, and how many have.
+    interrupted: Option<(WriteState, u32)>,
+    /// The stage under way is padded to its end for the learner.
+    exploring: bool,
+    /// Stages that might have been explored, and whether the present one was counted.
+    explorable: (u32, bool),
+    /// When the flush under way was issued, and what it found, by belief.
+    flushing: Option<(Instant, u64)>,
     loops_max: u32,
     control: Control,
     state: State,
@@ -129,10 +155,24 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// A controller at rest. A fresh drive's buffer is empty, so it begins fast.
-    pub fn new(profile: HddProfile, loops_max: u32, padding_bytes_per_day: u64) -> Self {
+    /// A controller at rest. A fresh drive's buffer is empty, so it begins fast. `recalibrate`: the
+    /// profile is where belief begins, not where it ends.
+    pub fn new(
+        profile: HddProfile,
+        loops_max: u32,
+        padding_bytes_per_day: u64,
+        recalibrate: bool,
+    ) -> Self {
         Controller {
-            profile,
+            belief: Recalibration::new(profile, recalibrate),
+            doubts: Doubts::default(),
+            trust: Trust::Full,
+            is_known: false,
+            unplaced: false,
+            interrupted: None,
+            exploring: false,
+            explorable: (0, false),
+            flushing: None,
             loops_max,
             control: Control::Bare,
             state: State::Off,
@@ -154,12 +194,22 @@ impl Controller {
 
     /// What it is doing.
     pub fn state(&self) -> State {
-        self.state
+        match (self.trust, self.state) {
+            (Trust::Away(_) | Trust::Measured(_), state) if state != State::Faulted => {
+                State::Distrusted
+            }
+            (_, state) => state,
+        }
     }
 
     /// The belief it works with.
     pub fn profile(&self) -> &HddProfile {
-        &self.profile
+        self.belief.profile()
+    }
+
+    /// … and what it rests on.
+    pub fn belief(&self) -> &Recalibration {
+        &self.belief
     }
 
     /// A policy wants to redirect to this drive from now on, and supposes this much control of it.
@@ -174,6 +224,9 @@ impl Controller {
     /// May users' writes go to this drive? Paper: `flagHDD`.
     pub fn accepting(&mut self, now: Instant) -> bool {
         self.decay(now);
+        if self.trust != Trust::Full {
+            return false;
+        }
         match self.control {
             Control::Bare => !matches!(self.state, State::Off | State::Suspended | State::Faulted),
             Control::FastOnly => self.state == State::Fast,
@@ -203,7 +256,7 @@ impl Controller {
     }
 
     fn predict_after(&self, stage_bytes: u64, bytes: u64) -> WriteState {
-        let (fast, mid) = (self.profile.fast_stage_bytes, self.profile.mid_stage_bytes);
+        let (fast, mid) = (self.belief.fast_bytes(), self.belief.mid_bytes());
         predict(self.last, stage_bytes, bytes, fast, mid)
     }
 
@@ -212,7 +265,7 @@ impl Controller {
         if self.control == Control::Bare {
             return u64::MAX;
         }
-        self.profile.mid_stage_bytes.min(self.profile.fast_stage_bytes) - 1
+        self.belief.mid_bytes().min(self.belief.fast_bytes()) - 1
     }
 
     /// A user's write was steered here.
@@ -236,14 +289,15 @@ impl Controller {
     fn note_wanted(&mut self, now: Instant, bytes: u64) {
         self.last_demand = now;
         // a write that takes most of a stage must not make every stage look used up
-        if bytes <= self.profile.mid_stage_bytes / 2 {
+        if bytes <= self.belief.mid_bytes() / 2 {
             self.demand_bytes = bytes;
         }
     }
 
     /// Does a policy want this drive now?
     pub fn is_wanted(&self, now: Instant) -> bool {
-        !matches!(self.state, State::Off | State::Faulted) && self.has_demand(now)
+        let usable = !matches!(self.state(), State::Off | State::Faulted | State::Distrusted);
+        usable && self.has_demand(now)
     }
 
     /// When demand ends if no more of it comes.
@@ -262,9 +316,10 @@ impl Controller {
 
     /// When the drive will have drained its buffer if nothing reaches it before.
     fn drained_at(&self) -> Instant {
-        let dirty_bytes = self.profile.fast_stage_bytes + self.stage_bytes;
-        let drain_ns = u128::from(dirty_bytes) * 1_000_000_000
-            / u128::from(self.profile.drain_bytes_per_s.max(1));
+        let profile = self.belief.profile();
+        let dirty_bytes = profile.fast_stage_bytes + self.stage_bytes;
+        let drain_ns =
+            u128::from(dirty_bytes) * 1_000_000_000 / u128::from(profile.drain_bytes_per_s.max(1));
         let drain = Duration::from_ns(u64::try_from(drain_ns).unwrap_or(u64::MAX));
         self.drains_from() + drain
     }
@@ -272,7 +327,7 @@ impl Controller {
     /// When the drive begins to drain its buffer if nothing reaches it before.
     #[inline]
     fn drains_from(&self) -> Instant {
-        self.last_command + Duration::from_ns(self.profile.drain_idle_ns)
+        self.last_command + Duration::from_ns(self.belief.profile().drain_idle_ns)
     }
 
     /// If the drive has been left alone long enough, its buffer is empty and it is fast again.
@@ -281,16 +336,25 @@ impl Controller {
         let resting = matches!(self.state, State::Fast | State::Mid | State::Draining);
         // the first comparison spares a busy drive the division
         if resting && now >= self.drains_from() && now >= self.drained_at() {
+            // a stage of which nothing was used stays as certain as it was
+            let still_fast = self.last == WriteState::Fast && self.stage_bytes == 0;
+            if !(still_fast && self.state == State::Fast) {
+                self.belief.begin_stage(Origin::Rest);
+            }
             self.begin_fast();
         }
     }
 
     fn begin_fast(&mut self) {
         self.state = State::Fast;
+        self.is_known = true;
+        self.interrupted = None;
         self.last = WriteState::Fast;
         self.stage_bytes = 0;
         self.loops = 0;
         self.surprises = 0;
+        self.exploring = false;
+        self.explorable.1 = false;
     }
 
     fn begin_slow(&mut self) {
@@ -305,10 +369,14 @@ impl Controller {
         if self.control == Control::Bare {
             return self.next_bare(waiting);
         }
+        if self.trust != Trust::Full && !matches!(self.state, State::Off | State::Faulted) {
+            return if waiting.is_some() { Action::Return } else { self.regain(now) };
+        }
         match (self.state, waiting) {
-            (State::Off | State::Faulted, None) | (State::Syncing | State::Gc, None) => {
-                Action::Rest(Instant::NEVER)
-            }
+            (
+                State::Off | State::Faulted | State::Distrusted | State::Syncing | State::Gc,
+                None,
+            ) => Action::Rest(Instant::NEVER),
             (State::Mid, Some(_)) if self.control == Control::FastOnly => Action::Return,
             (State::Fast | State::Mid, Some(bytes)) => {
                 if self.predict_after(self.stage_bytes, bytes) == WriteState::Slow {
@@ -350,11 +418,16 @@ impl Controller {
         let next_bytes = wanted.max(FAST_PADDING_BYTES);
         let used_up = self.predict_after(self.stage_bytes, next_bytes) == WriteState::Slow;
         if self.control == Control::OnDemand && !(used_up && self.is_missed(now)) {
+            if used_up && self.explores() {
+                return self.pursue(now);
+            }
             // smaller writes may still fit; what nobody uses drains
             return Action::Rest(Instant::NEVER);
         }
         if used_up || (self.control == Control::FastOnly && self.state == State::Mid) {
-            self.begin_slow();
+            if self.control != Control::FastOnly || self.state == State::Mid || !self.explores() {
+                self.begin_slow();
+            }
             return self.pursue(now);
         }
         if self.state == State::Fast {
@@ -367,15 +440,19 @@ impl Controller {
     }
 
     fn pursue(&mut self, now: Instant) -> Action {
-        if !self.is_pursuable(now) {
+        if !self.exploring && !self.is_pursuable(now) {
             return self.rest();
         }
-        let limit = self.profile.fast_stage_bytes.max(self.profile.mid_stage_bytes);
+        let profile = self.belief.profile();
+        let limit = profile.fast_stage_bytes.max(profile.mid_stage_bytes);
         if self.pursued_bytes >= limit {
             if self.pursued_bytes != SEQUENCE_OVER {
                 self.stats.padding_limits += 1;
+                if self.belief.outlasted(self.last, self.stage_bytes) {
+                    self.doubts.limit_reached();
+                }
             }
-            if self.control == Control::OnDemand {
+            if self.control == Control::OnDemand || self.exploring {
                 return self.rest();
             }
             self.state = State::Syncing;
@@ -396,14 +473,16 @@ impl Controller {
         if !self.is_pursuable(now) {
             return self.rest();
         }
-        // where in its stage the drive stands is unknown: a slow write tells
-        self.last = WriteState::Mid;
+        // where in its stage the drive stands is unknown: a slow write tells (M23), or that it looks
+        // as it did before
+        self.last = self.interrupted.map_or(WriteState::Mid, |interrupted| interrupted.0);
         self.begin_slow();
         self.pursue(now)
     }
 
     fn rest(&mut self) -> Action {
         self.state = State::Draining;
+        self.exploring = false;
         Action::Rest(self.drained_at())
     }
 
@@ -423,94 +502,27 @@ impl Controller {
         }
     }
 
-    /// The write in flight is done. Returns the state that it met.
-    pub fn completed(
-        &mut self,
-        now: Instant,
-        bytes: u64,
-        latency: Duration,
-        padding: bool,
-    ) -> WriteState {
-        self.last_command = now;
-        let actual = self.classify(bytes, latency);
-        self.stats.confusion.count(actual, self.predicted);
-        if padding {
-            if bytes == FAST_PADDING_BYTES {
-                self.stats.fast_padding_bytes += bytes;
-            } else {
-                self.stats.slow_padding_bytes += bytes;
-            }
-        } else if actual == WriteState::Slow {
-            self.stats.user_slow_writes += 1;
-        }
-        if !matches!(self.state, State::Fast | State::Mid | State::Slow) {
-            return actual;
-        }
-        if actual == WriteState::Slow {
-            self.passed_slow(now);
-        } else {
-            self.advance(actual, bytes);
-        }
-        actual
-    }
-
-    fn passed_slow(&mut self, now: Instant) {
-        self.last = WriteState::Slow;
-        self.stage_bytes = 0;
-        self.surprises = 0;
-        self.loops += 1;
-        self.state = State::Mid;
-        let ends = match self.control {
-            Control::Full => self.loops > self.loops_max,
-            Control::FastOnly => true,
-            Control::OnDemand | Control::Bare => false,
-        };
-        if ends {
-            // the sequence ends; with demand the next one begins with a flush
-            self.state = if self.has_demand(now) { State::Slow } else { State::Draining };
-            self.pursued_bytes = SEQUENCE_OVER;
-        }
-    }
-
-    fn advance(&mut self, actual: WriteState, bytes: u64) {
-        let believed = if self.last == WriteState::Slow { WriteState::Mid } else { self.last };
-        self.stage_bytes += bytes;
-        self.last = believed;
-        if self.state == State::Slow {
-            self.pursued_bytes = self.pursued_bytes.saturating_add(bytes);
-        }
-        if actual == believed {
-            self.surprises = 0;
-            return;
-        }
-        self.surprises += 1;
-        if self.surprises < SURPRISES_MAX || self.state == State::Slow {
-            return;
-        }
-        // the drive is in another stage than believed: it drained, or came past a slow write unseen
-        self.surprises = 0;
-        self.last = actual;
-        self.state = if actual == WriteState::Fast { State::Fast } else { State::Mid };
-        self.stage_bytes = bytes * u64::from(SURPRISES_MAX);
-    }
-
-    /// [BCW §4.1]: the actual state follows from size and latency.
-    pub fn classify(&self, bytes: u64, latency: Duration) -> WriteState {
-        let fast_ns = latency_ns(&self.profile.fast_latency, bytes);
-        let mid_ns = latency_ns(&self.profile.mid_latency, bytes);
-        if latency.ns >= mid_ns + self.profile.slow_latency_ns / 2 {
-            WriteState::Slow
-        } else if latency.ns > fast_ns + (mid_ns.saturating_sub(fast_ns)) / 2 {
-            WriteState::Mid
-        } else {
-            WriteState::Fast
-        }
-    }
-
     /// Anything but a log write goes to the drive: the stream is broken.
     pub fn disturbed(&mut self, read: bool) {
         if !matches!(self.state, State::Off | State::Faulted) {
+            self.interrupted = match self.state {
+                _ if !read || !self.belief.learns() => None,
+                State::Fast | State::Mid | State::Draining if self.is_known => {
+                    let fast = self.last == WriteState::Fast;
+                    Some((if fast { WriteState::Fast } else { WriteState::Mid }, 0))
+                }
+                State::Suspended => self.interrupted,
+                _ => None,
+            };
+            self.is_known &= read;
             self.state = if read { State::Suspended } else { State::Gc };
+            self.unplaced = true;
+            self.exploring = false;
+            self.belief.begin_stage(Origin::Unknown);
+            if let Trust::Measured(_) = self.trust {
+                // begins anew
+                self.trust = Trust::Measured(None);
+            }
         }
     }
 
@@ -524,7 +536,8 @@ impl Controller {
     }
 
     /// A flush goes to the drive.
-    pub fn flush_issued(&mut self) {
+    pub fn flush_issued(&mut self, now: Instant) {
+        self.flushing = Some((now, self.dirty_bytes()));
         if !matches!(self.state, State::Off | State::Faulted) {
             self.state = State::Syncing;
         }
@@ -533,10 +546,25 @@ impl Controller {
     /// The flush is done.
     pub fn flush_done(&mut self, now: Instant, ok: bool) {
         self.last_command = now;
+        if let (Some((issued, dirty_bytes)), true) = (self.flushing.take(), ok) {
+            self.belief.flushed(dirty_bytes, now.since(issued));
+        }
         if !ok {
             self.state = State::Faulted;
         } else if self.state == State::Syncing {
             self.begin_fast();
+            self.belief.begin_stage(Origin::Flush);
+            if self.trust == Trust::Measured(None) {
+                self.trust = Trust::Measured(Some((MEASURED_STAGES, 0)));
+            }
+        }
+    }
+
+    /// What the buffer holds, by belief.
+    fn dirty_bytes(&self) -> u64 {
+        match self.state {
+            State::Fast => self.stage_bytes,
+            _ => self.profile().fast_stage_bytes + self.profile().mid_stage_bytes,
         }
     }
 
@@ -547,15 +575,14 @@ impl Controller {
 
     /// What a flush would take now, in ns, by belief.
     pub fn flush_cost_ns(&self) -> u64 {
-        let dirty = match self.state {
-            State::Fast => self.stage_bytes,
-            _ => self.profile.fast_stage_bytes + self.profile.mid_stage_bytes,
-        };
-        let drain_ns =
-            u128::from(dirty) * 1_000_000_000 / u128::from(self.profile.drain_bytes_per_s.max(1));
-        self.profile.flush_base_ns + u64::try_from(drain_ns).unwrap_or(u64::MAX)
+        let profile = self.profile();
+        let drain_ns = u128::from(self.dirty_bytes()) * 1_000_000_000
+            / u128::from(profile.drain_bytes_per_s.max(1));
+        profile.flush_base_ns + u64::try_from(drain_ns).unwrap_or(u64::MAX)
     }
 }
 
+mod completed;
 #[cfg(test)]
 mod tests;
+mod trust;

@@ -257,7 +257,7 @@ impl Engine {
         d.dirty = false;
         d.flushing = Some(HddFlush { items: d.tail.items.len(), home_mark: d.home_writes });
         if let Some(bcw) = &mut d.bcw {
-            bcw.flush_issued();
+            bcw.flush_issued(self.now);
         }
         self.follower_flushing(device);
         self.submit(device, IoOp::Flush, Purpose::HddFlush);

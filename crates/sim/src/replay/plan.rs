@@ -9,8 +9,8 @@
 use super::config::{DriveChoice, ReplayConfig, ReplayError};
 use super::survey::Survey;
 use crate::profiles::{Belief, BeliefKind};
-use tandem_block::{BLOCK_BYTES, DurabilityClass, GIB, MIB};
-use tandem_drives::spec::{DriveSpec, ModelSpec};
+use tandem_block::{BLOCK_BYTES, DurabilityClass, GIB, Instant, MIB};
+use tandem_drives::spec::{DriveSpec, HddSpec, ModelSpec};
 use tandem_engine::format::layout;
 use tandem_engine::{DeviceConfig, EngineConfig, Placement, Role, VolumeConfig, WriteCache};
 
@@ -40,6 +40,9 @@ pub struct PlannedDrive {
     pub has_profile: bool,
     /// Bytes that may be written in its life, if its vendor says so.
     pub endurance_bytes: Option<u64>,
+    /// Of a hard drive: what it becomes at which virtual time, oldest first. Empty unless an experiment
+    /// says otherwise.
+    pub drift: Vec<(Instant, HddSpec)>,
 }
 
 /// All drives, and the engine's configuration without a policy.
@@ -48,6 +51,13 @@ pub struct Plan {
     /// In the order of their ids: SSDs first.
     pub drives: Vec<PlannedDrive>,
     pub(super) engine: EngineConfig,
+}
+
+impl Plan {
+    /// The engine's settings, for experiments that need others than the default.
+    pub fn engine_mut(&mut self) -> &mut EngineConfig {
+        &mut self.engine
+    }
 }
 
 /// Sizes everything for a trace.
@@ -116,6 +126,7 @@ fn planned(choice: &DriveChoice, role: Role) -> Result<PlannedDrive, ReplayError
         is_scaled: false,
         has_profile: choice.belief.is_some(),
         endurance_bytes,
+        drift: Vec::new(),
     })
 }
 

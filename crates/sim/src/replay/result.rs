@@ -84,4 +84,10 @@ pub(super) fn add(sum: &mut ControllerStats, one: &ControllerStats) {
     sum.slow_padding_bytes += one.slow_padding_bytes;
     sum.padding_limits += one.padding_limits;
     sum.budget_stops += one.budget_stops;
+    sum.surprises += one.surprises;
+    for (count, more) in sum.distrusts.iter_mut().zip(&one.distrusts) {
+        *count += more;
+    }
+    sum.measurements += one.measurements;
+    sum.explorations += one.explorations;
 }

@@ -1,10 +1,12 @@
 //! How does a replay's world begin?
 
-use super::config::{ReplayConfig, ReplayError, Resident};
-use super::plan::{Plan, choices};
+use super::config::{DriveChoice, ReplayConfig, ReplayError, Resident};
+use super::plan::{Plan, PlannedDrive, choices};
 use crate::World;
 use tandem_block::{Drive, ObjectId, Rng};
-use tandem_drives::{BuildOptions, build};
+use tandem_drives::hdd::Drifting;
+use tandem_drives::spec::ModelSpec;
+use tandem_drives::{BuildOptions, HddModel, build};
 use tandem_engine::{Engine, Role};
 
 /// Share of the SSDs' slots that resident copies take, in percent (design, `--resident`).
@@ -41,6 +43,17 @@ pub(super) fn set_up(config: &ReplayConfig, plan: &Plan) -> Result<World, Replay
     Ok(world)
 }
 
+fn drifting(
+    choice: &DriveChoice,
+    planned: &PlannedDrive,
+    options: BuildOptions,
+) -> Result<Box<dyn Drive>, ReplayError> {
+    let spec = choice.spec.clone().with_capacity_bytes(planned.model_bytes)?;
+    let ModelSpec::Hdd(hdd) = &spec.model else { unreachable!("asked before") };
+    let model = HddModel::new(hdd, options.seed, options.keep_events);
+    Ok(Box::new(Drifting::new(model, planned.drift.clone())))
+}
+
 fn models(config: &ReplayConfig, plan: &Plan) -> Result<Vec<Box<dyn Drive>>, ReplayError> {
     let mut seeds = Rng::new(config.seed);
     let mut drives = Vec::new();
@@ -51,7 +64,10 @@ fn models(config: &ReplayConfig, plan: &Plan) -> Result<Vec<Box<dyn Drive>>, Rep
             capacity_bytes: Some(planned.model_bytes),
             keep_events: false,
         };
-        drives.push(build(&choice.spec, options)?);
+        drives.push(match &choice.spec.model {
+            ModelSpec::Hdd(_) if !planned.drift.is_empty() => drifting(choice, planned, options)?,
+            _ => build(&choice.spec, options)?,
+        });
     }
     Ok(drives)
 }

@@ -26,7 +26,11 @@ fn fast() -> (Controller, Instant) {
 }
 
 fn fast_under(control: Control) -> (Controller, Instant) {
-    let mut c = Controller::new(profile(), 10, u64::MAX);
+    fast_with(control, true)
+}
+
+fn fast_with(control: Control, recalibrate: bool) -> (Controller, Instant) {
+    let mut c = Controller::new(profile(), 10, u64::MAX, recalibrate);
     c.enable(control);
     let now = Instant::ZERO + Duration::from_s(1);
     assert!(c.accepting(now), "rested for a second: fast");
@@ -102,7 +106,7 @@ fn b2_after_an_idle_drain_the_drive_is_fast_for_free() {
 #[test]
 fn b2_without_demand_padding_stops_and_the_drive_rests() {
     let (mut c, mut now) = fast();
-    c.profile.drain_idle_ns = 900_000_000; // longer than demand lasts
+    c.belief.profile_mut().drain_idle_ns = 900_000_000; // longer than demand lasts
     for _ in 0..256 {
         write(&mut c, &mut now, FAST);
     }
@@ -142,7 +146,7 @@ fn b2_padding_that_never_sees_a_slow_write_ends_in_a_flush() {
 
 #[test]
 fn a_spent_budget_means_rest() {
-    let mut c = Controller::new(profile(), 10, 100 * KIB);
+    let mut c = Controller::new(profile(), 10, 100 * KIB, true);
     c.enable(Control::Full);
     let now = Instant::ZERO + Duration::from_s(1);
     assert!(c.accepting(now));
@@ -156,7 +160,7 @@ fn a_spent_budget_means_rest() {
 #[test]
 fn a_failed_flush_is_a_faulted_drive() {
     let (mut c, now) = fast();
-    c.flush_issued();
+    c.flush_issued(now);
     assert_eq!(c.next(now, Some(4096)), Action::Return);
     c.flush_done(now, false);
     assert_eq!(c.state(), State::Faulted);
@@ -205,7 +209,7 @@ fn m39_fast_only_never_writes_in_the_mid_state() {
 #[test]
 fn m39_without_demand_fast_only_rests_until_the_drive_has_drained() {
     let (mut c, mut now) = fast_under(Control::FastOnly);
-    c.profile.drain_idle_ns = 900_000_000; // longer than demand lasts
+    c.belief.profile_mut().drain_idle_ns = 900_000_000; // longer than demand lasts
     for _ in 0..256 {
         write(&mut c, &mut now, FAST);
     }
@@ -261,8 +265,134 @@ fn on_demand_padding_ends_in_the_mid_state_and_never_flushes() {
             break;
         };
         c.issued(bytes, true);
-        now += MID;
-        c.completed(now, bytes, MID, true);
+        now += FAST;
+        c.completed(now, bytes, FAST, true);
+    }
+}
+
+/// M23: after a read paddings are written until a slow write is seen, or until they look like the stage
+/// that was interrupted.
+#[test]
+fn m23_after_a_read_the_stage_goes_on_if_it_looks_as_before() {
+    let position = Duration::from_ms(9);
+    for (recalibrate, latencies, want) in [
+        (true, vec![position, FAST, FAST, FAST, FAST], (State::Fast, 15)),
+        (true, vec![position, FAST, FAST, MID, FAST, FAST, FAST], (State::Slow, 17)),
+        (true, vec![position, FAST, SLOW], (State::Mid, 0)),
+        // as in the paper: the way back of the head is taken for a slow write
+        (false, vec![position], (State::Mid, 0)),
+        (false, vec![FAST; 9], (State::Slow, 19)),
+    ] {
+        let (mut c, mut now) = fast_with(Control::Full, recalibrate);
+        for _ in 0..10 {
+            write(&mut c, &mut now, FAST);
+        }
+        c.disturbed(true);
+        now += Duration::from_ms(10);
+        c.undisturbed(now);
+        for latency in &latencies {
+            assert_eq!(c.next(now, None), Action::Pad(SLOW_PADDING_BYTES), "{latencies:?}");
+            c.issued(SLOW_PADDING_BYTES, true);
+            now += *latency;
+            c.completed(now, SLOW_PADDING_BYTES, *latency, true);
+        }
+        assert_eq!((c.state(), c.stage_bytes / (64 * KIB)), want, "{recalibrate} {latencies:?}");
+    }
+}
+
+/// B6: each sort of misbehaviour stops steering, by name; a measurement after a while ends it.
+#[test]
+fn b6_a_drive_that_misbehaves_is_left_alone_and_measured_later() {
+    use Distrust::{Cleaning, Stalled, Surprises, WriteCacheOff};
+    let long = Duration::from_ms(400);
+    let early: Vec<Duration> = [vec![FAST; 9], vec![SLOW]].concat();
+    for (latencies, why) in [
+        (vec![SLOW; 3], WriteCacheOff),
+        (vec![FAST, Duration::from_s(2)], Stalled),
+        ([FAST, long].repeat(3), Cleaning),
+        (early.repeat(6), Surprises),
+    ] {
+        let (mut c, mut now) = fast_under(Control::Full);
+        // too fast for recalibration to follow: each stage is another drive
+        for latency in &latencies {
+            if c.state() == State::Distrusted {
+                break;
+            }
+            c.belief = Recalibration::new(profile(), true);
+            write(&mut c, &mut now, *latency);
+        }
+        assert_eq!(c.stats.distrusts[why as usize], 1, "{why:?} {:?}", c.stats);
+        assert!(!c.accepting(now) && !c.is_wanted(now), "{why:?}");
+        assert_eq!(c.next(now, Some(4096)), Action::Return);
+        let Action::Rest(until) = c.next(now, None) else { panic!("{why:?}") };
+        assert_eq!(until.since(now), Duration::from_s(1));
+        now = until;
+        assert_eq!(c.next(now, None), Action::Flush);
+        c.flush_issued(now);
+        c.flush_done(now, true);
+        let mut padded = 0;
+        while c.state() == State::Distrusted {
+            let Action::Pad(bytes) = c.next(now, None) else { panic!("{why:?}") };
+            c.issued(bytes, true);
+            padded += bytes;
+            let fast = padded < 8 * MIB;
+            let slow = padded % (8 * MIB) < bytes;
+            let small = bytes == FAST_PADDING_BYTES;
+            let latency = match (slow, fast, small) {
+                (true, ..) => SLOW,
+                (_, true, false) => FAST,
+                (_, true, true) => Duration::from_us(35),
+                (_, false, false) => MID,
+                (_, false, true) => Duration::from_us(55),
+            };
+            now += latency;
+            c.completed(now, bytes, latency, true);
+        }
+        assert_eq!((c.stats.measurements, padded / MIB), (1, 32), "{why:?}");
+        assert!(c.accepting(now));
+        let fast_mib = c.profile().fast_stage_bytes / MIB;
+        assert!((8..13).contains(&fast_mib), "half of the profile's, seen once: {fast_mib}");
+    }
+}
+
+#[test]
+fn d6_a_policy_that_never_pads_explores_one_used_up_stage_in_thirty_two() {
+    for (control, recalibrate, want) in [
+        (Control::FastOnly, true, 2),
+        (Control::OnDemand, true, 2),
+        (Control::FastOnly, false, 0),
+        (Control::OnDemand, false, 0),
+    ] {
+        let (mut c, mut now) = fast_with(control, recalibrate);
+        for _ in 0..64 {
+            for _ in 0..255 {
+                write(&mut c, &mut now, FAST);
+            }
+            let mut flushed = false;
+            for _ in 0..100 {
+                match c.next(now, None) {
+                    Action::Pad(bytes) => {
+                        c.issued(bytes, true);
+                        now += SLOW;
+                        c.completed(now, bytes, SLOW, true);
+                    }
+                    Action::Flush => {
+                        flushed = true;
+                        break;
+                    }
+                    _ => {}
+                }
+            }
+            assert_eq!(flushed, control == Control::FastOnly);
+            if flushed {
+                c.flush_issued(now);
+                c.flush_done(now, true);
+            }
+            now += Duration::from_s(1);
+            assert!(c.accepting(now));
+        }
+        assert_eq!(c.stats.explorations, want, "{control:?}");
+        assert_eq!(c.stats.user_slow_writes, 0);
     }
 }
 
@@ -275,7 +405,7 @@ fn the_strongest_control_wins() {
         (OnDemand, FastOnly, FastOnly),
         (OnDemand, Bare, OnDemand),
     ] {
-        let mut c = Controller::new(profile(), 10, 0);
+        let mut c = Controller::new(profile(), 10, 0, true);
         c.enable(first);
         c.enable(second);
         assert_eq!(c.control(), want);

@@ -1,0 +1,97 @@
+//! What do recalibration and further hard drives bring? Runs that an acceptance prints side by side.
+//!
+//! Source: requirements M11, M12 (both TOS), B6. The workload is the caller's: a function that makes
+//! the arrivals anew for every run.
+
+pub mod drift;
+pub mod fleet;
+
+use crate::profiles;
+use crate::replay::{
+    Budgets, DriveChoice, Plan, ReplayConfig, ReplayError, Resident, RunResult, Survey, plan,
+    replay,
+};
+use tandem_block::{Arrival, DurabilityClass};
+use tandem_drives::SsdState;
+use tandem_drives::spec::load;
+use tandem_engine::bcw::distrust::Distrust;
+use tandem_engine::{Placement, Role, SteerConfig};
+
+/// What a run is judged by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Figures {
+    /// Requests redirected to hard drives.
+    pub redirected: u64,
+    /// Users' writes that met a slow write: the figure of merit.
+    pub user_slow_writes: u64,
+    /// Mean latency of users' writes, in ns.
+    pub write_mean_ns: u64,
+    /// 99th percentile of it.
+    pub write_p99_ns: u64,
+    /// 99.9th percentile of it.
+    pub write_p999_ns: u64,
+    /// Padding, in bytes.
+    pub padding_bytes: u64,
+    /// Written to SSDs in all, in bytes.
+    pub ssd_bytes: u64,
+    /// Times that steering to a drive stopped, by reason, in the order of `Distrust::ALL`.
+    pub distrusts: [u64; Distrust::ALL.len()],
+}
+
+impl Figures {
+    fn of(result: &RunResult) -> Figures {
+        let write = &result.latencies.write.total;
+        let ssds = result.devices.iter().filter(|device| device.role == Role::Ssd);
+        let steering = &result.steering;
+        Figures {
+            redirected: result.stats.redirected.0,
+            user_slow_writes: steering.user_slow_writes,
+            write_mean_ns: write.mean_ns(),
+            write_p99_ns: write.percentile_ns(9900),
+            write_p999_ns: write.percentile_ns(9990),
+            padding_bytes: steering.fast_padding_bytes + steering.slow_padding_bytes,
+            ssd_bytes: ssds.map(|device| device.stats.written_bytes()).sum(),
+            distrusts: steering.distrusts,
+        }
+    }
+
+    /// Slow writes of users per million redirected.
+    pub fn slow_per_million(&self) -> u64 {
+        self.user_slow_writes * 1_000_000 / self.redirected.max(1)
+    }
+}
+
+/// Makes the arrivals of a workload, the same ones each time.
+pub type Workload<'a> = &'a dyn Fn() -> Box<dyn Iterator<Item = Arrival>>;
+
+/// One run on a 960 EVO and so many WD100EFAX; `adapt` may change the plan before it.
+fn run(
+    policy: &str,
+    hdds: usize,
+    workload: Workload<'_>,
+    adapt: impl FnOnce(&mut Plan),
+) -> Result<RunResult, ReplayError> {
+    let choice = |name| DriveChoice {
+        spec: load(name).expect("a shipped drive"),
+        belief: profiles::shipped(name),
+        size_bytes: None,
+    };
+    let config = ReplayConfig {
+        ssds: vec![choice("960evo")],
+        hdds: (0..hdds).map(|_| choice("wd100efax")).collect(),
+        steer: SteerConfig::named(policy),
+        placement: Placement::Mapped,
+        ssd_state: SsdState::Steady,
+        resident: Resident::Hdd,
+        durability: DurabilityClass::VolatileOk,
+        seed: 1,
+        closed_loop: None,
+        budgets: Budgets::default(),
+        timeline: false,
+    };
+    let mut survey = Survey::default();
+    workload().for_each(|arrival| survey.count(&arrival));
+    let mut plan = plan(&config, &survey)?;
+    adapt(&mut plan);
+    replay(&config, &plan, workload())
+}
