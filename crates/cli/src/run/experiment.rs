@@ -53,6 +53,8 @@ pub enum Kind {
     Replay(Box<Replay>),
     /// The predictor over a stream of writes.
     Predictor(Box<Predictor>),
+    /// A stream of writes of one size, without jitter.
+    Staircase(Box<Staircase>),
 }
 
 /// A workload under each policy.
@@ -83,6 +85,15 @@ pub struct Predictor {
     pub rounds: u64,
     /// Bytes between two syncs.
     pub round_bytes: u64,
+}
+
+/// A stream of writes of one size.
+#[derive(Debug)]
+pub struct Staircase {
+    /// The drive.
+    pub spec: spec::HddSpec,
+    /// Bytes of each write.
+    pub size_bytes: u64,
 }
 
 impl Experiment {
@@ -155,6 +166,7 @@ fn find(path: &Path, cases: &[Case]) -> Result<(), String> {
     let labels: Vec<&str> = match &case.kind {
         Kind::Replay(replay) => replay.policies.iter().map(|(label, _)| label.as_str()).collect(),
         Kind::Predictor(_) => vec!["predictor"],
+        Kind::Staircase(_) => vec!["drive"],
     };
     if !labels.contains(&path.policy.as_str()) {
         let near = nearest(&path.policy, &labels);
@@ -163,6 +175,7 @@ fn find(path: &Path, cases: &[Case]) -> Result<(), String> {
     match &case.kind {
         Kind::Replay(_) => schema::check(&schema::of_a_run(), &path.field),
         Kind::Predictor(_) => schema::check(&schema::of_a_prediction(), &path.field),
+        Kind::Staircase(_) => schema::check(&schema::of_a_staircase(), &path.field),
     }
 }
 
@@ -171,8 +184,9 @@ fn case(file: &file::Case) -> Result<Case, Fault> {
     let kind = match file.kind.as_ref().map(|kind| kind.get_ref().as_str()) {
         None | Some("replay") => Kind::Replay(Box::new(replay(file)?)),
         Some("predictor") => Kind::Predictor(Box::new(predictor(file)?)),
+        Some("staircase") => Kind::Staircase(Box::new(staircase(file)?)),
         Some(other) => {
-            let nearest = spell::nearest(other, ["replay", "predictor"]);
+            let nearest = spell::nearest(other, ["replay", "predictor", "staircase"]);
             let text = format!("a case is no {other:?}; did you mean {nearest:?}?");
             return Err(Fault::at(&file.name, text));
         }
@@ -267,6 +281,22 @@ fn predictor(file: &file::Case) -> Result<Predictor, Fault> {
         return Err(wrong("its rounds must fit on the drive, and its writes have a size"));
     }
     Ok(Predictor { spec, belief, size_bytes, rounds, round_bytes })
+}
+
+fn staircase(file: &file::Case) -> Result<Staircase, Fault> {
+    let wrong = |text: &str| Fault::at(&file.name, text);
+    let ([hdd], Some(size)) = (file.hdd.as_slice(), &file.size) else {
+        return Err(wrong("a staircase needs one hdd and the size of its writes"));
+    };
+    let drive = spec::load(hdd).map_err(|error| wrong(&error.to_string()))?;
+    let spec::ModelSpec::Hdd(spec) = drive.model else {
+        return Err(wrong("a staircase needs a hard drive"));
+    };
+    let size_bytes = bytes(size)?;
+    if !(4096..=1 << 20).contains(&size_bytes) {
+        return Err(Fault::at(size, "the writes of a staircase have 4KiB to 1MiB"));
+    }
+    Ok(Staircase { spec, size_bytes })
 }
 
 fn bytes(text: &Spanned<String>) -> Result<u64, Fault> {

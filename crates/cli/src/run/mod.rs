@@ -7,6 +7,8 @@
 
 mod experiment;
 mod file;
+#[cfg(test)]
+mod items;
 mod relation;
 mod report;
 mod schema;
@@ -89,6 +91,7 @@ fn write_details(
             };
             match &case.kind {
                 Kind::Predictor(_) => add("predictor", work::key(&case.kind, None)),
+                Kind::Staircase(_) => add("drive", work::key(&case.kind, None)),
                 Kind::Replay(replay) => {
                     for (label, steer) in &replay.policies {
                         add(label, work::key(&case.kind, Some(steer)));

@@ -99,7 +99,7 @@ fn told(experiment: &Experiment, results: &Results) -> Told {
     }));
     let replays = experiment.cases.iter().filter_map(|case| match &case.kind {
         Kind::Replay(replay) => Some(case_told(case, replay, results)),
-        Kind::Predictor(_) => None,
+        Kind::Predictor(_) | Kind::Staircase(_) => None,
     });
     Told {
         name: experiment.name.clone(),
@@ -115,7 +115,7 @@ fn look_up(experiment: &Experiment, results: &Results, path: &Path) -> Result<f6
     let case = experiment.cases.iter().find(|case| case.name == path.case);
     let case = case.expect("paths were checked when the file was read");
     let key = match &case.kind {
-        Kind::Predictor(_) => key(&case.kind, None),
+        Kind::Predictor(_) | Kind::Staircase(_) => key(&case.kind, None),
         Kind::Replay(replay) => {
             let policy = replay.policies.iter().find(|(label, _)| *label == path.policy);
             key(&case.kind, policy.map(|(_, steer)| steer))

@@ -43,6 +43,13 @@ pub fn of_a_prediction() -> Value {
     json!({ "recall": { "fast": 0.0, "mid": 0.0, "slow": 0.0 } })
 }
 
+/// A staircase's fields.
+pub fn of_a_staircase() -> Value {
+    let fields = ["fast_ns", "mid_ns", "slow_ns", "fast_writes", "mid_writes"];
+    let bytes = ["fast_bytes", "mid_bytes", "bytes_per_s"];
+    Value::Object(fields.into_iter().chain(bytes).map(|name| (name.into(), json!(0))).collect())
+}
+
 /// Is there such a field? What is counted by reason may have any reason.
 ///
 /// # Errors

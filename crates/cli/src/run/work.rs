@@ -1,6 +1,6 @@
 //! What runs, on how many processors? Every case under every policy, equal ones once.
 
-use super::experiment::{Experiment, Kind, Predictor, Replay};
+use super::experiment::{Experiment, Kind, Predictor, Replay, Staircase};
 use crate::failure::Failure;
 use crate::input::{Loaded, Reading, Source};
 use crate::replay::{doubts, pace};
@@ -10,6 +10,7 @@ use rayon::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use tandem_drives::study::staircase;
 use tandem_engine::SteerConfig;
 use tandem_engine::bcw::predictor::WriteState;
 use tandem_sim::prediction::predict;
@@ -23,6 +24,7 @@ pub type Results = BTreeMap<String, Result<Value, String>>;
 pub fn key(case: &Kind, steer: Option<&SteerConfig>) -> String {
     match case {
         Kind::Predictor(predictor) => format!("{predictor:?}"),
+        Kind::Staircase(staircase) => format!("{staircase:?}"),
         Kind::Replay(replay) => {
             let mut config = replay.config.clone();
             config.steer = steer.cloned().unwrap_or_default();
@@ -61,7 +63,7 @@ pub fn run_all(experiments: &[Experiment]) -> Result<Results, Failure> {
     for case in experiments.iter().flat_map(|experiment| &experiment.cases) {
         let steers: Vec<Option<&SteerConfig>> = match &case.kind {
             Kind::Replay(replay) => replay.policies.iter().map(|(_, steer)| Some(steer)).collect(),
-            Kind::Predictor(_) => vec![None],
+            Kind::Predictor(_) | Kind::Staircase(_) => vec![None],
         };
         for steer in steers {
             let key = key(&case.kind, steer);
@@ -99,7 +101,7 @@ fn load_all<'a>(jobs: impl Iterator<Item = &'a Job<'a>>) -> Result<Workloads, Fa
     let mut wanted: Vec<(String, u64)> = jobs
         .filter_map(|job| match job.kind {
             Kind::Replay(replay) => Some((replay.workload.clone(), replay.config.seed)),
-            Kind::Predictor(_) => None,
+            Kind::Predictor(_) | Kind::Staircase(_) => None,
         })
         .collect();
     wanted.sort();
@@ -136,13 +138,14 @@ fn requests(job: &Job<'_>, loaded: &Workloads) -> u64 {
             let survey = &of_case(replay, loaded).survey;
             survey.requests + survey.flushes
         }
-        Kind::Predictor(_) => 0,
+        Kind::Predictor(_) | Kind::Staircase(_) => 0,
     }
 }
 
 fn run_one(job: &Job<'_>, loaded: &Workloads, progress: &ProgressBar) -> Result<Value, String> {
     let replay = match job.kind {
         Kind::Predictor(predictor) => return Ok(predicted(predictor)),
+        Kind::Staircase(case) => return Ok(stepped(case)),
         Kind::Replay(replay) => replay,
     };
     let steer = job.steer.expect("a replay has a policy");
@@ -176,4 +179,18 @@ fn predicted(case: &Predictor) -> Value {
     let share = |state| confusion.recall_ppm(state).map(|ppm| ppm as f64 / 1e6);
     let row = |state: WriteState| (state.name().to_owned(), json!(share(state)));
     json!({ "recall": serde_json::Map::from_iter(WriteState::ALL.map(row)) })
+}
+
+fn stepped(case: &Staircase) -> Value {
+    let row = staircase(&case.spec, case.size_bytes);
+    json!({
+        "fast_ns": row.fast_ns,
+        "mid_ns": row.mid_ns,
+        "slow_ns": row.slow_ns,
+        "fast_writes": row.fast_writes,
+        "mid_writes": row.mid_writes,
+        "fast_bytes": row.fast_writes * case.size_bytes,
+        "mid_bytes": row.mid_writes * case.size_bytes,
+        "bytes_per_s": row.bytes_per_s,
+    })
 }
