@@ -14,6 +14,7 @@ mod input;
 mod policies;
 mod policy;
 mod pool;
+mod profile;
 mod replay;
 mod report;
 mod run;
@@ -44,6 +45,7 @@ enum Verb {
     Status(status::Arguments),
     Replay(Box<replay::Arguments>),
     Run(run::Arguments),
+    Profile(profile::Arguments),
     Synth(synth::Arguments),
     Policies(policies::Arguments),
     Drives(drives::Arguments),
@@ -61,6 +63,7 @@ pub fn main() -> ExitCode {
         Verb::Status(arguments) => status::run(&arguments),
         Verb::Replay(arguments) => replay::run(&arguments),
         Verb::Run(arguments) => run::run(&arguments),
+        Verb::Profile(arguments) => profile::run(&arguments),
         Verb::Synth(arguments) => synth::run(&arguments),
         Verb::Policies(arguments) => policies::run(&arguments),
         Verb::Drives(arguments) => drives::run(&arguments),

@@ -24,6 +24,7 @@ pub mod listen;
 mod mind;
 pub mod outgoing;
 pub mod payload;
+pub mod probe;
 #[allow(unsafe_code, reason = "the kernel is given addresses, and memory aligned by hand")]
 mod ring;
 mod spin;

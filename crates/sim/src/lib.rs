@@ -9,6 +9,7 @@ pub mod contents;
 pub mod coverage;
 pub mod erratic;
 pub mod explain;
+pub mod measure;
 pub mod pool;
 pub mod prediction;
 pub mod profiles;

@@ -88,6 +88,7 @@ fn tiny_profile(tuning: &Tuning) -> HddProfile {
         drain_bytes_per_s: tuning.drain.1,
         flush_base_ns: tuning.flush_ns,
         position_ns: 1_000_000,
+        detail: Box::default(),
     }
 }
 

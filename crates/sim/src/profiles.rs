@@ -4,8 +4,15 @@
 //! shipped inside the program, one per drive of the papers, each number beside its source; a later
 //! profiler writes the same format. Never derived from a modelled drive's spec.
 
-use serde::Deserialize;
-use tandem_drives::spec::{Bytes, BytesPerSecond, LatencyTable, Nanos, Sourced};
+mod file;
+mod identity;
+mod write;
+
+pub use identity::{Identity, Misfit};
+pub use write::{Measured, text_of};
+
+use file::File;
+use tandem_engine::profile::ssd::SsdCosts;
 use tandem_engine::profile::{HddProfile, SsdProfile};
 
 /// What is believed of one drive.
@@ -17,6 +24,8 @@ pub struct Belief {
     pub about: String,
     /// Hard drive or SSD.
     pub kind: BeliefKind,
+    /// Which drive was measured, and when; `None` for a profile that was not measured.
+    pub identity: Option<Identity>,
 }
 
 /// What is believed, by sort of drive.
@@ -24,12 +33,16 @@ pub struct Belief {
 pub enum BeliefKind {
     /// Of a hard drive.
     Hdd(HddProfile),
+    /// Of a hard drive whose buffer cannot be used to steer writes: the reason, for the user.
+    NoStaircase(String),
     /// Of an SSD.
     Ssd {
         /// What the engine decides by.
         profile: SsdProfile,
         /// Bytes that the vendor warrants may be written (TBW); for results alone.
         endurance_bytes: Option<u64>,
+        /// What was measured; `None` for a profile from the papers.
+        costs: Option<Box<SsdCosts>>,
     },
 }
 
@@ -57,100 +70,6 @@ pub enum ProfileError {
     },
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    name: String,
-    about: String,
-    hdd: Option<HddFile>,
-    ssd: Option<SsdFile>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct HddFile {
-    fast_latency: Sourced<LatencyTable>,
-    mid_latency: Sourced<LatencyTable>,
-    slow_latency: Sourced<Nanos>,
-    fast_stage: Sourced<Bytes>,
-    mid_stage: Sourced<Bytes>,
-    drain_idle: Sourced<Nanos>,
-    drain_rate: Sourced<BytesPerSecond>,
-    flush_base: Sourced<Nanos>,
-    position: Sourced<Nanos>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SsdFile {
-    write_rate: Sourced<BytesPerSecond>,
-    flush: Sourced<Nanos>,
-    endurance: Option<Sourced<Bytes>>,
-}
-
-impl HddFile {
-    /// The first key whose value or source makes no sense, and why.
-    fn fault(&self) -> Option<(&'static str, &'static str)> {
-        let stage = |bytes: Bytes| (64 << 10..=1 << 30).contains(&bytes.0);
-        let brief = |time: Nanos| time <= Nanos::MAX;
-        let source = "has a source that does not begin with a known word (paper, page, measured, \
-                      derived, fitted, memory, guess)";
-        [
-            ("fast_latency", self.fast_latency.has_known_source(), source),
-            ("mid_latency", self.mid_latency.has_known_source(), source),
-            ("slow_latency", self.slow_latency.has_known_source(), source),
-            ("fast_stage", self.fast_stage.has_known_source(), source),
-            ("mid_stage", self.mid_stage.has_known_source(), source),
-            ("drain_idle", self.drain_idle.has_known_source(), source),
-            ("drain_rate", self.drain_rate.has_known_source(), source),
-            ("flush_base", self.flush_base.has_known_source(), source),
-            ("position", self.position.has_known_source(), source),
-            ("fast_stage", stage(self.fast_stage.get()), "must be 64KiB to 1GiB"),
-            ("mid_stage", stage(self.mid_stage.get()), "must be 64KiB to 1GiB"),
-            ("slow_latency", brief(self.slow_latency.get()), "must be at most 100s"),
-            ("drain_idle", brief(self.drain_idle.get()), "must be at most 100s"),
-            ("flush_base", brief(self.flush_base.get()), "must be at most 100s"),
-            ("position", brief(self.position.get()), "must be at most 100s"),
-            ("drain_rate", self.drain_rate.get().0 >= 1_000_000, "must be at least 1MB/s"),
-        ]
-        .into_iter()
-        .find(|rule| !rule.1)
-        .map(|rule| (rule.0, rule.2))
-    }
-
-    fn profile(self) -> HddProfile {
-        HddProfile {
-            fast_latency: self.fast_latency.value.0,
-            mid_latency: self.mid_latency.value.0,
-            slow_latency_ns: self.slow_latency.value.0,
-            fast_stage_bytes: self.fast_stage.value.0,
-            mid_stage_bytes: self.mid_stage.value.0,
-            drain_idle_ns: self.drain_idle.value.0,
-            drain_bytes_per_s: self.drain_rate.value.0,
-            flush_base_ns: self.flush_base.value.0,
-            position_ns: self.position.value.0,
-        }
-    }
-}
-
-impl SsdFile {
-    fn fault(&self) -> Option<(&'static str, &'static str)> {
-        let endurance = self.endurance.as_ref();
-        let source = "has a source that does not begin with a known word";
-        [
-            ("write_rate", self.write_rate.has_known_source(), source),
-            ("flush", self.flush.has_known_source(), source),
-            ("endurance", endurance.is_none_or(Sourced::has_known_source), source),
-            ("write_rate", self.write_rate.get().0 >= 1_000_000, "must be at least 1MB/s"),
-            ("flush", self.flush.get() <= Nanos::MAX, "must be at most 100s"),
-            ("endurance", endurance.is_none_or(|e| e.get().0 > 0), "must be above 0"),
-        ]
-        .into_iter()
-        .find(|rule| !rule.1)
-        .map(|rule| (rule.0, rule.2))
-    }
-}
-
 /// Reads a profile from its text; `origin` names it in errors.
 ///
 /// # Errors
@@ -159,24 +78,15 @@ pub fn parse(text: &str, origin: &str) -> Result<Belief, ProfileError> {
     let file: File = toml::from_str(text)
         .map_err(|why| ProfileError::Parse { origin: origin.to_owned(), why: Box::new(why) })?;
     let invalid = |(key, why)| ProfileError::Invalid { origin: origin.to_owned(), key, why };
+    if let Some(why) = file.identity.as_ref().and_then(|identity| identity.fault()) {
+        return Err(invalid(("identity", why)));
+    }
     let kind = match (file.hdd, file.ssd) {
-        (Some(hdd), None) => match hdd.fault() {
-            Some(fault) => return Err(invalid(fault)),
-            None => BeliefKind::Hdd(hdd.profile()),
-        },
-        (None, Some(ssd)) => match ssd.fault() {
-            Some(fault) => return Err(invalid(fault)),
-            None => BeliefKind::Ssd {
-                profile: SsdProfile {
-                    write_bytes_per_s: ssd.write_rate.get().0,
-                    flush_ns: ssd.flush.get().0,
-                },
-                endurance_bytes: ssd.endurance.map(|bytes| bytes.get().0),
-            },
-        },
+        (Some(hdd), None) => hdd.belief().map_err(invalid)?,
+        (None, Some(ssd)) => ssd.belief().map_err(invalid)?,
         _ => return Err(invalid(("hdd, ssd", "are tables of which there must be exactly one"))),
     };
-    Ok(Belief { name: file.name, about: file.about, kind })
+    Ok(Belief { name: file.name, about: file.about, kind, identity: file.identity })
 }
 
 macro_rules! shipped {
@@ -235,11 +145,68 @@ mod tests {
         assert_eq!(hdd.mid_latency, [(4096, 55_000), (16384, 135_000), (65536, 280_000)]);
     }
 
+    /// What is measured can be written down, and read again as the same belief.
+    #[test]
+    fn a_measured_profile_survives_the_file() {
+        let identity = Identity {
+            model: "a \"drive\"".to_owned(),
+            serial: String::new(),
+            size: tandem_drives::spec::Bytes(500_000_000_000),
+            measured: "2026-03-01".to_owned(),
+        };
+        for name in ["wd5000aaks", "x25e"] {
+            let known = SPECS.iter().find(|known| known.name == name).expect("known");
+            let mut spec = known.spec();
+            if known.kind == DriveKind::Ssd {
+                spec = spec.with_capacity_bytes(4_000_000_000).expect("it can be that small");
+            }
+            let findings = crate::measure::measure(&spec, &mut |_| {}).expect("measured");
+            let measured =
+                Measured { name, about: "measured", identity: &identity, findings: &findings };
+            let text = text_of(&measured);
+            let belief = parse(&text, "m.toml").unwrap_or_else(|why| panic!("{why}\n{text}"));
+            assert_eq!(belief.identity.as_ref(), Some(&identity));
+            let (BeliefKind::Hdd(_), crate::measure::Findings::Hdd(found)) =
+                (&belief.kind, &findings)
+            else {
+                let crate::measure::Findings::Ssd(costs) = &findings else { panic!("an SSD") };
+                let BeliefKind::Ssd { costs: Some(read), .. } = &belief.kind else {
+                    panic!("costs in {text}")
+                };
+                assert_eq!(read.sustained_latency, costs.sustained_latency);
+                assert_eq!(read.gc_event_ns, costs.gc_event_ns);
+                continue;
+            };
+            let BeliefKind::Hdd(read) = belief.kind else { panic!("a hard drive") };
+            let made = found.profile().expect("a staircase");
+            assert_eq!(read.fast_latency, made.fast_latency);
+            assert_eq!(read.detail.seeks.len(), made.detail.seeks.len());
+            assert!(read.fast_stage_bytes.abs_diff(made.fast_stage_bytes) <= 512);
+            assert!(read.fast_stage_bytes_of(16 << 10).abs_diff(2 << 20) < 100_000);
+            assert_eq!(read.detail.drain_law, made.detail.drain_law);
+        }
+    }
+
+    #[test]
+    fn a_drive_without_staircase_says_why() {
+        let text = "name = 'x'\nabout = 'y'\n[hdd]\nstaircase = 'none'\nreason = 'cache off'\n";
+        let belief = parse(text, "x").expect("a profile");
+        assert_eq!(belief.kind, BeliefKind::NoStaircase("cache off".to_owned()));
+    }
+
     #[test]
     fn bad_profiles_are_refused_with_the_key() {
         let good = SHIPPED.iter().find(|(name, _)| *name == "wd100efax").expect("shipped").1;
         for (from, to, want) in [
             ("mid_stage ", "mid_stages ", "mid_stages"),
+            ("slow_latency ", "# ", "`slow_latency` is missing"),
+            ("[hdd]", "[hdd]\nstaircase = 'none'", "`reason` is missing"),
+            ("[hdd]", "[hdd]\nstaircase = 'none'\nreason = 'x'", "yet there are stages"),
+            (
+                "[hdd]",
+                "[identity]\nmodel='m'\nserial='s'\nsize='1GB'\nmeasured='now'\n[hdd]",
+                "`identity` has no day",
+            ),
             ("\"8MiB\"", "\"8 bananas\"", "8 bananas"),
             ("\"8MiB\"", "\"8KiB\"", "`mid_stage` must be"),
             ("paper: BCW §3.2, Table 2 (W_m)", "because", "`mid_stage` has a source"),

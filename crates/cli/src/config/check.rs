@@ -203,7 +203,7 @@ fn profile(value: &Spanned<String>, role: Role, folder: &Path) -> Result<Belief,
         })?
     };
     let of_role = match belief.kind {
-        BeliefKind::Hdd(_) => role == Role::Hdd,
+        BeliefKind::Hdd(_) | BeliefKind::NoStaircase(_) => role == Role::Hdd,
         BeliefKind::Ssd { .. } => role == Role::Ssd,
     };
     if of_role {

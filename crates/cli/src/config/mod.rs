@@ -172,7 +172,7 @@ impl PoolDevice {
         match self.profile.as_ref().map(|belief| &belief.kind) {
             Some(BeliefKind::Hdd(profile)) => hdd_profile = Some(profile.clone()),
             Some(BeliefKind::Ssd { profile, .. }) => ssd_profile = *profile,
-            None => {}
+            Some(BeliefKind::NoStaircase(_)) | None => {}
         }
         DeviceConfig {
             role: self.role,

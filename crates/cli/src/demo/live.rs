@@ -180,7 +180,7 @@ fn belief(role: Role, name: &str, capacity_bytes: u64, index: usize) -> DeviceCo
     let (hdd_profile, ssd_profile) = match known {
         Some(BeliefKind::Hdd(profile)) => (Some(profile), Default::default()),
         Some(BeliefKind::Ssd { profile, .. }) => (None, profile),
-        None => (None, Default::default()),
+        Some(BeliefKind::NoStaircase(_)) | None => (None, Default::default()),
     };
     DeviceConfig {
         role,

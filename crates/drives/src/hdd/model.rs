@@ -127,6 +127,11 @@ impl HddModel {
         self.media_cache.as_ref().map_or(0, |cache| cache.used_bytes)
     }
 
+    /// Moving the head from one byte to another, without rotation.
+    pub fn seek_ns(&self, from: u64, to: u64) -> u64 {
+        self.mechanics.seek_ns(from, to)
+    }
+
     /// When everything submitted so far is done.
     pub fn free_at(&self) -> Instant {
         Instant::from_ns(self.free_ns)

@@ -3,6 +3,19 @@
 //! Source: [BCW §3, Table 2]. Belief, never truth: shipped from the papers, measured by a profiler,
 //! refined online. The engine decides by these numbers and survives their being wrong.
 
+mod detail;
+pub mod drain;
+pub mod flush;
+pub mod hdd;
+pub mod mechanics;
+mod probe;
+mod series;
+pub mod ssd;
+pub mod staircase;
+
+pub use detail::{DrainLaw, HddDetail, StageBySize};
+pub use probe::{MeasureError, Probe, Session};
+
 /// What is believed of a hard drive's buffered writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HddProfile {
@@ -24,6 +37,8 @@ pub struct HddProfile {
     pub flush_base_ns: u64,
     /// A typical positioning, seek and half a turn, in ns.
     pub position_ns: u64,
+    /// What a measurement adds; empty for a profile from the papers.
+    pub detail: Box<HddDetail>,
 }
 
 /// What is believed of an SSD.
@@ -57,4 +72,9 @@ pub fn latency_ns(anchors: &[(u64, u64)], bytes: u64) -> u64 {
     } else {
         low.1.saturating_sub((low.0 - bytes) * rise / span)
     }
+}
+
+/// A latency between measured points; `None` without any.
+fn latency_at(points: &[(u64, u64)], at: u64) -> Option<u64> {
+    (!points.is_empty()).then(|| latency_ns(points, at))
 }

@@ -103,6 +103,7 @@ mod tests {
             drain_bytes_per_s: 200_000_000,
             flush_base_ns: 200_000_000,
             position_ns: 14_000_000,
+            detail: Box::default(),
         };
         let ssd = SsdProfile { write_bytes_per_s: 300_000_000, flush_ns: 1_000_000 };
         Beliefs { ssds: vec![(DeviceId(0), ssd)], hdds: vec![(DeviceId(1), hdd)] }

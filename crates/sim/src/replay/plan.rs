@@ -214,7 +214,7 @@ fn engine_config(config: &ReplayConfig, survey: &Survey) -> EngineConfig {
             match choice.belief.as_ref().map(|belief| &belief.kind) {
                 Some(BeliefKind::Hdd(profile)) => hdd_profile = Some(profile.clone()),
                 Some(BeliefKind::Ssd { profile, .. }) => ssd_profile = *profile,
-                None => {}
+                Some(BeliefKind::NoStaircase(_)) | None => {}
             }
             DeviceConfig {
                 role,

@@ -305,16 +305,22 @@ fn staircases(page: &Page<'_>) -> Result<Option<Chart>> {
             series.push((name.clone(), staircase::steps(&choice.spec)));
         }
     }
+    let Some(svg) = steps(&series)? else { return Ok(None) };
+    Ok(Some(Chart {
+        title: "The staircase of the hard drives".into(),
+        note: "Sequential writes of 64 KiB, one after the other, into an empty buffer.".into(),
+        svg,
+    }))
+}
+
+/// Latencies of writes (MiB written before, ns) by name; `None` without any.
+pub(super) fn steps(series: &Series) -> Result<Option<String>> {
     let points = || series.iter().flat_map(|(_, points)| points);
     let Some((low, high)) = bounds(points().map(|p| p.1)) else { return Ok(None) };
     let end = points().map(|p| p.0).fold(1.0, f64::max);
     let x = axis("written so far, MiB", (0.0, end), false, plain_word);
     let y = axis("latency of one write", (low * 0.7, high * 1.5), true, time_word);
-    Ok(Some(Chart {
-        title: "The staircase of the hard drives".into(),
-        note: "Sequential writes of 64 KiB, one after the other, into an empty buffer.".into(),
-        svg: chart((x, y), &series, (Mark::Line, Key::TopRight), &[])?,
-    }))
+    Ok(Some(chart((x, y), series, (Mark::Line, Key::TopRight), &[])?))
 }
 
 fn axis<'a>(name: &'a str, range: (f64, f64), log: bool, label: fn(f64) -> String) -> Axis<'a> {

@@ -11,7 +11,11 @@ use crate::report::table;
 use std::fmt::Write as _;
 use tandem_block::Duration;
 use tandem_engine::Role;
+use tandem_engine::profile::staircase::Stream;
 use tandem_sim::replay::{DriveChoice, RunResult};
+
+/// MiB of each stream that are drawn: a fast stage and some mid ones of the largest buffers.
+const PLOT_MIB: f64 = 48.0;
 
 /// What a page is made of.
 pub struct Page<'a> {
@@ -23,6 +27,20 @@ pub struct Page<'a> {
     pub hdds: &'a [DriveChoice],
     /// (policy, what came out)
     pub runs: Vec<(&'a str, &'a RunResult)>,
+}
+
+/// The staircase of measured streams as SVG; `None` if nothing was measured.
+///
+/// # Errors
+/// If it cannot be drawn.
+pub fn staircase_svg(streams: &[Stream]) -> anyhow::Result<Option<String>> {
+    let series = streams.iter().map(|stream| {
+        let size = stream.write_bytes as f64 / (1 << 20) as f64;
+        let points = stream.latencies_ns.iter().enumerate();
+        let points = points.map(|(number, ns)| (number as f64 * size, *ns as f64));
+        (table::bytes(stream.write_bytes), points.take_while(|p| p.0 < PLOT_MIB).collect())
+    });
+    charts::steps(&series.collect())
 }
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:1040px;margin:2em auto;padding:0 1em;\

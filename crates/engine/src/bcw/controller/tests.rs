@@ -14,6 +14,7 @@ fn profile() -> HddProfile {
         drain_bytes_per_s: 200_000_000,
         flush_base_ns: 200_000_000,
         position_ns: 14_000_000,
+        detail: Box::default(),
     }
 }
 

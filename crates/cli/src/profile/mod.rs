@@ -1,0 +1,163 @@
+//! `tandem profile`: what can be believed of a drive?
+//!
+//! Source: models §5.2 and §6.4; [BCW §3] for measuring before scheduling. The procedures are the
+//! engine's; here it is decided what may be written, and the result is told.
+
+mod target;
+mod told;
+
+use crate::failure::Failure;
+use crate::report::html;
+use crate::report::{print_json, print_text};
+use anyhow::{Context as _, anyhow};
+use std::path::PathBuf;
+use tandem_drives::spec::{self, Bytes};
+use tandem_sim::measure::{self, Findings};
+use tandem_sim::profiles::{self, Identity, Measured};
+
+/// Measure a drive and write down what can be believed of it: latencies, the staircase of a hard
+/// drive's buffer, the cache and the garbage collection of an SSD.
+///
+/// A drive is only read unless --destroy is given. A path where there is no file yet may be given:
+/// the file is made, written, measured and removed. `profile = "F.toml"` in a pool's configuration
+/// then makes the server believe it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  tandem profile --spec wd100efax --plot staircase.svg\n  \
+    tandem profile /dev/sdX --gentle\n  \
+    tandem profile /dev/sdX --destroy --budget 16GiB --out sdX.toml")]
+pub struct Arguments {
+    /// The block device or file; its data is read, and not written without --destroy
+    #[arg(value_name = "DEVICE|FILE", required_unless_present = "spec", conflicts_with = "spec")]
+    target: Option<PathBuf>,
+    /// Measure a modelled drive in virtual time instead: a known name, or a spec in a .toml file
+    #[arg(long, value_name = "NAME|F.toml")]
+    spec: Option<String>,
+    /// With --spec: say how far each figure is from the spec
+    #[arg(long, requires = "spec")]
+    compare: bool,
+    /// Destroy no data: read, and write only to a file that is made for it. This is the default
+    #[arg(long, conflicts_with = "destroy")]
+    gentle: bool,
+    /// Write to the drive: what it holds is lost
+    #[arg(long, requires = "budget")]
+    destroy: bool,
+    /// Write so many bytes at most
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    budget: Option<u64>,
+    /// How large to make a file that does not exist yet
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "1GiB")]
+    size: u64,
+    /// What it is, where the system does not tell
+    #[arg(long, value_name = "hdd|ssd")]
+    kind: Option<target::Kind>,
+    /// Time it like this modelled drive, as in a pool's configuration
+    #[arg(long, value_name = "NAME|F.toml", conflicts_with = "spec")]
+    emulate: Option<String>,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+    /// Write the profile here; stdout if not given
+    #[arg(long, value_name = "F.toml")]
+    out: Option<PathBuf>,
+    /// Draw the staircase
+    #[arg(long, value_name = "F.svg")]
+    plot: Option<PathBuf>,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    match spec::parse_bytes(text)? {
+        0 => Err("must be above 0".to_owned()),
+        bytes => Ok(bytes),
+    }
+}
+
+/// A measurement with what it was of.
+struct Outcome {
+    name: String,
+    about: String,
+    identity: Identity,
+    findings: Findings,
+    written_bytes: u64,
+}
+
+/// Does it.
+///
+/// # Errors
+/// A drive that cannot be used or may not be written, or trouble with a file.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    crate::pool::log_to_stderr();
+    let spinner = crate::replay::pace::bar(None);
+    let mut progress = |what: &'static str| spinner.set_message(what);
+    if let Some(name) = &arguments.spec {
+        let spec = spec::load(name).map_err(Failure::usage)?;
+        if arguments.compare {
+            let rows = measure::deviations(&spec).map_err(Failure::usage)?;
+            return told::deviations(&spec.name, &rows, arguments.json);
+        }
+        let findings = measure::measure(&spec, &mut progress).map_err(Failure::usage)?;
+        let identity = Identity {
+            model: spec.name.clone(),
+            serial: String::new(),
+            size: Bytes(spec.capacity_bytes()),
+            measured: today(),
+        };
+        let (name, about) = (spec.name, format!("{} (modelled)", spec.about));
+        let result = Outcome { name, about, identity, findings, written_bytes: 0 };
+        return tell(&result, arguments);
+    }
+    let result = target::measure(arguments, &mut progress)?;
+    spinner.finish_and_clear();
+    tell(&result, arguments)
+}
+
+/// The day, in UTC.
+fn today() -> String {
+    Identity::written_day(days_since_1970())
+}
+
+/// Days since 1970-01-01, in UTC.
+pub fn days_since_1970() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, |since| since.as_secs() / 86_400)
+}
+
+fn tell(result: &Outcome, arguments: &Arguments) -> Result<(), Failure> {
+    let measured = Measured {
+        name: &result.name,
+        about: &result.about,
+        identity: &result.identity,
+        findings: &result.findings,
+    };
+    let text = profiles::text_of(&measured);
+    // what is written must be readable
+    let belief = profiles::parse(&text, "the measured profile")
+        .map_err(|why| anyhow!("the drive behaves like none that a profile can describe: {why}"))?;
+    if let Some(path) = &arguments.plot {
+        plot(result, path)?;
+    }
+    if let Some(path) = &arguments.out {
+        std::fs::write(path, &text).with_context(|| path.display().to_string())?;
+    }
+    if arguments.json {
+        return print_json(&told::document(result, &belief));
+    }
+    if arguments.out.is_none() {
+        return print_text(&text);
+    }
+    print_text(&told::summary(result))
+}
+
+fn plot(result: &Outcome, path: &std::path::Path) -> Result<(), Failure> {
+    let Findings::Hdd(found) = &result.findings else {
+        return Err(Failure::usage("--plot draws the staircase of a hard drive; this is an SSD"));
+    };
+    let streams = found.staircase.as_ref().map_or(&[][..], |staircase| &staircase.streams);
+    let Some(svg) = html::staircase_svg(streams)? else {
+        return Err(Failure::Failed(anyhow!("no write was measured, so there is nothing to draw")));
+    };
+    std::fs::write(path, svg).with_context(|| path.display().to_string())?;
+    Ok(())
+}

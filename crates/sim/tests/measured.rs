@@ -1,0 +1,84 @@
+//! Does measuring a modelled drive give back what can be seen of it from outside?
+//!
+//! Source: models §5.2 and §6.4. Three drives here, of both sorts; the example `deviations` prints
+//! all of them in full.
+
+use tandem_block::MIB;
+use tandem_drives::spec::{DrainLaw as TrueLaw, DriveSpec, ModelSpec, Sourced, load};
+use tandem_engine::profile::DrainLaw;
+use tandem_sim::measure::{Findings, deviations, measure};
+
+/// 5 %.
+const OFF_PPM_MAX: u64 = 50_000;
+
+fn spec(name: &str) -> DriveSpec {
+    load(name).expect("known")
+}
+
+fn hold(name: &str, spec: &DriveSpec, figures: usize) {
+    let rows = deviations(spec).expect("a drive with properties");
+    assert!(rows.len() >= figures, "{name}: only {} figures", rows.len());
+    for row in rows {
+        assert!(row.off_ppm() <= OFF_PPM_MAX, "{name}: {row:?} is off by {} ppm", row.off_ppm());
+    }
+}
+
+#[test]
+fn wd40ezrz_is_found_within_five_percent() {
+    hold("wd40ezrz", &spec("wd40ezrz"), 35);
+}
+
+#[test]
+fn x25e_is_found_within_five_percent() {
+    let spec = spec("x25e").with_capacity_bytes(4_000_000_000).expect("it can be that small");
+    hold("x25e", &spec, 16);
+}
+
+/// An SLC cache whose drive programs in step: a full buffer waits for programs of 2 ms, too.
+#[test]
+fn evo_is_found_within_five_percent() {
+    let spec = spec("960evo").with_capacity_bytes(8_000_000_000).expect("it can be that small");
+    hold("960evo", &spec, 18);
+}
+
+fn changed(change: impl FnOnce(&mut tandem_drives::spec::HddSpec)) -> DriveSpec {
+    let mut spec = spec("wd40ezrz");
+    let ModelSpec::Hdd(hdd) = &mut spec.model else { panic!("a hard drive") };
+    change(hdd);
+    spec
+}
+
+fn findings(spec: &DriveSpec) -> Box<tandem_engine::profile::hdd::HddFindings> {
+    match measure(spec, &mut |_| {}).expect("measured") {
+        Findings::Hdd(found) => found,
+        Findings::Ssd(_) => panic!("a hard drive"),
+    }
+}
+
+/// [BCW §3] measures with the write cache on; with it off there is nothing to steer by.
+#[test]
+fn with_the_write_cache_off_there_is_no_staircase() {
+    let off = changed(|hdd| hdd.write_cache = Sourced::of(false, "guess: test"));
+    let found = findings(&off);
+    assert!(found.none().is_some_and(|why| why.contains("write cache is off")), "{found:?}");
+    assert!(found.profile().is_err());
+    assert!(!found.mechanics.seeks.is_empty(), "reads are measured all the same");
+}
+
+#[test]
+fn the_other_drain_laws_are_found() {
+    let full = changed(|hdd| hdd.drain = Sourced::of(TrueLaw::WhenFull, "guess: test"));
+    let found = findings(&full);
+    assert_eq!(found.drain.map(|drain| drain.law), Some(DrainLaw::WhenFull));
+    assert!(!found.empties_when_idle());
+
+    let always = changed(|hdd| hdd.drain = Sourced::of(TrueLaw::Continuous, "guess: test"));
+    let found = findings(&always);
+    let drain = found.drain.expect("there is a staircase");
+    assert_eq!(drain.law, DrainLaw::Continuous);
+    let rate = drain.bytes_per_s.expect("a rate");
+    assert!(rate.abs_diff(180_000_000) <= 9_000_000, "{rate}");
+    let steps = &found.staircase.expect("there is one").steps;
+    assert!(steps.iter().all(|step| step.write_bytes > 4096), "the platter keeps up with 4 KiB");
+    assert!(steps[0].fast_bytes > 2 * MIB, "what leaves meanwhile makes room");
+}
