@@ -114,7 +114,7 @@ impl Recalibration {
         self.mid_stage.usable_bytes()
     }
 
-    /// Stages that the sizes rest on: (fast, mid), each at most eight; 0 is the profile's word.
+    /// Stages that the sizes rest on: (fast, mid), each at most sixteen; 0 is the profile's word.
     pub fn confidence(&self) -> (usize, usize) {
         (self.fast_stage.confidence(), self.mid_stage.confidence())
     }
