@@ -123,6 +123,8 @@ pub struct Controller {
     is_known: bool,
     /// The next write is the first after a disturbance: the head must find the log again.
     unplaced: bool,
+    /// No other drive of the set takes writes just now.
+    is_last: bool,
     /// The stage that a read interrupted, until paddings look like it again, and how many have.
     interrupted: Option<(WriteState, u32)>,
     /// The stage under way is padded to its end for the learner.
@@ -169,6 +171,7 @@ impl Controller {
             trust: Trust::Full,
             is_known: false,
             unplaced: false,
+            is_last: false,
             interrupted: None,
             exploring: false,
             explorable: (0, false),
@@ -232,6 +235,11 @@ impl Controller {
             Control::FastOnly => self.state == State::Fast,
             Control::OnDemand | Control::Full => matches!(self.state, State::Fast | State::Mid),
         }
+    }
+
+    /// Is it the last drive of its set that takes writes, while another one is due back?
+    pub fn note_last(&mut self, is_last: bool) {
+        self.is_last = is_last;
     }
 
     /// How much is done for the policies.

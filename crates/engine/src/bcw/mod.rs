@@ -6,6 +6,7 @@
 pub mod controller;
 pub mod distrust;
 pub mod padding;
+pub mod pool;
 pub mod predictor;
 pub mod recalibrate;
 pub mod stage_bytes;

@@ -4,6 +4,7 @@
 //! background moves have it when nobody redirects to it, or when space is urgent (B4).
 
 use crate::bcw::controller::{Action, Control};
+use crate::bcw::pool::{self, Standing};
 use crate::device::{Class, Job, Purpose};
 use crate::engine::{Engine, IoState};
 use crate::port::IoOp;
@@ -47,7 +48,9 @@ impl Engine {
             return false;
         }
         let now = self.now;
+        let is_last = self.is_last_hdd(device);
         let Some(bcw) = &mut self.devices[index].bcw else { return false };
+        bcw.note_last(is_last);
         if writes {
             return false;
         }
@@ -79,7 +82,8 @@ impl Engine {
             return false;
         }
         let bound = self.config.tail_bytes_max;
-        d.tail.bytes >= bound / 8 * 7 || (!wanted && d.tail.bytes >= bound / 8)
+        let due = d.tail.bytes >= bound / 8 * 7 && !self.is_last_hdd(device);
+        due || d.tail.bytes >= bound / 16 * 15 || (!wanted && d.tail.bytes >= bound / 8)
     }
 
     /// Anything but a log write takes the drive for milliseconds: users' writes that wait for it go
@@ -100,7 +104,21 @@ impl Engine {
         let d = &self.devices[usize::from(device.0)];
         let demand = d.bcw.as_ref().is_some_and(|bcw| bcw.is_wanted(self.now));
         let stopping = matches!(self.phase, crate::engine::Phase::Stopping);
-        !demand || self.moves.is_urgent() || self.starved || stopping
+        let pressing = self.moves.is_urgent() && !self.is_last_hdd(device);
+        !demand || pressing || self.starved || stopping
+    }
+
+    /// Is this the last hard drive that takes writes, while another one is due back? Then what can
+    /// wait for that one waits (M12).
+    pub(crate) fn is_last_hdd(&self, device: DeviceId) -> bool {
+        if self.hdds.len() < 2 {
+            return false;
+        }
+        let drives = self.hdds.iter().filter_map(|&id| {
+            let bcw = self.devices[usize::from(id.0)].bcw.as_ref()?;
+            Some((id, Standing::of(bcw.state())))
+        });
+        pool::is_last(device, drives)
     }
 
     fn dispatch_log_write(&mut self, device: DeviceId) -> bool {

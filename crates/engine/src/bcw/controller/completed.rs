@@ -94,7 +94,8 @@ impl Controller {
         self.loops += 1;
         self.state = State::Mid;
         let ends = match self.control {
-            Control::Full => self.loops > self.loops_max,
+            // the last one on guard goes on for as long again, rather than leave for a flush
+            Control::Full => self.loops > self.loops_max << u32::from(self.is_last),
             Control::FastOnly => true,
             Control::OnDemand | Control::Bare => false,
         };
