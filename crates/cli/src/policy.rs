@@ -9,11 +9,39 @@ use tandem_engine::SteerConfig;
 use tandem_engine::steer::{POLICIES, PolicyEntry};
 use tandem_traces::spell;
 
+/// What is replayed if nothing is asked for.
+pub const USUAL: &str = "ssd-first,mios-d,mios-e";
+
+/// The policies asked for, over so many SSDs and hard drives. What `all` or the usual list has
+/// beyond what these drives can do is left out, and said on stderr.
+///
+/// # Errors
+/// As `parse_list`, or what a policy that was named lacks.
+pub fn over(text: Option<&str>, drives: (usize, usize)) -> Result<Vec<SteerConfig>, Failure> {
+    let named = text.filter(|text| text.trim() != "all");
+    let mut policies = parse_list(text.unwrap_or(USUAL))?;
+    let lacks = |policy: &SteerConfig| policy.entry().and_then(|e| e.lacks(drives.0, drives.1));
+    if named.is_some() {
+        return match policies.iter().find_map(lacks) {
+            Some(why) => Err(Failure::usage(format!("--policy: {why}"))),
+            None => Ok(policies),
+        };
+    }
+    policies.retain(|policy| match lacks(policy) {
+        Some(why) => {
+            eprintln!("note: left out: {why}");
+            false
+        }
+        None => true,
+    });
+    Ok(policies)
+}
+
 /// Reads the list; doubled entries are kept once.
 ///
 /// # Errors
 /// Names the unknown word and the known one nearest to it, or the value and what would do.
-pub fn parse_list(text: &str) -> Result<Vec<SteerConfig>, Failure> {
+fn parse_list(text: &str) -> Result<Vec<SteerConfig>, Failure> {
     let mut policies: Vec<SteerConfig> = Vec::new();
     for piece in text.split(',').map(str::trim) {
         // a piece such as `queue_length=3` goes on with the settings of the policy before it
@@ -141,6 +169,25 @@ mod tests {
         ] {
             let Err(Failure::Usage(error)) = parse_list(text) else { panic!("{text} was taken") };
             assert!(error.contains(want), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_the_drives_cannot_do_is_left_out_or_refused() {
+        let labels = |text, drives| {
+            let policies = over(text, drives).unwrap_or_else(|_| panic!("{text:?} was refused"));
+            policies.iter().map(label).collect::<Vec<String>>()
+        };
+        assert_eq!(labels(None, (1, 1)), ["ssd-first", "mios-d", "mios-e"]);
+        assert_eq!(labels(None, (1, 0)), ["ssd-first"]);
+        assert_eq!(labels(Some("all"), (2, 0)), ["ssd-first", "even-split", "ssd-only"]);
+        assert_eq!(labels(Some("all"), (1, 1)).len(), POLICIES.len() - 1, "even-split needs two");
+        for (text, drives, want) in [
+            ("mios-d", (1, 0), "there is none"),
+            ("ssd-first,even-split", (1, 1), "needs 2 SSDs, and there are 1"),
+        ] {
+            let Err(Failure::Usage(error)) = over(Some(text), drives) else { panic!("{text}") };
+            assert!(error.contains(want), "{error}");
         }
     }
 

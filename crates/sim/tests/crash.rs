@@ -1,5 +1,6 @@
 //! Can it lose data? A power cut at every event of small workloads.
 
+use tandem_engine::steer::POLICIES;
 use tandem_sim::campaign::{ALWAYS, Campaign};
 use tandem_sim::coverage::{Coverage, Met};
 use tandem_sim::pool::SwarmConfig;
@@ -8,7 +9,7 @@ use tandem_sim::swarm::Run;
 
 #[test]
 fn small_workloads_run_clean() {
-    for policy in ["ssd-first", "mios-d", "mios-e"] {
+    for policy in POLICIES.iter().map(|entry| entry.name) {
         for seed in 0..20 {
             let mut run = Run::new(SwarmConfig::tiny(seed, policy, 300)).unwrap();
             run.finish().unwrap_or_else(|failure| panic!("{policy}: {failure}"));

@@ -10,6 +10,7 @@ pub mod fuse;
 pub mod journal;
 pub mod map;
 pub mod nbd;
+pub mod steer;
 pub mod virtual_time;
 
 use crate::cargo;
@@ -63,6 +64,7 @@ const BENCHES: &[Bench] = &[
         rows: map::recovery_rows,
     },
     Bench { name: "builds", question: "How long does a clean build take?", rows: builds::rows },
+    Bench { name: "steer", question: "What does one steering decision cost?", rows: steer::rows },
     Bench { name: "drives", question: "What does one modelled command cost?", rows: drives::rows },
     Bench { name: "decode", question: "How fast are traces decoded?", rows: decode::rows },
 ];

@@ -27,8 +27,9 @@ pub struct Arguments {
     #[arg(long, value_name = "F", default_value = "auto")]
     pub format: String,
     /// Policies, comma-separated, with settings as in mios-d:queue_length=2; or `all`
-    #[arg(long, value_name = "P,P,...", default_value = "ssd-first,mios-d,mios-e")]
-    pub policy: String,
+    /// [default: ssd-first,mios-d,mios-e]
+    #[arg(long, value_name = "P,P,...")]
+    pub policy: Option<String>,
     /// An SSD: a name of `tandem drives`, a spec file, or `none`; may be given several times
     #[arg(long, value_name = "SPEC", default_value = "960evo")]
     pub ssd: Vec<String>,
@@ -89,7 +90,6 @@ fn size(text: &str) -> Result<u64, String> {
 impl Arguments {
     /// Everything but the traces.
     pub(super) fn settings(&self) -> Result<Settings, Failure> {
-        let policies = policy::parse_list(&self.policy)?;
         let speedup = Speedup::parse(&self.speedup)
             .map_err(|why| Failure::usage(format!("--speedup: {why}")))?;
         let config = ReplayConfig {
@@ -119,6 +119,8 @@ impl Arguments {
             budgets: Default::default(),
             timeline: self.report.is_some(),
         };
+        let drives = (config.ssds.len(), config.hdds.len());
+        let policies = policy::over(self.policy.as_deref(), drives)?;
         Ok(Settings { policies, speedup, config })
     }
 
@@ -224,6 +226,8 @@ mod tests {
             ("t --hdd 960evo", "is an ssd"),
             ("t --speedup fast", "is not a speed-up"),
             ("t --policy mios", "did you mean"),
+            ("t --policy serw --hdd none", "redirects to a hard drive"),
+            ("t --policy even-split", "needs 2 SSDs"),
         ] {
             let Err(Failure::Usage(text)) = settings(line) else { panic!("{line} was taken") };
             assert!(text.contains(want), "{line}: {text}");

@@ -240,6 +240,10 @@ fn replay(file: &file::Case) -> Result<Replay, Fault> {
             return Err(Fault::at(entry, format!("there are two policies labelled {label:?}")));
         }
         let steer = policy::parse(policy).map_err(|failure| Fault::at(entry, said(failure)))?;
+        let drives = (config.ssds.len(), config.hdds.len());
+        if let Some(why) = steer.entry().and_then(|known| known.lacks(drives.0, drives.1)) {
+            return Err(Fault::at(entry, why));
+        }
         policies.push((label.clone(), steer));
     }
     let speedup = match &file.speedup {

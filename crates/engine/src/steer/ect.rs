@@ -1,19 +1,29 @@
 //! Where does this write go now? To whoever is expected to be done first, the SSD's wear counted.
 //!
-//! Source:  frontier D0 and D1, a policy of our own: redirect if T_hdd <= T_ssd + price x KiB and
-//!          T_hdd <= cap. T_ssd is learned from completions by the bytes in flight, and when the SSD's
+//! Source:  frontier D0 and D1, a policy of our own: redirect if T_hdd <= T_ssd, or if it is later by
+//!          no more than price x KiB and T_hdd <= cap. T_ssd is learned from completions by the bytes in flight, and when the SSD's
 //!          oldest command is overdue, the rest of the stall comes on top; T_hdd is the wait and the
 //!          latency of the predicted state. MIOS_D and MIOS_E are thresholds of the same comparison.
-//! Differs: D0 has more terms (deadlines, reads to come, who waits behind); none of them is here.
-//!          The drive drains by itself (`Control::OnDemand`): padding only while the SSD stalls.
+//! Differs: * D0 has more terms (deadlines, reads to come, who waits behind); none of them is here;
+//!          * D1 caps all redirects; here the cap is on those alone that are later for the wear's sake:
+//!            to refuse the side that is done first would make a write later;
+//!          * nothing is padded: the drive drains by itself, and a write that it is believed to take
+//!            slowly goes there only if the SSD would take even longer, which no MIOS does. With
+//!            `padding=demand` slow writes are brought on by padding instead, while the SSD would take
+//!            longer than such a write, and the drive is left to rest otherwise (frontier D2).
 //! Tests:   below.
 
 use super::settings::{Kind, Setting, SteerConfig};
 use super::ssd_curve::SsdCurve;
-use super::{Beliefs, Decision, PolicyEntry, Reason, Seen, SsdView, Steer, SteerView, Target};
+use super::{
+    Beliefs, Decision, HddView, PolicyEntry, Reason, Seen, SsdView, Steer, SteerView, Target,
+};
 use crate::bcw::controller::Control;
 use crate::bcw::predictor::WriteState;
 use tandem_block::{DeviceId, Instant, KIB};
+
+const OFF: u64 = 0;
+const DEMAND: u64 = 1;
 
 /// Registry line.
 pub const ENTRY: PolicyEntry = PolicyEntry {
@@ -34,7 +44,7 @@ pub const ENTRY: PolicyEntry = PolicyEntry {
             Kind::Time,
             2_000_000,
             1_000..=100_000_000_000,
-            "redirect only if the hard drive is expected to be done by then",
+            "no write is made later than this to spare the SSD",
         ),
         Setting::new(
             "stall",
@@ -50,6 +60,8 @@ pub const ENTRY: PolicyEntry = PolicyEntry {
             1_000..=100_000_000_000,
             "how long a stall lasts, until some were measured",
         ),
+        Setting::new("padding", Kind::Word, OFF, 0..=1, "may padding bring on slow writes")
+            .words(&[("off", OFF), ("demand", DEMAND)]),
     ],
     build: |config, beliefs| Box::new(Ect::new(config, beliefs)),
 };
@@ -59,6 +71,9 @@ struct Ect {
     price_ns: u64,
     cap_ns: u64,
     slack_ns: u64,
+    pads: bool,
+    /// What it takes, by belief, to make a hard drive ready that is not, in ns.
+    ready_ns: u64,
     /// By device id.
     curves: Vec<Option<SsdCurve>>,
 }
@@ -78,7 +93,10 @@ impl Ect {
             curves.resize(usize::from(device.0), None);
             curves.push(Some(SsdCurve::new(profile, config.get("stall_length"))));
         }
+        let slow = beliefs.hdds.iter().map(|(_, profile)| profile.slow_latency_ns).min();
         Ect {
+            pads: config.get("padding") == DEMAND,
+            ready_ns: slow.unwrap_or(u64::MAX),
             price_ns: config.get("price"),
             cap_ns: config.get("cap"),
             slack_ns: config.get("stall"),
@@ -103,27 +121,29 @@ impl Steer for Ect {
             return Decision::stay(Reason::SsdSooner);
         };
         let stay = |reason| Decision { target: Target::ThisSsd(ssd.device), reason };
-        let ready = view.hdds.iter().filter(|h| h.accepting && h.predicted != WriteState::Slow);
+        let slow = |hdd: &HddView| hdd.predicted == WriteState::Slow;
+        let ready = view.hdds.iter().filter(|hdd| hdd.accepting && !(self.pads && slow(hdd)));
         let Some(hdd) = ready.min_by_key(|h| (h.expected_ns, h.device)) else {
-            // only an SSD that stalls is reason enough to take the drive out of its rest
-            return stay(if ssd.stalled { Reason::NotAccepting } else { Reason::Resting });
+            // only an SSD that takes longer is reason enough to take the drive out of its rest
+            let urgent = ssd.total_ns > self.ready_ns;
+            return stay(if urgent { Reason::NotAccepting } else { Reason::Resting });
         };
-        if hdd.expected_ns > self.cap_ns {
-            return stay(Reason::OverCap);
-        }
         if hdd.expected_ns <= ssd.total_ns {
             let reason = if ssd.stalled { Reason::Stalled } else { Reason::HddSooner };
             return Decision::go(hdd, reason);
         }
         let price_ns = self.price_ns.saturating_mul(view.bytes) / KIB;
         if hdd.expected_ns - ssd.total_ns <= price_ns {
+            if hdd.expected_ns > self.cap_ns {
+                return stay(Reason::OverCap);
+            }
             return Decision::go(hdd, Reason::Wear);
         }
-        stay(Reason::SsdSooner)
+        stay(if slow(hdd) { Reason::Resting } else { Reason::SsdSooner })
     }
 
     fn control(&self) -> Option<Control> {
-        Some(Control::OnDemand)
+        Some(if self.pads { Control::OnDemand } else { Control::Bare })
     }
 
     fn learns(&self) -> bool {
@@ -164,8 +184,8 @@ mod tests {
             (0, 0, 20_000, Reason::HddSooner),
             (0, 0, 28_000, Reason::Wear),
             (0, 0, 28_001, Reason::SsdSooner),
-            (1 << 20, 3_000_000, 2_000_000, Reason::HddSooner),
-            (1 << 20, 3_000_000, 2_000_001, Reason::OverCap),
+            (1 << 20, 3_000_000, 3_000_000, Reason::HddSooner),
+            (1 << 19, 1_000_000, 1_765_000, Reason::Wear),
             (4096, 600_000, 2_000_000, Reason::Stalled),
             (4096, 500_000, 2_000_000, Reason::SsdSooner),
         ];
@@ -181,15 +201,51 @@ mod tests {
     }
 
     #[test]
-    fn a_resting_drive_is_disturbed_only_by_a_stall() {
+    fn the_cap_is_on_what_is_later_for_the_wears_sake() {
+        for (expected_ns, want) in [
+            (3_000_000, Reason::HddSooner),
+            (4_000_000, Reason::OverCap),
+            (9_000_000, Reason::SsdSooner),
+        ] {
+            let mut drive = hdd(1);
+            drive.expected_ns = expected_ns;
+            let (ssds, hdds) = ([ssd(0, 0)], [drive]);
+            let mut view = view(&ssds, &hdds);
+            view.bytes = 1 << 20; // 3.5 ms on the SSD, and 2 ms for its wear
+            assert_eq!(ect().decide(&view).reason, want, "{expected_ns}");
+        }
+    }
+
+    #[test]
+    fn a_resting_drive_is_disturbed_only_by_a_long_wait() {
         for (accepting, predicted) in [(false, WriteState::Fast), (true, WriteState::Slow)] {
-            for (oldest_ns, want) in [(0, Reason::Resting), (5_000_000, Reason::NotAccepting)] {
+            // a stall of 10 ms by belief, of which so much has passed; the slow write takes 6 ms
+            for (oldest_ns, want) in [
+                (0, Reason::Resting),
+                (3_000_000, Reason::NotAccepting),
+                (5_000_000, Reason::Resting),
+                (7_000_000, Reason::Resting),
+                (11_000_000, Reason::NotAccepting),
+            ] {
                 let (mut drive, mut other) = (hdd(1), ssd(0, 1));
                 (drive.accepting, drive.predicted) = (accepting, predicted);
                 other.oldest_ns = oldest_ns;
                 let (ssds, hdds) = ([other], [drive]);
-                assert_eq!(ect().decide(&view(&ssds, &hdds)).reason, want);
+                let mut ect = ect();
+                (ect.ready_ns, ect.pads) = (6_000_000, true);
+                assert_eq!(ect.decide(&view(&ssds, &hdds)).reason, want);
             }
+        }
+    }
+
+    #[test]
+    fn a_slow_write_is_taken_only_if_the_ssd_is_slower_still() {
+        for (in_flight_bytes, want) in [(1 << 20, Reason::Resting), (8 << 20, Reason::HddSooner)] {
+            let (mut drive, mut other) = (hdd(1), ssd(0, 1));
+            (drive.predicted, drive.expected_ns) = (WriteState::Slow, 12_055_000);
+            other.in_flight_bytes = in_flight_bytes;
+            let (ssds, hdds) = ([other], [drive]);
+            assert_eq!(ect().decide(&view(&ssds, &hdds)).reason, want);
         }
     }
 

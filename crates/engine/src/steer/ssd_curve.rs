@@ -12,6 +12,8 @@ use crate::profile::SsdProfile;
 /// Nodes at 4 KiB, 8 KiB, … 4 GiB.
 const NODES: usize = 21;
 const FIRST_BITS: u32 = 12;
+/// From this node on (256 KiB) bytes decide, not the command: what is beyond is in proportion (guess).
+const MANY: usize = 6;
 /// A sample weighs a sixteenth.
 const WEIGHT_BITS: u32 = 4;
 /// A sample counts as no more than so many times the expected latency.
@@ -26,6 +28,9 @@ const LATENCY_NS_MAX: u64 = 100_000_000_000;
 pub struct SsdCurve {
     /// Latency at each node, in ns.
     nodes: [u64; NODES],
+    /// The last node that was measured. Beyond it, if it is of many bytes, more of them take longer in
+    /// proportion.
+    measured: usize,
     /// Mean length of a stall, in ns.
     stall_ns: u64,
 }
@@ -39,7 +44,7 @@ impl SsdCurve {
             let transfer_ns = (bytes * 1_000_000_000 / u128::from(rate)) as u64;
             BASE_NS.max(transfer_ns).min(LATENCY_NS_MAX)
         };
-        SsdCurve { nodes: std::array::from_fn(node), stall_ns }
+        SsdCurve { nodes: std::array::from_fn(node), measured: 0, stall_ns }
     }
 
     /// The node at or below so many bytes, and how far behind it they are, in 256ths.
@@ -55,8 +60,18 @@ impl SsdCurve {
     #[inline]
     pub fn latency_ns(&self, bytes: u64) -> u64 {
         let (at, part) = Self::position(bytes);
+        if at > self.measured && self.measured >= MANY {
+            return self.beyond(bytes);
+        }
         let (low, high) = (self.nodes[at], self.nodes[at + 1]);
         (low * (256 - part) + high * part) >> 8
+    }
+
+    /// In proportion to the last node measured.
+    fn beyond(&self, bytes: u64) -> u64 {
+        let last = u128::from(self.nodes[self.measured]) * u128::from(bytes);
+        let latency_ns = last >> (FIRST_BITS as usize + self.measured);
+        u64::try_from(latency_ns).unwrap_or(u64::MAX).min(LATENCY_NS_MAX)
     }
 
     /// Is a command overdue that is so old, with so many bytes in flight? `slack_ns` is what it may
@@ -84,6 +99,14 @@ impl SsdCurve {
         let sample = took_ns.min(expected * CLIP) as i64;
         let error = (sample - expected as i64) >> WEIGHT_BITS;
         let (at, part) = Self::position(in_flight_bytes);
+        if at > self.measured {
+            if self.measured >= MANY {
+                for node in self.measured + 1..=at + 1 {
+                    self.nodes[node] = self.beyond(1 << (FIRST_BITS as usize + node));
+                }
+            }
+            self.measured = at;
+        }
         for (node, weight) in [(at, 256 - part), (at + 1, part)] {
             let moved = self.nodes[node] as i64 + error * weight as i64 / 256;
             self.nodes[node] = moved.clamp(1_000, LATENCY_NS_MAX as i64) as u64;
@@ -108,6 +131,18 @@ mod tests {
         let between = curve.latency_ns(3 << 19);
         assert!((5_242_800..5_242_900).contains(&between), "{between}");
         assert!(curve.latency_ns(u64::MAX) <= LATENCY_NS_MAX);
+    }
+
+    #[test]
+    fn beyond_what_was_measured_bytes_count() {
+        let mut curve = curve();
+        for _ in 0..400 {
+            curve.learn(1 << 20, 40_000_000, 500_000);
+        }
+        let at_1_mib = curve.latency_ns(1 << 20);
+        assert!((20_000_000..=40_000_000).contains(&at_1_mib), "ten times slower: {at_1_mib}");
+        let beyond = curve.latency_ns(64 << 20);
+        assert!(beyond.abs_diff(at_1_mib * 64) * 100 <= beyond, "{beyond}");
     }
 
     #[test]
