@@ -81,6 +81,7 @@ fn measure(policy: &mut Box<dyn Steer>, scenes: &[Scene], told: bool) -> (u64, u
         let view = SteerView {
             now,
             bytes: scene.bytes,
+            request_bytes: scene.bytes,
             ssd_queue_length: scene.ssds[0].queue_length,
             ssds: &scene.ssds,
             hdds: &scene.hdds,

@@ -92,19 +92,21 @@ impl Engine {
             Some(_) if hdds.is_empty() && request.class == DurabilityClass::Protected => {
                 Decision::stay(Reason::Durability)
             }
-            Some(steer) => self.ask(steer, bytes, &hdds),
+            Some(steer) => self.ask(steer, (bytes, request.length_bytes), &hdds),
         };
         hdds.clear();
         self.steering.hdds = hdds;
         decision
     }
 
-    fn ask(&mut self, steer: usize, bytes: u64, hdds: &[HddView]) -> Decision {
+    /// `bytes`: on the drive, and as the user asked.
+    fn ask(&mut self, steer: usize, bytes: (u64, u64), hdds: &[HddView]) -> Decision {
         let mut ssds = std::mem::take(&mut self.steering.ssds);
         self.view_ssds(&mut ssds);
         let view = SteerView {
             now: self.now,
-            bytes,
+            bytes: bytes.0,
+            request_bytes: bytes.1,
             ssd_queue_length: self.shortest_ssd().1,
             ssds: &ssds,
             hdds,
@@ -230,8 +232,7 @@ impl Engine {
         }
         self.steering.requests.add(now);
         if self.steering.learns {
-            let inside = request.offset_bytes % BLOCK_BYTES;
-            let bytes = (inside + request.length_bytes).next_multiple_of(BLOCK_BYTES);
+            let bytes = request.length_bytes;
             self.tell(&Seen::Arrival { read, bytes });
         }
     }

@@ -102,7 +102,7 @@ fn best(hdds: &[HddView]) -> Option<&HddView> {
 
 impl Steer for Mios {
     fn decide(&mut self, view: &SteerView<'_>) -> Decision {
-        if view.bytes > self.size_max {
+        if view.request_bytes > self.size_max {
             return Decision::stay(Reason::TooLarge);
         }
         let Some(hdd) = best(view.hdds) else { return Decision::stay(Reason::NotAccepting) };
@@ -193,7 +193,7 @@ mod tests {
         let (ssds, hdds) = ([ssd(0, 9)], [hdd(1)]);
         for (bytes, want) in [(262_144, Reason::Congested), (262_145, Reason::TooLarge)] {
             let mut view = view(&ssds, &hdds);
-            view.bytes = bytes;
+            view.request_bytes = bytes;
             assert_eq!(mios.decide(&view).reason, want);
         }
     }

@@ -1,6 +1,6 @@
 //! Where does this write go now? To an idle hard drive while many reads suffer from writes.
 //!
-//! Source:  [SERW slides "Redirecting Strategy" and "Experimental Setups"]: redirect if the SSD's IOPS
+//! Source:  [SERW slide "Redirecting Strategy"] and [SERW slide "Experimental Setups"]: redirect if the SSD's IOPS
 //!          exceed I, and its queue is longer than L or the write larger than S, and the hard drive is
 //!          idle. In the thesis's words: under mid or high read intensity all writes if the queue is
 //!          long, else only the large ones.
@@ -170,7 +170,7 @@ impl Steer for SeRw {
             return Decision::stay(Reason::FewReads);
         }
         let congested = u64::from(view.ssd_queue_length) > self.queue_length;
-        if !congested && view.bytes <= self.size_bytes() {
+        if !congested && view.request_bytes <= self.size_bytes() {
             return Decision::stay(Reason::SmallWrite);
         }
         let free = |queue: u32, idle: bool| {
@@ -251,7 +251,7 @@ mod tests {
             read_at(&mut serw, rate, 0, 10);
             let (ssds, hdds) = ([ssd(0, queue)], [drive]);
             let mut view = view(&ssds, &hdds);
-            view.bytes = bytes;
+            view.request_bytes = bytes;
             let decision = serw.decide(&view);
             assert_eq!(decision.reason, want);
             assert_eq!(decision.target.is_log(), want.redirects());
@@ -277,7 +277,7 @@ mod tests {
         let mut serw = SeRw::new(&SteerConfig::named("serw"));
         let (ssds, hdds) = ([ssd(0, 0)], [hdd(1)]);
         let mut large = view(&ssds, &hdds);
-        large.bytes = 256 * KIB;
+        large.request_bytes = 256 * KIB;
         assert_eq!(serw.decide(&large).reason, Reason::Learning);
         for bytes in [4 * KIB, 16 * KIB].repeat(50) {
             serw.observe(Instant::from_ns(1), &Seen::Arrival { read: false, bytes });

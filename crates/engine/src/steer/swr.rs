@@ -66,7 +66,7 @@ impl Steer for Swr {
         if u64::from(view.ssd_queue_length) <= self.queue_length {
             return Decision::stay(Reason::ShortQueue);
         }
-        if view.bytes <= self.size_bytes {
+        if view.request_bytes <= self.size_bytes {
             return Decision::stay(Reason::SmallWrite);
         }
         match view.soonest_hdd() {
@@ -105,7 +105,7 @@ mod tests {
             (drive.queue_length, drive.accepting) = (hdd_queue, accepting);
             let (ssds, hdds) = ([ssd(0, queue)], [drive]);
             let mut view = view(&ssds, &hdds);
-            view.bytes = bytes;
+            view.request_bytes = bytes;
             let decision = Swr::new(&SteerConfig::named("swr")).decide(&view);
             assert_eq!(decision.reason, want);
             assert_eq!(decision.target.is_log(), want.redirects());

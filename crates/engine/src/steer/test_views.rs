@@ -35,6 +35,7 @@ pub(super) fn view<'a>(ssds: &'a [SsdView], hdds: &'a [HddView]) -> SteerView<'a
     SteerView {
         now: Instant::from_ns(1_000_000_000),
         bytes: 4096,
+        request_bytes: 4096,
         ssd_queue_length: ssds.iter().map(|ssd| ssd.queue_length).min().unwrap_or(0),
         ssds,
         hdds,

@@ -51,8 +51,10 @@ pub struct HddView {
 pub struct SteerView<'a> {
     /// The time.
     pub now: Instant,
-    /// Its size on the drive.
+    /// Its size on the drive: whole blocks.
     pub bytes: u64,
+    /// Its size as the user asked. Paper: `S` and sizes of requests are of these.
+    pub request_bytes: u64,
     /// Commands accepted and not completed on the SSD that has the fewest. Paper: `l(t)`.
     pub ssd_queue_length: u32,
     /// The SSDs in service.
@@ -80,7 +82,7 @@ pub enum Seen {
     Arrival {
         /// Not a write.
         read: bool,
-        /// Its size on the drive.
+        /// Its size as the user asked.
         bytes: u64,
     },
     /// An SSD completed a read or write without error.
