@@ -1,4 +1,4 @@
-//! Views for the tests of policies: one drive each way, everything at rest.
+//! What does a policy see in a test? One drive each way, everything at rest.
 
 use super::{HddView, SsdView, SteerView};
 use crate::bcw::predictor::WriteState;
