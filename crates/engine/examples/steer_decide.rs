@@ -28,6 +28,7 @@ fn beliefs() -> Beliefs {
         drain_bytes_per_s: 200_000_000,
         flush_base_ns: 200_000_000,
         position_ns: 14_000_000,
+        detail: Box::default(),
     };
     let device = DeviceId;
     Beliefs {
