@@ -178,7 +178,7 @@ fn a_pool_has_devices_and_volumes() {
     let alone = GOOD.replace("role = \"hdd\"", "role = \"ssd\"");
     let alone = alone.replace("wd100efax", "960evo");
     let fault = parse(&alone).expect_err("nowhere to redirect to");
-    assert!(fault.text.contains("has none") && fault.line == Some(21), "{fault}");
+    assert!(fault.text.contains("there is none in this pool") && fault.line == Some(21), "{fault}");
     let no_ssd = GOOD.replace("role = \"ssd\"", "role = \"hdd\"");
     let no_ssd = no_ssd.replace("960evo", "wd100efax").replace("volatile-ok", "journaled");
     let fault = parse(&no_ssd).expect_err("nowhere to keep the copy");
