@@ -158,7 +158,17 @@ fn device(entry: &file::Device, folder: &Path, line: usize) -> Result<PoolDevice
         emulate = Some(drive);
     }
     let profile = entry.profile.as_ref().map(|value| profile(value, role, folder)).transpose()?;
-    Ok(PoolDevice { role, backing, size_bytes, emulate, profile, write_cache, line })
+    let profile_age_days = entry.profile_age_days.unwrap_or(PROFILE_AGE_DAYS);
+    Ok(PoolDevice {
+        role,
+        backing,
+        size_bytes,
+        emulate,
+        profile,
+        profile_age_days,
+        write_cache,
+        line,
+    })
 }
 
 fn backing(entry: &file::Device, folder: &Path) -> Result<Backing, Fault> {
@@ -182,6 +192,10 @@ fn backing(entry: &file::Device, folder: &Path) -> Result<Backing, Fault> {
     }
     Ok(Backing::Path(folder.join(path)))
 }
+
+/// A measured profile is believed for a year unless the configuration says otherwise: drives fill,
+/// wear and grow defects.
+const PROFILE_AGE_DAYS: u64 = 365;
 
 /// A shipped profile by name, or a file.
 fn profile(value: &Spanned<String>, role: Role, folder: &Path) -> Result<Belief, Fault> {

@@ -36,6 +36,7 @@ pub(super) struct Device {
     pub size: Option<Spanned<String>>,
     pub emulate: Option<Spanned<String>>,
     pub profile: Option<Spanned<String>>,
+    pub profile_age_days: Option<u64>,
     pub write_cache: Option<Spanned<String>>,
 }
 

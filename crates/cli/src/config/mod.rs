@@ -51,6 +51,8 @@ pub struct PoolDevice {
     pub emulate: Option<DriveSpec>,
     /// What is believed of it.
     pub profile: Option<Belief>,
+    /// How old a measured profile may be.
+    pub profile_age_days: u64,
     /// Is its buffer lost in a power cut?
     pub write_cache: WriteCache,
     /// Line of the file that names it.
@@ -110,14 +112,27 @@ impl PoolConfig {
     }
 
     /// Why a volume that asks for redirection does not get it, if so.
-    pub fn why_not_steered(&self, volume: &PoolVolume) -> Option<&'static str> {
+    pub fn why_not_steered(&self, volume: &PoolVolume) -> Option<String> {
         let redirects = volume.steer.entry().is_some_and(|entry| entry.redirects());
         let known = |device: &PoolDevice| {
             matches!(device.profile.as_ref().map(|belief| &belief.kind), Some(BeliefKind::Hdd(_)))
         };
-        (redirects && !self.devices.iter().any(known)).then_some(
-            "no hard drive has a profile, so nothing is known of its buffer: writes go to the SSD",
-        )
+        if !redirects || self.devices.iter().any(known) {
+            return None;
+        }
+        let none = self.devices.iter().find_map(|device| match &device.profile.as_ref()?.kind {
+            BeliefKind::NoStaircase(why) => Some((device.label(), why)),
+            _ => None,
+        });
+        Some(match none {
+            Some((drive, why)) => format!(
+                "{drive} has no exploitable staircase: {why}; writes go to the SSD, as under \
+                 ssd-first"
+            ),
+            None => "no hard drive has a profile, so nothing is known of its buffer: writes go to \
+                     the SSD"
+                .to_owned(),
+        })
     }
 
     /// The socket on which a server of this pool answers `tandem status`; `path` is that of the

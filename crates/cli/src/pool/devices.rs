@@ -12,6 +12,7 @@ use tandem_engine::format::superblock::{Member, Superblock};
 use tandem_engine::{Engine, EngineConfig};
 use tandem_live::device::OpenError;
 use tandem_live::{Backing, DeviceConfig, Devices, World, WorldConfig};
+use tandem_sim::profiles::BeliefKind;
 
 /// How the drives are meant to behave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,8 +61,46 @@ pub fn open(pool: &PoolConfig, manner: Manner) -> Result<Opened> {
     let mut capacities = devices.capacities();
     for (device, capacity) in pool.devices.iter().zip(&mut capacities) {
         *capacity = model_bytes(device, *capacity)?;
+        if manner != Manner::Untouched {
+            fits_profile(device, *capacity)?;
+        }
     }
     Ok(Opened { devices, capacities })
+}
+
+/// Was the profile measured on this drive, and lately?
+fn fits_profile(device: &PoolDevice, capacity_bytes: u64) -> Result<()> {
+    let Some(profile) = &device.profile else { return Ok(()) };
+    if let BeliefKind::NoStaircase(why) = &profile.kind {
+        tracing::warn!(
+            "{}: no exploitable staircase: {why}; policies that need one write to the SSD, as \
+             under ssd-first",
+            device.label()
+        );
+    }
+    let Some(identity) = &profile.identity else { return Ok(()) };
+    let (serial, size_bytes) = match (&device.emulate, &device.backing) {
+        // a model has its timing at any size
+        (Some(spec), _) if spec.name == identity.model => (None, identity.size.0),
+        (Some(spec), _) => bail!(
+            "line {}: the profile {} was measured on {}, and this device emulates {}",
+            device.line,
+            profile.name,
+            identity.model,
+            spec.name
+        ),
+        (None, Backing::Path(path)) => (crate::profile::serial(path), capacity_bytes),
+        (None, _) => (None, capacity_bytes),
+    };
+    let days = (crate::profile::days_since_1970(), device.profile_age_days);
+    identity.check(serial.as_deref(), size_bytes, days).map_err(|why| {
+        anyhow::anyhow!(
+            "line {}: the profile {} is not for {}: {why}",
+            device.line,
+            profile.name,
+            device.label()
+        )
+    })
 }
 
 /// Bytes that the engine may use: where a model stands before the bytes, the model's.

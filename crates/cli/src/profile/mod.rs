@@ -4,6 +4,8 @@
 //! engine's; here it is decided what may be written, and the result is told.
 
 mod target;
+
+pub use target::serial;
 mod told;
 
 use crate::failure::Failure;

@@ -40,7 +40,7 @@ pub enum Misfit {
     /// Too long ago.
     #[error(
         "it was measured on {measured}, {days} days ago: run `tandem profile` again, or allow a \
-         greater age"
+         greater age with profile_age_days"
     )]
     Stale {
         /// When.
