@@ -49,7 +49,7 @@ pub enum State {
 /// when more is done for it, and not the other way round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Control {
-    /// None: writes are always taken, slow or not, and the predictor only counts ([SERW], SWR).
+    /// None: writes are always taken, slow or not, and the predictor only counts (SeRW, SWR).
     #[default]
     Bare,
     /// The drive drains by itself; padding brings on a slow write only while writes that found no

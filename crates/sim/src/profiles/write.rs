@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use tandem_block::{KIB, MIB};
 use tandem_engine::profile::hdd::HddFindings;
 use tandem_engine::profile::ssd::SsdCosts;
-use tandem_engine::profile::{DrainLaw, HddDetail, HddProfile};
+use tandem_engine::profile::{DrainLaw, HddDetail, HddProfile, SsdProfile};
 
 /// A measurement and what it was of.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +49,11 @@ pub fn text_of(measured: &Measured<'_>) -> String {
 /// `key = { value = …, source = "measured: …" }`.
 fn line(text: &mut String, key: &str, value: &str, how: &str) {
     let _ = writeln!(text, "{key:17} = {{ value = {value}, source = \"measured: {how}\" }}");
+}
+
+/// `key = { value = …, source = "guess: …" }`: what could not be measured, and is needed.
+fn guess(text: &mut String, key: &str, value: &str, why: &str) {
+    let _ = writeln!(text, "{key:17} = {{ value = {value}, source = \"guess: {why}\" }}");
 }
 
 fn hdd(text: &mut String, found: &HddFindings) {
@@ -127,9 +132,19 @@ fn staircase(text: &mut String, profile: &HddProfile) {
 fn ssd(text: &mut String, costs: &SsdCosts) {
     text.push_str("[ssd]\n");
     let long = costs.steady_bytes_per_s.or(costs.sustained_bytes_per_s);
-    let how = "writes that have gone on for long";
-    line(text, "write_rate", &rate(long.unwrap_or(1_000_000).max(1_000_000)), how);
-    line(text, "flush", &time(costs.flush_ns.unwrap_or(0)), "flushes with nothing to write");
+    let usual = SsdProfile::default();
+    let why = "not measured, for no write was allowed; a SATA drive of middling age";
+    match long {
+        Some(found) => {
+            let how = "writes that have gone on for long";
+            line(text, "write_rate", &rate(found.max(1_000_000)), how);
+        }
+        None => guess(text, "write_rate", &rate(usual.write_bytes_per_s), why),
+    }
+    match costs.flush_ns {
+        Some(found) => line(text, "flush", &time(found), "flushes with nothing to write"),
+        None => guess(text, "flush", &time(usual.flush_ns), why),
+    }
     for (key, points, how) in [
         ("write_latency", &costs.write_latency, "4 KiB into an empty buffer, by queue depth"),
         ("sustained_latency", &costs.sustained_latency, "4 KiB, the cache used up, by queue depth"),
@@ -211,5 +226,20 @@ mod tests {
         assert_eq!(bytes(4096), "\"4KiB\"");
         assert_eq!(rate(209_999_700), "\"210MB/s\"");
         assert_eq!(percent(13_000), "\"1.3%\"");
+    }
+
+    #[test]
+    fn what_was_not_measured_says_so() {
+        let (mut reads_only, mut all) = (String::new(), String::new());
+        ssd(&mut reads_only, &SsdCosts::default());
+        assert_eq!(reads_only.matches("source = \"guess: not measured").count(), 2, "{reads_only}");
+        assert!(reads_only.contains("\"300MB/s\"") && reads_only.contains("\"2ms\""));
+        let costs = SsdCosts {
+            sustained_bytes_per_s: Some(340_000_000),
+            flush_ns: Some(900_000),
+            ..SsdCosts::default()
+        };
+        ssd(&mut all, &costs);
+        assert!(!all.contains("guess") && all.contains("\"340MB/s\""), "{all}");
     }
 }

@@ -211,10 +211,16 @@ fn any_set_of_drives_runs() {
         (vec![], vec![large("wd5000aaks")]),
         (vec![small("null")], vec![large("null")]),
     ] {
-        let config = ReplayConfig { ssds, hdds, ..config("mios-e") };
+        let policy = if hdds.is_empty() { "ssd-first" } else { "mios-e" };
+        let config = ReplayConfig { ssds, hdds, ..config(policy) };
         let result = run(&config, &arrivals);
         assert_eq!(result.latencies.errors, 0);
         assert_eq!(result.latencies.write.total.count(), 400);
         assert_eq!(result.devices.len(), config.ssds.len() + config.hdds.len());
     }
+    let lonely = ReplayConfig { ssds: vec![small("x25e")], hdds: vec![], ..config("mios-e") };
+    let planned = plan(&lonely, &survey(&arrivals));
+    let error = planned.and_then(|plan| replay(&lonely, &plan, arrivals.iter().copied()));
+    let error = error.expect_err("nowhere to redirect to").to_string();
+    assert!(error.contains("mios-e redirects to a hard drive, and there is none"), "{error}");
 }
