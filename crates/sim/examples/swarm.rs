@@ -4,8 +4,7 @@
 
 use rayon::prelude::*;
 use std::process::ExitCode;
-use tandem_sim::coverage::Coverage;
-use tandem_sim::share::{ARMS, Arm};
+use tandem_sim::share::{ARMS, Arm, Tally};
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -36,20 +35,20 @@ fn run(arm: &Arm, first: u64, seeds: u64) -> bool {
         .flat_map(|seed| arm.policies(seed).map(move |policy| (seed, policy)))
         .collect();
     let results: Vec<_> = jobs.par_iter().map(|(seed, policy)| arm.run(*seed, policy)).collect();
-    let mut met = Coverage::default();
+    let mut tally = Tally::default();
     let mut failures = 0;
     for ((_, policy), result) in jobs.iter().zip(results) {
         match result {
-            Ok(more) => met += more,
+            Ok(met) => arm.count(&mut tally, policy, met),
             Err(failure) => {
                 println!("FAILED {} {policy}: {failure}", arm.name);
                 failures += 1;
             }
         }
     }
-    println!("{} ({}), {seeds} seeds: {met}", arm.name, arm.what);
+    println!("{} ({}), {seeds} seeds: {tally}", arm.name, arm.what);
     eprintln!("{}: {} s", arm.name, began.elapsed().as_secs());
-    let missing = if failures == 0 { arm.missing(&met, seeds) } else { Vec::new() };
+    let missing = if failures == 0 { arm.missing(&tally, seeds) } else { Vec::new() };
     for text in &missing {
         println!("TOO LITTLE {}: {text}", arm.name);
     }

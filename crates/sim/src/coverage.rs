@@ -79,7 +79,7 @@ impl Coverage {
         self.0[what as usize]
     }
 
-    fn add(&mut self, what: Met, count: u64) {
+    pub(crate) fn add(&mut self, what: Met, count: u64) {
         self.0[what as usize] += count;
     }
 

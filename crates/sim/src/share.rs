@@ -22,8 +22,26 @@ pub struct Arm {
     in_turn: &'static [&'static str],
     make: fn(u64, &str) -> SwarmConfig,
     campaign: fn(u64) -> Campaign,
-    /// What every seed must meet, on average over a share.
+    /// What every seed must meet under `policies` alone, on average over a share.
     least: &'static [(Met, u64)],
+    /// … and what it must meet under its one policy in turn.
+    least_in_turn: &'static [(Met, u64)],
+}
+
+/// What a share of an arm met. Floors are set on what the policies of every seed meet: what one more
+/// policy meets must not make up for what they no longer do.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tally {
+    fixed: Coverage,
+    in_turn: Coverage,
+}
+
+impl std::fmt::Display for Tally {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut total = self.fixed;
+        total += self.in_turn;
+        write!(out, "{total}; of these by policies in turn: {}", self.in_turn)
+    }
 }
 
 const ALL: &[&str] = &["ssd-first", "mios-d", "mios-e"];
@@ -73,6 +91,7 @@ pub const ARMS: &[Arm] = &[
             (Met::Fragments, 5),
             (Met::Redirected, 15),
         ],
+        least_in_turn: &[(Met::Crashes, 1_250), (Met::InRecovery, 120), (Met::Redirected, 3)],
     },
     Arm {
         name: "crowded",
@@ -95,6 +114,13 @@ pub const ARMS: &[Arm] = &[
             (Met::CopiesDropped, 8_000),
             (Met::JournalTurns, 10),
         ],
+        least_in_turn: &[
+            (Met::Crashes, 500),
+            (Met::InWriteBack, 150),
+            (Met::Starved, 150),
+            (Met::BlocksHome, 3_000),
+            (Met::Redirected, 5),
+        ],
     },
     Arm {
         name: "logged",
@@ -112,6 +138,12 @@ pub const ARMS: &[Arm] = &[
             (Met::LogGcBytes, 150_000),
             (Met::TailBytes, 250_000),
             (Met::Redirected, 35),
+        ],
+        least_in_turn: &[
+            (Met::Crashes, 1_200),
+            (Met::InLogGc, 150),
+            (Met::InHddFlush, 80),
+            (Met::Redirected, 8),
         ],
     },
     Arm {
@@ -131,6 +163,7 @@ pub const ARMS: &[Arm] = &[
             (Met::Redirected, 20),
             (Met::TailBytes, 500_000),
         ],
+        least_in_turn: &[(Met::Crashes, 1_000), (Met::InCommit, 300), (Met::Redirected, 1)],
     },
     Arm {
         name: "long",
@@ -154,6 +187,12 @@ pub const ARMS: &[Arm] = &[
             (Met::Fragments, 700),
             (Met::TailBytes, 4_000_000),
         ],
+        least_in_turn: &[
+            (Met::Crashes, 300),
+            (Met::InRecovery, 60),
+            (Met::BlocksHome, 2_000),
+            (Met::Redirected, 10),
+        ],
     },
 ];
 
@@ -165,6 +204,13 @@ impl Arm {
         self.policies.iter().copied().chain([self.in_turn[turn]])
     }
 
+    /// Counts what one seed met under one policy.
+    pub fn count(&self, tally: &mut Tally, policy: &str, met: Coverage) {
+        let side =
+            if self.policies.contains(&policy) { &mut tally.fixed } else { &mut tally.in_turn };
+        *side += met;
+    }
+
     /// Runs one seed under one policy.
     ///
     /// # Errors
@@ -174,8 +220,46 @@ impl Arm {
     }
 
     /// What so many seeds should have met and did not, in words.
-    pub fn missing(&self, met: &Coverage, seeds: u64) -> Vec<String> {
-        let least: Vec<(Met, u64)> = self.least.iter().map(|(m, n)| (*m, n * seeds)).collect();
-        met.missing(&least)
+    pub fn missing(&self, tally: &Tally, seeds: u64) -> Vec<String> {
+        let below = |met: &Coverage, least: &[(Met, u64)]| {
+            let least: Vec<(Met, u64)> = least.iter().map(|(m, n)| (*m, n * seeds)).collect();
+            met.missing(&least)
+        };
+        let mut missing = below(&tally.fixed, self.least);
+        let in_turn = below(&tally.in_turn, self.least_in_turn);
+        missing.extend(in_turn.into_iter().map(|text| format!("policies in turn: {text}")));
+        missing
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn enough(least: &[(Met, u64)]) -> Coverage {
+        let mut met = Coverage::default();
+        for (what, count) in least {
+            met.add(*what, *count);
+        }
+        met
+    }
+
+    /// What a policy in turn meets makes up for nothing that the policies of every seed do not meet,
+    /// nor the other way about.
+    #[test]
+    fn each_side_has_its_own_floors() {
+        for arm in ARMS {
+            let turn = arm.policies(0).last().expect("it has policies");
+            let mut tally = Tally::default();
+            arm.count(&mut tally, turn, enough(arm.least));
+            arm.count(&mut tally, turn, enough(arm.least_in_turn));
+            assert_eq!(arm.missing(&tally, 1).len(), arm.least.len(), "{}", arm.name);
+            let mut tally = Tally::default();
+            arm.count(&mut tally, "mios-d", enough(arm.least));
+            arm.count(&mut tally, "mios-d", enough(arm.least_in_turn));
+            assert_eq!(arm.missing(&tally, 1).len(), arm.least_in_turn.len(), "{}", arm.name);
+            arm.count(&mut tally, turn, enough(arm.least_in_turn));
+            assert!(arm.missing(&tally, 1).is_empty(), "{}", arm.name);
+        }
     }
 }

@@ -4,7 +4,7 @@ use tandem_engine::steer::POLICIES;
 use tandem_sim::campaign::{ALWAYS, Campaign};
 use tandem_sim::coverage::{Coverage, Met};
 use tandem_sim::pool::SwarmConfig;
-use tandem_sim::share::ARMS;
+use tandem_sim::share::{ARMS, Tally};
 use tandem_sim::swarm::Run;
 
 #[test]
@@ -35,6 +35,6 @@ fn no_power_cut_breaks_the_promise() {
 #[test]
 fn a_share_that_met_nothing_fails() {
     for arm in ARMS {
-        assert!(!arm.missing(&Coverage::default(), 1).is_empty(), "{}", arm.name);
+        assert!(!arm.missing(&Tally::default(), 1).is_empty(), "{}", arm.name);
     }
 }
