@@ -99,5 +99,5 @@ fn where_a_write_is_when_it_is_answered() {
     assert_eq!(places(DurabilityClass::Protected), (1, 0, 0), "its drives keep what they buffer");
     assert_eq!(places(DurabilityClass::Strict), (0, 0, 0));
     let strict = one_write(DurabilityClass::Strict);
-    assert!(strict.engine.stats().steered.contains_key(&Reason::Durability));
+    assert!(strict.engine.stats().steered.get(Reason::Durability).requests > 0);
 }

@@ -44,7 +44,7 @@ pub fn of(steer: &SteerConfig, result: &RunResult, config: &ReplayConfig) -> Vec
         } else if config.hdds.iter().all(|hdd| hdd.belief.is_none()) {
             doubts.push("no hard drive has a profile, so nothing was redirected".into());
         } else if result.stats.redirected.0 == 0
-            && result.stats.steered.contains_key(&tandem_engine::steer::Reason::NotAccepting)
+            && result.stats.steered.get(tandem_engine::steer::Reason::NotAccepting).requests > 0
         {
             doubts.push("the hard drive never became ready for buffered writes".into());
         }

@@ -320,9 +320,10 @@ type Amounts = BTreeMap<&'static str, Amount>;
 /// What was redirected and what was kept on the SSDs, by reason.
 fn by_reason(stats: &tandem_engine::stats::EngineStats) -> (Amounts, Amounts) {
     let (mut redirected, mut kept) = (Amounts::new(), Amounts::new());
-    for (reason, (requests, bytes)) in &stats.steered {
+    for (reason, decided) in stats.steered.iter() {
         let side = if reason.redirects() { &mut redirected } else { &mut kept };
-        side.insert(reason.name(), Amount { requests: *requests, bytes: *bytes });
+        let amount = Amount { requests: decided.requests, bytes: decided.bytes };
+        side.insert(reason.name(), amount);
     }
     (redirected, kept)
 }

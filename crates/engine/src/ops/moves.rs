@@ -148,13 +148,8 @@ impl Engine {
 
     fn wants_writeback(&self, quiet: bool) -> bool {
         self.is_dirtier_than(self.config.writeback_high_percent)
-            || (((quiet && self.homes_in_quiet()) || self.moves.writing_back)
-                && self.is_dirtier_than(self.config.writeback_low_percent))
-    }
-
-    /// No policy minds that dirty blocks are written home in the quiet.
-    fn homes_in_quiet(&self) -> bool {
-        self.steering.shared.iter().all(|steer| steer.policy.writes_home_when_quiet())
+            || (self.is_dirtier_than(self.config.writeback_low_percent)
+                && (self.moves.writing_back || (quiet && self.steering.homes_in_quiet)))
     }
 
     /// Begins or advances background moves.
@@ -166,7 +161,7 @@ impl Engine {
         if self.moves.active.is_some() {
             // space may run out while a move waits for the drive: then it must not wait for users to
             // leave, who want the drive all the more for finding its log full
-            self.moves.urgent |= self.space_is_urgent();
+            self.moves.urgent = self.moves.urgent || self.space_is_urgent(self.log_need());
             self.advance_move();
             return;
         }
@@ -178,7 +173,8 @@ impl Engine {
             self.flush_homed();
             self.moves.writing_back = self.wants_writeback(self.is_quiet());
         }
-        self.moves.urgent = self.space_is_urgent();
+        let log_need = self.log_need();
+        self.moves.urgent = self.space_is_urgent(log_need);
         if self.moves.writing_back {
             if self.begin_writeback() {
                 return;
@@ -189,22 +185,22 @@ impl Engine {
         if self.moves.homed.len() < HOMED_BLOCKS_MAX && self.begin_copies() {
             return;
         }
-        if self.log_need() != Need::None && self.begin_log_gc() {
+        if log_need != Need::None && self.begin_log_gc() {
             return;
         }
         self.begin_merge();
     }
 
-    fn space_is_urgent(&self) -> bool {
+    fn space_is_urgent(&self, log_need: Need) -> bool {
         self.starved
             || self.is_dirtier_than(self.config.writeback_high_percent)
-            || self.log_need() == Need::Urgent
+            || log_need == Need::Urgent
     }
 
     /// Drops SSD copies of blocks that are safe at home, the oldest allocations first.
     fn drop_clean_copies(&mut self) {
-        if !self.is_short_of_space()
-            || self.map.population().clean_ssd == 0
+        if self.map.population().clean_ssd == 0
+            || !self.is_short_of_space()
             || self.map.displaced_count() > DROP_BLOCKS_MAX
         {
             return;

@@ -34,6 +34,8 @@ pub(crate) struct Steering {
     is_asked: bool,
     /// Does any learn?
     learns: bool,
+    /// No policy minds that dirty blocks are written home in the quiet.
+    pub homes_in_quiet: bool,
     /// Users' reads, and their reads and writes.
     reads: Rate,
     requests: Rate,
@@ -53,6 +55,7 @@ impl Steering {
         Steering {
             is_asked: shared.iter().any(|steer| steer.policy.is_asked()),
             learns: shared.iter().any(|steer| steer.policy.learns()),
+            homes_in_quiet: shared.iter().all(|steer| steer.policy.writes_home_when_quiet()),
             reads: Rate::new(RATE_WINDOW),
             requests: Rate::new(RATE_WINDOW),
             stripes: Stripes::over(&capacities),
@@ -83,7 +86,9 @@ impl Engine {
             return Decision::stay(Reason::Policy);
         }
         let mut hdds = std::mem::take(&mut self.steering.hdds);
-        self.view_hdds(bytes, request.class, &mut hdds);
+        let weighs = |steer: usize| self.steering.shared[steer].policy.weighs_time();
+        let weighs_time = self.hdds.len() > 1 || asked.is_some_and(weighs);
+        self.view_hdds(bytes, request.class, weighs_time, &mut hdds);
         let decision = match asked {
             _ if intention == Intention::Hdd && !hdds.is_empty() => {
                 Decision::go(&hdds[0], Reason::Tier)
@@ -137,7 +142,13 @@ impl Engine {
     }
 
     /// The hard drives that could take a log write of this size.
-    fn view_hdds(&mut self, bytes: u64, class: DurabilityClass, views: &mut Vec<HddView>) {
+    fn view_hdds(
+        &mut self,
+        bytes: u64,
+        class: DurabilityClass,
+        weighs_time: bool,
+        views: &mut Vec<HddView>,
+    ) {
         let stop_percent = self.config.log_stop_percent;
         let tail_max = self.config.tail_bytes_max;
         let settling = self.commit.is_settling_hdds();
@@ -162,15 +173,19 @@ impl Engine {
             let (accepting, predicted) = (bcw.accepting(now), bcw.predict(now, bytes));
             let idle = device.queue_length == 0 && bcw.committed_bytes() == 0;
             device.load.reads_lately.advance(now);
-            let wait_ns = if idle { 0 } else { wait_ns(device, age_ns) };
+            let (mut wait, mut expected_ns) = (0, 0);
+            if weighs_time {
+                wait = if idle { 0 } else { wait_ns(device, age_ns) };
+                expected_ns = wait + write_ns(device, predicted, bytes);
+            }
             views.push(HddView {
                 device: id,
                 accepting,
                 predicted,
                 queue_length: device.queue_length,
                 idle,
-                wait_ns,
-                expected_ns: wait_ns + write_ns(device, predicted, bytes),
+                wait_ns: wait,
+                expected_ns,
                 reads_per_s: device.load.reads_lately.per_s(),
             });
         }

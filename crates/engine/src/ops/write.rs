@@ -46,9 +46,7 @@ impl Engine {
         let intention = policy.map_or(Intention::Ssd, |policy| policy.tier.intend(&view));
         self.tasks[id as usize].both = intention == Intention::Both;
         let decision = self.decide(&request, bytes, intention);
-        let count = self.stats.steered.entry(decision.reason).or_default();
-        count.0 += 1;
-        count.1 += request.length_bytes;
+        self.stats.steered.count(decision.reason, request.length_bytes);
         match decision.target {
             Target::Log(device) => {
                 self.stats.redirected.0 += 1;
@@ -243,8 +241,7 @@ impl Engine {
             // the log failed, the bytes are still here: the SSD takes them
             task.status = Ok(());
             task.target = Target::Ssd;
-            let count = self.stats.steered.entry(Reason::Returned).or_default();
-            count.0 += 1;
+            self.stats.steered.count(Reason::Returned, 0);
             self.queue_write(id);
             return;
         }
@@ -280,9 +277,7 @@ impl Engine {
         let length_bytes = self.tasks[id as usize].request.length_bytes;
         self.stats.redirected.0 -= 1;
         self.stats.redirected.1 -= length_bytes;
-        let count = self.stats.steered.entry(Reason::Returned).or_default();
-        count.0 += 1;
-        count.1 += length_bytes;
+        self.stats.steered.count(Reason::Returned, length_bytes);
         self.tasks[id as usize].target = Target::Ssd;
         if self.is_fixed() {
             self.begin_fixed_write(id);

@@ -63,7 +63,11 @@ pub fn latency_ns(anchors: &[(u64, u64)], bytes: u64) -> u64 {
     if anchors.len() == 1 {
         return anchors[0].1;
     }
-    let upper = anchors.iter().position(|a| a.0 >= bytes).unwrap_or(anchors.len() - 1).max(1);
+    let upper = anchors.iter().position(|a| a.0 >= bytes).unwrap_or(anchors.len() - 1);
+    if anchors[upper].0 == bytes {
+        return anchors[upper].1; // most sizes are an anchor's, and a division takes longer
+    }
+    let upper = upper.max(1);
     let (low, high) = (anchors[upper - 1], anchors[upper]);
     let span = high.0 - low.0;
     let rise = high.1.saturating_sub(low.1);

@@ -5,10 +5,11 @@
 
 pub mod histogram;
 pub mod recorder;
+pub mod steered;
 
 use crate::ops::verify::BadPlace;
-use crate::steer::Reason;
 use std::collections::BTreeMap;
+use steered::Steered;
 use tandem_block::DeviceId;
 
 /// Bytes and commands of one drive, by why.
@@ -65,8 +66,8 @@ impl DeviceStats {
 pub struct EngineStats {
     /// By device id.
     pub devices: Vec<DeviceStats>,
-    /// Steering decisions by reason: (requests, bytes).
-    pub steered: BTreeMap<Reason, (u64, u64)>,
+    /// Steering decisions by reason.
+    pub steered: Steered,
     /// Redirected requests and bytes.
     pub redirected: (u64, u64),
     /// Part-block writes stored as fragments.

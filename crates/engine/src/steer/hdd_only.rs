@@ -28,6 +28,10 @@ impl Steer for HddOnly {
         }
     }
 
+    fn weighs_time(&self) -> bool {
+        false
+    }
+
     fn control(&self) -> Option<Control> {
         Some(Control::Bare)
     }

@@ -116,6 +116,10 @@ impl Steer for Mios {
         }
     }
 
+    fn weighs_time(&self) -> bool {
+        false
+    }
+
     fn control(&self) -> Option<Control> {
         Some(self.control)
     }

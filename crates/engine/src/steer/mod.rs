@@ -47,6 +47,12 @@ pub trait Steer: std::fmt::Debug + Send {
         false
     }
 
+    /// Does it look at what a hard drive is expected to take even where there is only one? Those that
+    /// do not are spared the estimate: 0 stands in its place.
+    fn weighs_time(&self) -> bool {
+        true
+    }
+
     /// Something happened.
     fn observe(&mut self, _now: Instant, _seen: &Seen) {}
 

@@ -184,6 +184,10 @@ impl Steer for SeRw {
         }
     }
 
+    fn weighs_time(&self) -> bool {
+        false
+    }
+
     fn control(&self) -> Option<Control> {
         Some(Control::Bare)
     }

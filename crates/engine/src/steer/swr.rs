@@ -78,6 +78,10 @@ impl Steer for Swr {
         }
     }
 
+    fn weighs_time(&self) -> bool {
+        false
+    }
+
     fn control(&self) -> Option<Control> {
         Some(Control::Bare)
     }

@@ -37,7 +37,8 @@ pub struct HddView {
     pub queue_length: u32,
     /// Nothing is accepted or promised to it.
     pub idle: bool,
-    /// What is before this write will take so long by belief, in ns.
+    /// What is before this write will take so long by belief, in ns. This and the next are 0 for a
+    /// policy that does not weigh time, over a single hard drive.
     pub wait_ns: u64,
     /// … and with the write itself, in ns.
     pub expected_ns: u64,

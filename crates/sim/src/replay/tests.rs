@@ -80,7 +80,7 @@ fn bytes_are_conserved() {
             let result = run(&ReplayConfig { placement, ..config(policy) }, &arrivals);
             let user: u64 = result.devices.iter().map(|d| d.stats.user_bytes).sum();
             assert_eq!(user, written, "{policy} {placement:?}");
-            let steered: u64 = result.stats.steered.values().map(|(_, bytes)| bytes).sum();
+            let steered: u64 = result.stats.steered.iter().map(|(_, decided)| decided.bytes).sum();
             assert_eq!(steered, written, "{policy} {placement:?}");
             assert_eq!(result.latencies.write.total.count(), 3000);
             let redirects = policy != "ssd-first";
