@@ -34,6 +34,25 @@ fn a_modelled_drive_is_measured_and_drawn() {
     assert!(plot.contains("<polyline"), "{plot}");
 }
 
+/// What is compared is also written and drawn, if that is asked for.
+#[test]
+fn a_comparison_writes_its_profile_and_plot() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let words = ["--spec", "wd40ezrz", "--compare", "--out", "p.toml", "--plot", "p.svg"];
+    let output = profile(folder.path(), &words);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("off by"), "{}", text(&output.stdout));
+    let alone = profile(folder.path(), &["--spec", "wd40ezrz"]);
+    let written = std::fs::read_to_string(folder.path().join("p.toml")).expect("a profile");
+    let but_the_day = |text: &str| -> Vec<String> {
+        text.lines().filter(|line| !line.starts_with("measured")).map(str::to_owned).collect()
+    };
+    // the same profile as without --compare
+    assert_eq!(but_the_day(&written), but_the_day(&text(&alone.stdout)));
+    let plot = std::fs::read_to_string(folder.path().join("p.svg")).expect("a plot");
+    assert!(plot.contains("<polyline"), "{plot}");
+}
+
 /// A profile of another drive, or of long ago, is refused; one that tells of no staircase is not.
 #[test]
 fn a_profile_is_believed_of_its_own_drive_alone() {

@@ -15,7 +15,7 @@ use anyhow::{Context as _, anyhow};
 use std::path::PathBuf;
 use tandem_drives::spec::{self, Bytes};
 use tandem_sim::measure::{self, Findings};
-use tandem_sim::profiles::{self, Identity, Measured};
+use tandem_sim::profiles::{self, Belief, Identity, Measured};
 
 /// Measure a drive and write down what can be believed of it: latencies, the staircase of a hard
 /// drive's buffer, the cache and the garbage collection of an SSD.
@@ -95,11 +95,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut progress = |what: &'static str| spinner.set_message(what);
     if let Some(name) = &arguments.spec {
         let spec = spec::load(name).map_err(Failure::usage)?;
-        if arguments.compare {
-            let rows = measure::deviations(&spec).map_err(Failure::usage)?;
-            return told::deviations(&spec.name, &rows, arguments.json);
-        }
-        let findings = measure::measure(&spec, &mut progress).map_err(Failure::usage)?;
+        let (findings, rows) = if arguments.compare {
+            let (findings, rows) =
+                measure::compared(&spec, &mut progress).map_err(Failure::usage)?;
+            (findings, Some(rows))
+        } else {
+            (measure::measure(&spec, &mut progress).map_err(Failure::usage)?, None)
+        };
         let identity = Identity {
             model: spec.name.clone(),
             serial: String::new(),
@@ -108,7 +110,12 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         };
         let (name, about) = (spec.name, format!("{} (modelled)", spec.about));
         let result = Outcome { name, about, identity, findings, written_bytes: 0 };
-        return tell(&result, arguments);
+        spinner.finish_and_clear();
+        let Some(rows) = rows else { return tell(&result, arguments) };
+        if arguments.out.is_some() || arguments.plot.is_some() {
+            write_files(&result, arguments)?;
+        }
+        return told::deviations(&result.name, &rows, arguments.json);
     }
     let result = target::measure(arguments, &mut progress)?;
     spinner.finish_and_clear();
@@ -127,6 +134,18 @@ pub fn days_since_1970() -> u64 {
 }
 
 fn tell(result: &Outcome, arguments: &Arguments) -> Result<(), Failure> {
+    let (text, belief) = write_files(result, arguments)?;
+    if arguments.json {
+        return print_json(&told::document(result, &belief));
+    }
+    if arguments.out.is_none() {
+        return print_text(&text);
+    }
+    print_text(&told::summary(result))
+}
+
+/// The profile and the plot, where they are asked for; and the profile as text and as it is read.
+fn write_files(result: &Outcome, arguments: &Arguments) -> Result<(String, Belief), Failure> {
     let measured = Measured {
         name: &result.name,
         about: &result.about,
@@ -143,13 +162,7 @@ fn tell(result: &Outcome, arguments: &Arguments) -> Result<(), Failure> {
     if let Some(path) = &arguments.out {
         std::fs::write(path, &text).with_context(|| path.display().to_string())?;
     }
-    if arguments.json {
-        return print_json(&told::document(result, &belief));
-    }
-    if arguments.out.is_none() {
-        return print_text(&text);
-    }
-    print_text(&told::summary(result))
+    Ok((text, belief))
 }
 
 fn plot(result: &Outcome, path: &std::path::Path) -> Result<(), Failure> {

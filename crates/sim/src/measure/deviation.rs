@@ -41,20 +41,34 @@ impl Deviation {
 /// # Errors
 /// If the drive has nothing to measure.
 pub fn deviations(spec: &DriveSpec) -> Result<Vec<Deviation>, MeasureSpecError> {
-    let mut silent = |_| {};
+    Ok(compared(spec, &mut |_| {})?.1)
+}
+
+/// … and what was found, of which a profile can be made.
+///
+/// # Errors
+/// If the drive has nothing to measure.
+pub fn compared(
+    spec: &DriveSpec,
+    progress: &mut dyn FnMut(&'static str),
+) -> Result<(Findings, Vec<Deviation>), MeasureSpecError> {
     match &spec.model {
         ModelSpec::Ssd(ssd) => {
-            let (costs, mut probe) = measure_ssd(spec, &mut silent)?;
+            let (costs, mut probe) = measure_ssd(spec, progress)?;
             let events: Vec<(u64, u64)> = probe
                 .take_events()
                 .into_iter()
                 .filter(|event| event.kind == DriveEventKind::GarbageCollection)
                 .map(|event| (event.start.ns, event.end.since(event.start).ns))
                 .collect();
-            Ok(of_ssd(ssd, &costs, &events))
+            let rows = of_ssd(ssd, &costs, &events);
+            Ok((Findings::Ssd(Box::new(costs)), rows))
         }
-        _ => match (measure(spec, &mut silent)?, &spec.model) {
-            (Findings::Hdd(found), ModelSpec::Hdd(hdd)) => Ok(of_hdd(hdd, &found)),
+        _ => match (measure(spec, progress)?, &spec.model) {
+            (Findings::Hdd(found), ModelSpec::Hdd(hdd)) => {
+                let rows = of_hdd(hdd, &found);
+                Ok((Findings::Hdd(found), rows))
+            }
             _ => Err(MeasureSpecError::Nothing(spec.name.clone())),
         },
     }
