@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crate::pool;
 use crate::report::table::{self, Table};
+use crate::report::{distrusted, json};
 use crate::report::{print_json, print_text};
 use anyhow::anyhow;
 use serde_json::Value;
@@ -28,17 +29,31 @@ pub struct Arguments {
 /// If nobody answers.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let socket = socket(&arguments.place)?;
-    let status = tandem_live::control::ask(&socket, "status").map_err(|why| match why.kind() {
+    let mut status = tandem_live::control::ask(&socket, "status").map_err(|why| match why.kind() {
         ErrorKind::NotFound | ErrorKind::ConnectionRefused => anyhow!(
             "no server answers at {}: the pool is not being served (start it with `tandem serve`)",
             socket.display()
         ),
         _ => anyhow!("the server at {} does not answer as one: {why}", socket.display()),
     })?;
+    count_slow_writes(&mut status);
     if arguments.json {
         return print_json(&status);
     }
     print_text(&describe(&status))
+}
+
+/// Users' writes that met a slow write of a hard drive: how many, and of a million of all of them.
+fn count_slow_writes(status: &mut Value) {
+    let controllers = list(status, "controllers");
+    let slow: u64 = controllers.iter().map(|one| number(one, "user_slow_writes")).sum();
+    let to = &status["latencies"]["write_to"];
+    let writes = number(&to["ssd"], "count") + number(&to["hdd_log"], "count");
+    if let Some(status) = status.as_object_mut() {
+        status.insert("user_slow_writes".into(), slow.into());
+        let per_million = json::per_million(slow, writes);
+        status.insert("user_slow_writes_per_million".into(), per_million.into());
+    }
 }
 
 fn socket(place: &Path) -> Result<PathBuf, Failure> {
@@ -71,6 +86,7 @@ fn describe(status: &Value) -> String {
         out.push_str(&format!("  {}\n", way.as_str().unwrap_or_default()));
     }
     out.push_str(&format!("\n{}\n{}", drives(status), volumes(about)));
+    out.push_str(&buffered_writes(status));
     out.push_str(&format!("\n{}", latencies(status)));
     out.push_str(&format!(
         "\nSSD space: {} free of {}; {} only there, {} also on a hard drive. HDD log: {}.\n",
@@ -149,6 +165,57 @@ fn drives(status: &Value) -> String {
     table.render()
 }
 
+/// How steering to hard drives fares: the figure of merit, and why it stopped where it did.
+fn buffered_writes(status: &Value) -> String {
+    let about = list(&status["pool"], "devices");
+    let controllers = list(status, "controllers").iter().enumerate();
+    let mut table = Table::new(&[
+        "<hard drive",
+        "<state",
+        "slow writes",
+        "surprises",
+        "suspended",
+        "<steering stopped",
+        "for",
+        "measured",
+        "padding budget spent",
+    ]);
+    let mut any = false;
+    for (index, one) in controllers.filter(|(_, one)| one.is_object()) {
+        any = true;
+        let distrusted = &one["distrusted"];
+        let reasons = match distrusted::reasons(times(&distrusted["by_reason"])) {
+            none if none.is_empty() => "never".to_owned(),
+            reasons => reasons,
+        };
+        table.row(vec![
+            text(about.get(index).unwrap_or(&Value::Null), "path").to_owned(),
+            text(one, "state").to_owned(),
+            table::count(number(one, "user_slow_writes")),
+            table::count(number(one, "surprises")),
+            table::count(number(one, "suspensions")),
+            reasons,
+            Duration::from_ns(number(distrusted, "ns")).to_string(),
+            table::count(number(one, "measurements")),
+            table::count(number(one, "budget_stops")),
+        ]);
+    }
+    if !any {
+        return String::new();
+    }
+    format!(
+        "\n{}Users' writes that met a slow write: {}, {:.0} of a million.\n",
+        table.render(),
+        table::count(number(status, "user_slow_writes")),
+        status["user_slow_writes_per_million"].as_f64().unwrap_or(0.0),
+    )
+}
+
+fn times(by_reason: &Value) -> impl Iterator<Item = (String, u64)> + '_ {
+    let reasons = by_reason.as_object().into_iter().flatten();
+    reasons.map(|(why, times)| (why.clone(), times.as_u64().unwrap_or(0)))
+}
+
 /// What requests took since the server started, and of that the wait before the first drive command.
 fn latencies(status: &Value) -> String {
     let mut table =
@@ -201,6 +268,16 @@ fn worries(status: &Value) -> Vec<String> {
     if faulted > 0 {
         worries.push(format!("{faulted} drive(s) failed and are out of service: replace them"));
     }
+    for (index, one) in list(status, "controllers").iter().enumerate() {
+        if let Some(why) = one["distrusted"]["now"].as_str() {
+            let path = text(&status["pool"]["devices"][index], "path");
+            worries.push(format!(
+                "{path} is not what it is believed to be ({}): nothing is steered to it until it has \
+                 been measured anew",
+                why.replace('_', " "),
+            ));
+        }
+    }
     let wrong = number(status, "checksum_errors");
     if wrong > 0 {
         let repaired = number(status, "repaired_reads");
@@ -219,7 +296,7 @@ mod tests {
 
     #[test]
     fn a_status_is_told_in_words() {
-        let status = json!({
+        let mut status = json!({
             "pool": {
                 "name": "laptop", "process": 7, "ways_in": ["nbd://127.0.0.1:10809/vol0"],
                 "devices": [{ "path": "ssd.img", "role": "ssd", "bytes": 1 << 30 }],
@@ -230,11 +307,17 @@ mod tests {
             "live": { "emulated": [{ "device": 0, "volatile_bytes": 512 }] },
             "second_home": { "device": 0, "behind_ns": 1_200_000_000, "lag_max_ns": 10_000_000_000u64,
                              "journal_units_behind": 3, "awaits_snapshot": true },
-            "latencies": { "write": { "count": 7, "mean_ns": 1_500_000, "p50_ns": 30_000,
+            "controllers": [{ "state": "distrusted", "user_slow_writes": 30, "surprises": 4,
+                              "distrusted": { "now": "write_cache_off", "ns": 2_500_000_000u64,
+                                              "by_reason": { "stalled": 0, "write_cache_off": 2 } } }, null],
+            "latencies": { "write_to": { "ssd": { "count": 15_000 }, "hdd_log": { "count": 5_000 } },
+                           "write": { "count": 7, "mean_ns": 1_500_000, "p50_ns": 30_000,
                            "stages": { "wait": { "mean_ns": 250_000 } } } },
             "bytes_at_risk": 5 << 20, "bytes_at_risk_max": 6 << 20, "uncommitted_bytes": 7 << 20,
             "ssd_dirty_bytes": 8192, "checksum_errors": 3, "repaired_reads": 2, "faulted_drives": 1,
         });
+        count_slow_writes(&mut status);
+        assert_eq!(status["user_slow_writes_per_million"], 1_500.0);
         let told = describe(&status);
         for want in [
             "pool laptop, process 7",
@@ -251,6 +334,10 @@ mod tests {
             "1.5 ms",
             "250 us",
             "5.0 MiB in buffers of hard drives (at most 6.0 MiB so far), 7.0 MiB that",
+            "2 write cache off",
+            "2.5 s",
+            "slow write: 30, 1500 of a million",
+            "! ssd.img is not what it is believed to be (write cache off)",
             "! one SSD",
             "8.0 KiB",
             "! 1 drive(s) failed",

@@ -119,7 +119,19 @@ fn drives_have_their_names(run: &Value) {
             "utilization_net",
             "utilization_gross",
             "user_slow_writes",
+            "user_slow_writes_per_million",
+            "surprises",
+            "distrusted",
+            "measurements",
+            "explorations",
+            "suspensions",
+            "padding_limits",
+            "budget_stops",
         ],
+    );
+    has(
+        &run["hdd"]["distrusted"]["by_reason"],
+        &["surprises", "no_staircase", "write_cache_off", "cleaning", "stalled"],
     );
     has(&run["devices"][0], &["id", "role", "written_bytes", "utilization"]);
     has(&run["redirected"], &["requests", "bytes", "by_reason"]);

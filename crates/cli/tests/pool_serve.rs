@@ -196,6 +196,29 @@ fn status_of_a_running_and_of_a_stopped_server() {
     assert!(server.stop().0.success());
 }
 
+/// Of each hard drive with a belief: what its controller does, and why it would not be steered to.
+#[test]
+fn status_tells_how_buffered_writes_fare() {
+    let text = POOL
+        .replacen("size = \"32MiB\"", "size = \"32MiB\"\nsteer = \"mios-d\"", 1)
+        .replacen("path = \"hdd.img\"", "path = \"hdd.img\"\nprofile = \"wd100efax\"", 1);
+    let pool = formatted(&text);
+    let server = start(&pool);
+    let status = status(&pool);
+    let controllers = status["controllers"].as_array().expect("one for each drive");
+    assert!(controllers.len() == 2 && controllers[0].is_null(), "{controllers:?}");
+    assert_eq!(controllers[1]["user_slow_writes"], 0);
+    assert_eq!(controllers[1]["distrusted"]["by_reason"]["write_cache_off"], 0);
+    assert_ne!(controllers[1]["state"], "off", "a policy redirects to it");
+    assert_eq!(status["user_slow_writes_per_million"], 0.0);
+    let told = tandem(&["status", pool.config()]);
+    let told = String::from_utf8_lossy(&told.stdout).into_owned();
+    for want in ["steering stopped", "never", "met a slow write: 0, 0 of a million"] {
+        assert!(told.contains(want), "{want}: {told}");
+    }
+    assert!(server.stop().0.success());
+}
+
 #[test]
 fn a_volume_that_cannot_be_steered_says_why() {
     let text = POOL.replacen("size = \"32MiB\"", "size = \"32MiB\"\nsteer = \"mios-d\"", 1);

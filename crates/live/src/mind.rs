@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 use tandem_block::{BLOCK_BYTES, Instant, ObjectId};
+use tandem_engine::bcw::controller::Controller;
+use tandem_engine::bcw::distrust::Distrust;
 use tandem_engine::stats::DeviceStats;
 use tandem_engine::{Command, Engine, Event};
 
@@ -60,8 +62,14 @@ impl Mind for Engine {
                 "lag_max_ns": f.lag_max.ns,
             })
         });
+        let controllers: Vec<Value> = self
+            .devices()
+            .iter()
+            .map(|device| device.bcw.as_ref().map_or(Value::Null, |bcw| controller(bcw, now)))
+            .collect();
         json!({
             "second_home": follower,
+            "controllers": controllers,
             "devices": stats.devices.iter().map(device_status).collect::<Vec<_>>(),
             "ssd_free_bytes": map.ssd_free() * BLOCK_BYTES,
             "ssd_bytes": map.ssd_slots() * BLOCK_BYTES,
@@ -103,6 +111,27 @@ impl Mind for Engine {
             at = next;
         }
     }
+}
+
+/// What the buffered writes of a hard drive met, and why it is not steered to if it is not.
+fn controller(bcw: &Controller, now: Instant) -> Value {
+    let stats = bcw.stats_at(now);
+    let times = |why: &Distrust| (why.name().to_owned(), json!(stats.distrusts[*why as usize]));
+    json!({
+        "state": bcw.state().name(),
+        "user_slow_writes": stats.user_slow_writes,
+        "surprises": stats.surprises,
+        "distrusted": {
+            "now": bcw.distrusted().map(|(why, _)| why.name()),
+            "ns": stats.distrusted_ns,
+            "by_reason": Distrust::ALL.iter().map(times).collect::<serde_json::Map<_, _>>(),
+        },
+        "measurements": stats.measurements,
+        "explorations": stats.explorations,
+        "suspensions": stats.suspensions,
+        "padding_limits": stats.padding_limits,
+        "budget_stops": stats.budget_stops,
+    })
 }
 
 fn device_status(stats: &DeviceStats) -> Value {

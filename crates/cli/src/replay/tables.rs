@@ -1,7 +1,8 @@
 //! What does a replay look like to people?
 
 use super::Replayed;
-use crate::report::json::amplification;
+use crate::report::distrusted;
+use crate::report::json::{self, amplification};
 use crate::report::names::{durability_name, placement_name};
 use crate::report::table::{Table, bytes, capacity, count, percent, wrap};
 use std::fmt::Write as _;
@@ -28,9 +29,22 @@ pub fn render(replayed: &Replayed) -> String {
         text.push('\n');
         text.push_str(&reads_by_place(replayed).render());
     }
+    distrust(replayed, &mut text);
     doubts(replayed, &mut text);
     text.push('\n');
     text
+}
+
+/// Where steering to a hard drive stopped, and where padding did.
+fn distrust(replayed: &Replayed, text: &mut String) {
+    for (label, result, _) in &replayed.runs {
+        for device in &result.devices {
+            for line in distrusted::lines(&device.steering) {
+                let line = wrap(&format!("{label}, {}: {line}", device.name), COLUMNS, 4);
+                let _ = writeln!(text, "\n  {line}");
+            }
+        }
+    }
 }
 
 /// What was replayed on what, in lines.
@@ -129,8 +143,9 @@ fn drives(replayed: &Replayed) -> Table {
         "home+GC",
         "busy",
         "slow",
+        "per M",
     ];
-    let mut table = Table::new(&headings).groups(&[("", 1), ("SSD", 5), ("HDD", 6)]);
+    let mut table = Table::new(&headings).groups(&[("", 1), ("SSD", 5), ("HDD", 7)]);
     for (label, result, _) in &replayed.runs {
         table.row(drive_row(label, result, replayed));
     }
@@ -166,7 +181,13 @@ fn drive_row(label: &str, result: &RunResult, replayed: &Replayed) -> Vec<String
         sum(&hdds, |s| s.home_bytes + s.gc_bytes),
         percent(hdd.gross_ppm()),
         count(result.steering.user_slow_writes),
+        slow_per_million(result),
     ]
+}
+
+/// Users' writes that met a slow write, of a million of all writes of users.
+fn slow_per_million(result: &RunResult) -> String {
+    format!("{:.0}", json::slow_per_million(&result.steering, &result.latencies))
 }
 
 fn reads_by_place(replayed: &Replayed) -> Table {

@@ -3,6 +3,8 @@
 use crate::input::Loaded;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use tandem_engine::bcw::controller::ControllerStats;
+use tandem_engine::bcw::distrust::Distrust;
 use tandem_engine::stats::recorder::{Latencies, Recorder, SIZE_GROUPS, Staged};
 use tandem_engine::{Role, bcw::predictor::WriteState};
 use tandem_sim::replay::{DeviceResult, GaugeSummary, Plan, ReplayConfig, RunResult};
@@ -183,6 +185,21 @@ struct Hdd {
     utilization_net: f64,
     utilization_gross: f64,
     user_slow_writes: u64,
+    user_slow_writes_per_million: f64,
+    surprises: u64,
+    distrusted: Distrusted,
+    measurements: u64,
+    explorations: u64,
+    suspensions: u64,
+    padding_limits: u64,
+    budget_stops: u64,
+}
+
+/// Why, how often and for how long steering to hard drives stopped.
+#[derive(Debug, Serialize)]
+struct Distrusted {
+    ns: u64,
+    by_reason: BTreeMap<&'static str, u64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -291,13 +308,10 @@ pub fn run(policy: String, result: &RunResult, doubts: Vec<String>) -> Run {
             .zip(&latencies.write_by_size)
             .map(|(upto, group)| SizeGroup { upto_bytes: *upto, latency: latency(group) })
             .collect(),
-        write_to: WriteTo {
-            ssd: latency(&latencies.write_to[0]),
-            hdd_log: latency(&latencies.write_to[1]),
-        },
+        write_to: write_to(latencies),
         read_from: read_from(latencies),
         ssd: ssd(&with_role(result, Role::Ssd), result.elapsed_ns),
-        hdd: hdd(&with_role(result, Role::Hdd), result.steering.user_slow_writes),
+        hdd: hdd(&with_role(result, Role::Hdd), &result.steering, result),
         devices: result.devices.iter().enumerate().map(|(id, d)| device(id, d, result)).collect(),
         redirected: Redirected {
             requests: stats.redirected.0,
@@ -365,6 +379,7 @@ struct Served {
     read: StagedLatency,
     write: StagedLatency,
     flush: StagedLatency,
+    write_to: WriteTo,
     read_from: ReadFrom,
 }
 
@@ -374,9 +389,15 @@ pub fn served(latencies: &Recorder) -> serde_json::Value {
         read: staged(&latencies.read),
         write: staged(&latencies.write),
         flush: staged(&latencies.flush),
+        write_to: write_to(latencies),
         read_from: read_from(latencies),
     };
     serde_json::to_value(served).expect("numbers under names are JSON")
+}
+
+fn write_to(latencies: &Recorder) -> WriteTo {
+    let [ssd, hdd_log] = latencies.write_to.each_ref().map(latency);
+    WriteTo { ssd, hdd_log }
 }
 
 fn read_from(latencies: &Recorder) -> ReadFrom {
@@ -447,7 +468,18 @@ fn life_years(device: &DeviceResult, elapsed_ns: u64) -> Option<(f64, String)> {
     Some(((years * 1e4).round() / 1e4, basis))
 }
 
-fn hdd(devices: &[&DeviceResult], user_slow_writes: u64) -> Hdd {
+/// Of a million writes that users made, on whatever drive, so many met a hard drive's slow write.
+pub fn slow_per_million(steering: &ControllerStats, latencies: &Recorder) -> f64 {
+    let writes: u64 = latencies.write_to.iter().map(Latencies::count).sum();
+    per_million(steering.user_slow_writes, writes)
+}
+
+/// … to three digits after the point.
+pub fn per_million(some: u64, all: u64) -> f64 {
+    (some as f64 * 1e9 / all.max(1) as f64).round() / 1e3
+}
+
+fn hdd(devices: &[&DeviceResult], steering: &ControllerStats, result: &RunResult) -> Hdd {
     let sum = |part: fn(&tandem_engine::stats::DeviceStats) -> u64| {
         devices.iter().map(|device| part(&device.stats)).sum::<u64>()
     };
@@ -462,7 +494,21 @@ fn hdd(devices: &[&DeviceResult], user_slow_writes: u64) -> Hdd {
         flushes: sum(|s| s.flushes),
         utilization_net: share(gauge.net_ppm()),
         utilization_gross: share(gauge.gross_ppm()),
-        user_slow_writes,
+        user_slow_writes: steering.user_slow_writes,
+        user_slow_writes_per_million: slow_per_million(steering, &result.latencies),
+        surprises: steering.surprises,
+        distrusted: Distrusted {
+            ns: steering.distrusted_ns,
+            by_reason: Distrust::ALL
+                .iter()
+                .map(|why| (why.name(), steering.distrusts[*why as usize]))
+                .collect(),
+        },
+        measurements: steering.measurements,
+        explorations: steering.explorations,
+        suspensions: steering.suspensions,
+        padding_limits: steering.padding_limits,
+        budget_stops: steering.budget_stops,
     }
 }
 
@@ -472,7 +518,7 @@ fn device(id: usize, device: &DeviceResult, result: &RunResult) -> Device {
         Role::Hdd => {
             let gauge = &device.gauge;
             let figures = HddDevice {
-                figures: hdd(&[device], device.steering.user_slow_writes),
+                figures: hdd(&[device], &device.steering, result),
                 queue_depth_p50: gauge.depth_percentile(50),
                 queue_depth_p99: gauge.depth_percentile(99),
                 queue_depth_max: gauge.depth_max(),

@@ -1,5 +1,6 @@
 //! How are results told? As tables and pages for people, as JSON for programs.
 
+pub mod distrusted;
 pub mod html;
 pub mod json;
 pub mod names;

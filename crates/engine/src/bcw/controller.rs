@@ -11,10 +11,11 @@
 //!          * how much of this a policy wants is its `Control`: MIOS all of it, others less.
 //! Tests:   `controller/tests.rs`, per state, event and control.
 
+pub use self::stats::ControllerStats;
 use self::trust::{MEASURED_STAGES, Trust};
 use super::distrust::{Distrust, Doubts, Look};
 use super::padding::{FAST_PADDING_BYTES, PaddingBudget, SLOW_PADDING_BYTES};
-use super::predictor::{Confusion, WriteState, predict};
+use super::predictor::{WriteState, predict};
 use super::recalibrate::{Origin, Recalibration, Written};
 use crate::profile::HddProfile;
 use tandem_block::{Duration, Instant};
@@ -42,6 +43,24 @@ pub enum State {
     Distrusted,
     /// The drive failed.
     Faulted,
+}
+
+impl State {
+    /// Its name in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            State::Off => "off",
+            State::Syncing => "syncing",
+            State::Fast => "fast",
+            State::Mid => "mid",
+            State::Slow => "slow",
+            State::Suspended => "suspended",
+            State::Gc => "gc",
+            State::Draining => "draining",
+            State::Distrusted => "distrusted",
+            State::Faulted => "faulted",
+        }
+    }
 }
 
 /// How much of the drive's buffer a policy wants controlled. In order of strength: where volumes of
@@ -87,37 +106,14 @@ const MISSED: Duration = Duration::from_ms(50);
 /// In place of pursued bytes: all stage pairs of the sequence are used, a flush begins the next.
 const SEQUENCE_OVER: u64 = u64::MAX;
 
-/// Counts for results.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ControllerStats {
-    /// Actual against predicted states of all buffered writes, padding included.
-    pub confusion: Confusion,
-    /// Users' writes that met the slow state: the figure of merit.
-    pub user_slow_writes: u64,
-    /// Bytes of padding in the mid state.
-    pub fast_padding_bytes: u64,
-    /// Bytes of padding to bring on slow writes.
-    pub slow_padding_bytes: u64,
-    /// Times the byte limit on padding was reached and a flush took over.
-    pub padding_limits: u64,
-    /// Times the padding budget was spent.
-    pub budget_stops: u64,
-    /// Slow writes, padding included, where none was predicted.
-    pub surprises: u64,
-    /// Times that steering to the drive stopped, by reason, in the order of `Distrust::ALL`.
-    pub distrusts: [u64; Distrust::ALL.len()],
-    /// Times that the drive was measured anew.
-    pub measurements: u64,
-    /// Used-up stages that were padded to their end for the learner alone.
-    pub explorations: u64,
-}
-
 /// The controller of one drive.
 #[derive(Clone, Debug)]
 pub struct Controller {
     belief: Recalibration,
     doubts: Doubts,
     trust: Trust,
+    /// Why it is not trusted, and since when.
+    distrusted: Option<(Distrust, Instant)>,
     /// Where the drive stands in its stages follows from what was seen: nothing but log writes and reads
     /// since it was last known.
     is_known: bool,
@@ -169,6 +165,7 @@ impl Controller {
             belief: Recalibration::new(profile, recalibrate),
             doubts: Doubts::default(),
             trust: Trust::Full,
+            distrusted: None,
             is_known: false,
             unplaced: false,
             is_last: false,
@@ -523,6 +520,7 @@ impl Controller {
                 _ => None,
             };
             self.is_known &= read;
+            self.stats.suspensions += u64::from(read && self.state != State::Suspended);
             self.state = if read { State::Suspended } else { State::Gc };
             self.unplaced = true;
             self.exploring = false;
@@ -591,6 +589,7 @@ impl Controller {
 }
 
 mod completed;
+mod stats;
 #[cfg(test)]
 mod tests;
 mod trust;

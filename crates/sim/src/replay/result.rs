@@ -71,23 +71,3 @@ pub(super) fn since(now: &DeviceStats, before: &DeviceStats) -> DeviceStats {
         busy_ns: (now.busy_ns.0 - before.busy_ns.0, now.busy_ns.1 - before.busy_ns.1),
     }
 }
-
-/// Adds one controller's counts to the sum.
-pub(super) fn add(sum: &mut ControllerStats, one: &ControllerStats) {
-    for (row, other) in sum.confusion.counts.iter_mut().zip(&one.confusion.counts) {
-        for (count, more) in row.iter_mut().zip(other) {
-            *count += more;
-        }
-    }
-    sum.user_slow_writes += one.user_slow_writes;
-    sum.fast_padding_bytes += one.fast_padding_bytes;
-    sum.slow_padding_bytes += one.slow_padding_bytes;
-    sum.padding_limits += one.padding_limits;
-    sum.budget_stops += one.budget_stops;
-    sum.surprises += one.surprises;
-    for (count, more) in sum.distrusts.iter_mut().zip(&one.distrusts) {
-        *count += more;
-    }
-    sum.measurements += one.measurements;
-    sum.explorations += one.explorations;
-}

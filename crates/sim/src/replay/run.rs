@@ -9,7 +9,7 @@
 use super::config::{ReplayConfig, ReplayError};
 use super::gauge::Gauge;
 use super::plan::Plan;
-use super::result::{DeviceResult, RunResult, add, since};
+use super::result::{DeviceResult, RunResult, since};
 use super::setup::set_up;
 use super::timeline::Timeline;
 use crate::World;
@@ -217,9 +217,11 @@ impl Run {
             .engine
             .devices()
             .iter()
-            .map(|device| device.bcw.as_ref().map_or_else(Default::default, |bcw| bcw.stats))
+            .map(|device| {
+                device.bcw.as_ref().map_or_else(Default::default, |bcw| bcw.stats_at(end))
+            })
             .collect();
-        controllers.iter().for_each(|one| add(&mut steering, one));
+        controllers.iter().for_each(|one| steering += one);
         let stats = world.engine.stats().clone();
         let mut devices = Vec::new();
         for (index, (gauge, planned)) in self.gauges.into_iter().zip(&plan.drives).enumerate() {

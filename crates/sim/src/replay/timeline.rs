@@ -13,7 +13,7 @@ const SPANS_MAX: usize = 512;
 const FIRST_SPAN_NS: u64 = 1_000_000;
 
 /// The states of a controller, in the order of `DeviceSpan::state_ns`.
-pub const STATES: [(State, &str); 9] = [
+pub const STATES: [(State, &str); 10] = [
     (State::Off, "off"),
     (State::Syncing, "syncing"),
     (State::Fast, "fast"),
@@ -22,6 +22,7 @@ pub const STATES: [(State, &str); 9] = [
     (State::Suspended, "suspended"),
     (State::Gc, "write-back, GC"),
     (State::Draining, "draining"),
+    (State::Distrusted, "distrusted"),
     (State::Faulted, "faulted"),
 ];
 

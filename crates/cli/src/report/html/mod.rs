@@ -7,7 +7,7 @@ mod charts;
 mod plot;
 mod staircase;
 
-use crate::report::table;
+use crate::report::{distrusted, json, table};
 use std::fmt::Write as _;
 use tandem_block::Duration;
 use tandem_engine::Role;
@@ -93,6 +93,8 @@ fn results(page: &Page<'_>, html: &mut String) {
         "padding",
         "redirected",
         "users' slow writes",
+        "per million writes",
+        "steering stopped",
     ];
     html.push_str("<div style=\"overflow-x:auto\"><table><tr>");
     for heading in headings {
@@ -116,6 +118,11 @@ fn results(page: &Page<'_>, html: &mut String) {
             table::bytes(result.devices.iter().map(|d| d.stats.padding_bytes).sum()),
             table::count(result.stats.redirected.0),
             table::count(result.steering.user_slow_writes),
+            format!("{:.0}", json::slow_per_million(&result.steering, &result.latencies)),
+            match distrusted::reasons_of(&result.steering) {
+                none if none.is_empty() => "never".to_owned(),
+                reasons => reasons,
+            },
         ];
         html.push_str("<tr>");
         for cell in cells {

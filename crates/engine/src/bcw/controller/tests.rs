@@ -247,7 +247,7 @@ fn on_demand_padding_ends_in_the_mid_state_and_never_flushes() {
     c.loops_max = 0;
     c.disturbed(true);
     c.undisturbed(now);
-    assert_eq!(c.state(), State::Suspended);
+    assert_eq!((c.state(), c.stats.suspensions), (State::Suspended, 1));
     assert!(matches!(c.next(now, None), Action::Rest(_)), "nobody asks: it drains");
     c.note_demand(now, 4096);
     for latency in [MID, SLOW] {
@@ -323,8 +323,12 @@ fn b6_a_drive_that_misbehaves_is_left_alone_and_measured_later() {
             write(&mut c, &mut now, *latency);
         }
         assert_eq!(c.stats.distrusts[why as usize], 1, "{why:?} {:?}", c.stats);
+        let stopped = now;
+        assert_eq!(c.distrusted(), Some((why, stopped)));
         assert!(!c.accepting(now) && !c.is_wanted(now), "{why:?}");
         assert_eq!(c.next(now, Some(4096)), Action::Return);
+        let half = stopped + Duration::from_ms(500);
+        assert_eq!(c.stats_at(half).distrusted_ns, 500_000_000, "not over yet");
         let Action::Rest(until) = c.next(now, None) else { panic!("{why:?}") };
         assert_eq!(until.since(now), Duration::from_s(1));
         now = until;
@@ -350,6 +354,9 @@ fn b6_a_drive_that_misbehaves_is_left_alone_and_measured_later() {
             c.completed(now, bytes, latency, true);
         }
         assert_eq!((c.stats.measurements, padded / MIB), (1, 32), "{why:?}");
+        let away_ns = now.since(stopped).ns;
+        let later = now + Duration::from_s(9);
+        assert_eq!((c.distrusted(), c.stats_at(later).distrusted_ns), (None, away_ns), "{why:?}");
         assert!(c.accepting(now));
         let fast_mib = c.profile().fast_stage_bytes / MIB;
         assert!((8..13).contains(&fast_mib), "half of the profile's, seen once: {fast_mib}");

@@ -2,7 +2,10 @@
 //!
 //! Source: requirements M11 and B6, frontier D6. What is a reason to distrust is in `distrust`.
 
-use super::{Action, Controller, Distrust, FAST_PADDING_BYTES, Instant, SLOW_PADDING_BYTES, State};
+use super::{
+    Action, Controller, ControllerStats, Distrust, FAST_PADDING_BYTES, Instant, SLOW_PADDING_BYTES,
+    State,
+};
 use crate::bcw::predictor::WriteState;
 
 /// May the drive be steered to, as far as its behaviour goes?
@@ -25,6 +28,18 @@ const MEASURED_SMALL: u64 = 8 * FAST_PADDING_BYTES;
 const EXPLORED: u32 = 32;
 
 impl Controller {
+    /// Why steering to the drive has stopped, the latest reason, and since when; `None` if it has not.
+    pub fn distrusted(&self) -> Option<(Distrust, Instant)> {
+        self.distrusted
+    }
+
+    /// What was counted until now, with the distrust that has not ended.
+    pub fn stats_at(&self, now: Instant) -> ControllerStats {
+        let since = self.distrusted.map_or(now, |(_, since)| since);
+        let distrusted_ns = self.stats.distrusted_ns + now.since(since).ns;
+        ControllerStats { distrusted_ns, ..self.stats }
+    }
+
     /// The stage is used up, and nobody asks for the next: is this one of those that are padded to
     /// their end all the same? Otherwise a policy that never pads would hide the slow writes from the
     /// learner (frontier D6). At most once a stage, and never with a user's write.
@@ -47,6 +62,8 @@ impl Controller {
     /// Steering to the drive stops.
     pub(super) fn stop(&mut self, now: Instant, why: Distrust) {
         self.stats.distrusts[why as usize] += 1;
+        let since = self.distrusted.map_or(now, |(_, since)| since);
+        self.distrusted = Some((why, since));
         self.trust = Trust::Away(self.doubts.stop(now));
     }
 
@@ -86,6 +103,8 @@ impl Controller {
             (*stages, *padded) = (*stages - 1, 0);
             if *stages == 0 {
                 self.trust = Trust::Full;
+                self.stats = self.stats_at(now);
+                self.distrusted = None;
                 self.doubts.trusted(now);
                 self.stats.measurements += 1;
             }
