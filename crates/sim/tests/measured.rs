@@ -3,10 +3,11 @@
 //! Source: models §5.2 and §6.4. Three drives here, of both sorts; the example `deviations` prints
 //! all of them in full.
 
-use tandem_block::MIB;
+use tandem_block::{DriveOp, IoError, MIB, Rng};
 use tandem_drives::spec::{DrainLaw as TrueLaw, DriveSpec, ModelSpec, Sourced, load};
-use tandem_engine::profile::DrainLaw;
-use tandem_sim::measure::{Findings, deviations, measure};
+use tandem_drives::{BuildOptions, build};
+use tandem_engine::profile::{DrainLaw, Probe, Session, hdd};
+use tandem_sim::measure::{Findings, ModelProbe, deviations, hdd_deviations, measure};
 
 /// 5 %.
 const OFF_PPM_MAX: u64 = 50_000;
@@ -21,6 +22,13 @@ fn hold(name: &str, spec: &DriveSpec, figures: usize) {
     for row in rows {
         assert!(row.off_ppm() <= OFF_PPM_MAX, "{name}: {row:?} is off by {} ppm", row.off_ppm());
     }
+}
+
+/// Collections of 96 ms, with seven writes that the buffer takes between two of them.
+#[test]
+fn the_510_is_found_within_five_percent() {
+    let spec = spec("510").with_capacity_bytes(8_000_000_000).expect("it can be that small");
+    hold("510", &spec, 18);
 }
 
 #[test]
@@ -81,4 +89,66 @@ fn the_other_drain_laws_are_found() {
     let steps = &found.staircase.expect("there is one").steps;
     assert!(steps.iter().all(|step| step.write_bytes > 4096), "the platter keeps up with 4 KiB");
     assert!(steps[0].fast_bytes > 2 * MIB, "what leaves meanwhile makes room");
+}
+
+/// A host with other things to do: it sees completions late, and wakes late from its rests.
+struct BusyHost {
+    inner: ModelProbe,
+    rng: Rng,
+}
+
+impl BusyHost {
+    fn late_ns(&mut self) -> u64 {
+        match self.rng.below(50_000) {
+            0 => self.rng.between(10_000_000, 40_000_000),
+            1..=20 => self.rng.between(1_000_000, 8_000_000),
+            21..=1_000 => self.rng.between(5_000, 80_000),
+            _ => self.rng.below(1_000),
+        }
+    }
+}
+
+impl Probe for BusyHost {
+    fn capacity_bytes(&self) -> u64 {
+        self.inner.capacity_bytes()
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.inner.now_ns()
+    }
+
+    fn rest(&mut self, ns: u64) {
+        let late_ns = self.rng.between(50_000, 3_000_000);
+        self.inner.rest(ns + late_ns);
+    }
+
+    fn keep(&mut self, depth: usize, ops: &[DriveOp]) -> Result<Vec<u64>, IoError> {
+        assert_eq!((depth, ops.len()), (1, 1), "a hard drive is asked for one thing at a time");
+        let late_ns = self.late_ns();
+        let latency_ns = self.inner.keep(1, ops)?[0];
+        self.inner.rest(late_ns);
+        Ok(vec![latency_ns + late_ns])
+    }
+}
+
+/// What a busy host adds does not move the figures: medians, most frequent lengths, and lines that a
+/// quarter of their points cannot move.
+#[test]
+fn a_busy_host_measures_the_same_drive() {
+    // a small drive is one on which the streams come to the inner regions
+    let small = |name| spec(name).with_capacity_bytes(1 << 30).expect("it can be that small");
+    let drives = [spec("wd100efax"), small("wd100efax"), spec("wd40ezrz")];
+    for (spec, seed) in drives.into_iter().zip(1..) {
+        let name = &spec.name;
+        let ModelSpec::Hdd(truth) = &spec.model else { panic!("a hard drive") };
+        let inner = ModelProbe::new(build(&spec, BuildOptions::default()).expect("it is one"));
+        let mut host = BusyHost { inner, rng: Rng::new(seed) };
+        let mut silent = |_| {};
+        let found = hdd::measure(&mut Session::new(&mut host, u64::MAX, &mut silent), true);
+        let rows = hdd_deviations(truth, &found.expect("measured"));
+        assert!(rows.len() >= 34, "{name}: only {} figures", rows.len());
+        for row in rows {
+            assert!(row.off_ppm() <= OFF_PPM_MAX, "{name}: {row:?}: {} ppm", row.off_ppm());
+        }
+    }
 }

@@ -1,11 +1,12 @@
 //! When and how fast does a drive empty its buffer while it is left alone?
 //!
 //! Source: models §5.2: write part of `W_f`, wait, and see how much room there is. The three laws
-//! differ in what the room does: it grows at once (continuous), after a time, or never.
+//! differ in what the room does: it grows at once (continuous), after a time, or never. All trials
+//! are made in one region, the outermost, since the rate is that of the platter.
 
 use super::detail::DrainLaw;
 use super::probe::{MeasureError, Session};
-use super::series::{Line, mean};
+use super::series::{Line, kept, mean};
 use super::staircase::{Spikes, Steps, until_slow};
 
 /// Waits that are tried at first: doubling from 1 ms.
@@ -25,6 +26,8 @@ const HALVINGS: u32 = 8;
 /// Points of the line, and trials of each.
 const POINTS: u64 = 6;
 const TRIALS: usize = 6;
+/// … while the points are sought.
+const TRIALS_SEARCHING: usize = 3;
 /// An emptying that begins sooner than this, in ns, never waited.
 const AT_ONCE_NS: i128 = 2_000_000;
 
@@ -39,10 +42,28 @@ pub struct Drain {
     pub bytes_per_s: Option<u64>,
 }
 
-/// One trial: bytes that still fit after the wait, and the time that writing them took.
+/// One trial: how long the wait was, bytes that still fit after it, and the time that writing them
+/// took.
+#[derive(Clone, Copy)]
 struct Room {
-    bytes: i64,
+    wait_ns: u64,
+    bytes: u64,
     tail_ns: u64,
+}
+
+/// What most trials agree in.
+fn agreed(rooms: &[Room]) -> Room {
+    let of = |part: fn(&Room) -> u64| mean(&kept(&rooms.iter().map(part).collect::<Vec<_>>()));
+    Room {
+        wait_ns: of(|room| room.wait_ns),
+        bytes: of(|room| room.bytes),
+        tail_ns: of(|room| room.tail_ns),
+    }
+}
+
+/// By how much `bytes` are more.
+fn gain(bytes: u64, base: &Room) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX) - i64::try_from(base.bytes).unwrap_or(i64::MAX)
 }
 
 fn trial(
@@ -51,15 +72,18 @@ fn trial(
     dirty_bytes: u64,
     wait_ns: u64,
 ) -> Result<Room, MeasureError> {
+    session.rewind();
     session.flush(steps.fast_bytes * 4)?;
-    let mut spikes = Spikes::default();
+    let mut spikes = Spikes::like(steps);
     for _ in 0..dirty_bytes / steps.write_bytes {
         spikes.see(session.write_next(steps.write_bytes)?);
     }
+    let idle = session.now_ns();
     session.rest(wait_ns);
+    // a host that sleeps wakes late
     let before = session.now_ns();
     let (bytes, at) = until_slow(session, steps.write_bytes, &mut spikes)?;
-    Ok(Room { bytes: i64::try_from(bytes).unwrap_or(i64::MAX), tail_ns: at - before })
+    Ok(Room { wait_ns: before - idle, bytes, tail_ns: at - before })
 }
 
 /// Finds the law with the writes of these steps.
@@ -70,30 +94,28 @@ pub fn measure(session: &mut Session<'_>, steps: &Steps) -> Result<Drain, Measur
     session.begin("how it empties when idle");
     let dirty = steps.fast_bytes * 3 / 4;
     let trials = |session: &mut Session<'_>, wait_ns, count: usize| {
-        let mut rooms = (Vec::new(), Vec::new());
-        for _ in 0..count {
-            let room = trial(session, steps, dirty, wait_ns)?;
-            rooms.0.push(room.bytes.unsigned_abs());
-            rooms.1.push(room.tail_ns);
-        }
-        let bytes = i64::try_from(mean(&rooms.0)).unwrap_or(i64::MAX);
-        Ok::<_, MeasureError>(Room { bytes, tail_ns: mean(&rooms.1) })
+        let rooms: Result<Vec<Room>, MeasureError> =
+            (0..count).map(|_| trial(session, steps, dirty, wait_ns)).collect();
+        rooms
     };
-    let base = trials(session, 0, TRIALS)?;
+    let base = agreed(&trials(session, 0, TRIALS)?);
+    let mut gain_at = |session: &mut Session<'_>, wait_ns| {
+        Ok(gain(agreed(&trials(session, wait_ns, TRIALS_SEARCHING)?).bytes, &base))
+    };
     let longest = WAITS_NS[WAITS_NS.len() - 1];
-    let whole = trials(session, longest, 2)?.bytes - base.bytes;
+    let whole = gain_at(session, longest)?;
     if whole < i64::try_from(dirty).unwrap_or(i64::MAX) * NOTHING_PERCENT / 100 {
         return Ok(Drain { law: DrainLaw::WhenFull, idle_ns: longest, bytes_per_s: None });
     }
-    let (low, high) =
-        window(session, whole, |session, wait| Ok(trials(session, wait, 2)?.bytes - base.bytes))?;
+    let (low, high) = window(session, whole, &mut gain_at)?;
     let (mut points, mut tails) = (Vec::new(), Vec::new());
     for index in 0..POINTS {
         let wait_ns = low + (high - low) * index / (POINTS - 1);
-        let room = trials(session, wait_ns, TRIALS)?;
-        let gain = room.bytes - base.bytes;
-        points.push((wait_ns, gain));
-        tails.push((wait_ns + room.tail_ns.saturating_sub(base.tail_ns), gain));
+        for room in trials(session, wait_ns, TRIALS)? {
+            let gain = gain(room.bytes, &base);
+            points.push((room.wait_ns, gain));
+            tails.push((room.wait_ns + room.tail_ns.saturating_sub(base.tail_ns), gain));
+        }
     }
     Ok(law(&points, &tails, low))
 }
@@ -102,15 +124,16 @@ pub fn measure(session: &mut Session<'_>, steps: &Steps) -> Result<Drain, Measur
 fn window<'a>(
     session: &mut Session<'a>,
     whole: i64,
-    mut gain: impl FnMut(&mut Session<'a>, u64) -> Result<i64, MeasureError>,
+    gain_at: &mut impl FnMut(&mut Session<'a>, u64) -> Result<i64, MeasureError>,
 ) -> Result<(u64, u64), MeasureError> {
     let mut edges = [0; 2];
+    let mut from = 0;
     for (edge, percent) in edges.iter_mut().zip([20, 80]) {
         let enough = whole * percent / 100;
-        let mut low = 0;
+        let mut low = from;
         let mut high = WAITS_NS[WAITS_NS.len() - 1];
-        for wait in WAITS_NS {
-            if gain(session, wait)? >= enough {
+        for wait in WAITS_NS.into_iter().filter(|wait| *wait > from) {
+            if gain_at(session, wait)? >= enough {
                 high = wait;
                 break;
             }
@@ -118,13 +141,13 @@ fn window<'a>(
         }
         for _ in 0..HALVINGS {
             let middle = low + (high - low) / 2;
-            if gain(session, middle)? >= enough {
+            if gain_at(session, middle)? >= enough {
                 high = middle;
             } else {
                 low = middle;
             }
         }
-        *edge = high;
+        (*edge, from) = (high, high);
     }
     Ok((edges[0], edges[1].max(edges[0] + 1)))
 }

@@ -1,7 +1,8 @@
 //! What does a flush cost, by the bytes that are dirty?
 //!
 //! Source: models §5.2: flushes at no dirty bytes and at parts of `W_f`; the line through them has
-//! the base at 0, and its slope is the rate at which the buffer is written out.
+//! the base at 0, and its slope is the rate at which the buffer is written out, at the beginning of
+//! the drive.
 
 use super::probe::{MeasureError, Session};
 use super::series::Line;
@@ -28,6 +29,7 @@ pub fn measure(session: &mut Session<'_>, steps: &Steps) -> Result<FlushCost, Me
     let mut points = Vec::new();
     for quarters in 0..4 {
         for _ in 0..TRIALS {
+            session.rewind();
             session.flush(steps.fast_bytes)?;
             let writes = steps.fast_bytes * quarters / 4 / steps.write_bytes;
             for _ in 0..writes {

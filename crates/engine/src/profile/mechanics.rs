@@ -2,10 +2,11 @@
 //!
 //! Source: models §5.2: single reads at distances of the stroke, sequential reads in its regions.
 //! The wait for the platter is anything up to one turn, so among many reads at one distance the
-//! fastest shows the seek and the range shows the turn.
+//! fastest shows the seek and the range shows the turn. The waits lie close together within the turn;
+//! beyond a gap lie those that the host was wrong about.
 
 use super::probe::{MeasureError, Session};
-use super::series::rate;
+use super::series::{median, rate};
 use tandem_block::{KIB, MIB};
 
 /// Reads at each distance: the least wait among them is a turn over so many.
@@ -14,6 +15,8 @@ const READS: u64 = 384;
 const READS_NEAR: u64 = 1_536;
 /// A neighbouring track that no read-ahead covers.
 const NEAR_BYTES: u64 = 4 * MIB;
+/// Evenly spread values leave a gap of so many mean ones once in millions.
+const GAP: u64 = 20;
 /// From pair to pair the places move on, so that the drive holds none of them.
 const STEP_BYTES: u64 = 64 * KIB;
 /// Regions whose rate is measured, and bytes read in each.
@@ -74,11 +77,11 @@ pub fn measure(session: &mut Session<'_>) -> Result<Mechanics, MeasureError> {
         let room = capacity.saturating_sub(REGION_BYTES + MIB);
         let begin = room / (REGIONS - 1) * index / MIB * MIB;
         session.read(begin, MIB)?;
-        let before = session.now_ns();
+        let mut latencies = Vec::new();
         for chunk in 1..=REGION_BYTES / MIB {
-            session.read(begin + chunk * MIB, MIB)?;
+            latencies.push(session.read(begin + chunk * MIB, MIB)?);
         }
-        mechanics.regions.push((begin, rate(REGION_BYTES, session.now_ns() - before)));
+        mechanics.regions.push((begin, rate(MIB, median(&latencies))));
     }
     mechanics.regions.dedup_by_key(|region| region.0);
     Ok(mechanics)
@@ -100,12 +103,27 @@ fn pairs(distance: u64, capacity: u64) -> Vec<u64> {
 /// The least that a read can take, and the turn: of values spread evenly over one turn the least and
 /// the largest are a part of it from its ends.
 pub fn seek_and_turn(latencies_ns: &[u64]) -> (u64, u64) {
-    let count = latencies_ns.len() as u64;
-    let least = latencies_ns.iter().min().copied().unwrap_or(0);
-    let largest = latencies_ns.iter().max().copied().unwrap_or(0);
-    let range = largest - least;
-    let turn = range * (count + 1) / count.saturating_sub(1).max(1);
+    let mut sorted = latencies_ns.to_vec();
+    sorted.sort_unstable();
+    let sorted = together(&sorted);
+    let (Some(least), Some(largest)) = (sorted.first(), sorted.last()) else { return (0, 0) };
+    let count = sorted.len() as u64;
+    let turn = (largest - least) * (count + 1) / count.saturating_sub(1).max(1);
     (least.saturating_sub(turn / (count + 1)), turn)
+}
+
+/// Those of the ascending values that lie within the turn: none follows another at more than [`GAP`]
+/// mean distances. The middle half is taken to be there.
+fn together(sorted: &[u64]) -> &[u64] {
+    let sure = sorted.len() / 4..sorted.len() * 3 / 4;
+    if sure.len() < 2 {
+        return sorted;
+    }
+    let mean_gap = (sorted[sure.end] - sorted[sure.start]) / sure.len() as u64;
+    let is_gap = |at: &usize| sorted[*at] - sorted[at - 1] > (mean_gap * GAP).max(1);
+    let begin = (1..=sure.start).rev().find(is_gap).unwrap_or(0);
+    let end = (sure.end + 1..sorted.len()).find(is_gap).unwrap_or(sorted.len());
+    &sorted[begin..end]
 }
 
 #[cfg(test)]
@@ -117,9 +135,15 @@ mod tests {
     fn seek_and_turn_are_found_in_even_waits() {
         let mut rng = Rng::new(5);
         let latencies: Vec<u64> = (0..500).map(|_| 9_000_000 + rng.below(11_111_111)).collect();
-        let (seek, turn) = seek_and_turn(&latencies);
-        assert!(seek.abs_diff(9_000_000) < 90_000, "{seek}");
-        assert!(turn.abs_diff(11_111_111) < 110_000, "{turn}");
+        let mut late = latencies.clone();
+        late.iter_mut().step_by(60).for_each(|latency| *latency += 17_000_000);
+        late.iter_mut().step_by(91).for_each(|latency| *latency /= 20);
+        for latencies in [latencies, late] {
+            let (seek, turn) = seek_and_turn(&latencies);
+            assert!(seek.abs_diff(9_000_000) < 90_000, "{seek}");
+            assert!(turn.abs_diff(11_111_111) < 110_000, "{turn}");
+        }
+        assert_eq!((seek_and_turn(&[]), seek_and_turn(&[7])), ((0, 0), (7, 0)));
     }
 
     #[test]

@@ -133,6 +133,11 @@ impl<'a> Session<'a> {
         self.one(op)
     }
 
+    /// The stream goes on at the beginning of the drive. What depends on the region is measured there.
+    pub fn rewind(&mut self) {
+        self.position = 0;
+    }
+
     /// A flush; its latency in ns. If less than `room` bytes are left before the end of the drive
     /// the next stream begins at the start, so that it is not torn.
     ///

@@ -33,46 +33,78 @@ pub(super) fn rate(bytes: u64, ns: u64) -> u64 {
     u64::try_from(rate).unwrap_or(u64::MAX)
 }
 
-/// `y = rise/run * x + base` by least squares.
+/// Those that belong together: within six median deviations of the middle, which for a bell are four
+/// of its standard deviations. A few values that a busy host has spoilt are left out, and of clean
+/// ones nothing.
+pub(super) fn kept(values: &[u64]) -> Vec<u64> {
+    let middle = median(values);
+    let deviations: Vec<u64> = values.iter().map(|value| value.abs_diff(middle)).collect();
+    let reach = median(&deviations).max(1).saturating_mul(6);
+    values.iter().copied().filter(|value| value.abs_diff(middle) <= reach).collect()
+}
+
+/// The median of the means of [`PARTS`] parts: as a mean where values come in two kinds, but few
+/// spoilt ones spoil few of the parts.
+pub(super) fn mean_of_most(values: &[u64]) -> u64 {
+    let part = values.len().div_ceil(PARTS).max(1);
+    median(&values.chunks(part).map(mean).collect::<Vec<_>>())
+}
+
+/// Parts of [`mean_of_most`].
+const PARTS: usize = 7;
+/// Slopes are kept in these parts.
+const SLOPE_BITS: u32 = 32;
+
+/// `y = slope * x + base` after Theil and Sen: the median of the slopes between all pairs of points,
+/// so that up to a quarter of them may be anywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Line {
-    rise: i128,
-    run: i128,
-    mean_x: i128,
-    mean_y: i128,
+    slope: i128,
+    base: i128,
 }
 
 impl Line {
     /// Through these points; `None` if they have fewer than two different x.
     pub(super) fn through(points: &[(u64, i64)]) -> Option<Line> {
-        let count = i128::try_from(points.len()).ok().filter(|count| *count > 1)?;
-        let mean_x = points.iter().map(|point| i128::from(point.0)).sum::<i128>() / count;
-        let mean_y = points.iter().map(|point| i128::from(point.1)).sum::<i128>() / count;
-        let (mut rise, mut run) = (0, 0);
-        for (x, y) in points {
-            let from_mean = i128::from(*x) - mean_x;
-            rise += from_mean * (i128::from(*y) - mean_y);
-            run += from_mean * from_mean;
+        let mut slopes = Vec::new();
+        for (index, left) in points.iter().enumerate() {
+            for right in &points[index + 1..] {
+                let run = i128::from(right.0) - i128::from(left.0);
+                let rise = i128::from(right.1) - i128::from(left.1);
+                if run != 0 {
+                    slopes.push((rise << SLOPE_BITS) / run);
+                }
+            }
         }
-        (run > 0).then_some(Line { rise, run, mean_x, mean_y })
+        let slope = middle(slopes)?;
+        let bases = points
+            .iter()
+            .map(|point| i128::from(point.1) - ((slope * i128::from(point.0)) >> SLOPE_BITS));
+        Some(Line { slope, base: middle(bases.collect())? })
     }
 
     /// The slope times `factor`; 0 if it falls.
     pub(super) fn slope(&self, factor: i128) -> u64 {
-        // both far below 2^96: ns and bytes of one measurement
-        u64::try_from((self.rise / 1_000 * factor / (self.run / 1_000).max(1)).max(0)).unwrap_or(0)
+        u64::try_from((self.slope * factor) >> SLOPE_BITS).unwrap_or(0)
     }
 
     /// Where the line is at `x` = 0.
     pub(super) fn at_zero(&self) -> i128 {
-        self.mean_y - self.rise / 1_000 * self.mean_x / (self.run / 1_000).max(1)
+        self.base
     }
 
     /// Where the line crosses 0; `None` if it does not rise.
     pub(super) fn zero_at(&self) -> Option<i128> {
-        let rise = self.rise / 1_000;
-        (rise > 0).then(|| self.mean_x - self.mean_y * (self.run / 1_000) / rise)
+        (self.slope > 0).then(|| -(self.base << SLOPE_BITS) / self.slope)
     }
+}
+
+/// The middle, between two the mean of them; `None` of nothing.
+fn middle(mut values: Vec<i128>) -> Option<i128> {
+    values.sort_unstable();
+    let half = values.len() / 2;
+    let upper = *values.get(half)?;
+    Some(if values.len().is_multiple_of(2) { (values[half - 1] + upper) / 2 } else { upper })
 }
 
 #[cfg(test)]
@@ -88,6 +120,28 @@ mod tests {
         assert!(line.zero_at().expect("it rises").abs_diff(50_000_000) < 10_000);
         assert!((line.at_zero() + 10_500_000).abs() < 10_000, "{}", line.at_zero());
         assert_eq!(Line::through(&[(3, 4), (3, 5)]), None);
+    }
+
+    #[test]
+    fn a_quarter_of_the_points_may_be_anywhere() {
+        let mut points: Vec<(u64, i64)> =
+            (0..20).map(|i| (i * 1_000_000, 5_000_000 + 210_000 * i as i64)).collect();
+        for at in [0, 3, 11, 19] {
+            points[at].1 += 90_000_000;
+        }
+        let line = Line::through(&points).expect("different x");
+        assert!(line.slope(1_000_000_000).abs_diff(210_000_000) < 1_000_000);
+        assert!((line.at_zero() - 5_000_000).abs() < 50_000, "{}", line.at_zero());
+    }
+
+    #[test]
+    fn what_does_not_belong_is_left_out() {
+        assert_eq!(kept(&[100, 102, 98, 101, 7, 99]), [100, 102, 98, 101, 99]);
+        assert_eq!(kept(&[5, 5, 5]), [5, 5, 5]);
+        let mut values = [[10u64, 30].repeat(50), vec![10_000]].concat();
+        values.extend([10, 30].repeat(50));
+        assert_eq!(mean_of_most(&values), 20);
+        assert_eq!(mean_of_most(&[]), 0);
     }
 
     #[test]

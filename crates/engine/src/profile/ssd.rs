@@ -5,7 +5,7 @@
 //! depth is wanted for: `L` is the smallest queue at which it exceeds the hard drive's mid latency.
 
 use super::probe::{MeasureError, Session, write_at};
-use super::series::{mean, median, ppm, rate};
+use super::series::{mean_of_most, median, ppm, rate};
 use super::staircase::Spikes;
 use tandem_block::{BLOCK_BYTES, DriveOp, DriveOpKind, GIB, KIB, MIB, Rng};
 
@@ -83,7 +83,7 @@ pub fn reads(session: &mut Session<'_>, costs: &mut SsdCosts) -> Result<(), Meas
             .map(|_| DriveOp { kind: DriveOpKind::Read, ..small(session, &mut rng) })
             .collect();
         let latencies = session.keep(depth as usize, &ops)?;
-        costs.read_latency.push((depth, mean(&latencies[depth as usize..])));
+        costs.read_latency.push((depth, mean_of_most(&latencies[depth as usize..])));
     }
     Ok(())
 }
@@ -127,7 +127,7 @@ pub fn writes(session: &mut Session<'_>, costs: &mut SsdCosts) -> Result<(), Mea
     for depth in DEPTHS {
         let ops: Vec<DriveOp> = (0..SUSTAINED_WRITES).map(|_| small(session, &mut rng)).collect();
         let latencies = session.keep(depth as usize, &ops)?;
-        costs.sustained_latency.push((depth, mean(&latencies[SUSTAINED_WRITES / 2..])));
+        costs.sustained_latency.push((depth, mean_of_most(&latencies[SUSTAINED_WRITES / 2..])));
     }
     Ok(())
 }
@@ -204,6 +204,7 @@ pub fn collections(session: &mut Session<'_>, costs: &mut SsdCosts) -> Result<()
     let mut rng = Rng::new(3);
     let places = session.capacity_bytes() / LARGE_BYTES;
     let mut latencies = Vec::new();
+    let mut spikes = Spikes::default();
     let mut longest = 0;
     let mut seen = 0;
     let before = session.now_ns();
@@ -211,6 +212,9 @@ pub fn collections(session: &mut Session<'_>, costs: &mut SsdCosts) -> Result<()
         let op = write_at(rng.below(places) * LARGE_BYTES, LARGE_BYTES);
         let latency = session.keep(1, &[op])?[0];
         latencies.push(latency);
+        if !spikes.see(latency) {
+            continue;
+        }
         // Counted from the longest kind of stall on: shorter ones are programs.
         if latency > longest * 2 {
             seen = 0;

@@ -1,12 +1,14 @@
 //! Where are the steps of a drive's writes? Fast, slow and mid, by size of write.
 //!
 //! Source: [BCW §3, Fig. 4, Table 2] for the stages; models §5.2 for how each is found: bytes to the
-//! first spike, bytes between spikes, medians between them.
+//! first spike, bytes between spikes, medians between them. A busy host makes spikes, too, but of
+//! any length, while those of a drive are alike: the most frequent length is the drive's. The first
+//! may be shorter, since the platter is not behind yet; it is known by the level that follows it.
 //! Names: `W_f` → `fast_bytes`, `W_m` → `mid_bytes`, `T_s` → `slow_ns`, `L_f`, `L_m` → `fast_ns`,
 //! `mid_ns`.
 
 use super::probe::{MeasureError, Session};
-use super::series::{mean, median, ppm, variance};
+use super::series::{kept, mean, median, ppm, variance};
 use std::collections::VecDeque;
 use tandem_block::{KIB, MIB};
 
@@ -18,6 +20,10 @@ const SPIKE_NS: u64 = 2_000_000;
 const SPIKE_MEDIANS: u64 = 5;
 /// Writes that the running median looks back on.
 const MEDIAN_WRITES: usize = 63;
+/// Writes before and after a spike that tell its levels …
+const LEVEL_WRITES: usize = 8;
+/// … and by how much the second is above the first: a half in the paper's drive.
+const LEVEL_PERCENT: u64 = 120;
 /// Streams of each size, each from an empty buffer.
 const ROUNDS: usize = 6;
 /// Mid stages of each stream.
@@ -38,15 +44,28 @@ pub struct Stream {
 }
 
 /// Finds spikes as latencies come.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Spikes {
+    least_ns: u64,
     recent: VecDeque<u64>,
 }
 
+impl Default for Spikes {
+    /// Of any length.
+    fn default() -> Self {
+        Spikes { least_ns: SPIKE_NS, recent: VecDeque::new() }
+    }
+}
+
 impl Spikes {
+    /// Those that last as long as the slow writes of these steps, or longer.
+    pub(super) fn like(steps: &Steps) -> Self {
+        Spikes { least_ns: alike(steps.slow_ns).0, ..Spikes::default() }
+    }
+
     /// Is this latency a spike? The first write of a stream never is.
     pub(super) fn see(&mut self, latency_ns: u64) -> bool {
-        if latency_ns > SPIKE_NS && !self.recent.is_empty() {
+        if latency_ns > self.least_ns && !self.recent.is_empty() {
             let usual = median(self.recent.make_contiguous());
             if latency_ns > usual.saturating_mul(SPIKE_MEDIANS) {
                 return true;
@@ -58,6 +77,21 @@ impl Spikes {
         }
         false
     }
+}
+
+/// Slow writes of one drive lie between these.
+fn alike(slow_ns: u64) -> (u64, u64) {
+    (slow_ns - slow_ns / 4, slow_ns + slow_ns / 4)
+}
+
+/// The length that most spikes have, and how many have it. The longer of two equal ones.
+fn usual_spike(spikes_ns: &[u64]) -> (u64, usize) {
+    let count = |length: u64| {
+        let (least, most) = alike(length);
+        spikes_ns.iter().filter(|spike| (least..=most).contains(spike)).count()
+    };
+    let counted = spikes_ns.iter().map(|spike| (count(*spike), *spike));
+    counted.max().map_or((0, 0), |(count, length)| (length, count))
 }
 
 /// The steps at one size of write.
@@ -101,12 +135,16 @@ pub fn fit(streams: &[Stream]) -> Option<Steps> {
     let write_bytes = streams.first()?.write_bytes;
     let (mut fast, mut mid, mut slow) = (Vec::new(), Vec::new(), Vec::new());
     let (mut fast_counts, mut mid_counts) = (Vec::new(), Vec::new());
+    let spikes_ns: Vec<u64> = streams.iter().flat_map(spikes_of).collect();
+    let least_ns = alike(usual_spike(&spikes_ns).0).0.max(1);
     for stream in streams {
         let mut spikes = Spikes::default();
         let mut first = None;
         let mut since = 0;
-        for latency in &stream.latencies_ns {
-            if spikes.see(*latency) {
+        for (index, latency) in stream.latencies_ns.iter().enumerate() {
+            let is_drives =
+                || *latency >= least_ns || (first.is_none() && rises(&stream.latencies_ns, index));
+            if spikes.see(*latency) && is_drives() {
                 slow.push(*latency);
                 let counts = if first.is_none() { &mut fast_counts } else { &mut mid_counts };
                 counts.push(since);
@@ -122,6 +160,7 @@ pub fn fit(streams: &[Stream]) -> Option<Steps> {
         return None;
     }
     let fast_ns = median(&fast);
+    let (fast_counts, mid_counts) = (kept(&fast_counts), kept(&mid_counts));
     // The budget lies between the last write that fitted and the one that did not.
     let bytes = |counts: &[u64]| mean_bytes(counts, write_bytes);
     Some(Steps {
@@ -136,6 +175,20 @@ pub fn fit(streams: &[Stream]) -> Option<Steps> {
         fast_jitter_ppm: jitter_ppm(&fast_counts),
         mid_jitter_ppm: jitter_ppm(&mid_counts),
     })
+}
+
+/// Do writes take longer after this one than before it?
+fn rises(latencies_ns: &[u64], at: usize) -> bool {
+    let before = &latencies_ns[at.saturating_sub(LEVEL_WRITES)..at];
+    let after = &latencies_ns[at + 1..latencies_ns.len().min(at + 1 + LEVEL_WRITES)];
+    let is_enough = before.len().min(after.len()) >= LEVEL_WRITES / 2;
+    is_enough && median(after) > median(before) * LEVEL_PERCENT / 100
+}
+
+/// Everything in a stream that takes unusually long.
+fn spikes_of(stream: &Stream) -> Vec<u64> {
+    let mut spikes = Spikes::default();
+    stream.latencies_ns.iter().copied().filter(|latency| spikes.see(*latency)).collect()
 }
 
 fn mean_bytes(counts: &[u64], write_bytes: u64) -> u64 {
@@ -205,13 +258,17 @@ fn stream(session: &mut Session<'_>, write_bytes: u64) -> Result<Stream, Measure
     session.flush(STREAM_BYTES_MAX)?;
     let mut latencies_ns = Vec::new();
     let mut spikes = Spikes::default();
-    let (mut slow, mut since) = (0, 0);
+    let (mut spikes_ns, mut slow, mut since) = (Vec::new(), 0, 0);
     while slow <= MID_STAGES && since < STREAM_BYTES_MAX {
         let latency = session.write_next(write_bytes)?;
         latencies_ns.push(latency);
         since += write_bytes;
         if spikes.see(latency) {
-            (slow, since) = (slow + 1, 0);
+            spikes_ns.push(latency);
+            let alike = usual_spike(&spikes_ns).1;
+            if alike > slow {
+                (slow, since) = (alike, 0);
+            }
         }
         // a drive whose every write is slow shows that soon
         if latencies_ns.len() == MEDIAN_WRITES && median(&latencies_ns) > SPIKE_NS {
@@ -260,6 +317,23 @@ mod tests {
         assert_eq!(steps.fast_bytes, 64 * KIB * 253 + 32 * KIB);
         assert!((15_000..18_000).contains(&steps.fast_jitter_ppm), "{}", steps.fast_jitter_ppm);
         assert!((30_000..34_000).contains(&steps.mid_jitter_ppm), "{}", steps.mid_jitter_ppm);
+    }
+
+    /// Waits of any length, as when the host is busy, and slow writes that are seen late.
+    #[test]
+    fn spikes_that_are_not_the_drives_are_told_apart() {
+        let mut streams: Vec<Stream> = (0..6).map(|_| made(256, &[128; 8])).collect();
+        let mut rng = tandem_block::Rng::new(2);
+        for latency in streams.iter_mut().flat_map(|stream| &mut stream.latencies_ns) {
+            if rng.chance_ppm(10_000) {
+                *latency += rng.between(2_000_000, 9_000_000);
+            }
+        }
+        let steps = fit(&streams).expect("it has steps");
+        assert_eq!((steps.fast_writes, steps.mid_writes), (256, 128));
+        assert!(steps.slow_ns.abs_diff(12_000_000) < 200_000, "{}", steps.slow_ns);
+        assert_eq!((steps.fast_ns, steps.mid_ns), (100_000, 150_000));
+        assert_eq!(usual_spike(&[]), (0, 0));
     }
 
     #[test]

@@ -66,7 +66,7 @@ pub fn compared(
         }
         _ => match (measure(spec, progress)?, &spec.model) {
             (Findings::Hdd(found), ModelSpec::Hdd(hdd)) => {
-                let rows = of_hdd(hdd, &found);
+                let rows = hdd_deviations(hdd, &found);
                 Ok((Findings::Hdd(found), rows))
             }
             _ => Err(MeasureSpecError::Nothing(spec.name.clone())),
@@ -84,7 +84,8 @@ impl Rows {
     }
 }
 
-fn of_hdd(spec: &HddSpec, found: &HddFindings) -> Vec<Deviation> {
+/// Compares what was found of a hard drive, whatever it was asked through.
+pub fn hdd_deviations(spec: &HddSpec, found: &HddFindings) -> Vec<Deviation> {
     let mut rows = Rows::default();
     let profile = found.profile().ok();
     for size in [4 * KIB, 16 * KIB, 64 * KIB] {

@@ -7,7 +7,7 @@
 mod deviation;
 mod model;
 
-pub use deviation::{Deviation, compared, deviations};
+pub use deviation::{Deviation, compared, deviations, hdd_deviations};
 pub use model::ModelProbe;
 
 use tandem_drives::spec::{DriveSpec, ModelSpec, SpecError};
