@@ -24,6 +24,9 @@ pub(super) struct Chart {
 /// A distribution is drawn with a point for every so much of a step to the right.
 const STEP: f64 = 1.01;
 
+/// The horizontal axis is longer than the lines by so much, where their names stand beside them.
+const KEY_ROOM: f64 = 1.2;
+
 /// Every chart that there is something to draw for.
 pub(super) fn all(page: &Page<'_>) -> Result<Vec<Chart>> {
     let mut charts = Vec::new();
@@ -211,7 +214,7 @@ fn queues(page: &Page<'_>) -> Result<Option<Chart>> {
         return Ok(None);
     };
     let end = series.iter().flat_map(|s| s.1.last()).map(|p| p.0).fold(0.0, f64::max);
-    let x = axis("time", (0.0, end), false, second_word);
+    let x = axis("time", (0.0, end * KEY_ROOM), false, second_word);
     let y = axis("longest SSD queue", (1.0, most.max(2.0) * 1.2), true, plain_word);
     Ok(Some(Chart {
         title: "Queue of the SSDs over time".into(),
@@ -253,7 +256,7 @@ fn write_states(page: &Page<'_>) -> Result<Vec<Chart>> {
                 }
             }
             let end = moments(timeline).last().unwrap_or(1.0);
-            let x = axis("time", (0.0, end * 1.2), false, second_word);
+            let x = axis("time", (0.0, end * KEY_ROOM), false, second_word);
             let y = axis("share of time", (0.0, 1.0), false, share_word);
             charts.push(Chart {
                 title: format!("States of {} under {label}", result.devices[device].name),
@@ -287,7 +290,7 @@ fn padding(page: &Page<'_>) -> Result<Option<Chart>> {
         return Ok(None);
     };
     let end = series.iter().flat_map(|s| s.1.last()).map(|p| p.0).fold(0.0, f64::max);
-    let x = axis("time", (0.0, end), false, second_word);
+    let x = axis("time", (0.0, end * KEY_ROOM), false, second_word);
     let y = axis("padding so far", (0.0, most * 1.05), false, bytes_word);
     Ok(Some(Chart {
         title: "Padding over time".into(),
@@ -318,7 +321,7 @@ pub(super) fn steps(series: &Series) -> Result<Option<String>> {
     let points = || series.iter().flat_map(|(_, points)| points);
     let Some((low, high)) = bounds(points().map(|p| p.1)) else { return Ok(None) };
     let end = points().map(|p| p.0).fold(1.0, f64::max);
-    let x = axis("written so far, MiB", (0.0, end), false, plain_word);
+    let x = axis("written so far, MiB", (0.0, end * KEY_ROOM), false, plain_word);
     let y = axis("latency of one write", (low * 0.7, high * 1.5), true, time_word);
     Ok(Some(chart((x, y), series, (Mark::Line, Key::TopRight), &[])?))
 }
