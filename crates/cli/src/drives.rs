@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::report::{print_json, print_text, table::Table, table::capacity};
 use serde::Serialize;
 use tandem_drives::spec::SPECS;
-use tandem_sim::profiles::{self, BeliefKind};
+use tandem_sim::profiles::{self, Belief};
 
 /// List the modelled drives, or show the numbers of one with their sources.
 #[derive(Debug, clap::Args)]
@@ -45,10 +45,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 fn drives() -> impl Iterator<Item = Drive> {
     SPECS.iter().map(|known| {
         let belief = profiles::shipped(known.name);
-        let endurance_bytes = match belief.as_ref().map(|belief| &belief.kind) {
-            Some(BeliefKind::Ssd { endurance_bytes, .. }) => *endurance_bytes,
-            _ => None,
-        };
+        let endurance_bytes = belief.as_ref().and_then(Belief::endurance_bytes);
         Drive {
             name: known.name,
             kind: known.kind.to_string(),

@@ -188,6 +188,7 @@ fn control(
                 "bytes": bytes,
                 "emulates": device.emulate.as_ref().map(|spec| spec.name.clone()),
                 "profile": device.profile.as_ref().map(|belief| belief.name.clone()),
+                "rating": device.budget.rating(device.profile.as_ref()).map(|rating| rating.basis),
             })
         })
         .collect();

@@ -87,6 +87,7 @@ fn describe(status: &Value) -> String {
     }
     out.push_str(&format!("\n{}\n{}", drives(status), volumes(about)));
     out.push_str(&buffered_writes(status));
+    out.push_str(&today(status));
     out.push_str(&format!("\n{}", latencies(status)));
     out.push_str(&format!(
         "\nSSD space: {} free of {}; {} only there, {} also on a hard drive. HDD log: {}.\n",
@@ -211,6 +212,84 @@ fn buffered_writes(status: &Value) -> String {
     )
 }
 
+/// What each drive did today beside what it may; drives of which nothing is known are left out.
+fn today(status: &Value) -> String {
+    let about = list(&status["pool"], "devices");
+    let mut table =
+        Table::new(&["<device", "today", "rated", "share", "padding", "of", "redirected", "of"]);
+    let mut any = false;
+    for (index, one) in list(status, "today").iter().enumerate() {
+        let known = about.get(index).unwrap_or(&Value::Null);
+        let bound = |value: &Value| value.as_u64().map_or("-".to_owned(), table::bytes);
+        let rated = ["rated_bytes", "ssd_write_budget_bytes"];
+        let rated = rated.iter().filter_map(|name| one[*name].as_u64()).min();
+        any |= rated.is_some() || one["padding"].is_object();
+        let share = rated.map(|rated| {
+            u128::from(number(one, "used_bytes")) * 1_000_000 / u128::from(rated.max(1))
+        });
+        table.row(vec![
+            text(known, "path").to_owned(),
+            bytes(one, "used_bytes"),
+            rated.map_or("-".to_owned(), table::bytes),
+            share.map_or("-".to_owned(), |ppm| {
+                table::percent(u64::try_from(ppm).unwrap_or(u64::MAX))
+            }),
+            bound(&one["padding"]["used_bytes"]),
+            bound(&one["padding"]["budget_bytes"]),
+            bound(&one["log"]["used_bytes"]),
+            bound(&one["log"]["budget_bytes"]),
+        ]);
+    }
+    if any { format!("\n{}", table.render()) } else { String::new() }
+}
+
+/// Budgets that are used up, and what that means.
+fn spent(status: &Value) -> Vec<String> {
+    let about = list(&status["pool"], "devices");
+    let left = Duration::from_ns(number(status, "day_left_ns"));
+    let mut spent = Vec::new();
+    for (index, one) in list(status, "today").iter().enumerate() {
+        let known = about.get(index).unwrap_or(&Value::Null);
+        let path = text(known, "path");
+        let used_up = |part: &Value| {
+            part["budget_bytes"].as_u64().is_some_and(|budget| number(part, "used_bytes") >= budget)
+        };
+        if one["rating_is_spent"] == true && known["role"] == "hdd" {
+            spent.push(format!(
+                "{path} has done what it is rated for today: nothing is padded for {left}"
+            ));
+        } else if one["rating_is_spent"] == true {
+            spent.push(format!(
+                "{path} was written to today as much as it is rated for ({})",
+                text(known, "rating")
+            ));
+        }
+        if one["ssd_writes_are_spent"] == true {
+            spent.push(format!(
+                "{path} has spent its write_budget: for {left} all that hard drives take without a \
+                 slow write is redirected, where a policy redirects at all"
+            ));
+        }
+        if number(&one["padding"], "budget_bytes") > 0 && used_up(&one["padding"]) {
+            spent.push(format!(
+                "{path} has spent its padding_budget: it drains by itself for {left}"
+            ));
+        }
+        if one["padding"]["budget_bytes"].as_u64() == Some(0) {
+            spent.push(format!(
+                "{path} is never padded (padding_budget of 0): it drains by itself, and is not \
+                 measured anew once it is distrusted"
+            ));
+        }
+        if used_up(&one["log"]) {
+            spent.push(format!(
+                "{path} has spent its log_budget: nothing is redirected to it for {left}"
+            ));
+        }
+    }
+    spent
+}
+
 fn times(by_reason: &Value) -> impl Iterator<Item = (String, u64)> + '_ {
     let reasons = by_reason.as_object().into_iter().flatten();
     reasons.map(|(why, times)| (why.clone(), times.as_u64().unwrap_or(0)))
@@ -278,6 +357,7 @@ fn worries(status: &Value) -> Vec<String> {
             ));
         }
     }
+    worries.extend(spent(status));
     let wrong = number(status, "checksum_errors");
     if wrong > 0 {
         let repaired = number(status, "repaired_reads");
@@ -307,6 +387,11 @@ mod tests {
             "live": { "emulated": [{ "device": 0, "volatile_bytes": 512 }] },
             "second_home": { "device": 0, "behind_ns": 1_200_000_000, "lag_max_ns": 10_000_000_000u64,
                              "journal_units_behind": 3, "awaits_snapshot": true },
+            "day_left_ns": 7_200_000_000_000u64,
+            "today": [{ "used_bytes": 3_000_000_000u64, "rated_bytes": 6_000_000_000u64,
+                        "ssd_writes_are_spent": true, "rating_is_spent": true,
+                        "padding": { "used_bytes": 2048, "budget_bytes": 2048 },
+                        "log": { "used_bytes": 4096, "budget_bytes": 4096 } }],
             "controllers": [{ "state": "distrusted", "user_slow_writes": 30, "surprises": 4,
                               "distrusted": { "now": "write_cache_off", "ns": 2_500_000_000u64,
                                               "by_reason": { "stalled": 0, "write_cache_off": 2 } } }, null],
@@ -338,6 +423,11 @@ mod tests {
             "2.5 s",
             "slow write: 30, 1500 of a million",
             "! ssd.img is not what it is believed to be (write cache off)",
+            "50.0 %",
+            "! ssd.img was written to today as much as it is rated for",
+            "! ssd.img has spent its write_budget: for ",
+            "! ssd.img has spent its padding_budget",
+            "! ssd.img has spent its log_budget: nothing is redirected",
             "! one SSD",
             "8.0 KiB",
             "! 1 drive(s) failed",

@@ -104,6 +104,7 @@ fn drives_have_their_names(run: &Value) {
             "queue_depth_max",
             "write_amplification",
             "life_years",
+            "workload",
         ],
     );
     has(
@@ -127,8 +128,14 @@ fn drives_have_their_names(run: &Value) {
             "suspensions",
             "padding_limits",
             "budget_stops",
+            "workload",
         ],
     );
+    for role in ["ssd", "hdd"] {
+        let workload = &run[role]["workload"];
+        has(workload, &["bytes_per_day", "rated_bytes_per_day", "rated_share", "rating"]);
+        assert!(workload["rated_bytes_per_day"].as_u64() > Some(0), "the default drives are rated");
+    }
     has(
         &run["hdd"]["distrusted"]["by_reason"],
         &["surprises", "no_staircase", "write_cache_off", "cleaning", "stalled"],

@@ -201,7 +201,7 @@ fn status_of_a_running_and_of_a_stopped_server() {
 fn status_tells_how_buffered_writes_fare() {
     let text = POOL
         .replacen("size = \"32MiB\"", "size = \"32MiB\"\nsteer = \"mios-d\"", 1)
-        .replacen("path = \"hdd.img\"", "path = \"hdd.img\"\nprofile = \"wd100efax\"", 1);
+        .replacen("path = \"hdd.img\"", "path = \"hdd.img\"\nprofile = \"wd100efax\"\npadding_budget = \"0B\"\nlog_budget = \"3GiB\"", 1);
     let pool = formatted(&text);
     let server = start(&pool);
     let status = status(&pool);
@@ -211,9 +211,23 @@ fn status_tells_how_buffered_writes_fare() {
     assert_eq!(controllers[1]["distrusted"]["by_reason"]["write_cache_off"], 0);
     assert_ne!(controllers[1]["state"], "off", "a policy redirects to it");
     assert_eq!(status["user_slow_writes_per_million"], 0.0);
+    let today = &status["today"][1];
+    assert_eq!(today["rated_bytes"], 180_000_000_000_000u64 / 365, "the profile's");
+    assert_eq!(
+        (&today["padding"]["budget_bytes"], &today["log"]["used_bytes"]),
+        (&0.into(), &0.into())
+    );
+    assert_eq!(today["log"]["budget_bytes"], 3u64 << 30);
+    assert!(today["used_bytes"].as_u64() > Some(0), "recovery has read it: {today}");
     let told = tandem(&["status", pool.config()]);
     let told = String::from_utf8_lossy(&told.stdout).into_owned();
-    for want in ["steering stopped", "never", "met a slow write: 0, 0 of a million"] {
+    for want in [
+        "is never padded",
+        "3.0 GiB",
+        "steering stopped",
+        "never",
+        "met a slow write: 0, 0 of a million",
+    ] {
         assert!(told.contains(want), "{want}: {told}");
     }
     assert!(server.stop().0.success());

@@ -69,6 +69,23 @@ pub struct VolumeConfig {
     pub durability: DurabilityClass,
 }
 
+/// What a drive may take in a day, in bytes; days are counted from the engine's start (B4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DriveBudget {
+    /// What its vendor rates it for: of a hard drive reads and writes, of an SSD writes. A hard drive
+    /// that has done so much is not padded for the rest of the day. `None`: not known.
+    pub rated_bytes: Option<u64>,
+    /// Of a hard drive: padding. 0: none, it drains by itself or is flushed. `None`: the pool's
+    /// `padding_bytes_per_day`.
+    pub padding_bytes: Option<u64>,
+    /// Of a hard drive: redirected writes, above 0. When they are spent nothing is redirected to it.
+    /// `None`: no bound.
+    pub log_bytes: Option<u64>,
+    /// Of an SSD: all writes, above 0. When they are spent on every SSD, policies that redirect send
+    /// hard drives all that these take without a slow write. `None`: no bound.
+    pub ssd_write_bytes: Option<u64>,
+}
+
 /// Everything an engine is told at birth.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
@@ -127,6 +144,8 @@ pub struct EngineConfig {
     /// Padding a hard drive may write in a day of pool time. Default 2 % of 550 TB a year:
     /// 30 GiB a day (B4).
     pub padding_bytes_per_day: u64,
+    /// What each drive may take in a day, by id; those that are missing have no bounds of their own.
+    pub budgets: Vec<DriveBudget>,
     /// Does belief of a hard drive follow what is seen of it, or stay its profile's? Default yes.
     pub recalibrate: bool,
     /// Stage pairs in one buffered-write sequence (`Loop_max`, [BCW Alg. 2]). Default 10.
@@ -162,9 +181,15 @@ impl EngineConfig {
             requests_max: 65_536,
             checksum_pages_max: 4096,
             padding_bytes_per_day: 30 << 30,
+            budgets: Vec::new(),
             recalibrate: true,
             bcw_loops_max: 10,
         }
+    }
+
+    /// What a drive may take in a day.
+    pub fn budget(&self, device: DeviceId) -> DriveBudget {
+        self.budgets.get(usize::from(device.0)).copied().unwrap_or_default()
     }
 
     /// Position of the drive that holds the journal: the first SSD, or the first drive.

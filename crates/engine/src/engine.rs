@@ -7,6 +7,7 @@ use crate::bcw::controller::Controller;
 use crate::config::{EngineConfig, Placement, Role};
 use crate::device::{Device, Purpose, TailCopy};
 use crate::format::layout::{self, Layout};
+use crate::ledger::Ledger;
 use crate::load::Place;
 use crate::map::checksums::HomeChecksums;
 use crate::map::journal::Journal;
@@ -95,6 +96,7 @@ pub struct Engine {
     pub(crate) copies: Copies,
     pub(crate) policies: BTreeMap<ObjectId, VolumePolicy>,
     pub(crate) steering: Steering,
+    pub(crate) ledger: Ledger,
     pub(crate) qos: Box<dyn Qos>,
     pub(crate) stats: EngineStats,
     pub(crate) limbo: VecDeque<Limbo>,
@@ -287,6 +289,7 @@ impl Engine {
             copies: Copies::default(),
             policies,
             steering: Steering::new(steers, &config),
+            ledger: Ledger::new(&config),
             qos: (qos::ORDERS[0].build)(),
             stats: EngineStats::default(),
             limbo: VecDeque::new(),
@@ -354,7 +357,12 @@ impl Engine {
             device.bcw = profile.map(|profile| {
                 let (loops, padding) =
                     (self.config.bcw_loops_max, self.config.padding_bytes_per_day);
+                let budget = self.config.budget(device.id);
+                let padding = budget.padding_bytes.unwrap_or(padding);
                 let mut c = Controller::new(profile, loops, padding, self.config.recalibrate);
+                if let Some(bytes) = budget.log_bytes {
+                    c.bound_log(bytes);
+                }
                 if let Some(control) = control {
                     c.enable(control);
                 }

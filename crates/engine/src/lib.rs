@@ -24,6 +24,7 @@ pub mod config;
 pub mod device;
 mod engine;
 pub mod format;
+mod ledger;
 pub mod load;
 pub mod log;
 pub mod map;
@@ -43,7 +44,7 @@ mod view;
 
 pub use activity::Activity;
 pub use config::{
-    DeviceConfig, EngineConfig, Placement, Role, SteerConfig, VolumeConfig, WriteCache,
+    DeviceConfig, DriveBudget, EngineConfig, Placement, Role, SteerConfig, VolumeConfig, WriteCache,
 };
 pub use engine::{ConfigError, Engine};
 pub use ops::salvage::Loss;

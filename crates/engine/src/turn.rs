@@ -36,6 +36,7 @@ impl Engine {
             Event::Start => self.on_start(),
             Event::Shutdown => self.on_shutdown(),
         }
+        self.turn_the_page();
         if matches!(self.phase, Phase::Running | Phase::Stopping) {
             self.turn();
         }

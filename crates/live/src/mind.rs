@@ -1,7 +1,7 @@
 //! Who decides? The engine, seen through what the real world needs of it.
 
 use serde_json::{Value, json};
-use tandem_block::{BLOCK_BYTES, Instant, ObjectId};
+use tandem_block::{BLOCK_BYTES, DeviceId, Instant, ObjectId};
 use tandem_engine::bcw::controller::Controller;
 use tandem_engine::bcw::distrust::Distrust;
 use tandem_engine::stats::DeviceStats;
@@ -67,8 +67,12 @@ impl Mind for Engine {
             .iter()
             .map(|device| device.bcw.as_ref().map_or(Value::Null, |bcw| controller(bcw, now)))
             .collect();
+        let ids = self.devices().iter().map(|device| device.id);
+        let today: Vec<Value> = ids.map(|id| today(self, id, now)).collect();
         json!({
             "second_home": follower,
+            "today": today,
+            "day_left_ns": self.day_left(now).ns,
             "controllers": controllers,
             "devices": stats.devices.iter().map(device_status).collect::<Vec<_>>(),
             "ssd_free_bytes": map.ssd_free() * BLOCK_BYTES,
@@ -131,6 +135,23 @@ fn controller(bcw: &Controller, now: Instant) -> Value {
         "suspensions": stats.suspensions,
         "padding_limits": stats.padding_limits,
         "budget_stops": stats.budget_stops,
+    })
+}
+
+/// What a drive took today, beside what it may: bytes, `null` where there is no bound.
+fn today(engine: &Engine, id: DeviceId, now: Instant) -> Value {
+    let device = &engine.devices()[usize::from(id.0)];
+    let budget = engine.budget(id);
+    let part = |(used, may): (u64, u64)| json!({ "used_bytes": used, "budget_bytes": (may < u64::MAX).then_some(may) });
+    let bcw = device.bcw.as_ref().map(Controller::budgets);
+    json!({
+        "used_bytes": engine.used_today(id),
+        "rated_bytes": budget.rated_bytes,
+        "rating_is_spent": engine.rating_is_spent(id),
+        "ssd_write_budget_bytes": budget.ssd_write_bytes,
+        "ssd_writes_are_spent": engine.ssd_writes_are_spent(id),
+        "padding": bcw.map(|budgets| part(budgets.padding(now))),
+        "log": bcw.map(|budgets| part(budgets.log(now))),
     })
 }
 

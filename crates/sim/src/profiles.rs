@@ -46,6 +46,47 @@ pub enum BeliefKind {
     },
 }
 
+/// What a drive's vendor rates it for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rating {
+    /// Bytes a day: of a hard drive reads and writes, of an SSD writes.
+    pub bytes_per_day: u64,
+    /// By which figure.
+    pub basis: String,
+}
+
+/// An SSD's warranted bytes are told for its whole life; spread over so many years they are a day's
+/// (guess: the warranty of most drives).
+const SSD_YEARS: u64 = 5;
+
+impl Belief {
+    /// Bytes that may be written to an SSD in its life, if its vendor says so.
+    pub fn endurance_bytes(&self) -> Option<u64> {
+        match &self.kind {
+            BeliefKind::Ssd { endurance_bytes, .. } => *endurance_bytes,
+            _ => None,
+        }
+    }
+
+    /// What the drive is rated for, if that is known.
+    pub fn rating(&self) -> Option<Rating> {
+        let tb = |bytes: u64| bytes / 1_000_000_000_000;
+        match &self.kind {
+            BeliefKind::Hdd(profile) => {
+                profile.detail.workload_bytes_per_year.map(|bytes| Rating {
+                    bytes_per_day: (bytes / 365).max(1),
+                    basis: format!("{} TB a year, reads and writes", tb(bytes)),
+                })
+            }
+            BeliefKind::NoStaircase(_) => None,
+            BeliefKind::Ssd { .. } => self.endurance_bytes().map(|bytes| Rating {
+                bytes_per_day: (bytes / (SSD_YEARS * 365)).max(1),
+                basis: format!("{} TB written in {SSD_YEARS} years", tb(bytes)),
+            }),
+        }
+    }
+}
+
 /// A profile that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -1,7 +1,7 @@
 //! Does the configuration make sense?
 
-use super::file;
 use super::{PoolConfig, PoolDevice, PoolVolume, Serve};
+use super::{budget, file};
 use crate::policy;
 use crate::toml_fault::Fault;
 use std::path::{Component, Path, PathBuf};
@@ -167,6 +167,7 @@ fn device(entry: &file::Device, folder: &Path, line: usize) -> Result<PoolDevice
         profile,
         profile_age_days,
         write_cache,
+        budget: budget::check(entry, role)?,
         line,
     })
 }

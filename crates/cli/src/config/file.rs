@@ -38,6 +38,10 @@ pub(super) struct Device {
     pub profile: Option<Spanned<String>>,
     pub profile_age_days: Option<u64>,
     pub write_cache: Option<Spanned<String>>,
+    pub workload_rating: Option<Spanned<String>>,
+    pub padding_budget: Option<Spanned<String>>,
+    pub log_budget: Option<Spanned<String>>,
+    pub write_budget: Option<Spanned<String>>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -4,11 +4,13 @@
 //! said here, with the line it is about; what only the devices know (their size, whose they are) is
 //! asked when they are opened.
 
+pub mod budget;
 mod check;
 mod file;
 #[cfg(test)]
 mod tests;
 
+use self::budget::DeviceBudget;
 use crate::failure::ConfigFault;
 use crate::toml_fault::{self, line_of};
 use std::path::{Path, PathBuf};
@@ -55,6 +57,8 @@ pub struct PoolDevice {
     pub profile_age_days: u64,
     /// Is its buffer lost in a power cut?
     pub write_cache: WriteCache,
+    /// What it may take in a day.
+    pub budget: DeviceBudget,
     /// Line of the file that names it.
     pub line: usize,
 }
@@ -177,6 +181,12 @@ impl PoolConfig {
         config.name.clone_from(&self.name);
         config.second_home_lag = self.second_home_lag.unwrap_or(config.second_home_lag);
         config.format = false;
+        config.budgets = self
+            .devices
+            .iter()
+            .zip(capacities_bytes)
+            .map(|(device, &bytes)| device.budget.of_drive(device.profile.as_ref(), bytes))
+            .collect();
         config
     }
 }

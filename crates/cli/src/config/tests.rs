@@ -98,6 +98,44 @@ fn engines_are_told_what_the_file_says() {
     assert_ne!(renamed.object(), pool.volumes[0].object());
 }
 
+/// Budgets of a day: a rating is the configuration's or the profile's, drive writes are of the size.
+#[test]
+fn budgets_are_a_days_bytes() {
+    let budgets =
+        |text: &str| parse(text).expect("good").engine_config(&[16_000_000_000, 64 << 30]).budgets;
+    let usual = budgets(GOOD);
+    assert_eq!(usual[1].rated_bytes, Some(180_000_000_000_000 / 365), "of the profile");
+    assert_eq!((usual[1].padding_bytes, usual[1].log_bytes), (None, None));
+    let role = "role = \"hdd\"\n";
+    let keys = "workload_rating = \"365TB\"\npadding_budget = \"0B\"\nlog_budget = \"5GB\"\n";
+    let said = budgets(&changed(role, &format!("{role}{keys}")));
+    let want = (Some(1_000_000_000_000), Some(0), Some(5_000_000_000));
+    assert_eq!((said[1].rated_bytes, said[1].padding_bytes, said[1].log_bytes), want);
+    let role = "role = \"ssd\"\n";
+    for (budget, want) in
+        [("0.3DWPD", 4_800_000_000), ("2 DWPD", 32_000_000_000), ("7GB", 7_000_000_000)]
+    {
+        let text = changed(role, &format!("{role}write_budget = \"{budget}\"\n"));
+        assert_eq!(budgets(&text)[0].ssd_write_bytes, Some(want), "{budget}");
+    }
+    for (role, key, want) in [
+        ("ssd", "write_budget = \"0DWPD\"", "nothing may be written"),
+        ("ssd", "write_budget = \"0GB\"", "nothing may be written"),
+        ("ssd", "write_budget = \"-1DWPD\"", "above 0"),
+        ("ssd", "write_budget = \"much\"", "0.3DWPD"),
+        ("ssd", "padding_budget = \"1GB\"", "is for hard drives"),
+        ("hdd", "write_budget = \"1GB\"", "is for SSDs"),
+        ("hdd", "log_budget = \"0B\"", "no write could ever be redirected"),
+        ("hdd", "workload_rating = \"0TB\"", "rated for no work"),
+        ("hdd", "padding_budget = \"30\"", "like \"30GiB\""),
+    ] {
+        let role = format!("role = \"{role}\"\n");
+        let text = changed(&role, &format!("{role}{key}\n"));
+        let said = parse(&text).expect_err(key).to_string();
+        assert!(said.contains(want), "{key}: {said}");
+    }
+}
+
 /// (what is changed, into what, the line that is named, words of the error)
 const FAULTS: &[(&str, &str, usize, &str)] = &[
     ("name = \"laptop\"", "nmae = \"laptop\"", 2, "did you mean \"name\""),

@@ -103,6 +103,7 @@ fn result(served: Served, latencies: Recorder, took: Duration) -> RunResult {
             flash_pages: (0, 0),
             model_bytes: *bytes,
             endurance_bytes: None,
+            rating: None,
         })
         .collect();
     let wall_ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);

@@ -5,6 +5,7 @@ use crate::report::distrusted;
 use crate::report::json::{self, amplification};
 use crate::report::names::{durability_name, placement_name};
 use crate::report::table::{Table, bytes, capacity, count, percent, wrap};
+use crate::report::workload;
 use std::fmt::Write as _;
 use tandem_block::Duration;
 use tandem_engine::Role;
@@ -35,11 +36,12 @@ pub fn render(replayed: &Replayed) -> String {
     text
 }
 
-/// Where steering to a hard drive stopped, and where padding did.
+/// Where steering to a hard drive stopped, where padding did, and which drives work too much.
 fn distrust(replayed: &Replayed, text: &mut String) {
     for (label, result, _) in &replayed.runs {
         for device in &result.devices {
-            for line in distrusted::lines(&device.steering) {
+            let beyond = workload::beyond(device, result.elapsed_ns);
+            for line in distrusted::lines(&device.steering).into_iter().chain(beyond) {
                 let line = wrap(&format!("{label}, {}: {line}", device.name), COLUMNS, 4);
                 let _ = writeln!(text, "\n  {line}");
             }

@@ -1,6 +1,7 @@
 //! What does `replay --json` say? Names and their order are a contract (design, "The command line").
 
 use crate::input::Loaded;
+use crate::report::workload::{self, Workload};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use tandem_engine::bcw::controller::ControllerStats;
@@ -171,6 +172,7 @@ struct Ssd {
     write_amplification: Option<f64>,
     life_years: Option<f64>,
     life_basis: Option<String>,
+    workload: Workload,
 }
 
 #[derive(Debug, Serialize)]
@@ -193,6 +195,7 @@ struct Hdd {
     suspensions: u64,
     padding_limits: u64,
     budget_stops: u64,
+    workload: Workload,
 }
 
 /// Why, how often and for how long steering to hard drives stopped.
@@ -441,6 +444,7 @@ fn ssd(devices: &[&DeviceResult], elapsed_ns: u64) -> Ssd {
         write_amplification: amplification(devices),
         life_years: life.as_ref().map(|(years, _)| *years),
         life_basis: life.map(|(_, basis)| basis),
+        workload: workload::of(devices, elapsed_ns),
     }
 }
 
@@ -509,6 +513,7 @@ fn hdd(devices: &[&DeviceResult], steering: &ControllerStats, result: &RunResult
         suspensions: steering.suspensions,
         padding_limits: steering.padding_limits,
         budget_stops: steering.budget_stops,
+        workload: workload::of(devices, result.elapsed_ns),
     }
 }
 

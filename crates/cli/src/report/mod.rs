@@ -5,6 +5,7 @@ pub mod html;
 pub mod json;
 pub mod names;
 pub mod table;
+pub mod workload;
 
 use serde::Serialize;
 use std::io::{self, Write as _};

@@ -20,6 +20,7 @@ pub fn of_a_run() -> Value {
             flash_pages: (0, 0),
             model_bytes: 0,
             endurance_bytes: None,
+            rating: None,
         };
         let result = RunResult {
             digest: 0,

@@ -11,10 +11,11 @@
 //!          * how much of this a policy wants is its `Control`: MIOS all of it, others less.
 //! Tests:   `controller/tests.rs`, per state, event and control.
 
+use self::budget::Budgets;
 pub use self::stats::ControllerStats;
 use self::trust::{MEASURED_STAGES, Trust};
 use super::distrust::{Distrust, Doubts, Look};
-use super::padding::{FAST_PADDING_BYTES, PaddingBudget, SLOW_PADDING_BYTES};
+use super::padding::{FAST_PADDING_BYTES, SLOW_PADDING_BYTES};
 use super::predictor::{WriteState, predict};
 use super::recalibrate::{Origin, Recalibration, Written};
 use crate::profile::HddProfile;
@@ -145,7 +146,7 @@ pub struct Controller {
     last_missed: Instant,
     /// Size of the write that was wanted last.
     demand_bytes: u64,
-    budget: PaddingBudget,
+    budgets: Budgets,
     /// What was predicted for the write in flight.
     predicted: WriteState,
     /// For results.
@@ -186,7 +187,7 @@ impl Controller {
             last_demand: Instant::ZERO,
             last_missed: Instant::ZERO,
             demand_bytes: 0,
-            budget: PaddingBudget::new(padding_bytes_per_day),
+            budgets: Budgets::new(padding_bytes_per_day),
             predicted: WriteState::Fast,
             stats: ControllerStats::default(),
         }
@@ -224,7 +225,7 @@ impl Controller {
     /// May users' writes go to this drive? Paper: `flagHDD`.
     pub fn accepting(&mut self, now: Instant) -> bool {
         self.decay(now);
-        if self.trust != Trust::Full {
+        if self.trust != Trust::Full || !self.budgets.takes_log_writes(now, self.committed_bytes) {
             return false;
         }
         match self.control {
@@ -492,7 +493,7 @@ impl Controller {
     }
 
     fn pad(&mut self, now: Instant, bytes: u64) -> Action {
-        if !self.budget.take(now, bytes) {
+        if !self.budgets.take_padding(now, bytes) {
             self.stats.budget_stops += 1;
             return self.rest();
         }
@@ -588,6 +589,7 @@ impl Controller {
     }
 }
 
+mod budget;
 mod completed;
 mod stats;
 #[cfg(test)]

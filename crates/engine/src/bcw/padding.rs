@@ -12,31 +12,53 @@ pub const SLOW_PADDING_BYTES: u64 = 64 * KIB;
 
 const DAY: Duration = Duration::from_s(86_400);
 
-/// A daily budget of padding.
+/// So many bytes a day. Days are counted from the engine's start: a restart begins one.
 #[derive(Clone, Copy, Debug)]
-pub struct PaddingBudget {
+pub struct DayBudget {
     bytes_per_day: u64,
     day_began: Instant,
     spent_bytes: u64,
 }
 
-impl PaddingBudget {
+impl DayBudget {
     /// A fresh budget.
     pub fn new(bytes_per_day: u64) -> Self {
-        PaddingBudget { bytes_per_day, day_began: Instant::ZERO, spent_bytes: 0 }
+        DayBudget { bytes_per_day, day_began: Instant::ZERO, spent_bytes: 0 }
     }
 
-    /// Takes `bytes` if today's budget has them.
-    pub fn take(&mut self, now: Instant, bytes: u64) -> bool {
+    fn roll(&mut self, now: Instant) {
         if now.since(self.day_began) >= DAY {
             self.day_began = now;
             self.spent_bytes = 0;
         }
-        let fits = self.spent_bytes + bytes <= self.bytes_per_day;
+    }
+
+    /// Takes `bytes` if today's budget has them.
+    pub fn take(&mut self, now: Instant, bytes: u64) -> bool {
+        self.roll(now);
+        let fits = self.spent_bytes.saturating_add(bytes) <= self.bytes_per_day;
         if fits {
             self.spent_bytes += bytes;
         }
         fits
+    }
+
+    /// Takes `bytes` that are written in any case.
+    pub fn spend(&mut self, now: Instant, bytes: u64) {
+        self.roll(now);
+        self.spent_bytes = self.spent_bytes.saturating_add(bytes);
+    }
+
+    /// Is nothing left of today's, with what is promised and not written yet?
+    pub fn is_spent(&mut self, now: Instant, promised_bytes: u64) -> bool {
+        self.roll(now);
+        self.spent_bytes.saturating_add(promised_bytes) >= self.bytes_per_day
+    }
+
+    /// Bytes spent today, and the budget.
+    pub fn spent(&self, now: Instant) -> (u64, u64) {
+        let today = now.since(self.day_began) < DAY;
+        (if today { self.spent_bytes } else { 0 }, self.bytes_per_day)
     }
 }
 
@@ -46,11 +68,17 @@ mod tests {
 
     #[test]
     fn a_spent_budget_comes_back_the_next_day() {
-        let mut budget = PaddingBudget::new(100);
+        let mut budget = DayBudget::new(100);
         assert!(budget.take(Instant::ZERO, 60));
         assert!(!budget.take(Instant::ZERO, 60));
         assert!(budget.take(Instant::ZERO, 40));
         assert!(!budget.take(Instant::ZERO + Duration::from_s(86_399), 1));
-        assert!(budget.take(Instant::ZERO + DAY, 100));
+        let next = Instant::ZERO + DAY;
+        assert_eq!((budget.spent(Instant::ZERO), budget.spent(next)), ((100, 100), (0, 100)));
+        assert!(budget.is_spent(Instant::ZERO, 0) && !budget.is_spent(next, 99));
+        assert!(budget.is_spent(next, 100));
+        assert!(budget.take(next, 100));
+        budget.spend(next, 7);
+        assert_eq!(budget.spent(next), (107, 100));
     }
 }

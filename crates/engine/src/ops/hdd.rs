@@ -49,8 +49,10 @@ impl Engine {
         }
         let now = self.now;
         let is_last = self.is_last_hdd(device);
+        let rating_is_spent = self.rating_is_spent(device);
         let Some(bcw) = &mut self.devices[index].bcw else { return false };
         bcw.note_last(is_last);
+        bcw.note_rating(rating_is_spent);
         if writes {
             return false;
         }

@@ -97,7 +97,11 @@ impl Engine {
             Some(_) if hdds.is_empty() && request.class == DurabilityClass::Protected => {
                 Decision::stay(Reason::Durability)
             }
-            Some(steer) => self.ask(steer, (bytes, request.length_bytes), &hdds),
+            Some(steer) => {
+                let decision = self.ask(steer, (bytes, request.length_bytes), &hdds);
+                let redirects = self.steering.shared[steer].policy.control().is_some();
+                self.within_budget(decision, redirects, &hdds)
+            }
         };
         hdds.clear();
         self.steering.hdds = hdds;

@@ -149,6 +149,8 @@ pub enum Reason {
     Wear,
     /// Redirected: the SSD's oldest command is overdue.
     Stalled,
+    /// Redirected: what may be written to SSDs in a day is spent.
+    SsdBudget,
     /// Kept on the SSD: it is expected to be done sooner, its wear counted.
     SsdSooner,
     /// Kept on the SSD: the hard drive would take longer than allowed.
@@ -182,6 +184,7 @@ impl Reason {
             Reason::HddSooner => "hdd_sooner",
             Reason::Wear => "wear",
             Reason::Stalled => "stalled",
+            Reason::SsdBudget => "ssd_budget",
             Reason::SsdSooner => "ssd_sooner",
             Reason::OverCap => "over_cap",
             Reason::Resting => "resting",
@@ -201,6 +204,7 @@ impl Reason {
                 | Reason::HddSooner
                 | Reason::Wear
                 | Reason::Stalled
+                | Reason::SsdBudget
         )
     }
 }

@@ -8,11 +8,13 @@
 
 use super::config::{DriveChoice, ReplayConfig, ReplayError};
 use super::survey::Survey;
-use crate::profiles::{Belief, BeliefKind};
+use crate::profiles::{Belief, BeliefKind, Rating};
 use tandem_block::{BLOCK_BYTES, DurabilityClass, GIB, Instant, MIB};
 use tandem_drives::spec::{DriveSpec, HddSpec, ModelSpec};
 use tandem_engine::format::layout;
-use tandem_engine::{DeviceConfig, EngineConfig, Placement, Role, VolumeConfig, WriteCache};
+use tandem_engine::{
+    DeviceConfig, DriveBudget, EngineConfig, Placement, Role, VolumeConfig, WriteCache,
+};
 
 /// One set has 2^32 logical blocks.
 const FOOTPRINT_BYTES_MAX: u64 = 16 << 40;
@@ -40,6 +42,8 @@ pub struct PlannedDrive {
     pub has_profile: bool,
     /// Bytes that may be written in its life, if its vendor says so.
     pub endurance_bytes: Option<u64>,
+    /// What its vendor rates it for in a day.
+    pub rating: Option<Rating>,
     /// Of a hard drive: what it becomes at which virtual time, oldest first. Empty unless an experiment
     /// says otherwise.
     pub drift: Vec<(Instant, HddSpec)>,
@@ -114,10 +118,6 @@ fn planned(choice: &DriveChoice, role: Role) -> Result<PlannedDrive, ReplayError
         Some(bytes) => choice.spec.clone().with_capacity_bytes(bytes)?,
         None => choice.spec.clone(),
     };
-    let endurance_bytes = match &choice.belief {
-        Some(Belief { kind: BeliefKind::Ssd { endurance_bytes, .. }, .. }) => *endurance_bytes,
-        _ => None,
-    };
     Ok(PlannedDrive {
         name: spec.name.clone(),
         role,
@@ -125,7 +125,8 @@ fn planned(choice: &DriveChoice, role: Role) -> Result<PlannedDrive, ReplayError
         visible_bytes: spec.capacity_bytes(),
         is_scaled: false,
         has_profile: choice.belief.is_some(),
-        endurance_bytes,
+        endurance_bytes: choice.belief.as_ref().and_then(Belief::endurance_bytes),
+        rating: choice.belief.as_ref().and_then(Belief::rating),
         drift: Vec::new(),
     })
 }
@@ -243,8 +244,16 @@ fn engine_config(config: &ReplayConfig, survey: &Survey) -> EngineConfig {
     engine.root_bytes = engine.root_bytes.max(root_bytes);
     engine.placement = config.placement;
     engine.contents = false;
-    if let Some(bytes) = config.budgets.padding_bytes_per_day {
-        engine.padding_bytes_per_day = bytes;
+    match config.budgets.padding_bytes_per_day {
+        Some(bytes) => engine.padding_bytes_per_day = bytes,
+        // what drives are rated for bounds padding too, unless it was said how much there may be
+        None => {
+            let rated =
+                |choice: &DriveChoice| Some(choice.belief.as_ref()?.rating()?.bytes_per_day);
+            engine.budgets = choices(config)
+                .map(|(choice, _)| DriveBudget { rated_bytes: rated(choice), ..Default::default() })
+                .collect();
+        }
     }
     engine
 }

@@ -2,6 +2,7 @@
 
 use super::gauge::GaugeSummary;
 use super::timeline::Timeline;
+use crate::profiles::Rating;
 use tandem_engine::Role;
 use tandem_engine::bcw::controller::ControllerStats;
 use tandem_engine::stats::recorder::Recorder;
@@ -49,6 +50,8 @@ pub struct DeviceResult {
     pub model_bytes: u64,
     /// Bytes that may be written in its life, if its vendor says so.
     pub endurance_bytes: Option<u64>,
+    /// What its vendor rates it for in a day.
+    pub rating: Option<Rating>,
 }
 
 /// What was counted since `before`.

@@ -236,6 +236,7 @@ impl Run {
                 flash_pages: (flash_pages.0 - before.0, flash_pages.1 - before.1),
                 model_bytes: planned.model_bytes,
                 endurance_bytes: planned.endurance_bytes,
+                rating: planned.rating.clone(),
             });
         }
         RunResult {

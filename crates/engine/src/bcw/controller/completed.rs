@@ -30,8 +30,9 @@ impl Controller {
             } else {
                 self.stats.slow_padding_bytes += bytes;
             }
-        } else if actual == WriteState::Slow {
-            self.stats.user_slow_writes += 1;
+        } else {
+            self.budgets.spend_log(now, bytes);
+            self.stats.user_slow_writes += u64::from(actual == WriteState::Slow);
         }
         if !matches!(self.state, State::Fast | State::Mid | State::Slow) {
             return actual;

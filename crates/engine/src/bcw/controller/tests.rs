@@ -159,6 +159,34 @@ fn a_spent_budget_means_rest() {
 }
 
 #[test]
+fn b4_what_is_redirected_has_a_budget_a_day() {
+    let (mut c, mut now) = fast();
+    c.bound_log(128 * KIB);
+    write(&mut c, &mut now, FAST);
+    assert!(c.accepting(now));
+    write(&mut c, &mut now, FAST);
+    assert_eq!(c.budgets().log(now), (128 * KIB, 128 * KIB));
+    assert!(!c.accepting(now), "nothing is left of today's");
+    // nor is the drive made ready for what may not come
+    c.disturbed(true);
+    c.note_demand(now, 4096);
+    assert!(!matches!(c.next(now, None), Action::Pad(_)));
+    now += Duration::from_s(86_400);
+    assert!(c.accepting(now), "tomorrow");
+}
+
+#[test]
+fn b4_a_drive_that_did_its_days_work_is_not_padded() {
+    let (mut c, now) = fast();
+    c.note_rating(true);
+    assert!(c.accepting(now), "users' writes are useful, and come home in any case");
+    c.disturbed(true);
+    c.note_demand(now, 4096);
+    assert!(!matches!(c.next(now, None), Action::Pad(_)));
+    assert_eq!(c.stats.budget_stops, 1);
+}
+
+#[test]
 fn a_failed_flush_is_a_faulted_drive() {
     let (mut c, now) = fast();
     c.flush_issued(now);

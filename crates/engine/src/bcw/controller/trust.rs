@@ -86,7 +86,7 @@ impl Controller {
                 }
                 let small = padded < MEASURED_SMALL;
                 let bytes = if small { FAST_PADDING_BYTES } else { SLOW_PADDING_BYTES };
-                if !self.budget.take(now, bytes) {
+                if !self.budgets.take_padding(now, bytes) {
                     self.stats.budget_stops += 1;
                     self.trust = Trust::Away(self.doubts.stop(now));
                     return self.regain(now);

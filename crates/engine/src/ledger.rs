@@ -1,0 +1,109 @@
+//! What did each drive do today, and is that all that it may?
+//!
+//! Source: requirements B4 (workload ratings of hard drives); design decision 10: nothing is free;
+//!         drive writes per day are how vendors and ZFS (`l2arc_dwpd_limit`) bound the wear of SSDs.
+//!
+//! Days are counted from the engine's start. What a drive did is told from its counters, so that no
+//! command pays for the account.
+
+use crate::bcw::predictor::WriteState;
+use crate::config::{DriveBudget, EngineConfig, Role};
+use crate::engine::Engine;
+use crate::stats::DeviceStats;
+use crate::steer::{Decision, HddView, Reason};
+use tandem_block::{DeviceId, Duration, Instant};
+
+const DAY: Duration = Duration::from_s(86_400);
+
+/// The account of a day.
+#[derive(Clone, Debug)]
+pub(crate) struct Ledger {
+    day_ends: Instant,
+    /// Of each drive what it had done when the day began, in bytes.
+    at_dawn: Vec<u64>,
+    bounds_ssds: bool,
+}
+
+impl Ledger {
+    pub fn new(config: &EngineConfig) -> Ledger {
+        Ledger {
+            day_ends: Instant::ZERO,
+            at_dawn: vec![0; config.devices.len()],
+            bounds_ssds: config.budgets.iter().any(|budget| budget.ssd_write_bytes.is_some()),
+        }
+    }
+}
+
+/// What a drive of this role did that wears it: an SSD's writes, a hard drive's reads too.
+fn work(role: Role, stats: &DeviceStats) -> u64 {
+    let read = if role == Role::Hdd { stats.read_bytes } else { 0 };
+    stats.written_bytes() + read
+}
+
+impl Engine {
+    /// Once an event: a new day may have begun.
+    #[inline]
+    pub(crate) fn turn_the_page(&mut self) {
+        if self.now >= self.ledger.day_ends {
+            self.begin_day();
+        }
+    }
+
+    #[cold]
+    fn begin_day(&mut self) {
+        let roles = self.config.devices.iter().map(|device| device.role);
+        let works = roles.zip(&self.stats.devices).map(|(role, stats)| work(role, stats));
+        self.ledger.at_dawn = works.collect();
+        self.ledger.day_ends = self.now + DAY;
+    }
+
+    /// Bytes that a drive has taken since the day began: of an SSD writes, of a hard drive reads too.
+    pub fn used_today(&self, device: DeviceId) -> u64 {
+        let index = usize::from(device.0);
+        let Some(stats) = self.stats.devices.get(index) else { return 0 };
+        let at_dawn = self.ledger.at_dawn.get(index).copied().unwrap_or(0);
+        work(self.config.devices[index].role, stats).saturating_sub(at_dawn)
+    }
+
+    /// What a drive may take in a day.
+    pub fn budget(&self, device: DeviceId) -> DriveBudget {
+        self.config.budget(device)
+    }
+
+    /// Time until the next day begins.
+    pub fn day_left(&self, now: Instant) -> Duration {
+        self.ledger.day_ends.since(now)
+    }
+
+    /// Has the drive done what it is rated for?
+    pub fn rating_is_spent(&self, device: DeviceId) -> bool {
+        let rated = self.config.budget(device).rated_bytes;
+        rated.is_some_and(|rated| self.used_today(device) >= rated)
+    }
+
+    /// Is an SSD's budget of writes spent?
+    pub fn ssd_writes_are_spent(&self, device: DeviceId) -> bool {
+        let bound = self.config.budget(device).ssd_write_bytes;
+        bound.is_some_and(|bound| self.used_today(device) >= bound)
+    }
+
+    /// A write that would stay although every SSD's budget is spent goes to a hard drive that takes it
+    /// without a slow write. `redirects`: its policy does so at all.
+    pub(crate) fn within_budget(
+        &self,
+        decision: Decision,
+        redirects: bool,
+        hdds: &[HddView],
+    ) -> Decision {
+        if !self.ledger.bounds_ssds || !redirects || decision.target.is_log() {
+            return decision;
+        }
+        let in_service = |id: &&DeviceId| !self.devices[usize::from(id.0)].faulted;
+        if !self.ssds.iter().filter(in_service).all(|&id| self.ssd_writes_are_spent(id)) {
+            return decision;
+        }
+        let takes = |hdd: &&HddView| hdd.accepting && hdd.predicted != WriteState::Slow;
+        let soonest = hdds.iter().filter(takes).min_by_key(|hdd| (hdd.expected_ns, hdd.device));
+        soonest.map_or(decision, |hdd| Decision::go(hdd, Reason::SsdBudget))
+    }
+}
