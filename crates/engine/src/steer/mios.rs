@@ -93,11 +93,13 @@ impl Mios {
     }
 }
 
-/// The drive that would take the write best: fast before mid, then the shortest queue.
-fn best(hdds: &[HddView]) -> Option<&HddView> {
+/// Of the drives that would take the write in one of these states the one that is done with it first,
+/// what waits there counted (D7, M12); of equal ones the one with the better state and shorter queue.
+/// Of a single drive nothing is expected: it is the first.
+fn soonest<'a>(hdds: &'a [HddView], states: &[WriteState]) -> Option<&'a HddView> {
     hdds.iter()
-        .filter(|hdd| hdd.accepting)
-        .min_by_key(|hdd| (hdd.predicted as u8, hdd.queue_length, hdd.device))
+        .filter(|hdd| hdd.accepting && states.contains(&hdd.predicted))
+        .min_by_key(|hdd| (hdd.expected_ns, hdd.predicted as u8, hdd.queue_length, hdd.device))
 }
 
 impl Steer for Mios {
@@ -105,14 +107,20 @@ impl Steer for Mios {
         if view.request_bytes > self.size_max {
             return Decision::stay(Reason::TooLarge);
         }
-        let Some(hdd) = best(view.hdds) else { return Decision::stay(Reason::NotAccepting) };
+        if !view.hdds.iter().any(|hdd| hdd.accepting) {
+            return Decision::stay(Reason::NotAccepting);
+        }
         let limit = self.auto.as_ref().map_or(self.queue_length, QueueLimit::value);
         let congested = u64::from(view.ssd_queue_length) > limit;
-        match hdd.predicted {
-            WriteState::Slow => Decision::stay(Reason::PredictedSlow),
-            WriteState::Fast | WriteState::Mid if congested => Decision::go(hdd, Reason::Congested),
-            WriteState::Fast if self.eager => Decision::go(hdd, Reason::FastWrite),
-            WriteState::Fast | WriteState::Mid => Decision::stay(Reason::ShortQueue),
+        let Some(hdd) = soonest(view.hdds, &[WriteState::Fast, WriteState::Mid]) else {
+            return Decision::stay(Reason::PredictedSlow);
+        };
+        if congested {
+            return Decision::go(hdd, Reason::Congested);
+        }
+        match soonest(view.hdds, &[WriteState::Fast]).filter(|_| self.eager) {
+            Some(hdd) => Decision::go(hdd, Reason::FastWrite),
+            None => Decision::stay(Reason::ShortQueue),
         }
     }
 
@@ -179,14 +187,33 @@ mod tests {
         }
     }
 
+    /// The drive is taken that has the write first, not the one in the better state.
     #[test]
-    fn the_better_of_two_drives_is_asked() {
-        let (mut mid, mut fast) = (hdd(1), hdd(2));
-        mid.predicted = WriteState::Mid;
-        fast.queue_length = 3;
-        let (ssds, hdds) = ([ssd(0, 9)], [mid, fast]);
-        let decision = mios(false).decide(&view(&ssds, &hdds));
-        assert_eq!(decision.target, Target::Log(DeviceId(2)));
+    fn m12_the_cheapest_of_several_drives_is_taken() {
+        use WriteState::{Fast, Mid, Slow};
+        // (state, what it takes with what waits there) of each, and who is asked when the SSD's queue is
+        // long, and when it is short
+        for (drives, congested, short) in [
+            ([(Mid, 55_000), (Fast, 140_000)], Some(1), Some(2)),
+            ([(Mid, 195_000), (Fast, 140_000)], Some(2), Some(2)),
+            ([(Fast, 35_000), (Fast, 35_000)], Some(1), Some(1)),
+            ([(Fast, 70_000), (Fast, 35_000)], Some(2), Some(2)),
+            ([(Slow, 30_000), (Mid, 55_000)], Some(2), None),
+            ([(Slow, 30_000), (Slow, 30_000)], None, None),
+        ] {
+            let mut hdds = [hdd(1), hdd(2)];
+            for (hdd, (predicted, expected_ns)) in hdds.iter_mut().zip(drives) {
+                (hdd.predicted, hdd.expected_ns) = (predicted, expected_ns);
+            }
+            for (queue, eager, want) in
+                [(9, false, congested), (9, true, congested), (0, true, short), (0, false, None)]
+            {
+                let ssds = [ssd(0, queue)];
+                let want = want.map_or(Target::Ssd, |id| Target::Log(DeviceId(id)));
+                let decision = mios(eager).decide(&view(&ssds, &hdds));
+                assert_eq!(decision.target, want, "{drives:?} {queue} {eager}");
+            }
+        }
     }
 
     #[test]
