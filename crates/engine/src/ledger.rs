@@ -88,14 +88,17 @@ impl Engine {
     }
 
     /// A write that would stay although every SSD's budget is spent goes to a hard drive that takes it
-    /// without a slow write. `redirects`: its policy does so at all.
+    /// without a slow write, if its policy redirects at all.
     pub(crate) fn within_budget(
         &self,
         decision: Decision,
-        redirects: bool,
+        steer: usize,
         hdds: &[HddView],
     ) -> Decision {
-        if !self.ledger.bounds_ssds || !redirects || decision.target.is_log() {
+        if !self.ledger.bounds_ssds || decision.target.is_log() {
+            return decision;
+        }
+        if self.steering.shared[steer].policy.control().is_none() {
             return decision;
         }
         let in_service = |id: &&DeviceId| !self.devices[usize::from(id.0)].faulted;

@@ -99,8 +99,7 @@ impl Engine {
             }
             Some(steer) => {
                 let decision = self.ask(steer, (bytes, request.length_bytes), &hdds);
-                let redirects = self.steering.shared[steer].policy.control().is_some();
-                self.within_budget(decision, redirects, &hdds)
+                self.within_budget(decision, steer, &hdds)
             }
         };
         hdds.clear();
