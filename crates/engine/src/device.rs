@@ -238,6 +238,8 @@ pub struct Device {
     pub background_in_flight: u32,
     /// When its controller wants to be asked again.
     pub ask_at: Instant,
+    /// When its last command ended; of hard drives.
+    pub last_end: Instant,
 }
 
 impl Device {
@@ -262,6 +264,7 @@ impl Device {
             home_writes: 0,
             background_in_flight: 0,
             ask_at: Instant::NEVER,
+            last_end: Instant::ZERO,
         }
     }
 

@@ -122,6 +122,8 @@ pub struct Controller {
     unplaced: bool,
     /// No other drive of the set takes writes just now.
     is_last: bool,
+    /// Another drive of the set takes writes and has room for them.
+    has_stand_in: bool,
     /// The stage that a read interrupted, until paddings look like it again, and how many have.
     interrupted: Option<(WriteState, u32)>,
     /// The stage under way is padded to its end for the learner.
@@ -170,6 +172,7 @@ impl Controller {
             is_known: false,
             unplaced: false,
             is_last: false,
+            has_stand_in: false,
             interrupted: None,
             exploring: false,
             explorable: (0, false),
@@ -240,6 +243,21 @@ impl Controller {
         self.is_last = is_last;
     }
 
+    /// Would the next write of the size that users want certainly not be slow? Then this drive can
+    /// stand in for another one that is near the end of its stage.
+    pub fn has_room(&self) -> bool {
+        let takes = self.trust == Trust::Full && matches!(self.state, State::Fast | State::Mid);
+        let bytes = self.wanted_bytes();
+        let promised = self.stage_bytes + self.committed_bytes;
+        takes && self.predict_in(self.belief.certain_bytes(), promised, bytes) != WriteState::Slow
+    }
+
+    /// Does another drive of the set have room? Then this one keeps users' writes off the uncertain end
+    /// of its stage, where slow writes may come early, and brings the slow write on by itself (M12).
+    pub fn note_stand_in(&mut self, has_stand_in: bool) {
+        self.has_stand_in = has_stand_in;
+    }
+
     /// How much is done for the policies.
     pub fn control(&self) -> Control {
         self.control
@@ -248,7 +266,7 @@ impl Controller {
     /// The state that a write of this size would meet after everything already promised.
     pub fn predict(&mut self, now: Instant, bytes: u64) -> WriteState {
         self.decay(now);
-        self.predict_after(self.stage_bytes + self.committed_bytes, bytes)
+        self.predict_in(self.bounds(), self.stage_bytes + self.committed_bytes, bytes)
     }
 
     /// State of the last write.
@@ -262,7 +280,19 @@ impl Controller {
     }
 
     fn predict_after(&self, stage_bytes: u64, bytes: u64) -> WriteState {
-        let (fast, mid) = (self.belief.fast_bytes(), self.belief.mid_bytes());
+        let usable = (self.belief.fast_bytes(), self.belief.mid_bytes());
+        self.predict_in(usable, stage_bytes, bytes)
+    }
+
+    /// How far users' writes are sent into a (fast, mid) stage.
+    fn bounds(&self) -> (u64, u64) {
+        if self.has_stand_in {
+            return self.belief.certain_bytes();
+        }
+        (self.belief.fast_bytes(), self.belief.mid_bytes())
+    }
+
+    fn predict_in(&self, (fast, mid): (u64, u64), stage_bytes: u64, bytes: u64) -> WriteState {
         predict(self.last, stage_bytes, bytes, fast, mid)
     }
 
@@ -422,7 +452,8 @@ impl Controller {
         // when the next write of the size that users want does not fit any more.
         let wanted = if self.has_demand(now) { self.demand_bytes } else { 0 };
         let next_bytes = wanted.max(FAST_PADDING_BYTES);
-        let used_up = self.predict_after(self.stage_bytes, next_bytes) == WriteState::Slow;
+        let next = self.predict_in(self.bounds(), self.stage_bytes, next_bytes);
+        let used_up = next == WriteState::Slow;
         if self.control == Control::OnDemand && !(used_up && self.is_missed(now)) {
             if used_up && self.explores() {
                 return self.pursue(now);
@@ -531,6 +562,28 @@ impl Controller {
                 self.trust = Trust::Measured(None);
             }
         }
+    }
+
+    /// The next write is not where the last one ended: it pays for the way there, and what it takes says
+    /// nothing of the buffer.
+    pub fn stream_breaks(&mut self) {
+        self.unplaced = true;
+    }
+
+    /// Size of the writes that users want to send here.
+    pub fn wanted_bytes(&self) -> u64 {
+        self.demand_bytes.max(FAST_PADDING_BYTES)
+    }
+
+    /// The stream breaks after `left_bytes`, and users' next write does not fit before: padding over the
+    /// break, if they want the drive now.
+    pub fn pad_over_break(&mut self, now: Instant, left_bytes: u64) -> Option<Action> {
+        let keeps = matches!(self.state(), State::Fast | State::Mid);
+        if self.control == Control::Bare || !keeps || !self.has_demand(now) {
+            return None;
+        }
+        let bytes = left_bytes.clamp(FAST_PADDING_BYTES, SLOW_PADDING_BYTES);
+        Some(self.pad(now, bytes))
     }
 
     /// The disturbance is over.

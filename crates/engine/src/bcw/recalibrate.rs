@@ -11,7 +11,7 @@
 //! Tests:   below; against drives that drift, `tandem-sim`'s `study`.
 
 use super::predictor::WriteState;
-use super::stage_bytes::StageBytes;
+use super::stage_bytes::{FIRST_GUARD_PART, StageBytes};
 use crate::profile::{HddProfile, latency_ns};
 use tandem_block::Duration;
 
@@ -74,10 +74,13 @@ pub struct Recalibration {
 impl Recalibration {
     /// Begins with a profile; `learns`: and does not end with it.
     pub fn new(profile: HddProfile, learns: bool) -> Recalibration {
+        let stage = |bytes, jitter_ppm| {
+            StageBytes::new(bytes, if learns { first_guard(bytes, jitter_ppm) } else { 0 })
+        };
         Recalibration {
             learns,
-            fast_stage: StageBytes::new(profile.fast_stage_bytes),
-            mid_stage: StageBytes::new(profile.mid_stage_bytes),
+            fast_stage: stage(profile.fast_stage_bytes, profile.detail.fast_jitter_ppm),
+            mid_stage: stage(profile.mid_stage_bytes, profile.detail.mid_jitter_ppm),
             shipped: profile.clone(),
             profile,
             origin: Origin::Unknown,
@@ -112,6 +115,12 @@ impl Recalibration {
     #[inline]
     pub fn mid_bytes(&self) -> u64 {
         self.mid_stage.usable_bytes()
+    }
+
+    /// Bytes of the (fast, mid) stage that writes are sent into while another drive has room.
+    #[inline]
+    pub fn certain_bytes(&self) -> (u64, u64) {
+        (self.fast_stage.certain_bytes(), self.mid_stage.certain_bytes())
     }
 
     /// Stages that the sizes rest on: (fast, mid), each at most sixteen; 0 is the profile's word.
@@ -200,7 +209,9 @@ impl Recalibration {
             WriteState::Fast => &mut self.fast_stage,
             _ => &mut self.mid_stage,
         };
-        let undrained = self.gap_max.ns < self.profile.drain_idle_ns / 2;
+        // after a read nobody knows how much had drained before it: late says nothing
+        let undrained =
+            self.origin != Origin::Resumed && self.gap_max.ns < self.profile.drain_idle_ns / 2;
         let as_believed = match self.origin {
             Origin::Flush | Origin::Slow => true,
             // the rest may have been too short: what the writes looked like tells
@@ -276,6 +287,14 @@ impl Recalibration {
         let mixed_ns = self.profile.flush_base_ns / 4 * 3 + base_ns / 4;
         self.profile.flush_base_ns = near(mixed_ns, self.shipped.flush_base_ns);
     }
+}
+
+/// What is kept free at the end of a stage of which none was seen yet: three standard deviations where
+/// they were measured.
+fn first_guard(stage_bytes: u64, jitter_ppm: Option<u64>) -> u64 {
+    let measured = |ppm: u64| u128::from(stage_bytes) * u128::from(ppm) * 3 / 1_000_000;
+    let guard = jitter_ppm.map_or(u128::from(stage_bytes / FIRST_GUARD_PART), measured);
+    u64::try_from(guard).unwrap_or(u64::MAX).min(stage_bytes / 4)
 }
 
 /// Within the bounds that a shipped value allows.
@@ -364,11 +383,12 @@ mod tests {
             (Flush, 180, 0, 14, 14),
             (Flush, 180, 0, 18, 18),
             (Rest, 180, 0, 14, 14),
-            (Resumed, 180, 0, 14, 14),
-            (Rest, 280, 0, 14, 16), // it had not drained: no news of the stage
+            (Resumed, 180, 0, 13, 13), // what had drained before the read makes it no longer than …
+            (Resumed, 180, 0, 18, 16), // … believed
+            (Rest, 280, 0, 14, 16),    // it had not drained: no news of the stage
             (Unknown, 180, 0, 14, 16), // nobody knows
-            (Flush, 180, 40, 18, 16), // it may have drained meanwhile: late says nothing
-            (Flush, 180, 40, 14, 14), // … but early does
+            (Flush, 180, 40, 18, 16),  // it may have drained meanwhile: late says nothing
+            (Flush, 180, 40, 13, 13),  // … but early does
         ] {
             let mut r = Recalibration::new(profile(), true);
             for _ in 0..4 {

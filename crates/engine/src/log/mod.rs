@@ -137,6 +137,19 @@ impl Log {
         Some(Run { slot, count })
     }
 
+    /// Would appending `count` slots leave the stream, because the segment behind the open one is not
+    /// free or there is none? The first write elsewhere pays for the way there.
+    pub fn breaks_within(&self, count: u64) -> bool {
+        let follows =
+            self.segments.get(self.open + 1).is_some_and(|s| s.state == SegmentState::Free);
+        !follows && count > u64::from(self.slots_before_break())
+    }
+
+    /// Slots left in the open segment.
+    pub fn slots_before_break(&self) -> u32 {
+        self.segment_slots - self.next_in_open
+    }
+
     /// The next free segment, the one behind the open one if it is free: the stream stays unbroken.
     fn take_segment(&mut self) -> Option<usize> {
         let wanted = (self.open + 1) % self.segments.len();
@@ -233,6 +246,24 @@ mod tests {
         }
         assert_eq!(log.append(4, true), Some(Run { slot: 100, count: 4 }));
         assert_eq!(log.victim().map(|s| log.live(s)), Some(10));
+    }
+
+    #[test]
+    fn the_stream_breaks_where_no_free_segment_follows() {
+        let mut log = log();
+        assert!(!log.breaks_within(30), "the segment behind it is free");
+        for _ in 0..3 {
+            log.append(10, false).unwrap();
+        }
+        log.append(6, true).unwrap();
+        assert_eq!((log.slots_before_break(), log.breaks_within(4)), (4, false));
+        assert!(log.breaks_within(5), "behind the last segment comes the first");
+        log.append(10, false).unwrap();
+        assert_eq!((log.slots_before_break(), log.breaks_within(1)), (0, true));
+        assert_eq!(log.append(4, true), Some(Run { slot: 100, count: 4 }));
+        assert!(!log.breaks_within(7), "it goes on in the second");
+        let held = Log::recovered(*log.region(), 10, &[115]);
+        assert!(held.breaks_within(11), "the second one lives");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::bcw::controller::{Action, Control};
 use crate::bcw::pool::{self, Standing};
 use crate::device::{Class, Job, Purpose};
 use crate::engine::{Engine, IoState};
+use crate::map::Run;
 use crate::port::IoOp;
 use tandem_block::{BLOCK_BYTES, DeviceId, Instant, IoError, PayloadId};
 
@@ -50,14 +51,37 @@ impl Engine {
         let now = self.now;
         let is_last = self.is_last_hdd(device);
         let rating_is_spent = self.rating_is_spent(device);
+        let with_room = self.hdds_with_room();
         let Some(bcw) = &mut self.devices[index].bcw else { return false };
         bcw.note_last(is_last);
         bcw.note_rating(rating_is_spent);
+        bcw.note_stand_in(with_room > u32::from(bcw.has_room()));
         if writes {
             return false;
         }
         let action = bcw.next(now, None);
-        self.carry_out(device, action)
+        let over_break = match action {
+            Action::Rest(_) => self.pads_over_break(device),
+            _ => None,
+        };
+        self.carry_out(device, over_break.unwrap_or(action))
+    }
+
+    /// Where users want the drive and their next write would have to leave the stream, padding does so
+    /// first: what follows is a stream again.
+    fn pads_over_break(&mut self, device: DeviceId) -> Option<Action> {
+        let d = &mut self.devices[usize::from(device.0)];
+        let (bcw, log) = (d.bcw.as_mut()?, d.log.as_ref()?);
+        let left_bytes = u64::from(log.slots_before_break()) * BLOCK_BYTES;
+        let breaks = log.breaks_within(bcw.wanted_bytes().div_ceil(BLOCK_BYTES));
+        if breaks { bcw.pad_over_break(self.now, left_bytes) } else { None }
+    }
+
+    /// Must a write leave the stream of a log that is kept fast, everything promised before it counted?
+    pub(crate) fn breaks_stream(&self, device: DeviceId, bytes: u64) -> bool {
+        let d = &self.devices[usize::from(device.0)];
+        let (Some(bcw), Some(log)) = (&d.bcw, &d.log) else { return false };
+        bcw.control() != Control::Bare && log.breaks_within(bytes.div_ceil(BLOCK_BYTES))
     }
 
     /// Flushes the drive, after what the metadata's second home on it still lacks.
@@ -123,6 +147,19 @@ impl Engine {
         pool::is_last(device, drives)
     }
 
+    /// Hard drives that certainly take the next write before a slow one; a single drive has nobody to
+    /// stand in for.
+    pub(crate) fn hdds_with_room(&self) -> u32 {
+        if self.hdds.len() < 2 {
+            return 0;
+        }
+        let controllers = self.hdds.iter().filter_map(|id| {
+            let device = &self.devices[usize::from(id.0)];
+            device.bcw.as_ref().filter(|_| !device.faulted)
+        });
+        controllers.filter(|bcw| bcw.has_room()).count() as u32
+    }
+
     fn dispatch_log_write(&mut self, device: DeviceId) -> bool {
         let index = usize::from(device.0);
         let front = &self.devices[index].waiting[Class::Write as usize][0].job;
@@ -131,7 +168,9 @@ impl Engine {
             Job::Edge { .. } | Job::Io(..) => BLOCK_BYTES,
         };
         let now = self.now;
+        let breaks = self.breaks_stream(device, bytes);
         let action = match &mut self.devices[index].bcw {
+            Some(_) if breaks => Action::Return,
             Some(bcw) => bcw.next(now, Some(bytes)),
             None => Action::Write,
         };
@@ -192,24 +231,40 @@ impl Engine {
     fn pad(&mut self, device: DeviceId, bytes: u64) -> bool {
         let index = usize::from(device.0);
         let stop = self.config.log_stop_percent;
+        let d = &self.devices[index];
+        let log = d.log.as_ref().expect("controllers belong to logs");
+        let full = log.used_percent() >= stop;
+        let blocks = (bytes / BLOCK_BYTES) as u32;
+        let run = if full { None } else { self.append_to_log(device, blocks, false) };
         let d = &mut self.devices[index];
-        let log = d.log.as_mut().expect("controllers belong to logs");
-        let run = if log.used_percent() >= stop {
-            None
-        } else {
-            log.append((bytes / BLOCK_BYTES) as u32, false)
-        };
         let Some(run) = run else {
             d.ask_at = Instant::NEVER;
             return false;
         };
         let length_bytes = u64::from(run.count) * BLOCK_BYTES;
         d.bcw.as_mut().expect("asked above").issued(length_bytes, true);
-        let offset_bytes = log.region().address(run.slot);
+        let offset_bytes = self.map.slots().region(run.slot).address(run.slot);
         let from = self.padding_payload(length_bytes);
         let op = IoOp::Write { offset_bytes, length_bytes, from, from_offset_bytes: 0, fua: false };
         self.submit(device, op, Purpose::Padding);
         false
+    }
+
+    /// Appends to the log of a drive, whose controller is told if the stream breaks there.
+    pub(crate) fn append_to_log(
+        &mut self,
+        device: DeviceId,
+        count: u32,
+        live: bool,
+    ) -> Option<Run> {
+        let d = &mut self.devices[usize::from(device.0)];
+        let log = d.log.as_mut().expect("a hard drive that takes writes has a log");
+        let breaks = log.slots_before_break() == 0 && log.breaks_within(1);
+        let run = log.append(count, live)?;
+        if let (true, Some(bcw)) = (breaks, &mut d.bcw) {
+            bcw.stream_breaks();
+        }
+        Some(run)
     }
 
     /// A buffer of zeroes for padding, made once: padding must never carry anyone's data.
@@ -230,8 +285,11 @@ impl Engine {
     /// A command of a hard drive ended: its controller learns from it.
     pub(crate) fn note_hdd_completion(&mut self, io: &IoState, status: Result<(), IoError>) {
         let now = self.now;
-        let latency = now.since(io.issued);
-        let Some(bcw) = &mut self.devices[usize::from(io.device.0)].bcw else { return };
+        let device = &mut self.devices[usize::from(io.device.0)];
+        // a write in two pieces: the second waits for the first, which says nothing of the buffer
+        let before = std::mem::replace(&mut device.last_end, now);
+        let latency = now.since(io.issued.max(before));
+        let Some(bcw) = &mut device.bcw else { return };
         match &io.purpose {
             Purpose::Write { .. } | Purpose::WriteEdge { .. } if status.is_ok() => {
                 bcw.completed(now, io.bytes, latency, false);

@@ -100,9 +100,11 @@ impl Engine {
         if !self.ssds.is_empty() {
             return self.map.allocate_ssd(1);
         }
-        self.hdds.iter().find_map(|&device| {
-            let d = &mut self.devices[usize::from(device.0)];
-            if d.faulted { None } else { d.log.as_mut()?.append(1, true) }
+        (0..self.hdds.len()).find_map(|index| {
+            let device = self.hdds[index];
+            let d = &self.devices[usize::from(device.0)];
+            let usable = !d.faulted && d.log.is_some();
+            usable.then(|| self.append_to_log(device, 1, true)).flatten()
         })
     }
 

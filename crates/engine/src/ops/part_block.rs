@@ -169,9 +169,9 @@ impl Engine {
             Some(ssd) => self.map.allocate_on(ssd, 1),
             None => {
                 let has_ssd = !self.ssds.is_empty();
-                let log = self.devices[usize::from(device.0)].log.as_mut();
-                log.filter(|log| log.free_slots_of_users(has_ssd) > 0)
-                    .and_then(|log| log.append(1, true))
+                let log = self.devices[usize::from(device.0)].log.as_ref();
+                let has_room = log.is_some_and(|log| log.free_slots_of_users(has_ssd) > 0);
+                has_room.then(|| self.append_to_log(device, 1, true)).flatten()
             }
         };
         let Some(run) = run else { return false };

@@ -3,7 +3,7 @@
 //! Source: design decision 5: the engine hands a policy a read-only view, carries out what it
 //! returns, and counts the reason.
 
-use crate::bcw::controller::State;
+use crate::bcw::controller::{Control, State};
 use crate::bcw::predictor::WriteState;
 use crate::config::{EngineConfig, Role};
 use crate::device::Device;
@@ -155,6 +155,7 @@ impl Engine {
         let stop_percent = self.config.log_stop_percent;
         let tail_max = self.config.tail_bytes_max;
         let settling = self.commit.is_settling_hdds();
+        let with_room = self.hdds_with_room();
         for at in 0..self.hdds.len() {
             let id = self.hdds[at];
             let age_ns = self.oldest_io_ns(id);
@@ -173,7 +174,12 @@ impl Engine {
             if !takes {
                 continue;
             }
-            let (accepting, predicted) = (bcw.accepting(now), bcw.predict(now, bytes));
+            bcw.note_stand_in(with_room > u32::from(bcw.has_room()));
+            let (accepting, mut predicted) = (bcw.accepting(now), bcw.predict(now, bytes));
+            let promised = bcw.committed_bytes() + bytes;
+            if bcw.control() != Control::Bare && log.breaks_within(promised / BLOCK_BYTES) {
+                predicted = WriteState::Slow; // it would wait for the head
+            }
             let idle = device.queue_length == 0 && bcw.committed_bytes() == 0;
             device.load.reads_lately.advance(now);
             let (mut wait, mut expected_ns) = (0, 0);

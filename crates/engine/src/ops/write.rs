@@ -108,8 +108,7 @@ impl Engine {
         let (mut logical, end) = (self.tasks[id as usize].first, self.tasks[id as usize].end);
         self.mark_started(id);
         while logical < end {
-            let log = self.devices[usize::from(device.0)].log.as_mut().expect("steered to a log");
-            let run = log.append(end - logical, true).expect("counted above");
+            let run = self.append_to_log(device, end - logical, true).expect("counted above");
             self.issue_write_run(device, id, logical, run);
             logical += run.count;
         }

@@ -1,6 +1,7 @@
 //! What does the controller do in each state, at each event, under each control?
 
 use super::*;
+use crate::profile::HddDetail;
 use tandem_block::{KIB, MIB};
 
 fn profile() -> HddProfile {
@@ -14,7 +15,12 @@ fn profile() -> HddProfile {
         drain_bytes_per_s: 200_000_000,
         flush_base_ns: 200_000_000,
         position_ns: 14_000_000,
-        detail: Box::default(),
+        // stages without spread: the tests look at their very ends
+        detail: Box::new(HddDetail {
+            fast_jitter_ppm: Some(0),
+            mid_jitter_ppm: Some(0),
+            ..HddDetail::default()
+        }),
     }
 }
 
@@ -446,4 +452,44 @@ fn the_strongest_control_wins() {
         c.enable(second);
         assert_eq!(c.control(), want);
     }
+}
+
+#[test]
+fn m12_while_another_drive_has_room_the_uncertain_end_is_left_to_padding() {
+    let mut profile = profile();
+    profile.detail.fast_jitter_ppm = Some(10_000); // a guard of 480 KiB, and of twice that
+    let mut c = Controller::new(profile, 10, u64::MAX, true);
+    c.enable(Control::Full);
+    let mut now = Instant::ZERO + Duration::from_s(1);
+    assert!(c.accepting(now) && c.has_room());
+    for _ in 0..242 {
+        write(&mut c, &mut now, FAST);
+    }
+    assert!(!c.has_room(), "it cannot stand in for others");
+    for (has_stand_in, state, action) in [
+        (false, WriteState::Fast, Action::Rest(Instant::NEVER)),
+        (true, WriteState::Slow, Action::Pad(SLOW_PADDING_BYTES)),
+    ] {
+        c.note_stand_in(has_stand_in);
+        assert_eq!(c.predict(now, 64 * KIB), state);
+        assert_eq!(c.next(now, Some(64 * KIB)), Action::Write, "what was promised is kept");
+        assert_eq!(c.next(now, None), action);
+    }
+    assert_eq!(c.state(), State::Slow, "it brings the slow write on and comes back");
+}
+
+#[test]
+fn b2_a_break_of_the_stream_is_padded_over_and_teaches_nothing() {
+    let (mut c, mut now) = fast();
+    assert_eq!(c.pad_over_break(now, 0), None, "nobody wants the drive");
+    write(&mut c, &mut now, FAST);
+    assert_eq!(c.pad_over_break(now, 96 * KIB), Some(Action::Pad(64 * KIB)));
+    assert_eq!(c.pad_over_break(now, 0), Some(Action::Pad(FAST_PADDING_BYTES)));
+    c.stream_breaks();
+    let way_there = Duration::from_us(7_000);
+    c.issued(FAST_PADDING_BYTES, true);
+    now += way_there;
+    c.completed(now, FAST_PADDING_BYTES, way_there, true);
+    assert_eq!((c.state(), c.last_state()), (State::Fast, WriteState::Fast));
+    assert_eq!(c.profile().fast_latency, profile().fast_latency);
 }
