@@ -243,30 +243,9 @@ impl Controller {
         self.is_last = is_last;
     }
 
-    /// Would the next write of the size that users want certainly not be slow? Then this drive can
-    /// stand in for another one that is near the end of its stage.
-    pub fn has_room(&self) -> bool {
-        let takes = self.trust == Trust::Full && matches!(self.state, State::Fast | State::Mid);
-        let bytes = self.wanted_bytes();
-        let promised = self.stage_bytes + self.committed_bytes;
-        takes && self.predict_in(self.belief.certain_bytes(), promised, bytes) != WriteState::Slow
-    }
-
-    /// Does another drive of the set have room? Then this one keeps users' writes off the uncertain end
-    /// of its stage, where slow writes may come early, and brings the slow write on by itself (M12).
-    pub fn note_stand_in(&mut self, has_stand_in: bool) {
-        self.has_stand_in = has_stand_in;
-    }
-
     /// How much is done for the policies.
     pub fn control(&self) -> Control {
         self.control
-    }
-
-    /// The state that a write of this size would meet after everything already promised.
-    pub fn predict(&mut self, now: Instant, bytes: u64) -> WriteState {
-        self.decay(now);
-        self.predict_in(self.bounds(), self.stage_bytes + self.committed_bytes, bytes)
     }
 
     /// State of the last write.
@@ -277,23 +256,6 @@ impl Controller {
     /// Bytes that were steered here and not issued yet.
     pub fn committed_bytes(&self) -> u64 {
         self.committed_bytes
-    }
-
-    fn predict_after(&self, stage_bytes: u64, bytes: u64) -> WriteState {
-        let usable = (self.belief.fast_bytes(), self.belief.mid_bytes());
-        self.predict_in(usable, stage_bytes, bytes)
-    }
-
-    /// How far users' writes are sent into a (fast, mid) stage.
-    fn bounds(&self) -> (u64, u64) {
-        if self.has_stand_in {
-            return self.belief.certain_bytes();
-        }
-        (self.belief.fast_bytes(), self.belief.mid_bytes())
-    }
-
-    fn predict_in(&self, (fast, mid): (u64, u64), stage_bytes: u64, bytes: u64) -> WriteState {
-        predict(self.last, stage_bytes, bytes, fast, mid)
     }
 
     /// The largest write that can ever be fast or mid; without control any size will do.
@@ -564,28 +526,6 @@ impl Controller {
         }
     }
 
-    /// The next write is not where the last one ended: it pays for the way there, and what it takes says
-    /// nothing of the buffer.
-    pub fn stream_breaks(&mut self) {
-        self.unplaced = true;
-    }
-
-    /// Size of the writes that users want to send here.
-    pub fn wanted_bytes(&self) -> u64 {
-        self.demand_bytes.max(FAST_PADDING_BYTES)
-    }
-
-    /// The stream breaks after `left_bytes`, and users' next write does not fit before: padding over the
-    /// break, if they want the drive now.
-    pub fn pad_over_break(&mut self, now: Instant, left_bytes: u64) -> Option<Action> {
-        let keeps = matches!(self.state(), State::Fast | State::Mid);
-        if self.control == Control::Bare || !keeps || !self.has_demand(now) {
-            return None;
-        }
-        let bytes = left_bytes.clamp(FAST_PADDING_BYTES, SLOW_PADDING_BYTES);
-        Some(self.pad(now, bytes))
-    }
-
     /// The disturbance is over.
     pub fn undisturbed(&mut self, now: Instant) {
         self.last_command = now;
@@ -645,6 +585,7 @@ impl Controller {
 mod budget;
 mod completed;
 mod stats;
+mod stream;
 #[cfg(test)]
 mod tests;
 mod trust;
