@@ -7,7 +7,9 @@ use crate::erratic::Erratic;
 use crate::workload::{Mix, Shape};
 use tandem_block::{Drive, DurabilityClass, Duration, KIB, MIB, ObjectId, Rng};
 use tandem_engine::profile::{HddProfile, SsdProfile};
-use tandem_engine::{DeviceConfig, EngineConfig, Role, SteerConfig, VolumeConfig, WriteCache};
+use tandem_engine::{
+    DeviceConfig, DriveBudget, EngineConfig, Role, SteerConfig, VolumeConfig, WriteCache,
+};
 
 /// The volume of every swarm.
 pub const VOLUME: ObjectId = ObjectId(1);
@@ -56,6 +58,8 @@ pub struct Tuning {
     pub drain: (u64, u64),
     /// … and what its flush costs, in ns: copying a tail to the SSD may be cheaper.
     pub flush_ns: u64,
+    /// What each SSD may be written to in a day.
+    pub ssd_write_budget_bytes: Option<u64>,
 }
 
 impl Default for Tuning {
@@ -72,6 +76,7 @@ impl Default for Tuning {
             stage_bytes: (MIB, 512 * KIB),
             drain: (2_000_000, 200_000_000),
             flush_ns: 100_000,
+            ssd_write_budget_bytes: None,
         }
     }
 }
@@ -196,6 +201,13 @@ impl SwarmConfig {
             writeback_idle: Duration::from_ms(4),
             writeback_run_bytes: 256 * KIB,
             checksum_pages_max: 3,
+            budgets: vec![
+                DriveBudget {
+                    ssd_write_bytes: tuning.ssd_write_budget_bytes,
+                    ..DriveBudget::default()
+                };
+                ssds
+            ],
             // where tails shall be copied, belief must not find out what a flush really costs
             recalibrate: tuning.flush_ns == Tuning::default().flush_ns,
             ..EngineConfig::with_drives(devices, vec![volume])
