@@ -34,13 +34,14 @@ impl Engine {
 
     pub(super) fn begin_log_gc(&mut self) -> bool {
         self.moves.barren.resize(self.devices.len(), None);
-        for index in 0..self.hdds.len() {
-            let device = self.hdds[index];
-            let d = &self.devices[usize::from(device.0)];
-            let Some(log) = &d.log else { continue };
-            if self.need_of(log) == Need::None || d.faulted {
-                continue;
-            }
+        let drives = self.hdds.iter().filter_map(|&id| {
+            let d = &self.devices[usize::from(id.0)];
+            let log = d.log.as_ref().filter(|_| !d.faulted)?;
+            let is_wanted = d.bcw.as_ref().is_some_and(|bcw| bcw.is_wanted(self.now));
+            Some((id, self.need_of(log), is_wanted))
+        });
+        for device in gc::order(drives) {
+            let Some(log) = &self.devices[usize::from(device.0)].log else { continue };
             let Some(segment) = log.victim() else { continue };
             let run = log.segment_run(segment);
             let blocks_max = (self.config.writeback_run_bytes / BLOCK_BYTES) as usize;
