@@ -196,7 +196,9 @@ impl Relation {
             return Duration::from_ns(value as u64).to_string();
         }
         if field.contains("bytes") {
-            return format!("{:.2} GB", value / 1e9);
+            let in_gb = value == 0.0 || value >= 1e9;
+            let (part, unit) = if in_gb { (value / 1e9, "GB") } else { (value / 1e6, "MB") };
+            return format!("{part:.2} {unit}");
         }
         if field.contains("utilization") || field.contains("recall") {
             return format!("{:.2} %", value * 100.0);

@@ -181,10 +181,12 @@ impl Document {
             .filter(|row| !row.holds && row.why.is_none())
             .count();
         let percent = held * 100 / all.max(1);
-        let _ = writeln!(
-            text,
-            "{held} of {all} relations hold ({percent} %); {unexplained} that do not have no reason given"
-        );
+        let _ = write!(text, "{held} of {all} relations hold ({percent} %)");
+        text += &match (all - held, unexplained) {
+            (0, _) => "\n".into(),
+            (_, 0) => ", and for each of the others its file says why not\n".into(),
+            (_, count) => format!("; for {count} of the others no file says why not\n"),
+        };
         self.ours_among_others(&mut text);
         text
     }
