@@ -9,7 +9,8 @@
 //!
 //! Sizes: `sizes`. Arrivals: `timeline`. Offsets: 70 % of the writes append to 64 files of 1 GiB,
 //! which begin anew when full; 30 % are zipf 0.9 over 64 GiB before the files. Reads: the same
-//! shares, from what has been appended and from the 64 GiB. **Guess:** all of this but the table's
+//! shares, from what has been appended and from the 64 GiB; with `reads=cold` uniform over as many
+//! GiB that the run never writes: hot data is cached by those who ask [BCW §2.3]. **Guess:** all of this but the table's
 //! numbers, the 10 KiB quantile and the 1 MiB maximum.
 
 use super::scatter::Scatter;
@@ -95,7 +96,7 @@ const FILE_BYTES: u64 = GIB;
 /// The text's bounds for the share of writes among the requests [BCW §2.3].
 const WRITE_SHARE_PPM: std::ops::RangeInclusive<u64> = 770_000..=950_000;
 
-const fn settings(duration: &'static str) -> [Setting; 7] {
+const fn settings(duration: &'static str) -> [Setting; 9] {
     [
         Setting {
             name: "duration",
@@ -134,6 +135,19 @@ const fn settings(duration: &'static str) -> [Setting; 7] {
             summary: "how many of the writes append",
         },
         Setting {
+            name: "group",
+            default: "1",
+            kind: Kind::Count { least: 1, most: 10_000 },
+            summary: "how many requests of a burst come at the same instant",
+        },
+        Setting {
+            name: "reads",
+            default: "written",
+            kind: Kind::Choice(&["written", "cold"]),
+            summary: "what is read: what the run writes, or blocks that it never writes, because what is \
+                      hot is cached by those who ask [BCW 2.3]",
+        },
+        Setting {
             name: "largest",
             default: "1MiB",
             kind: Kind::Choice(&["1MiB", "2MiB"]),
@@ -168,7 +182,12 @@ impl Node {
         let is_larger = settings.get("largest") == 1;
         let footprint_bytes = settings.get("footprint") / BLOCK_BYTES * BLOCK_BYTES;
         let requests = Pangu {
-            timeline: Timeline::new(seconds, self.mean_per_s, self.peak_per_s, rng.split(1)),
+            timeline: Timeline::new(
+                seconds,
+                (self.mean_per_s, self.peak_per_s),
+                settings.get("group"),
+                rng.split(1),
+            ),
             kinds: Deck::new(rng.split(2)),
             write_share_ppm,
             write_sizes: Sizes::with_mean(self.write_bytes / writes, is_larger, rng.split(3)),
@@ -184,6 +203,7 @@ impl Node {
             ),
             footprint_bytes,
             append_share_ppm: settings.get("append_share"),
+            reads_cold: settings.get("reads") == 1,
             appended_bytes: vec![0; files as usize],
             rng: rng.split(6),
         };
@@ -200,6 +220,8 @@ struct Pangu {
     scatter: Scatter,
     footprint_bytes: u64,
     append_share_ppm: u64,
+    /// Reads are of blocks behind the files, as many as before them.
+    reads_cold: bool,
     /// For each file: all that was ever appended; its end is this modulo the room.
     appended_bytes: Vec<u64>,
     rng: Rng,
@@ -222,6 +244,13 @@ impl Pangu {
         let offset_bytes = *appended_bytes % FILE_BYTES;
         *appended_bytes += size_bytes;
         self.footprint_bytes + file * FILE_BYTES + offset_bytes
+    }
+
+    /// Anywhere in what the run never writes.
+    fn cold(&mut self, size_bytes: u64) -> u64 {
+        let begin = self.footprint_bytes + self.appended_bytes.len() as u64 * FILE_BYTES;
+        let places = self.footprint_bytes.saturating_sub(size_bytes) / BLOCK_BYTES + 1;
+        begin + self.rng.below(places) * BLOCK_BYTES
     }
 
     /// Somewhere in what a file holds; `None` if that is less than the request.
@@ -248,17 +277,24 @@ impl Iterator for Pangu {
             (Op::Write, size_bytes, place)
         } else {
             let size_bytes = self.read_sizes.draw();
+            if self.reads_cold {
+                return Some(read_at(at, self.cold(size_bytes), size_bytes));
+            }
             let held = if in_files { self.appended(size_bytes) } else { None };
             (Op::Read, size_bytes, held.unwrap_or_else(|| self.scattered(size_bytes)))
         };
-        Some(Arrival {
-            at,
-            object: ObjectId(0),
-            op,
-            offset_bytes,
-            length_bytes,
-            fua: false,
-            stream: StreamId(0),
-        })
+        Some(Arrival { op, ..read_at(at, offset_bytes, length_bytes) })
+    }
+}
+
+fn read_at(at: Instant, offset_bytes: u64, length_bytes: u64) -> Arrival {
+    Arrival {
+        at,
+        object: ObjectId(0),
+        op: Op::Read,
+        offset_bytes,
+        length_bytes,
+        fua: false,
+        stream: StreamId(0),
     }
 }

@@ -133,7 +133,7 @@ impl Node {
             rare_ppm: (CHUNKS * percent).div_ceil(100) * accesses * 1_000_000 / total,
         };
         Ok(Box::new(Requests {
-            timeline: Timeline::new(seconds, mean_per_s, mean_per_s * PEAK, rng.split(1)),
+            timeline: Timeline::new(seconds, (mean_per_s, mean_per_s * PEAK), 1, rng.split(1)),
             kinds: Deck::new(rng.split(2)),
             write_share_ppm: writes * 1_000_000 / (writes + reads),
             write_sizes: Drawn::new(self.write_sizes, rng.split(3)),

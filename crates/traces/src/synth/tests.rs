@@ -43,6 +43,26 @@ fn within(got: u64, want: u64, percent: u64, what: &str) {
     assert!(got.abs_diff(want) * 100 <= want * percent, "{what}: {got}, not {want}");
 }
 
+/// [BCW §2.3]: what is hot is cached by those who ask, so that what they ask a node for is not what it
+/// was just told.
+#[test]
+fn cold_reads_never_meet_a_write() {
+    let (mut written_end, mut read_begin, mut reads) = (0, u64::MAX, 0);
+    for arrival in build("pangu-c:duration=20s,reads=cold", 1).unwrap() {
+        let end = arrival.offset_bytes + arrival.length_bytes;
+        match arrival.op {
+            Op::Write => written_end = written_end.max(end),
+            _ => {
+                (read_begin, reads) = (read_begin.min(arrival.offset_bytes), reads + 1);
+                assert!(end <= 192 * GIB, "{end}");
+            }
+        }
+    }
+    assert!(written_end <= read_begin && reads > 5_000, "{written_end} {read_begin} {reads}");
+    let both = |spec: &str| build(spec, 1).unwrap().map(|a| (a.at, a.op)).collect::<Vec<_>>();
+    assert_eq!(both("pangu-c:duration=5s,reads=cold"), both("pangu-c:duration=5s"));
+}
+
 /// [BCW Table 1], read as `pangu` says.
 #[test]
 fn pangu_nodes_have_the_bytes_and_rates_of_table_1() {

@@ -7,7 +7,8 @@
 //! ```
 //! Bursts last 1 to 5 s (guess), each of their seconds has exactly the peak's number of requests.
 //! Between bursts the rate is half of the mean (guess), each second 0.5 to 1.5 of that. How many
-//! seconds burst is solved from the mean; the total is exact.
+//! seconds burst is solved from the mean; the total is exact. Within a burst, requests may come in
+//! groups, each at one instant; else, as in quiet seconds, each at its own.
 
 use super::TICK_NS;
 use super::sizes::shuffle;
@@ -25,16 +26,41 @@ pub(super) struct Timeline {
     second: u64,
     /// Ticks of the current second, descending.
     ticks: Vec<u64>,
+    /// Requests in a second that bursts.
+    peak_per_s: u64,
+    /// Requests that come together there.
+    group: u64,
     rng: Rng,
 }
 
 impl Timeline {
-    /// `mean_per_s * seconds` requests, at most `peak_per_s` in any second.
-    pub(super) fn new(seconds: u64, mean_per_s: u64, peak_per_s: u64, mut rng: Rng) -> Timeline {
+    /// `mean_per_s * seconds` requests, at most `peak_per_s` in any second, where they come in groups
+    /// of `group`.
+    pub(super) fn new(
+        seconds: u64,
+        (mean_per_s, peak_per_s): (u64, u64),
+        group: u64,
+        mut rng: Rng,
+    ) -> Timeline {
         assert!(0 < mean_per_s && mean_per_s < peak_per_s, "the peak is above the mean");
         let mut counts = plan(seconds, mean_per_s, peak_per_s, &mut rng);
         counts.reverse();
-        Timeline { seconds: counts, second: 0, ticks: Vec::new(), rng }
+        let group = group.max(1);
+        Timeline { seconds: counts, second: 0, ticks: Vec::new(), peak_per_s, group, rng }
+    }
+
+    /// Draws when the `count` requests of this second come.
+    fn draw(&mut self, count: u64) {
+        let base = self.second * SECOND_TICKS;
+        let group = if count == self.peak_per_s { self.group } else { 1 };
+        let mut left = count;
+        while left > 0 {
+            let together = group.min(left);
+            let tick = base + self.rng.below(SECOND_TICKS);
+            self.ticks.extend(std::iter::repeat_n(tick, together as usize));
+            left -= together;
+        }
+        self.ticks.sort_unstable_by(|left, right| right.cmp(left));
     }
 
     /// Requests that have not arrived yet.
@@ -50,9 +76,7 @@ impl Iterator for Timeline {
     fn next(&mut self) -> Option<u64> {
         while self.ticks.is_empty() {
             let count = self.seconds.pop()?;
-            let base = self.second * SECOND_TICKS;
-            self.ticks.extend((0..count).map(|_| base + self.rng.below(SECOND_TICKS)));
-            self.ticks.sort_unstable_by(|left, right| right.cmp(left));
+            self.draw(count);
             if self.second == 0
                 && let Some(first) = self.ticks.last_mut()
             {
@@ -123,7 +147,7 @@ mod tests {
             (30, 3000, 11_100),
             (7, 2700, 9600),
         ] {
-            let timeline = Timeline::new(seconds, mean, peak, Rng::new(9));
+            let timeline = Timeline::new(seconds, (mean, peak), 1, Rng::new(9));
             assert_eq!(timeline.left(), seconds * mean);
             let mut bins = vec![0u64; seconds as usize];
             let mut last = 0;
@@ -140,8 +164,28 @@ mod tests {
     }
 
     #[test]
+    fn bursts_come_in_groups() {
+        let times: Vec<u64> = Timeline::new(60, (230, 3400), 100, Rng::new(9)).collect();
+        assert_eq!(times.len(), 60 * 230, "the mean is kept");
+        let mut bins = vec![Vec::new(); 60];
+        for at_ns in times {
+            bins[(at_ns / 1_000_000_000) as usize].push(at_ns);
+        }
+        for bin in &bins {
+            let mut instants = bin.clone();
+            instants.dedup();
+            if bin.len() == 3400 {
+                assert!((30..=34).contains(&instants.len()), "{}", instants.len());
+            } else {
+                assert!(instants.len() * 10 > bin.len() * 9, "quiet seconds have none");
+            }
+        }
+        assert!(bins.iter().any(|bin| bin.len() == 3400), "something bursts");
+    }
+
+    #[test]
     fn a_run_too_short_for_a_burst_has_none() {
-        let timeline = Timeline::new(1, 230, 3400, Rng::new(9));
+        let timeline = Timeline::new(1, (230, 3400), 1, Rng::new(9));
         assert_eq!(timeline.count(), 230);
     }
 }
