@@ -145,7 +145,7 @@ const fn settings(duration: &'static str) -> [Setting; 9] {
             default: "written",
             kind: Kind::Choice(&["written", "cold"]),
             summary: "what is read: what the run writes, or blocks that it never writes, because what is \
-                      hot is cached by those who ask [BCW 2.3]",
+                      hot is cached by those who ask",
         },
         Setting {
             name: "largest",
