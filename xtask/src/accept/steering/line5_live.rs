@@ -3,7 +3,8 @@
 //! Source: issue "write steering", acceptance 5. fio sends bursts of writes beside reads over NBD and
 //! notes them; the server says what its requests took, by stage; the notes are replayed in virtual time
 //! over the same drives. The stage `device` is compared, since waiting depends on when exactly fio,
-//! which shares the processors with the server, came.
+//! which shares the processors with the server, came. The SSD is one that bursts congest: a faster one
+//! answers sooner than a server that shares its processors with fio can look.
 
 use super::{Options, numbers_of, row};
 use crate::fio::Fio;
@@ -29,8 +30,8 @@ name = "accept"
 role = "ssd"
 path = "ssd.img"
 size = "8GiB"
-emulate = "960evo"
-profile = "960evo"
+emulate = "x25e"
+profile = "x25e"
 [[device]]
 role = "hdd"
 path = "hdd.img"
@@ -113,7 +114,7 @@ fn one(tandem: &Path, policy: &str) -> Result<Means> {
     server.stop()?;
     let live = numbers_of(&status["latencies"]["write"])?;
     let output = Command::new(tandem)
-        .args(["replay", "--json", "--policy", policy, "--resident", "ssd"])
+        .args(["replay", "--json", "--policy", policy, "--resident", "ssd", "--ssd", "x25e"])
         .args(["--ssd-size", "8GiB", "--hdd-size", "16GiB"])
         .arg(&notes)
         .stdin(Stdio::null())
