@@ -7,6 +7,8 @@
 //!            back to steering instead of into the slow state;
 //!          * "write P_S until the slow state is seen" has a byte limit, then a flush;
 //!          * bytes in the stage decay: after the drive's own idle drain it is fast again for free;
+//!          * users' writes keep off the end of a stage as far as its spread is known, and further while
+//!            another drive has room; where the log does not go on, padding makes the way (`stream`);
 //!          * padding stops when nobody has redirected for a while, and when its budget is spent.
 //!          * how much of this a policy wants is its `Control`: MIOS all of it, others less.
 //! Tests:   `controller/tests.rs`, per state, event and control.

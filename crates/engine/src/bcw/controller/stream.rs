@@ -1,7 +1,7 @@
 //! How far into a stage do users' writes go, and what if the stream of the log breaks?
 //!
 //! Source: [BCW §4.1, Alg. 1] for the prediction; the guard at the end of a stage is `stage_bytes`,
-//! the other drives of a set are requirements M12, a broken stream is B2.
+//! the other drives of a set are requirements M12 [TOS abstract], a broken stream is B2.
 
 use super::{
     Action, Control, Controller, FAST_PADDING_BYTES, Instant, SLOW_PADDING_BYTES, State, Trust,
