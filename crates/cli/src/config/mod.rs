@@ -192,6 +192,16 @@ impl PoolConfig {
 }
 
 impl PoolDevice {
+    /// Commands in flight at most: one on a hard drive (design decision 4), what an emulated SSD's link
+    /// takes, or what any does.
+    fn depth(&self) -> u32 {
+        match (self.role, &self.emulate) {
+            (Role::Hdd, _) => 1,
+            (Role::Ssd, Some(spec)) => spec.queue_depth().min(SSD_DEPTH),
+            (Role::Ssd, None) => SSD_DEPTH,
+        }
+    }
+
     fn engine_config(&self, capacity_bytes: u64) -> DeviceConfig {
         let (mut hdd_profile, mut ssd_profile) = (None, Default::default());
         match self.profile.as_ref().map(|belief| &belief.kind) {
@@ -203,7 +213,7 @@ impl PoolDevice {
             role: self.role,
             capacity_bytes,
             write_cache: self.write_cache,
-            depth: if self.role == Role::Ssd { SSD_DEPTH } else { 1 },
+            depth: self.depth(),
             uuid: 0,
             hdd_profile,
             ssd_profile,

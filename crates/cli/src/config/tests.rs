@@ -91,6 +91,9 @@ fn engines_are_told_what_the_file_says() {
     assert!(!config.format && config.contents);
     assert_eq!(config.devices[0].depth, SSD_DEPTH);
     assert_eq!(config.devices[1].depth, 1, "design decision 4");
+    let sata = GOOD.replace("emulate = \"960evo\"", "emulate = \"x25e\"");
+    let sata = parse(&sata).expect("good").engine_config(&[16 << 30, 64 << 30]);
+    assert_eq!(sata.devices[0].depth, 31, "as in a replay: a SATA link takes no more");
     assert!(config.devices[1].hdd_profile.is_some());
     tandem_engine::Engine::new(config).expect("an engine runs it");
     let mut renamed = pool.volumes[0].clone();

@@ -105,7 +105,20 @@ struct SpecFile {
     null: Option<NullSpec>,
 }
 
+/// Commands in flight on an NVMe drive. Guess: more than any model's dies.
+const NVME_DEPTH: u32 = 256;
+/// Commands in flight on a SATA drive: the protocol's limit less one, as in [IANUS §3].
+const SATA_DEPTH: u32 = 31;
+
 impl DriveSpec {
+    /// Commands that its link takes at once.
+    pub fn queue_depth(&self) -> u32 {
+        match &self.model {
+            ModelSpec::Ssd(ssd) if !ssd.link_shared.get() => NVME_DEPTH,
+            _ => SATA_DEPTH,
+        }
+    }
+
     /// Reads a spec from its text; `origin` names it in errors.
     ///
     /// # Errors

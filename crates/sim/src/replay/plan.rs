@@ -10,7 +10,7 @@ use super::config::{DriveChoice, ReplayConfig, ReplayError};
 use super::survey::Survey;
 use crate::profiles::{Belief, BeliefKind, Rating};
 use tandem_block::{BLOCK_BYTES, DurabilityClass, GIB, Instant, MIB};
-use tandem_drives::spec::{DriveSpec, HddSpec, ModelSpec};
+use tandem_drives::spec::HddSpec;
 use tandem_engine::format::layout;
 use tandem_engine::{
     DeviceConfig, DriveBudget, EngineConfig, Placement, Role, VolumeConfig, WriteCache,
@@ -20,10 +20,6 @@ use tandem_engine::{
 const FOOTPRINT_BYTES_MAX: u64 = 16 << 40;
 /// Largest share of the visible part that the log takes, in percent.
 const LOG_PERCENT_MAX: u64 = 80;
-/// Commands in flight on an NVMe drive. Guess: more than any model's dies.
-const NVME_DEPTH: u32 = 256;
-/// Commands in flight on a SATA drive: the protocol's limit less one, as in [IANUS §3].
-const SATA_DEPTH: u32 = 31;
 
 /// One drive as it will be built.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -221,7 +217,7 @@ fn engine_config(config: &ReplayConfig, survey: &Survey) -> EngineConfig {
                 role,
                 capacity_bytes: 0,
                 write_cache: if protected { WriteCache::Protected } else { WriteCache::Volatile },
-                depth: depth(&choice.spec, role),
+                depth: if role == Role::Hdd { 1 } else { choice.spec.queue_depth() },
                 uuid: index as u128 + 1,
                 hdd_profile,
                 ssd_profile,
@@ -256,13 +252,4 @@ fn engine_config(config: &ReplayConfig, survey: &Survey) -> EngineConfig {
         }
     }
     engine
-}
-
-/// Commands in flight at most: one on a hard drive (design decision 4).
-fn depth(spec: &DriveSpec, role: Role) -> u32 {
-    match (&spec.model, role) {
-        (_, Role::Hdd) => 1,
-        (ModelSpec::Ssd(ssd), Role::Ssd) if ssd.link_shared.get() => SATA_DEPTH,
-        (_, Role::Ssd) => NVME_DEPTH,
-    }
 }

@@ -20,6 +20,9 @@ const POLICIES: [&str; 3] = ["ssd-first", "mios-d", "serw"];
 /// Live and virtual means may differ by this much.
 const PERCENT_MAX: u64 = 15;
 const SPAN: &str = "1g";
+/// A burst is sent at once, whatever was answered of it: when requests come must not hang on how fast
+/// the server is, or its replay, which sends them when they were sent, is another load.
+const BURST_BLOCKS: u32 = 600;
 
 fn config(policy: &str) -> String {
     format!(
@@ -102,11 +105,12 @@ fn one(tandem: &Path, policy: &str) -> Result<Means> {
         .set("rw", "randrw")
         .set("rwmixread", 50)
         .set("bssplit", "4k/70:16k/20:64k/10")
-        .set("iodepth", 32)
+        .set("iodepth", BURST_BLOCKS)
         .set("size", SPAN)
         .set("io_size", "600m")
         .set("thinktime", "150ms")
-        .set("thinktime_blocks", 600)
+        .set("thinktime_blocks", BURST_BLOCKS)
+        .set("thinktime_blocks_type", "issue")
         .set("randseed", 7)
         .set("write_iolog", notes.display());
     burst.job("burst").run()?;
