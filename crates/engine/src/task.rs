@@ -3,7 +3,7 @@
 use crate::map::Logical;
 use crate::ordering::TaskId;
 use crate::port::ServedFrom;
-use crate::steer::Target;
+use crate::steer::{Reason, Target};
 use tandem_block::{Instant, IoError, PayloadId, Request};
 
 /// A fragment read that is laid over its block when everything has arrived.
@@ -42,6 +42,8 @@ pub struct Task {
     pub masks: (u8, u8),
     /// Where a write goes.
     pub target: Target,
+    /// Why it goes there.
+    pub reason: Reason,
     /// The tier wants it on an SSD and on a hard drive.
     pub both: bool,
     /// Slowest place that served a read.
@@ -75,6 +77,7 @@ impl Task {
             buffer: request.payload,
             masks: (255, 255),
             target: Target::Ssd,
+            reason: Reason::Policy,
             both: false,
             served_from: ServedFrom::Ram,
             overlays: Vec::new(),

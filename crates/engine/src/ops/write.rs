@@ -47,6 +47,7 @@ impl Engine {
         self.tasks[id as usize].both = intention == Intention::Both;
         let decision = self.decide(&request, bytes, intention);
         self.stats.steered.count(decision.reason, request.length_bytes);
+        self.tasks[id as usize].reason = decision.reason;
         match decision.target {
             Target::Log(device) => {
                 self.stats.redirected.0 += 1;
@@ -239,8 +240,7 @@ impl Engine {
         if let (Err(_), Target::Log(_), false) = (task.status, task.target, self.ssds.is_empty()) {
             // the log failed, the bytes are still here: the SSD takes them
             task.status = Ok(());
-            task.target = Target::Ssd;
-            self.stats.steered.count(Reason::Returned, 0);
+            self.count_returned(id);
             self.queue_write(id);
             return;
         }
@@ -273,16 +273,24 @@ impl Engine {
         if let Some(bcw) = &mut self.devices[usize::from(device.0)].bcw {
             bcw.uncommit(bytes);
         }
-        let length_bytes = self.tasks[id as usize].request.length_bytes;
-        self.stats.redirected.0 -= 1;
-        self.stats.redirected.1 -= length_bytes;
-        self.stats.steered.count(Reason::Returned, length_bytes);
-        self.tasks[id as usize].target = Target::Ssd;
+        self.count_returned(id);
         if self.is_fixed() {
             self.begin_fixed_write(id);
         } else {
             self.queue_write(id);
         }
+    }
+
+    /// A write that was redirected goes to an SSD after all: it is counted there, and once.
+    fn count_returned(&mut self, id: TaskId) {
+        let task = &mut self.tasks[id as usize];
+        task.target = Target::Ssd;
+        let length_bytes = task.request.length_bytes;
+        let reason = std::mem::replace(&mut task.reason, Reason::Returned);
+        self.stats.steered.take_back(reason, length_bytes);
+        self.stats.steered.count(Reason::Returned, length_bytes);
+        self.stats.redirected.0 -= 1;
+        self.stats.redirected.1 -= length_bytes;
     }
 
     // ---- fixed placement: identity on the SSDs, no promise (design decision 12) ----

@@ -38,6 +38,14 @@ impl Steered {
         decided.bytes += bytes;
     }
 
+    /// A decision of this reason, counted before, does not stand.
+    pub fn take_back(&mut self, reason: Reason, bytes: u64) {
+        let (_, decided) = self.counts[reason as usize].as_mut().expect("it was counted");
+        assert!(decided.requests > 0 && decided.bytes >= bytes, "more taken back than was counted");
+        decided.requests -= 1;
+        decided.bytes -= bytes;
+    }
+
     /// What this reason decided.
     pub fn get(&self, reason: Reason) -> Decided {
         self.counts[reason as usize].map(|(_, decided)| decided).unwrap_or_default()
@@ -45,7 +53,7 @@ impl Steered {
 
     /// The reasons that decided anything, in their order.
     pub fn iter(&self) -> impl Iterator<Item = (Reason, Decided)> + '_ {
-        self.counts.iter().flatten().copied()
+        self.counts.iter().flatten().copied().filter(|(_, decided)| decided.requests > 0)
     }
 }
 
@@ -65,6 +73,8 @@ mod tests {
         assert_eq!(listed[0], (Reason::Congested, both));
         assert_eq!(listed[1], (Reason::Returned, Decided { requests: 1, bytes: 0 }));
         assert_eq!(steered.get(Reason::Congested), both);
+        steered.take_back(Reason::Returned, 0);
+        assert_eq!(steered.iter().count(), 1, "what was taken back is not listed");
         assert_eq!(steered.get(Reason::Policy), Decided::default());
     }
 }

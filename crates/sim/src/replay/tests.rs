@@ -5,7 +5,6 @@ use crate::profiles;
 use tandem_block::{Arrival, DurabilityClass, GIB, Instant, MIB, ObjectId, Op, Rng, StreamId};
 use tandem_drives::SsdState;
 use tandem_drives::spec::load;
-use tandem_engine::steer::Reason;
 use tandem_engine::{Placement, Role, SteerConfig};
 
 fn choice(name: &str, size_bytes: Option<u64>) -> DriveChoice {
@@ -81,9 +80,7 @@ fn bytes_are_conserved() {
             let result = run(&ReplayConfig { placement, ..config(policy) }, &arrivals);
             let user: u64 = result.devices.iter().map(|d| d.stats.user_bytes).sum();
             assert_eq!(user, written, "{policy} {placement:?}");
-            // what was returned unissued was decided twice
-            let once = result.stats.steered.iter().filter(|(why, _)| *why != Reason::Returned);
-            let steered: u64 = once.map(|(_, decided)| decided.bytes).sum();
+            let steered: u64 = result.stats.steered.iter().map(|(_, decided)| decided.bytes).sum();
             assert_eq!(steered, written, "{policy} {placement:?}");
             assert_eq!(result.latencies.write.total.count(), 3000);
             let redirects = policy != "ssd-first";
