@@ -321,6 +321,7 @@ fn spread(table: &mut [(u64, u64)], bytes: u64, step: (i64, i64)) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::HddDetail;
     use tandem_block::{KIB, MIB};
 
     fn profile() -> HddProfile {
@@ -334,7 +335,11 @@ mod tests {
             drain_bytes_per_s: 200_000_000,
             flush_base_ns: 200_000_000,
             position_ns: 14_000_000,
-            detail: Box::default(),
+            detail: Box::new(HddDetail {
+                fast_jitter_ppm: Some(0),
+                mid_jitter_ppm: Some(0),
+                ..HddDetail::default()
+            }),
         }
     }
 
@@ -383,7 +388,7 @@ mod tests {
             (Flush, 180, 0, 14, 14),
             (Flush, 180, 0, 18, 18),
             (Rest, 180, 0, 14, 14),
-            (Resumed, 180, 0, 13, 13), // what had drained before the read makes it no longer than …
+            (Resumed, 180, 0, 14, 14), // what had drained before the read makes it no longer than …
             (Resumed, 180, 0, 18, 16), // … believed
             (Rest, 280, 0, 14, 16),    // it had not drained: no news of the stage
             (Unknown, 180, 0, 14, 16), // nobody knows
@@ -439,5 +444,18 @@ mod tests {
         }
         let base_ms = r.profile().flush_base_ns / 1_000_000;
         assert!((395..=401).contains(&base_ms), "{base_ms}");
+    }
+
+    #[test]
+    fn m11_a_stage_of_unknown_spread_keeps_an_eighth_free_and_a_measured_one_three_deviations() {
+        let stage = 16 * MIB;
+        assert_eq!(first_guard(stage, None), 2 * MIB);
+        assert_eq!(first_guard(stage, Some(0)), 0);
+        assert_eq!(first_guard(stage, Some(10_000)), stage * 3 / 100);
+        assert_eq!(first_guard(stage, Some(900_000)), 4 * MIB, "never more than a quarter");
+        let mut unknown = profile();
+        unknown.detail = Box::default();
+        assert_eq!(Recalibration::new(unknown.clone(), true).fast_bytes(), 14 * MIB);
+        assert_eq!(Recalibration::new(unknown, false).fast_bytes(), stage, "the paper's own");
     }
 }
