@@ -107,6 +107,20 @@ fn rising<T>(key: &'static str, rows: &[(u64, T)]) -> Result<(), Fault> {
     must(key, rows.windows(2).all(|pair| pair[0].0 < pair[1].0), "must have a rising first column")
 }
 
+/// A table by bytes, empty if there is none; `check` looks at the second column.
+fn rows<T: Copy>(
+    key: &'static str,
+    of: &Option<Sourced<Vec<(Bytes, T)>>>,
+    check: fn(&'static str, T) -> Result<u64, Fault>,
+) -> Result<Vec<(u64, u64)>, Fault> {
+    let rows = optional(key, of)?.unwrap_or_default();
+    let rows: Result<Vec<_>, Fault> =
+        rows.into_iter().map(|row| Ok((row.0.0, check(key, row.1)?))).collect();
+    let rows = rows?;
+    rising(key, &rows)?;
+    Ok(rows)
+}
+
 impl HddFile {
     /// What it says, or the first key that makes no sense.
     pub(super) fn belief(&self) -> Result<BeliefKind, Fault> {
@@ -160,8 +174,8 @@ impl HddFile {
             mid_jitter_ppm: share("mid_jitter", optional("mid_jitter", &self.mid_jitter)?)?,
             drain_law: law.map(named).transpose()?,
             flush_bytes_per_s: rate.map(|rate| quick("flush_rate", rate)).transpose()?,
-            regions: self.regions()?,
-            seeks: self.seeks()?,
+            regions: rows("regions", &self.regions, quick)?,
+            seeks: rows("seeks", &self.seeks, brief)?,
             turn_ns: turn.map(|turn| brief("turn", turn)).transpose()?,
             workload_bytes_per_year: workload.map(|bytes| bytes.0),
         })
@@ -186,24 +200,6 @@ impl HddFile {
         let sizes: Vec<(u64, ())> = stages.iter().map(|stage| (stage.write_bytes, ())).collect();
         rising("stages", &sizes)?;
         Ok(stages)
-    }
-
-    fn regions(&self) -> Result<Vec<(u64, u64)>, Fault> {
-        let rows = optional("regions", &self.regions)?.unwrap_or_default();
-        let rows: Result<Vec<_>, Fault> =
-            rows.into_iter().map(|row| Ok((row.0.0, quick("regions", row.1)?))).collect();
-        let rows = rows?;
-        rising("regions", &rows)?;
-        Ok(rows)
-    }
-
-    fn seeks(&self) -> Result<Vec<(u64, u64)>, Fault> {
-        let rows = optional("seeks", &self.seeks)?.unwrap_or_default();
-        let rows: Result<Vec<_>, Fault> =
-            rows.into_iter().map(|row| Ok((row.0.0, brief("seeks", row.1)?))).collect();
-        let rows = rows?;
-        rising("seeks", &rows)?;
-        Ok(rows)
     }
 }
 
