@@ -7,12 +7,9 @@
 //! Source: models §1 and §7: trace decoded, full statistics, 4 KiB random writes while the SSD
 //! collects garbage, `mapped`.
 
-use tandem_block::{Arrival, DurabilityClass, Instant, ObjectId, Op, Rng, StreamId};
-use tandem_drives::SsdState;
-use tandem_drives::spec::load;
-use tandem_engine::{Placement, Role, SteerConfig};
-use tandem_sim::profiles;
-use tandem_sim::replay::{DriveChoice, ReplayConfig, Resident, Survey, plan, replay};
+use tandem_block::{Arrival, Instant, ObjectId, Op, Rng, StreamId};
+use tandem_engine::{Role, SteerConfig};
+use tandem_sim::replay::{DriveChoice, ReplayConfig, Survey, plan, replay};
 
 const REQUESTS: u64 = 2_000_000;
 
@@ -51,23 +48,11 @@ fn one(policy: &str, what: &str, drive_bytes: u64, length_bytes: u64, footprint:
             stream: StreamId(0),
         })
         .collect();
-    let choice = |name, size_bytes| DriveChoice {
-        spec: load(name).expect("known"),
-        belief: profiles::shipped(name),
-        size_bytes,
-    };
+    let ssds = vec![DriveChoice::shipped("960evo", Some(drive_bytes))];
+    let hdds = vec![DriveChoice::shipped("wd100efax", None)];
     let config = ReplayConfig {
-        ssds: vec![choice("960evo", Some(drive_bytes))],
-        hdds: vec![choice("wd100efax", None)],
-        steer: SteerConfig::named(policy),
-        placement: Placement::Mapped,
-        ssd_state: SsdState::Steady,
-        resident: Resident::Hdd,
-        durability: DurabilityClass::VolatileOk,
-        seed: 1,
         closed_loop: Some(32),
-        budgets: Default::default(),
-        timeline: false,
+        ..ReplayConfig::of(SteerConfig::named(policy), ssds, hdds)
     };
     let mut survey = Survey::default();
     arrivals.iter().for_each(|arrival| survey.count(arrival));

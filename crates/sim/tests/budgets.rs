@@ -2,13 +2,10 @@
 //!
 //! Source: requirements B4 and the engine's `DriveBudget`.
 
-use tandem_block::{Arrival, DurabilityClass, GIB, MIB};
-use tandem_drives::SsdState;
-use tandem_drives::spec::load;
+use tandem_block::{Arrival, GIB, MIB};
 use tandem_engine::steer::Reason;
-use tandem_engine::{DriveBudget, Placement, Role, SteerConfig};
-use tandem_sim::profiles;
-use tandem_sim::replay::{DriveChoice, ReplayConfig, Resident, RunResult, Survey, plan, replay};
+use tandem_engine::{DriveBudget, Role, SteerConfig};
+use tandem_sim::replay::{DriveChoice, ReplayConfig, RunResult, Survey, plan, replay};
 use tandem_traces::synth;
 
 /// Writes that come so fast that policies redirect some.
@@ -22,24 +19,9 @@ fn arrivals(spec: &str) -> Vec<Arrival> {
 
 /// A run with these budgets of the SSD and of the hard drive.
 fn run(policy: &str, workload: &str, ssd: DriveBudget, hdd: DriveBudget) -> RunResult {
-    let choice = |name: &str, bytes| DriveChoice {
-        spec: load(name).expect("known"),
-        belief: profiles::shipped(name),
-        size_bytes: Some(bytes),
-    };
-    let config = ReplayConfig {
-        ssds: vec![choice("960evo", 2 * GIB)],
-        hdds: vec![choice("wd100efax", 16 * GIB)],
-        steer: SteerConfig::named(policy),
-        placement: Placement::Mapped,
-        ssd_state: SsdState::Steady,
-        resident: Resident::Hdd,
-        durability: DurabilityClass::VolatileOk,
-        seed: 1,
-        closed_loop: None,
-        budgets: Default::default(),
-        timeline: false,
-    };
+    let choice = |name, bytes| vec![DriveChoice::shipped(name, Some(bytes))];
+    let (ssds, hdds) = (choice("960evo", 2 * GIB), choice("wd100efax", 16 * GIB));
+    let config = ReplayConfig::of(SteerConfig::named(policy), ssds, hdds);
     let arrivals = arrivals(workload);
     let mut survey = Survey::default();
     arrivals.iter().for_each(|arrival| survey.count(arrival));

@@ -5,13 +5,10 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use tandem_block::{Arrival, DurabilityClass, GIB, Op};
-use tandem_drives::SsdState;
-use tandem_drives::spec::load;
+use tandem_block::{Arrival, GIB, Op};
 use tandem_engine::steer::POLICIES;
 use tandem_engine::{Placement, Role, SteerConfig};
-use tandem_sim::profiles;
-use tandem_sim::replay::{DriveChoice, ReplayConfig, Resident, RunResult, Survey, plan, replay};
+use tandem_sim::replay::{DriveChoice, ReplayConfig, RunResult, Survey, plan, replay};
 use tandem_traces::{OpenOptions, open, synth};
 
 /// Workloads that load the drives, beside the fixtures, which are small.
@@ -25,30 +22,12 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-fn choice(name: &str, size_bytes: u64) -> DriveChoice {
-    DriveChoice {
-        spec: load(name).expect("known"),
-        belief: profiles::shipped(name),
-        size_bytes: Some(size_bytes),
-    }
-}
-
 fn config(policy: &str, placement: Placement) -> ReplayConfig {
     let steer = SteerConfig::named(policy);
     let (ssds, _) = steer.entry().expect("registered").needs;
-    ReplayConfig {
-        ssds: vec![choice("960evo", 2 * GIB); ssds.max(1)],
-        hdds: vec![choice("wd100efax", 16 * GIB)],
-        steer,
-        placement,
-        ssd_state: SsdState::Steady,
-        resident: Resident::Hdd,
-        durability: DurabilityClass::VolatileOk,
-        seed: 1,
-        closed_loop: None,
-        budgets: Default::default(),
-        timeline: false,
-    }
+    let ssds = vec![DriveChoice::shipped("960evo", Some(2 * GIB)); ssds.max(1)];
+    let hdds = vec![DriveChoice::shipped("wd100efax", Some(16 * GIB))];
+    ReplayConfig { placement, ..ReplayConfig::of(steer, ssds, hdds) }
 }
 
 fn line(policy: &str, placement: Placement, result: &RunResult) -> String {

@@ -1,9 +1,9 @@
 //! What can a replay be told, and why can it not begin or end?
 
-use crate::profiles::Belief;
+use crate::profiles::{self, Belief};
 use tandem_block::{DurabilityClass, GIB};
 use tandem_drives::SsdState;
-use tandem_drives::spec::{DriveSpec, SpecError};
+use tandem_drives::spec::{DriveSpec, SpecError, load};
 use tandem_engine::{ConfigError, Placement, StartError, SteerConfig};
 
 /// One drive of the replay.
@@ -15,6 +15,17 @@ pub struct DriveChoice {
     pub belief: Option<Belief>,
     /// Another capacity than the spec's, in bytes.
     pub size_bytes: Option<u64>,
+}
+
+impl DriveChoice {
+    /// A shipped drive with its shipped belief, perhaps of another capacity.
+    ///
+    /// # Panics
+    /// If no drive has this name.
+    pub fn shipped(name: &str, size_bytes: Option<u64>) -> DriveChoice {
+        let spec = load(name).expect("a shipped drive");
+        DriveChoice { spec, belief: profiles::shipped(name), size_bytes }
+    }
 }
 
 /// Where blocks live that a trace reads before it writes them.
@@ -66,6 +77,25 @@ pub struct ReplayConfig {
     pub budgets: Budgets,
     /// Note what happened when, for plots.
     pub timeline: bool,
+}
+
+impl ReplayConfig {
+    /// These drives under this policy; the rest is what `tandem replay` does unasked.
+    pub fn of(steer: SteerConfig, ssds: Vec<DriveChoice>, hdds: Vec<DriveChoice>) -> ReplayConfig {
+        ReplayConfig {
+            ssds,
+            hdds,
+            steer,
+            placement: Placement::Mapped,
+            ssd_state: SsdState::Steady,
+            resident: Resident::Hdd,
+            durability: DurabilityClass::VolatileOk,
+            seed: 1,
+            closed_loop: None,
+            budgets: Budgets::default(),
+            timeline: false,
+        }
+    }
 }
 
 /// What redirecting may take of a hard drive.

@@ -1,31 +1,15 @@
 //! Does a replay begin, count and end as it says?
 
 use super::*;
-use crate::profiles;
-use tandem_block::{Arrival, DurabilityClass, GIB, Instant, MIB, ObjectId, Op, Rng, StreamId};
-use tandem_drives::SsdState;
-use tandem_drives::spec::load;
+use tandem_block::{Arrival, GIB, Instant, MIB, ObjectId, Op, Rng, StreamId};
 use tandem_engine::{Placement, Role, SteerConfig};
 
-fn choice(name: &str, size_bytes: Option<u64>) -> DriveChoice {
-    let spec = load(name).expect("known");
-    DriveChoice { spec, belief: profiles::shipped(name), size_bytes }
-}
-
 fn config(policy: &str) -> ReplayConfig {
-    ReplayConfig {
-        ssds: vec![choice("960evo", Some(2 * GIB))],
-        hdds: vec![choice("wd100efax", Some(16 * GIB))],
-        steer: SteerConfig::named(policy),
-        placement: Placement::Mapped,
-        ssd_state: SsdState::Steady,
-        resident: Resident::Hdd,
-        durability: DurabilityClass::VolatileOk,
-        seed: 1,
-        closed_loop: None,
-        budgets: Default::default(),
-        timeline: false,
-    }
+    ReplayConfig::of(
+        SteerConfig::named(policy),
+        vec![DriveChoice::shipped("960evo", Some(2 * GIB))],
+        vec![DriveChoice::shipped("wd100efax", Some(16 * GIB))],
+    )
 }
 
 fn arrival(at_us: u64, op: Op, offset_bytes: u64, length_bytes: u64) -> Arrival {
@@ -170,8 +154,8 @@ fn drives_keep_their_capacity_unless_the_footprint_needs_more() {
     let near = survey(&[arrival(0, Op::Write, 0, 4096)]);
     let far = survey(&[arrival(0, Op::Write, 40 * GIB, 4096)]);
     let standard = |ssd, hdd| ReplayConfig {
-        ssds: vec![choice("960evo", ssd)],
-        hdds: vec![choice("wd100efax", hdd)],
+        ssds: vec![DriveChoice::shipped("960evo", ssd)],
+        hdds: vec![DriveChoice::shipped("wd100efax", hdd)],
         ..config("ssd-first")
     };
     let planned = plan(&standard(None, None), &near).expect("it fits");
@@ -218,8 +202,8 @@ fn what_cannot_be_replayed_is_said() {
 fn any_set_of_drives_runs() {
     let mut arrivals = burst(400, 50);
     arrivals.push(arrival(30_000, Op::Read, 0, 65_536));
-    let small = |name| choice(name, Some(2 * GIB));
-    let large = |name| choice(name, Some(16 * GIB));
+    let small = |name| DriveChoice::shipped(name, Some(2 * GIB));
+    let large = |name| DriveChoice::shipped(name, Some(16 * GIB));
     for (ssds, hdds) in [
         (vec![small("960evo"), small("660p")], vec![large("wd40ezrz"), large("wd8004fryz")]),
         (vec![small("x25e")], vec![]),

@@ -6,16 +6,12 @@
 pub mod drift;
 pub mod fleet;
 
-use crate::profiles;
 use crate::replay::{
-    Budgets, DriveChoice, Plan, ReplayConfig, ReplayError, Resident, RunResult, Survey, plan,
-    replay,
+    DriveChoice, Plan, ReplayConfig, ReplayError, RunResult, Survey, plan, replay,
 };
-use tandem_block::{Arrival, DurabilityClass};
-use tandem_drives::SsdState;
-use tandem_drives::spec::load;
+use tandem_block::Arrival;
 use tandem_engine::bcw::distrust::Distrust;
-use tandem_engine::{Placement, Role, SteerConfig};
+use tandem_engine::{Role, SteerConfig};
 
 /// What a run is judged by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,24 +67,9 @@ fn run(
     workload: Workload<'_>,
     adapt: impl FnOnce(&mut Plan),
 ) -> Result<RunResult, ReplayError> {
-    let choice = |name| DriveChoice {
-        spec: load(name).expect("a shipped drive"),
-        belief: profiles::shipped(name),
-        size_bytes: None,
-    };
-    let config = ReplayConfig {
-        ssds: vec![choice("960evo")],
-        hdds: (0..hdds).map(|_| choice("wd100efax")).collect(),
-        steer: SteerConfig::named(policy),
-        placement: Placement::Mapped,
-        ssd_state: SsdState::Steady,
-        resident: Resident::Hdd,
-        durability: DurabilityClass::VolatileOk,
-        seed: 1,
-        closed_loop: None,
-        budgets: Budgets::default(),
-        timeline: false,
-    };
+    let choice = |name| DriveChoice::shipped(name, None);
+    let hdds = (0..hdds).map(|_| choice("wd100efax")).collect();
+    let config = ReplayConfig::of(SteerConfig::named(policy), vec![choice("960evo")], hdds);
     let mut survey = Survey::default();
     workload().for_each(|arrival| survey.count(&arrival));
     let mut plan = plan(&config, &survey)?;
