@@ -263,7 +263,7 @@ impl Front for DoorFront {
         self.waiting.is_empty()
     }
 
-    fn has_news(&self) -> bool {
+    fn has_news(&mut self) -> bool {
         self.shared.length.load(Ordering::Relaxed) > 0
     }
 }

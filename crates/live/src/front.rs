@@ -43,7 +43,7 @@ pub trait Front {
     fn is_quiet(&self) -> bool;
 
     /// Has somebody left something that the ring does not know of? Asked often, must be cheap.
-    fn has_news(&self) -> bool {
+    fn has_news(&mut self) -> bool {
         false
     }
 

@@ -431,8 +431,9 @@ impl<M: Mind> World<M> {
         }
     }
 
-    fn has_news(&self) -> bool {
-        self.fronts.iter().any(|front| front.has_news()) || self.stop_asked.load(Ordering::Relaxed)
+    fn has_news(&mut self) -> bool {
+        self.fronts.iter_mut().any(|front| front.has_news())
+            || self.stop_asked.load(Ordering::Relaxed)
     }
 
     /// Nothing to do: spins if that pays, then sleeps until something happens or is due. True if
@@ -479,7 +480,7 @@ impl<M: Mind> World<M> {
     }
 
     /// While the world starts or ends, doors are shut, so what waits there is no reason to hurry.
-    fn has_news_to_serve(&self) -> bool {
+    fn has_news_to_serve(&mut self) -> bool {
         self.phase == Phase::Serving && !self.core.counter.starved && self.has_news()
     }
 }

@@ -11,7 +11,6 @@ use fuser::FopenFlags;
 use jobs::{Doing, Job};
 use rustix::fs::OFlags;
 use slab::Slab;
-use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::path::Path;
 use tandem_block::{ObjectId, Op, PayloadId, StreamId};
@@ -41,7 +40,7 @@ struct Seek {
 
 /// Serves volumes as files of one mount.
 pub struct FuseServer {
-    inbox: RefCell<Inbox>,
+    inbox: Inbox,
     files: Files,
     jobs: Slab<Job>,
     claims: Claims,
@@ -74,7 +73,7 @@ impl FuseServer {
         let files = Files::new(volumes)?;
         let (mount, fd) = Mount::new(point, super::mount::NAME)?;
         Ok(FuseServer {
-            inbox: RefCell::new(Inbox::new(fd)),
+            inbox: Inbox::new(fd),
             files,
             jobs: Slab::new(),
             claims: Claims::default(),
@@ -98,15 +97,15 @@ impl FuseServer {
             return;
         }
         for _ in 0..MESSAGES_PER_TURN {
-            if self.is_full() || !self.inbox.get_mut().fetch_in_turn() {
+            if self.is_full() || !self.inbox.fetch_in_turn() {
                 break;
             }
             if !self.understand(desk) {
                 break;
             }
-            self.inbox.get_mut().done();
+            self.inbox.done();
         }
-        if self.inbox.get_mut().is_gone() && !self.told_of_end && !self.stopping {
+        if self.inbox.is_gone() && !self.told_of_end && !self.stopping {
             self.told_of_end = true;
             tracing::warn!(
                 "{} was unmounted by somebody else; its files are served no more",
@@ -121,7 +120,7 @@ impl FuseServer {
 
     /// Acts on the waiting message; false if there is no room for it now.
     fn understand(&mut self, desk: &mut Desk<'_>) -> bool {
-        let inbox = self.inbox.get_mut();
+        let inbox = &mut self.inbox;
         let (head, body, total) = inbox.message();
         let long;
         let bytes = if wire::is_write(head) || body.is_empty() {
@@ -196,7 +195,7 @@ impl FuseServer {
     fn answer(&self, unique: u64, result: Result<(), i32>) {
         let body = if result.is_ok() { &self.out[..] } else { &[] };
         let head = wire::reply_head(unique, result.err().unwrap_or(0), body.len());
-        self.inbox.borrow().reply(head, body);
+        self.inbox.reply(head, body);
     }
 
     fn refuse(&self, header: Header, errno: i32) -> bool {
@@ -287,7 +286,7 @@ impl FuseServer {
             let payload = self.payload(range.offset, length, desk);
             Job::new(header, place, Doing::Write { payload })
         } else {
-            let (_, body, _) = self.inbox.get_mut().message();
+            let (_, body, _) = self.inbox.message();
             let patch = Patch::Bytes(body[..length as usize].to_vec());
             let mut job = Job::new(header, place, Doing::Back);
             job.steps.push(Step::Merge { offset: range.offset, patch });
@@ -302,7 +301,7 @@ impl FuseServer {
 
     /// The bytes of the waiting write as a payload.
     fn payload(&mut self, offset: u64, length: u64, desk: &mut Desk<'_>) -> PayloadId {
-        let inbox = self.inbox.get_mut();
+        let inbox = &mut self.inbox;
         let length = length as usize;
         let payload = if length >= ADOPT_BYTES_MIN {
             let next = desk.payloads.scratch(TRANSFER_BYTES_MAX);
@@ -462,13 +461,12 @@ impl Front for FuseServer {
         self.jobs.is_empty() && self.seeks.is_empty()
     }
 
-    fn has_news(&self) -> bool {
-        !self.seeks.is_empty()
-            || (self.serving && !self.is_full() && self.inbox.borrow_mut().fetch())
+    fn has_news(&mut self) -> bool {
+        !self.seeks.is_empty() || (self.serving && !self.is_full() && self.inbox.fetch())
     }
 
     fn falls_asleep(&mut self, desk: &mut Desk<'_>) {
-        let inbox = self.inbox.get_mut();
+        let inbox = &mut self.inbox;
         if self.serving && !self.watched && !inbox.is_gone() {
             self.watched = true;
             let tag = desk.tag(0);

@@ -6,6 +6,8 @@
 
 use super::export::Export;
 use super::session::{Ask, Command, Session, Step};
+use rustix::io::Errno;
+use rustix::net::RecvFlags;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use tandem_block::{DurabilityClass, IoError, Op, PayloadId, StreamId};
@@ -27,6 +29,9 @@ const DIRECT_BYTES_MIN: usize = 16 * 1024;
 const SHARED_BYTES_MIN: u32 = 32 * 1024;
 /// With this many bytes of replies gathered they are sent at once, while they are in the CPU's cache.
 const SEND_AT_ONCE_BYTES: usize = 512 * 1024;
+/// After so many looks in vain a socket is left to the ring, so that silent clients cost nothing
+/// while others keep the world awake.
+const LOOKS_MAX: u32 = 256;
 /// With this many bytes of replies unsent, no more requests are taken.
 const UNSENT_BYTES_MAX: usize = 64 << 20;
 
@@ -92,6 +97,8 @@ pub(super) struct Connection {
     is_sending: bool,
     is_receiving_body: bool,
     wants_receive: bool,
+    /// Looks in vain since something was last heard, while nobody sleeps.
+    looks_in_vain: u32,
     /// Large writes come: receive little beside their bodies.
     large: bool,
     /// No more requests are taken.
@@ -119,6 +126,7 @@ impl Connection {
             is_sending: false,
             is_receiving_body: false,
             wants_receive: true,
+            looks_in_vain: 0,
             large: false,
             closing: false,
             broken: false,
@@ -317,8 +325,44 @@ impl Connection {
     /// All events of this turn are handled.
     pub fn turn_ends(&mut self, desk: &mut Desk<'_>) {
         self.advance(desk);
+        if self.hears() {
+            self.advance(desk);
+        }
         self.send(desk);
-        if self.wants_receive && !self.closing && !self.is_receiving_body {
+        if self.looks_in_vain >= LOOKS_MAX {
+            self.listen(desk);
+        }
+    }
+
+    /// Has the socket something for us? Looked for by a plain call while the world is awake: a
+    /// receive that waits in the ring makes every message of the client wake us, which the client
+    /// pays for, and brings messages one by one.
+    pub fn hears(&mut self) -> bool {
+        if !self.may_receive() || self.looks_in_vain >= LOOKS_MAX {
+            return false;
+        }
+        let length = self.make_room();
+        let Some(buffer) = &mut self.buffer else { return false };
+        let room = buffer.bytes_mut(self.end..self.end + length);
+        match rustix::net::recv(&self.socket, room, RecvFlags::DONTWAIT) {
+            Ok((count, _)) if count > 0 => self.end += count,
+            Err(Errno::AGAIN | Errno::INTR) => {
+                self.looks_in_vain += 1;
+                return false;
+            }
+            _ => self.closing = true,
+        }
+        (self.wants_receive, self.looks_in_vain) = (false, 0);
+        true
+    }
+
+    fn may_receive(&self) -> bool {
+        self.wants_receive && !self.closing && !self.is_receiving_body && self.buffer.is_some()
+    }
+
+    /// Has the ring listen, since nobody else will.
+    pub fn listen(&mut self, desk: &mut Desk<'_>) {
+        if self.may_receive() {
             self.receive(desk);
         }
     }
@@ -343,20 +387,27 @@ impl Connection {
         }
     }
 
-    /// Receives behind what is there; moves it to the front first if space gets short.
-    fn receive(&mut self, desk: &mut Desk<'_>) {
-        let Some(mut buffer) = self.buffer.take() else { return };
+    /// Moves what is there to the front; how many bytes to receive behind it.
+    fn make_room(&mut self) -> usize {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
-        } else if self.start > 0 {
+        } else if let Some(buffer) = &mut self.buffer
+            && self.start > 0
+        {
             // what is left is less than one message
             let all = buffer.bytes_mut(0..self.end);
             all.copy_within(self.start.., 0);
             (self.start, self.end) = (0, self.end - self.start);
         }
-        self.wants_receive = false;
         let room = BUFFER_BYTES - self.end;
-        let length = if self.large { room.min(SMALL_RECEIVE_BYTES) } else { room };
+        if self.large { room.min(SMALL_RECEIVE_BYTES) } else { room }
+    }
+
+    /// Receives behind what is there, whenever it comes.
+    fn receive(&mut self, desk: &mut Desk<'_>) {
+        let length = self.make_room();
+        let Some(buffer) = self.buffer.take() else { return };
+        (self.wants_receive, self.looks_in_vain) = (false, 0);
         let tag = self.tag(desk, Purpose::Receive);
         desk.ring.receive(tag, self.socket.as_fd(), buffer, self.end, length);
     }

@@ -138,6 +138,16 @@ impl Front for NbdServer {
         }
     }
 
+    fn has_news(&mut self) -> bool {
+        self.connections.iter_mut().any(|(_, connection)| connection.hears())
+    }
+
+    fn falls_asleep(&mut self, desk: &mut Desk<'_>) {
+        for (_, connection) in &mut self.connections {
+            connection.listen(desk);
+        }
+    }
+
     fn stop(&mut self, _desk: &mut Desk<'_>) {
         self.stopping = true;
         for (_, connection) in &mut self.connections {

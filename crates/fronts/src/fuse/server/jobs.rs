@@ -170,7 +170,7 @@ impl FuseServer {
     fn send(&mut self, key: usize, skip: u64, length: u64, done: &Done, desk: &mut Desk<'_>) {
         let unique = self.jobs.remove(key).unique;
         let head = wire::reply_head(unique, 0, length as usize);
-        let fd = self.inbox.get_mut().fd();
+        let fd = self.inbox.fd();
         let bytes = (done.payload, done.skip_bytes + skip, length);
         inbox::report(desk.payloads.write_out(fd, &head, bytes));
         desk.release(done.payload);
