@@ -1,6 +1,7 @@
 //! Which knobs does an engine have? Each with its unit, bounds, default and source.
 
 use crate::profile::{HddProfile, SsdProfile};
+use crate::qos::reserve::QosConfig;
 pub use crate::steer::settings::SteerConfig;
 use tandem_block::{DeviceId, DurabilityClass, Duration, MIB, ObjectId};
 
@@ -150,6 +151,8 @@ pub struct EngineConfig {
     pub recalibrate: bool,
     /// Stage pairs in one buffered-write sequence (`Loop_max`, [BCW Alg. 2]). Default 10.
     pub bcw_loops_max: u32,
+    /// Who is served when, and what is promised to whom. Default: first come, first served.
+    pub qos: QosConfig,
 }
 
 impl EngineConfig {
@@ -184,6 +187,7 @@ impl EngineConfig {
             budgets: Vec::new(),
             recalibrate: true,
             bcw_loops_max: 10,
+            qos: QosConfig::default(),
         }
     }
 

@@ -6,6 +6,7 @@ use crate::format::layout::Layout;
 use crate::load::Load;
 use crate::log::Log;
 use crate::map::{Logical, Run, Slot};
+use crate::ops::streams::DeviceStreams;
 use crate::ordering::TaskId;
 use crate::port::{IoOp, ServedFrom};
 use std::collections::VecDeque;
@@ -208,8 +209,10 @@ pub struct Device {
     pub config: DeviceConfig,
     /// Its layout.
     pub layout: Layout,
-    /// Waiting jobs by class.
+    /// Waiting jobs by class, where streams are not told apart.
     pub waiting: [VecDeque<Waiting>; 3],
+    /// Waiting jobs by stream, where they are.
+    pub streams: Option<Box<DeviceStreams>>,
     /// Arrivals so far.
     pub arrivals: u64,
     /// Commands in flight.
@@ -250,6 +253,7 @@ impl Device {
             config,
             layout,
             waiting: Default::default(),
+            streams: None,
             arrivals: 0,
             in_flight: 0,
             queue_length: 0,
@@ -280,11 +284,17 @@ impl Device {
 
     /// Adds a waiting job.
     pub fn enqueue(&mut self, class: Class, job: Job, bytes: u64) {
+        let waiting = self.arrives(job, bytes);
+        self.waiting[class as usize].push_back(waiting);
+    }
+
+    /// Counts a job that is going to wait.
+    #[inline]
+    pub fn arrives(&mut self, job: Job, bytes: u64) -> Waiting {
         self.arrivals += 1;
         self.queue_length += 1;
-        let sequence = self.arrivals;
         self.load.waiting_bytes += bytes;
-        self.waiting[class as usize].push_back(Waiting { sequence, bytes, job });
+        Waiting { sequence: self.arrivals, bytes, job }
     }
 
     /// Takes the first waiting job of a class; it is still counted as accepted.
@@ -302,11 +312,13 @@ impl Device {
 
     /// Reads that wait or are in flight.
     pub fn reads(&self) -> u32 {
-        self.waiting[Class::Read as usize].len() as u32 + self.load.reads_in_flight
+        let by_stream = self.streams.as_ref().map_or(0, |streams| streams.queues.waiting_reads());
+        self.waiting[Class::Read as usize].len() as u32 + by_stream + self.load.reads_in_flight
     }
 
     /// Is anything waiting?
     pub fn has_waiting(&self) -> bool {
         self.waiting.iter().any(|queue| !queue.is_empty())
+            || self.streams.as_ref().is_some_and(|streams| streams.queues.waiting() > 0)
     }
 }

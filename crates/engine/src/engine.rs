@@ -24,6 +24,8 @@ use crate::ops::start::Starting;
 use crate::ops::steering::{SharedSteer, Steering};
 use crate::ordering::{Ordering, TaskId};
 use crate::port::Command;
+use crate::qos::admit::AdmitError;
+use crate::qos::delivery::Clients;
 use crate::qos::{self, Qos};
 use crate::stats::EngineStats;
 use crate::steer::{self, Beliefs};
@@ -98,6 +100,8 @@ pub struct Engine {
     pub(crate) steering: Steering,
     pub(crate) ledger: Ledger,
     pub(crate) qos: Box<dyn Qos>,
+    /// Who is told apart; `None` where nobody is.
+    pub(crate) clients: Option<Box<Clients>>,
     pub(crate) stats: EngineStats,
     pub(crate) limbo: VecDeque<Limbo>,
     pub(crate) reads_issued: u64,
@@ -160,6 +164,25 @@ pub enum ConfigError {
         /// The names there are.
         known: String,
     },
+    /// No order of service of this name.
+    #[error("there is no order of service called {name}; there are {known}")]
+    UnknownOrder {
+        /// The name given.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// More streams than can be told apart.
+    #[error("there are {found} streams, and at most {max} are told apart")]
+    Streams {
+        /// The number found.
+        found: usize,
+        /// The most.
+        max: usize,
+    },
+    /// A promise that cannot be made.
+    #[error(transparent)]
+    Promise(#[from] AdmitError),
     /// Two volumes with one name or id, or a size that is not possible.
     #[error("volume {volume}: {error}")]
     Volume {
@@ -212,7 +235,17 @@ impl Engine {
             let (tier, durability) = ((tier.build)(), volume.durability);
             policies.insert(volume.object, VolumePolicy { steer, tier, durability });
         }
+        let order = qos::named(&config.qos.order).ok_or_else(|| ConfigError::UnknownOrder {
+            name: config.qos.order.clone(),
+            known: names(qos::ORDERS.iter().map(|o| o.name)),
+        })?;
+        let (found, max) = (config.qos.streams.len(), crate::ops::streams::STREAMS_MAX);
+        if found > max {
+            return Err(ConfigError::Streams { found, max });
+        }
         let mut engine = Engine::with_layouts(config, &layouts, policies, steers);
+        engine.qos = (order.build)();
+        engine.lay_streams()?;
         engine.check_volumes()?;
         Ok(engine)
     }
@@ -224,7 +257,7 @@ impl Engine {
     /// As `new`.
     pub fn next_life(&self, config: EngineConfig) -> Result<Engine, ConfigError> {
         let mut next = Engine::new(config)?;
-        next.qos = self.qos.clone();
+        next = next.with_qos(self.qos.clone());
         for (object, policy) in &mut next.policies {
             if let Some(known) = self.policies.get(object) {
                 policy.tier = known.tier.clone();
@@ -245,9 +278,13 @@ impl Engine {
     }
 
     /// Replaces the order of service by one that no registry knows: for experiments and tests.
+    ///
+    /// # Panics
+    /// If it tells streams apart and these were promised more than there is.
     #[must_use]
     pub fn with_qos(mut self, qos: Box<dyn Qos>) -> Engine {
         self.qos = qos;
+        self.lay_streams().expect("promises were made at birth, or there are none");
         self
     }
 
@@ -291,6 +328,7 @@ impl Engine {
             steering: Steering::new(steers, &config),
             ledger: Ledger::new(&config),
             qos: (qos::ORDERS[0].build)(),
+            clients: None,
             stats: EngineStats::default(),
             limbo: VecDeque::new(),
             reads_issued: 0,

@@ -149,6 +149,11 @@ pub enum IoOp {
 }
 
 impl IoOp {
+    /// Does it fetch bytes?
+    pub fn is_read(&self) -> bool {
+        matches!(self, IoOp::Read { .. } | IoOp::ReadMeta { .. })
+    }
+
     /// Bytes that it moves.
     pub fn bytes(&self) -> u64 {
         match self {

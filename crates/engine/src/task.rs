@@ -1,8 +1,10 @@
 //! What does the engine remember of one request under way?
 
 use crate::map::Logical;
+use crate::ops::streams::NO_STREAM;
 use crate::ordering::TaskId;
 use crate::port::ServedFrom;
+use crate::qos::delivery::StreamIndex;
 use crate::steer::{Reason, Target};
 use tandem_block::{Instant, IoError, PayloadId, Request};
 
@@ -60,6 +62,10 @@ pub struct Task {
     pub starved_since: Option<Instant>,
     /// It holds its blocks in the ordering.
     pub holds: bool,
+    /// Whose it is, where streams are told apart.
+    pub stream: StreamIndex,
+    /// It begins where its stream's request before it ended.
+    pub sequential: bool,
 }
 
 impl Task {
@@ -86,6 +92,8 @@ impl Task {
             exposed: false,
             starved_since: None,
             holds: false,
+            stream: NO_STREAM,
+            sequential: false,
         }
     }
 

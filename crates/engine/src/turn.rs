@@ -93,7 +93,7 @@ impl Engine {
     /// Asks to be woken when the next timed thing is due.
     fn arm_timer(&mut self) {
         let due = self.commit_due().min(self.moves_due()).min(self.controllers_due());
-        let due = due.min(self.follower_due());
+        let due = due.min(self.follower_due()).min(self.limits_due());
         let due = if due == Instant::NEVER { due } else { due.max(self.now) };
         // a timer that is armed too early wakes once for nothing; re-arming it with every request
         // would cost more

@@ -32,6 +32,13 @@ impl Engine {
         &self.devices
     }
 
+    /// What every stream was given until now, in the order of the configuration; the last is
+    /// everything else. `None` where nobody is told apart.
+    pub fn clients(&mut self) -> Option<&[crate::qos::delivery::Client]> {
+        let now = self.now;
+        self.clients.as_mut().map(|clients| clients.list_at(now))
+    }
+
     /// What is under way, in words: for a person who looks at an engine that does not move on.
     pub fn debug_state(&self) -> String {
         let devices: Vec<String> = self

@@ -31,6 +31,9 @@ impl Engine {
         } else if status.is_ok() {
             self.note_ssd_completion(&state);
         }
+        if self.devices[usize::from(state.device.0)].streams.is_some() {
+            self.observe_cost(&state, status);
+        }
         self.finish_io(state.device, state.purpose, status, checksums, bytes);
     }
 

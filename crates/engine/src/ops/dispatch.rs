@@ -1,6 +1,6 @@
 //! What goes to a device next, and what is it counted as?
 
-use crate::device::{Class, Job, Purpose};
+use crate::device::{Class, Job, Purpose, Waiting};
 use crate::engine::{Engine, IoState};
 use crate::load::Place;
 use crate::ops::moves::MoveKind;
@@ -19,7 +19,12 @@ impl Engine {
             Job::Io(op, _) => op.bytes(),
         };
         let d = &mut self.devices[usize::from(device.0)];
-        d.enqueue(class, job, bytes);
+        if d.streams.is_some() {
+            self.enqueue_by_stream(device, class, job, bytes);
+        } else {
+            d.enqueue(class, job, bytes);
+        }
+        let d = &self.devices[usize::from(device.0)];
         let longest = &mut self.stats.queue_length_max[usize::from(device.0)];
         *longest = (*longest).max(d.queue_length);
     }
@@ -36,6 +41,9 @@ impl Engine {
 
     fn dispatch_one(&mut self, device: DeviceId) -> bool {
         let d = &self.devices[usize::from(device.0)];
+        if d.streams.is_some() && !d.faulted {
+            return self.dispatch_stream(device);
+        }
         if !d.has_waiting() {
             return false;
         }
@@ -70,6 +78,17 @@ impl Engine {
     pub(crate) fn issue_class(&mut self, device: DeviceId, class: Class) -> bool {
         let d = &mut self.devices[usize::from(device.0)];
         let waiting = d.pop(class).expect("the class was asked for");
+        match self.issue(device, waiting) {
+            Ok(()) => true,
+            Err(waiting) => {
+                self.devices[usize::from(device.0)].unpop(class, waiting);
+                false
+            }
+        }
+    }
+
+    /// Issues a job that has left its queue; gives it back if it must wait for space.
+    pub(crate) fn issue(&mut self, device: DeviceId, waiting: Waiting) -> Result<(), Waiting> {
         let issued = match &waiting.job {
             Job::Write(id) => {
                 let id = *id;
@@ -87,8 +106,7 @@ impl Engine {
         };
         if !issued {
             self.starve(&waiting.job);
-            self.devices[usize::from(device.0)].unpop(class, waiting);
-            return false;
+            return Err(waiting);
         }
         if let Job::Io(op, purpose) = waiting.job {
             self.note_first_command(&purpose);
@@ -96,7 +114,7 @@ impl Engine {
         }
         // its commands are counted instead of the job
         self.devices[usize::from(device.0)].queue_length -= 1;
-        true
+        Ok(())
     }
 
     fn note_first_command(&mut self, purpose: &Purpose) {
@@ -118,10 +136,11 @@ impl Engine {
 
     /// The first waiting job of a dead device fails.
     pub(crate) fn fail_one(&mut self, device: DeviceId) -> bool {
-        let error = IoError::Dead(device);
+        let (error, now) = (IoError::Dead(device), self.now);
         let d = &mut self.devices[usize::from(device.0)];
         let classes = [Class::Read, Class::Write, Class::Background];
-        let Some(waiting) = classes.into_iter().find_map(|class| d.pop(class)) else {
+        let waiting = classes.into_iter().find_map(|class| d.pop(class));
+        let Some(waiting) = waiting.or_else(|| d.pop_by_stream(now)) else {
             return false;
         };
         d.queue_length -= 1;

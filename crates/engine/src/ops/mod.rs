@@ -29,6 +29,7 @@ mod snapshot;
 pub mod start;
 pub mod steering;
 mod stop;
+pub mod streams;
 pub mod tail;
 pub mod verify;
 mod write;

@@ -72,7 +72,8 @@ impl Engine {
         Ok((block(offset), first + end.div_ceil(BLOCK_BYTES) as Logical))
     }
 
-    fn enter(&mut self, task: Task) {
+    fn enter(&mut self, mut task: Task) {
+        self.name_stream(&mut task);
         let (op, first, end) = (task.request.op, task.first, task.end);
         let id = task_id(self.tasks.insert(task));
         if op == Op::Flush {
@@ -153,6 +154,7 @@ impl Engine {
         }
         let task = self.tasks.remove(id as usize);
         let request = task.request;
+        self.count_delivered(&task);
         let (wait_ns, device_ns) = if task.started == Instant::NEVER {
             (self.now.since(request.arrived).ns, 0)
         } else {

@@ -12,6 +12,7 @@ mod probe;
 mod series;
 pub mod ssd;
 pub mod staircase;
+pub mod throughput;
 
 pub use detail::{DrainLaw, HddDetail, StageBySize};
 pub use probe::{MeasureError, Probe, Session};

@@ -18,16 +18,22 @@ const BACKGROUND_IN_FLIGHT_MAX: u32 = 16;
 #[derive(Clone, Copy, Debug)]
 struct Fifo;
 
+/// Users by arrival, background work when no user waits.
+#[inline]
+pub(super) fn users_first(view: &QueueView) -> Option<Class> {
+    match (view.read, view.write) {
+        (Some(read), Some(write)) if read < write => Some(Class::Read),
+        (_, Some(_)) => Some(Class::Write),
+        (Some(_), None) => Some(Class::Read),
+        (None, None) => (view.background.is_some()
+            && view.background_in_flight < BACKGROUND_IN_FLIGHT_MAX)
+            .then_some(Class::Background),
+    }
+}
+
 impl Qos for Fifo {
     fn next(&self, view: &QueueView) -> Option<Class> {
-        match (view.read, view.write) {
-            (Some(read), Some(write)) if read < write => Some(Class::Read),
-            (_, Some(_)) => Some(Class::Write),
-            (Some(_), None) => Some(Class::Read),
-            (None, None) => (view.background.is_some()
-                && view.background_in_flight < BACKGROUND_IN_FLIGHT_MAX)
-                .then_some(Class::Background),
-        }
+        users_first(view)
     }
 
     fn boxed_clone(&self) -> Box<dyn Qos> {

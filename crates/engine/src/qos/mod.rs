@@ -1,11 +1,32 @@
 //! Who goes next on this device?
 //!
-//! A seam: one file per answer. The engine shows the heads of the waiting classes and carries out
-//! the choice.
+//! Source: [IANUS §4]. A seam: one file per answer. The engine shows what waits and carries out the
+//! choice. An order that knows classes alone (`fifo`) is shown the heads of the waiting classes; one
+//! that tells streams apart (`edf`) is shown the candidates that `streams` keeps ready.
+//!
+//! ```text
+//! profile ─▶ cost: what is a request worth? ─▶ reserve: does the promise fit? ─▶ a share of the drive
+//!                                                                                   │
+//! request ─▶ streams: D = max(T, arrival) + e/u ─▶ order (edf): who of the candidates? ─▶ device
+//!                                                                                   │
+//!                          delivery: was the promise kept over its window? ◀────────┘
+//! ```
 
+pub mod admit;
+pub mod apart;
+pub mod batches;
+pub mod cost;
+pub mod delivery;
+pub mod edf;
 pub mod fifo;
+pub mod fios;
+pub mod observed;
+pub mod reserve;
+pub mod streams;
+mod tree;
 
 use crate::device::Class;
+use tandem_block::Instant;
 
 /// What a choice is made from: the order of arrival of the first waiting job of each class.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,10 +41,90 @@ pub struct QueueView {
     pub background_in_flight: u32,
 }
 
+/// Who of the streams could go next; none that its limit holds back. A stream to which its share is
+/// owed stands for the slack too: whether that waits for what is owed is the order's business.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StreamsView {
+    /// Among the streams whose share is owed to them now: the earliest deadline.
+    pub due: Option<Instant>,
+    /// Among the streams with a weight: the one that has had the least of the slack.
+    pub weighted: Option<u64>,
+    /// Among the streams with a reservation and no weight: the one that has had the least beyond its
+    /// share.
+    pub ahead: Option<u64>,
+    /// Deadline of the first background job, if its share is owed to it now.
+    pub background_due: Option<Instant>,
+    /// … and what background work has had of the slack, if any waits.
+    pub background: Option<u64>,
+    /// Background commands in flight on this device.
+    pub background_in_flight: u32,
+}
+
+/// Whom an order chose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Candidate {
+    /// The earliest deadline.
+    Due,
+    /// The weighted stream with the least of the slack.
+    Weighted,
+    /// The reserved stream with the least beyond its share.
+    Ahead,
+    /// Background work, because its share is owed to it.
+    BackgroundDue,
+    /// Background work, in the slack.
+    Background,
+}
+
+/// By what requests are told apart in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Divide {
+    /// Reads from writes.
+    ReadsFromWrites,
+    /// Sequential writes from random ones; reads go at any time.
+    SequentialFromRandomWrites,
+}
+
+/// Requests of one sort are served for a while, then those of the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Apart {
+    /// Which sorts.
+    pub divide: Divide,
+    /// How long writes, or random writes, are served while others wait, in ns; and how long reads, or
+    /// sequential writes.
+    pub slice_ns: [u64; 2],
+}
+
+impl Apart {
+    /// Which slice a request belongs to; `None`: any.
+    #[inline]
+    pub fn side(&self, read: bool, sequential: bool) -> Option<bool> {
+        match self.divide {
+            Divide::ReadsFromWrites => Some(read),
+            Divide::SequentialFromRandomWrites => (!read).then_some(sequential),
+        }
+    }
+}
+
 /// An order of service.
 pub trait Qos: std::fmt::Debug + Send {
     /// Which class goes next; `None` to wait.
     fn next(&self, view: &QueueView) -> Option<Class>;
+    /// Does it tell streams apart? Then `next_stream` is asked, of SSDs.
+    fn tells_streams(&self) -> bool {
+        false
+    }
+    /// Does it keep what was promised? Otherwise all streams are alike but for their weights.
+    fn keeps_promises(&self) -> bool {
+        true
+    }
+    /// Does it serve some requests apart from others, in slices of time?
+    fn apart(&self) -> Option<Apart> {
+        None
+    }
+    /// Which candidate goes next; `None` to wait.
+    fn next_stream(&self, _: &StreamsView) -> Option<Candidate> {
+        None
+    }
     /// A copy of itself, so that engines can be cloned.
     fn boxed_clone(&self) -> Box<dyn Qos>;
 }
@@ -47,5 +148,11 @@ pub struct QosEntry {
     pub build: fn() -> Box<dyn Qos>,
 }
 
-/// Every order there is.
-pub const ORDERS: &[QosEntry] = &[fifo::ENTRY];
+/// Every order there is; the first is the default.
+pub const ORDERS: &[QosEntry] =
+    &[fifo::ENTRY, edf::ENTRY, apart::ENTRY, batches::ENTRY, fios::ENTRY];
+
+/// The order of this name.
+pub fn named(name: &str) -> Option<&'static QosEntry> {
+    ORDERS.iter().find(|entry| entry.name == name)
+}
