@@ -15,6 +15,7 @@ mod policies;
 mod policy;
 mod pool;
 mod profile;
+mod rate;
 mod replay;
 mod report;
 mod run;

@@ -15,6 +15,7 @@ pub mod prediction;
 pub mod profiles;
 pub mod replay;
 pub mod share;
+pub mod sharing;
 pub mod study;
 pub mod swarm;
 pub mod workload;

@@ -3,6 +3,7 @@
 use super::file::{self, File};
 use super::relation::{Path, Relation};
 use super::schema;
+use super::sharing::{self, Sharing};
 use crate::failure::{ConfigFault, Failure};
 use crate::policy;
 use crate::replay::arguments::{choices, named};
@@ -55,6 +56,37 @@ pub enum Kind {
     Predictor(Box<Predictor>),
     /// A stream of writes of one size, without jitter.
     Staircase(Box<Staircase>),
+    /// Clients that share an SSD, under each order of service.
+    Sharing(Box<Sharing>),
+}
+
+/// Which run of a case?
+#[derive(Clone, Copy, Debug)]
+pub enum Which<'a> {
+    /// The one that there is.
+    Only,
+    /// Under this policy.
+    Steer(&'a SteerConfig),
+    /// Under this order of service.
+    Order(&'a str),
+}
+
+impl Kind {
+    /// Every run, with its label in paths.
+    pub fn runs(&self) -> Vec<(&str, Which<'_>)> {
+        match self {
+            Kind::Replay(replay) => {
+                let policies = replay.policies.iter();
+                policies.map(|(label, steer)| (label.as_str(), Which::Steer(steer))).collect()
+            }
+            Kind::Predictor(_) => vec![("predictor", Which::Only)],
+            Kind::Staircase(_) => vec![("drive", Which::Only)],
+            Kind::Sharing(sharing) => {
+                let orders = sharing.orders.iter();
+                orders.map(|order| (order.as_str(), Which::Order(order))).collect()
+            }
+        }
+    }
 }
 
 /// A workload under each policy.
@@ -163,11 +195,7 @@ fn find(path: &Path, cases: &[Case]) -> Result<(), String> {
         let names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
         return Err(format!("there is no case {:?}{}", path.case, nearest(&path.case, &names)));
     };
-    let labels: Vec<&str> = match &case.kind {
-        Kind::Replay(replay) => replay.policies.iter().map(|(label, _)| label.as_str()).collect(),
-        Kind::Predictor(_) => vec!["predictor"],
-        Kind::Staircase(_) => vec!["drive"],
-    };
+    let labels: Vec<&str> = case.kind.runs().into_iter().map(|(label, _)| label).collect();
     if !labels.contains(&path.policy.as_str()) {
         let near = nearest(&path.policy, &labels);
         return Err(format!("case {:?} has no policy {:?}{near}", path.case, path.policy));
@@ -176,6 +204,7 @@ fn find(path: &Path, cases: &[Case]) -> Result<(), String> {
         Kind::Replay(_) => schema::check(&schema::of_a_run(), &path.field),
         Kind::Predictor(_) => schema::check(&schema::of_a_prediction(), &path.field),
         Kind::Staircase(_) => schema::check(&schema::of_a_staircase(), &path.field),
+        Kind::Sharing(sharing) => schema::check(&sharing.schema(), &path.field),
     }
 }
 
@@ -185,8 +214,9 @@ fn case(file: &file::Case) -> Result<Case, Fault> {
         None | Some("replay") => Kind::Replay(Box::new(replay(file)?)),
         Some("predictor") => Kind::Predictor(Box::new(predictor(file)?)),
         Some("staircase") => Kind::Staircase(Box::new(staircase(file)?)),
+        Some("sharing") => Kind::Sharing(Box::new(sharing::case(file)?)),
         Some(other) => {
-            let nearest = spell::nearest(other, ["replay", "predictor", "staircase"]);
+            let nearest = spell::nearest(other, ["replay", "predictor", "staircase", "sharing"]);
             let text = format!("a case is no {other:?}; did you mean {nearest:?}?");
             return Err(Fault::at(&file.name, text));
         }

@@ -46,6 +46,33 @@ pub(super) struct Case {
     pub size: Option<Spanned<String>>,
     pub rounds: Option<u64>,
     pub round_bytes: Option<u64>,
+    // of clients that share an SSD; `size` is the drive's
+    #[serde(default)]
+    pub stream: Vec<Spanned<Stream>>,
+    pub orders: Option<Vec<String>>,
+    pub fill: Option<Spanned<String>>,
+    pub warm_up: Option<Spanned<String>>,
+    pub duration: Option<Spanned<String>>,
+    pub window: Option<Spanned<String>>,
+    pub confidence_percent: Option<f64>,
+    /// Collections come in clusters: until so many lines are free, so many pages apart.
+    pub gc_cluster: Option<(u32, u32)>,
+}
+
+/// One client of an SSD.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Stream {
+    pub name: Spanned<String>,
+    pub does: Spanned<String>,
+    pub size: Spanned<String>,
+    pub range: Option<Spanned<String>>,
+    pub outstanding: Option<u32>,
+    #[serde(default)]
+    pub fua: bool,
+    pub target: Option<Spanned<String>>,
+    pub weight: Option<u32>,
+    pub limit: Option<Spanned<String>>,
 }
 
 /// `"mios-d"`, or `{ policy = "mios-d:queue_length=3", label = "mios-d" }`.

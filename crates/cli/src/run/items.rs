@@ -74,10 +74,28 @@ const ITEMS: &[&str] = &[
     "S15.b2",
     "S16.l",
     "S16.i",
+    "I3.fig1",
+    "I3.fig2",
+    "I3.fig3",
+    "I3.fig4",
+    "I3.fig5",
+    "I4.fig6",
+    "I4.fig7",
+    "I4.fig13",
+    "I5",
+    "I6",
+    "I7",
+    "I8",
+    "I9.fig8",
+    "I9.fig9",
+    "I9.fig10",
+    "I10.fig11",
+    "I10.fig12",
+    "I12",
 ];
 
 /// Relations when the list was committed, before any policy was run: it never gets shorter.
-const RELATIONS_LEAST: usize = 278;
+const RELATIONS_LEAST: usize = 333;
 
 fn files() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");

@@ -12,6 +12,7 @@ mod items;
 mod relation;
 mod report;
 mod schema;
+mod sharing;
 #[cfg(test)]
 mod tests;
 mod work;
@@ -19,7 +20,7 @@ mod work;
 use crate::failure::Failure;
 use crate::report::{print_json, print_text};
 use anyhow::{Context as _, anyhow};
-use experiment::{Experiment, Kind};
+use experiment::Experiment;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 use work::Results;
@@ -82,21 +83,10 @@ fn write_details(
         let mut cases = Map::new();
         for case in &experiment.cases {
             let mut runs = Map::new();
-            let mut add = |label: &str, key: String| {
+            for (label, which) in case.kind.runs() {
                 let told = |why: &String| Value::from(format!("failed: {why}"));
-                runs.insert(
-                    label.to_owned(),
-                    results[&key].clone().unwrap_or_else(|why| told(&why)),
-                );
-            };
-            match &case.kind {
-                Kind::Predictor(_) => add("predictor", work::key(&case.kind, None)),
-                Kind::Staircase(_) => add("drive", work::key(&case.kind, None)),
-                Kind::Replay(replay) => {
-                    for (label, steer) in &replay.policies {
-                        add(label, work::key(&case.kind, Some(steer)));
-                    }
-                }
+                let run = results[&work::key(&case.kind, which)].clone();
+                runs.insert(label.to_owned(), run.unwrap_or_else(|why| told(&why)));
             }
             cases.insert(case.name.clone(), Value::Object(runs));
         }

@@ -2,7 +2,7 @@
 //!
 //! Names of the JSON are a contract (design, "The command line").
 
-use super::experiment::{Case, Experiment, Kind, Replay};
+use super::experiment::{Case, Experiment, Kind, Replay, Which};
 use super::relation::{Path, field_of};
 use super::work::{Results, key};
 use crate::report::table::{Table, bytes, wrap};
@@ -99,7 +99,7 @@ fn told(experiment: &Experiment, results: &Results) -> Told {
     }));
     let replays = experiment.cases.iter().filter_map(|case| match &case.kind {
         Kind::Replay(replay) => Some(case_told(case, replay, results)),
-        Kind::Predictor(_) | Kind::Staircase(_) => None,
+        Kind::Predictor(_) | Kind::Staircase(_) | Kind::Sharing(_) => None,
     });
     Told {
         name: experiment.name.clone(),
@@ -114,14 +114,10 @@ fn told(experiment: &Experiment, results: &Results) -> Told {
 fn look_up(experiment: &Experiment, results: &Results, path: &Path) -> Result<f64, String> {
     let case = experiment.cases.iter().find(|case| case.name == path.case);
     let case = case.expect("paths were checked when the file was read");
-    let key = match &case.kind {
-        Kind::Predictor(_) | Kind::Staircase(_) => key(&case.kind, None),
-        Kind::Replay(replay) => {
-            let policy = replay.policies.iter().find(|(label, _)| *label == path.policy);
-            key(&case.kind, policy.map(|(_, steer)| steer))
-        }
-    };
-    match &results[&key] {
+    let mut runs = case.kind.runs().into_iter();
+    let run = runs.find(|(label, _)| *label == path.policy);
+    let (_, which) = run.expect("as the case");
+    match &results[&key(&case.kind, which)] {
         Ok(run) => field_of(run, &path.field),
         Err(why) => Err(format!("{}/{} failed: {why}", path.case, path.policy)),
     }
@@ -131,7 +127,7 @@ fn case_told(case: &Case, replay: &Replay, results: &Results) -> CaseTold {
     let measure = if replay.is_about_reads { "read" } else { "write" };
     let mut policies = Vec::new();
     for (label, steer) in &replay.policies {
-        let Ok(run) = &results[&key(&case.kind, Some(steer))] else { continue };
+        let Ok(run) = &results[&key(&case.kind, Which::Steer(steer))] else { continue };
         let whole = |value: &Value| value.as_u64().unwrap_or_default();
         policies.push(PolicyTold {
             label: label.clone(),

@@ -1,6 +1,6 @@
 //! What runs, on how many processors? Every case under every policy, equal ones once.
 
-use super::experiment::{Experiment, Kind, Predictor, Replay, Staircase};
+use super::experiment::{Experiment, Kind, Predictor, Replay, Staircase, Which};
 use crate::failure::Failure;
 use crate::input::{Loaded, Reading, Source};
 use crate::replay::{doubts, pace};
@@ -21,13 +21,17 @@ use tandem_traces::OpenOptions;
 pub type Results = BTreeMap<String, Result<Value, String>>;
 
 /// What makes two runs the same.
-pub fn key(case: &Kind, steer: Option<&SteerConfig>) -> String {
+pub fn key(case: &Kind, which: Which<'_>) -> String {
     match case {
+        Kind::Sharing(sharing) => format!("{:?} {which:?}", sharing.config),
         Kind::Predictor(predictor) => format!("{predictor:?}"),
         Kind::Staircase(staircase) => format!("{staircase:?}"),
         Kind::Replay(replay) => {
             let mut config = replay.config.clone();
-            config.steer = steer.cloned().unwrap_or_default();
+            config.steer = match which {
+                Which::Steer(steer) => steer.clone(),
+                Which::Only | Which::Order(_) => SteerConfig::default(),
+            };
             let mut text = format!("{} {:?} {:?} ", replay.workload, replay.speedup, config.steer);
             for drive in config.ssds.iter().chain(&config.hdds) {
                 let _ = write!(text, "{} {:?} ", drive.spec.name, drive.size_bytes);
@@ -51,7 +55,7 @@ pub fn key(case: &Kind, steer: Option<&SteerConfig>) -> String {
 struct Job<'a> {
     key: String,
     kind: &'a Kind,
-    steer: Option<&'a SteerConfig>,
+    which: Which<'a>,
 }
 
 /// Runs everything.
@@ -61,13 +65,9 @@ struct Job<'a> {
 pub fn run_all(experiments: &[Experiment]) -> Result<Results, Failure> {
     let mut jobs: BTreeMap<String, Job<'_>> = BTreeMap::new();
     for case in experiments.iter().flat_map(|experiment| &experiment.cases) {
-        let steers: Vec<Option<&SteerConfig>> = match &case.kind {
-            Kind::Replay(replay) => replay.policies.iter().map(|(_, steer)| Some(steer)).collect(),
-            Kind::Predictor(_) | Kind::Staircase(_) => vec![None],
-        };
-        for steer in steers {
-            let key = key(&case.kind, steer);
-            jobs.entry(key.clone()).or_insert(Job { key, kind: &case.kind, steer });
+        for (_, which) in case.kind.runs() {
+            let key = key(&case.kind, which);
+            jobs.entry(key.clone()).or_insert(Job { key, kind: &case.kind, which });
         }
     }
     let loaded = load_all(jobs.values())?;
@@ -75,7 +75,7 @@ pub fn run_all(experiments: &[Experiment]) -> Result<Results, Failure> {
         jobs.into_values().map(|job| (requests(&job, &loaded), job)).collect();
     // the longest first, so that no processor waits for one at the end
     jobs.sort_by_key(|job| std::cmp::Reverse(job.0));
-    let total = jobs.iter().map(|(requests, _)| requests).sum();
+    let total = jobs.iter().map(|(requests, _)| requests).sum::<u64>();
     let progress = pace::bar(Some(total));
     let mut threads = usize::MAX;
     for (_, job) in &jobs {
@@ -101,7 +101,7 @@ fn load_all<'a>(jobs: impl Iterator<Item = &'a Job<'a>>) -> Result<Workloads, Fa
     let mut wanted: Vec<(String, u64)> = jobs
         .filter_map(|job| match job.kind {
             Kind::Replay(replay) => Some((replay.workload.clone(), replay.config.seed)),
-            Kind::Predictor(_) | Kind::Staircase(_) => None,
+            Kind::Predictor(_) | Kind::Staircase(_) | Kind::Sharing(_) => None,
         })
         .collect();
     wanted.sort();
@@ -139,6 +139,8 @@ fn requests(job: &Job<'_>, loaded: &Workloads) -> u64 {
             survey.requests + survey.flushes
         }
         Kind::Predictor(_) | Kind::Staircase(_) => 0,
+        // long ones, of which nobody knows how long
+        Kind::Sharing(_) => u64::from(u32::MAX),
     }
 }
 
@@ -146,9 +148,13 @@ fn run_one(job: &Job<'_>, loaded: &Workloads, progress: &ProgressBar) -> Result<
     let replay = match job.kind {
         Kind::Predictor(predictor) => return Ok(predicted(predictor)),
         Kind::Staircase(case) => return Ok(stepped(case)),
+        Kind::Sharing(sharing) => {
+            let Which::Order(order) = job.which else { unreachable!("clients have an order") };
+            return sharing.run(order);
+        }
         Kind::Replay(replay) => replay,
     };
-    let steer = job.steer.expect("a replay has a policy");
+    let Which::Steer(steer) = job.which else { unreachable!("a replay has a policy") };
     let config = ReplayConfig { steer: steer.clone(), ..replay.config.clone() };
     replayed(replay, &config, of_case(replay, loaded), progress).map_err(|failure| match failure {
         Failure::Usage(text) => text,
