@@ -349,7 +349,7 @@ impl<'a> Running<'a> {
             });
         }
         if writes > 0 {
-            self.world.now = self.world.now + FILL_REST;
+            self.world.now += FILL_REST;
         }
     }
 
@@ -377,7 +377,7 @@ impl<'a> Running<'a> {
         while self.world.next_at() < until && self.world.step() {
             let (now, in_flight) = (self.world.now, &mut self.in_flight);
             self.world.drain_done(|done| ended.push(in_flight.remove(done.request.0 as usize)));
-            for (whose, sent) in ended.drain(..).collect::<Vec<_>>() {
+            for (whose, sent) in std::mem::take(&mut ended) {
                 if now >= self.counts_from {
                     let client = &mut self.clients[whose];
                     client.throughput.count(now.since(self.counts_from).ns);

@@ -101,7 +101,7 @@ impl Delivery {
         if over > 1 {
             self.count(next, over - 1);
         }
-        self.begun = self.begun + Duration::from_ns(over * self.window.ns);
+        self.begun += Duration::from_ns(over * self.window.ns);
     }
 
     fn count(&mut self, mut window: Window, times: u64) {
