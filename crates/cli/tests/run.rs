@@ -96,6 +96,35 @@ fn verdicts_are_told_as_json_and_as_a_table() {
     }
 }
 
+/// One page, of itself alone: the verdicts, and for each case what every policy got and paid.
+#[test]
+fn a_page_shows_the_verdicts_and_every_policy() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("page.html");
+    let output = run(EXPERIMENT, &["--report", path.to_str().expect("a name")]);
+    assert_eq!(output.status.code(), Some(1), "a relation does not hold");
+    let page = std::fs::read_to_string(&path).expect("a page");
+    for part in [
+        "<title>a burst</title>",
+        "<h3>burst</h3>",
+        "<h3>again</h3>",
+        "DOES NOT HOLD",
+        "it was asked for too much",
+        "Mean write latency against bytes written to SSDs",
+        "p99.9 write latency against bytes written to SSDs",
+        "Latency of writes: how many took longer?",
+        "Bytes written, by drive and reason",
+        "SSD: ssd-first",
+        "HDD: e",
+    ] {
+        assert!(page.contains(part), "{part} is missing");
+    }
+    assert_eq!(page.matches("<svg").count(), 2 * 4, "of each case");
+    for elsewhere in ["src=", "href=", "<script", "@import"] {
+        assert!(!page.contains(elsewhere), "{elsewhere} loads something");
+    }
+}
+
 #[test]
 fn what_holds_is_a_success() {
     let end = EXPERIMENT.find("[[relation]]\nid = \"T2").expect("it is there");

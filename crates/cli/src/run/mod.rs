@@ -9,6 +9,7 @@ mod experiment;
 mod file;
 #[cfg(test)]
 mod items;
+mod page;
 mod relation;
 mod report;
 mod schema;
@@ -37,6 +38,10 @@ pub struct Arguments {
     /// Print one JSON document instead of tables
     #[arg(long)]
     json: bool,
+    /// Also write a page with the verdicts and charts of every case: one file, nothing loaded from
+    /// elsewhere
+    #[arg(long, value_name = "F.html")]
+    report: Option<PathBuf>,
     /// Write everything that each run gave to a file, as JSON: {experiment: {case: {policy: run}}}
     #[arg(long, value_name = "F")]
     details: Option<PathBuf>,
@@ -60,6 +65,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         write_details(path, &experiments, &results)?;
     }
     let document = report::document(&experiments, &results);
+    if let Some(path) = &arguments.report {
+        let page = page::render(&document, &experiments, &results)?;
+        std::fs::write(path, page).with_context(|| path.display().to_string())?;
+        eprintln!("report: {}", path.display());
+    }
     if arguments.json {
         print_json(&document)?;
     } else {

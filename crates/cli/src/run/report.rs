@@ -46,6 +46,15 @@ pub struct Row {
     why: Option<String>,
 }
 
+impl Row {
+    /// As texts: id, what, paper, ours, verdict, why not.
+    pub fn cells(&self) -> Vec<String> {
+        let verdict = if self.holds { "holds" } else { "DOES NOT HOLD" };
+        let why = self.why.as_deref().unwrap_or_default();
+        [&self.id, &self.what, &self.paper, &self.ours, verdict, why].map(str::to_owned).to_vec()
+    }
+}
+
 /// How the policies of one case stand to each other.
 #[derive(Debug, Serialize)]
 struct CaseTold {
@@ -210,9 +219,9 @@ impl Told {
         let _ = writeln!(text, "{}: {} ({})\n", self.name, self.title, self.source);
         let mut table = Table::new(&["<id", "<what", "paper", "ours", "<verdict"]);
         for row in &self.relations {
-            let verdict = if row.holds { "holds" } else { "DOES NOT HOLD" };
-            let cells = [&row.id, &row.what, &row.paper, &row.ours, verdict];
-            table.row(cells.map(str::to_owned).to_vec());
+            let mut cells = row.cells();
+            cells.truncate(5); // the reasons stand below
+            table.row(cells);
         }
         text.push_str(&table.render());
         for row in self.relations.iter().filter(|row| !row.holds) {

@@ -15,9 +15,12 @@ use tandem_sim::replay::timeline::{STATES, Timeline};
 use tandem_sim::replay::{DeviceResult, RunResult};
 
 /// One chart with its words.
-pub(super) struct Chart {
+pub struct Chart {
+    /// What is drawn.
     pub title: String,
+    /// How to read it.
     pub note: String,
+    /// The drawing.
     pub svg: String,
 }
 
@@ -66,6 +69,9 @@ fn plain_word(value: f64) -> String {
     if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.1}") }
 }
 
+/// What a policy got, and what it paid: (its name, bytes written to SSDs, latency in ns).
+pub type Trade = (String, u64, u64);
+
 /// What each policy pays for its latency: the mean and the tail against bytes written to SSDs.
 fn pareto(page: &Page<'_>) -> Result<Vec<Chart>> {
     let mut charts = Vec::new();
@@ -73,29 +79,37 @@ fn pareto(page: &Page<'_>) -> Result<Vec<Chart>> {
         ("Mean write latency", (|of: &Latencies| of.mean_ns()) as fn(&Latencies) -> u64),
         ("Write latency at 99.9 %", |of: &Latencies| of.percentile_ns(9_990)),
     ] {
-        let point = |result: &RunResult| {
-            (written(result, Role::Ssd) as f64, figure(&result.latencies.write.total) as f64)
-        };
-        let series: Series = page
-            .runs
-            .iter()
-            .filter(|(_, result)| result.latencies.write.total.count() > 0)
-            .map(|(label, result)| ((*label).to_owned(), vec![point(result)]))
+        let writes =
+            page.runs.iter().map(|(label, result)| (label, result, &result.latencies.write.total));
+        let trades: Vec<Trade> = writes
+            .filter(|(_, _, latencies)| latencies.count() > 0)
+            .map(|(label, result, latencies)| {
+                ((*label).to_owned(), written(result, Role::Ssd), figure(latencies))
+            })
             .collect();
-        let points = || series.iter().flat_map(|(_, points)| points);
-        let Some((low, high)) = bounds(points().map(|p| p.1)) else { continue };
-        let most = points().map(|p| p.0).fold(1.0, f64::max);
-        let x = axis("written to SSDs", (0.0, most * 1.15), false, bytes_word);
-        let y = axis(what, (low * 0.7, high * 1.4), true, time_word);
-        charts.push(Chart {
-            title: format!("{what} against bytes written to SSDs"),
-            note: "Left and low is better: nobody dominates a policy that has no other to the left of \
-                   it and below."
-                .into(),
-            svg: chart((x, y), &series, (Mark::Point, Key::TopRight), &[])?,
-        });
+        charts.extend(trade(what, &trades)?);
     }
     Ok(charts)
+}
+
+/// Points of latency against bytes written to SSDs; none of nothing.
+pub fn trade(what: &str, trades: &[Trade]) -> Result<Option<Chart>> {
+    let series: Series = trades
+        .iter()
+        .map(|(label, bytes, ns)| (label.clone(), vec![(*bytes as f64, *ns as f64)]))
+        .collect();
+    let points = || series.iter().flat_map(|(_, points)| points);
+    let Some((low, high)) = bounds(points().map(|p| p.1)) else { return Ok(None) };
+    let most = points().map(|p| p.0).fold(1.0, f64::max);
+    let x = axis("written to SSDs", (0.0, most * 1.15), false, bytes_word);
+    let y = axis(what, (low.max(1.0) * 0.7, high.max(1.0) * 1.4), true, time_word);
+    Ok(Some(Chart {
+        title: format!("{what} against bytes written to SSDs"),
+        note: "Left and low is better: nobody dominates a policy that has no other to the left of \
+               it and below."
+            .into(),
+        svg: chart((x, y), &series, (Mark::Point, Key::TopRight), &[])?,
+    }))
 }
 
 /// The share of requests that took longer.
@@ -125,10 +139,15 @@ fn distribution(
         }
         series.push(((*label).to_owned(), points));
     }
+    tail(what, series, most)
+}
+
+/// Lines of (latency in ns, share that took longer), of `most` requests at most; none of nothing.
+pub fn tail(what: &str, series: Series, most: u64) -> Result<Option<Chart>> {
     let Some((low, high)) = bounds(series.iter().flat_map(|s| &s.1).map(|p| p.0)) else {
         return Ok(None);
     };
-    let least = (1.0 / most as f64).max(1e-6);
+    let least = (1.0 / most.max(1) as f64).max(1e-6);
     let x = axis("latency", (low, high), true, time_word);
     let y = axis("share that took longer", (least, 1.0), true, share_word);
     Ok(Some(Chart {
@@ -141,50 +160,61 @@ fn distribution(
     }))
 }
 
-/// Stacked: one column per policy and drive role.
+/// Why bytes are written, in the order in which columns are stacked.
+pub const REASONS: [&str; 7] =
+    ["users", "padding", "write-back home", "log GC", "tail copies", "merges and promotion", "map"];
+
+/// What was written under one policy to the drives of one role, by `REASONS`.
+pub struct Column {
+    /// `SSD` or `HDD`, and the policy.
+    pub name: String,
+    /// Bytes.
+    pub parts: [u64; REASONS.len()],
+}
+
 fn bytes_by_device(page: &Page<'_>) -> Result<Option<Chart>> {
-    type Part = (&'static str, fn(&DeviceResult) -> u64);
-    const PARTS: [Part; 7] = [
-        ("users", |d| d.stats.user_bytes),
-        ("padding", |d| d.stats.padding_bytes),
-        ("write-back home", |d| d.stats.home_bytes),
-        ("log GC", |d| d.stats.gc_bytes),
-        ("tail copies", |d| d.stats.tail_bytes),
-        ("merges and promotion", |d| d.stats.writeback_bytes + d.stats.promotion_bytes),
-        ("map", |d| d.stats.map_bytes),
-    ];
-    let columns: Vec<(&str, &RunResult, Role)> = [Role::Ssd, Role::Hdd]
-        .into_iter()
-        .flat_map(|role| page.runs.iter().map(move |(label, result)| (*label, *result, role)))
-        .filter(|(_, result, role)| result.devices.iter().any(|device| device.role == *role))
-        .collect();
-    let sum = |result: &RunResult, role: Role, parts: &[Part]| -> u64 {
-        let devices = result.devices.iter().filter(|device| device.role == role);
-        devices.map(|device| parts.iter().map(|(_, part)| part(device)).sum::<u64>()).sum()
+    let parts = |device: &DeviceResult| {
+        let d = &device.stats;
+        let merged = d.writeback_bytes + d.promotion_bytes;
+        [d.user_bytes, d.padding_bytes, d.home_bytes, d.gc_bytes, d.tail_bytes, merged, d.map_bytes]
     };
-    let most = columns.iter().map(|(_, result, role)| sum(result, *role, &PARTS)).max();
+    let mut stacked = Vec::new();
+    for (role, word) in [(Role::Ssd, "SSD"), (Role::Hdd, "HDD")] {
+        for (label, result) in &page.runs {
+            let of_role = result.devices.iter().filter(|device| device.role == role);
+            let all: Vec<_> = of_role.map(parts).collect();
+            if !all.is_empty() {
+                let sum = |at: usize| all.iter().map(|parts| parts[at]).sum();
+                let parts = std::array::from_fn(sum);
+                stacked.push(Column { name: format!("{word}: {label}"), parts });
+            }
+        }
+    }
+    columns(&stacked)
+}
+
+/// Stacked columns; none of nothing.
+pub fn columns(columns: &[Column]) -> Result<Option<Chart>> {
+    let sum = |column: &Column| column.parts.iter().sum::<u64>();
+    let most = columns.iter().map(sum).max();
     let Some(most) = most.filter(|most| *most > 0) else { return Ok(None) };
     // areas are drawn one over the other, so the largest sum comes first
     let mut series: Series = Vec::new();
-    for upto in (0..PARTS.len()).rev() {
+    for upto in (0..REASONS.len()).rev() {
         let mut points = Vec::new();
-        for (at, (_, result, role)) in columns.iter().enumerate() {
-            let (left, height) = (at as f64, sum(result, *role, &PARTS[..=upto]) as f64);
+        for (at, column) in columns.iter().enumerate() {
+            let (left, height) = (at as f64, column.parts[..=upto].iter().sum::<u64>() as f64);
             points.extend([(left + 0.1, 0.0), (left + 0.1, height)]);
             points.extend([(left + 0.9, height), (left + 0.9, 0.0)]);
         }
-        if columns.iter().any(|(_, result, role)| sum(result, *role, &PARTS[upto..=upto]) > 0) {
-            series.push((PARTS[upto].0.to_owned(), points));
+        if columns.iter().any(|column| column.parts[upto] > 0) {
+            series.push((REASONS[upto].to_owned(), points));
         }
     }
     let words: Vec<((f64, f64), String)> = columns
         .iter()
         .enumerate()
-        .map(|(at, (label, result, role))| {
-            let role_word = if *role == Role::Ssd { "SSD" } else { "HDD" };
-            let height = sum(result, *role, &PARTS) as f64;
-            ((at as f64 + 0.5, height), format!("{role_word}: {label}"))
-        })
+        .map(|(at, column)| ((at as f64 + 0.5, sum(column) as f64), column.name.clone()))
         .collect();
     let x = axis("", (0.0, columns.len() as f64 * 1.25), false, |_| String::new());
     let y = axis("written", (0.0, most as f64 * 1.12), false, bytes_word);

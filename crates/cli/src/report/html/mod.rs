@@ -7,6 +7,9 @@ mod charts;
 mod plot;
 mod staircase;
 
+pub use charts::{Chart, Column, REASONS, Trade, columns, tail, trade};
+pub use plot::Series;
+
 use crate::report::{distrusted, json, table};
 use std::fmt::Write as _;
 use tandem_block::Duration;
@@ -54,30 +57,59 @@ svg{max-width:100%;height:auto}";
 /// # Errors
 /// If a chart cannot be drawn.
 pub fn render(page: &Page<'_>) -> anyhow::Result<String> {
-    let mut html = String::new();
-    let title = escape(page.title);
-    let _ = write!(
-        html,
+    let mut body = String::new();
+    for fact in page.facts {
+        body.push_str(&note(fact));
+    }
+    body.push_str("<h2>Results</h2>\n");
+    results(page, &mut body);
+    for chart in charts::all(page)? {
+        body.push_str(&figure(2, &chart));
+    }
+    Ok(document(page.title, &body))
+}
+
+/// A page with this title and body, which is HTML.
+pub fn document(title: &str, body: &str) -> String {
+    let title = escape(title);
+    format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\
          <meta name=\"viewport\" content=\"width=device-width\"><style>{STYLE}</style></head><body>\n\
-         <h1>{title}</h1>\n"
-    );
-    for fact in page.facts {
-        let _ = writeln!(html, "<p class=\"note\">{}</p>", escape(fact));
+         <h1>{title}</h1>\n{body}</body></html>\n"
+    )
+}
+
+/// A line of small text.
+pub fn note(text: &str) -> String {
+    format!("<p class=\"note\">{}</p>\n", escape(text))
+}
+
+/// A chart under a heading of this level.
+pub fn figure(level: u32, chart: &Chart) -> String {
+    format!(
+        "<h{level}>{}</h{level}>\n<figure>{}<figcaption>{}</figcaption></figure>\n",
+        escape(&chart.title),
+        chart.svg,
+        note(&chart.note)
+    )
+}
+
+/// A table; cells are texts.
+pub fn grid(headings: &[&str], rows: &[Vec<String>]) -> String {
+    let mut html = String::from("<div style=\"overflow-x:auto\"><table><tr>");
+    for heading in headings {
+        let _ = write!(html, "<th>{}</th>", escape(heading));
     }
-    html.push_str("<h2>Results</h2>\n");
-    results(page, &mut html);
-    for chart in charts::all(page)? {
-        let _ = write!(
-            html,
-            "<h2>{}</h2>\n<figure>{}<figcaption><p class=\"note\">{}</p></figcaption></figure>\n",
-            escape(&chart.title),
-            chart.svg,
-            escape(&chart.note)
-        );
+    html.push_str("</tr>\n");
+    for row in rows {
+        html.push_str("<tr>");
+        for cell in row {
+            let _ = write!(html, "<td>{}</td>", escape(cell));
+        }
+        html.push_str("</tr>\n");
     }
-    html.push_str("</body></html>\n");
-    Ok(html)
+    html.push_str("</table></div>\n");
+    html
 }
 
 fn results(page: &Page<'_>, html: &mut String) {
@@ -96,18 +128,14 @@ fn results(page: &Page<'_>, html: &mut String) {
         "per million writes",
         "steering stopped",
     ];
-    html.push_str("<div style=\"overflow-x:auto\"><table><tr>");
-    for heading in headings {
-        let _ = write!(html, "<th>{heading}</th>");
-    }
-    html.push_str("</tr>\n");
+    let mut rows = Vec::new();
     for (label, result) in &page.runs {
         let (write, read) = (&result.latencies.write.total, &result.latencies.read.total);
         let time = |count: u64, ns: u64| {
             if count == 0 { "-".to_owned() } else { Duration::from_ns(ns).to_string() }
         };
         let cells = [
-            escape(label),
+            (*label).to_owned(),
             time(write.count(), write.mean_ns()),
             time(write.count(), write.percentile_ns(9_900)),
             time(write.count(), write.percentile_ns(9_990)),
@@ -124,13 +152,9 @@ fn results(page: &Page<'_>, html: &mut String) {
                 reasons => reasons,
             },
         ];
-        html.push_str("<tr>");
-        for cell in cells {
-            let _ = write!(html, "<td>{cell}</td>");
-        }
-        html.push_str("</tr>\n");
+        rows.push(cells.to_vec());
     }
-    html.push_str("</table></div>\n");
+    html.push_str(&grid(&headings, &rows));
 }
 
 /// Bytes written to all drives of a role.
@@ -139,7 +163,8 @@ fn written(result: &RunResult, role: Role) -> u64 {
     devices.map(|device| device.stats.written_bytes()).sum()
 }
 
-fn escape(text: &str) -> String {
+/// The text as HTML.
+pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 

@@ -42,7 +42,7 @@ pub(super) struct Axis<'a> {
 }
 
 /// Points by name.
-pub(super) type Series = Vec<(String, Vec<(f64, f64)>)>;
+pub type Series = Vec<(String, Vec<(f64, f64)>)>;
 
 /// What is drawn between the axes.
 #[derive(Clone, Copy, PartialEq, Eq)]
