@@ -17,7 +17,7 @@ const ROUNDS: usize = 5;
 const VIEWS: usize = 1024;
 
 fn beliefs() -> Beliefs {
-    let ssd = SsdProfile { write_bytes_per_s: 300_000_000, flush_ns: 1_000_000 };
+    let ssd = SsdProfile { flush_ns: 1_000_000, ..SsdProfile::default() };
     let hdd = HddProfile {
         fast_latency: vec![(4096, 35_000), (16_384, 66_000), (65_536, 180_000)],
         mid_latency: vec![(4096, 55_000), (16_384, 135_000), (65_536, 280_000)],

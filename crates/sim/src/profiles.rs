@@ -202,8 +202,13 @@ mod tests {
                 spec = spec.with_capacity_bytes(4_000_000_000).expect("it can be that small");
             }
             let findings = crate::measure::measure(&spec, &mut |_| {}).expect("measured");
-            let measured =
-                Measured { name, about: "measured", identity: &identity, findings: &findings };
+            let measured = Measured {
+                name,
+                about: "measured",
+                identity: &identity,
+                findings: &findings,
+                missing: &[],
+            };
             let text = text_of(&measured);
             let belief = parse(&text, "m.toml").unwrap_or_else(|why| panic!("{why}\n{text}"));
             assert_eq!(belief.identity.as_ref(), Some(&identity));
@@ -216,6 +221,11 @@ mod tests {
                 };
                 assert_eq!(read.sustained_latency, costs.sustained_latency);
                 assert_eq!(read.gc_event_ns, costs.gc_event_ns);
+                let BeliefKind::Ssd { profile, .. } = &belief.kind else { panic!("an SSD") };
+                for mid_ns in [30_000, 55_000, 100_000] {
+                    let depth = profile.depth_slower_than(mid_ns);
+                    assert_eq!(depth, costs.queue_length(mid_ns), "M27: what L is looked up by");
+                }
                 continue;
             };
             let BeliefKind::Hdd(read) = belief.kind else { panic!("a hard drive") };

@@ -8,6 +8,7 @@ use tandem_drives::spec::{DrainLaw as TrueLaw, DriveSpec, ModelSpec, Sourced, lo
 use tandem_drives::{BuildOptions, build};
 use tandem_engine::profile::{DrainLaw, Probe, Session, hdd};
 use tandem_sim::measure::{Findings, ModelProbe, deviations, hdd_deviations, measure};
+use tandem_sim::profiles::{BeliefKind, Identity, Measured, parse, text_of};
 
 /// 5 %.
 const OFF_PPM_MAX: u64 = 50_000;
@@ -149,6 +150,60 @@ fn a_busy_host_measures_the_same_drive() {
         assert!(rows.len() >= 34, "{name}: only {} figures", rows.len());
         for row in rows {
             assert!(row.off_ppm() <= OFF_PPM_MAX, "{name}: {row:?}: {} ppm", row.off_ppm());
+        }
+    }
+}
+
+/// A budget that runs out: what was measured is kept, what is missing is said, and the profile that is
+/// made of it can be read.
+#[test]
+fn what_a_small_budget_is_enough_for_is_kept() {
+    let spec = spec("wd40ezrz");
+    let identity = Identity {
+        model: "wd40ezrz".to_owned(),
+        serial: String::new(),
+        size: tandem_drives::spec::Bytes(spec.capacity_bytes()),
+        measured: "2026-03-01".to_owned(),
+    };
+    let (all, mut before) = (findings(&spec), usize::MAX);
+    for (budget_mib, steps, has_drain) in
+        [(1, 0, false), (40, 1, false), (300, 4, false), (200_000, 4, true)]
+    {
+        let model = build(&spec, BuildOptions::default()).expect("a model");
+        let mut probe = ModelProbe::new(model);
+        let mut progress = |_| {};
+        let mut session = Session::new(&mut probe, budget_mib * MIB, &mut progress);
+        let found = hdd::measure(&mut session, true).expect("a budget that ends is no error");
+        let missing = session.missing().to_vec();
+        assert_eq!(missing.is_empty(), has_drain, "{budget_mib}: {missing:?}");
+        assert!(missing.len() <= before, "more budget, less missing: {missing:?}");
+        before = missing.len();
+        assert_eq!(found.mechanics, all.mechanics, "reads cost no budget");
+        let staircase = found.staircase.as_ref().expect("writing was allowed");
+        assert_eq!((staircase.steps.len(), found.drain.is_some()), (steps, has_drain));
+        if let (Some(step), Some(whole)) = (staircase.steps.first(), &all.staircase) {
+            assert!(
+                step.fast_bytes.abs_diff(whole.steps[0].fast_bytes)
+                    < whole.steps[0].fast_bytes / 10
+            );
+        }
+        let findings = Findings::Hdd(Box::new(found));
+        let measured = Measured {
+            name: "small",
+            about: "measured",
+            identity: &identity,
+            findings: &findings,
+            missing: &missing,
+        };
+        let text = text_of(&measured);
+        let belief = parse(&text, "m.toml").unwrap_or_else(|why| panic!("{why}\n{text}"));
+        assert_eq!(matches!(belief.kind, BeliefKind::NoStaircase(_)), steps == 0, "{text}");
+        assert_eq!(text.contains("was not measured"), !has_drain, "{text}");
+        if steps > 0 && !has_drain {
+            assert!(
+                text.contains("source = \"guess: the budget of writes was used up\""),
+                "{text}"
+            );
         }
     }
 }

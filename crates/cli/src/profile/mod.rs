@@ -83,6 +83,8 @@ struct Outcome {
     identity: Identity,
     findings: Findings,
     written_bytes: u64,
+    /// What the budget was not enough for.
+    missing: Vec<&'static str>,
 }
 
 /// Does it.
@@ -109,7 +111,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             measured: today(),
         };
         let (name, about) = (spec.name, format!("{} (modelled)", spec.about));
-        let result = Outcome { name, about, identity, findings, written_bytes: 0 };
+        let result =
+            Outcome { name, about, identity, findings, written_bytes: 0, missing: Vec::new() };
         spinner.finish_and_clear();
         let Some(rows) = rows else { return tell(&result, arguments) };
         if arguments.out.is_some() || arguments.plot.is_some() {
@@ -135,6 +138,7 @@ pub fn days_since_1970() -> u64 {
 
 fn tell(result: &Outcome, arguments: &Arguments) -> Result<(), Failure> {
     let (text, belief) = write_files(result, arguments)?;
+    eprint!("{}", told::missing(result));
     if arguments.json {
         return print_json(&told::document(result, &belief));
     }
@@ -151,6 +155,7 @@ fn write_files(result: &Outcome, arguments: &Arguments) -> Result<(String, Belie
         about: &result.about,
         identity: &result.identity,
         findings: &result.findings,
+        missing: &result.missing,
     };
     let text = profiles::text_of(&measured);
     // what is written must be readable

@@ -78,7 +78,7 @@ pub fn measure(
         Kind::Hdd => Findings::Hdd(Box::new(hdd::measure(&mut session, may_write)?)),
         Kind::Ssd => Findings::Ssd(Box::new(measure_ssd(&mut session, may_write)?)),
     };
-    let written_bytes = session.written_bytes();
+    let (written_bytes, missing) = (session.written_bytes(), session.missing().to_vec());
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let (model, serial) = match &emulate {
         Some(spec) => (spec.name.clone(), String::new()),
@@ -86,18 +86,22 @@ pub fn measure(
     };
     let about = format!("{model}, measured as {}", path.display());
     let identity = Identity { model, serial, size: Bytes(bytes), measured: today() };
-    Ok(Outcome { name, about, identity, findings, written_bytes })
+    Ok(Outcome { name, about, identity, findings, written_bytes, missing })
 }
 
 /// Reads, and then whatever the budget is enough for.
 fn measure_ssd(session: &mut Session<'_>, may_write: bool) -> Result<SsdCosts> {
     let mut costs = SsdCosts::default();
     if may_write {
-        ssd::writes(session, &mut costs)?;
+        let written = ssd::writes(session, &mut costs);
+        session.within_budget(written)?;
         // what is read must have been written, and collections need a full drive
         if session.left_bytes() / 3 >= session.capacity_bytes() {
             ssd::fill(session)?;
-            ssd::collections(session, &mut costs)?;
+            let collected = ssd::collections(session, &mut costs);
+            session.within_budget(collected)?;
+        } else {
+            session.miss("garbage collection, for which the drive is filled twice");
         }
     }
     ssd::reads(session, &mut costs)?;

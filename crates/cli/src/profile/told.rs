@@ -72,8 +72,22 @@ pub fn document(result: &Outcome, belief: &Belief) -> Value {
         "bytes": identity.size.0,
         "measured": identity.measured,
         "written_bytes": result.written_bytes,
+        "missing": result.missing,
         "found": found,
     })
+}
+
+/// What the budget was not enough for, and what to do about it; nothing if it was enough.
+pub fn missing(result: &Outcome) -> String {
+    if result.missing.is_empty() {
+        return String::new();
+    }
+    let written = crate::report::table::bytes(result.written_bytes);
+    let missing = result.missing.join(", ");
+    format!(
+        "note: the budget is used up ({written} written), so this was not measured: {missing}; give \
+         more with --budget\n"
+    )
 }
 
 /// A line or two, when the profile itself went into a file.

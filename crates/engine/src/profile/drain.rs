@@ -9,6 +9,8 @@ use super::probe::{MeasureError, Session};
 use super::series::{Line, kept, mean};
 use super::staircase::{Spikes, Steps, until_slow};
 
+/// What is measured here.
+pub(super) const WHAT: &str = "how it empties when idle";
 /// Waits that are tried at first: doubling from 1 ms.
 const WAITS_NS: [u64; 13] = {
     let mut waits = [1_000_000; 13];
@@ -91,7 +93,7 @@ fn trial(
 /// # Errors
 /// The drive's or the budget's.
 pub fn measure(session: &mut Session<'_>, steps: &Steps) -> Result<Drain, MeasureError> {
-    session.begin("how it empties when idle");
+    session.begin(WHAT);
     let dirty = steps.fast_bytes * 3 / 4;
     let trials = |session: &mut Session<'_>, wait_ns, count: usize| {
         let rooms: Result<Vec<Room>, MeasureError> =

@@ -8,6 +8,8 @@ use super::probe::{MeasureError, Session};
 use super::series::Line;
 use super::staircase::Steps;
 
+/// What is measured here.
+pub(super) const WHAT: &str = "what a flush costs";
 /// Trials of each fill.
 const TRIALS: usize = 4;
 
@@ -25,7 +27,7 @@ pub struct FlushCost {
 /// # Errors
 /// The drive's or the budget's.
 pub fn measure(session: &mut Session<'_>, steps: &Steps) -> Result<FlushCost, MeasureError> {
-    session.begin("what a flush costs");
+    session.begin(WHAT);
     let mut points = Vec::new();
     for quarters in 0..4 {
         for _ in 0..TRIALS {

@@ -25,10 +25,18 @@ pub struct HddFindings {
     pub flush: Option<FlushCost>,
 }
 
-/// Measures a hard drive; writes only if `may_write`.
+/// What is believed of a drive whose emptying the budget was not enough for: that it never empties by
+/// itself. The worst that may be, so that writes stay off it while nothing is known.
+const DRAIN_UNKNOWN: Drain =
+    Drain { law: DrainLaw::WhenFull, idle_ns: 4_096_000_000, bytes_per_s: None };
+/// … and of a flush, until belief follows what is seen (guess: that of the paper's drives).
+const FLUSH_UNKNOWN: FlushCost = FlushCost { base_ns: 300_000_000, bytes_per_s: None };
+
+/// Measures a hard drive; writes only if `may_write`, and as far as the budget goes: what it was not
+/// enough for the session knows.
 ///
 /// # Errors
-/// The drive's or the budget's.
+/// The drive's.
 pub fn measure(session: &mut Session<'_>, may_write: bool) -> Result<HddFindings, MeasureError> {
     let capacity_bytes = session.capacity_bytes();
     let mechanics = mechanics::measure(session)?;
@@ -40,8 +48,13 @@ pub fn measure(session: &mut Session<'_>, may_write: bool) -> Result<HddFindings
     let staircase = staircase::measure(session)?;
     // The smallest size with steps has the finest grain.
     if let (None, Some(finest)) = (&staircase.none, staircase.steps.first()) {
-        found.drain = Some(drain::measure(session, finest)?);
-        found.flush = Some(flush::measure(session, finest)?);
+        let drain = drain::measure(session, finest);
+        found.drain = session.within_budget(drain)?;
+        let flush = flush::measure(session, finest);
+        found.flush = session.within_budget(flush)?;
+    } else if !session.missing().is_empty() {
+        session.miss(drain::WHAT);
+        session.miss(flush::WHAT);
     }
     found.staircase = Some(staircase);
     Ok(found)
@@ -64,15 +77,13 @@ impl HddFindings {
         if let Some(why) = self.none() {
             return Err(why.to_owned());
         }
-        let (Some(staircase), Some(drain), Some(flush)) =
-            (&self.staircase, &self.drain, &self.flush)
-        else {
-            return Err("its measurement did not end".to_owned());
-        };
+        let staircase = self.staircase.as_ref().ok_or("its measurement did not end")?;
+        let drain = self.drain.as_ref().unwrap_or(&DRAIN_UNKNOWN);
+        let flush = self.flush.as_ref().unwrap_or(&FLUSH_UNKNOWN);
         let finest = &staircase.steps[0];
         Ok(HddProfile {
-            fast_latency: rising(staircase, |step| step.fast_ns),
-            mid_latency: rising(staircase, |step| step.mid_ns),
+            fast_latency: self.of_several_sizes(rising(staircase, |step| step.fast_ns)),
+            mid_latency: self.of_several_sizes(rising(staircase, |step| step.mid_ns)),
             slow_latency_ns: finest.slow_ns,
             fast_stage_bytes: finest.fast_bytes,
             mid_stage_bytes: finest.mid_bytes,
@@ -81,11 +92,21 @@ impl HddFindings {
             drain_bytes_per_s: drain.bytes_per_s.or(flush.bytes_per_s).unwrap_or(1_000_000),
             flush_base_ns: flush.base_ns,
             position_ns: self.mechanics.position_ns(self.capacity_bytes),
-            detail: Box::new(self.detail(staircase, drain, flush)),
+            detail: Box::new(self.detail(staircase, flush)),
         })
     }
 
-    fn detail(&self, staircase: &Staircase, drain: &Drain, flush: &FlushCost) -> HddDetail {
+    /// Where the budget was enough for writes of one size alone, larger ones take what the platter does.
+    fn of_several_sizes(&self, mut latencies: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+        if let [(bytes, ns)] = latencies[..] {
+            let rate = self.mechanics.regions.first().map_or(1_000_000, |region| region.1);
+            let larger = bytes * 16;
+            latencies.push((larger, ns + (larger - bytes) * 1_000_000_000 / rate.max(1)));
+        }
+        latencies
+    }
+
+    fn detail(&self, staircase: &Staircase, flush: &FlushCost) -> HddDetail {
         let stage = |step: &Steps| StageBySize {
             write_bytes: step.write_bytes,
             fast_bytes: step.fast_bytes,
@@ -99,7 +120,7 @@ impl HddFindings {
             stages: staircase.steps.iter().map(stage).collect(),
             fast_jitter_ppm: Some(finest.fast_jitter_ppm),
             mid_jitter_ppm: Some(finest.mid_jitter_ppm),
-            drain_law: Some(drain.law),
+            drain_law: self.drain.map(|drain| drain.law),
             flush_bytes_per_s: flush.bytes_per_s,
             regions: self.mechanics.regions.clone(),
             seeks: self.mechanics.seeks.clone(),

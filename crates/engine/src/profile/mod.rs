@@ -49,12 +49,27 @@ pub struct SsdProfile {
     pub write_bytes_per_s: u64,
     /// A flush, in ns.
     pub flush_ns: u64,
+    /// A write of 4 KiB when writes have gone on for long, in ns, by the queue depths of
+    /// [`ssd::DEPTHS`]; `None` if that was not measured.
+    pub sustained_ns: Option<[u64; ssd::DEPTHS.len()]>,
 }
+
+impl SsdProfile {
+    /// The smallest of the measured queue depths, and of those between, at which a write takes longer
+    /// than `ns`. `None`: none does; and if nothing was measured.
+    pub fn depth_slower_than(&self, ns: u64) -> Option<u64> {
+        let table: Vec<(u64, u64)> = ssd::DEPTHS.into_iter().zip(self.sustained_ns?).collect();
+        (1..=DEPTH_MAX).find(|depth| latency_ns(&table, *depth) > ns)
+    }
+}
+
+/// The largest queue depth that is measured.
+pub const DEPTH_MAX: u64 = ssd::DEPTHS[ssd::DEPTHS.len() - 1];
 
 impl Default for SsdProfile {
     /// A SATA drive of middling age (guess): used until one is profiled.
     fn default() -> Self {
-        SsdProfile { write_bytes_per_s: 300_000_000, flush_ns: 2_000_000 }
+        SsdProfile { write_bytes_per_s: 300_000_000, flush_ns: 2_000_000, sustained_ns: None }
     }
 }
 

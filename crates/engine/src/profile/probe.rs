@@ -51,6 +51,8 @@ pub struct Session<'a> {
     position: u64,
     /// What is being measured, for errors and progress.
     what: &'static str,
+    /// What the budget was not enough for.
+    missing: Vec<&'static str>,
     progress: &'a mut dyn FnMut(&'static str),
 }
 
@@ -65,7 +67,15 @@ impl<'a> Session<'a> {
         budget_bytes: u64,
         progress: &'a mut dyn FnMut(&'static str),
     ) -> Self {
-        Session { probe, budget_bytes, written_bytes: 0, position: 0, what: "", progress }
+        Session {
+            probe,
+            budget_bytes,
+            written_bytes: 0,
+            position: 0,
+            what: "",
+            missing: Vec::new(),
+            progress,
+        }
     }
 
     /// Usable bytes.
@@ -92,6 +102,36 @@ impl<'a> Session<'a> {
     pub fn begin(&mut self, what: &'static str) {
         self.what = what;
         (self.progress)(what);
+    }
+
+    /// What a procedure found; `None`, and noted, if the budget ended in it: what was found before stands.
+    ///
+    /// # Errors
+    /// The drive's.
+    pub fn within_budget<T>(
+        &mut self,
+        found: Result<T, MeasureError>,
+    ) -> Result<Option<T>, MeasureError> {
+        match found {
+            Ok(found) => Ok(Some(found)),
+            Err(MeasureError::Budget { what, .. }) => {
+                self.miss(what);
+                Ok(None)
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    /// The budget is not enough for this.
+    pub fn miss(&mut self, what: &'static str) {
+        if !self.missing.contains(&what) {
+            self.missing.push(what);
+        }
+    }
+
+    /// What the budget was not enough for, so far.
+    pub fn missing(&self) -> &[&'static str] {
+        &self.missing
     }
 
     /// Lets the drive rest.

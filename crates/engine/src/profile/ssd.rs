@@ -4,6 +4,7 @@
 //! Source: models §6.4 (which step gives which number); [BCW §4.3] for what the latency by queue
 //! depth is wanted for: `L` is the smallest queue at which it exceeds the hard drive's mid latency.
 
+use super::SsdProfile;
 use super::probe::{MeasureError, Session, write_at};
 use super::series::{mean_of_most, median, ppm, rate};
 use super::staircase::Spikes;
@@ -66,8 +67,15 @@ impl SsdCosts {
     /// Paper: `L`. The smallest queue at which a write takes longer than `mid_ns`, the hard drive's
     /// mid latency; `None` if none of the measured ones does.
     pub fn queue_length(&self, mid_ns: u64) -> Option<u64> {
-        let last = DEPTHS[DEPTHS.len() - 1];
-        (1..=last).find(|depth| super::latency_at(&self.sustained_latency, *depth) > Some(mid_ns))
+        let profile =
+            SsdProfile { sustained_ns: self.sustained_by_depth(), ..SsdProfile::default() };
+        profile.depth_slower_than(mid_ns)
+    }
+
+    /// What a write takes at each of [`DEPTHS`] when writes have gone on for long, in ns.
+    pub fn sustained_by_depth(&self) -> Option<[u64; DEPTHS.len()]> {
+        let at = |depth| super::latency_at(&self.sustained_latency, depth).unwrap_or(0);
+        (!self.sustained_latency.is_empty()).then(|| DEPTHS.map(at))
     }
 }
 

@@ -204,32 +204,41 @@ fn jitter_ppm(counts: &[u64]) -> u64 {
     ppm(u64::try_from(spread).unwrap_or(u64::MAX), mean(&fine))
 }
 
-/// Writes streams of every size and finds their steps.
+/// Writes streams of every size, as far as the budget goes, and finds their steps.
 ///
 /// # Errors
-/// The drive's or the budget's.
+/// The drive's.
 pub fn measure(session: &mut Session<'_>) -> Result<Staircase, MeasureError> {
     let mut staircase = Staircase { steps: Vec::new(), none: None, streams: Vec::new() };
-    let mut slowest_fast_ns = 0;
+    let (mut slowest_fast_ns, mut is_over) = (0, false);
     for write_bytes in WRITE_SIZES {
         session.begin("the staircase");
         let mut streams = Vec::new();
         for _ in 0..ROUNDS {
-            let stream = stream(session, write_bytes)?;
+            let found = stream(session, write_bytes);
+            let Some(stream) = session.within_budget(found)? else {
+                is_over = true;
+                break;
+            };
             let has_steps = fit(std::slice::from_ref(&stream)).is_some();
             streams.push(stream);
             if !has_steps {
                 break;
             }
         }
-        slowest_fast_ns = slowest_fast_ns.max(median(&streams[0].latencies_ns));
-        staircase.steps.extend(fit(&streams));
-        staircase.streams.push(streams.swap_remove(0));
-        if slowest_fast_ns > SPIKE_NS {
+        if let Some(first) = streams.first() {
+            slowest_fast_ns = slowest_fast_ns.max(median(&first.latencies_ns));
+            staircase.steps.extend(fit(&streams));
+            staircase.streams.push(streams.swap_remove(0));
+        }
+        if is_over || slowest_fast_ns > SPIKE_NS {
             break;
         }
     }
-    staircase.none = verdict(&staircase.steps, slowest_fast_ns);
+    staircase.none = match is_over && staircase.steps.is_empty() {
+        true => Some("its budget of writes was used up before any stage had ended".to_owned()),
+        false => verdict(&staircase.steps, slowest_fast_ns),
+    };
     Ok(staircase)
 }
 

@@ -171,7 +171,7 @@ mod tests {
 
     /// 20 us for 4 KiB, then 300 MB/s; 2 us a KiB; cap 2 ms.
     fn ect() -> Ect {
-        let ssd = SsdProfile { write_bytes_per_s: 300_000_000, flush_ns: 1_000_000 };
+        let ssd = SsdProfile { flush_ns: 1_000_000, ..SsdProfile::default() };
         let beliefs = Beliefs { ssds: vec![(DeviceId(0), ssd)], hdds: Vec::new() };
         Ect::new(&SteerConfig::named("ect"), &beliefs)
     }

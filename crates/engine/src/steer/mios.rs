@@ -29,7 +29,7 @@ const SETTINGS: &[Setting] = &[
         2,
         0..=1_000_000,
         "redirect when the SSD's queue is longer than this (L); profile: the shortest at which the SSD \
-         is believed to be slower than a mid write; auto: measured while it runs",
+         was measured, or is believed, to be slower than a mid write; auto: measured while it runs",
     )
     .words(&[("profile", PROFILE), ("auto", AUTO)]),
     Setting::new(

@@ -8,7 +8,7 @@
 //! Tests:   below.
 
 use super::{Beliefs, Seen};
-use crate::profile::{HddProfile, latency_ns};
+use crate::profile::{DEPTH_MAX, HddProfile, latency_ns};
 use tandem_block::BLOCK_BYTES;
 
 /// Queue lengths that are told apart; longer ones count as the last.
@@ -18,13 +18,17 @@ const ENOUGH: u32 = 16;
 /// A write weighs so much, as a shift, against what was known of its length.
 const WEIGHT_BITS: u32 = 4;
 
-/// `L` by belief: the smallest l at which l writes of 4 KiB and one more take the SSD, at its
-/// sustained rate, longer than a mid write takes the hard drive; 2 if nothing is believed.
+/// `L` by belief: the smallest l at which a write of 4 KiB that finds l others takes the SSD longer than
+/// a mid write takes the hard drive. By the latencies that were measured at each queue depth, which
+/// count the write itself; else by the SSD's sustained rate; 2 if nothing is believed.
 pub(super) fn believed(beliefs: &Beliefs) -> u64 {
     let (Some((_, ssd)), Some((_, hdd))) = (beliefs.ssds.first(), beliefs.hdds.first()) else {
         return 2;
     };
     let mid_ns = latency_ns(&hdd.mid_latency, BLOCK_BYTES);
+    if ssd.sustained_ns.is_some() {
+        return ssd.depth_slower_than(mid_ns).map_or(DEPTH_MAX, |depth| depth - 1);
+    }
     let write_ns = BLOCK_BYTES * 1_000_000_000 / ssd.write_bytes_per_s.max(1);
     mid_ns / write_ns.max(1)
 }
@@ -105,7 +109,7 @@ mod tests {
             position_ns: 14_000_000,
             detail: Box::default(),
         };
-        let ssd = SsdProfile { write_bytes_per_s: 300_000_000, flush_ns: 1_000_000 };
+        let ssd = SsdProfile { flush_ns: 1_000_000, ..SsdProfile::default() };
         Beliefs { ssds: vec![(DeviceId(0), ssd)], hdds: vec![(DeviceId(1), hdd)] }
     }
 
@@ -131,6 +135,21 @@ mod tests {
             limit.observe(&write(2, 50_000));
         }
         assert_eq!(limit.value(), 7, "the drive is faster now, as far as was seen");
+    }
+
+    /// M27: the profiler's table of latency by queue depth decides where there is one.
+    #[test]
+    fn m27_l_is_looked_up_in_what_was_measured() {
+        for (sustained_us, want) in [
+            ([20, 30, 40, 56, 90, 180, 360], 7), // of 8 under way one found 7
+            ([20, 30, 50, 70, 90, 180, 360], 5), // 55 us are passed with 6 under way
+            ([60, 70, 80, 90, 100, 110, 120], 0),
+            ([10, 10, 10, 10, 10, 10, 10], 64),
+        ] {
+            let mut beliefs = beliefs();
+            beliefs.ssds[0].1.sustained_ns = Some(sustained_us.map(|us: u64| us * 1000));
+            assert_eq!(believed(&beliefs), want, "{sustained_us:?}");
+        }
     }
 
     #[test]

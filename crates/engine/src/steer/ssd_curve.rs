@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     fn curve() -> SsdCurve {
-        let profile = SsdProfile { write_bytes_per_s: 300_000_000, flush_ns: 1_000_000 };
+        let profile = SsdProfile { flush_ns: 1_000_000, ..SsdProfile::default() };
         SsdCurve::new(&profile, 10_000_000)
     }
 

@@ -230,11 +230,12 @@ impl SsdFile {
         let flush = optional_of(&self.flush, "flush")?;
         let endurance = optional("endurance", &self.endurance)?;
         must("endurance", endurance.is_none_or(|bytes| bytes.0 > 0), "must be above 0")?;
+        let costs = self.costs()?;
         let profile = SsdProfile {
             write_bytes_per_s: quick("write_rate", write_rate)?,
             flush_ns: brief("flush", flush)?,
+            sustained_ns: costs.sustained_by_depth(),
         };
-        let costs = self.costs()?;
         let measured = costs != SsdCosts::default();
         Ok(BeliefKind::Ssd {
             profile,

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use tandem_block::{KIB, MIB};
 use tandem_engine::profile::hdd::HddFindings;
 use tandem_engine::profile::ssd::SsdCosts;
-use tandem_engine::profile::{DrainLaw, HddDetail, HddProfile, SsdProfile};
+use tandem_engine::profile::{HddDetail, HddProfile, SsdProfile};
 
 /// A measurement and what it was of.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +21,8 @@ pub struct Measured<'a> {
     pub identity: &'a Identity,
     /// What was found.
     pub findings: &'a Findings,
+    /// What was not, because the budget of writes was used up.
+    pub missing: &'a [&'static str],
 }
 
 /// The profile as a file.
@@ -30,6 +32,13 @@ pub fn text_of(measured: &Measured<'_>) -> String {
          written;\n# `tandem serve` refuses this profile for a drive of another serial number or \
          size.\n\n",
     );
+    if !measured.missing.is_empty() {
+        let missing = measured.missing.join(", ");
+        let _ = writeln!(
+            text,
+            "# The budget of writes was used up, so this was not measured: {missing}.\n"
+        );
+    }
     let quoted = |words: &str| toml::Value::String(words.to_owned()).to_string();
     let identity = measured.identity;
     let _ = writeln!(text, "name  = {}", quoted(measured.name));
@@ -60,7 +69,7 @@ fn hdd(text: &mut String, found: &HddFindings) {
     text.push_str("[hdd]\n");
     let detail = match found.profile() {
         Ok(profile) => {
-            staircase(text, &profile);
+            staircase(text, &profile, found);
             *profile.detail
         }
         Err(why) => {
@@ -85,7 +94,7 @@ fn hdd(text: &mut String, found: &HddFindings) {
     line(text, "regions", &regions, "reads of 1 MiB in sequence, from there on");
 }
 
-fn staircase(text: &mut String, profile: &HddProfile) {
+fn staircase(text: &mut String, profile: &HddProfile, found: &HddFindings) {
     let detail = &profile.detail;
     let latencies = |points: &[(u64, u64)]| {
         rows(points, |point| format!("[{}, {}]", bytes(point.0), time(point.1)))
@@ -93,8 +102,13 @@ fn staircase(text: &mut String, profile: &HddProfile) {
     let finest = detail.stages.first().map_or(0, |stage| stage.write_bytes) / KIB;
     let (first, between) =
         (format!("bytes to the first spike at {finest} KiB"), "bytes between spikes");
-    line(text, "fast_latency", &latencies(&profile.fast_latency), "median before the first spike");
-    line(text, "mid_latency", &latencies(&profile.mid_latency), "median between spikes");
+    let how = |what: &str| match detail.stages.len() {
+        1 => format!("{what}; of the larger size derived from the rate of the platter"),
+        _ => what.to_owned(),
+    };
+    let (fast, mid) = (how("median before the first spike"), how("median between spikes"));
+    line(text, "fast_latency", &latencies(&profile.fast_latency), &fast);
+    line(text, "mid_latency", &latencies(&profile.mid_latency), &mid);
     line(text, "slow_latency", &time(profile.slow_latency_ns), "median spike less fast latency");
     line(text, "fast_stage", &bytes(profile.fast_stage_bytes), &first);
     line(text, "mid_stage", &bytes(profile.mid_stage_bytes), between);
@@ -117,13 +131,19 @@ fn staircase(text: &mut String, profile: &HddProfile) {
             line(text, key, &percent(jitter), "standard deviation of those bytes");
         }
     }
-    let law = detail.drain_law.unwrap_or(DrainLaw::WhenFull);
-    let how = "room after waits, the buffer three quarters full";
-    line(text, "drain_law", &format!("\"{}\"", law.name()), how);
-    line(text, "drain_idle", &time(profile.drain_idle_ns), how);
-    line(text, "drain_rate", &rate(profile.drain_bytes_per_s), how);
-    let how = "flushes of an empty and of a filled buffer";
-    line(text, "flush_base", &time(profile.flush_base_ns), how);
+    // what the budget was not enough for is needed all the same
+    let told = |is_known| if is_known { line } else { guess };
+    let how = |is_known, how| if is_known { how } else { "the budget of writes was used up" };
+    let is_known = found.drain.is_some();
+    let how_drained = how(is_known, "room after waits, the buffer three quarters full");
+    if let Some(law) = detail.drain_law {
+        line(text, "drain_law", &format!("\"{}\"", law.name()), how_drained);
+    }
+    told(is_known)(text, "drain_idle", &time(profile.drain_idle_ns), how_drained);
+    told(is_known)(text, "drain_rate", &rate(profile.drain_bytes_per_s), how_drained);
+    let is_known = found.flush.is_some();
+    let how = how(is_known, "flushes of an empty and of a filled buffer");
+    told(is_known)(text, "flush_base", &time(profile.flush_base_ns), how);
     if let Some(flush) = detail.flush_bytes_per_s {
         line(text, "flush_rate", &rate(flush), how);
     }
@@ -133,7 +153,7 @@ fn ssd(text: &mut String, costs: &SsdCosts) {
     text.push_str("[ssd]\n");
     let long = costs.steady_bytes_per_s.or(costs.sustained_bytes_per_s);
     let usual = SsdProfile::default();
-    let why = "not measured, for no write was allowed; a SATA drive of middling age";
+    let why = "not measured, for no write, or too few, were allowed; a SATA drive of middling age";
     match long {
         Some(found) => {
             let how = "writes that have gone on for long";
