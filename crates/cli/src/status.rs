@@ -106,6 +106,7 @@ fn describe(status: &Value) -> String {
         table::count(number(status, "commits")),
         table::count(number(status, "checkpoints")),
     ));
+    out.push_str(&read_back(status));
     out.push_str(&format!(
         "Acknowledged, and lost in a power cut now: {} in buffers of hard drives (at most {} so far), \
          {} that the journal does not name yet. A flush makes all of it durable.\n",
@@ -118,6 +119,30 @@ fn describe(status: &Value) -> String {
         out.push_str(&format!("! {line}\n"));
     }
     out
+}
+
+/// Reads of redirected data, if there were any: from RAM, or from a hard drive.
+fn read_back(status: &Value) -> String {
+    let (of, cached) = (&status["read_back"], &status["read_back"]["ram"]);
+    let reads = |value: &Value| number(value, "reads");
+    let in_ram = reads(&cached["tail"]) + reads(&cached["cache"]);
+    if in_ram + reads(&of["hdd_log"]) == 0 {
+        return String::new();
+    }
+    let told = |value: &Value| {
+        format!("{} ({})", table::count(reads(value)), table::bytes(number(value, "bytes")))
+    };
+    format!(
+        "Reads of redirected data: {} from tails in RAM, {} from the read-back cache (it keeps {} of \
+         {}), {} from hard drives' logs. Promoted {} blocks, forgone {}.\n",
+        told(&cached["tail"]),
+        told(&cached["cache"]),
+        bytes(of, "cache_bytes"),
+        bytes(of, "cache_bytes_max"),
+        told(&of["hdd_log"]),
+        table::count(number(of, "promoted_blocks")),
+        table::count(number(of, "promotions_forgone")),
+    )
 }
 
 /// Where the metadata is a second time, in a pool with one SSD.
@@ -399,6 +424,11 @@ mod tests {
                            "write": { "count": 7, "mean_ns": 1_500_000, "p50_ns": 30_000,
                            "stages": { "wait": { "mean_ns": 250_000 } } } },
             "bytes_at_risk": 5 << 20, "bytes_at_risk_max": 6 << 20, "uncommitted_bytes": 7 << 20,
+            "read_back": { "ram": { "tail": { "reads": 11, "bytes": 45_056 },
+                                    "cache": { "reads": 12, "bytes": 49_152 } },
+                           "hdd_log": { "reads": 2_345, "bytes": 1 << 30 },
+                           "cache_bytes": 9 << 20, "cache_bytes_max": 64 << 20,
+                           "promoted_blocks": 17, "promotions_forgone": 3 },
             "ssd_dirty_bytes": 8192, "checksum_errors": 3, "repaired_reads": 2, "faulted_drives": 1,
         });
         count_slow_writes(&mut status);
@@ -420,6 +450,8 @@ mod tests {
             "250 us",
             "5.0 MiB in buffers of hard drives (at most 6.0 MiB so far), 7.0 MiB that",
             "2 write cache off",
+            "11 (44.0 KiB) from tails in RAM, 12 (48.0 KiB) from the read-back cache (it keeps 9.0 MiB \
+             of 64.0 MiB), 2,345 (1.0 GiB) from hard drives' logs. Promoted 17 blocks, forgone 3.",
             "2.5 s",
             "slow write: 30, 1500 of a million",
             "! ssd.img is not what it is believed to be (write cache off)",

@@ -70,7 +70,19 @@ fn replay_json_has_the_names_of_the_contract() {
 }
 
 fn latencies_have_their_names(run: &Value) {
-    has(run, &["wall_ns", "read", "write", "flush", "write_by_size", "read_from", "devices"]);
+    has(
+        run,
+        &[
+            "wall_ns",
+            "read",
+            "write",
+            "flush",
+            "write_by_size",
+            "read_from",
+            "read_back",
+            "devices",
+        ],
+    );
     has(run, &["redirected", "fragments", "merge_reads", "backpressure_ns", "bytes_at_risk_max"]);
     for side in ["read", "write", "flush"] {
         has(&run[side], &LATENCY);

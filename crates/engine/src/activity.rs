@@ -20,6 +20,8 @@ pub struct Activity {
     pub log_gc: bool,
     /// A block and its fragments are being merged.
     pub merge: bool,
+    /// A block that is read again and again moves from a log to an SSD.
+    pub promotion: bool,
     /// The tail of a hard drive is being copied to an SSD.
     pub tail_copy: bool,
     /// A hard drive is being flushed.
@@ -42,6 +44,7 @@ impl Engine {
             write_back: moves(MoveKind::WriteBack),
             log_gc: moves(MoveKind::LogGc),
             merge: moves(MoveKind::Merge),
+            promotion: moves(MoveKind::Promotion),
             tail_copy: !self.copy_payloads.is_empty(),
             hdd_flush: self.devices.iter().any(|device| device.flushing.is_some()),
             starved: self.starved,

@@ -138,6 +138,17 @@ pub struct EngineConfig {
     pub log_stop_percent: u64,
     /// The tail of one hard drive that is kept in RAM at most. Default 64 MiB (design decision 8).
     pub tail_bytes_max: u64,
+    /// Redirected writes that are kept in RAM for reads at most, in bytes, beside what tails hold; 0:
+    /// only those. Default 64 MiB, as much as the tail of a hard drive (guess). Under fixed placement
+    /// nothing is kept: the papers read what they redirected from the drive.
+    pub read_back_bytes: u64,
+    /// A block in a log that its hard drive has read so often for users is promoted, brought to an SSD.
+    /// Default 0, never: promotions write to the SSDs, and what those are written to is what policies
+    /// are compared by. 2 is a good choice where data is read again (frontier D9).
+    pub promote_after_reads: u32,
+    /// Promotions write so much to the SSDs in a second at most. Default 8 MiB, what ZFS's L2ARC was
+    /// given for long.
+    pub promote_bytes_per_s: u64,
     /// Requests accepted and not completed at most; the world waits beyond. Default 65,536.
     pub requests_max: u32,
     /// Home checksum pages in RAM at most. Default 4096 (16 MiB).
@@ -181,6 +192,9 @@ impl EngineConfig {
             log_gc_percent: 70,
             log_stop_percent: 90,
             tail_bytes_max: 64 * MIB,
+            read_back_bytes: 64 * MIB,
+            promote_after_reads: 0,
+            promote_bytes_per_s: 8 * MIB,
             requests_max: 65_536,
             checksum_pages_max: 4096,
             padding_bytes_per_day: 30 << 30,

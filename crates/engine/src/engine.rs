@@ -9,6 +9,7 @@ use crate::device::{Device, Purpose, TailCopy};
 use crate::format::layout::{self, Layout};
 use crate::ledger::Ledger;
 use crate::load::Place;
+use crate::log::read_back::ReadBack;
 use crate::map::checksums::HomeChecksums;
 use crate::map::journal::Journal;
 use crate::map::objects::Objects;
@@ -19,6 +20,7 @@ use crate::ops::commit::Commit;
 use crate::ops::copies::Copies;
 use crate::ops::follow::Follower;
 use crate::ops::moves::Moves;
+use crate::ops::read_back::{self, Promotions};
 use crate::ops::reuse::Limbo;
 use crate::ops::start::Starting;
 use crate::ops::steering::{SharedSteer, Steering};
@@ -96,6 +98,8 @@ pub struct Engine {
     pub(crate) follower: Follower,
     pub(crate) moves: Moves,
     pub(crate) copies: Copies,
+    pub(crate) read_back: ReadBack,
+    pub(crate) promotions: Promotions,
     pub(crate) policies: BTreeMap<ObjectId, VolumePolicy>,
     pub(crate) steering: Steering,
     pub(crate) ledger: Ledger,
@@ -324,6 +328,8 @@ impl Engine {
             follower: Follower::default(),
             moves: Moves::default(),
             copies: Copies::default(),
+            read_back: read_back::new(&config),
+            promotions: Promotions::default(),
             policies,
             steering: Steering::new(steers, &config),
             ledger: Ledger::new(&config),

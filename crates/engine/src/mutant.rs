@@ -32,11 +32,15 @@ pub enum Mutant {
     EarlyFua,
     /// An overlapping write does not wait for the one before it.
     Unordered,
+    /// Reads take what is in RAM of a block, whatever place the map names.
+    StaleReadBack,
+    /// A merge, or a promotion, counts although the block has changed since it was read.
+    MoveWithoutCompare,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 12] = [
+    pub const ALL: [Mutant; 14] = [
         Mutant::CommitWithoutFlush,
         Mutant::EarlyReuse,
         Mutant::FlushWithoutTails,
@@ -49,6 +53,8 @@ impl Mutant {
         Mutant::ReuseUnderRead,
         Mutant::EarlyFua,
         Mutant::Unordered,
+        Mutant::StaleReadBack,
+        Mutant::MoveWithoutCompare,
     ];
 }
 

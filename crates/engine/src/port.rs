@@ -188,7 +188,7 @@ pub struct Done {
 /// Where the bytes of a read came from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ServedFrom {
-    /// Not a read, or nothing had to be fetched: zeroes.
+    /// Not a read, or nothing had to be fetched: zeroes, and redirected data that is in RAM still.
     #[default]
     Ram,
     /// The only copy, on an SSD.

@@ -31,7 +31,7 @@ mod spin;
 mod world;
 
 pub use device::{Backing, DeviceConfig};
-pub use mind::{Extent, Mind};
+pub use mind::{Extent, Mind, read_back};
 pub use ring::{buffer, uring};
 pub use tandem_engine::{Command, Done, Event, Io, IoId, IoOp, ServedFrom, StartError};
 pub use world::{Devices, Observer, World, WorldConfig, WorldError};

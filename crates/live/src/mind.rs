@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tandem_block::{BLOCK_BYTES, DeviceId, Instant, ObjectId};
 use tandem_engine::bcw::controller::Controller;
 use tandem_engine::bcw::distrust::Distrust;
-use tandem_engine::stats::DeviceStats;
+use tandem_engine::stats::{DeviceStats, Hits, ReadBackStats};
 use tandem_engine::{Command, Engine, Event};
 
 /// A part of an object that is alike.
@@ -82,6 +82,7 @@ impl Mind for Engine {
             "hdd_log_bytes": population.in_log * BLOCK_BYTES,
             "map_memory_bytes": map.memory_bytes(),
             "redirected": { "requests": stats.redirected.0, "bytes": stats.redirected.1 },
+            "read_back": read_back_of(self),
             "fragments": stats.fragments,
             "merge_reads": stats.merge_reads,
             "backpressure_ns": stats.backpressure_ns,
@@ -138,6 +139,28 @@ fn controller(bcw: &Controller, now: Instant) -> Value {
     })
 }
 
+/// What is in RAM of what was redirected, and what reads found there.
+fn read_back_of(engine: &Engine) -> Value {
+    let mut value = read_back(&engine.stats().read_back);
+    let (used, may) = engine.read_back_bytes();
+    value["cache_bytes"] = json!(used);
+    value["cache_bytes_max"] = json!(may);
+    value["tail_bytes"] = json!(engine.devices().iter().map(|d| d.tail.bytes).sum::<u64>());
+    value
+}
+
+/// Users' reads of redirected data: from RAM, by why it was there, and from hard drives, in runs of
+/// blocks; and what reads have brought to SSDs.
+pub fn read_back(stats: &ReadBackStats) -> Value {
+    let hits = |hits: Hits| json!({ "reads": hits.count, "bytes": hits.bytes });
+    json!({
+        "ram": { "tail": hits(stats.from_tail), "cache": hits(stats.from_cache) },
+        "hdd_log": hits(stats.from_drive),
+        "promoted_blocks": stats.promoted,
+        "promotions_forgone": stats.forgone,
+    })
+}
+
 /// What a drive took today, beside what it may: bytes, `null` where there is no bound.
 fn today(engine: &Engine, id: DeviceId, now: Instant) -> Value {
     let device = &engine.devices()[usize::from(id.0)];
@@ -160,6 +183,7 @@ fn device_status(stats: &DeviceStats) -> Value {
         "written_bytes": stats.written_bytes(),
         "user_bytes": stats.user_bytes,
         "writeback_bytes": stats.writeback_bytes,
+        "promotion_bytes": stats.promotion_bytes,
         "tail_bytes": stats.tail_bytes,
         "map_bytes": stats.map_bytes,
         "padding_bytes": stats.padding_bytes,

@@ -17,6 +17,7 @@ pub enum Met {
     InWriteBack,
     InLogGc,
     InMerge,
+    InPromotion,
     InTailCopy,
     InHddFlush,
     Starved,
@@ -32,6 +33,8 @@ pub enum Met {
     Redirected,
     TailBytes,
     CopiesDropped,
+    ReadBacks,
+    Promoted,
 }
 
 /// What each count is called, in the order of `Met`.
@@ -42,6 +45,7 @@ const NAMES: [&str; COUNTS] = [
     "in write-back",
     "in log GC",
     "in merges",
+    "in promotions",
     "in tail copies",
     "in hard drives' flushes",
     "while writes waited for space",
@@ -57,9 +61,11 @@ const NAMES: [&str; COUNTS] = [
     "redirected writes",
     "tail bytes",
     "clean copies dropped",
+    "reads of redirected data from RAM",
+    "blocks promoted",
 ];
 
-const COUNTS: usize = Met::CopiesDropped as usize + 1;
+const COUNTS: usize = Met::Promoted as usize + 1;
 
 /// Counts of what was met.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,6 +98,7 @@ impl Coverage {
             (now.write_back, Met::InWriteBack),
             (now.log_gc, Met::InLogGc),
             (now.merge, Met::InMerge),
+            (now.promotion, Met::InPromotion),
             (now.tail_copy, Met::InTailCopy),
             (now.hdd_flush, Met::InHddFlush),
             (now.starved, Met::Starved),
@@ -117,6 +124,9 @@ impl Coverage {
         self.add(Met::Redirected, stats.redirected.0);
         self.add(Met::TailBytes, stats.devices.iter().map(|d| d.tail_bytes).sum());
         self.add(Met::CopiesDropped, stats.copies_dropped);
+        let read_back = &stats.read_back;
+        self.add(Met::ReadBacks, read_back.from_tail.count + read_back.from_cache.count);
+        self.add(Met::Promoted, read_back.promoted);
     }
 
     /// What was met less often than it must be, in words.

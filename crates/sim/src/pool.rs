@@ -60,6 +60,10 @@ pub struct Tuning {
     pub flush_ns: u64,
     /// What each SSD may be written to in a day.
     pub ssd_write_budget_bytes: Option<u64>,
+    /// Redirected writes stay in RAM for reads, so many bytes beside the tails.
+    pub read_back_bytes: u64,
+    /// Reads of a log's block that promote it; 0: none does.
+    pub promote_after_reads: u32,
 }
 
 impl Default for Tuning {
@@ -77,6 +81,8 @@ impl Default for Tuning {
             drain: (2_000_000, 200_000_000),
             flush_ns: 100_000,
             ssd_write_budget_bytes: None,
+            read_back_bytes: 256 * KIB,
+            promote_after_reads: 0,
         }
     }
 }
@@ -116,6 +122,9 @@ impl SwarmConfig {
         // users are never made to wait for the second home, now and then, or often
         let lag_ms = [10_000, 200, 20][(seed % 3) as usize];
         tuning.second_home_lag = Duration::from_ms(lag_ms);
+        // little of what was redirected is in RAM, nothing but tails, or all of it
+        tuning.read_back_bytes = [128 * KIB, 0, 8 * MIB][(seed / 2 % 3) as usize];
+        tuning.promote_after_reads = [1, 0, 2][(seed / 3 % 3) as usize];
         let durability = DurabilityClass::VolatileOk;
         SwarmConfig { seed, policy: policy.into(), drives, durability, shape, sizes, tuning }
     }
@@ -132,6 +141,9 @@ impl SwarmConfig {
         config.shape.mix = Mix { read: 100_000, flush: 30_000, zero: 30_000, fua: 20_000 };
         config.drives = [(1, 1), (2, 1), (1, 2)][(seed % 3) as usize];
         config.eager_logs(seed);
+        // what leaves the logs by being read again would keep them from filling
+        config.tuning.promote_after_reads = 0;
+        config.tuning.log_percent = 4;
         config
     }
 
@@ -146,6 +158,18 @@ impl SwarmConfig {
         config.shape.mix = Mix { read: 50_000, flush: 60_000, zero: 20_000, fua: 10_000 };
         config.drives = [(1, 1), (1, 2)][(seed % 2) as usize];
         config.eager_logs(seed);
+        config
+    }
+
+    /// Reads of what was redirected, most of which has left RAM: they go to the hard drives, and bring to
+    /// the SSD what is read again.
+    pub fn reread(seed: u64, policy: &str, requests: u64) -> Self {
+        let mut config = SwarmConfig::logged(seed, policy, requests);
+        config.shape.footprint_bytes = 2 * MIB;
+        config.shape.mix = Mix { read: 450_000, flush: 60_000, zero: 20_000, fua: 10_000 };
+        config.tuning.log_percent = 8;
+        config.tuning.read_back_bytes = [64 * KIB, 512 * KIB, 0][(seed % 3) as usize];
+        config.tuning.promote_after_reads = 1 + (seed % 2) as u32;
         config
     }
 
@@ -194,6 +218,8 @@ impl SwarmConfig {
             log_segment_bytes: tuning.log_segment_bytes,
             log_percent: tuning.log_percent,
             tail_bytes_max: MIB,
+            read_back_bytes: tuning.read_back_bytes,
+            promote_after_reads: tuning.promote_after_reads,
             commit_interval: tuning.commit_interval,
             second_home_lag: tuning.second_home_lag,
             writeback_high_percent: tuning.writeback_percent.0,

@@ -162,6 +162,22 @@ pub const ARMS: &[Arm] = &[
         ],
     },
     Arm {
+        name: "reread",
+        what: "reads of redirected data from RAM and from logs, and promotions, a crash at every event",
+        policies: REDIRECTING,
+        in_turn: REDIRECTING_IN_TURN,
+        make: |seed, policy| aligned_in_turn(SwarmConfig::reread(seed, policy, 200)),
+        campaign: |_| EVERY_EVENT,
+        least: &[
+            (Met::Crashes, 2_600),
+            (Met::InPromotion, 50),
+            (Met::Redirected, 20),
+            (Met::ReadBacks, 20),
+            (Met::Promoted, 10),
+        ],
+        least_in_turn: &[(Met::Crashes, 1_000), (Met::Redirected, 5)],
+    },
+    Arm {
         name: "classes",
         what: "journaled, strict and protected volumes, a crash at every event",
         policies: REDIRECTING,

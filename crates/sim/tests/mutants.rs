@@ -186,6 +186,30 @@ fn unordered() {
     });
 }
 
+/// Writes that go to the SSD over blocks that were redirected before, and reads of both.
+fn rereading(seed: u64) -> SwarmConfig {
+    let mut config = SwarmConfig::reread(seed, "mios-d", 300);
+    config.shape.unaligned_ppm = 0;
+    config.shape.footprint_bytes = 512 * KIB;
+    config
+}
+
+#[test]
+fn stale_read_back() {
+    caught(Mutant::StaleReadBack, SELDOM, rereading);
+}
+
+/// What is promoted is written over while it is moved.
+#[test]
+fn move_without_compare() {
+    caught(Mutant::MoveWithoutCompare, SELDOM, |seed| {
+        let mut config = rereading(seed);
+        config.tuning.promote_after_reads = 1;
+        config.tuning.ssd_latency_ns = (2_000_000, 200_000);
+        config
+    });
+}
+
 /// A mutant without a test of its own would never be looked for.
 #[test]
 fn every_mutant_has_a_test() {

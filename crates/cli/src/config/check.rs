@@ -21,6 +21,8 @@ use toml::Spanned;
 const NAME_BYTES_MAX: usize = 64;
 /// Largest device or volume that a set can number.
 const SIZE_BYTES_MAX: u64 = 16 * TIB;
+/// The most RAM for reads of redirected data: half of what all bytes of users may take.
+const READ_BACK_BYTES_MAX: u64 = 256 << 20;
 /// The bounds of `second_home_lag`.
 const LAG_MIN: Duration = Duration::from_s(1);
 const LAG_MAX: Duration = Duration::from_s(3600);
@@ -35,6 +37,7 @@ pub(super) fn check(
 ) -> Result<PoolConfig, Fault> {
     let name = name(&parsed.pool.name, "pool")?;
     let second_home_lag = parsed.pool.second_home_lag.as_ref().map(lag).transpose()?;
+    let read_back_bytes = parsed.pool.read_back.as_ref().map(read_back).transpose()?;
     let mut devices: Vec<PoolDevice> = Vec::new();
     for entry in &parsed.device {
         let line = line_of(entry.get_ref().path.span().start);
@@ -69,7 +72,16 @@ pub(super) fn check(
         return Err(Fault::whole("there is no [[volume]]: a pool without one holds nothing"));
     }
     let serve = serve(&parsed.serve, folder)?;
-    Ok(PoolConfig { name, second_home_lag, devices, volumes, serve })
+    let promote_after_reads = parsed.pool.promote_after;
+    Ok(PoolConfig {
+        name,
+        second_home_lag,
+        read_back_bytes,
+        promote_after_reads,
+        devices,
+        volumes,
+        serve,
+    })
 }
 
 fn name(value: &Spanned<String>, what: &str) -> Result<String, Fault> {
@@ -105,6 +117,17 @@ fn lag(value: &Spanned<String>) -> Result<Duration, Fault> {
         return Err(Fault::at(value, text));
     }
     Ok(lag)
+}
+
+fn read_back(value: &Spanned<String>) -> Result<u64, Fault> {
+    let bytes = spec::parse_bytes(value.get_ref())
+        .map_err(|why| Fault::at(value, format!("{why}; write sizes like \"64MiB\"")))?;
+    if bytes > READ_BACK_BYTES_MAX {
+        let most = in_mib(READ_BACK_BYTES_MAX);
+        let text = format!("read_back takes RAM from the writes under way: {most} at most");
+        return Err(Fault::at(value, text));
+    }
+    Ok(bytes)
 }
 
 fn time(value: &Spanned<String>, example: &str) -> Result<Duration, Fault> {

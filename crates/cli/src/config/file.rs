@@ -26,6 +26,8 @@ pub(super) struct File {
 pub(super) struct Pool {
     pub name: Spanned<String>,
     pub second_home_lag: Option<Spanned<String>>,
+    pub read_back: Option<Spanned<String>>,
+    pub promote_after: Option<u32>,
 }
 
 #[derive(Debug, Deserialize)]

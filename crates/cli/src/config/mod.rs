@@ -32,6 +32,10 @@ pub struct PoolConfig {
     pub name: String,
     /// So far may the metadata's second home fall behind, if the engine's default will not do.
     pub second_home_lag: Option<Duration>,
+    /// RAM for reads of redirected data, if the engine's default will not do.
+    pub read_back_bytes: Option<u64>,
+    /// How many reads bring a redirected block to an SSD, if the engine's default will not do.
+    pub promote_after_reads: Option<u32>,
     /// Its drives, in the order of their ids.
     pub devices: Vec<PoolDevice>,
     /// Its volumes.
@@ -180,6 +184,8 @@ impl PoolConfig {
         let mut config = EngineConfig::with_drives(devices, volumes);
         config.name.clone_from(&self.name);
         config.second_home_lag = self.second_home_lag.unwrap_or(config.second_home_lag);
+        config.read_back_bytes = self.read_back_bytes.unwrap_or(config.read_back_bytes);
+        config.promote_after_reads = self.promote_after_reads.unwrap_or(config.promote_after_reads);
         config.format = false;
         config.budgets = self
             .devices

@@ -47,6 +47,12 @@ fn the_example_of_the_design_is_read() {
     let pool = parse(GOOD).expect("good");
     assert_eq!(pool.name, "laptop");
     assert_eq!(pool.engine_config(&[1 << 34, 1 << 36]).second_home_lag.ns, 30_000_000_000);
+    let lag = "second_home_lag = \"30s\"";
+    let read_back = changed(lag, "read_back = \"16MiB\"\npromote_after = 2");
+    let config = parse(&read_back).expect("good").engine_config(&[1 << 34, 1 << 36]);
+    assert_eq!((config.read_back_bytes, config.promote_after_reads), (16 << 20, 2));
+    let too_much = parse(&changed(lag, "read_back = \"1GiB\"")).expect_err("too much");
+    assert!(too_much.text.contains("256MiB at most"), "{too_much}");
     let by_itself = parse(&changed("second_home_lag = \"30s\"", "")).expect("it has a default");
     assert_eq!(by_itself.engine_config(&[1 << 34, 1 << 36]).second_home_lag.ns, 10_000_000_000);
     let [ssd, hdd] = pool.devices.as_slice() else { panic!("two devices") };

@@ -137,6 +137,7 @@ fn in_virtual_time(policy: &str, arrivals: &[tandem_block::Arrival]) -> Result<R
         seed: 1,
         closed_loop: None,
         budgets: Default::default(),
+        read_back: Default::default(),
         timeline: false,
     };
     let mut survey = Survey::default();

@@ -10,7 +10,7 @@ use tandem_drives::SsdState;
 use tandem_drives::spec::{self, SpecError};
 use tandem_engine::{Placement, SteerConfig};
 use tandem_sim::profiles;
-use tandem_sim::replay::{DriveChoice, ReplayConfig, Resident};
+use tandem_sim::replay::{DriveChoice, ReadBack, ReplayConfig, Resident};
 use tandem_traces::transform::Speedup;
 use tandem_traces::{OpenOptions, spell};
 
@@ -69,6 +69,14 @@ pub struct Arguments {
     /// What an acknowledgement means: volatile-ok, journaled, protected or strict
     #[arg(long, value_name = "C", default_value = "volatile-ok")]
     pub durability: String,
+    /// RAM for reads of redirected data, beside what is there until hard drives are flushed; unused
+    /// under fixed placement [default: 64MiB]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub read_back: Option<u64>,
+    /// Bring a redirected block to an SSD when its hard drive has read it N times, 0: never
+    /// [default: 0]
+    #[arg(long, value_name = "N")]
+    pub promote_after: Option<u32>,
     /// Keep N requests outstanding instead of following the times of the trace
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub closed_loop: Option<u32>,
@@ -117,6 +125,7 @@ impl Arguments {
             seed: self.seed,
             closed_loop: self.closed_loop,
             budgets: Default::default(),
+            read_back: ReadBack { bytes: self.read_back, promote_after_reads: self.promote_after },
             timeline: self.report.is_some(),
         };
         let drives = (config.ssds.len(), config.hdds.len());

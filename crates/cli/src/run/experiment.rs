@@ -258,6 +258,7 @@ fn replay(file: &file::Case) -> Result<Replay, Fault> {
         seed: file.seed.unwrap_or(1),
         closed_loop: None,
         budgets,
+        read_back: Default::default(),
         timeline: false,
     };
     if file.policies.is_empty() {

@@ -6,7 +6,8 @@
 //!          ends a sequence) waits while it is the last one that takes writes and another is due back:
 //!          so the drives get, and stay, out of phase. Which one takes a write is the policy's choice,
 //!          by the time that each is expected to take.
-//!          Reads have no choice yet: what a hard drive serves is in one place only.
+//!          A block is in the log of one drive and at home on another for as long as the record of its
+//!          move takes; then it is read from the one that users' writes leave alone (`ops/read`).
 
 use super::controller::State;
 use tandem_block::DeviceId;

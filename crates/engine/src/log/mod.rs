@@ -5,6 +5,7 @@
 //! nothing. A segment is recycled as a whole once nothing in it lives.
 
 pub mod gc;
+pub mod read_back;
 
 use crate::map::{Run, Slot, SlotRegion};
 use std::collections::VecDeque;

@@ -221,6 +221,7 @@ impl Engine {
                 MoveKind::WriteBack => &mut s.home_bytes,
                 MoveKind::LogGc => &mut s.gc_bytes,
                 MoveKind::Merge => &mut s.writeback_bytes,
+                MoveKind::Promotion => &mut s.promotion_bytes,
             },
             _ => &mut s.map_bytes,
         };

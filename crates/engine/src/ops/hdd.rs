@@ -264,6 +264,7 @@ impl Engine {
         if let (true, Some(bcw)) = (breaks, &mut d.bcw) {
             bcw.stream_breaks();
         }
+        self.forget_slots(run);
         Some(run)
     }
 

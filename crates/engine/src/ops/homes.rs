@@ -88,7 +88,7 @@ impl Engine {
                 self.map.log_source(part.logical, part.slot)
                     || self.is_fixed_source(part.logical, part.slot)
             }
-            MoveKind::Merge => false,
+            MoveKind::Merge | MoveKind::Promotion => false,
         }
     }
 
@@ -102,7 +102,7 @@ impl Engine {
     ) {
         let m = self.moves.active.as_mut().expect("a move was writing");
         m.outstanding -= 1;
-        if m.kind == MoveKind::Merge {
+        if m.kind.is_of_one_block() {
             self.merge_written(status, checksums.first().copied().unwrap_or(0));
             return;
         }

@@ -8,6 +8,7 @@ use super::moves::{FRAGMENTED_MAX, Move, MoveKind, Part, Stage};
 use crate::device::{Class, Job, Purpose};
 use crate::engine::Engine;
 use crate::map::{Logical, NONE, Run, Touch};
+use crate::mutant::Mutant;
 use crate::ordering::TaskId;
 use crate::port::IoOp;
 use crate::task::Task;
@@ -35,6 +36,13 @@ impl Engine {
 
     /// Reads a block as a user would and writes it to a slot of its own. False: not now.
     pub(crate) fn start_merge(&mut self, block: Logical) -> bool {
+        let starts = self.start_move_to_ssd(MoveKind::Merge, block);
+        self.stats.merge_reads += u64::from(starts);
+        starts
+    }
+
+    /// The same, whatever it is for.
+    pub(crate) fn start_move_to_ssd(&mut self, kind: MoveKind, block: Logical) -> bool {
         assert!(self.moves.active.is_none(), "one move at a time");
         // a write under way would make it vain; but one that waits for room may wait for this
         if self.ordering.is_held(block, block + 1) && !(self.starved && self.ssds.is_empty()) {
@@ -53,7 +61,7 @@ impl Engine {
             )
         };
         self.moves.active = Some(Move {
-            kind: MoveKind::Merge,
+            kind,
             stage: Stage::Reading,
             parts: vec![Part { logical: block, slot, checksum: u32::from(entry.home) }],
             buffer: PayloadId::NONE,
@@ -64,7 +72,6 @@ impl Engine {
             fragments: self.map.fragments(block).to_vec(),
             target: Run { slot: NONE, count: 1 },
         });
-        self.stats.merge_reads += 1;
         let id = crate::task::task_id(self.tasks.insert(Task::new(request, block, block + 1)));
         self.begin_user_read(id);
         true
@@ -117,12 +124,19 @@ impl Engine {
         let unchanged = slot == part.slot
             && u32::from(entry.home) == part.checksum
             && self.map.fragments(block) == m.fragments;
+        let unchanged = unchanged || self.breaks(Mutant::MoveWithoutCompare);
+        let is_promotion = m.kind == MoveKind::Promotion;
         if status.is_ok() && unchanged && !m.failed {
             self.map.assign(block, target.slot, checksum);
             let settled = self.map.slots().is_log(target.slot);
             self.map.touch(Touch { logical: block, count: 1 }, target.slot, settled);
             self.commit.note_pending(self.now);
-            self.stats.merged += 1;
+            let moved = if is_promotion {
+                &mut self.stats.read_back.promoted
+            } else {
+                &mut self.stats.merged
+            };
+            *moved += 1;
             self.restoring_done(true);
         } else {
             self.release_merged(target, status);

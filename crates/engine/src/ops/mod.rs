@@ -20,6 +20,7 @@ mod merge;
 pub mod moves;
 mod part_block;
 mod read;
+pub mod read_back;
 mod replay;
 mod request;
 mod resident;

@@ -8,6 +8,7 @@
 //!             under way) ─▶ write the homes ─▶ flush the drive ─▶ the map adds the homes
 //! log GC:     the same, from the living slots of a segment; the log places are then given up
 //! merge:      a block and its fragments, read like a user would ─▶ one whole SSD slot
+//! promotion:  the same, of a block that is read again and again from a log
 //! ```
 //! A move commits by compare: if the block changed since it was read, the move is dropped. One move
 //! is under way at a time, of at most a run (1 MiB), so a user waits for one command at most.
@@ -32,6 +33,15 @@ pub enum MoveKind {
     LogGc,
     /// Fragments and base to one slot.
     Merge,
+    /// What is read again and again from a log to an SSD.
+    Promotion,
+}
+
+impl MoveKind {
+    /// Is it of one block, read like a user would and written to one slot?
+    pub(super) fn is_of_one_block(self) -> bool {
+        matches!(self, MoveKind::Merge | MoveKind::Promotion)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,6 +196,9 @@ impl Engine {
             return;
         }
         if log_need != Need::None && self.begin_log_gc() {
+            return;
+        }
+        if self.begin_promotion() {
             return;
         }
         self.begin_merge();
@@ -373,7 +386,7 @@ impl Engine {
 
     fn advance_move(&mut self) {
         let m = self.moves.active.as_ref().expect("asked by the caller");
-        if m.kind == MoveKind::Merge || m.stage != Stage::Waiting {
+        if m.kind.is_of_one_block() || m.stage != Stage::Waiting {
             return;
         }
         if m.failed {

@@ -211,6 +211,7 @@ impl Engine {
                 self.map.note_settled(run.slot);
             } else if self.map.slots().is_log(run.slot) {
                 self.retain_for_tail(device, id, block, run, 0);
+                self.keep_for_reads(id, run, 0);
             }
             self.commit.note_pending(self.now);
             self.map.touch(Touch { logical: block, count: 1 }, run.slot, fua);

@@ -50,8 +50,9 @@ impl Engine {
         let mut block = first;
         while block < end {
             let source = self.source(block, &[]);
-            let mut count = 1;
-            if let Some(source) = source {
+            let mut count = if source.is_some() { self.read_from_ram(id, (block, end)) } else { 1 };
+            if let (Some(source), 0) = (source, count) {
+                count = 1;
                 while block + count < end {
                     let next = self.source(block + count, &[]);
                     if next.is_none_or(|next| !source.is_continued_by(next, count)) {
@@ -72,7 +73,8 @@ impl Engine {
         self.part_done(id);
     }
 
-    /// Where this block's base is read from: the fastest place on a drive that was not tried.
+    /// Where this block's base is read from: the fastest place on a drive that was not tried. Of two on
+    /// hard drives that on the one which users' writes leave alone (M12).
     fn source(&self, block: Logical, tried: &[DeviceId]) -> Option<Source> {
         if self.is_fixed() {
             return Some(self.source_fixed(block));
@@ -82,13 +84,21 @@ impl Engine {
             return None;
         }
         let entry = self.map.entry(block);
-        for (place, _) in entry.places() {
-            let source = self.source_at(block, place, entry.home);
-            if !tried.contains(&source.device) {
-                return Some(source);
-            }
+        let places = entry.places().map(|(place, _)| self.source_at(block, place, entry.home));
+        let mut untried = places.filter(|source| !tried.contains(&source.device));
+        let first = untried.next()?;
+        // who compares all copies counts them from the fastest on
+        if self.hdds.len() < 2 || self.config.verify_copies || self.is_spare(first.device) {
+            return Some(first);
         }
-        None
+        Some(untried.find(|other| self.is_spare(other.device)).unwrap_or(first))
+    }
+
+    /// May reads take this drive without keeping users' writes from it?
+    fn is_spare(&self, device: DeviceId) -> bool {
+        let d = &self.devices[usize::from(device.0)];
+        let is_wanted = d.bcw.as_ref().is_some_and(|bcw| bcw.is_wanted(self.now));
+        d.is_ssd() || !(d.faulted || is_wanted)
     }
 
     /// The nth place of this block, in the order in which they are tried.
@@ -231,16 +241,20 @@ impl Engine {
                 self.out.push(Command::Reserve { payload: from, length_bytes: BLOCK_BYTES });
             }
             let region = *self.map.slots().region(fragment.slot);
-            let read_number = self.begin_read();
+            let in_ram = region.is_log && self.fragment_from_ram(id, fragment.slot, from);
             let served = if region.is_log { ServedFrom::HddLog } else { ServedFrom::Ssd };
             let task = &mut self.tasks[id as usize];
-            task.outstanding += 1;
-            task.served_from = task.served_from.max(served);
             task.overlays.push(Overlay {
                 from,
                 mask: fragment.mask,
                 at_bytes: u64::from(block - first) * BLOCK_BYTES,
             });
+            if in_ram {
+                continue;
+            }
+            task.outstanding += 1;
+            task.served_from = task.served_from.max(served);
+            let read_number = self.begin_read();
             let part = ReadPart {
                 task: id,
                 logical: block,
@@ -278,6 +292,7 @@ impl Engine {
             self.retry_read(device, part, error);
             return;
         }
+        self.note_log_read(&part);
         self.part_done(part.task);
     }
 

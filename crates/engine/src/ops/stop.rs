@@ -27,6 +27,7 @@ impl Engine {
         }
         if self.is_fixed() || self.commit.is_broken() {
             if self.ios.is_empty() {
+                self.drop_read_back();
                 self.phase = Phase::Stopped;
                 self.out.push(Command::Stopped);
             }
@@ -61,6 +62,7 @@ impl Engine {
             return;
         }
         if self.superblock_writes.is_none() && self.ios.is_empty() {
+            self.drop_read_back();
             self.write_superblocks(true);
         }
     }

@@ -5,9 +5,10 @@
 //! copy the tail from RAM to ordinary SSD slots and record both places. The SSD copies are given up
 //! when a flush of the drive itself has succeeded and that is recorded.
 
+use super::read_back::names;
 use crate::device::{HddFlush, Purpose, TailCopy, TailItem};
 use crate::engine::Engine;
-use crate::map::{Logical, NONE, Run, Slot, Touch};
+use crate::map::{Logical, NONE, Run, Touch};
 use crate::ordering::TaskId;
 use crate::port::{Command, IoOp};
 use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, IoError, PayloadId};
@@ -32,15 +33,9 @@ impl Engine {
         for slot in run.slot..run.slot + run.count {
             self.map.note_log_unsettled(slot);
         }
-        let task = &mut self.tasks[id as usize];
-        let payload = task.buffer;
-        if !task.retained {
-            task.retained = true;
-            self.retained.insert(payload, 1);
-        }
-        *self.retained.get_mut(&payload).expect("inserted with the task") += 1;
+        let payload = self.retain_buffer(id);
         let mut item = TailItem { logical, run, payload, offset_bytes, copied: false };
-        if task.request.class == DurabilityClass::Journaled {
+        if self.tasks[id as usize].request.class == DurabilityClass::Journaled {
             item.copied = self.copy_item(&item, Some(id));
             // without room for a copy its user waits for the drive's flush
             self.tasks[id as usize].exposed |= !item.copied;
@@ -52,6 +47,18 @@ impl Engine {
         tail.items.push_back(item);
         let at_risk = self.bytes_at_risk();
         self.stats.bytes_at_risk_max = self.stats.bytes_at_risk_max.max(at_risk);
+    }
+
+    /// One more user of a task's buffer, which stays beyond the request.
+    pub(crate) fn retain_buffer(&mut self, id: TaskId) -> PayloadId {
+        let task = &mut self.tasks[id as usize];
+        let payload = task.buffer;
+        if !task.retained {
+            task.retained = true;
+            self.retained.insert(payload, 1);
+        }
+        *self.retained.get_mut(&payload).expect("inserted with the task") += 1;
+        payload
     }
 
     /// Redirected bytes that are nowhere but in the buffers of hard drives, and in our RAM.
@@ -144,7 +151,7 @@ impl Engine {
             index += position;
             let item = items[index];
             let alive =
-                (0..item.run.count).any(|i| self.is_in_log(item.logical + i, item.run.slot + i));
+                (0..item.run.count).any(|i| names(&self.map, item.logical + i, item.run.slot + i));
             if alive && !self.copy_item(&item, None) {
                 return; // no SSD space just now
             }
@@ -153,13 +160,6 @@ impl Engine {
             tail.exposed_bytes -= u64::from(item.run.count) * BLOCK_BYTES;
             in_flight += usize::from(alive);
         }
-    }
-
-    /// Is this log slot a place, or a fragment, of the block still?
-    fn is_in_log(&self, block: Logical, slot: Slot) -> bool {
-        let entry = self.map.entry(block);
-        entry.log == slot
-            || (entry.fragmented && self.map.fragments(block).iter().any(|f| f.slot == slot))
     }
 
     /// Copies an item to the SSDs, for `task` if somebody waits for it. False: there is no room.
@@ -304,6 +304,8 @@ impl Engine {
                 self.map.touch(Touch { logical: block, count: 1 }, NONE, true);
             }
         }
+        self.read_back.left_tail(item.run.slot, item.payload);
+        self.release_read_back();
         self.unretain(item.payload);
     }
 

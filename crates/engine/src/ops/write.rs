@@ -209,10 +209,13 @@ impl Engine {
             self.want_copies(logical, run.count);
         }
         let is_log = self.map.slots().is_log(run.slot);
-        // what went to a log with FUA, in a pool without SSD, waits for no flush
-        if is_log && !fua {
+        if is_log {
             let offset_bytes = u64::from(logical - first) * BLOCK_BYTES;
-            self.retain_for_tail(device, id, logical, run, offset_bytes);
+            // what went there with FUA, in a pool without SSD, waits for no flush
+            if !fua {
+                self.retain_for_tail(device, id, logical, run, offset_bytes);
+            }
+            self.keep_for_reads(id, run, offset_bytes);
         }
         let volatile = self.devices[usize::from(device.0)].is_volatile();
         self.commit.note_pending(self.now);

@@ -61,6 +61,38 @@ impl DeviceStats {
     }
 }
 
+/// Reads of redirected data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadBackStats {
+    /// Answered from the tail of a hard drive, which is in RAM until the drive is flushed.
+    pub from_tail: Hits,
+    /// Answered from the read-back cache.
+    pub from_cache: Hits,
+    /// Read from the log of a hard drive.
+    pub from_drive: Hits,
+    /// Blocks that were brought to an SSD because they were read again and again.
+    pub promoted: u64,
+    /// … and that were not: too many others waited, or a write was in the way.
+    pub forgone: u64,
+}
+
+/// Runs of blocks that were read in one piece, and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hits {
+    /// Runs.
+    pub count: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+impl Hits {
+    /// Counts one.
+    pub fn count(&mut self, bytes: u64) {
+        self.count += 1;
+        self.bytes += bytes;
+    }
+}
+
 /// Counters of a set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EngineStats {
@@ -70,6 +102,8 @@ pub struct EngineStats {
     pub steered: Steered,
     /// Redirected requests and bytes.
     pub redirected: (u64, u64),
+    /// What users' reads found in RAM of what was redirected, and what not.
+    pub read_back: ReadBackStats,
     /// Part-block writes stored as fragments.
     pub fragments: u64,
     /// Reads made to merge a part-block write with its base.

@@ -75,6 +75,8 @@ pub struct ReplayConfig {
     pub closed_loop: Option<u32>,
     /// How much redirecting may cost the hard drives.
     pub budgets: Budgets,
+    /// What becomes of redirected data that is read.
+    pub read_back: ReadBack,
     /// Note what happened when, for plots.
     pub timeline: bool,
 }
@@ -93,9 +95,19 @@ impl ReplayConfig {
             seed: 1,
             closed_loop: None,
             budgets: Budgets::default(),
+            read_back: ReadBack::default(),
             timeline: false,
         }
     }
+}
+
+/// What becomes of redirected data that is read; what is `None` is the engine's default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadBack {
+    /// Bytes of it that stay in RAM beside tails. Under fixed placement none do.
+    pub bytes: Option<u64>,
+    /// So many reads of a hard drive promote a block of its log to an SSD; 0: none do.
+    pub promote_after_reads: Option<u32>,
 }
 
 /// What redirecting may take of a hard drive.

@@ -20,7 +20,7 @@ mod survey;
 mod tests;
 pub mod timeline;
 
-pub use config::{Budgets, DriveChoice, ReplayConfig, ReplayError, Resident};
+pub use config::{Budgets, DriveChoice, ReadBack, ReplayConfig, ReplayError, Resident};
 pub use gauge::GaugeSummary;
 pub use plan::{Plan, PlannedDrive, plan};
 pub use result::{DeviceResult, RunResult};

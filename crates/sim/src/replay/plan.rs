@@ -240,6 +240,9 @@ fn engine_config(config: &ReplayConfig, survey: &Survey) -> EngineConfig {
     engine.root_bytes = engine.root_bytes.max(root_bytes);
     engine.placement = config.placement;
     engine.contents = false;
+    engine.read_back_bytes = config.read_back.bytes.unwrap_or(engine.read_back_bytes);
+    let promote = config.read_back.promote_after_reads;
+    engine.promote_after_reads = promote.unwrap_or(engine.promote_after_reads);
     match config.budgets.padding_bytes_per_day {
         Some(bytes) => engine.padding_bytes_per_day = bytes,
         // what drives are rated for bounds padding too, unless it was said how much there may be

@@ -1,0 +1,265 @@
+//! What steps keep redirected writes in RAM for reads, and bring those to an SSD that are read again?
+//!
+//! Source: requirements S17, B5; frontier D9. `log/read_back` knows what is in RAM: a redirected write
+//! from its acknowledgement on. What is not, a hard drive reads; a block that it reads for the n-th time
+//! is promoted: its bytes stay in RAM, and a move brings it to an SSD slot of its own, as a merge does
+//! (`merge`), committed by compare. Promotions have a rate that they keep to, and wait for everything
+//! that makes space.
+
+use crate::device::ReadPart;
+use crate::engine::Engine;
+use crate::log::read_back::{Found, Keeper, ReadBack};
+use crate::map::logical::LOG;
+use crate::map::{FixedState, Logical, Map, NONE, Run, Slot};
+use crate::mutant::Mutant;
+use crate::ops::moves::MoveKind;
+use crate::ordering::TaskId;
+use crate::port::{Command, ServedFrom};
+use hashbrown::HashMap;
+use std::collections::VecDeque;
+use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, PayloadId, RequestKind};
+
+/// Slots whose reads are counted, at most: 0.5 MiB. When there are more, counting begins anew (guess).
+const COUNTED_MAX: usize = 65_536;
+/// Blocks that wait to be promoted, at most; further ones are forgone (guess).
+const WAITING_MAX: usize = 4096;
+
+/// Which blocks of the logs are read again and again, and which of them wait for their SSD slot.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Promotions {
+    /// Reads of hard drives by log slot.
+    reads: HashMap<Slot, u32, FixedState>,
+    waiting: VecDeque<(Logical, Slot)>,
+    /// The second for which the rate is counted ends then.
+    second_ends: Instant,
+    left_bytes: u64,
+}
+
+impl Engine {
+    /// A redirected write was acknowledged by its drive: it may be read from RAM from now on.
+    pub(crate) fn keep_for_reads(&mut self, id: TaskId, run: Run, offset_bytes: u64) {
+        let device = self.map.slots().region(run.slot).device;
+        let tail = self.devices[usize::from(device.0)].tail.items.back();
+        let in_tail = tail.is_some_and(|item| item.run == run);
+        let payload = self.tasks[id as usize].buffer;
+        // who compares all copies wants to see what the drives hold
+        let keeps = !self.config.verify_copies;
+        if keeps && self.read_back.add(run, payload, offset_bytes, in_tail) {
+            self.retain_buffer(id);
+        }
+        self.shrink_read_back();
+    }
+
+    fn shrink_read_back(&mut self) {
+        let map = &self.map;
+        self.read_back.shrink(|run| {
+            (run.slot..run.slot + run.count).any(|slot| names(map, map.slots().owner(slot), slot))
+        });
+        self.release_read_back();
+    }
+
+    /// A hard drive was flushed, or these slots are appended anew.
+    pub(crate) fn release_read_back(&mut self) {
+        while let Some(payload) = self.read_back.take_dropped() {
+            self.unretain(payload);
+        }
+    }
+
+    /// These slots are about to be written: what was known of their old contents is no more.
+    pub(crate) fn forget_slots(&mut self, run: Run) {
+        self.read_back.forget(run);
+        self.release_read_back();
+        if !self.promotions.reads.is_empty() {
+            for slot in run.slot..run.slot + run.count {
+                self.promotions.reads.remove(&slot);
+            }
+        }
+    }
+
+    /// Nothing will be read any more.
+    pub(crate) fn drop_read_back(&mut self) {
+        self.read_back.clear();
+        self.release_read_back();
+    }
+
+    /// Bytes of redirected writes that the cache keeps in RAM beside the tails, and how many it may.
+    pub fn read_back_bytes(&self) -> (u64, u64) {
+        self.read_back.cached_bytes()
+    }
+
+    /// Answers as many blocks from `block` on as RAM has, if they are in a log. 0: none.
+    pub(super) fn read_from_ram(&mut self, id: TaskId, (block, end): (Logical, Logical)) -> u32 {
+        if self.read_back.is_empty() {
+            return 0;
+        }
+        let found = match self.stale_in_ram(block) {
+            Some(stale) => stale,
+            None if self.map.state(block) & LOG == 0 => return 0,
+            None => match self.read_back.find(self.map.entry(block).log) {
+                Some(found) => found,
+                None => return 0,
+            },
+        };
+        let log = self.map.entry(block).log;
+        let mut count = 1;
+        while count < found.count
+            && block + count < end
+            && self.map.state(block + count) & LOG != 0
+            && self.map.entry(block + count).log == log + count
+        {
+            count += 1;
+        }
+        let task = &self.tasks[id as usize];
+        let into = (task.buffer, u64::from(block - task.first) * BLOCK_BYTES);
+        self.copy_from_ram(id, &found, into, count);
+        count
+    }
+
+    /// A fragment in a log, if RAM has it: copied to a buffer.
+    pub(super) fn fragment_from_ram(&mut self, id: TaskId, slot: Slot, into: PayloadId) -> bool {
+        let Some(found) = self.read_back.find(slot) else { return false };
+        self.copy_from_ram(id, &found, (into, 0), 1);
+        true
+    }
+
+    fn copy_from_ram(
+        &mut self,
+        id: TaskId,
+        found: &Found,
+        (into, into_offset_bytes): (PayloadId, u64),
+        count: u32,
+    ) {
+        let length_bytes = u64::from(count) * BLOCK_BYTES;
+        if self.config.contents {
+            self.out.push(Command::Copy {
+                from: found.payload,
+                from_offset_bytes: found.offset_bytes,
+                into,
+                into_offset_bytes,
+                length_bytes,
+            });
+        }
+        if self.tasks[id as usize].request.kind == RequestKind::Background {
+            return;
+        }
+        let stats = &mut self.stats.read_back;
+        match found.keeper {
+            Keeper::Tail => stats.from_tail.count(length_bytes),
+            Keeper::Cache => stats.from_cache.count(length_bytes),
+        }
+    }
+
+    /// For a mutant: some version of the block that is in RAM, whatever the map says.
+    fn stale_in_ram(&mut self, block: Logical) -> Option<Found> {
+        if !self.breaks(Mutant::StaleReadBack) {
+            return None;
+        }
+        let slots = self.map.slots();
+        let slot = self.read_back.runs().find_map(|run| {
+            (run.slot..run.slot + run.count).find(|&slot| slots.owner(slot) == block)
+        })?;
+        self.read_back.find(slot).map(|found| Found { count: 1, ..found })
+    }
+
+    /// A hard drive has read blocks of its log for a user: those that it was asked for often enough are
+    /// to be promoted.
+    pub(crate) fn note_log_read(&mut self, part: &ReadPart) {
+        if part.from != ServedFrom::HddLog
+            || self.tasks[part.task as usize].request.kind == RequestKind::Background
+        {
+            return;
+        }
+        self.stats.read_back.from_drive.count(u64::from(part.count) * BLOCK_BYTES);
+        let after = self.config.promote_after_reads;
+        if after == 0 || self.ssds.is_empty() || self.is_fixed() {
+            return;
+        }
+        for i in 0..part.count {
+            let (block, slot) = (part.logical + i, part.slot + i);
+            if self.count_read(slot) >= after && self.map.entry(block).log == slot {
+                self.promotions.reads.remove(&slot);
+                if self.promotions.waiting.len() == WAITING_MAX {
+                    self.stats.read_back.forgone += 1;
+                    continue;
+                }
+                self.promotions.waiting.push_back((block, slot));
+                let at_bytes = part.into_offset_bytes + u64::from(i) * BLOCK_BYTES;
+                self.keep_what_was_read(slot, (part.into, at_bytes));
+            }
+        }
+    }
+
+    fn count_read(&mut self, slot: Slot) -> u32 {
+        let reads = &mut self.promotions.reads;
+        if reads.len() == COUNTED_MAX && !reads.contains_key(&slot) {
+            reads.clear();
+        }
+        let count = reads.entry(slot).or_insert(0);
+        *count += 1;
+        *count
+    }
+
+    /// The move need not read again what was just read.
+    fn keep_what_was_read(&mut self, slot: Slot, (from, from_offset_bytes): (PayloadId, u64)) {
+        let run = Run { slot, count: 1 };
+        let payload = self.name_payload();
+        if !self.read_back.add(run, payload, 0, false) {
+            return;
+        }
+        self.retained.insert(payload, 1);
+        if self.config.contents {
+            self.out.push(Command::Reserve { payload, length_bytes: BLOCK_BYTES });
+            let (into, into_offset_bytes, length_bytes) = (payload, 0, BLOCK_BYTES);
+            let copy =
+                Command::Copy { from, from_offset_bytes, into, into_offset_bytes, length_bytes };
+            self.out.push(copy);
+        }
+        self.shrink_read_back();
+    }
+
+    /// Begins to move a block that is read again and again to an SSD. False: none may be moved now.
+    pub(crate) fn begin_promotion(&mut self) -> bool {
+        if self.promotions.waiting.is_empty() || !self.promotion_is_due() {
+            return false;
+        }
+        while let Some((block, slot)) = self.promotions.waiting.pop_front() {
+            if self.map.entry(block).log != slot || self.map.entry(block).ssd != NONE {
+                continue; // another version is elsewhere
+            }
+            if self.start_move_to_ssd(MoveKind::Promotion, block) {
+                self.promotions.left_bytes -= BLOCK_BYTES;
+                return true;
+            }
+            self.stats.read_back.forgone += 1;
+        }
+        false
+    }
+
+    /// Is there room for a promotion, on the SSDs and in the rate?
+    fn promotion_is_due(&mut self) -> bool {
+        let spent = |id: &DeviceId| self.ssd_writes_are_spent(*id);
+        if self.is_short_of_space() || self.ssds.iter().all(spent) {
+            return false;
+        }
+        if self.now >= self.promotions.second_ends {
+            self.promotions.second_ends = self.now + Duration::from_s(1);
+            self.promotions.left_bytes = self.config.promote_bytes_per_s;
+        }
+        self.promotions.left_bytes >= BLOCK_BYTES
+    }
+}
+
+/// Does the map name this log slot as a place, or a fragment, of the block?
+pub(super) fn names(map: &Map, block: Logical, slot: Slot) -> bool {
+    if block == NONE {
+        return false;
+    }
+    let entry = map.entry(block);
+    entry.log == slot || (entry.fragmented && map.fragments(block).iter().any(|f| f.slot == slot))
+}
+
+/// An empty cache of the size that the configuration gives, if it has any use.
+pub(crate) fn new(config: &crate::config::EngineConfig) -> ReadBack {
+    let is_mapped = config.placement == crate::config::Placement::Mapped;
+    ReadBack::new(if is_mapped { config.read_back_bytes } else { 0 })
+}
