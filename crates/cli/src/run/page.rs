@@ -3,7 +3,7 @@
 //! Source: issue "write steering", Build 7: one self-contained page, and a plot of latency against SSD
 //! bytes for all policies.
 
-use super::experiment::{Case, Experiment, Kind, Replay};
+use super::experiment::{Case, Experiment, Kind, Replay, Which};
 use super::report::{Document, Told};
 use super::work::{Results, key};
 use crate::report::html::{self, Column, REASONS, Series, Trade};
@@ -74,7 +74,7 @@ fn charts(case: &Case, replay: &Replay, results: &Results) -> Result<String> {
         .policies
         .iter()
         .filter_map(|(label, steer)| {
-            let run = results[&key(&case.kind, Some(steer))].as_ref().ok()?;
+            let run = results[&key(&case.kind, Which::Steer(steer))].as_ref().ok()?;
             Some((label.as_str(), run))
         })
         .collect();
