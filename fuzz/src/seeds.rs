@@ -7,6 +7,7 @@ use tandem_block::{BLOCK_BYTES, MIB};
 use tandem_engine::Role;
 use tandem_engine::format::fuzz::{INDEX, POOL};
 use tandem_engine::format::layout::Layout;
+use tandem_engine::format::pair::{self, PairRecord, Standing};
 use tandem_engine::format::record::{
     FLAG_CHECKSUMS, FLAG_HOME, FragmentRecord, FragmentedRecord, ObjectRecord, RecordWriter,
 };
@@ -46,6 +47,28 @@ pub fn traces(format: Option<&str>) -> Result<Vec<Vec<u8>>> {
         }
     }
     Ok(found)
+}
+
+/// Records of a mirrored pair: stopped, open, and alone.
+pub fn pair_records() -> Vec<Vec<u8>> {
+    let capacity_bytes = 1 << 30;
+    let record = |standing, marks: Vec<u32>, behind: Vec<(u64, u64)>| PairRecord {
+        sequence: 7,
+        pair: 1,
+        own: 2,
+        twin: 1,
+        ahead: 0,
+        standing,
+        capacity_bytes,
+        region_bytes: pair::region_bytes(capacity_bytes),
+        marks,
+        behind,
+    };
+    vec![
+        record(Standing::Clean, Vec::new(), Vec::new()).encode(),
+        record(Standing::Open, vec![0, 9, 100], vec![(0, 4096), (1 << 20, 512)]).encode(),
+        record(Standing::Alone, Vec::new(), Vec::new()).encode(),
+    ]
 }
 
 /// A pool of an SSD and a hard drive, seen from each.

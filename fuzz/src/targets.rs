@@ -58,6 +58,7 @@ pub fn all() -> Vec<Target> {
     let mut targets = traces();
     targets.extend([
         Target::on_disk("superblock", seeds::superblocks, fuzz::superblock),
+        Target::on_disk("pair record", seeds::pair_records, fuzz::pair_record),
         Target::on_disk("journal-unit", seeds::units, fuzz::journal_unit),
         Target::on_disk("journal-records", seeds::records, fuzz::records),
         Target::on_disk("checkpoint-shard", seeds::shards, fuzz::checkpoint_shard),

@@ -160,6 +160,8 @@ pub struct EngineConfig {
     pub budgets: Vec<DriveBudget>,
     /// Does belief of a hard drive follow what is seen of it, or stay its profile's? Default yes.
     pub recalibrate: bool,
+    /// SSDs that are two drives each. Default none.
+    pub pairs: Vec<crate::mirror::Pair>,
     /// Stage pairs in one buffered-write sequence (`Loop_max`, [BCW Alg. 2]). Default 10.
     pub bcw_loops_max: u32,
     /// Who is served when, and what is promised to whom. Default: first come, first served.
@@ -200,6 +202,7 @@ impl EngineConfig {
             padding_bytes_per_day: 30 << 30,
             budgets: Vec::new(),
             recalibrate: true,
+            pairs: Vec::new(),
             bcw_loops_max: 10,
             qos: QosConfig::default(),
         }

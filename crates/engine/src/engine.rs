@@ -14,6 +14,7 @@ use crate::map::checksums::HomeChecksums;
 use crate::map::journal::Journal;
 use crate::map::objects::Objects;
 use crate::map::{FixedState, Logical, Map, Slot, SlotRegion};
+use crate::mirror::{self, Mirror};
 use crate::ops::batch::ObjectChanges;
 use crate::ops::checkpoint::Checkpoint;
 use crate::ops::commit::Commit;
@@ -106,6 +107,11 @@ pub struct Engine {
     pub(crate) qos: Box<dyn Qos>,
     /// Who is told apart; `None` where nobody is.
     pub(crate) clients: Option<Box<Clients>>,
+    pub(crate) mirrors: Vec<Mirror>,
+    /// Pairs that are not ready yet.
+    pub(crate) mirrors_opening: usize,
+    /// Pairs that have not stopped yet, since the engine has.
+    pub(crate) mirrors_stopping: Option<usize>,
     pub(crate) stats: EngineStats,
     pub(crate) limbo: VecDeque<Limbo>,
     pub(crate) reads_issued: u64,
@@ -335,6 +341,9 @@ impl Engine {
             ledger: Ledger::new(&config),
             qos: (qos::ORDERS[0].build)(),
             clients: None,
+            mirrors: mirror::mirrors(&config),
+            mirrors_opening: 0,
+            mirrors_stopping: None,
             stats: EngineStats::default(),
             limbo: VecDeque::new(),
             reads_issued: 0,

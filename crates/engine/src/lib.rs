@@ -28,6 +28,7 @@ mod ledger;
 pub mod load;
 pub mod log;
 pub mod map;
+pub mod mirror;
 pub mod mutant;
 mod ops;
 mod ordering;
@@ -58,6 +59,9 @@ pub enum StartError {
     /// A drive failed while it was read or formatted.
     #[error(transparent)]
     Device(tandem_block::IoError),
+    /// A mirrored pair cannot serve.
+    #[error(transparent)]
+    Pair(mirror::PairError),
     /// The bytes on disk contradict themselves.
     #[error("{0}")]
     Corrupt(String),

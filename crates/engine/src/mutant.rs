@@ -36,11 +36,15 @@ pub enum Mutant {
     StaleReadBack,
     /// A merge, or a promotion, counts although the block has changed since it was read.
     MoveWithoutCompare,
+    /// A pair's region is written to before it is marked.
+    WriteBeforeMark,
+    /// A FLUSH of a pair flushes no twin.
+    PairFlushIgnored,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 14] = [
+    pub const ALL: [Mutant; 16] = [
         Mutant::CommitWithoutFlush,
         Mutant::EarlyReuse,
         Mutant::FlushWithoutTails,
@@ -55,6 +59,8 @@ impl Mutant {
         Mutant::Unordered,
         Mutant::StaleReadBack,
         Mutant::MoveWithoutCompare,
+        Mutant::WriteBeforeMark,
+        Mutant::PairFlushIgnored,
     ];
 }
 
@@ -63,6 +69,7 @@ impl Engine {
     #[cfg(feature = "mutants")]
     pub fn set_mutant(&mut self, mutant: Option<Mutant>) {
         self.mutant = mutant;
+        self.mirrors.iter_mut().for_each(|mirror| mirror.mutant = mutant);
     }
 
     /// Is this rule broken?

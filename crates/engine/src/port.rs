@@ -72,6 +72,18 @@ pub enum Command {
         /// How many.
         length_bytes: u64,
     },
+    /// Compute the CRC-32C of each whole 4 KiB block of this part of a buffer, and tell it as the
+    /// completion of a command of this name.
+    Checksum {
+        /// Echoed in the completion.
+        id: IoId,
+        /// Which buffer.
+        payload: PayloadId,
+        /// First byte in it.
+        offset_bytes: u64,
+        /// How many.
+        length_bytes: u64,
+    },
     /// The engine needs this buffer no more.
     Release(PayloadId),
     /// Send `Event::Wake` at this instant (or as soon as possible after). A later call replaces an

@@ -7,6 +7,7 @@
 
 use crate::StartError;
 use crate::engine::{Engine, Phase};
+use crate::mirror;
 use crate::port::{Command, Event};
 use tandem_block::{DeviceId, Instant};
 
@@ -27,24 +28,32 @@ impl Engine {
             }
             Event::Completion { io, status, checksums, bytes } => {
                 self.mix(2 + u64::from(status.is_err()), u64::from(io.0));
-                self.on_completion(io, status, checksums, bytes);
+                if mirror::owner(io).is_some() {
+                    self.twin_completed(io, status, checksums, bytes);
+                } else {
+                    self.on_completion(io, status, checksums, bytes);
+                }
             }
             Event::Wake => {
                 self.mix(4, 0);
                 self.wake_at = Instant::NEVER;
             }
-            Event::Start => self.on_start(),
+            Event::Start if self.mirrors.is_empty() => self.on_start(),
+            Event::Start => self.start_mirrors(),
             Event::Shutdown => self.on_shutdown(),
         }
         self.turn_the_page();
         if matches!(self.phase, Phase::Running | Phase::Stopping) {
             self.turn();
         }
+        if !self.mirrors.is_empty() {
+            self.run_mirrors();
+        }
         std::mem::swap(&mut self.out, commands);
     }
 
     /// What every event may have made possible, in order.
-    fn turn(&mut self) {
+    pub(crate) fn turn(&mut self) {
         self.release_limbo();
         self.rescue_tails();
         // a checkpoint that ends makes room in the journal, so it comes before the commit
@@ -94,6 +103,11 @@ impl Engine {
     fn arm_timer(&mut self) {
         let due = self.commit_due().min(self.moves_due()).min(self.controllers_due());
         let due = due.min(self.follower_due()).min(self.limits_due());
+        self.wake_by(due);
+    }
+
+    /// Asks to be woken at `due`, unless that is asked for already.
+    pub(crate) fn wake_by(&mut self, due: Instant) {
         let due = if due == Instant::NEVER { due } else { due.max(self.now) };
         // a timer that is armed too early wakes once for nothing; re-arming it with every request
         // would cost more

@@ -4,6 +4,7 @@ use crate::device::Device;
 use crate::engine::Engine;
 use crate::map::Map;
 use crate::map::objects::Objects;
+use crate::mirror::Mirror;
 use crate::stats::EngineStats;
 
 impl Engine {
@@ -39,6 +40,11 @@ impl Engine {
         self.clients.as_mut().map(|clients| clients.list_at(now))
     }
 
+    /// Drives of the world: the devices, and the second twins of pairs.
+    pub fn drive_count(&self) -> usize {
+        self.config.drive_count()
+    }
+
     /// What is under way, in words: for a person who looks at an engine that does not move on.
     pub fn debug_state(&self) -> String {
         let devices: Vec<String> = self
@@ -60,8 +66,9 @@ impl Engine {
                 )
             })
             .collect();
+        let pairs: Vec<String> = self.mirrors.iter().map(Mirror::debug_state).collect();
         format!(
-            "phase {:?} tasks {} ios {} pending {} ready {} ssd {} starved {} free {}/{} population {:?}\n{}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
+            "phase {:?} tasks {} ios {} pending {} ready {} ssd {} starved {} free {}/{} population {:?}\n{}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{}",
             std::mem::discriminant(&self.phase),
             self.tasks.len(),
             self.ios.len(),
@@ -78,6 +85,7 @@ impl Engine {
             self.checkpoint,
             self.follower,
             self.stats,
+            pairs.join("\n"),
         )
     }
 

@@ -209,6 +209,7 @@ impl World {
                     done.status.expect("nothing fails here");
                     self.done += 1;
                 }
+                Command::Checksum { .. } => unreachable!("only pairs ask for checksums"),
                 Command::WakeAt(at) => self.wake_at = at,
                 Command::Started(answer) => {
                     answer.expect("the pool is sound");

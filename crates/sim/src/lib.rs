@@ -9,6 +9,7 @@ pub mod contents;
 pub mod coverage;
 pub mod erratic;
 pub mod explain;
+mod gone;
 pub mod measure;
 pub mod pool;
 pub mod prediction;

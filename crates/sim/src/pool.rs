@@ -5,7 +5,9 @@
 
 use crate::erratic::Erratic;
 use crate::workload::{Mix, Shape};
-use tandem_block::{Drive, DurabilityClass, Duration, KIB, MIB, ObjectId, Rng};
+use tandem_block::{DeviceId, Drive, DurabilityClass, Duration, KIB, MIB, ObjectId, Rng};
+use tandem_engine::format::pair::HEADER_BYTES;
+use tandem_engine::mirror::{Answer, Idle, Pair, PairConfig};
 use tandem_engine::profile::{HddProfile, SsdProfile};
 use tandem_engine::{
     DeviceConfig, DriveBudget, EngineConfig, Role, SteerConfig, VolumeConfig, WriteCache,
@@ -31,6 +33,8 @@ pub struct SwarmConfig {
     pub sizes: (u64, u64),
     /// Times and thresholds.
     pub tuning: Tuning,
+    /// The first SSD is two.
+    pub pair: Option<PairConfig>,
 }
 
 /// Times and thresholds of a pool: what is likely within few requests hangs on them.
@@ -126,7 +130,16 @@ impl SwarmConfig {
         tuning.read_back_bytes = [128 * KIB, 0, 8 * MIB][(seed / 2 % 3) as usize];
         tuning.promote_after_reads = [1, 0, 2][(seed / 3 % 3) as usize];
         let durability = DurabilityClass::VolatileOk;
-        SwarmConfig { seed, policy: policy.into(), drives, durability, shape, sizes, tuning }
+        SwarmConfig {
+            seed,
+            policy: policy.into(),
+            drives,
+            durability,
+            shape,
+            sizes,
+            tuning,
+            pair: None,
+        }
     }
 
     /// More data than the SSD holds, and logs that are soon full: writes wait for space, copies are
@@ -170,6 +183,26 @@ impl SwarmConfig {
         config.tuning.log_percent = 8;
         config.tuning.read_back_bytes = [64 * KIB, 512 * KIB, 0][(seed % 3) as usize];
         config.tuning.promote_after_reads = 1 + (seed % 2) as u32;
+        config
+    }
+
+    /// The SSD is a mirrored pair whose roles change every few commands.
+    pub fn paired(seed: u64, policy: &str, requests: u64) -> Self {
+        let mut config = SwarmConfig::tiny(seed, policy, requests);
+        config.drives = [(1, 1), (1, 2), (2, 1)][(seed % 3) as usize];
+        config.shape.depth = 1 + (seed % 8) as usize;
+        config.shape.pause = Duration::from_us([0, 50, 300][(seed / 2 % 3) as usize]);
+        config.shape.mix.read = 250_000;
+        config.pair = Some(PairConfig {
+            uuids: [0xA, 0xB],
+            period: Duration::from_us([1_000, 3_000, 400][(seed % 3) as usize]),
+            idle: Idle::Fixed(Duration::from_us([0, 100][(seed % 2) as usize])),
+            cache_bytes: [MIB, 300 * KIB, 64 * KIB][(seed / 3 % 3) as usize],
+            write_bytes_per_s: 1_000_000_000,
+            depth: [4, 32][(seed % 2) as usize],
+            answer: [Answer::Written, Answer::Cached][(seed % 2) as usize],
+            ..PairConfig::default()
+        });
         config
     }
 
@@ -236,6 +269,11 @@ impl SwarmConfig {
             ],
             // where tails shall be copied, belief must not find out what a flush really costs
             recalibrate: tuning.flush_ns == Tuning::default().flush_ns,
+            pairs: self
+                .pair
+                .iter()
+                .map(|config| Pair { device: DeviceId(0), config: config.clone() })
+                .collect(),
             ..EngineConfig::with_drives(devices, vec![volume])
         }
     }
@@ -243,10 +281,13 @@ impl SwarmConfig {
     /// Erratic drives of the sizes that the configuration names.
     pub fn drives(&self) -> Vec<Box<dyn Drive>> {
         let (ssds, hdds) = self.drives;
-        (0..ssds + hdds)
+        let twins = usize::from(self.pair.is_some());
+        (0..ssds + hdds + twins)
             .map(|i| {
-                let is_ssd = i < ssds;
-                let bytes = if is_ssd { self.sizes.0 } else { self.sizes.1 };
+                let is_ssd = i < ssds || i >= ssds + hdds;
+                let is_twin = self.pair.is_some() && (i == 0 || i == ssds + hdds);
+                let header = if is_twin { HEADER_BYTES } else { 0 };
+                let bytes = if is_ssd { self.sizes.0 + header } else { self.sizes.1 };
                 let tuning = self.tuning;
                 let latency_ns = if is_ssd { tuning.ssd_latency_ns } else { tuning.hdd_latency_ns };
                 let seed = self.seed.wrapping_mul(31).wrapping_add(i as u64);

@@ -143,9 +143,7 @@ impl Run {
             if self.open.is_empty() {
                 return Ok(false);
             }
-            let (waiting, now) = (self.open.len(), self.world.now);
-            let state = self.world.engine.debug_state();
-            return Err(Failure::Hang { seed: self.config.seed, waiting, now, state });
+            return Err(self.hang());
         }
         self.events += 1;
         self.stands_still(due)?;
@@ -159,9 +157,13 @@ impl Run {
         if self.still.1 < STILL_EVENTS_MAX {
             return Ok(());
         }
+        Err(self.hang())
+    }
+
+    fn hang(&self) -> Failure {
         let (waiting, now) = (self.open.len(), self.world.now);
         let state = self.world.engine.debug_state();
-        Err(Failure::Hang { seed: self.config.seed, waiting, now, state })
+        Failure::Hang { seed: self.config.seed, waiting, now, state }
     }
 
     fn broken(&self, point: u64, violation: Violation) -> Failure {
@@ -307,6 +309,37 @@ impl Run {
         Ok(())
     }
 
+    /// A twin of the pair dies now; later lives do without it.
+    ///
+    /// # Panics
+    /// If there is no pair.
+    pub fn lose_twin(&mut self, twin: u8) {
+        let device = self.world.engine.pairs()[0].twins[usize::from(twin)];
+        self.world.kill_drive(device);
+        let pair = self.config.pair.as_mut().expect("asked of pairs");
+        (pair.absent, pair.replaced) = (Some(twin), None);
+    }
+
+    /// From its next life on the pair has an empty drive in the place of this twin.
+    ///
+    /// # Panics
+    /// If there is no pair.
+    pub fn replace_twin(&mut self, twin: u8) {
+        let device = self.world.engine.pairs()[0].twins[usize::from(twin)];
+        let drive = self.config.drives().swap_remove(usize::from(device.0));
+        self.world.replace_drive(device, drive);
+        let pair = self.config.pair.as_mut().expect("asked of pairs");
+        (pair.absent, pair.replaced) = (None, Some(twin));
+    }
+
+    /// The drive that was put in the place of a twin is its heir: lives after the one that took it in.
+    ///
+    /// # Panics
+    /// If there is no pair.
+    pub fn twin_is_known(&mut self) {
+        self.config.pair.as_mut().expect("asked of pairs").replaced = None;
+    }
+
     /// How it was made.
     pub fn config(&self) -> &SwarmConfig {
         &self.config
@@ -322,8 +355,12 @@ impl Run {
         self.oracle.issued(&request);
         self.open.insert(id, request);
         self.world.request(&request);
+        // it may be answered at once
+        self.collect().map_err(|violation| self.broken(0, violation))?;
         while self.open.contains_key(&id) {
-            assert!(self.world.step(), "a flush never hangs");
+            if !self.world.step() {
+                return Err(self.hang());
+            }
             self.collect().map_err(|violation| self.broken(0, violation))?;
         }
         Ok(())

@@ -5,17 +5,18 @@
 //! acknowledgement (design decision 4).
 
 use crate::contents::{SimSector, block_checksum, sectors_of};
+use crate::gone::Gone;
 use hashbrown::HashMap;
 use slab::Slab;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 use tandem_block::{
     Batch, ContentFaultKind, DeviceId, Drive, DriveOp, DriveOpKind, Instant, IoError, Outcome,
     PayloadId, Request, Rng, SECTOR_BYTES, SECTORS_PER_BLOCK,
 };
 use tandem_drives::media::{Contents, CutMode, Mark, Media, Write};
-use tandem_engine::{Command, Done, Engine, EngineConfig, Event, Io, IoOp, StartError};
+use tandem_engine::{Command, Done, Engine, EngineConfig, Event, Io, IoId, IoOp, StartError};
 
 /// A command under way on a drive.
 #[derive(Clone, Debug)]
@@ -91,6 +92,8 @@ pub struct World {
     wake_at: Instant,
     payloads: HashMap<PayloadId, Vec<SimSector>, BuildFixed>,
     payloads_made: u64,
+    /// Checksums that the engine asked for.
+    sums: VecDeque<(IoId, Vec<u32>)>,
     commands: Vec<Command>,
     said: Said,
     has_contents: bool,
@@ -105,7 +108,7 @@ impl World {
     /// # Panics
     /// If there are not as many drives as the configuration lists.
     pub fn new(engine: Engine, drives: Vec<Box<dyn Drive>>, has_contents: bool) -> World {
-        assert_eq!(engine.devices().len(), drives.len(), "a model for every drive");
+        assert_eq!(engine.drive_count(), drives.len(), "a model for every drive");
         let station = |drive| Station {
             drive,
             media: if has_contents { Media::ram() } else { Media::none() },
@@ -120,6 +123,7 @@ impl World {
             wake_at: Instant::NEVER,
             payloads: HashMap::default(),
             payloads_made: 0,
+            sums: VecDeque::new(),
             commands: Vec::new(),
             said: Said::default(),
             has_contents,
@@ -254,6 +258,23 @@ impl World {
         self.stations[usize::from(device.0)].drive.as_mut()
     }
 
+    /// A drive dies now: commands under way fail, and so does everything after them.
+    pub fn kill_drive(&mut self, device: DeviceId) {
+        let (since, station) = (self.now, &mut self.stations[usize::from(device.0)]);
+        let capacity_bytes = station.drive.capacity_bytes();
+        station.drive = Box::new(Gone { device, capacity_bytes, since });
+        let range = (0, capacity_bytes);
+        for what in [HitKind::ReadError, HitKind::WriteError, HitKind::FlushError] {
+            self.hits.push(Hit { device, what, range, at: since });
+        }
+    }
+
+    /// An empty drive takes the place of another one.
+    pub fn replace_drive(&mut self, device: DeviceId, drive: Box<dyn Drive>) {
+        let media = if self.has_contents { Media::ram() } else { Media::none() };
+        self.stations[usize::from(device.0)] = Station { drive, media };
+    }
+
     /// Damages one bit on a drive.
     pub fn corrupt(&mut self, device: DeviceId, offset_bytes: u64, bit: u16) {
         let range = (offset_bytes, offset_bytes + SECTOR_BYTES);
@@ -320,6 +341,9 @@ impl World {
             self.carry_out(command);
         }
         self.commands = commands;
+        while let Some((io, checksums)) = self.sums.pop_front() {
+            self.tell(Event::Completion { io, status: Ok(()), checksums: &checksums, bytes: &[] });
+        }
     }
 
     #[inline]
@@ -340,6 +364,13 @@ impl World {
                 let at = (into_offset_bytes / SECTOR_BYTES) as usize;
                 let target = self.payloads.get_mut(&into).expect("the buffer was reserved");
                 target[at..at + count].clone_from_slice(&copied);
+            }
+            Command::Checksum { id, payload, offset_bytes, length_bytes } => {
+                let first = (offset_bytes / SECTOR_BYTES) as usize;
+                let count = (length_bytes / SECTOR_BYTES) as usize;
+                let sectors = &self.payloads[&payload][first..first + count];
+                let blocks = sectors.chunks_exact(SECTORS_PER_BLOCK as usize);
+                self.sums.push_back((id, blocks.map(block_checksum).collect()));
             }
             Command::Release(payload) => {
                 if self.has_contents {

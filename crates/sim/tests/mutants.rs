@@ -219,3 +219,20 @@ fn every_mutant_has_a_test() {
         assert_eq!(source.matches(&call).count(), 1, "{mutant:?}");
     }
 }
+
+/// A pair whose roles change often, so that the twins differ at most moments.
+fn paired(seed: u64, requests: u64) -> SwarmConfig {
+    let mut config = SwarmConfig::paired(seed, "ssd-first", requests);
+    config.shape.mix.flush = 200_000;
+    config
+}
+
+#[test]
+fn write_before_mark() {
+    caught(Mutant::WriteBeforeMark, OFTEN, |seed| paired(seed, 150));
+}
+
+#[test]
+fn pair_flush_ignored() {
+    caught(Mutant::PairFlushIgnored, OFTEN, |seed| paired(seed, 150));
+}

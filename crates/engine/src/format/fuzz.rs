@@ -4,6 +4,7 @@
 //! A random change of sealed bytes is caught by the checksum and nothing behind it is tried; so the
 //! bytes are sealed anew first. What then decodes must also encode to the same again.
 
+use super::pair::{self, PairRecord};
 use super::superblock::Superblock;
 use super::unit::{self, HEADER_BYTES, Unit};
 use super::{FormatError, crc32c, page, record, shard};
@@ -46,6 +47,24 @@ pub fn superblock(bytes: &[u8]) -> Result<(), FormatError> {
     seal(&mut block, 8, BLOCK_BYTES as usize);
     let found = Superblock::decode(&block)?;
     assert_eq!(Superblock::decode(&found.encode()), Ok(found), "it comes back");
+    Ok(())
+}
+
+/// A record of a mirrored pair.
+///
+/// # Errors
+/// If it is none.
+///
+/// # Panics
+/// If what decodes does not encode to the same.
+pub fn pair_record(bytes: &[u8]) -> Result<(), FormatError> {
+    let _ = PairRecord::decode(bytes);
+    let mut place = bytes.to_vec();
+    place.resize(pair::RECORD_BYTES as usize, 0);
+    let covered = pair::covered_bytes(&place).unwrap_or(0);
+    seal(&mut place, 8, covered);
+    let found = PairRecord::decode(&place)?;
+    assert_eq!(PairRecord::decode(&found.encode()), Ok(found), "it comes back");
     Ok(())
 }
 

@@ -6,6 +6,7 @@ pub mod cursor;
 pub mod fuzz;
 pub mod layout;
 pub mod page;
+pub mod pair;
 pub mod record;
 pub mod shard;
 pub mod superblock;

@@ -1,0 +1,173 @@
+//! Where do mirrors sit in the engine?
+//!
+//! Behind the device queues: commands to a pair are taken out of what the engine sends to the world,
+//! and what the mirror makes of them is sent instead. Twin 0 has the pair's own id in the world, the
+//! second twins come after all devices.
+
+use super::config::PairConfig;
+use super::{Mirror, MirrorSetup, PairView, owner};
+use crate::StartError;
+use crate::config::{EngineConfig, Placement};
+use crate::engine::{Engine, Phase};
+use crate::format::pair::HEADER_BYTES;
+use crate::port::{Command, IoId};
+use tandem_block::{BLOCK_BYTES, DeviceId, Instant, IoError};
+
+/// A device that is two drives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// Which device: an SSD.
+    pub device: DeviceId,
+    /// How it behaves.
+    pub config: PairConfig,
+}
+
+impl EngineConfig {
+    /// Drives of the world: the devices, and the second twins of pairs.
+    pub fn drive_count(&self) -> usize {
+        self.devices.len() + self.pairs.len()
+    }
+
+    /// Drives in the world that a device is made of.
+    pub fn drives_of(&self, device: DeviceId) -> Vec<DeviceId> {
+        let second = self.pairs.iter().position(|pair| pair.device == device);
+        let second = second.map(|index| DeviceId((self.devices.len() + index) as u8));
+        std::iter::once(device).chain(second).collect()
+    }
+}
+
+/// What a pair of drives holds, if the smaller one has so many bytes.
+pub fn pair_bytes(smaller_bytes: u64, placement: Placement) -> u64 {
+    match placement {
+        Placement::Fixed => smaller_bytes,
+        Placement::Mapped => smaller_bytes.saturating_sub(HEADER_BYTES) / BLOCK_BYTES * BLOCK_BYTES,
+    }
+}
+
+/// The mirrors of a configuration.
+pub(crate) fn mirrors(config: &EngineConfig) -> Vec<Mirror> {
+    let mirror = |(index, pair): (usize, &Pair)| {
+        let second = DeviceId((config.devices.len() + index) as u8);
+        Mirror::new(MirrorSetup {
+            config: pair.config.clone(),
+            index,
+            twins: [pair.device, second],
+            capacity_bytes: config.devices[usize::from(pair.device.0)].capacity_bytes,
+            durable: config.placement == Placement::Mapped,
+            contents: config.contents,
+            format: config.format,
+        })
+    };
+    config.pairs.iter().enumerate().map(mirror).collect()
+}
+
+impl Engine {
+    /// The pairs, as seen from outside.
+    pub fn pairs(&self) -> Vec<PairView> {
+        self.mirrors.iter().map(Mirror::view).collect()
+    }
+
+    /// Starts the pairs; the engine itself starts when they are ready.
+    pub(crate) fn start_mirrors(&mut self) {
+        let mut out = std::mem::take(&mut self.out);
+        for mirror in &mut self.mirrors {
+            mirror.start(&mut out);
+        }
+        self.out = out;
+        self.mirrors_opening = self.mirrors.len();
+    }
+
+    /// A command of a mirror is done.
+    pub(crate) fn twin_completed(
+        &mut self,
+        io: IoId,
+        status: Result<(), IoError>,
+        checksums: &[u32],
+        bytes: &[u8],
+    ) {
+        let index = owner(io).expect("the caller looked");
+        let mirror = &mut self.mirrors[index];
+        mirror.completed(self.now, io, status, (checksums, bytes), &mut self.out);
+    }
+
+    /// Lets mirrors take what is theirs, until nothing more comes of it.
+    pub(crate) fn run_mirrors(&mut self) {
+        loop {
+            self.route();
+            let mut ended = Vec::new();
+            for index in 0..self.mirrors.len() {
+                self.mirrors[index].advance(self.now, &mut self.out);
+                ended.append(&mut self.mirrors[index].take_ended());
+            }
+            let opened = self.take_opened();
+            for end in &ended {
+                self.on_completion(end.io, end.status, &end.checksums, &end.bytes);
+            }
+            if ended.is_empty() && !opened {
+                break;
+            }
+            if matches!(self.phase, Phase::Running | Phase::Stopping) {
+                self.turn();
+            }
+        }
+        self.stop_after_mirrors();
+        let due = self.mirrors.iter().map(Mirror::due).min().unwrap_or(Instant::NEVER);
+        self.wake_by(due);
+    }
+
+    /// Commands to pairs go to their mirrors.
+    fn route(&mut self) {
+        let commands = std::mem::take(&mut self.out);
+        let mut out = Vec::with_capacity(commands.len());
+        for command in commands {
+            match command {
+                Command::Submit(io) if owner(io.id).is_none() => {
+                    let pairs = &self.config.pairs;
+                    match pairs.iter().position(|pair| pair.device == io.device) {
+                        Some(index) => self.mirrors[index].submit(self.now, io, &mut out),
+                        None => out.push(Command::Submit(io)),
+                    }
+                }
+                Command::Stopped if self.mirrors_stopping.is_none() => {
+                    self.mirrors_stopping = Some(self.mirrors.len());
+                    self.mirrors.iter_mut().for_each(Mirror::stop);
+                }
+                other => out.push(other),
+            }
+        }
+        self.out = out;
+    }
+
+    /// Starts the engine when its pairs are ready; true if it did.
+    fn take_opened(&mut self) -> bool {
+        let mut some = false;
+        for index in 0..self.mirrors.len() {
+            match self.mirrors[index].take_started() {
+                None => {}
+                Some(Ok(())) => {
+                    self.mirrors_opening -= 1;
+                    some |= self.mirrors_opening == 0;
+                }
+                Some(Err(error)) => {
+                    self.refuse(StartError::Pair(error));
+                    return false;
+                }
+            }
+        }
+        if some && matches!(self.phase, Phase::Created) {
+            self.on_start();
+            return true;
+        }
+        false
+    }
+
+    /// The engine has stopped when its pairs have.
+    fn stop_after_mirrors(&mut self) {
+        if self.mirrors_stopping.is_some_and(|left| left > 0)
+            && self.mirrors.iter().all(Mirror::has_stopped)
+        {
+            self.mirrors_stopping = Some(0);
+            self.out.push(Command::Stopped);
+        }
+    }
+}

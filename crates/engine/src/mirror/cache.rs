@@ -1,0 +1,341 @@
+//! What does RAM hold that one of the twins has not got yet?
+//!
+//! Source: [IANUS §5.1, §5.2], requirements I13 to I15. Every write stays here until both twins have it, so
+//! that the cache and either twin together are the latest data. What is overwritten before any twin
+//! was sent it is dropped (I23: the prototype of the paper did not).
+
+use crate::port::IoId;
+use slab::Slab;
+use std::collections::BTreeMap;
+use tandem_block::PayloadId;
+
+/// Names a write in the cache.
+pub(super) type EntryId = u32;
+
+/// How far a write has come on one twin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// Not sent.
+    Waiting,
+    /// With the twin.
+    Sent,
+    /// The twin has acknowledged it, or will never need it.
+    Done,
+}
+
+/// A write or a TRIM that not both twins have.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    /// Order of acceptance.
+    pub sequence: u64,
+    /// First byte of the pair.
+    pub offset: u64,
+    pub length: u64,
+    /// The cache's own buffer; `NONE` for a TRIM, and in a world without contents.
+    pub payload: PayloadId,
+    pub is_trim: bool,
+    pub fua: bool,
+    pub progress: [Progress; 2],
+    /// It was answered.
+    pub answered: bool,
+    /// Older entries that it overlaps, newest first.
+    pub after: Vec<(EntryId, u64)>,
+    /// Reads that will copy from its buffer.
+    pub pins: u32,
+    /// The command that it is.
+    pub io: IoId,
+    /// Checksums of its blocks, as the first twin to have it told them.
+    pub checksums: Vec<u32>,
+}
+
+impl Entry {
+    pub fn end(&self) -> u64 {
+        self.offset + self.length
+    }
+
+    fn is_over(&self) -> bool {
+        self.progress == [Progress::Done; 2]
+    }
+}
+
+/// A part of the pair whose newest bytes are those of an entry.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    end: u64,
+    entry: EntryId,
+}
+
+/// A part of a read that the cache answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub entry: EntryId,
+    pub offset: u64,
+    pub length: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Cache {
+    entries: Slab<Entry>,
+    /// The newest entry by first byte; spans do not overlap.
+    newest: BTreeMap<u64, Span>,
+    sequence: u64,
+    bytes: u64,
+    pub bytes_max: u64,
+    /// Bytes that were overwritten before any twin was sent them.
+    pub coalesced_bytes: u64,
+}
+
+impl Cache {
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Number of the last write accepted.
+    pub fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    pub fn entry(&self, id: EntryId) -> &Entry {
+        &self.entries[id as usize]
+    }
+
+    pub fn entry_mut(&mut self, id: EntryId) -> &mut Entry {
+        &mut self.entries[id as usize]
+    }
+
+    /// The entry that had this name when it was accepted, if it is still here.
+    pub fn find(&self, id: EntryId, sequence: u64) -> Option<&Entry> {
+        self.entries.get(id as usize).filter(|entry| entry.sequence == sequence)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (EntryId, &Entry)> {
+        self.entries.iter().map(|(id, entry)| (id as EntryId, entry))
+    }
+
+    /// Takes a write in. Returns its name, and entries that nobody needs any more.
+    pub fn insert(&mut self, mut entry: Entry, over: &mut Vec<EntryId>) -> EntryId {
+        self.sequence += 1;
+        entry.sequence = self.sequence;
+        let (offset, end) = (entry.offset, entry.end());
+        let shadowed = self.overlapped(offset, end);
+        for &id in &shadowed {
+            let older = &self.entries[id as usize];
+            entry.after.push((id, older.sequence));
+        }
+        if !entry.is_trim {
+            self.bytes += entry.length;
+            self.bytes_max = self.bytes_max.max(self.bytes);
+        }
+        let id = self.entries.insert(entry) as EntryId;
+        for older in shadowed {
+            self.drop_if_covered(older, id, over);
+        }
+        self.carve(offset, end);
+        self.newest.insert(offset, Span { end, entry: id });
+        id
+    }
+
+    /// Entries whose newest bytes lie in `start..end`, each once.
+    fn overlapped(&self, start: u64, end: u64) -> Vec<EntryId> {
+        let mut found: Vec<EntryId> = Vec::new();
+        for (_, span) in self.spans(start, end) {
+            if !found.contains(&span.entry) {
+                found.push(span.entry);
+            }
+        }
+        found
+    }
+
+    fn spans(&self, start: u64, end: u64) -> impl Iterator<Item = (u64, Span)> + '_ {
+        let before = self.newest.range(..start).next_back().filter(|(_, span)| span.end > start);
+        let first = before.map_or(start, |(&at, _)| at);
+        self.newest.range(first..end).map(|(&at, &span)| (at, span))
+    }
+
+    /// An older write that was answered, that no twin was sent and that a newer one covers need
+    /// never reach a twin: what waited for it waits for the newer one.
+    fn drop_if_covered(&mut self, older: EntryId, newer: EntryId, over: &mut Vec<EntryId>) {
+        let (offset, end) =
+            (self.entries[newer as usize].offset, self.entries[newer as usize].end());
+        let entry = &mut self.entries[older as usize];
+        let covered = offset <= entry.offset && entry.end() <= end;
+        let unsent = entry.progress == [Progress::Waiting; 2];
+        if !covered || !unsent || !entry.answered || self.entries[newer as usize].is_trim {
+            return;
+        }
+        let entry = &mut self.entries[older as usize];
+        entry.progress = [Progress::Done; 2];
+        let (bytes, is_trim) = (entry.length, entry.is_trim);
+        let after = std::mem::take(&mut entry.after);
+        self.coalesced_bytes += bytes * u64::from(!is_trim);
+        self.entries[newer as usize].after.extend(after);
+        over.push(older);
+    }
+
+    /// Takes `start..end` out of the spans.
+    fn carve(&mut self, start: u64, end: u64) {
+        let touched: Vec<(u64, Span)> = self.spans(start, end).collect();
+        for (at, span) in touched {
+            self.newest.remove(&at);
+            if at < start {
+                self.newest.insert(at, Span { end: start, ..span });
+            }
+            if span.end > end {
+                self.newest.insert(end, span);
+            }
+        }
+    }
+
+    /// Has everything older that it overlaps reached `twin`?
+    pub fn may_follow(&self, id: EntryId, twin: usize) -> bool {
+        self.entries[id as usize].after.iter().all(|&(older, sequence)| {
+            self.find(older, sequence).is_none_or(|e| e.progress[twin] == Progress::Done)
+        })
+    }
+
+    /// If nobody needs the entry any more, it goes; returns its buffer.
+    pub fn remove_if_over(&mut self, id: EntryId) -> Option<Entry> {
+        let entry = &self.entries[id as usize];
+        if !entry.is_over() || entry.pins > 0 || !entry.answered {
+            return None;
+        }
+        let (start, end) = (entry.offset, entry.end());
+        let own: Vec<u64> =
+            self.spans(start, end).filter(|(_, s)| s.entry == id).map(|(at, _)| at).collect();
+        for at in own {
+            self.newest.remove(&at);
+        }
+        let entry = self.entries.remove(id as usize);
+        if !entry.is_trim {
+            self.bytes -= entry.length;
+        }
+        Some(entry)
+    }
+
+    /// What of `start..end` is newer here than on `twin`, in order. What was trimmed is not asked for
+    /// again, so a TRIM under way changes nothing.
+    pub fn newer_than(&self, twin: usize, start: u64, end: u64) -> Vec<Piece> {
+        self.spans(start, end)
+            .filter(|(_, span)| {
+                let entry = &self.entries[span.entry as usize];
+                entry.progress[twin] != Progress::Done && !entry.is_trim
+            })
+            .map(|(at, span)| {
+                let offset = at.max(start);
+                Piece { entry: span.entry, offset, length: span.end.min(end) - offset }
+            })
+            .collect()
+    }
+
+    /// Is a write under way, or waiting, on `twin` that overlaps `start..end`?
+    pub fn busy(&self, start: u64, end: u64, twin: usize) -> bool {
+        // entries that were overwritten and have not reached the twin are behind newer ones here
+        self.spans(start, end).any(|(_, span)| {
+            self.entries[span.entry as usize].progress[twin] != Progress::Done
+                || !self.may_follow(span.entry, twin)
+        })
+    }
+
+    #[cfg(test)]
+    fn check(&self) {
+        let mut end = 0;
+        for (&at, span) in &self.newest {
+            assert!(at >= end && span.end > at, "spans are apart");
+            end = span.end;
+            let entry = &self.entries[span.entry as usize];
+            assert!(entry.offset <= at && span.end <= entry.end(), "a span is part of its entry");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(offset: u64, length: u64) -> Entry {
+        Entry {
+            sequence: 0,
+            offset,
+            length,
+            payload: PayloadId::NONE,
+            is_trim: false,
+            fua: false,
+            progress: [Progress::Waiting; 2],
+            answered: true,
+            after: Vec::new(),
+            pins: 0,
+            io: IoId(0),
+            checksums: Vec::new(),
+        }
+    }
+
+    fn pieces(cache: &Cache, twin: usize, start: u64, end: u64) -> Vec<(EntryId, u64, u64)> {
+        cache.newer_than(twin, start, end).iter().map(|p| (p.entry, p.offset, p.length)).collect()
+    }
+
+    #[test]
+    fn a_read_finds_the_newest_bytes_in_pieces() {
+        let (mut cache, mut over) = (Cache::default(), Vec::new());
+        let a = cache.insert(write(0, 100), &mut over);
+        let b = cache.insert(write(40, 20), &mut over);
+        let c = cache.insert(write(90, 20), &mut over);
+        cache.check();
+        assert!(over.is_empty(), "none is covered wholly");
+        let all = [(a, 0, 40), (b, 40, 20), (a, 60, 30), (c, 90, 20)];
+        assert_eq!(pieces(&cache, 0, 0, 200), all);
+        assert_eq!(pieces(&cache, 0, 50, 95), [(b, 50, 10), (a, 60, 30), (c, 90, 5)]);
+    }
+
+    #[test]
+    fn what_a_twin_has_is_read_from_it() {
+        let (mut cache, mut over) = (Cache::default(), Vec::new());
+        let a = cache.insert(write(0, 100), &mut over);
+        cache.entry_mut(a).progress[1] = Progress::Done;
+        assert_eq!(pieces(&cache, 0, 0, 100), [(a, 0, 100)]);
+        assert_eq!(pieces(&cache, 1, 0, 100), []);
+        assert!(cache.remove_if_over(a).is_none(), "the first twin has not got it");
+        cache.entry_mut(a).progress[0] = Progress::Done;
+        assert!(cache.remove_if_over(a).is_some());
+        assert_eq!((cache.bytes(), cache.bytes_max), (0, 100));
+        assert!(cache.entries.is_empty() && cache.newest.is_empty());
+    }
+
+    #[test]
+    fn overlapping_writes_reach_a_twin_in_order() {
+        let (mut cache, mut over) = (Cache::default(), Vec::new());
+        let a = cache.insert(write(0, 100), &mut over);
+        let b = cache.insert(write(50, 100), &mut over);
+        assert!(cache.may_follow(a, 0) && !cache.may_follow(b, 0));
+        cache.entry_mut(a).progress[0] = Progress::Done;
+        assert!(cache.may_follow(b, 0) && !cache.may_follow(b, 1));
+    }
+
+    #[test]
+    fn what_is_overwritten_before_it_was_sent_is_dropped_and_its_order_is_kept() {
+        let (mut cache, mut over) = (Cache::default(), Vec::new());
+        let a = cache.insert(write(0, 100), &mut over);
+        cache.entry_mut(a).progress[0] = Progress::Sent;
+        let b = cache.insert(write(50, 100), &mut over);
+        let c = cache.insert(write(50, 100), &mut over);
+        assert_eq!(over, [b], "the first was sent, the second not");
+        assert_eq!(cache.coalesced_bytes, 100);
+        assert!(cache.remove_if_over(b).is_some());
+        cache.check();
+        assert!(!cache.may_follow(c, 0), "what the dropped one waited for, its heir waits for");
+        let unanswered = cache.insert(Entry { answered: false, ..write(400, 10) }, &mut over);
+        over.clear();
+        cache.insert(write(400, 10), &mut over);
+        assert!(over.is_empty() && cache.find(unanswered, 4).is_some(), "somebody waits for it");
+    }
+
+    #[test]
+    fn an_older_write_under_a_newer_one_keeps_the_place_busy() {
+        let (mut cache, mut over) = (Cache::default(), Vec::new());
+        let a = cache.insert(write(0, 100), &mut over);
+        cache.entry_mut(a).progress[0] = Progress::Sent;
+        let b = cache.insert(write(0, 100), &mut over);
+        cache.entry_mut(b).progress = [Progress::Done; 2];
+        assert!(cache.busy(10, 20, 0), "the older one is still on its way");
+        assert!(!cache.busy(100, 120, 0));
+    }
+}

@@ -1,0 +1,79 @@
+//! Which knobs does a mirrored pair have? Each with its unit, default and source.
+
+use tandem_block::{Duration, GIB, MIB};
+
+/// When is a write of the pair answered?
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Answer {
+    /// When the writing twin has it and the cache too ([IANUS §5.2], "synchronous").
+    #[default]
+    Written,
+    /// When the cache has it; FLUSH and FUA still reach a drive before they are answered
+    /// ([IANUS §5.1], the default there).
+    Cached,
+}
+
+/// What a pair does with the time before its roles change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Idle {
+    /// So long without writes. [IANUS §5.3]: 0 or 1 s.
+    Fixed(Duration),
+    /// As long as reads after the last changes were slower than later ones, between zero and this.
+    Adaptive(Duration),
+}
+
+impl Idle {
+    /// The longest that it can become.
+    pub fn limit(self) -> Duration {
+        match self {
+            Idle::Fixed(length) | Idle::Adaptive(length) => length,
+        }
+    }
+}
+
+/// Two SSDs as one: the second twin of a device, and how roles change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PairConfig {
+    /// Ids of the twins, written at format and compared at start.
+    pub uuids: [u128; 2],
+    /// Roles change after this long at the earliest. Paper: `T_min`, 10 s there ([IANUS §5.3]). Default
+    /// 10 s.
+    pub period: Duration,
+    /// Time without writes before each change. Default: none.
+    pub idle: Idle,
+    /// RAM for what one of the twins has not got yet, at most. Paper: `2kT` ([IANUS §5.2]). Default 4 GiB.
+    pub cache_bytes: u64,
+    /// What a twin writes in a second until that was measured. Paper: `k`; writes are accepted at half
+    /// of it. Default 200 MB/s ([IANUS §5.2]).
+    pub write_bytes_per_s: u64,
+    /// Commands with the writing twin at most. Default 32.
+    pub depth: u32,
+    /// When writes are answered.
+    pub answer: Answer,
+    /// Serve from a twin that is behind, although what the other one had is lost.
+    pub accept_loss: bool,
+    /// This twin is new: everything is copied to it.
+    pub replaced: Option<u8>,
+    /// This twin is gone: the other one serves alone.
+    pub absent: Option<u8>,
+}
+
+impl Default for PairConfig {
+    fn default() -> Self {
+        PairConfig {
+            uuids: [0, 0],
+            period: Duration::from_s(10),
+            idle: Idle::Fixed(Duration::from_ns(0)),
+            cache_bytes: 4 * GIB,
+            write_bytes_per_s: 200_000_000,
+            depth: 32,
+            answer: Answer::default(),
+            accept_loss: false,
+            replaced: None,
+            absent: None,
+        }
+    }
+}
+
+/// Bytes copied at once to a twin that is behind: a read of it delays users by a few ms at most (guess).
+pub(super) const RESYNC_BYTES: u64 = MIB;

@@ -1,0 +1,121 @@
+//! How fast may writes be accepted?
+//!
+//! Source: [IANUS §5.2], requirements I15, I17: each write is made twice, so in the long run a pair
+//! accepts half of what a twin writes (`k/2`). Slower from the start is steadier than fast and then
+//! blocked. `k` is measured while a twin writes.
+
+use tandem_block::{Duration, Instant, MIB};
+
+/// Accepted at once beyond the rate: requests are not smooth (guess).
+const BURST: Duration = Duration::from_ms(50);
+/// A measurement needs so much of a twin's time (guess).
+const MEASURED_MIN: Duration = Duration::from_ms(20);
+/// Never slower than this, whatever was measured (guess).
+const BYTES_PER_S_MIN: u64 = MIB;
+
+#[derive(Clone, Debug)]
+pub(super) struct Pace {
+    /// Paper: `k`.
+    write_bytes_per_s: u64,
+    /// Share of its time that a twin may write, in millionths: the rest it idles ([IANUS §5.3]).
+    share_ppm: u64,
+    /// What was accepted is worked off by then, at half the rate.
+    worked_off_at: Instant,
+    /// Bytes written, and the time that took, since the last measurement.
+    written_bytes: u64,
+    busy: Duration,
+    busy_since: Option<Instant>,
+}
+
+impl Pace {
+    pub fn new(write_bytes_per_s: u64, share_ppm: u64) -> Pace {
+        assert!((1..=1_000_000).contains(&share_ppm), "a share of its time");
+        Pace {
+            write_bytes_per_s: write_bytes_per_s.max(BYTES_PER_S_MIN),
+            share_ppm,
+            worked_off_at: Instant::ZERO,
+            written_bytes: 0,
+            busy: Duration::from_ns(0),
+            busy_since: None,
+        }
+    }
+
+    /// What a twin writes in a second, as far as known.
+    pub fn write_bytes_per_s(&self) -> u64 {
+        self.write_bytes_per_s
+    }
+
+    /// When the next write may be accepted; not later than now: at once.
+    pub fn next_at(&self) -> Instant {
+        if self.worked_off_at.ns <= BURST.ns { Instant::ZERO } else { self.worked_off_at - BURST }
+    }
+
+    pub fn accept(&mut self, now: Instant, bytes: u64) {
+        let rate = u128::from(self.write_bytes_per_s) * u128::from(self.share_ppm);
+        let takes_ns = u128::from(bytes) * 2_000_000_000_000_000 / rate;
+        let takes = Duration::from_ns(u64::try_from(takes_ns).expect("a write is bounded"));
+        self.worked_off_at = self.worked_off_at.max(now) + takes;
+    }
+
+    /// The writing twin has something to do, from now on.
+    pub fn begins(&mut self, now: Instant) {
+        self.busy_since.get_or_insert(now);
+    }
+
+    /// … has nothing to do any more.
+    pub fn ends(&mut self, now: Instant) {
+        if let Some(since) = self.busy_since.take() {
+            self.busy += now.since(since);
+        }
+        if self.busy >= MEASURED_MIN {
+            let rate = u128::from(self.written_bytes) * 1_000_000_000 / u128::from(self.busy.ns);
+            let rate = u64::try_from(rate).unwrap_or(u64::MAX).max(BYTES_PER_S_MIN);
+            // one measurement in four moves the average wholly: a period is long (guess)
+            self.write_bytes_per_s = self.write_bytes_per_s / 4 * 3 + rate / 4;
+            (self.written_bytes, self.busy) = (0, Duration::from_ns(0));
+        }
+    }
+
+    pub fn written(&mut self, bytes: u64) {
+        self.written_bytes += bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_of_what_a_twin_writes_is_accepted() {
+        let mut pace = Pace::new(200_000_000, 1_000_000);
+        let (mut now, mut bytes) = (Instant::ZERO, 0u64);
+        let end = Instant::ZERO + Duration::from_s(10);
+        while now < end {
+            now = now.max(pace.next_at());
+            pace.accept(now, 4096);
+            bytes += 4096;
+        }
+        let wanted = 1_000_000_000u64;
+        assert!(bytes.abs_diff(wanted) < wanted / 100, "{bytes} of {wanted}");
+    }
+
+    #[test]
+    fn the_time_without_writes_is_charged_to_writers() {
+        let mut pace = Pace::new(200_000_000, 900_000);
+        pace.accept(Instant::ZERO, 90_000_000);
+        assert_eq!(pace.next_at() + BURST, Instant::ZERO + Duration::from_s(1));
+    }
+
+    #[test]
+    fn the_rate_follows_what_was_measured() {
+        let mut pace = Pace::new(200_000_000, 1_000_000);
+        for second in 0..20u64 {
+            let start = Instant::from_ns(second * 1_000_000_000);
+            pace.begins(start);
+            pace.written(50_000_000);
+            pace.ends(start + Duration::from_ms(500));
+        }
+        let rate = pace.write_bytes_per_s();
+        assert!(rate.abs_diff(100_000_000) < 2_000_000, "{rate}");
+    }
+}

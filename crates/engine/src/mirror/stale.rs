@@ -1,0 +1,105 @@
+//! Which parts of a twin must not be read?
+//!
+//! Source: B9, requirements I14: after a crash or a replacement a twin lacks what the other one has, until
+//! it was copied.
+
+use std::collections::BTreeMap;
+
+/// Parts of a twin that are behind, apart and ascending.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Stale {
+    /// End by first byte.
+    parts: BTreeMap<u64, u64>,
+    bytes: u64,
+}
+
+impl Stale {
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub fn touches(&self, start: u64, end: u64) -> bool {
+        let before = self.parts.range(..end).next_back();
+        before.is_some_and(|(_, &to)| to > start)
+    }
+
+    pub fn add(&mut self, start: u64, end: u64) {
+        assert!(start < end, "a part has bytes");
+        self.remove(start, end);
+        let mut merged = (start, end);
+        if let Some((&from, &to)) = self.parts.range(..start).next_back()
+            && to == start
+        {
+            self.parts.remove(&from);
+            merged.0 = from;
+        }
+        if let Some(to) = self.parts.remove(&end) {
+            merged.1 = to;
+        }
+        self.parts.insert(merged.0, merged.1);
+        self.bytes += end - start;
+    }
+
+    pub fn remove(&mut self, start: u64, end: u64) {
+        let mut first = start;
+        if let Some((&from, &to)) = self.parts.range(..start).next_back()
+            && to > start
+        {
+            first = from;
+        }
+        let touched: Vec<(u64, u64)> =
+            self.parts.range(first..end).map(|(&a, &b)| (a, b)).collect();
+        for (from, to) in touched {
+            self.parts.remove(&from);
+            self.bytes -= to.min(end) - from.max(start);
+            if from < start {
+                self.parts.insert(from, start);
+            }
+            if to > end {
+                self.parts.insert(end, to);
+            }
+        }
+    }
+
+    /// The first part, of at most so many bytes.
+    pub fn first(&self, bytes_max: u64) -> Option<(u64, u64)> {
+        self.parts.first_key_value().map(|(&from, &to)| (from, to.min(from + bytes_max)))
+    }
+
+    pub fn parts(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.parts.iter().map(|(&from, &to)| (from, to))
+    }
+
+    pub fn len(&self) -> usize {
+        self.parts.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn it_is_a_set_of_bytes(steps in prop::collection::vec((any::<bool>(), 0u64..64, 1u64..16), 0..60)) {
+            let (mut stale, mut naive) = (Stale::default(), [false; 96]);
+            for (add, start, length) in steps {
+                let end = start + length;
+                naive[start as usize..end as usize].fill(add);
+                if add { stale.add(start, end) } else { stale.remove(start, end) }
+                let count = naive.iter().filter(|&&b| b).count() as u64;
+                prop_assert_eq!(stale.bytes(), count);
+                for at in 0..95u64 {
+                    prop_assert_eq!(stale.touches(at, at + 1), naive[at as usize]);
+                }
+                let runs = naive.windows(2).filter(|w| !w[0] && w[1]).count() + usize::from(naive[0]);
+                prop_assert_eq!(stale.len(), runs, "neighbours are one part");
+            }
+        }
+    }
+}
