@@ -419,6 +419,9 @@ impl Engine {
                 if let Some(control) = control {
                     c.enable(control);
                 }
+                if self.hdds.len() > 1 {
+                    c.join_others();
+                }
                 c
             });
         }

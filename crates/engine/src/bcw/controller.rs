@@ -126,6 +126,7 @@ pub struct Controller {
     is_last: bool,
     /// Another drive of the set takes writes and has room for them.
     has_stand_in: bool,
+    is_one_of_several: bool,
     /// The stage that a read interrupted, until paddings look like it again, and how many have.
     interrupted: Option<(WriteState, u32)>,
     /// The stage under way is padded to its end for the learner.
@@ -175,6 +176,7 @@ impl Controller {
             unplaced: false,
             is_last: false,
             has_stand_in: false,
+            is_one_of_several: false,
             interrupted: None,
             exploring: false,
             explorable: (0, false),
@@ -379,10 +381,11 @@ impl Controller {
             ) => Action::Rest(Instant::NEVER),
             (State::Mid, Some(_)) if self.control == Control::FastOnly => Action::Return,
             (State::Fast | State::Mid, Some(bytes)) => {
-                if self.predict_after(self.stage_bytes, bytes) == WriteState::Slow {
-                    return Action::Return;
+                let bounds = self.last_bounds();
+                match self.predict_in(bounds, self.stage_bytes, bytes) {
+                    WriteState::Slow => Action::Return,
+                    WriteState::Fast | WriteState::Mid => Action::Write,
                 }
-                Action::Write
             }
             (State::Suspended, None) => self.resume(now),
             (State::Fast | State::Mid, None) => self.keep_going(now),

@@ -117,6 +117,12 @@ impl Recalibration {
         self.mid_stage.usable_bytes()
     }
 
+    /// Bytes of the (fast, mid) stage that writes are sent into on a drive that is one of several.
+    #[inline]
+    pub fn careful_bytes(&self) -> (u64, u64) {
+        (self.fast_stage.careful_bytes(), self.mid_stage.careful_bytes())
+    }
+
     /// Bytes of the (fast, mid) stage that writes are sent into while another drive has room.
     #[inline]
     pub fn certain_bytes(&self) -> (u64, u64) {

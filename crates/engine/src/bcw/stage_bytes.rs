@@ -4,7 +4,9 @@
 //! Names:   W_f, W_m → `bytes`
 //! Differs: the median of the last few stages, so that one odd stage moves nothing; beside it a guard
 //!          of three standard deviations, because a slow write that a user meets costs more than padding
-//!          ([BCW §4.1] favours the slow state, by no stated amount).
+//!          ([BCW §4.1] favours the slow state, by no stated amount). Three deviations of sixteen stages
+//!          are passed by one stage in some hundreds, more where the sixteen happened to be alike: with
+//!          that a set of several drives, which writes thousands of stages, need not put up (`careful`).
 
 /// Stages that are remembered.
 const RECENT: usize = 16;
@@ -13,6 +15,8 @@ const STAGES_MIN: usize = 3;
 /// Kept free at the end of a stage whose spread is not known: an eighth (guess; the papers tell sizes
 /// without spread). Three stages seen are enough to know better.
 pub const FIRST_GUARD_PART: u64 = 8;
+/// One stage in so many moves the mean distance wholly: sixteen stages alone may be alike by chance.
+const DISTANCE_STAGES: i64 = 32;
 /// The smallest stage that is believed, in bytes.
 const STAGE_BYTES_MIN: u64 = 128 << 10;
 
@@ -21,6 +25,8 @@ const STAGE_BYTES_MIN: u64 = 128 << 10;
 pub struct StageBytes {
     bytes: u64,
     guard_bytes: u64,
+    /// Mean distance of stages from their median, of many more than `recent`.
+    distance_bytes: u64,
     recent: [u64; RECENT],
     /// How many of `recent` are filled, and where the next goes.
     count: usize,
@@ -33,7 +39,15 @@ impl StageBytes {
     /// As believed, without experience; `guard_bytes` is kept free of users' writes until there is some.
     pub fn new(bytes: u64, guard_bytes: u64) -> StageBytes {
         assert!(guard_bytes <= bytes / 4, "a guard of {guard_bytes} in a stage of {bytes} bytes");
-        StageBytes { bytes, guard_bytes, recent: [0; RECENT], count: 0, next: 0, far_late: false }
+        StageBytes {
+            bytes,
+            guard_bytes,
+            distance_bytes: guard_bytes * 4 / 15,
+            recent: [0; RECENT],
+            count: 0,
+            next: 0,
+            far_late: false,
+        }
     }
 
     /// Where a stage ends most often.
@@ -48,11 +62,23 @@ impl StageBytes {
         self.bytes - self.guard_bytes
     }
 
-    /// Where it ends at the earliest, but for once in many thousands: users' writes go so far while
-    /// another drive would take them as well.
+    /// Where it ends at the earliest but for once in tens of thousands, four deviations: users' writes go
+    /// so far on each of several drives.
+    #[inline]
+    pub fn careful_bytes(&self) -> u64 {
+        self.bytes - self.careful_guard_bytes().min(self.bytes / 3)
+    }
+
+    fn careful_guard_bytes(&self) -> u64 {
+        (self.guard_bytes / 3 * 4).max(self.distance_bytes * 5)
+    }
+
+    /// Where it certainly does not end yet: users' writes go so far while another drive would take them
+    /// as well.
     #[inline]
     pub fn certain_bytes(&self) -> u64 {
-        self.bytes - (2 * self.guard_bytes).min(self.bytes / 3)
+        let guard_bytes = (2 * self.guard_bytes).max(self.careful_guard_bytes());
+        self.bytes - guard_bytes.min(self.bytes / 3)
     }
 
     /// Stages that the size rests on; 0: only on belief.
@@ -93,8 +119,11 @@ impl StageBytes {
             // another drive than before: what was remembered says nothing; early is dearer than late
             self.bytes = (self.bytes + seen) / 2;
             self.guard_bytes = self.bytes / FIRST_GUARD_PART;
+            self.distance_bytes = self.guard_bytes * 4 / 15;
             (self.count, self.next) = (0, 0);
         }
+        let (away, known) = (seen.abs_diff(self.bytes) as i64, self.distance_bytes as i64);
+        self.distance_bytes = (known + (away - known) / DISTANCE_STAGES).max(0) as u64;
         self.far_late = far_late;
         self.recent[self.next] = seen;
         self.next = (self.next + 1) % RECENT;
@@ -145,6 +174,24 @@ mod tests {
         }
         let guard = stage.bytes() - stage.usable_bytes();
         assert!((12 * MIB / 10..18 * MIB / 10).contains(&guard), "{guard}");
+    }
+
+    /// M12: sixteen stages that happen to be alike do not make a drive of a set careless.
+    #[test]
+    fn m12_several_drives_are_careful_by_more_than_the_last_stages() {
+        let mut stage = StageBytes::new(8 * MIB, MIB);
+        for tenths in [-7i64, -5, -3, -1, 1, 3, 5, 7].repeat(20) {
+            stage.learn((80 * MIB as i64 + tenths * MIB as i64) as u64 / 10);
+        }
+        let spread = stage.bytes() - stage.careful_bytes();
+        assert!((18 * MIB / 10..25 * MIB / 10).contains(&spread), "{spread}: five times 0.4 MiB");
+        (0..RECENT).for_each(|_| stage.learn(8 * MIB));
+        assert_eq!(stage.usable_bytes(), 8 * MIB, "the last ones were alike");
+        let spread = stage.bytes() - stage.careful_bytes();
+        assert!((10 * MIB / 10..18 * MIB / 10).contains(&spread), "{spread}");
+        assert!(stage.certain_bytes() <= stage.careful_bytes());
+        (0..500).for_each(|_| stage.learn(8 * MIB));
+        assert!(stage.bytes() - stage.careful_bytes() < MIB / 1000, "so it is exact");
     }
 
     #[test]

@@ -22,10 +22,21 @@ impl Controller {
 
     /// How far users' writes are sent into a (fast, mid) stage.
     pub(super) fn bounds(&self) -> (u64, u64) {
-        if self.has_stand_in {
-            return self.belief.certain_bytes();
+        if self.has_stand_in { self.belief.certain_bytes() } else { self.last_bounds() }
+    }
+
+    /// … even if no other drive takes them.
+    pub(super) fn last_bounds(&self) -> (u64, u64) {
+        if self.is_one_of_several {
+            return self.belief.careful_bytes();
         }
         (self.belief.fast_bytes(), self.belief.mid_bytes())
+    }
+
+    /// It is one of several drives of a set, which need not go as far into their stages as one that is
+    /// alone (M12).
+    pub fn join_others(&mut self) {
+        self.is_one_of_several = true;
     }
 
     pub(super) fn predict_in(
