@@ -215,6 +215,8 @@ pub struct Device {
     pub streams: Option<Box<DeviceStreams>>,
     /// Arrivals so far.
     pub arrivals: u64,
+    /// It is two drives: reads and writes are with different ones.
+    pub is_pair: bool,
     /// Commands in flight.
     pub in_flight: u32,
     /// Accepted and not completed, waiting or in flight. Paper: `l(t)` in [BCW Alg. 3].
@@ -255,6 +257,7 @@ impl Device {
             waiting: Default::default(),
             streams: None,
             arrivals: 0,
+            is_pair: false,
             in_flight: 0,
             queue_length: 0,
             dirty: false,
@@ -269,6 +272,19 @@ impl Device {
             background_in_flight: 0,
             ask_at: Instant::NEVER,
             last_end: Instant::ZERO,
+        }
+    }
+
+    /// Does it take another read, and another command of other kinds? The twins of a pair read and
+    /// write apart, so that writes that wait there keep no read waiting here.
+    #[inline]
+    pub fn takes(&self) -> (bool, bool) {
+        let depth = self.config.depth;
+        if self.is_pair {
+            let reads = self.load.reads_in_flight;
+            (reads < depth, self.in_flight - reads < depth)
+        } else {
+            (self.in_flight < depth, self.in_flight < depth)
         }
     }
 

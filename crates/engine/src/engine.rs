@@ -309,7 +309,12 @@ impl Engine {
             .iter()
             .zip(layouts)
             .enumerate()
-            .map(|(id, (d, layout))| Device::new(DeviceId(id as u8), d.clone(), *layout))
+            .map(|(id, (d, layout))| {
+                let id = DeviceId(id as u8);
+                let mut device = Device::new(id, d.clone(), *layout);
+                device.is_pair = config.pairs.iter().any(|pair| pair.device == id);
+                device
+            })
             .collect();
         let ssds: Vec<DeviceId> = config.with_role(Role::Ssd).collect();
         let hdds: Vec<DeviceId> = config.with_role(Role::Hdd).collect();

@@ -50,14 +50,15 @@ impl Engine {
         if d.faulted {
             return self.fail_one(device);
         }
-        if d.in_flight >= d.config.depth {
+        let (takes_reads, takes_others) = d.takes();
+        if !takes_reads && !takes_others {
             return false;
         }
         let head = |class: Class| d.waiting[class as usize].front().map(|w| w.sequence);
         let view = QueueView {
-            read: head(Class::Read),
-            write: head(Class::Write),
-            background: head(Class::Background),
+            read: head(Class::Read).filter(|_| takes_reads),
+            write: head(Class::Write).filter(|_| takes_others),
+            background: head(Class::Background).filter(|_| takes_others),
             background_in_flight: d.background_in_flight,
         };
         match self.qos.next(&view) {

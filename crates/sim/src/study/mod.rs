@@ -5,6 +5,7 @@
 
 pub mod drift;
 pub mod fleet;
+pub mod twins;
 
 use crate::replay::{
     DriveChoice, Plan, ReplayConfig, ReplayError, RunResult, Survey, plan, replay,
