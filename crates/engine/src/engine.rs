@@ -304,18 +304,7 @@ impl Engine {
         policies: BTreeMap<ObjectId, VolumePolicy>,
         steers: Vec<SharedSteer>,
     ) -> Engine {
-        let devices: Vec<Device> = config
-            .devices
-            .iter()
-            .zip(layouts)
-            .enumerate()
-            .map(|(id, (d, layout))| {
-                let id = DeviceId(id as u8);
-                let mut device = Device::new(id, d.clone(), *layout);
-                device.is_pair = config.pairs.iter().any(|pair| pair.device == id);
-                device
-            })
-            .collect();
+        let devices = devices_of(&config, layouts);
         let ssds: Vec<DeviceId> = config.with_role(Role::Ssd).collect();
         let hdds: Vec<DeviceId> = config.with_role(Role::Hdd).collect();
         let journal_bytes = layouts[config.metadata_device()].journal_bytes.max(BLOCK_BYTES);
@@ -491,6 +480,16 @@ impl Engine {
         }
         unreachable!("every logical block of a pool with hard drives has a home")
     }
+}
+
+fn devices_of(config: &EngineConfig, layouts: &[Layout]) -> Vec<Device> {
+    let device = |(index, (d, layout)): (usize, (&crate::config::DeviceConfig, &Layout))| {
+        let id = DeviceId(index as u8);
+        let mut device = Device::new(id, d.clone(), *layout);
+        device.is_pair = config.pairs.iter().any(|pair| pair.device == id);
+        device
+    };
+    config.devices.iter().zip(layouts).enumerate().map(device).collect()
 }
 
 fn names(names: impl Iterator<Item = &'static str>) -> String {
