@@ -86,6 +86,7 @@ fn describe(status: &Value) -> String {
         out.push_str(&format!("  {}\n", way.as_str().unwrap_or_default()));
     }
     out.push_str(&format!("\n{}\n{}", drives(status), volumes(about)));
+    out.push_str(&streams(status));
     out.push_str(&buffered_writes(status));
     out.push_str(&today(status));
     out.push_str(&format!("\n{}", latencies(status)));
@@ -344,6 +345,58 @@ fn latencies(status: &Value) -> String {
     table.render()
 }
 
+/// What each stream was promised, what it was given in its last window, and how often that was enough.
+fn streams(status: &Value) -> String {
+    let mut table = Table::new(&[
+        "<stream",
+        "promised",
+        "over",
+        "delivered",
+        "<last window",
+        "windows met",
+        "requests",
+        "bytes",
+    ]);
+    let streams = list(status, "streams");
+    let rate = |value: &Value, like: &Value| match value["requests_per_s"].as_u64() {
+        Some(count) if like["bytes_per_s"].is_null() || like["requests_per_s"].is_u64() => {
+            format!("{}/s", table::count(count))
+        }
+        _ if value["bytes_per_s"].is_u64() => format!("{}/s", bytes(value, "bytes_per_s")),
+        _ => "-".to_owned(),
+    };
+    for one in streams {
+        let (promised, last) = (&one["promised"], &one["delivered"]);
+        let verdict = match (promised.is_object(), last["met"].as_bool()) {
+            (true, Some(false)) => "MISSED",
+            (true, Some(true)) if last["was_idle"] == true => "met (asked for less)",
+            (true, Some(true)) => "met",
+            _ => "-",
+        };
+        let windows = number(one, "windows");
+        table.row(vec![
+            text(one, "name").to_owned(),
+            rate(promised, promised),
+            Duration::from_ns(number(one, "window_ns")).to_string(),
+            rate(last, promised),
+            verdict.to_owned(),
+            match (promised.is_object(), windows) {
+                (true, 1..) => {
+                    format!(
+                        "{} of {}",
+                        table::count(number(one, "windows_met")),
+                        table::count(windows)
+                    )
+                }
+                _ => "-".to_owned(),
+            },
+            table::count(number(one, "requests")),
+            bytes(one, "bytes"),
+        ]);
+    }
+    if streams.is_empty() { String::new() } else { format!("\n{}", table.render()) }
+}
+
 fn volumes(about: &Value) -> String {
     let mut table = Table::new(&["<volume", "size", "<durability", "<steering"]);
     for volume in list(about, "volumes") {
@@ -379,6 +432,17 @@ fn worries(status: &Value) -> Vec<String> {
                 "{path} is not what it is believed to be ({}): nothing is steered to it until it has \
                  been measured anew",
                 why.replace('_', " "),
+            ));
+        }
+    }
+    for (index, one) in list(status, "envelopes").iter().enumerate() {
+        if one["is_outside"] == true {
+            let path = text(&status["pool"]["devices"][index], "path");
+            worries.push(format!(
+                "{path} does less than its cost profile's worst: what is promised on it is not \
+                 guaranteed any more (in {} of {} windows of 10 s); profile it anew",
+                number(one, "outside"),
+                number(one, "windows"),
             ));
         }
     }
@@ -470,5 +534,32 @@ mod tests {
         }
         // a server of another version that says less is no reason to fail
         assert!(describe(&json!({})).contains("pool -"));
+    }
+
+    #[test]
+    fn promises_are_told_and_so_is_what_became_of_them() {
+        let status = json!({
+            "pool": { "devices": [{ "path": "ssd.img", "role": "ssd" }] },
+            "streams": [
+                { "name": "gold", "promised": { "requests_per_s": 250 }, "window_ns": 10_000_000_000u64,
+                  "delivered": { "requests_per_s": 231, "bytes_per_s": 9, "was_idle": false, "met": false },
+                  "windows": 20, "windows_met": 19, "requests": 5000, "bytes": 1 << 20 },
+                { "name": "tin", "promised": { "bytes_per_s": 2048 }, "window_ns": 1_000_000_000,
+                  "delivered": { "requests_per_s": 1, "bytes_per_s": 1024, "was_idle": true, "met": true },
+                  "windows": 1, "windows_met": 1, "requests": 1, "bytes": 512 }],
+            "envelopes": [{ "windows": 9, "outside": 4, "is_outside": true }],
+        });
+        let told = describe(&status);
+        for want in [
+            "MISSED",
+            "19 of 20",
+            "250/s",
+            "231/s",
+            "2.0 KiB/s",
+            "met (asked for less)",
+            "ssd.img does less than its cost profile's worst",
+        ] {
+            assert!(told.contains(want), "{want}: {told}");
+        }
     }
 }

@@ -5,7 +5,9 @@ use crate::engine::Engine;
 use crate::map::Map;
 use crate::map::objects::Objects;
 use crate::mirror::Mirror;
+use crate::qos::delivery::Client;
 use crate::stats::EngineStats;
+use tandem_block::Instant;
 
 impl Engine {
     /// May the world hand in another request?
@@ -33,11 +35,10 @@ impl Engine {
         &self.devices
     }
 
-    /// What every stream was given until now, in the order of the configuration; the last is
+    /// What every stream was given until `now`, in the order of the configuration; the last is
     /// everything else. `None` where nobody is told apart.
-    pub fn clients(&mut self) -> Option<&[crate::qos::delivery::Client]> {
-        let now = self.now;
-        self.clients.as_mut().map(|clients| clients.list_at(now))
+    pub fn clients(&self, now: Instant) -> Option<Vec<Client>> {
+        self.clients.as_ref().map(|clients| clients.list_at(now))
     }
 
     /// Drives of the world: the devices, and the second twins of pairs.

@@ -4,6 +4,9 @@ use serde_json::{Value, json};
 use tandem_block::{BLOCK_BYTES, DeviceId, Instant, ObjectId};
 use tandem_engine::bcw::controller::Controller;
 use tandem_engine::bcw::distrust::Distrust;
+use tandem_engine::device::Device;
+use tandem_engine::qos::delivery::Client;
+use tandem_engine::qos::reserve::Rate;
 use tandem_engine::stats::{DeviceStats, Hits, ReadBackStats};
 use tandem_engine::{Command, Engine, Event};
 
@@ -95,6 +98,8 @@ impl Mind for Engine {
             "bytes_at_risk_max": stats.bytes_at_risk_max,
             "uncommitted_bytes": map.pending_blocks() * BLOCK_BYTES,
             "faulted_drives": stats.faulted_drives,
+            "streams": streams(self, now),
+            "envelopes": self.devices().iter().map(envelope).collect::<Vec<_>>(),
         })
     }
 
@@ -116,6 +121,55 @@ impl Mind for Engine {
             at = next;
         }
     }
+}
+
+/// What each stream was promised and given; the last is everything else. Nothing where nobody is told
+/// apart.
+fn streams(engine: &Engine, now: Instant) -> Vec<Value> {
+    let clients = engine.clients(now).unwrap_or_default();
+    let amount = |rate: Option<Rate>| match rate {
+        None => Value::Null,
+        Some(Rate::Requests(count)) => json!({ "requests_per_s": count }),
+        Some(Rate::Bytes(bytes)) => json!({ "bytes_per_s": bytes }),
+    };
+    let one = |client: &Client| {
+        let delivery = &client.delivery;
+        let last = delivery.last.map(|window| {
+            let per_s = |count: u64| {
+                u64::try_from(u128::from(count) * 1_000_000_000 / u128::from(delivery.window().ns))
+                    .unwrap_or(u64::MAX)
+            };
+            json!({
+                "requests_per_s": per_s(window.requests),
+                "bytes_per_s": per_s(window.bytes),
+                "was_idle": window.was_idle,
+                "met": window.met,
+            })
+        });
+        json!({
+            "name": client.name,
+            "promised": amount(delivery.promised()),
+            "window_ns": delivery.window().ns,
+            "delivered": last,
+            "requests": delivery.requests,
+            "bytes": delivery.bytes,
+            "windows": delivery.windows,
+            "windows_met": delivery.met,
+        })
+    };
+    clients.iter().map(one).collect()
+}
+
+/// Is a drive still what its cost profile says? Null where streams are not told apart.
+fn envelope(device: &Device) -> Value {
+    device.streams.as_ref().map_or(Value::Null, |streams| {
+        let observed = &streams.observed;
+        json!({
+            "windows": observed.windows,
+            "outside": observed.outside,
+            "is_outside": observed.is_outside,
+        })
+    })
 }
 
 /// What the buffered writes of a hard drive met, and why it is not steered to if it is not.

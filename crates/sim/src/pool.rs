@@ -5,10 +5,14 @@
 
 use crate::erratic::Erratic;
 use crate::workload::{Mix, Shape};
-use tandem_block::{DeviceId, Drive, DurabilityClass, Duration, KIB, MIB, ObjectId, Rng};
+use std::sync::Arc;
+use tandem_block::{DeviceId, Drive, DurabilityClass, Duration, KIB, MIB, ObjectId, Rng, StreamId};
 use tandem_engine::format::pair::HEADER_BYTES;
 use tandem_engine::mirror::{Answer, Idle, Pair, PairConfig};
 use tandem_engine::profile::{HddProfile, SsdProfile};
+use tandem_engine::qos::ORDERS;
+use tandem_engine::qos::cost::{CostRow, CostTable, Kind};
+use tandem_engine::qos::reserve::{Promise, QosConfig, Rate, Selector, StreamConfig};
 use tandem_engine::{
     DeviceConfig, DriveBudget, EngineConfig, Role, SteerConfig, VolumeConfig, WriteCache,
 };
@@ -68,6 +72,8 @@ pub struct Tuning {
     pub read_back_bytes: u64,
     /// Reads of a log's block that promote it; 0: none does.
     pub promote_after_reads: u32,
+    /// The order of service; all but the first tell streams apart, of which there are four.
+    pub order: &'static str,
 }
 
 impl Default for Tuning {
@@ -87,7 +93,44 @@ impl Default for Tuning {
             ssd_write_budget_bytes: None,
             read_back_bytes: 256 * KIB,
             promote_after_reads: 0,
+            order: ORDERS[0].name,
         }
+    }
+}
+
+/// Streams with a promise, a promise and a weight, a limit; the fourth is everything else. An SSD of
+/// so little latency costs 20 us a request.
+fn tiny_streams(order: &str, ssds: usize) -> QosConfig {
+    let row = |kind| CostRow {
+        kind,
+        size_bytes: 4 * KIB,
+        depth: 8,
+        mean_ns: 10_000,
+        cost_ns: vec![20_000],
+    };
+    let table = CostTable {
+        windows_ns: vec![100_000_000],
+        confidences_ppm: vec![950_000],
+        range_bytes: 0,
+        rows: Kind::ALL.map(row).to_vec(),
+    };
+    let stream = |number: u32, rate: Option<u64>, weight, limit: Option<u64>| StreamConfig {
+        name: number.to_string(),
+        of: Selector::Stream(StreamId(number)),
+        promise: rate.map(|rate| Promise::of(Rate::Requests(rate), 4 * KIB)),
+        weight,
+        limit: limit.map(Rate::Requests),
+    };
+    QosConfig {
+        order: order.to_owned(),
+        streams: vec![
+            stream(1, Some(20_000), None, None),
+            stream(2, Some(10_000), Some(30), None),
+            stream(3, None, None, Some(5_000)),
+        ],
+        depth: 6,
+        costs: vec![Some(Arc::new(table)); ssds],
+        ..QosConfig::default()
     }
 }
 
@@ -267,6 +310,10 @@ impl SwarmConfig {
                 };
                 ssds
             ],
+            qos: match tuning.order {
+                order if order == ORDERS[0].name => QosConfig::default(),
+                order => tiny_streams(order, ssds),
+            },
             // where tails shall be copied, belief must not find out what a flush really costs
             recalibrate: tuning.flush_ns == Tuning::default().flush_ns,
             pairs: self

@@ -4,16 +4,20 @@
 //! shipped inside the program, one per drive of the papers, each number beside its source; a later
 //! profiler writes the same format. Never derived from a modelled drive's spec.
 
+mod costs;
 mod file;
 mod identity;
 mod write;
 
+pub use costs::text as text_of_costs;
 pub use identity::{Identity, Misfit};
 pub use write::{Measured, text_of};
 
 use file::File;
+use std::sync::Arc;
 use tandem_engine::profile::ssd::SsdCosts;
 use tandem_engine::profile::{HddProfile, SsdProfile};
+use tandem_engine::qos::cost::CostTable;
 
 /// What is believed of one drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +30,8 @@ pub struct Belief {
     pub kind: BeliefKind,
     /// Which drive was measured, and when; `None` for a profile that was not measured.
     pub identity: Option<Identity>,
+    /// What requests cost, if that was measured: without it nothing can be promised.
+    pub request_costs: Option<Arc<CostTable>>,
 }
 
 /// What is believed, by sort of drive.
@@ -127,7 +133,15 @@ pub fn parse(text: &str, origin: &str) -> Result<Belief, ProfileError> {
         (None, Some(ssd)) => ssd.belief().map_err(invalid)?,
         _ => return Err(invalid(("hdd, ssd", "are tables of which there must be exactly one"))),
     };
-    Ok(Belief { name: file.name, about: file.about, kind, identity: file.identity })
+    let request_costs = file.costs.as_ref().map(|costs| costs.table());
+    let request_costs = request_costs.transpose().map_err(|why| invalid(("costs", why)))?;
+    Ok(Belief {
+        name: file.name,
+        about: file.about,
+        kind,
+        identity: file.identity,
+        request_costs: request_costs.map(Arc::new),
+    })
 }
 
 macro_rules! shipped {

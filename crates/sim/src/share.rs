@@ -8,7 +8,8 @@ use crate::campaign::{ALWAYS, Campaign};
 use crate::coverage::{Coverage, Met};
 use crate::pool::SwarmConfig;
 use crate::swarm::{Failure, Run};
-use tandem_block::{DurabilityClass, KIB};
+use tandem_block::{DurabilityClass, Duration, KIB};
+use tandem_engine::qos::ORDERS;
 
 /// One kind of pool and how it is crashed.
 pub struct Arm {
@@ -80,6 +81,19 @@ fn aligned_in_turn(mut config: SwarmConfig) -> SwarmConfig {
 fn promising_more(mut config: SwarmConfig) -> SwarmConfig {
     let classes = [DurabilityClass::Journaled, DurabilityClass::Strict, DurabilityClass::Protected];
     config.durability = classes[(config.seed % 3) as usize];
+    config
+}
+
+/// One of the orders of service that tell streams apart; every policy meets all of them, and every
+/// other seed has a pool that is full of writes.
+fn in_order(mut config: SwarmConfig) -> SwarmConfig {
+    let orders = &ORDERS[1..];
+    config.tuning.order = orders[config.seed as usize % orders.len()].name;
+    if config.seed % 2 == 1 {
+        config.shape.depth = 8;
+        config.shape.footprint_bytes = config.shape.volume_bytes;
+        config.shape.pause = Duration::from_us(50);
+    }
     config
 }
 
@@ -197,6 +211,22 @@ pub const ARMS: &[Arm] = &[
             (Met::TailBytes, 500_000),
         ],
         least_in_turn: &[(Met::Crashes, 1_000), (Met::InCommit, 300), (Met::Redirected, 1)],
+    },
+    Arm {
+        name: "shared",
+        what: "four streams under an order of service in turn, a crash at every event",
+        policies: ALL,
+        in_turn: IN_TURN,
+        make: |seed, policy| in_order(copying_tails(spread(SwarmConfig::tiny(seed, policy, 150)))),
+        campaign: |_| EVERY_EVENT,
+        least: &[
+            (Met::Crashes, 3_000),
+            (Met::InCommit, 900),
+            (Met::InCheckpoint, 200),
+            (Met::InRecovery, 200),
+            (Met::Redirected, 5),
+        ],
+        least_in_turn: &[(Met::Crashes, 700), (Met::InRecovery, 50)],
     },
     Arm {
         name: "long",

@@ -8,13 +8,13 @@ use crate::World;
 use crate::measure::ModelProbe;
 use std::sync::Arc;
 use tandem_block::{
-    BLOCK_BYTES, DeviceId, DriveEventKind, Duration, Instant, MIB, ObjectId, Op, PayloadId,
-    Request, RequestId, Rng, StreamId,
+    BLOCK_BYTES, DeviceId, Drive, DriveEventKind, DriveOp, DriveOpKind, Duration, Instant, KIB,
+    MIB, ObjectId, Op, PayloadId, Request, RequestId, Rng, StreamId,
 };
 use tandem_drives::spec::{DriveSpec, SpecError};
 use tandem_drives::{BuildOptions, SsdState, build};
 use tandem_engine::profile::throughput::{CostPlan, Throughput, measure};
-use tandem_engine::profile::{MeasureError, Session};
+use tandem_engine::profile::{MeasureError, Probe as _, Session};
 use tandem_engine::qos::admit;
 use tandem_engine::qos::cost::{CostTable, Kind};
 use tandem_engine::qos::reserve::{Does, Promise, QosConfig, Rate, Selector, StreamConfig};
@@ -27,8 +27,10 @@ use tandem_engine::{
 const VOLUME: ObjectId = ObjectId(1);
 /// Writes of a fill.
 const FILL_BYTES: u64 = MIB;
-const FILL_DEPTH: u32 = 8;
-/// The drive rests after a fill.
+const FILL_DEPTH: usize = 31;
+/// … and of what ages the drive after it.
+const AGE_BYTES: u64 = 256 * KIB;
+/// The drive rests after both.
 const FILL_REST: Duration = Duration::from_s(10);
 
 /// What a client is promised.
@@ -72,6 +74,8 @@ pub struct SharingConfig {
     pub state: SsdState,
     /// Written in sequence before, from the first byte on.
     pub fill_bytes: u64,
+    /// … and then at random: so many bytes, over so many from the first byte on.
+    pub age_bytes: (u64, u64),
     /// Runs so long before anything counts.
     pub warm_up: Duration,
     /// … and so long while it does.
@@ -135,21 +139,62 @@ pub enum SharingError {
     Measure(#[from] MeasureError),
 }
 
+/// A drive with its past, and the time when that was over.
+pub struct Prepared {
+    drive: Box<dyn Drive>,
+    now_ns: u64,
+}
+
+impl Prepared {
+    /// Another one like it.
+    #[must_use]
+    pub fn fork(&self) -> Prepared {
+        Prepared { drive: self.drive.fork(), now_ns: self.now_ns }
+    }
+}
+
+/// Builds the drive and lets it go through what a run says was before.
+///
+/// # Errors
+/// If it cannot be built.
+pub fn prepare(config: &SharingConfig) -> Result<Prepared, SharingError> {
+    let options = BuildOptions {
+        seed: config.seed,
+        ssd_state: config.state,
+        capacity_bytes: None,
+        keep_events: true,
+    };
+    let mut probe = ModelProbe::new(build(&config.spec, options)?);
+    let capacity = probe.capacity_bytes();
+    let write = |offset_bytes, length_bytes| DriveOp {
+        kind: DriveOpKind::Write { fua: false },
+        offset_bytes,
+        length_bytes,
+    };
+    let fills = config.fill_bytes.min(capacity) / FILL_BYTES;
+    let mut ops: Vec<DriveOp> = (0..fills).map(|n| write(n * FILL_BYTES, FILL_BYTES)).collect();
+    let (bytes, range) = config.age_bytes;
+    let slots = (range.min(capacity) / AGE_BYTES).max(1);
+    let mut rng = Rng::new(config.seed ^ 0xA6E);
+    ops.extend((0..bytes / AGE_BYTES).map(|_| write(rng.below(slots) * AGE_BYTES, AGE_BYTES)));
+    probe.keep(FILL_DEPTH, &ops).map_err(MeasureError::from)?;
+    if !ops.is_empty() {
+        probe.rest(FILL_REST.ns);
+    }
+    probe.take_events();
+    let now_ns = probe.now_ns();
+    Ok(Prepared { drive: probe.into_drive(), now_ns })
+}
+
 /// Measures what requests of these kinds and sizes cost on this drive in this state, each alone.
 ///
 /// # Errors
-/// If the drive cannot be built.
-pub fn costs(
-    spec: &DriveSpec,
-    state: SsdState,
-    plan: &CostPlan,
-    seed: u64,
-) -> Result<CostTable, SharingError> {
+/// The drive's.
+pub fn costs(prepared: &Prepared, plan: &CostPlan) -> Result<CostTable, SharingError> {
     let mut table = CostTable::default();
     for kind in &plan.kinds {
         // each on a drive of its own: what one row leaves behind would be the next one's state
-        let options = BuildOptions { seed, ssd_state: state, ..BuildOptions::default() };
-        let mut probe = ModelProbe::new(build(spec, options)?);
+        let mut probe = ModelProbe::at(prepared.drive.fork(), prepared.now_ns);
         let mut quiet = |_: &'static str| {};
         let mut session = Session::new(&mut probe, u64::MAX, &mut quiet);
         let one = measure(&mut session, &CostPlan { kinds: vec![*kind], ..plan.clone() })?;
@@ -179,15 +224,19 @@ pub fn plan(config: &SharingConfig, row: Duration) -> CostPlan {
 ///
 /// # Errors
 /// If the drive or the engine cannot be built.
-pub fn run(config: &SharingConfig, costs: &Arc<CostTable>) -> Result<SharingResult, SharingError> {
+pub fn run(
+    config: &SharingConfig,
+    prepared: &Prepared,
+    costs: &Arc<CostTable>,
+) -> Result<SharingResult, SharingError> {
     let promises = promises(config, costs);
-    let mut world = world(config, costs, &promises)?;
+    let mut world = world(config, prepared, costs, &promises)?;
+    world.now = Instant::from_ns(prepared.now_ns);
     world.start().map_err(|why| ConfigError::Volume {
         volume: why.to_string(),
         error: tandem_block::IoError::Stopping,
     })?;
     let mut run = Running::new(config, world);
-    run.fill(config.fill_bytes);
     run.measure();
     Ok(run.result(&promises, costs))
 }
@@ -219,16 +268,11 @@ const DEPTH: u32 = tandem_engine::qos::reserve::DEPTH;
 
 fn world(
     config: &SharingConfig,
+    prepared: &Prepared,
     costs: &Arc<CostTable>,
     promises: &[Option<Promise>],
 ) -> Result<World, SharingError> {
-    let options = BuildOptions {
-        seed: config.seed,
-        ssd_state: config.state,
-        capacity_bytes: None,
-        keep_events: true,
-    };
-    let drive = build(&config.spec, options)?;
+    let drive = prepared.drive.fork();
     let capacity_bytes = drive.capacity_bytes() / BLOCK_BYTES * BLOCK_BYTES;
     let device = DeviceConfig {
         role: Role::Ssd,
@@ -286,7 +330,6 @@ struct Running<'a> {
     /// Whose request it is, and when it was sent.
     in_flight: slab::Slab<(usize, Instant)>,
     payloads: u64,
-    capacity_bytes: u64,
     counts_from: Instant,
 }
 
@@ -296,9 +339,11 @@ impl<'a> Running<'a> {
         let mut seeds = Rng::new(config.seed);
         let client = |(index, spec): (usize, &ClientSpec)| {
             let range = if spec.range_bytes == 0 { capacity_bytes } else { spec.range_bytes };
+            let slots = (range.min(capacity_bytes) / spec.size_bytes).max(1);
             Client {
-                next: 0,
-                slots: (range.min(capacity_bytes) / spec.size_bytes).max(1),
+                // not where another one begins: requests to one place wait for each other
+                next: slots * index as u64 / config.clients.len() as u64,
+                slots,
                 rng: seeds.split(index as u64),
                 throughput: Throughput::default(),
                 latencies: Latencies::default(),
@@ -311,7 +356,6 @@ impl<'a> Running<'a> {
             clients,
             in_flight: slab::Slab::new(),
             payloads: 0,
-            capacity_bytes,
             counts_from: Instant::NEVER,
         }
     }
@@ -328,29 +372,6 @@ impl<'a> Running<'a> {
             request.payload = PayloadId(self.payloads);
         }
         self.world.request(&request);
-    }
-
-    /// One large sequential writer, before the clients come.
-    fn fill(&mut self, bytes: u64) {
-        let nobody = usize::MAX;
-        let writes = bytes.min(self.capacity_bytes) / FILL_BYTES;
-        let kind = Kind { read: false, sequential: true };
-        let mut sent = 0;
-        while sent < writes || !self.in_flight.is_empty() {
-            if sent < writes && self.in_flight.len() < FILL_DEPTH as usize {
-                self.ask(nobody, kind, (sent * FILL_BYTES, FILL_BYTES), false);
-                sent += 1;
-            } else {
-                assert!(self.world.step(), "a write is under way");
-            }
-            let in_flight = &mut self.in_flight;
-            self.world.drain_done(|done| {
-                in_flight.remove(done.request.0 as usize);
-            });
-        }
-        if writes > 0 {
-            self.world.now += FILL_REST;
-        }
     }
 
     fn send(&mut self, whose: usize) {
@@ -404,7 +425,7 @@ impl<'a> Running<'a> {
         let counted: Vec<(u64, u64)> = self
             .world
             .engine
-            .clients()
+            .clients(self.world.now)
             .into_iter()
             .flatten()
             .map(|client| (client.delivery.windows, client.delivery.met))
@@ -453,3 +474,7 @@ pub fn refused(config: &SharingConfig, costs: &Arc<CostTable>) -> Option<String>
     };
     admit::asked(&config, DeviceId(0)).err().map(|why| why.to_string())
 }
+
+#[cfg(test)]
+#[path = "sharing_tests.rs"]
+mod tests;

@@ -12,7 +12,7 @@ use crate::world::World;
 use std::collections::BTreeMap;
 use tandem_block::{
     BLOCK_BYTES, DurabilityClass, Duration, Instant, Op, Request, RequestId, Rng, SECTOR_BYTES,
-    SECTORS_PER_BLOCK,
+    SECTORS_PER_BLOCK, StreamId,
 };
 use tandem_drives::media::CutMode;
 use tandem_engine::{Engine, StartError};
@@ -178,6 +178,7 @@ impl Run {
         let range = (step.offset_bytes, step.length_bytes);
         let mut request = Request::new(id, VOLUME, step.op, range, self.world.now);
         request.fua = step.fua;
+        request.stream = StreamId(id.0 as u32 % 4);
         if step.op == Op::Write {
             let tokens = (0..step.length_bytes / SECTOR_BYTES).map(|i| token(id.0, i));
             request.payload = self.world.payload(tokens);

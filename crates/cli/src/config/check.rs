@@ -1,7 +1,7 @@
 //! Does the configuration make sense?
 
 use super::{PoolConfig, PoolDevice, PoolVolume, Serve};
-use super::{budget, file};
+use super::{budget, file, promise};
 use crate::policy;
 use crate::toml_fault::Fault;
 use std::path::{Component, Path, PathBuf};
@@ -72,16 +72,20 @@ pub(super) fn check(
         return Err(Fault::whole("there is no [[volume]]: a pool without one holds nothing"));
     }
     let serve = serve(&parsed.serve, folder)?;
+    let promises = promise::check(&parsed, &volumes)?;
     let promote_after_reads = parsed.pool.promote_after;
-    Ok(PoolConfig {
+    let pool = PoolConfig {
         name,
         second_home_lag,
         read_back_bytes,
         promote_after_reads,
         devices,
         volumes,
+        promises,
         serve,
-    })
+    };
+    promise::fits(&parsed, &pool)?;
+    Ok(pool)
 }
 
 fn name(value: &Spanned<String>, what: &str) -> Result<String, Fault> {

@@ -18,6 +18,10 @@ pub(super) struct File {
     #[serde(default)]
     pub volume: Vec<Spanned<Volume>>,
     #[serde(default)]
+    pub stream: Vec<Spanned<Stream>>,
+    #[serde(default)]
+    pub qos: Qos,
+    #[serde(default)]
     pub serve: Serve,
 }
 
@@ -54,6 +58,107 @@ pub(super) struct Volume {
     pub steer: Option<Spanned<Steer>>,
     pub tier: Option<Spanned<String>>,
     pub durability: Option<Spanned<String>>,
+    pub reservation: Option<Spanned<Reservation>>,
+    pub weight: Option<Spanned<i64>>,
+    pub limit: Option<Spanned<String>>,
+}
+
+/// The same for a volume that is named.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Stream {
+    pub name: Option<Spanned<String>>,
+    pub volume: Spanned<String>,
+    pub reservation: Option<Spanned<Reservation>>,
+    pub weight: Option<Spanned<i64>>,
+    pub limit: Option<Spanned<String>>,
+}
+
+/// What somebody wants.
+pub(super) struct Wishes<'a> {
+    pub reservation: Option<&'a Spanned<Reservation>>,
+    pub weight: Option<&'a Spanned<i64>>,
+    pub limit: Option<&'a Spanned<String>>,
+}
+
+impl Wishes<'_> {
+    /// Anything?
+    pub fn any(&self) -> bool {
+        self.reservation.is_some() || self.weight.is_some() || self.limit.is_some()
+    }
+}
+
+impl Volume {
+    pub fn wishes(&self) -> Wishes<'_> {
+        Wishes {
+            reservation: self.reservation.as_ref(),
+            weight: self.weight.as_ref(),
+            limit: self.limit.as_ref(),
+        }
+    }
+}
+
+impl Stream {
+    pub fn wishes(&self) -> Wishes<'_> {
+        Wishes {
+            reservation: self.reservation.as_ref(),
+            weight: self.weight.as_ref(),
+            limit: self.limit.as_ref(),
+        }
+    }
+}
+
+/// `"250/s"`, or `{ rate = "250/s", size = "256KiB", … }`.
+#[derive(Debug)]
+pub(super) struct Reservation {
+    pub rate: String,
+    pub size: Option<String>,
+    pub does: Option<String>,
+    pub window: Option<String>,
+    pub confidence: Option<f64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReservationTable {
+    rate: String,
+    size: Option<String>,
+    does: Option<String>,
+    window: Option<String>,
+    confidence: Option<f64>,
+}
+
+impl<'de> Deserialize<'de> for Reservation {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = Reservation;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a rate such as \"250/s\", or a table such as { rate = \"250/s\" }")
+            }
+            fn visit_str<E>(self, rate: &str) -> Result<Reservation, E> {
+                let rate = rate.to_owned();
+                Ok(Reservation { rate, size: None, does: None, window: None, confidence: None })
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Reservation, A::Error> {
+                let table = ReservationTable::deserialize(MapAccessDeserializer::new(map))?;
+                let ReservationTable { rate, size, does, window, confidence } = table;
+                Ok(Reservation { rate, size, does, window, confidence })
+            }
+        }
+        from.deserialize_any(Either)
+    }
+}
+
+/// Who is served when.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Qos {
+    pub order: Option<Spanned<String>>,
+    #[serde(default)]
+    pub overcommit: bool,
+    pub depth: Option<Spanned<i64>>,
+    pub background: Option<Spanned<String>>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -7,15 +7,18 @@
 pub mod budget;
 mod check;
 mod file;
+pub mod promise;
 #[cfg(test)]
 mod tests;
 
 use self::budget::DeviceBudget;
+use self::promise::Promises;
 use crate::failure::ConfigFault;
 use crate::toml_fault::{self, line_of};
 use std::path::{Path, PathBuf};
-use tandem_block::{DurabilityClass, Duration, ObjectId};
+use tandem_block::{DeviceId, DurabilityClass, Duration, ObjectId};
 use tandem_drives::spec::DriveSpec;
+use tandem_engine::qos::admit::{self, AdmitError};
 use tandem_engine::{DeviceConfig, EngineConfig, Role, SteerConfig, VolumeConfig, WriteCache};
 use tandem_live::listen::Address;
 use tandem_live::uring::Submission;
@@ -40,6 +43,8 @@ pub struct PoolConfig {
     pub devices: Vec<PoolDevice>,
     /// Its volumes.
     pub volumes: Vec<PoolVolume>,
+    /// What is promised to whom.
+    pub promises: Promises,
     /// Where it is served.
     pub serve: Serve,
 }
@@ -119,6 +124,23 @@ impl PoolConfig {
             .map_err(|fault| fault.in_file(path, text))
     }
 
+    /// Would every promise be made? Asked before a server starts.
+    ///
+    /// # Errors
+    /// The first that would not, with what would fit.
+    pub fn check_promises(&self) -> Result<(), AdmitError> {
+        let mut qos = self.promises.config();
+        let costs =
+            self.devices.iter().map(|device| device.profile.as_ref()?.request_costs.clone());
+        qos.costs = costs.collect();
+        for (id, device) in self.devices.iter().enumerate() {
+            if device.role == Role::Ssd && qos.promises() {
+                admit::asked(&qos, DeviceId(id as u8))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Why a volume that asks for redirection does not get it, if so.
     pub fn why_not_steered(&self, volume: &PoolVolume) -> Option<String> {
         let redirects = volume.steer.entry().is_some_and(|entry| entry.redirects());
@@ -187,6 +209,10 @@ impl PoolConfig {
         config.read_back_bytes = self.read_back_bytes.unwrap_or(config.read_back_bytes);
         config.promote_after_reads = self.promote_after_reads.unwrap_or(config.promote_after_reads);
         config.format = false;
+        config.qos = self.promises.config();
+        let costs =
+            self.devices.iter().map(|device| device.profile.as_ref()?.request_costs.clone());
+        config.qos.costs = costs.collect();
         config.budgets = self
             .devices
             .iter()

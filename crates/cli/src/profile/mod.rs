@@ -3,6 +3,7 @@
 //! Source: models §5.2 and §6.4; [BCW §3] for measuring before scheduling. The procedures are the
 //! engine's; here it is decided what may be written, and the result is told.
 
+mod costs;
 mod target;
 
 pub use target::serial;
@@ -14,6 +15,7 @@ use crate::report::{print_json, print_text};
 use anyhow::{Context as _, anyhow};
 use std::path::PathBuf;
 use tandem_drives::spec::{self, Bytes};
+use tandem_engine::qos::cost::CostTable;
 use tandem_sim::measure::{self, Findings};
 use tandem_sim::profiles::{self, Belief, Identity, Measured};
 
@@ -61,9 +63,35 @@ pub struct Arguments {
     /// Write the profile here; stdout if not given
     #[arg(long, value_name = "F.toml")]
     out: Option<PathBuf>,
-    /// Draw the staircase
+    /// Draw the staircase of a hard drive; with --costs what of an SSD can be reserved over which window
     #[arg(long, value_name = "F.svg")]
     plot: Option<PathBuf>,
+    /// Measure what requests to an SSD cost over windows of 0.1 to 10 s, so that throughput can be
+    /// promised: each kind and size alone. Writes only where writing is allowed, up to --budget
+    #[arg(long)]
+    costs: bool,
+    /// With --costs: write over so many bytes of the drive only. Costs hold for who writes no wider
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "costs")]
+    cost_range: Option<u64>,
+    /// With --costs: sizes of requests
+    #[arg(long, value_name = "SIZE,…", value_delimiter = ',', value_parser = size, requires = "costs",
+          default_value = "4KiB,64KiB,256KiB")]
+    cost_sizes: Vec<u64>,
+    /// With --costs: queue depths
+    #[arg(
+        long,
+        value_name = "N,…",
+        value_delimiter = ',',
+        requires = "costs",
+        default_value = "31"
+    )]
+    cost_depths: Vec<u32>,
+    /// With --costs: how long each kind, size and depth is measured
+    #[arg(long, value_name = "TIME", value_parser = span, requires = "costs", default_value = "60s")]
+    cost_time: u64,
+    /// With --costs and --spec: the drive at this capacity, its state is made page by page
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "spec", default_value = "16GB")]
+    cost_capacity: u64,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -76,6 +104,13 @@ fn size(text: &str) -> Result<u64, String> {
     }
 }
 
+fn span(text: &str) -> Result<u64, String> {
+    match spec::parse_nanos(text)? {
+        ns @ 10_000_000_000..=3_600_000_000_000 => Ok(ns),
+        _ => Err("must be 10s to 3600s: the longest window is 10s".to_owned()),
+    }
+}
+
 /// A measurement with what it was of.
 struct Outcome {
     name: String,
@@ -85,6 +120,8 @@ struct Outcome {
     written_bytes: u64,
     /// What the budget was not enough for.
     missing: Vec<&'static str>,
+    /// What requests cost, if that was asked for.
+    costs: Option<CostTable>,
 }
 
 /// Does it.
@@ -110,9 +147,15 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             size: Bytes(spec.capacity_bytes()),
             measured: today(),
         };
+        let costs = if arguments.costs {
+            progress("the costs of requests");
+            Some(costs::of_spec(&spec, arguments)?)
+        } else {
+            None
+        };
         let (name, about) = (spec.name, format!("{} (modelled)", spec.about));
-        let result =
-            Outcome { name, about, identity, findings, written_bytes: 0, missing: Vec::new() };
+        let missing = Vec::new();
+        let result = Outcome { name, about, identity, findings, written_bytes: 0, missing, costs };
         spinner.finish_and_clear();
         let Some(rows) = rows else { return tell(&result, arguments) };
         if arguments.out.is_some() || arguments.plot.is_some() {
@@ -157,7 +200,10 @@ fn write_files(result: &Outcome, arguments: &Arguments) -> Result<(String, Belie
         findings: &result.findings,
         missing: &result.missing,
     };
-    let text = profiles::text_of(&measured);
+    let mut text = profiles::text_of(&measured);
+    if let Some(costs) = &result.costs {
+        text.push_str(&profiles::text_of_costs(costs));
+    }
     // what is written must be readable
     let belief = profiles::parse(&text, "the measured profile")
         .map_err(|why| anyhow!("the drive behaves like none that a profile can describe: {why}"))?;
@@ -171,8 +217,15 @@ fn write_files(result: &Outcome, arguments: &Arguments) -> Result<(String, Belie
 }
 
 fn plot(result: &Outcome, path: &std::path::Path) -> Result<(), Failure> {
+    if let Some(table) = &result.costs {
+        let svg = html::reservable_svg(table)?;
+        std::fs::write(path, svg).with_context(|| path.display().to_string())?;
+        return Ok(());
+    }
     let Findings::Hdd(found) = &result.findings else {
-        return Err(Failure::usage("--plot draws the staircase of a hard drive; this is an SSD"));
+        let text = "--plot draws the staircase of a hard drive, or with --costs what of an SSD can \
+                    be reserved";
+        return Err(Failure::usage(text));
     };
     let streams = found.staircase.as_ref().map_or(&[][..], |staircase| &staircase.streams);
     let Some(svg) = html::staircase_svg(streams)? else {

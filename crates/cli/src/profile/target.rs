@@ -3,7 +3,7 @@
 //! The lock is taken on the descriptor that is measured through, and a device that is mounted or in
 //! use is refused by the same door as for a server.
 
-use super::{Arguments, Outcome, today};
+use super::{Arguments, Outcome, costs, today};
 use crate::failure::Failure;
 use crate::pool::{explain, signature};
 use anyhow::{Context as _, Result, anyhow, bail};
@@ -78,6 +78,14 @@ pub fn measure(
         Kind::Hdd => Findings::Hdd(Box::new(hdd::measure(&mut session, may_write)?)),
         Kind::Ssd => Findings::Ssd(Box::new(measure_ssd(&mut session, may_write)?)),
     };
+    let costs = match (arguments.costs, kind) {
+        (false, _) => None,
+        (true, Kind::Ssd) => Some(costs::of_device(&mut session, arguments, may_write)?),
+        (true, Kind::Hdd) => {
+            let text = "--costs is for SSDs: nothing is promised on hard drives";
+            return Err(Failure::usage(text));
+        }
+    };
     let (written_bytes, missing) = (session.written_bytes(), session.missing().to_vec());
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let (model, serial) = match &emulate {
@@ -86,7 +94,7 @@ pub fn measure(
     };
     let about = format!("{model}, measured as {}", path.display());
     let identity = Identity { model, serial, size: Bytes(bytes), measured: today() };
-    Ok(Outcome { name, about, identity, findings, written_bytes, missing })
+    Ok(Outcome { name, about, identity, findings, written_bytes, missing, costs })
 }
 
 /// Reads, and then whatever the budget is enough for.

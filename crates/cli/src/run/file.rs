@@ -51,6 +51,8 @@ pub(super) struct Case {
     pub stream: Vec<Spanned<Stream>>,
     pub orders: Option<Vec<String>>,
     pub fill: Option<Spanned<String>>,
+    /// Bytes, and the range over which they are written at random.
+    pub age: Option<(Spanned<String>, Spanned<String>)>,
     pub warm_up: Option<Spanned<String>>,
     pub duration: Option<Spanned<String>>,
     pub window: Option<Spanned<String>>,

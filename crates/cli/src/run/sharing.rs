@@ -6,7 +6,7 @@ use super::file;
 use crate::rate;
 use crate::toml_fault::Fault;
 use serde_json::{Map, Value, json};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use tandem_block::Duration;
 use tandem_drives::SsdState;
 use tandem_drives::spec::{self, ModelSpec, Sourced, parse_bytes, parse_nanos};
@@ -14,7 +14,7 @@ use tandem_engine::profile::throughput::{BIN_NS, Throughput};
 use tandem_engine::qos;
 use tandem_engine::qos::cost::{CostTable, Kind};
 use tandem_engine::qos::reserve::{CONFIDENCE_PPM, Rate, WHOLE_PPB};
-use tandem_sim::sharing::{self, ClientSpec, SharingConfig, SharingResult, Target};
+use tandem_sim::sharing::{self, ClientSpec, Prepared, SharingConfig, SharingResult, Target};
 use tandem_traces::spell;
 use toml::Spanned;
 
@@ -33,14 +33,22 @@ const WINDOWS: [(&str, usize); 9] = [
 /// How long each row of the drive's costs is measured.
 const ROW: Duration = Duration::from_s(120);
 
+/// The drive, and what its requests cost.
+type Ready = (Mutex<Prepared>, Arc<CostTable>);
+
 /// Clients on one SSD, under each order of service.
-#[derive(Debug)]
 pub struct Sharing {
     /// Everything but the order.
     pub config: SharingConfig,
     /// The orders.
     pub orders: Vec<String>,
-    costs: OnceLock<Result<Arc<CostTable>, String>>,
+    ready: OnceLock<Result<Ready, String>>,
+}
+
+impl std::fmt::Debug for Sharing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sharing").field("config", &self.config).finish_non_exhaustive()
+    }
 }
 
 /// Reads a case.
@@ -94,6 +102,10 @@ pub(super) fn case(file: &file::Case) -> Result<Sharing, Fault> {
     let config = SharingConfig {
         spec,
         state,
+        age_bytes: match &file.age {
+            None => (0, 0),
+            Some((all, range)) => (bytes(all)?, bytes(range)?),
+        },
         fill_bytes: file.fill.as_ref().map(bytes).transpose()?.unwrap_or(0),
         warm_up: time(&file.warm_up, Duration::from_s(5))?,
         duration: time(&file.duration, Duration::from_s(60))?,
@@ -110,7 +122,7 @@ pub(super) fn case(file: &file::Case) -> Result<Sharing, Fault> {
     if config.duration.ns < 10 * BIN_NS {
         return Err(wrong("a case lasts a second at least"));
     }
-    Ok(Sharing { config, orders, costs: OnceLock::new() })
+    Ok(Sharing { config, orders, ready: OnceLock::new() })
 }
 
 fn client(file: &file::Stream) -> Result<ClientSpec, Fault> {
@@ -165,14 +177,16 @@ fn bytes(text: &Spanned<String>) -> Result<u64, Fault> {
 }
 
 impl Sharing {
-    fn costs(&self) -> Result<Arc<CostTable>, String> {
-        let measured = self.costs.get_or_init(|| {
+    /// The drive and what its requests cost, made once for all orders.
+    fn ready(&self) -> Result<(&Mutex<Prepared>, Arc<CostTable>), String> {
+        let ready = self.ready.get_or_init(|| {
+            let prepared = sharing::prepare(&self.config).map_err(|why| why.to_string())?;
             let plan = sharing::plan(&self.config, ROW);
-            sharing::costs(&self.config.spec, self.config.state, &plan, self.config.seed)
-                .map(Arc::new)
-                .map_err(|why| why.to_string())
+            let costs = sharing::costs(&prepared, &plan).map_err(|why| why.to_string())?;
+            Ok((Mutex::new(prepared), Arc::new(costs)))
         });
-        measured.clone()
+        let (prepared, costs) = ready.as_ref().map_err(Clone::clone)?;
+        Ok((prepared, Arc::clone(costs)))
     }
 
     /// Runs it under one order.
@@ -180,9 +194,10 @@ impl Sharing {
     /// # Errors
     /// If the drive cannot be built.
     pub fn run(&self, order: &str) -> Result<Value, String> {
-        let costs = self.costs()?;
+        let (prepared, costs) = self.ready()?;
         let config = SharingConfig { order: order.to_owned(), ..self.config.clone() };
-        let result = sharing::run(&config, &costs).map_err(|why| why.to_string())?;
+        let prepared = prepared.lock().map_err(|why| why.to_string())?.fork();
+        let result = sharing::run(&config, &prepared, &costs).map_err(|why| why.to_string())?;
         Ok(told(&result, config.duration, sharing::refused(&config, &costs)))
     }
 

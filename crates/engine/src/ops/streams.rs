@@ -223,24 +223,33 @@ impl Engine {
 
     /// A command is done: what do its kind cost?
     pub(crate) fn observe_cost(&mut self, io: &IoState, status: Result<(), IoError>) {
-        if status.is_err() || !io.place.listed {
-            return;
-        }
         let task = task_of(&io.purpose).and_then(|id| self.tasks.get(id as usize));
         let sequential = task.is_none_or(|task| task.sequential);
+        let stream = task.map_or(NO_STREAM, |task| task.stream);
         let kind = Kind { read: io.place.read, sequential };
         let d = &mut self.devices[usize::from(io.device.0)];
         let streams = d.streams.as_mut().expect("asked by the caller");
-        streams.observed.completed(kind, io.bytes);
+        if stream != NO_STREAM {
+            streams.queues.completed(stream);
+        }
+        if status.is_ok() && io.place.listed {
+            streams.observed.completed(kind, io.bytes);
+        }
     }
 
-    /// When a stream may go on that its limit holds back.
+    /// When a stream may go on that its limit, or somebody else's turn, holds back. On a drive that is
+    /// full a command has to end first.
     #[inline]
     pub(crate) fn limits_due(&self) -> Instant {
         if self.clients.is_none() {
             return Instant::NEVER;
         }
-        let held = |d: &Device| Some(d.streams.as_ref()?.queues.next_allowed());
+        let depth = self.config.qos.depth;
+        let held = |d: &Device| {
+            let has_room = d.in_flight < depth.min(d.config.depth);
+            let streams = d.streams.as_ref().filter(|_| has_room && !d.faulted)?;
+            Some(streams.queues.next_allowed())
+        };
         self.devices.iter().filter_map(held).min().unwrap_or(Instant::NEVER)
     }
 }

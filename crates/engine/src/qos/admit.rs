@@ -68,6 +68,18 @@ pub enum AdmitError {
     },
 }
 
+impl AdmitError {
+    /// The stream that it is about.
+    pub fn stream(&self) -> &str {
+        match self {
+            AdmitError::NoProfile { stream, .. }
+            | AdmitError::Profile { stream, .. }
+            | AdmitError::Nothing { stream, .. }
+            | AdmitError::Sum { stream, .. } => stream,
+        }
+    }
+}
+
 /// Hundredths of a percent, rounded up.
 fn percent(ppb: u64) -> String {
     let hundredths = ppb.div_ceil(WHOLE_PPB / 10_000);

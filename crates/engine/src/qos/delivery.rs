@@ -61,6 +61,11 @@ impl Delivery {
         }
     }
 
+    /// What is promised.
+    pub fn promised(&self) -> Option<Rate> {
+        self.promised
+    }
+
     /// Length of its windows.
     pub fn window(&self) -> Duration {
         self.window
@@ -182,10 +187,11 @@ impl Clients {
         &self.list
     }
 
-    /// The list with every window that is over closed.
-    pub fn list_at(&mut self, now: Instant) -> &[Client] {
-        self.list.iter_mut().for_each(|client| client.delivery.pass(now));
-        &self.list
+    /// A copy in which every window is closed that is over.
+    pub fn list_at(&self, now: Instant) -> Vec<Client> {
+        let mut list = self.list.clone();
+        list.iter_mut().for_each(|client| client.delivery.pass(now));
+        list
     }
 
     /// A request arrives: whose is it, and does it go on where the last one ended?
@@ -275,6 +281,7 @@ mod tests {
         }
         let told = |clients: &mut Clients, ms| {
             let one = &clients.list_at(at(ms))[0].delivery;
+            clients.list[0].delivery.pass(at(ms));
             (one.windows, one.met)
         };
         // the first window began idle: nothing was outstanding before

@@ -1,9 +1,11 @@
 //! What waits for one drive, by stream, and who of them could go next?
 //!
 //! Source: [IANUS §4.2]: `D_s = T_s + e/u`, where `e` is the cost of a request, `u` the stream's
-//! share and `T_s` the sum of its deadlines so far; requirements B9: `T_s = max(T_s, arrival)`, so
-//! that a stream that paused has no credit, and what is served in the slack leaves `T_s` alone. Slack
-//! is shared by start-time fair queueing: cost over weight. Deadlines belong to the first request of
+//! share and `T_s` the sum of its deadlines so far; requirements B9: `T_s = max(T_s, now)` when a
+//! request finds nothing of its stream outstanding, so that a stream that paused has no credit. One
+//! that always asked keeps what the drive owes it, for a window of its promise: else those with the
+//! longest queues would win whenever the drive is late. What is served in the slack leaves `T_s`
+//! alone. Slack is shared by start-time fair queueing: cost over weight. Deadlines belong to the first request of
 //! each stream; trees keep the candidates, so that a thousand streams cost no more than ten levels.
 
 use super::StreamsView;
@@ -28,7 +30,6 @@ const GRACE_NS: u64 = 5_000_000;
 #[derive(Clone, Debug)]
 struct Entry {
     waiting: Waiting,
-    arrived_ns: u64,
     cost_ns: u64,
     /// Which slice it belongs to, where requests are served apart.
     side: Option<bool>,
@@ -64,6 +65,8 @@ struct Stream {
     reads: VecDeque<Entry>,
     writes: VecDeque<Entry>,
     tags: Tags,
+    /// Jobs in the drive.
+    in_flight: u32,
     /// Has it a weight of its own? Otherwise it is served after those that have.
     is_weighted: bool,
     limit: Option<Rate>,
@@ -80,15 +83,17 @@ struct Tags {
     weight: u64,
     /// `T_s`: the deadline of its last request that was owed to it.
     total_ns: u64,
+    /// What is owed to it is owed for so long.
+    window_ns: u64,
     /// What it has had of the slack, over its weight.
     slack: u64,
 }
 
 impl Tags {
-    /// When the share for a request that arrived then is owed, and by when.
+    /// When the share for the next request is owed, and by when.
     #[inline]
-    fn deadline(&self, arrived_ns: u64, cost_ns: u64) -> (u64, u64) {
-        let start_ns = self.total_ns.max(arrived_ns);
+    fn deadline(&self, now_ns: u64, cost_ns: u64) -> (u64, u64) {
+        let start_ns = self.total_ns.max(now_ns.saturating_sub(self.window_ns));
         // a cost is below 18 s, so the product fits
         let relative_ns = cost_ns.min(18_000_000_000) * WHOLE_PPB / self.share_ppb;
         (start_ns, start_ns.saturating_add(relative_ns).min(ABSENT - 1))
@@ -129,7 +134,6 @@ pub struct Taken {
 /// What counts of a job beside the job itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobTags {
-    arrived_ns: u64,
     cost_ns: u64,
     side: Option<bool>,
 }
@@ -182,7 +186,12 @@ impl Streams {
                     Rate::Bytes(bytes) => Rate::Bytes((bytes / drives).max(1)),
                 };
                 Stream {
-                    tags: Tags { share_ppb: *share_ppb, weight, ..Tags::default() },
+                    tags: Tags {
+                        share_ppb: *share_ppb,
+                        weight,
+                        window_ns: stream.promise.map_or(0, |promise| promise.window.ns),
+                        ..Tags::default()
+                    },
                     is_weighted: stream.weight.is_some() || *share_ppb == 0,
                     limit: stream.limit.map(divided),
                     ..Stream::others()
@@ -248,12 +257,15 @@ impl Streams {
         let slack_now = self.slack_now;
         let stream = &mut self.list[usize::from(index)];
         let was_empty = stream.is_empty();
-        let entry = Entry { waiting, arrived_ns: now.ns, cost_ns, side };
+        let entry = Entry { waiting, cost_ns, side };
         let queue = if read { &mut stream.reads } else { &mut stream.writes };
         queue.push_back(entry);
         if was_empty {
-            let slack = &mut stream.tags.slack;
-            *slack = (*slack).max(slack_now[usize::from(!stream.is_weighted)]);
+            let tags = &mut stream.tags;
+            tags.slack = tags.slack.max(slack_now[usize::from(!stream.is_weighted)]);
+            if stream.in_flight == 0 {
+                tags.total_ns = tags.total_ns.max(now.ns);
+            }
         }
         // where requests are served apart, another than the first may be the one whose turn it is
         if was_empty || self.turn.is_some() {
@@ -286,10 +298,11 @@ impl Streams {
     pub fn push_background(&mut self, now: Instant, cost_ns: u64, waiting: Waiting) {
         self.waiting += 1;
         if self.background.is_empty() {
-            let slack = &mut self.background_tags.slack;
-            *slack = (*slack).max(self.slack_now[0]);
+            let tags = &mut self.background_tags;
+            tags.slack = tags.slack.max(self.slack_now[0]);
+            tags.total_ns = tags.total_ns.max(now.ns);
         }
-        self.background.push_back(Entry { waiting, arrived_ns: now.ns, cost_ns, side: None });
+        self.background.push_back(Entry { waiting, cost_ns, side: None });
     }
 
     /// Who could go next, at `now`.
@@ -300,8 +313,7 @@ impl Streams {
         if let Some(first) = self.background.front() {
             background = Some(self.background_tags.slack);
             if self.background_tags.share_ppb > 0 {
-                let (start, deadline) =
-                    self.background_tags.deadline(first.arrived_ns, first.cost_ns);
+                let (start, deadline) = self.background_tags.deadline(now.ns, first.cost_ns);
                 background_due = (start <= now.ns).then(|| Instant::from_ns(deadline));
             }
         }
@@ -375,24 +387,24 @@ impl Streams {
     fn take_background(&mut self) -> Taken {
         let entry = self.background.pop_front().expect("background work waits");
         self.waiting -= 1;
-        let Entry { waiting, arrived_ns, cost_ns, side } = entry;
-        Taken { pick: Pick::Background, waiting, tags: JobTags { arrived_ns, cost_ns, side } }
+        let Entry { waiting, cost_ns, side } = entry;
+        Taken { pick: Pick::Background, waiting, tags: JobTags { cost_ns, side } }
     }
 
     #[inline]
     fn take_from(&mut self, now: Instant, index: usize, read: bool) -> Taken {
         let stream = &mut self.list[index];
         let queue = if read { &mut stream.reads } else { &mut stream.writes };
-        let Entry { waiting, arrived_ns, cost_ns, side } = queue.pop_front().expect("it waits");
+        let Entry { waiting, cost_ns, side } = queue.pop_front().expect("it waits");
         self.leaves(now.ns, read, side);
         let pick = Pick::Stream { index: index as StreamIndex, read };
-        Taken { pick, waiting, tags: JobTags { arrived_ns, cost_ns, side } }
+        Taken { pick, waiting, tags: JobTags { cost_ns, side } }
     }
 
     /// The job has to wait after all: it is the first again.
     pub fn put_back(&mut self, now: Instant, pick: Pick, tags: JobTags, waiting: Waiting) {
-        let JobTags { arrived_ns, cost_ns, side } = tags;
-        let entry = Entry { waiting, arrived_ns, cost_ns, side };
+        let JobTags { cost_ns, side } = tags;
+        let entry = Entry { waiting, cost_ns, side };
         match pick {
             Pick::Background => {
                 self.waiting += 1;
@@ -411,12 +423,12 @@ impl Streams {
     /// The job has been sent. It counts against the stream's share where that was owed, else as slack.
     #[inline]
     pub fn done(&mut self, now: Instant, pick: Pick, was_owed: bool, tags: JobTags, bytes: u64) {
-        let JobTags { arrived_ns, cost_ns, .. } = tags;
+        let JobTags { cost_ns, .. } = tags;
         match pick {
             Pick::Background => {
                 let own = &mut self.background_tags;
                 if was_owed {
-                    own.total_ns = own.deadline(arrived_ns, cost_ns).1;
+                    own.total_ns = own.deadline(now.ns, cost_ns).1;
                 } else {
                     self.slack_now[0] = self.slack_now[0].max(own.slack);
                     own.charge_slack(cost_ns);
@@ -424,8 +436,9 @@ impl Streams {
             }
             Pick::Stream { index, .. } => {
                 let stream = &mut self.list[usize::from(index)];
+                stream.in_flight += 1;
                 if was_owed && stream.tags.share_ppb > 0 {
-                    stream.tags.total_ns = stream.tags.deadline(arrived_ns, cost_ns).1;
+                    stream.tags.total_ns = stream.tags.deadline(now.ns, cost_ns).1;
                 } else {
                     let slack_now = &mut self.slack_now[usize::from(!stream.is_weighted)];
                     *slack_now = (*slack_now).max(stream.tags.slack);
@@ -438,6 +451,14 @@ impl Streams {
                 self.refresh(usize::from(index), now);
             }
         }
+    }
+
+    /// A job of a stream has left the drive.
+    #[inline]
+    pub fn completed(&mut self, index: StreamIndex) {
+        // a job may be several commands
+        let in_flight = &mut self.list[usize::from(index)].in_flight;
+        *in_flight = in_flight.saturating_sub(1);
     }
 
     /// What time alone has changed.
@@ -478,7 +499,7 @@ impl Streams {
                 held = stream.allowed_ns;
             } else {
                 if stream.tags.share_ppb > 0 {
-                    let (start, deadline) = stream.tags.deadline(first.arrived_ns, first.cost_ns);
+                    let (start, deadline) = stream.tags.deadline(now.ns, first.cost_ns);
                     if start <= now.ns { due = deadline } else { future = start }
                 }
                 if stream.is_weighted {
@@ -503,6 +524,7 @@ impl Stream {
             reads: VecDeque::new(),
             writes: VecDeque::new(),
             tags: Tags { weight: u64::from(WEIGHT), ..Tags::default() },
+            in_flight: 0,
             is_weighted: true,
             limit: None,
             allowed_ns: 0,

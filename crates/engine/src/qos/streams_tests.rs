@@ -55,6 +55,9 @@ impl Rig {
         let was_owed = matches!(candidate, Candidate::Due | Candidate::BackgroundDue);
         let (pick, tags) = (taken.pick, taken.tags);
         self.streams.done(at(ms), pick, was_owed, tags, taken.waiting.bytes);
+        if let Pick::Stream { index, .. } = pick {
+            self.streams.completed(index);
+        }
         Some(pick)
     }
 
@@ -90,7 +93,7 @@ fn a_deadline_is_the_sum_of_costs_over_shares() {
     assert_eq!(rig.serve(120), None);
 }
 
-/// B9: `T_s = max(T_s, arrival)`: who paused has no credit.
+/// B9: `T_s = max(T_s, now)`: who paused has no credit.
 #[test]
 fn a_stream_that_paused_has_no_credit() {
     let mut rig = Rig::new(&[stream(50, None, None), stream(50, None, None)], 0);
@@ -100,6 +103,24 @@ fn a_stream_that_paused_has_no_credit() {
     (0..100).for_each(|_| rig.push(hour, 1, true));
     let served = rig.share(hour, 10, 20);
     assert_eq!(served, [10, 10, 0], "not a burst of the second alone");
+}
+
+/// A drive that is late owes it to all that always asked, whatever the length of their queues.
+#[test]
+fn a_long_queue_wins_nothing_on_a_late_drive() {
+    let mut rig = Rig::new(&[stream(50, None, None), stream(50, None, None)], 0);
+    (0..1_000).for_each(|_| rig.push(0, 0, true));
+    let mut served = [0; 2];
+    // the second has four requests outstanding; the drive takes three times as long as believed
+    (0..4).for_each(|_| rig.push(0, 1, true));
+    for i in 0..300 {
+        let index = rig.index(i * 30);
+        served[index] += 1;
+        if index == 1 {
+            rig.push(i * 30, 1, true);
+        }
+    }
+    assert_eq!(served, [150, 150]);
 }
 
 #[test]

@@ -17,6 +17,16 @@ impl ModelProbe {
         ModelProbe { drive, now_ns: 0 }
     }
 
+    /// A drive that has been used until then.
+    pub fn at(drive: Box<dyn Drive>, now_ns: u64) -> Self {
+        ModelProbe { drive, now_ns }
+    }
+
+    /// The drive as it is now.
+    pub fn into_drive(self) -> Box<dyn Drive> {
+        self.drive
+    }
+
     /// What the drive did inside, if it was built to keep that.
     pub fn take_events(&mut self) -> Vec<DriveEvent> {
         self.drive.take_events()

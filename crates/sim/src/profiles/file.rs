@@ -3,6 +3,7 @@
 //! Source: design decision 3. What the papers give is required; what only a measurement gives may be
 //! missing. `staircase = "none"` with a `reason` stands for a drive whose buffer cannot be used.
 
+use super::costs::CostsFile;
 use super::{BeliefKind, Identity};
 use serde::Deserialize;
 use tandem_drives::spec::{Bytes, BytesPerSecond, LatencyTable, Nanos, Ppm, Sourced};
@@ -23,6 +24,7 @@ pub(super) struct File {
     pub identity: Option<Identity>,
     pub hdd: Option<HddFile>,
     pub ssd: Option<SsdFile>,
+    pub costs: Option<CostsFile>,
 }
 
 #[derive(Deserialize)]

@@ -356,6 +356,25 @@ pub(super) fn steps(series: &Series) -> Result<Option<String>> {
     Ok(Some(chart((x, y), series, (Mark::Line, Key::TopRight), &[])?))
 }
 
+/// Requests a second (window in s, rate) by name. Rates of nothing are drawn at the bottom.
+pub(super) fn reservable(series: &Series) -> Result<String> {
+    let points = || series.iter().flat_map(|(_, points)| points);
+    let above = points().map(|p| p.1).filter(|rate| *rate > 0.0);
+    let (low, high) = bounds(above).unwrap_or((1.0, 10.0));
+    let (least, longest) = bounds(points().map(|p| p.0)).unwrap_or((0.1, 10.0));
+    let shown: Series = series
+        .iter()
+        .map(|(name, points)| {
+            let lifted = points.iter().map(|(x, y)| (*x, y.max(low * 0.8)));
+            (name.clone(), lifted.collect())
+        })
+        .collect();
+    let x = axis("averaged over, s", (least, longest * 4.0), true, plain_word);
+    let y =
+        axis("requests a second that can be reserved", (low * 0.7, high * 1.5), true, plain_word);
+    chart((x, y), &shown, (Mark::Line, Key::TopRight), &[])
+}
+
 fn axis<'a>(name: &'a str, range: (f64, f64), log: bool, label: fn(f64) -> String) -> Axis<'a> {
     Axis { name, range, log, label }
 }

@@ -15,6 +15,7 @@ use std::fmt::Write as _;
 use tandem_block::Duration;
 use tandem_engine::Role;
 use tandem_engine::profile::staircase::Stream;
+use tandem_engine::qos::cost::{CostTable, UNBOUNDED_NS};
 use tandem_sim::replay::{DriveChoice, RunResult};
 
 /// MiB of each stream that are drawn: a fast stage and some mid ones of the largest buffers.
@@ -44,6 +45,26 @@ pub fn staircase_svg(streams: &[Stream]) -> anyhow::Result<Option<String>> {
         (table::bytes(stream.write_bytes), points.take_while(|p| p.0 < PLOT_MIB).collect())
     });
     charts::steps(&series.collect())
+}
+
+/// What can be reserved over which window, as in Figures 6, 7 and 13 of [IANUS]: of each kind, size and
+/// depth at the highest confidence up to 95 %, at most nine lines.
+///
+/// # Errors
+/// If it cannot be drawn.
+pub fn reservable_svg(table: &CostTable) -> anyhow::Result<String> {
+    const LINES_MAX: usize = 9;
+    let confidences = &table.confidences_ppm;
+    let at = confidences.iter().rposition(|ppm| *ppm <= 950_000).unwrap_or(0);
+    let series = table.rows.iter().take(LINES_MAX).map(|row| {
+        let points = table.windows_ns.iter().enumerate().map(|(window, ns)| {
+            let cost = row.cost_ns[window * confidences.len() + at];
+            let rate = if cost == UNBOUNDED_NS { 0.0 } else { 1e9 / cost as f64 };
+            (*ns as f64 / 1e9, rate)
+        });
+        (format!("{} {}", row.kind, table::bytes(row.size_bytes)), points.collect())
+    });
+    charts::reservable(&series.collect())
 }
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:1040px;margin:2em auto;padding:0 1em;\

@@ -1,0 +1,245 @@
+//! What does a configuration promise, and to whom?
+//!
+//! Source: design, "A pool's configuration" (`reservation` belongs to a volume); requirements I7. A
+//! volume has `reservation`, `weight` and `limit`; `[[stream]]` gives the same to a volume by name, so
+//! that promises can stand together in one place.
+
+use super::{PoolConfig, PoolVolume, file};
+use crate::rate;
+use crate::toml_fault::Fault;
+use tandem_block::Duration;
+use tandem_drives::spec;
+use tandem_engine::Role;
+use tandem_engine::qos::reserve::{
+    BACKGROUND_PPB, DEPTH, Does, Promise, QosConfig, Rate, Selector, StreamConfig, WEIGHT_MAX,
+    WHOLE_PPB,
+};
+use tandem_engine::qos::{self, ORDERS};
+use tandem_traces::spell;
+use toml::Spanned;
+
+/// The bounds of a window.
+const WINDOW_MIN: Duration = Duration::from_ms(10);
+const WINDOW_MAX: Duration = Duration::from_s(3600);
+
+/// What is promised, before the drives' costs are known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Promises {
+    /// By stream.
+    pub streams: Vec<StreamConfig>,
+    /// The order of service.
+    pub order: &'static str,
+    /// More may be promised than there is.
+    pub overcommit: bool,
+    /// Commands in an SSD at most.
+    pub depth: u32,
+    /// The share of background work.
+    pub background_ppb: u64,
+}
+
+impl Default for Promises {
+    fn default() -> Self {
+        Promises {
+            streams: Vec::new(),
+            order: ORDERS[0].name,
+            overcommit: false,
+            depth: DEPTH,
+            background_ppb: BACKGROUND_PPB,
+        }
+    }
+}
+
+impl Promises {
+    /// What the engine is told, without costs.
+    pub fn config(&self) -> QosConfig {
+        QosConfig {
+            order: self.order.into(),
+            streams: self.streams.clone(),
+            overcommit: self.overcommit,
+            depth: self.depth,
+            background_ppb: self.background_ppb,
+            costs: Vec::new(),
+        }
+    }
+}
+
+/// Reads everything that promises something. `volumes` are those of the file, checked.
+pub(super) fn check(parsed: &file::File, volumes: &[PoolVolume]) -> Result<Promises, Fault> {
+    let mut promises = Promises::default();
+    for (entry, volume) in parsed.volume.iter().zip(volumes) {
+        let wishes = &entry.get_ref().wishes();
+        if wishes.any() {
+            promises.streams.push(stream(&volume.name, volume, wishes)?);
+        }
+    }
+    for entry in &parsed.stream {
+        let entry = entry.get_ref();
+        let wanted = entry.volume.get_ref();
+        let Some(volume) = volumes.iter().find(|known| known.name == *wanted) else {
+            let known = volumes.iter().map(|known| known.name.as_str());
+            let nearest = spell::nearest(wanted, known);
+            let text = format!("there is no volume {wanted:?}; did you mean {nearest:?}?");
+            return Err(Fault::at(&entry.volume, text));
+        };
+        if promises.streams.iter().any(|known| known.of == Selector::Volume(volume.object())) {
+            let text = format!("volume {wanted:?} has a reservation, weight or limit already");
+            return Err(Fault::at(&entry.volume, text));
+        }
+        let name = entry.name.as_ref().map_or(&volume.name, Spanned::get_ref);
+        let wishes = entry.wishes();
+        if !wishes.any() {
+            let text = "a stream has a reservation, a weight or a limit; this one has none";
+            return Err(Fault::at(&entry.volume, text));
+        }
+        promises.streams.push(stream(name, volume, &wishes)?);
+    }
+    let qos = &parsed.qos;
+    promises.order = match &qos.order {
+        None if promises.streams.is_empty() => ORDERS[0].name,
+        None => "edf",
+        Some(value) => order(value)?,
+    };
+    promises.overcommit = qos.overcommit;
+    if let Some(value) = &qos.depth {
+        let depth = u32::try_from(*value.get_ref()).ok().filter(|depth| (1..=1024).contains(depth));
+        promises.depth = depth.ok_or_else(|| Fault::at(value, "a depth is 1 to 1024"))?;
+    }
+    if let Some(value) = &qos.background {
+        promises.background_ppb = share(value)?;
+    }
+    Ok(promises)
+}
+
+/// Can everything be promised? By the costs that the SSDs' profiles tell.
+pub(super) fn fits(parsed: &file::File, pool: &PoolConfig) -> Result<(), Fault> {
+    let promised = pool.promises.streams.iter().any(|stream| stream.promise.is_some());
+    let values = parsed.volume.iter().map(|entry| {
+        let entry = entry.get_ref();
+        (Some(entry.name.get_ref()), entry.reservation.as_ref())
+    });
+    let streams = parsed.stream.iter().map(|entry| {
+        let entry = entry.get_ref();
+        let name = entry.name.as_ref().map_or(entry.volume.get_ref(), Spanned::get_ref);
+        (Some(name), entry.reservation.as_ref())
+    });
+    let at = |stream: &str, text: String| {
+        let mut all = values.clone().chain(streams.clone());
+        match all.find_map(|(name, value)| value.filter(|_| name.is_some_and(|n| n == stream))) {
+            Some(value) => Fault::at(value, text),
+            None => Fault::whole(text),
+        }
+    };
+    let first = pool.promises.streams.iter().find(|stream| stream.promise.is_some());
+    if let Some(first) = first.filter(|_| promised)
+        && !pool.devices.iter().any(|device| device.role == Role::Ssd)
+    {
+        let text = "throughput is promised on SSDs, and this pool has none".to_owned();
+        return Err(at(&first.name, text));
+    }
+    pool.check_promises().map_err(|why| at(why.stream(), why.to_string()))
+}
+
+fn order(value: &Spanned<String>) -> Result<&'static str, Fault> {
+    qos::named(value.get_ref()).map(|entry| entry.name).ok_or_else(|| {
+        let names = ORDERS.iter().map(|entry| entry.name);
+        let nearest = spell::nearest(value.get_ref(), names.clone());
+        let names = names.collect::<Vec<_>>().join(", ");
+        let text = format!("order is one of {names}; did you mean {nearest:?}?");
+        Fault::at(value, text)
+    })
+}
+
+/// Percent of a drive, in billionths.
+fn share(value: &Spanned<String>) -> Result<u64, Fault> {
+    let percent =
+        value.get_ref().strip_suffix('%').and_then(|text| text.trim().parse::<f64>().ok());
+    match percent.filter(|percent| (0.0..=90.0).contains(percent)) {
+        Some(percent) => Ok((percent / 100.0 * WHOLE_PPB as f64) as u64),
+        None => Err(Fault::at(value, "a share is 0% to 90% of a drive; write \"5%\"")),
+    }
+}
+
+fn stream(
+    name: &str,
+    volume: &PoolVolume,
+    wishes: &file::Wishes<'_>,
+) -> Result<StreamConfig, Fault> {
+    let weight = wishes.weight.map(|value| {
+        let weight = u32::try_from(*value.get_ref()).ok();
+        let weight = weight.filter(|weight| (1..=WEIGHT_MAX).contains(weight));
+        weight.ok_or_else(|| Fault::at(value, format!("a weight is 1 to {WEIGHT_MAX}")))
+    });
+    let limit = wishes.limit.map(rate_of).transpose()?;
+    let promise = wishes.reservation.map(promise).transpose()?;
+    if let (Some(limit), Some(promise)) = (limit, promise) {
+        let size = promise.size_bytes;
+        if limit.requests(size) < promise.rate.requests(size) {
+            let value = wishes.limit.expect("it has one");
+            let text = format!("the limit {limit} is below what is reserved, {}", promise.rate);
+            return Err(Fault::at(value, text));
+        }
+    }
+    Ok(StreamConfig {
+        name: name.to_owned(),
+        of: Selector::Volume(volume.object()),
+        promise,
+        weight: weight.transpose()?,
+        limit,
+    })
+}
+
+fn rate_of(value: &Spanned<String>) -> Result<Rate, Fault> {
+    rate::parse(value.get_ref()).map_err(|why| Fault::at(value, why))
+}
+
+fn promise(value: &Spanned<file::Reservation>) -> Result<Promise, Fault> {
+    let given = value.get_ref();
+    let rate = rate::parse(&given.rate).map_err(|why| Fault::at(value, why))?;
+    let size_bytes = match &given.size {
+        None => 4096,
+        Some(text) => spec::parse_bytes(text).map_err(|why| Fault::at(value, why))?,
+    };
+    if !(512..=32 << 20).contains(&size_bytes) {
+        return Err(Fault::at(value, "the size of a request is 512B to 32MiB"));
+    }
+    let window = match &given.window {
+        None => tandem_engine::qos::reserve::WINDOW,
+        Some(text) => {
+            spec::parse_nanos(text).map(Duration::from_ns).map_err(|why| Fault::at(value, why))?
+        }
+    };
+    if !(WINDOW_MIN..=WINDOW_MAX).contains(&window) {
+        return Err(Fault::at(value, "a window is 10ms to 3600s"));
+    }
+    let kinds = [
+        ("random", (Does::Either, false)),
+        ("sequential", (Does::Either, true)),
+        ("random-read", (Does::Read, false)),
+        ("sequential-read", (Does::Read, true)),
+        ("random-write", (Does::Write, false)),
+        ("sequential-write", (Does::Write, true)),
+    ];
+    let (does, sequential) = match &given.does {
+        None => (Does::Either, false),
+        Some(text) => match kinds.iter().find(|kind| kind.0 == text) {
+            Some(kind) => kind.1,
+            None => {
+                let nearest = spell::nearest(text, kinds.iter().map(|kind| kind.0));
+                let text = format!("{text:?} is no kind of request; did you mean {nearest:?}?");
+                return Err(Fault::at(value, text));
+            }
+        },
+    };
+    let mut promise = Promise { does, sequential, window, ..Promise::of(rate, size_bytes) };
+    if let Some(percent) = given.confidence {
+        if !(percent > 0.0 && percent <= 100.0) {
+            return Err(Fault::at(value, "a confidence is above 0 and up to 100 (percent)"));
+        }
+        promise.confidence_ppm = (percent * 10_000.0).round() as u32;
+    }
+    Ok(promise)
+}
+
+#[cfg(test)]
+#[path = "promise_tests.rs"]
+mod tests;

@@ -1,0 +1,84 @@
+//! What do requests cost on this SSD?
+//!
+//! Source: [IANUS §4.2]; requirements B9: writing is opt-in, and bounded by a budget.
+
+use super::Arguments;
+use crate::failure::Failure;
+use tandem_drives::spec::{DriveKind, DriveSpec, parse_bytes};
+use tandem_drives::{BuildOptions, SsdState, build};
+use tandem_engine::profile::throughput::{CostPlan, measure};
+use tandem_engine::profile::{MeasureError, Session};
+use tandem_engine::qos::cost::CostTable;
+use tandem_sim::measure::ModelProbe;
+
+/// The plan that the command line asks for; without writing reads alone.
+///
+/// # Errors
+/// Sizes that no request has.
+fn plan(arguments: &Arguments, may_write: bool) -> Result<CostPlan, Failure> {
+    let most = parse_bytes("32MiB").expect("a size");
+    let sound = |size: &u64| size.is_multiple_of(512) && (512..=most).contains(size);
+    if let Some(wrong) = arguments.cost_sizes.iter().find(|size| !sound(size)) {
+        return Err(Failure::usage(format!(
+            "--cost-sizes: a request has 512 bytes to 32MiB, in sectors, not {wrong}"
+        )));
+    }
+    if arguments.cost_depths.iter().any(|depth| !(1..=1024).contains(depth)) {
+        return Err(Failure::usage("--cost-depths: a depth is 1 to 1024"));
+    }
+    let usual = CostPlan::usual();
+    let kinds = usual.kinds.iter().copied().filter(|kind| kind.read || may_write);
+    Ok(CostPlan {
+        kinds: kinds.collect(),
+        sizes_bytes: arguments.cost_sizes.clone(),
+        depths: arguments.cost_depths.clone(),
+        range_bytes: arguments.cost_range.unwrap_or(0),
+        row_ns: arguments.cost_time,
+        ..usual
+    })
+}
+
+/// Of a modelled SSD, in its worst state: full, in random order.
+///
+/// # Errors
+/// If it is none, or cannot be built.
+pub(super) fn of_spec(spec: &DriveSpec, arguments: &Arguments) -> Result<CostTable, Failure> {
+    if spec.kind() != DriveKind::Ssd {
+        return Err(Failure::usage("--costs is for SSDs: nothing is promised on hard drives"));
+    }
+    let plan = plan(arguments, true)?;
+    let capacity_bytes = Some(arguments.cost_capacity.min(spec.capacity_bytes()));
+    let mut table: Option<CostTable> = None;
+    for kind in &plan.kinds {
+        // each on a drive of its own: what one leaves behind would be the next one's state
+        let options =
+            BuildOptions { ssd_state: SsdState::Steady, capacity_bytes, ..BuildOptions::default() };
+        let drive = build(spec, options).map_err(Failure::usage)?;
+        let mut probe = ModelProbe::new(drive);
+        let mut quiet = |_: &'static str| {};
+        let mut session = Session::new(&mut probe, u64::MAX, &mut quiet);
+        let one = CostPlan { kinds: vec![*kind], ..plan.clone() };
+        let one = measure(&mut session, &one).map_err(Failure::usage)?;
+        match &mut table {
+            Some(table) => table.rows.extend(one.rows),
+            None => table = Some(one),
+        }
+    }
+    table.ok_or_else(|| Failure::usage("nothing was asked for"))
+}
+
+/// Of a real device or file. Writes age the drive, which is what is wanted: the worst state.
+///
+/// # Errors
+/// The drive's, or the budget's.
+pub(super) fn of_device(
+    session: &mut Session<'_>,
+    arguments: &Arguments,
+    may_write: bool,
+) -> Result<CostTable, Failure> {
+    let plan = plan(arguments, may_write)?;
+    measure(session, &plan).map_err(|why| match why {
+        MeasureError::Budget { .. } => Failure::usage(why),
+        MeasureError::Drive(_) => Failure::from(anyhow::Error::from(why)),
+    })
+}
