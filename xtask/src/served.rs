@@ -101,6 +101,14 @@ impl Pool {
         Ok(Pool { tandem: tandem.to_owned(), folder })
     }
 
+    /// Another configuration, from the next server on.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn configure(&self, config: &str) -> Result<()> {
+        Ok(std::fs::write(self.folder().join("pool.toml"), config)?)
+    }
+
     /// Its folder.
     pub fn folder(&self) -> &Path {
         self.folder.path()

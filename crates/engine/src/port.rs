@@ -4,7 +4,7 @@
 //! the live world feeds it completions of a ring and a monotonic clock, the virtual world a heap of
 //! modelled completions. The engine reads no clock and does no I/O.
 
-use tandem_block::{Batch, DeviceId, Instant, IoError, PayloadId, Request, RequestId};
+use tandem_block::{Batch, DeviceId, Duration, Instant, IoError, PayloadId, Request, RequestId};
 
 /// Names one device command in flight; chosen by the engine, echoed in its completion. Reused
 /// after the completion.
@@ -35,6 +35,9 @@ pub enum Event<'a> {
         checksums: &'a [u32],
         /// The bytes of a `ReadMeta`; empty otherwise.
         bytes: &'a [u8],
+        /// What the drive itself took, if the world knows: it may hear of the end late, because it had
+        /// no processor, and the drive must not be blamed for that. `None`: until now.
+        took: Option<Duration>,
     },
     /// The instant asked for with `Command::WakeAt` has come.
     Wake,

@@ -26,12 +26,12 @@ impl Engine {
                 self.mix(5, batch.id.0);
                 self.on_batch(batch);
             }
-            Event::Completion { io, status, checksums, bytes } => {
+            Event::Completion { io, status, checksums, bytes, took } => {
                 self.mix(2 + u64::from(status.is_err()), u64::from(io.0));
                 if mirror::owner(io).is_some() {
                     self.twin_completed(io, status, checksums, bytes);
                 } else {
-                    self.on_completion(io, status, checksums, bytes);
+                    self.on_completion((io, took), status, checksums, bytes);
                 }
             }
             Event::Wake => {

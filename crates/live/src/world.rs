@@ -344,6 +344,7 @@ impl<M: Mind> World<M> {
             status: done.status,
             checksums: &sums,
             bytes: &done.bytes,
+            took: done.took,
         };
         let now = self.core.clock.now();
         self.mind.on(now, event, &mut self.commands);
@@ -373,7 +374,8 @@ impl<M: Mind> World<M> {
                 ),
                 Command::Checksum { id, payload, offset_bytes, length_bytes } => {
                     let blocks = Some((payload, offset_bytes, length_bytes));
-                    let done = IoDone { io: id, status: Ok(()), blocks, bytes: Vec::new() };
+                    let done =
+                        IoDone { io: id, status: Ok(()), blocks, bytes: Vec::new(), took: None };
                     self.core.done.push_back(done);
                 }
                 Command::Release(payload) => self.core.payloads.release(payload),

@@ -194,8 +194,13 @@ impl World {
             IoOp::Read { .. } => unreachable!("nobody reads data here"),
             IoOp::Flush | IoOp::Trim { .. } => {}
         }
-        let event =
-            Event::Completion { io: io.id, status: Ok(()), checksums: &checksums, bytes: &bytes };
+        let event = Event::Completion {
+            io: io.id,
+            status: Ok(()),
+            checksums: &checksums,
+            bytes: &bytes,
+            took: None,
+        };
         self.tell(event);
     }
 

@@ -342,7 +342,13 @@ impl World {
         }
         self.commands = commands;
         while let Some((io, checksums)) = self.sums.pop_front() {
-            self.tell(Event::Completion { io, status: Ok(()), checksums: &checksums, bytes: &[] });
+            self.tell(Event::Completion {
+                io,
+                status: Ok(()),
+                checksums: &checksums,
+                bytes: &[],
+                took: None,
+            });
         }
     }
 
@@ -432,7 +438,7 @@ impl World {
         self.note_hits(&flight, status);
         if !self.has_contents {
             let io = flight.io.id;
-            self.tell(Event::Completion { io, status, checksums: &[], bytes: &[] });
+            self.tell(Event::Completion { io, status, checksums: &[], bytes: &[], took: None });
             return;
         }
         self.acknowledge_contents(&flight, status);
@@ -484,7 +490,13 @@ impl World {
             self.write(flight);
         }
         let io = flight.io.id;
-        self.tell(Event::Completion { io, status, checksums: &checksums, bytes: &bytes });
+        self.tell(Event::Completion {
+            io,
+            status,
+            checksums: &checksums,
+            bytes: &bytes,
+            took: None,
+        });
     }
 
     fn read(&mut self, flight: &Flight) -> Vec<u32> {

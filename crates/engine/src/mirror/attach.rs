@@ -101,7 +101,7 @@ impl Engine {
             }
             let opened = self.take_opened();
             for end in &ended {
-                self.on_completion(end.io, end.status, &end.checksums, &end.bytes);
+                self.on_completion((end.io, None), end.status, &end.checksums, &end.bytes);
             }
             if ended.is_empty() && !opened {
                 break;

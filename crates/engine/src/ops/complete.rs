@@ -3,12 +3,12 @@
 use crate::device::Purpose;
 use crate::engine::{Engine, Phase};
 use crate::port::IoId;
-use tandem_block::{DeviceId, IoError};
+use tandem_block::{DeviceId, Duration, IoError};
 
 impl Engine {
     pub(crate) fn on_completion(
         &mut self,
-        io: IoId,
+        (io, took): (IoId, Option<Duration>),
         status: Result<(), IoError>,
         checksums: &[u32],
         bytes: &[u8],
@@ -27,7 +27,7 @@ impl Engine {
             self.stats.devices[usize::from(state.device.0)].errors += 1;
         }
         if !self.devices[usize::from(state.device.0)].is_ssd() {
-            self.note_hdd_completion(&state, status);
+            self.note_hdd_completion(&state, status, took);
         } else if status.is_ok() {
             self.note_ssd_completion(&state);
         }

@@ -9,7 +9,7 @@ use crate::device::{Class, Job, Purpose};
 use crate::engine::{Engine, IoState};
 use crate::map::Run;
 use crate::port::IoOp;
-use tandem_block::{BLOCK_BYTES, DeviceId, Instant, IoError, PayloadId};
+use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, IoError, PayloadId};
 
 impl Engine {
     /// Issues at most one command. True: ask again.
@@ -284,12 +284,18 @@ impl Engine {
     }
 
     /// A command of a hard drive ended: its controller learns from it.
-    pub(crate) fn note_hdd_completion(&mut self, io: &IoState, status: Result<(), IoError>) {
+    pub(crate) fn note_hdd_completion(
+        &mut self,
+        io: &IoState,
+        status: Result<(), IoError>,
+        took: Option<Duration>,
+    ) {
         let now = self.now;
         let device = &mut self.devices[usize::from(io.device.0)];
+        let ended = took.map_or(now, |took| now.min(io.issued + took));
         // a write in two pieces: the second waits for the first, which says nothing of the buffer
-        let before = std::mem::replace(&mut device.last_end, now);
-        let latency = now.since(io.issued.max(before));
+        let before = std::mem::replace(&mut device.last_end, ended);
+        let latency = ended.since(io.issued.max(before));
         let Some(bcw) = &mut device.bcw else { return };
         match &io.purpose {
             Purpose::Write { .. } | Purpose::WriteEdge { .. } if status.is_ok() => {

@@ -148,7 +148,8 @@ impl BlockDevice {
 
     fn conclude(&mut self, key: usize, status: Result<(), IoError>, bench: &mut Bench<'_>) {
         let flight = self.flights.remove(key);
-        let mut done = IoDone { io: flight.io, status, blocks: None, bytes: Vec::new() };
+        let mut done =
+            IoDone { io: flight.io, status, blocks: None, bytes: Vec::new(), took: None };
         match flight.kind {
             Kind::Read { into, into_at } if status.is_ok() => {
                 done.blocks = block_range(flight.offset, into, into_at, flight.length);

@@ -86,8 +86,9 @@ struct Flight {
     offset: u64,
     length: u64,
     work: Work,
-    /// What the model answered, once it has.
-    answered: Option<Result<(), IoError>>,
+    submitted: Instant,
+    /// What the model answered, and when, once it has.
+    answered: Option<(Instant, Result<(), IoError>)>,
 }
 
 /// A modelled drive in real time.
@@ -317,7 +318,7 @@ impl EmulatedDevice {
             self.timers.push(Reverse((bench.now + BEHIND_WAIT, key)));
             return;
         }
-        flight.answered = Some(status);
+        flight.answered = Some((at, status));
         if status.is_ok() {
             match &flight.work {
                 Work::Write { data, .. } => {
@@ -337,7 +338,9 @@ impl EmulatedDevice {
     /// Reports a flight done if the backing is too.
     fn conclude(&mut self, key: usize, bench: &mut Bench<'_>) -> bool {
         let flight = &self.flights[key];
-        let Some(mut status) = flight.answered else { return false };
+        let Some((at, mut status)) = flight.answered else { return false };
+        // a timer that was heard of late is the host's affair, not the drive's
+        let took = Some(at.since(flight.submitted));
         let ready = match &flight.work {
             Work::Read { fetched, .. } => *fetched,
             _ if self.failed || status.is_err() => true,
@@ -353,7 +356,7 @@ impl EmulatedDevice {
         if self.failed {
             status = Err(IoError::Device(self.id));
         }
-        let mut done = IoDone { io, status, blocks: None, bytes: Vec::new() };
+        let mut done = IoDone { io, status, blocks: None, bytes: Vec::new(), took };
         match work {
             Work::Read { memory, at, into, number, .. } => {
                 self.overlay.lay_over(offset, length, &memory, at as usize);
@@ -417,7 +420,8 @@ impl Device for EmulatedDevice {
         let (offset, length) = extent(&io.op);
         let outcome = self.ask_model(&io.op, bench.now);
         let work = self.work(io.op, &outcome, bench);
-        let flight = Flight { io: io.id, outcome, offset, length, work, answered: None };
+        let submitted = bench.now;
+        let flight = Flight { io: io.id, outcome, offset, length, work, submitted, answered: None };
         let key = self.flights.insert(flight);
         self.fetch(key, bench);
         if outcome.ack_at != Instant::NEVER {

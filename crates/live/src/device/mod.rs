@@ -19,7 +19,7 @@ use crate::payload::Payloads;
 use crate::uring::{Ring, Tag};
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use tandem_block::{DeviceId, Drive, Instant, IoError, PayloadId};
+use tandem_block::{DeviceId, Drive, Duration, Instant, IoError, PayloadId};
 use tandem_engine::{Io, IoId, IoOp};
 
 /// Where a device keeps its bytes.
@@ -55,6 +55,8 @@ pub(crate) struct IoDone {
     pub blocks: Option<(PayloadId, u64, u64)>,
     /// What a `ReadMeta` read.
     pub bytes: Vec<u8>,
+    /// What the drive took, if that is known better than by when it was heard of.
+    pub took: Option<Duration>,
 }
 
 /// What a device works with, lent for one call.
@@ -74,7 +76,7 @@ impl Bench<'_> {
 
     /// Reports `io` done without data.
     fn finish(&mut self, io: IoId, status: Result<(), IoError>) {
-        self.done.push_back(IoDone { io, status, blocks: None, bytes: Vec::new() });
+        self.done.push_back(IoDone { io, status, blocks: None, bytes: Vec::new(), took: None });
     }
 }
 

@@ -33,7 +33,8 @@ impl Device for RamDevice {
     }
 
     fn submit(&mut self, io: Io, bench: &mut Bench<'_>) {
-        let mut done = IoDone { io: io.id, status: Ok(()), blocks: None, bytes: Vec::new() };
+        let mut done =
+            IoDone { io: io.id, status: Ok(()), blocks: None, bytes: Vec::new(), took: None };
         if !fits(&io.op, self.capacity_bytes()) {
             done.status = Err(IoError::OutOfRange);
             bench.done.push_back(done);

@@ -92,7 +92,8 @@ fn compare([live, model]: Means) -> Result<String> {
 }
 
 fn one(tandem: &Path, policy: &str) -> Result<Means> {
-    let pool = Pool::new(tandem, &bench::folder(), &config(policy))?;
+    // filled without redirection: what is read lies on the SSD then, as in the replay
+    let pool = Pool::new(tandem, &bench::folder(), &config(POLICIES[0]))?;
     pool.call(&["format", "--yes"])?;
     let notes = pool.folder().join("burst.log");
     let nbd = || Fio::default().set("ioengine", "nbd").set("uri", pool.uri("vol0"));
@@ -100,6 +101,7 @@ fn one(tandem: &Path, policy: &str) -> Result<Means> {
     let fill = nbd().set("rw", "write").set("bs", "1m").set("iodepth", 4).set("size", SPAN);
     fill.job("fill").set("end_fsync", 1).run()?;
     server.stop()?;
+    pool.configure(&config(policy))?;
     let server = pool.serve()?;
     let burst = nbd()
         .set("rw", "randrw")

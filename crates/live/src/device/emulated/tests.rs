@@ -259,3 +259,16 @@ fn a_snapshot_is_never_written() {
     drop(rig);
     assert_eq!(std::fs::read(file.path()).unwrap(), [7; 16384]);
 }
+
+/// Who hears late must not blame the drive: what it took is the model's time, not the host's.
+#[test]
+fn a_late_host_does_not_make_the_drive_slow() {
+    let mut drive = on_file(u64::MAX);
+    let op = drive.rig.write_op(0, &[7; 4096], false);
+    let io = drive.rig.submit(op);
+    let submitted = drive.rig.now();
+    std::thread::sleep(std::time::Duration::from_millis(5)); // the host does something else
+    let done = drive.rig.wait(io);
+    assert!(drive.rig.now().since(submitted).ns >= 5_000_000);
+    assert_eq!(done.took, Some(LATENCY));
+}
