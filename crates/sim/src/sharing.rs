@@ -51,7 +51,9 @@ pub struct ClientSpec {
     pub kind: Kind,
     /// Bytes of each request.
     pub size_bytes: u64,
-    /// Bytes of the drive that it uses, from the first on; 0 for all.
+    /// The first byte of the drive that it uses.
+    pub from_bytes: u64,
+    /// Bytes of the drive that it uses, from there on; 0 for all.
     pub range_bytes: u64,
     /// Requests that it keeps outstanding.
     pub outstanding: u32,
@@ -338,8 +340,9 @@ impl<'a> Running<'a> {
         let capacity_bytes = world.engine.devices()[0].config.capacity_bytes;
         let mut seeds = Rng::new(config.seed);
         let client = |(index, spec): (usize, &ClientSpec)| {
-            let range = if spec.range_bytes == 0 { capacity_bytes } else { spec.range_bytes };
-            let slots = (range.min(capacity_bytes) / spec.size_bytes).max(1);
+            let left = capacity_bytes.saturating_sub(spec.from_bytes);
+            let range = if spec.range_bytes == 0 { left } else { spec.range_bytes };
+            let slots = (range.min(left) / spec.size_bytes).max(1);
             Client {
                 // not where another one begins: requests to one place wait for each other
                 next: slots * index as u64 / config.clients.len() as u64,
@@ -383,7 +386,8 @@ impl<'a> Running<'a> {
         } else {
             client.rng.below(client.slots)
         };
-        let range = (slot * spec.size_bytes, spec.size_bytes);
+        let first = spec.from_bytes / spec.size_bytes * spec.size_bytes;
+        let range = (first + slot * spec.size_bytes, spec.size_bytes);
         let (kind, fua) = (spec.kind, spec.fua);
         self.ask(whose, kind, range, fua);
     }

@@ -8,6 +8,7 @@ fn client(name: &str, kind: Kind, size_bytes: u64, target: Option<Target>) -> Cl
         name: name.into(),
         kind,
         size_bytes,
+        from_bytes: 0,
         range_bytes: 0,
         outstanding: 31,
         fua: false,

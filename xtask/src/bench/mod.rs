@@ -10,6 +10,7 @@ pub mod fuse;
 pub mod journal;
 pub mod map;
 pub mod nbd;
+pub mod qos;
 pub mod steer;
 pub mod virtual_time;
 
@@ -65,6 +66,7 @@ const BENCHES: &[Bench] = &[
     },
     Bench { name: "builds", question: "How long does a clean build take?", rows: builds::rows },
     Bench { name: "steer", question: "What does one steering decision cost?", rows: steer::rows },
+    Bench { name: "qos", question: "What do a thousand streams cost?", rows: qos::rows },
     Bench { name: "drives", question: "What does one modelled command cost?", rows: drives::rows },
     Bench { name: "decode", question: "How fast are traces decoded?", rows: decode::rows },
 ];

@@ -68,6 +68,7 @@ pub(super) struct Stream {
     pub name: Spanned<String>,
     pub does: Spanned<String>,
     pub size: Spanned<String>,
+    pub from: Option<Spanned<String>>,
     pub range: Option<Spanned<String>>,
     pub outstanding: Option<u32>,
     #[serde(default)]

@@ -163,6 +163,7 @@ fn client(file: &file::Stream) -> Result<ClientSpec, Fault> {
         name: file.name.get_ref().clone(),
         kind,
         size_bytes,
+        from_bytes: file.from.as_ref().map(bytes).transpose()?.unwrap_or(0),
         range_bytes: file.range.as_ref().map(bytes).transpose()?.unwrap_or(0),
         outstanding: file.outstanding.unwrap_or(31).clamp(1, 4096),
         fua: file.fua,

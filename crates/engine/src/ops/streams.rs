@@ -157,7 +157,8 @@ impl Engine {
         let now = self.now;
         let d = &mut self.devices[usize::from(device.0)];
         let in_flight_background = d.background_in_flight;
-        let is_full = d.in_flight >= self.config.qos.depth.min(d.config.depth);
+        let (reads, others) = d.takes();
+        let is_full = !(reads || others) || !d.is_pair && d.in_flight >= self.config.qos.depth;
         let streams = d.streams.as_mut().expect("asked by the caller");
         let waits = streams.queues.waiting() > 0;
         if is_full || !waits {
@@ -165,6 +166,11 @@ impl Engine {
                 streams.price(&self.config.qos);
             }
             return false;
+        }
+        if reads != others {
+            // one side of a pair is full: the other goes on
+            let taken = streams.queues.take_only(now, reads);
+            return taken.is_some_and(|taken| self.issue_taken(device, taken, Candidate::Due));
         }
         let view: StreamsView = streams.queues.view(now, in_flight_background);
         let Some(candidate) = self.qos.next_stream(&view) else {
@@ -178,7 +184,7 @@ impl Engine {
         // writes wait for space; reads and background work must not wait with them
         let d = &mut self.devices[usize::from(device.0)];
         let queues = &mut d.streams.as_mut().expect("as before").queues;
-        if let Some(read) = queues.take_read(now) {
+        if let Some(read) = queues.take_only(now, true) {
             return self.issue_taken(device, read, Candidate::Due);
         }
         let has_room = self.qos.next_stream(&StreamsView {
@@ -246,7 +252,7 @@ impl Engine {
         }
         let depth = self.config.qos.depth;
         let held = |d: &Device| {
-            let has_room = d.in_flight < depth.min(d.config.depth);
+            let has_room = d.takes() == (true, true) && (d.is_pair || d.in_flight < depth);
             let streams = d.streams.as_ref().filter(|_| has_room && !d.faulted)?;
             Some(streams.queues.next_allowed())
         };

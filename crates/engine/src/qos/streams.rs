@@ -356,15 +356,17 @@ impl Streams {
         self.turn.map(|turn| turn.side)
     }
 
-    /// The first read of all streams, where writes have to wait for space. In the order of arrival.
-    pub fn take_read(&mut self, now: Instant) -> Option<Taken> {
+    /// The first read of all streams, or the first write, where the others have to wait: for space, or
+    /// for a twin of a pair. In the order of arrival.
+    pub fn take_only(&mut self, now: Instant, read: bool) -> Option<Taken> {
         let open = |stream: &Stream| stream.limit.is_none() || stream.allowed_ns <= now.ns;
         let first = |(index, stream): (usize, &Stream)| {
-            let entry = stream.reads.front().filter(|_| open(stream))?;
+            let queue = if read { &stream.reads } else { &stream.writes };
+            let entry = queue.front().filter(|_| open(stream))?;
             Some((entry.waiting.sequence, index))
         };
         let (_, index) = self.list.iter().enumerate().filter_map(first).min()?;
-        Some(self.take_from(now, index, true))
+        Some(self.take_from(now, index, read))
     }
 
     /// The first background job.

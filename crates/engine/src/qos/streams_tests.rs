@@ -253,11 +253,11 @@ fn who_must_wait_for_space_is_first_again_and_reads_pass() {
     let tags = taken.tags;
     rig.streams.put_back(at(1), taken.pick, tags, taken.waiting);
     assert_eq!(rig.streams.view(at(1), 0).due, before);
-    let read = rig.streams.take_read(at(1)).expect("a read waits");
+    let read = rig.streams.take_only(at(1), true).expect("a read waits");
     let tags = read.tags;
     rig.streams.done(at(1), read.pick, true, tags, 4096);
     assert_eq!((rig.streams.waiting(), rig.streams.waiting_reads()), (1, 0));
-    assert!(rig.streams.take_read(at(1)).is_none());
+    assert!(rig.streams.take_only(at(1), true).is_none());
     assert_eq!(rig.serve(30), Some(Pick::Stream { index: 0, read: false }));
     assert!(rig.streams.take_any(at(30)).is_none());
 }
@@ -298,7 +298,7 @@ fn reads_and_writes_have_slices_of_their_own() {
     assert!((7..=9).contains(&switches), "{switches}");
     // the reads come to an end: writes go on all the time after a moment's grace
     while rig.streams.waiting_reads() > 0 {
-        assert!(rig.streams.take_read(at(400)).is_some());
+        assert!(rig.streams.take_only(at(400), true).is_some());
     }
     let idle = (400..600).filter(|ms| rig.serve(*ms).is_none()).count();
     assert!(idle <= 6, "{idle}");

@@ -47,7 +47,7 @@ pub fn staircase_svg(streams: &[Stream]) -> anyhow::Result<Option<String>> {
     charts::steps(&series.collect())
 }
 
-/// What can be reserved over which window, as in Figures 6, 7 and 13 of [IANUS]: of each kind, size and
+/// What can be reserved over which window, [IANUS Figs 6, 7, 13]: of each kind, size and
 /// depth at the highest confidence up to 95 %, at most nine lines.
 ///
 /// # Errors

@@ -1,0 +1,36 @@
+//! What does it cost to tell a thousand streams apart?
+//!
+//! Source: issue "reservations and the pair", "Speed and memory": dispatch with 1,000 streams under
+//! 300 ns per request. The engine's example `qos_dispatch`, medians of five.
+
+use super::{example, output, value};
+use crate::row::Row;
+use anyhow::Result;
+
+const ALLOWED_NS: u64 = 300;
+
+/// Measures the room with many streams, and a whole engine under the first two orders.
+///
+/// # Errors
+/// If the example cannot run.
+pub fn rows() -> Result<Vec<Row>> {
+    let text = output(&example("tandem-engine", "qos_dispatch")?, &[])?;
+    eprintln!("{text}");
+    let room = value(&text, "room_1000")?;
+    let (fifo, edf) = (value(&text, "engine_fifo_1000")?, value(&text, "engine_edf_1000")?);
+    let more = edf.saturating_sub(fifo);
+    Ok(vec![
+        Row::new(
+            format!("a request into and out of 1,000 streams' queues: under {ALLOWED_NS} ns"),
+            format!("{room} ns"),
+            room < ALLOWED_NS,
+        ),
+        Row::new(
+            format!(
+                "a request through an engine with 1,000 streams, above fifo: under {ALLOWED_NS} ns"
+            ),
+            format!("{more} ns ({edf} of {fifo} ns)"),
+            more < ALLOWED_NS,
+        ),
+    ])
+}
