@@ -150,7 +150,8 @@ fn whole(order: &str, count: u32) -> u64 {
         if number >= backlog
             && let Some(io) = under_way.pop_front()
         {
-            let done = Event::Completion { io, status: Ok(()), checksums: &[], bytes: &[] };
+            let done =
+                Event::Completion { io, status: Ok(()), took: None, checksums: &[], bytes: &[] };
             engine.on(now, done, &mut commands);
             sort(&mut commands, &mut under_way);
         }

@@ -444,7 +444,14 @@ impl Streams {
                 } else {
                     let slack_now = &mut self.slack_now[usize::from(!stream.is_weighted)];
                     *slack_now = (*slack_now).max(stream.tags.slack);
-                    stream.tags.charge_slack(cost_ns);
+                    if stream.is_weighted {
+                        stream.tags.charge_slack(cost_ns);
+                    } else {
+                        // as its deadlines would go on: e/u
+                        let (start, end) = stream.tags.deadline(now.ns, cost_ns);
+                        let slack = &mut stream.tags.slack;
+                        *slack = slack.saturating_add(end - start).min(ABSENT - 1);
+                    }
                 }
                 if let Some(limit) = stream.limit {
                     let from_ns = stream.allowed_ns.max(now.ns.saturating_sub(LATE_NS));
