@@ -143,6 +143,14 @@ impl Pool {
     /// # Errors
     /// If it does not come up.
     pub fn serve(&self) -> Result<Server> {
+        self.serve_with(&[])
+    }
+
+    /// Serves it with further words, which may name files in its folder.
+    ///
+    /// # Errors
+    /// If it does not come up.
+    pub fn serve_with(&self, words: &[&str]) -> Result<Server> {
         let log = std::fs::File::options()
             .create(true)
             .append(true)
@@ -150,6 +158,7 @@ impl Pool {
         let mut child = Command::new(&self.tandem)
             .arg("serve")
             .arg(self.folder().join("pool.toml"))
+            .args(words)
             .current_dir(self.folder())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -7,6 +7,7 @@
 mod announce;
 mod demo;
 mod listeners;
+mod record;
 
 use crate::config::PoolConfig;
 use crate::failure::Failure;
@@ -17,6 +18,7 @@ use crate::report::json;
 use crate::report::names::durability_name;
 use announce::Announce;
 use anyhow::{Context as _, anyhow, bail};
+use record::Notes;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -45,6 +47,9 @@ pub struct Arguments {
     /// Some drives are gone for good: serve, read-only, what the others hold
     #[arg(long = "accept-loss", conflicts_with = "demo")]
     salvage: bool,
+    /// Note what is asked, as a trace that `tandem replay` reads; written when the server ends
+    #[arg(long, value_name = "F.csv", conflicts_with = "demo")]
+    record: Option<PathBuf>,
     /// Emulated drives acknowledge flushes and do not do them: shows that tests see the loss
     #[arg(long, hide = true)]
     ignore_flushes: bool,
@@ -64,13 +69,21 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         _ => Manner::Configured,
     };
     match &arguments.config {
-        Some(path) => serve(path, &pool::read(path)?, manner, signals),
+        Some(path) => {
+            let notes = arguments.record.as_deref().map(Notes::new).transpose()?;
+            serve(path, &pool::read(path)?, manner, (signals, notes))
+        }
         None => demo::run(manner, signals),
     }
 }
 
 /// Serves one pool until it is told to stop.
-fn serve(path: &Path, pool: &PoolConfig, manner: Manner, signals: Signals) -> Result<(), Failure> {
+fn serve(
+    path: &Path,
+    pool: &PoolConfig,
+    manner: Manner,
+    (signals, notes): (Signals, Option<Notes>),
+) -> Result<(), Failure> {
     if manner == Manner::Lying {
         devices::require_emulated(pool)?;
     }
@@ -104,14 +117,23 @@ fn serve(path: &Path, pool: &PoolConfig, manner: Manner, signals: Signals) -> Re
     }
     let latencies = Rc::new(RefCell::new(Recorder::default()));
     let heard = Rc::clone(&latencies);
+    let notes = Rc::new(RefCell::new(notes));
+    let noted = Rc::clone(&notes);
     world.observe(Box::new(move |request, done, now| {
         heard.borrow_mut().record(request, done, now);
+        if let Some(notes) = noted.borrow_mut().as_mut() {
+            notes.note(request);
+        }
     }));
     let control = control(path, pool, &capacities, &ways_in)?;
     let told = Box::new(move || json::served(&latencies.borrow()));
     world.add_front(Box::new(control.with("latencies", told)));
     world.add_front(Box::new(Announce::new(announcement(pool, &ways_in))));
-    world.run().map_err(|error| explain::ended(pool, error))?;
+    let ended = world.run().map_err(|error| explain::ended(pool, error));
+    if let Some(notes) = notes.borrow_mut().as_mut() {
+        notes.write()?;
+    }
+    ended?;
     report_end(pool, &world)
 }
 

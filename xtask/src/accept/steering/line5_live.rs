@@ -1,8 +1,8 @@
 //! Does a server on emulated drives do what the same engine does in virtual time?
 //!
-//! Source: issue "write steering", acceptance 5. fio sends bursts of writes beside reads over NBD and
-//! notes them; the server says what its requests took, by stage; the notes are replayed in virtual time
-//! over the same drives. The stage `device` is compared, since waiting depends on when exactly fio,
+//! Source: issue "write steering", acceptance 5. fio sends bursts of writes beside reads over NBD; the
+//! server notes what it was asked, and says what its requests took, by stage; the notes are replayed in
+//! virtual time over the same drives. The stage `device` is compared, since waiting depends on when exactly fio,
 //! which shares the processors with the server, came. The SSD is one that bursts congest: a faster one
 //! answers sooner than a server that shares its processors with fio can look.
 
@@ -19,6 +19,9 @@ use std::process::{Command, Stdio};
 const POLICIES: [&str; 3] = ["ssd-first", "mios-d", "serw"];
 /// Live and virtual means may differ by this much.
 const PERCENT_MAX: u64 = 15;
+/// What the server was asked, and when: with fio's own notes a burst would come at once, where the server
+/// is told of its requests one after the other.
+const NOTES: &str = "asked.csv";
 const SPAN: &str = "1g";
 /// A burst is sent at once, whatever was answered of it: when requests come must not hang on how fast
 /// the server is, or its replay, which sends them when they were sent, is another load.
@@ -95,14 +98,14 @@ fn one(tandem: &Path, policy: &str) -> Result<Means> {
     // filled without redirection: what is read lies on the SSD then, as in the replay
     let pool = Pool::new(tandem, &bench::folder(), &config(POLICIES[0]))?;
     pool.call(&["format", "--yes"])?;
-    let notes = pool.folder().join("burst.log");
+    let notes = pool.folder().join(NOTES);
     let nbd = || Fio::default().set("ioengine", "nbd").set("uri", pool.uri("vol0"));
     let server = pool.serve()?;
     let fill = nbd().set("rw", "write").set("bs", "1m").set("iodepth", 4).set("size", SPAN);
     fill.job("fill").set("end_fsync", 1).run()?;
     server.stop()?;
     pool.configure(&config(policy))?;
-    let server = pool.serve()?;
+    let server = pool.serve_with(&["--record", NOTES])?;
     let burst = nbd()
         .set("rw", "randrw")
         .set("rwmixread", 50)
@@ -113,8 +116,7 @@ fn one(tandem: &Path, policy: &str) -> Result<Means> {
         .set("thinktime", "150ms")
         .set("thinktime_blocks", BURST_BLOCKS)
         .set("thinktime_blocks_type", "issue")
-        .set("randseed", 7)
-        .set("write_iolog", notes.display());
+        .set("randseed", 7);
     burst.job("burst").run()?;
     let status: Value = serde_json::from_str(&pool.call(&["status", "--json"])?)?;
     server.stop()?;
