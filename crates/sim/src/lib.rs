@@ -5,6 +5,7 @@
 
 pub mod campaign;
 pub mod check;
+mod command;
 pub mod contents;
 pub mod coverage;
 pub mod erratic;

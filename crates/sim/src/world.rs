@@ -4,16 +4,16 @@
 //! order, and among acknowledgements in the order of submission. Contents change at the
 //! acknowledgement (design decision 4).
 
-use crate::contents::{SimSector, block_checksum, sectors_of};
+use crate::command::{drive_op, write_of};
+use crate::contents::{SimSector, block_checksum};
 use crate::gone::Gone;
 use hashbrown::HashMap;
 use slab::Slab;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use std::sync::Arc;
 use tandem_block::{
-    Batch, ContentFaultKind, DeviceId, Drive, DriveOp, DriveOpKind, Instant, IoError, Outcome,
-    PayloadId, Request, Rng, SECTOR_BYTES, SECTORS_PER_BLOCK,
+    Batch, ContentFaultKind, DeviceId, Drive, DriveOpKind, Instant, IoError, Outcome, PayloadId,
+    Request, Rng, SECTOR_BYTES, SECTORS_PER_BLOCK,
 };
 use tandem_drives::media::{Contents, CutMode, Mark, Media, Write};
 use tandem_engine::{Command, Done, Engine, EngineConfig, Event, Io, IoId, IoOp, StartError};
@@ -294,7 +294,9 @@ impl World {
                 .flights
                 .iter()
                 .filter(|(_, flight)| flight.io.device == device)
-                .filter_map(|(_, flight)| write_of(flight, &self.payloads))
+                .filter_map(|(_, flight)| {
+                    write_of((&flight.io, flight.outcome.ticket), &self.payloads)
+                })
                 .collect();
             let volatile = station.drive.volatile_bytes(self.now);
             station.media.settle(self.now);
@@ -315,7 +317,9 @@ impl World {
     pub fn kill(&mut self, config: EngineConfig, rng: &mut Rng) {
         for (_, flight) in &self.flights {
             let arrives = rng.chance_ppm(500_000);
-            if let (true, Some(write)) = (arrives, write_of(flight, &self.payloads)) {
+            if let (true, Some(write)) =
+                (arrives, write_of((&flight.io, flight.outcome.ticket), &self.payloads))
+            {
                 let media = &mut self.stations[usize::from(flight.io.device.0)].media;
                 // nobody was told that it is durable, not even with FUA
                 media.apply(write, None);
@@ -546,7 +550,9 @@ impl World {
 
     /// Stores a write or trim and returns the checksums of its blocks.
     fn write(&mut self, flight: &Flight) -> Vec<u32> {
-        let Some(write) = write_of(flight, &self.payloads) else { return Vec::new() };
+        let Some(write) = write_of((&flight.io, flight.outcome.ticket), &self.payloads) else {
+            return Vec::new();
+        };
         let media = &mut self.stations[usize::from(flight.io.device.0)].media;
         let checksums = match &write.contents {
             Contents::Data(sectors) => {
@@ -576,51 +582,4 @@ impl World {
         }
         checksums
     }
-}
-
-fn drive_op(op: &IoOp) -> DriveOp {
-    let (kind, offset_bytes, length_bytes) = match op {
-        IoOp::Read { offset_bytes, length_bytes, .. }
-        | IoOp::ReadMeta { offset_bytes, length_bytes } => {
-            (DriveOpKind::Read, *offset_bytes, *length_bytes)
-        }
-        IoOp::Write { offset_bytes, length_bytes, fua, .. } => {
-            (DriveOpKind::Write { fua: *fua }, *offset_bytes, *length_bytes)
-        }
-        IoOp::WriteMeta { offset_bytes, bytes, fua } => {
-            (DriveOpKind::Write { fua: *fua }, *offset_bytes, bytes.len() as u64)
-        }
-        IoOp::Flush => (DriveOpKind::Flush, 0, 0),
-        IoOp::Trim { offset_bytes, length_bytes } => {
-            (DriveOpKind::Trim, *offset_bytes, *length_bytes)
-        }
-    };
-    DriveOp { kind, offset_bytes, length_bytes }
-}
-
-/// A flight's change of contents, if it is one.
-fn write_of(
-    flight: &Flight,
-    payloads: &HashMap<PayloadId, Vec<SimSector>, BuildFixed>,
-) -> Option<Write<SimSector>> {
-    let ticket = flight.outcome.ticket;
-    let (offset_bytes, contents) = match &flight.io.op {
-        IoOp::Write { offset_bytes, length_bytes, from, from_offset_bytes, .. } => {
-            let first = (from_offset_bytes / SECTOR_BYTES) as usize;
-            let count = (length_bytes / SECTOR_BYTES) as usize;
-            let buffer = payloads
-                .get(from)
-                .unwrap_or_else(|| panic!("{:?} is written from a released buffer", flight.io));
-            let sectors: Arc<[SimSector]> = buffer[first..first + count].into();
-            (*offset_bytes, Contents::Data(sectors))
-        }
-        IoOp::WriteMeta { offset_bytes, bytes, .. } => {
-            (*offset_bytes, Contents::Data(sectors_of(bytes)))
-        }
-        IoOp::Trim { offset_bytes, length_bytes } => {
-            (*offset_bytes, Contents::Zeroes(length_bytes / SECTOR_BYTES))
-        }
-        IoOp::Read { .. } | IoOp::ReadMeta { .. } | IoOp::Flush => return None,
-    };
-    Some(Write { ticket, offset_bytes, contents })
 }
