@@ -110,11 +110,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 fn check(pool: &PoolConfig, signals: Signals) -> Result<Report, Failure> {
     let mut report = Report { pool: pool.name.clone(), ..Report::default() };
-    let Opened { devices, capacities } = devices::open(pool, Manner::Untouched)?;
+    let opened = devices::open(pool, Manner::Untouched)?;
+    let mut config = pool.engine_config(&opened.capacities);
+    opened.tell(&mut config);
+    let Opened { devices, capacities, .. } = opened;
     let metadata = metadata::check(pool, &capacities)?;
     (report.clean, report.notes, report.bad_metadata) =
         (metadata.clean, metadata.notes, metadata.bad);
-    let mut config = pool.engine_config(&capacities);
     // nothing is moved while we look
     (config.writeback_high_percent, config.log_gc_percent) = (100, 100);
     config.writeback_idle = Duration::from_s(1 << 30);

@@ -90,7 +90,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Err(Failure::Usage(text.into()));
     }
     place::check(&pool)?;
-    let before = pool.devices.iter().map(|device| inspect(device, arguments.force));
+    let before = pool.drives().map(|device| inspect(device, arguments.force));
     let before = before.collect::<anyhow::Result<Vec<Before>>>()?;
     fits(&pool, &before)?;
     if arguments.dry_run {
@@ -221,12 +221,12 @@ pub fn fresh(pool: &PoolConfig) -> anyhow::Result<()> {
 }
 
 fn format(pool: &PoolConfig) -> anyhow::Result<Made> {
-    let Opened { devices, capacities } = devices::open(pool, Manner::Plain)?;
+    let Opened { devices, capacities, .. } = devices::open(pool, Manner::Plain)?;
     let config = fresh_config(pool, &capacities);
     let made = made(pool, &config);
     let mut world = devices::world(pool, devices, config, pool.world_config())?;
     // the drives are locked, and everything fits: from here on their old contents are lost
-    for device in &pool.devices {
+    for device in pool.drives() {
         let Backing::Path(path) = &device.backing else { continue };
         wipe(path).with_context(|| format!("clearing {}", device.label()))?;
     }
@@ -242,6 +242,9 @@ pub fn fresh_config(pool: &PoolConfig, capacities_bytes: &[u64]) -> EngineConfig
     config.pool = Uuid::new_v4().as_u128();
     for device in &mut config.devices {
         device.uuid = Uuid::new_v4().as_u128();
+    }
+    for pair in &mut config.pairs {
+        pair.config.uuids = [Uuid::new_v4().as_u128(), Uuid::new_v4().as_u128()];
     }
     config
 }

@@ -8,6 +8,7 @@ mod announce;
 mod demo;
 mod listeners;
 mod record;
+mod twins;
 
 use crate::config::PoolConfig;
 use crate::failure::Failure;
@@ -50,6 +51,12 @@ pub struct Arguments {
     /// Note what is asked, as a trace that `tandem replay` reads; written when the server ends
     #[arg(long, value_name = "F.csv", conflicts_with = "demo")]
     record: Option<PathBuf>,
+    /// This drive is new, in the place of the twin of a pair: everything is copied to it
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["demo", "salvage"])]
+    new_twin: Option<PathBuf>,
+    /// A pair has lost a twin and the other one is behind: serve it, without what was written last
+    #[arg(long, conflicts_with_all = ["demo", "salvage"])]
+    accept_older: bool,
     /// Emulated drives acknowledge flushes and do not do them: shows that tests see the loss
     #[arg(long, hide = true)]
     ignore_flushes: bool,
@@ -71,7 +78,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     match &arguments.config {
         Some(path) => {
             let notes = arguments.record.as_deref().map(Notes::new).transpose()?;
-            serve(path, &pool::read(path)?, manner, (signals, notes))
+            let mut pool = pool::read(path)?;
+            twins::apply(&mut pool, arguments.new_twin.as_deref(), arguments.accept_older)?;
+            serve(path, &pool, manner, (signals, notes))
         }
         None => demo::run(manner, signals),
     }
@@ -95,11 +104,13 @@ fn serve(
         );
         return Err(Failure::Usage(text));
     }
-    let (Opened { devices, capacities }, absent) = match manner {
+    let (opened, absent) = match manner {
         Manner::Untouched => devices::open_rest(pool)?,
         _ => (devices::open(pool, manner)?, Vec::new()),
     };
-    let mut config = engine_config(pool, &capacities)?;
+    let mut config = engine_config(pool, &opened.capacities)?;
+    opened.tell(&mut config);
+    let Opened { devices, capacities, .. } = opened;
     for id in &absent {
         let label = pool.devices[usize::from(id.0)].label();
         tracing::warn!("{label} is gone: what only it held is an error; nothing can be written");
@@ -200,8 +211,7 @@ fn control(
     let listener = Listener::bind(&Address::Unix(socket), false)
         .context("the control socket (its place can be chosen: control = \"PATH\" in [serve])")?;
     let devices: Vec<serde_json::Value> = pool
-        .devices
-        .iter()
+        .drives()
         .zip(capacities)
         .map(|(device, bytes)| {
             serde_json::json!({

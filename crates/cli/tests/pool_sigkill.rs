@@ -5,7 +5,7 @@
 mod support;
 
 use std::path::Path;
-use support::sigkill::{self, FUSE, NBD, Outcome, Plan, Way};
+use support::sigkill::{self, FUSE, NBD, Outcome, PAIR, Plan, Way};
 
 fn run(way: &Way, rounds: u64, seed: u64, ignore_flushes: bool) -> Outcome {
     let tandem = support::program::program().to_owned();
@@ -24,6 +24,16 @@ fn what_was_flushed_survives_sigkill() {
     // it was a test: both drives had something to lose, and something was lost that might be
     assert!(outcome.redirected > 100 && outcome.in_recovery > 0 && outcome.flushes > 100);
     assert!(outcome.flushed > 0 && outcome.kept > 0 && outcome.gone > 0, "{outcome:?}");
+}
+
+/// The same over a mirrored pair; and with lying drives it is seen there too.
+#[test]
+fn what_was_flushed_to_a_pair_survives_sigkill() {
+    let outcome = run(&PAIR, 8, 9, false);
+    assert!(outcome.lost.is_empty(), "{:?}", outcome.lost);
+    assert!(outcome.rounds == 8 && outcome.flushes > 50 && outcome.flushed > 0, "{outcome:?}");
+    let outcome = run(&PAIR, 10, 10, true);
+    assert!(!outcome.lost.is_empty(), "{outcome:?}");
 }
 
 #[test]

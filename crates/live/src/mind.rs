@@ -5,6 +5,7 @@ use tandem_block::{BLOCK_BYTES, DeviceId, Instant, ObjectId};
 use tandem_engine::bcw::controller::Controller;
 use tandem_engine::bcw::distrust::Distrust;
 use tandem_engine::device::Device;
+use tandem_engine::mirror::PairView;
 use tandem_engine::qos::delivery::Client;
 use tandem_engine::qos::reserve::Rate;
 use tandem_engine::stats::{DeviceStats, Hits, ReadBackStats};
@@ -74,6 +75,7 @@ impl Mind for Engine {
         let today: Vec<Value> = ids.map(|id| today(self, id, now)).collect();
         json!({
             "second_home": follower,
+            "pairs": self.pairs().iter().map(pair).collect::<Vec<_>>(),
             "today": today,
             "day_left_ns": self.day_left(now).ns,
             "controllers": controllers,
@@ -212,6 +214,36 @@ pub fn read_back(stats: &ReadBackStats) -> Value {
         "hdd_log": hits(stats.from_drive),
         "promoted_blocks": stats.promoted,
         "promotions_forgone": stats.forgone,
+    })
+}
+
+/// How the twins of a pair stand.
+fn pair(view: &PairView) -> Value {
+    let stats = &view.stats;
+    json!({
+        "drives": view.twins.map(|twin| twin.0),
+        "alive": view.alive,
+        "writes": view.lead,
+        "reads": view.reader,
+        "exposed": view.exposed,
+        "behind_bytes": view.stale_bytes,
+        "cache_bytes": view.cache_bytes,
+        "cache_bytes_max": view.cache_bytes_max,
+        "cache_bytes_bound": view.cache_bytes_bound,
+        "coalesced_bytes": view.coalesced_bytes,
+        "write_bytes_per_s": view.write_bytes_per_s,
+        "idle_ns": view.idle.ns,
+        "turns": stats.turns,
+        "early_turns": stats.early_turns,
+        "accepted_bytes": stats.accepted_bytes,
+        "written_bytes": stats.written_bytes,
+        "reads_by_drive": stats.reads,
+        "cache_reads": stats.cache_reads,
+        "held": stats.held,
+        "held_ns": stats.held_ns,
+        "resynced_bytes": stats.resynced_bytes,
+        "repaired_reads": stats.repaired_reads,
+        "failures": stats.failures,
     })
 }
 

@@ -9,10 +9,12 @@ use serde::Serialize;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
+use std::path::Path;
 use tandem_block::{BLOCK_BYTES, MIB};
 use tandem_engine::Role;
 use tandem_engine::format::FormatError;
 use tandem_engine::format::page::{self, PAGE_BYTES, PAGE_CHECKSUMS};
+use tandem_engine::format::pair::{self, PairRecord};
 use tandem_engine::format::shard::{self, Root, SHARD_BYTES};
 use tandem_engine::format::superblock::Superblock;
 use tandem_engine::format::unit::{self, Unit};
@@ -47,7 +49,7 @@ pub(super) struct Found {
 /// One drive's metadata.
 struct Home {
     label: String,
-    file: File,
+    part: Part,
     superblock: Superblock,
     root: Option<Root>,
 }
@@ -56,19 +58,29 @@ struct Home {
 pub(super) fn check(pool: &PoolConfig, capacities: &[u64]) -> anyhow::Result<Found> {
     let mut found = Found { clean: true, ..Found::default() };
     let mut homes = Vec::new();
-    for (device, capacity) in pool.devices.iter().zip(capacities) {
+    // what the engine is told is without the records of pairs
+    let config = pool.engine_config(capacities);
+    for (index, (device, told)) in pool.devices.iter().zip(&config.devices).enumerate() {
+        let capacity = &told.capacity_bytes;
         let (Backing::Path(path), Some(last)) =
             (&device.backing, (capacity / BLOCK_BYTES).checked_sub(1))
         else {
             continue;
         };
-        let file = File::open(path)?;
-        let newest = superblock(device, &file, last, &mut found);
+        let twin = pool.twins.iter().find(|twin| twin.device == index);
+        let part = match twin {
+            None => Part { file: File::open(path)?, base: 0 },
+            Some(twin) => match leader(path, &twin.drive) {
+                Some(part) => part,
+                None => continue,
+            },
+        };
+        let newest = superblock(device, &part, last, &mut found);
         found.clean &= newest.as_ref().is_some_and(|newest| newest.clean);
         // a drive that was cut is refused by the start
         let is_whole = |known: &Superblock| known.layout.is_sane(*capacity);
         if let Some(superblock) = newest.filter(is_whole) {
-            homes.push(Home { label: device.label(), file, superblock, root: None });
+            homes.push(Home { label: device.label(), part, superblock, root: None });
         }
     }
     let followers = homes.iter().map(|home| keeps(&home.superblock)).collect::<Vec<_>>();
@@ -127,12 +139,12 @@ fn keeps(superblock: &Superblock) -> Keeps {
 
 fn superblock(
     device: &PoolDevice,
-    file: &File,
+    part: &Part,
     last: u64,
     found: &mut Found,
 ) -> Option<Superblock> {
     let copy = |block: u64| {
-        let bytes = read(file, block * BLOCK_BYTES, BLOCK_BYTES).ok()?;
+        let bytes = part.read(block * BLOCK_BYTES, BLOCK_BYTES).ok()?;
         Superblock::decode(&bytes).ok()
     };
     let copies = [copy(0), copy(last)];
@@ -147,10 +159,38 @@ fn superblock(
     newest
 }
 
-fn read(file: &File, offset: u64, length: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; usize::try_from(length).map_err(io::Error::other)?];
-    file.read_exact_at(&mut bytes, offset)?;
-    Ok(bytes)
+/// A device's own bytes: those of a drive, or of the twin of a pair that is ahead.
+struct Part {
+    file: File,
+    /// Where they begin.
+    base: u64,
+}
+
+impl Part {
+    fn read(&self, offset: u64, length: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; usize::try_from(length).map_err(io::Error::other)?];
+        self.file.read_exact_at(&mut bytes, self.base + offset)?;
+        Ok(bytes)
+    }
+}
+
+/// The twin that is right about the pair's metadata; `None` if neither says so: the start says why.
+fn leader(first: &Path, second: &PoolDevice) -> Option<Part> {
+    let Backing::Path(second) = &second.backing else { return None };
+    let twins = [first, second].map(|path| File::open(path).ok());
+    let newest = |file: &File| {
+        let slot = |slot: u64| {
+            let mut bytes = vec![0; pair::RECORD_BYTES as usize];
+            file.read_exact_at(&mut bytes, slot * pair::RECORD_BYTES).ok()?;
+            PairRecord::decode(&bytes).ok()
+        };
+        (0..2).filter_map(slot).max_by_key(|record| record.sequence)
+    };
+    let records = twins.iter().flatten().filter_map(newest);
+    let ahead = records.max_by_key(|record| record.sequence)?.ahead;
+    let [first, second] = twins;
+    let file = if ahead == 0 { first } else { second };
+    Some(Part { file: file?, base: pair::HEADER_BYTES })
 }
 
 impl Home {
@@ -171,7 +211,7 @@ impl Home {
         let mut damaged = false;
         for copy in 0..2 {
             let bytes =
-                read(&self.file, layout.root_offset + copy * layout.root_bytes, layout.root_bytes)?;
+                self.part.read(layout.root_offset + copy * layout.root_bytes, layout.root_bytes)?;
             match Root::decode(&bytes, pool) {
                 Ok(root) => sound.push(root),
                 // another pool's, or nothing: never written
@@ -199,7 +239,7 @@ impl Home {
         for index in 0..layout.shard_count.min(root.written.len() as u64 * 64) {
             let Some(copy) = root.copy_of(index) else { continue };
             let offset = layout.shard_offset + (index * 2 + copy) * SHARD_BYTES;
-            let bytes = read(&self.file, offset, SHARD_BYTES)?;
+            let bytes = self.part.read(offset, SHARD_BYTES)?;
             let error = match shard::shard_checkpoint(&bytes, self.superblock.pool, index) {
                 Ok(checkpoint) if checkpoint <= root.checkpoint => continue,
                 Ok(_) => "it is of a later checkpoint than the root".to_string(),
@@ -217,7 +257,7 @@ impl Home {
         let mut at = layout.checksum_offset;
         let mut torn = 0u64;
         while at < end {
-            let bytes = read(&self.file, at, READ_BYTES.min(end - at))?;
+            let bytes = self.part.read(at, READ_BYTES.min(end - at))?;
             for (nth, pair) in (0..).zip(bytes.chunks_exact(2 * PAGE_BYTES as usize)) {
                 let offset = at + nth * 2 * PAGE_BYTES;
                 let number = (offset - layout.checksum_offset) / (2 * PAGE_BYTES);
@@ -262,7 +302,7 @@ impl Home {
     /// The units behind the root: the first that cannot be read must not have been whole once.
     fn journal(&self, root: &Root, found: &mut Found) -> io::Result<()> {
         let (layout, pool) = (&self.superblock.layout, self.superblock.pool);
-        let ring = read(&self.file, layout.journal_offset, layout.journal_bytes)?;
+        let ring = self.part.read(layout.journal_offset, layout.journal_bytes)?;
         let Ok(mut at) = usize::try_from(root.replay_offset) else { return Ok(()) };
         let mut sequence = root.replay_sequence;
         let decode = |from: usize, sequence: u64| {

@@ -1,7 +1,8 @@
 //! Does the configuration make sense?
 
+use super::pair::PoolTwin;
 use super::{PoolConfig, PoolDevice, PoolVolume, Serve};
-use super::{budget, file, promise};
+use super::{budget, file, pair, promise};
 use crate::policy;
 use crate::toml_fault::Fault;
 use std::path::{Component, Path, PathBuf};
@@ -39,14 +40,25 @@ pub(super) fn check(
     let second_home_lag = parsed.pool.second_home_lag.as_ref().map(lag).transpose()?;
     let read_back_bytes = parsed.pool.read_back.as_ref().map(read_back).transpose()?;
     let mut devices: Vec<PoolDevice> = Vec::new();
+    let mut twins: Vec<PoolTwin> = Vec::new();
     for entry in &parsed.device {
         let line = line_of(entry.get_ref().path.span().start);
         let device = device(entry.get_ref(), folder, line)?;
         let same = |known: &PoolDevice| same_place(&known.backing, &device.backing);
-        if devices.iter().any(same) {
+        if devices.iter().chain(twins.iter().map(|twin| &twin.drive)).any(same) {
             let path = entry.get_ref().path.get_ref();
             let text = format!("{path:?} is listed twice: every device holds its own data");
             return Err(Fault::at(&entry.get_ref().path, text));
+        }
+        if let Some(pair) = &entry.get_ref().pair {
+            let twin = pair::check(pair, devices.len(), &device, folder)?;
+            let mut known = devices.iter().chain(twins.iter().map(|twin| &twin.drive));
+            let same = |known: &PoolDevice| same_place(&known.backing, &twin.drive.backing);
+            if known.any(same) || same(&device) {
+                let text = "it is listed twice: a twin is a drive of its own";
+                return Err(Fault::at(&pair.twin, text));
+            }
+            twins.push(twin);
         }
         devices.push(device);
     }
@@ -80,6 +92,7 @@ pub(super) fn check(
         read_back_bytes,
         promote_after_reads,
         devices,
+        twins,
         volumes,
         promises,
         serve,
@@ -134,7 +147,7 @@ fn read_back(value: &Spanned<String>) -> Result<u64, Fault> {
     Ok(bytes)
 }
 
-fn time(value: &Spanned<String>, example: &str) -> Result<Duration, Fault> {
+pub(super) fn time(value: &Spanned<String>, example: &str) -> Result<Duration, Fault> {
     spec::parse_nanos(value.get_ref())
         .map(Duration::from_ns)
         .map_err(|why| Fault::at(value, format!("{why}; write times like {example:?}")))
@@ -145,7 +158,7 @@ fn in_mib(bytes: u64) -> String {
 }
 
 /// One of a few words, or an error with the nearest.
-fn word<T: Copy>(
+pub(super) fn word<T: Copy>(
     value: &Spanned<String>,
     key: &str,
     known: &[(&'static str, T)],

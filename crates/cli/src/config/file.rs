@@ -48,6 +48,19 @@ pub(super) struct Device {
     pub padding_budget: Option<Spanned<String>>,
     pub log_budget: Option<Spanned<String>>,
     pub write_budget: Option<Spanned<String>>,
+    pub pair: Option<Pair>,
+}
+
+/// `{ twin = "b.img", period = "10s", … }`: the device is two drives.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Pair {
+    pub twin: Spanned<String>,
+    pub period: Option<Spanned<String>>,
+    pub idle: Option<Spanned<String>>,
+    pub cache: Option<Spanned<String>>,
+    pub answer: Option<Spanned<String>>,
+    pub write_rate: Option<Spanned<String>>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -7,19 +7,24 @@
 pub mod budget;
 mod check;
 mod file;
+pub mod pair;
 pub mod promise;
 #[cfg(test)]
 mod tests;
 
 use self::budget::DeviceBudget;
+use self::pair::PoolTwin;
 use self::promise::Promises;
 use crate::failure::ConfigFault;
 use crate::toml_fault::{self, line_of};
 use std::path::{Path, PathBuf};
 use tandem_block::{DeviceId, DurabilityClass, Duration, ObjectId};
 use tandem_drives::spec::DriveSpec;
+use tandem_engine::mirror::{Pair, pair_bytes};
 use tandem_engine::qos::admit::{self, AdmitError};
-use tandem_engine::{DeviceConfig, EngineConfig, Role, SteerConfig, VolumeConfig, WriteCache};
+use tandem_engine::{
+    DeviceConfig, EngineConfig, Placement, Role, SteerConfig, VolumeConfig, WriteCache,
+};
 use tandem_live::listen::Address;
 use tandem_live::uring::Submission;
 use tandem_live::{Backing, WorldConfig};
@@ -41,6 +46,8 @@ pub struct PoolConfig {
     pub promote_after_reads: Option<u32>,
     /// Its drives, in the order of their ids.
     pub devices: Vec<PoolDevice>,
+    /// Second drives of those devices that are pairs.
+    pub twins: Vec<PoolTwin>,
     /// Its volumes.
     pub volumes: Vec<PoolVolume>,
     /// What is promised to whom.
@@ -178,17 +185,29 @@ impl PoolConfig {
         WorldConfig { submission: self.serve.submission, spin, ..usual }
     }
 
+    /// All drives: the devices, and then the second drives of pairs, as the world numbers them.
+    pub fn drives(&self) -> impl Iterator<Item = &PoolDevice> {
+        self.devices.iter().chain(self.twins.iter().map(|twin| &twin.drive))
+    }
+
     /// What an engine is told, once the devices are open and their sizes known. Ids of volumes
     /// follow from their names, so that their order in the file means nothing.
     ///
     /// # Panics
-    /// If there is not one capacity per device.
+    /// If there is not one capacity per drive.
     pub fn engine_config(&self, capacities_bytes: &[u64]) -> EngineConfig {
-        assert_eq!(capacities_bytes.len(), self.devices.len(), "a capacity for every device");
+        let drives = self.devices.len() + self.twins.len();
+        assert_eq!(capacities_bytes.len(), drives, "a capacity for every drive");
+        let (first, second) = capacities_bytes.split_at(self.devices.len());
+        let mut capacities_bytes = first.to_vec();
+        for (twin, &bytes) in self.twins.iter().zip(second) {
+            let smaller = bytes.min(capacities_bytes[twin.device]);
+            capacities_bytes[twin.device] = pair_bytes(smaller, Placement::Mapped);
+        }
         let devices = self
             .devices
             .iter()
-            .zip(capacities_bytes)
+            .zip(&capacities_bytes)
             .map(|(device, &capacity_bytes)| device.engine_config(capacity_bytes))
             .collect();
         let volumes = self
@@ -213,10 +232,15 @@ impl PoolConfig {
         let costs =
             self.devices.iter().map(|device| device.profile.as_ref()?.request_costs.clone());
         config.qos.costs = costs.collect();
+        let pair = |twin: &PoolTwin| Pair {
+            device: DeviceId(twin.device as u8),
+            config: twin.config.clone(),
+        };
+        config.pairs = self.twins.iter().map(pair).collect();
         config.budgets = self
             .devices
             .iter()
-            .zip(capacities_bytes)
+            .zip(&capacities_bytes)
             .map(|(device, &bytes)| device.budget.of_drive(device.profile.as_ref(), bytes))
             .collect();
         config

@@ -248,3 +248,34 @@ fn files_that_are_not_there_or_too_large() {
     let fault = PoolConfig::read(&path).expect_err("one file under two names");
     assert!(fault.text.contains("listed twice"), "{fault}");
 }
+
+#[test]
+fn a_device_may_be_two_drives() {
+    let ssd = "emulate = \"960evo\"\n";
+    let with = |pair: &str| changed(ssd, &format!("{ssd}pair = {pair}\n"));
+    let pool = parse(&with("{ twin = \"b.img\", period = \"2s\", idle = \"100ms\" }")).unwrap();
+    let drives: Vec<String> = pool.drives().map(PoolDevice::label).collect();
+    assert_eq!(drives, ["/pool/ssd.img", "/pool/hdd.img", "/pool/b.img"]);
+    // the smaller twin decides, and both keep their records
+    let header = tandem_engine::format::pair::HEADER_BYTES;
+    let config = pool.engine_config(&[16 << 30, 64 << 30, 8 << 30]);
+    assert_eq!(config.devices[0].capacity_bytes, (8 << 30) - header);
+    assert_eq!(config.pairs[0].config.period, Duration::from_s(2));
+    for (pair, line, want) in [
+        ("{ twin = \"hdd.img\" }", 13, "listed twice"),
+        ("{ twin = \"ssd.img\" }", 9, "a drive of its own"),
+        ("{ twin = \"ram:4GiB\" }", 9, "protects nothing"),
+        ("{ twin = \"b.img\", period = \"1ms\" }", 9, "at least 100ms"),
+        ("{ twin = \"b.img\", period = \"2s\", idle = \"1.5s\" }", 9, "more than half"),
+        ("{ twin = \"b.img\", cache = \"4KiB\" }", 9, "at least 1024KiB"),
+        ("{ twin = \"b.img\", answer = \"soon\" }", 9, "written, cached"),
+        ("{ twin = \"b.img\", peroid = \"1s\" }", 9, "did you mean \"period\""),
+        ("{ period = \"1s\" }", 9, "twin"),
+    ] {
+        let said = parse(&with(pair)).expect_err(pair).to_string();
+        assert!(said.contains(want) && said.contains(&format!("line {line}:")), "{pair}: {said}");
+    }
+    let hdd = "profile = \"wd100efax\"\n";
+    let text = changed(hdd, &format!("{hdd}pair = {{ twin = \"b.img\" }}\n"));
+    assert!(parse(&text).unwrap_err().to_string().contains("only SSDs"));
+}

@@ -32,7 +32,7 @@ impl Drop for Files {
 /// Makes the files that are not there, and gives the others their size.
 pub(super) fn make(pool: &PoolConfig) -> Result<Files> {
     let mut files = Files::default();
-    for device in &pool.devices {
+    for device in pool.drives() {
         let (Backing::Path(path), Some(bytes)) = (&device.backing, device.size_bytes) else {
             continue;
         };

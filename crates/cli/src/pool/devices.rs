@@ -2,6 +2,7 @@
 
 use super::lying::Lying;
 use super::{explain, place};
+use crate::config::pair::PoolTwin;
 use crate::config::{PoolConfig, PoolDevice};
 use anyhow::{Context as _, Result, bail};
 use std::os::unix::fs::FileExt as _;
@@ -33,6 +34,17 @@ pub struct Opened {
     pub devices: Devices,
     /// Usable bytes of each.
     pub capacities: Vec<u64>,
+    /// Twins of pairs that are not there: which pair, and which of the two.
+    pub absent_twins: Vec<(usize, u8)>,
+}
+
+impl Opened {
+    /// Tells the engine which twins are not there.
+    pub fn tell(&self, config: &mut EngineConfig) {
+        for &(pair, twin) in &self.absent_twins {
+            config.pairs[pair].config.absent = Some(twin);
+        }
+    }
 }
 
 impl PoolDevice {
@@ -51,21 +63,81 @@ impl PoolDevice {
 /// If one is missing, in use, too small, or listed under two names.
 pub fn open(pool: &PoolConfig, manner: Manner) -> Result<Opened> {
     place::check(pool)?;
+    let absent_twins = absent_twins(pool);
+    let drives: Vec<&PoolDevice> = pool.drives().collect();
+    let others: Vec<Option<usize>> =
+        (0..drives.len()).map(|drive| other_of_absent(pool, &absent_twins, drive)).collect();
     let mut configs = Vec::new();
-    for (index, device) in pool.devices.iter().enumerate() {
-        let config = configure(device, index, manner)
-            .with_context(|| format!("device {} ({})", index, device.label()))?;
+    for (index, device) in drives.iter().enumerate() {
+        let mut config = match others[index] {
+            None => configure(device, index, manner),
+            Some(_) => {
+                tracing::warn!("{} is gone: its twin serves alone", device.label());
+                let backing = Backing::Ram { bytes: DEVICE_BYTES_MIN };
+                Ok(DeviceConfig { backing, emulate: None })
+            }
+        }
+        .with_context(|| format!("device {} ({})", index, device.label()))?;
+        if manner == Manner::Plain {
+            config.emulate = None;
+        }
         configs.push(config);
     }
     let devices = Devices::open(configs).map_err(|error| explain_open(pool, error))?;
     let mut capacities = devices.capacities();
-    for (device, capacity) in pool.devices.iter().zip(&mut capacities) {
+    for (index, (device, capacity)) in drives.iter().zip(&mut capacities).enumerate() {
+        if others[index].is_some() {
+            continue;
+        }
         *capacity = model_bytes(device, *capacity)?;
         if manner != Manner::Untouched {
             fits_profile(device, *capacity)?;
         }
     }
-    Ok(Opened { devices, capacities })
+    for (index, other) in others.iter().enumerate() {
+        if let Some(other) = *other {
+            capacities[index] = capacities[other];
+        }
+    }
+    warn_of_unequal(pool, &capacities);
+    Ok(Opened { devices, capacities, absent_twins })
+}
+
+/// Twins that cannot be found, where the other one can.
+fn absent_twins(pool: &PoolConfig) -> Vec<(usize, u8)> {
+    let is_there = |device: &PoolDevice| backing_bytes(&device.backing).is_ok();
+    let absent = |(index, twin): (usize, &PoolTwin)| match (
+        is_there(&pool.devices[twin.device]),
+        is_there(&twin.drive),
+    ) {
+        (true, false) => Some((index, 1)),
+        (false, true) => Some((index, 0)),
+        _ => None,
+    };
+    pool.twins.iter().enumerate().filter_map(absent).collect()
+}
+
+/// If this drive is an absent twin: the other one.
+fn other_of_absent(pool: &PoolConfig, absent: &[(usize, u8)], drive: usize) -> Option<usize> {
+    absent.iter().find_map(|&(pair, twin)| {
+        let both = [pool.twins[pair].device, pool.devices.len() + pair];
+        (both[usize::from(twin)] == drive).then_some(both[usize::from(1 - twin)])
+    })
+}
+
+fn warn_of_unequal(pool: &PoolConfig, capacities: &[u64]) {
+    for (index, twin) in pool.twins.iter().enumerate() {
+        let both = [capacities[twin.device], capacities[pool.devices.len() + index]];
+        if both[0] != both[1] {
+            tracing::warn!(
+                "the twins {} and {} have {} and {} bytes: as much as the smaller one has is used",
+                pool.devices[twin.device].label(),
+                twin.drive.label(),
+                both[0],
+                both[1]
+            );
+        }
+    }
 }
 
 /// Was the profile measured on this drive, and lately?
@@ -139,6 +211,12 @@ fn configure(device: &PoolDevice, index: usize, manner: Manner) -> Result<Device
 /// # Errors
 /// If no drive is gone, or none that is left tells what the others were.
 pub fn open_rest(pool: &PoolConfig) -> Result<(Opened, Vec<DeviceId>)> {
+    if !pool.twins.is_empty() {
+        bail!(
+            "a pool with a pair is not read without its other drives yet; a pair does without one of \
+             its twins by itself"
+        );
+    }
     place::check(pool)?;
     let is_there = |device: &PoolDevice| backing_bytes(&device.backing).is_ok();
     let Some(members) = pool.devices.iter().find_map(members) else {
@@ -163,7 +241,7 @@ pub fn open_rest(pool: &PoolConfig) -> Result<(Opened, Vec<DeviceId>)> {
     }
     let devices = Devices::open(configs).map_err(|error| explain_open(pool, error))?;
     let capacities = members.iter().map(|member| member.capacity_bytes).collect();
-    Ok((Opened { devices, capacities }, absent))
+    Ok((Opened { devices, capacities, absent_twins: Vec::new() }, absent))
 }
 
 /// All drives of the pool, as this one lists them.
@@ -227,7 +305,7 @@ pub fn world(
 /// # Errors
 /// If no drive is emulated.
 pub fn require_emulated(pool: &PoolConfig) -> Result<()> {
-    if pool.devices.iter().all(|device| device.emulate.is_none()) {
+    if pool.drives().all(|device| device.emulate.is_none()) {
         bail!("no device of this pool is emulated, and a real drive cannot be told to lie");
     }
     Ok(())

@@ -4,8 +4,9 @@ use crate::config::PoolConfig;
 use anyhow::{Error, anyhow};
 use std::io::ErrorKind;
 use std::path::Path;
-use tandem_block::IoError;
+use tandem_block::{DeviceId, IoError};
 use tandem_engine::format::layout::LayoutError;
+use tandem_engine::mirror::PairError;
 use tandem_engine::{ConfigError, StartError};
 use tandem_live::WorldError;
 
@@ -26,7 +27,7 @@ pub fn not_opened(path: &Path, why: &std::io::Error) -> Error {
 }
 
 fn name(pool: &PoolConfig, device: usize) -> String {
-    match pool.devices.get(device) {
+    match pool.drives().nth(device) {
         Some(known) => format!("{} (device {device}, line {})", known.label(), known.line),
         None => format!("device {device}"),
     }
@@ -101,9 +102,44 @@ pub fn start(pool: &PoolConfig, error: &StartError) -> Error {
             "the metadata of this pool is damaged: {what}. Nothing was changed; copy the drives \
              before you try anything else"
         ),
+        StartError::Pair(error) => pair(pool, error),
         StartError::Device(IoError::Device(id) | IoError::Dead(id)) => told(
             usize::from(id.0),
             "it answers reads or writes with errors: see the system's log, and its cable",
+        ),
+        other => anyhow!("{other}"),
+    }
+}
+
+/// A pair that cannot be served.
+fn pair(pool: &PoolConfig, error: &PairError) -> Error {
+    let of = |id: DeviceId| name(pool, usize::from(id.0));
+    match error {
+        PairError::NotFormatted(id) => anyhow!(
+            "{}: this drive is not half of a pair: make the pool with `tandem format`, or name a new \
+             drive with --new-twin",
+            of(*id)
+        ),
+        PairError::Damaged { device, error } => anyhow!(
+            "{}: both its records are damaged ({error}): clear the drive and name it with --new-twin",
+            of(*device)
+        ),
+        PairError::Strangers(one, other) => {
+            anyhow!("{} and {} are halves of different pairs", of(*one), of(*other))
+        }
+        PairError::Swapped(id) => {
+            anyhow!("{} is the other half of the pair: list the twins as they were", of(*id))
+        }
+        PairError::Behind(id) => anyhow!(
+            "{} is behind its twin, which is missing: what was written last is only there. Bring the \
+             twin back, or serve what is left with --accept-older",
+            of(*id)
+        ),
+        PairError::SplitBrain(one, other) => anyhow!(
+            "{} and {} have both served alone since they were a pair: clear one of them and name it \
+             with --new-twin, and its data is dropped",
+            of(*one),
+            of(*other)
         ),
         other => anyhow!("{other}"),
     }

@@ -1,0 +1,109 @@
+//! What does a configuration say of a device that is two drives?
+//!
+//! Source: issue "Ianus", Build 3 and "Bad input". The keys of a device hold for both twins.
+
+use super::{PoolDevice, check, file};
+use crate::toml_fault::Fault;
+use std::path::Path;
+use tandem_block::{Duration, GIB, KIB, MIB};
+use tandem_drives::spec;
+use tandem_engine::Role;
+use tandem_engine::mirror::{Answer, Idle, PairConfig};
+use tandem_live::Backing;
+use toml::Spanned;
+
+/// Roles that change more often cost more than they are worth: two flushes and a record each time.
+const PERIOD_MIN: Duration = Duration::from_ms(100);
+const PERIOD_MAX: Duration = Duration::from_s(3600);
+const CACHE_MIN: u64 = MIB;
+const CACHE_MAX: u64 = 256 * GIB;
+const RATE_MIN: u64 = MIB;
+
+/// The second drive of a pair.
+#[derive(Clone, Debug)]
+pub struct PoolTwin {
+    /// Position of the pair among the devices.
+    pub device: usize,
+    /// Like the first drive, elsewhere.
+    pub drive: PoolDevice,
+    /// How the pair behaves.
+    pub config: PairConfig,
+}
+
+pub(super) fn check(
+    entry: &file::Pair,
+    device: usize,
+    first: &PoolDevice,
+    folder: &Path,
+) -> Result<PoolTwin, Fault> {
+    if first.role != Role::Ssd {
+        let text = "only SSDs come in pairs: two hard drives are two devices";
+        return Err(Fault::at(&entry.twin, text));
+    }
+    let path = entry.twin.get_ref();
+    if path.is_empty() || path.starts_with("ram:") || matches!(first.backing, Backing::Ram { .. }) {
+        let text = "a twin is a block device or a file: memory that is lost twice protects nothing";
+        return Err(Fault::at(&entry.twin, text));
+    }
+    let usual = PairConfig::default();
+    let period = within(&entry.period, "10s", (PERIOD_MIN, PERIOD_MAX), "period")?;
+    let period = period.unwrap_or(usual.period);
+    let idle = match &entry.idle {
+        None => usual.idle,
+        Some(value) if value.get_ref() == "adaptive" => {
+            Idle::Adaptive(Duration::from_ns(period.ns / 4))
+        }
+        Some(value) => {
+            let idle = check::time(value, "1s\" or \"adaptive")?;
+            if idle.ns > period.ns / 2 {
+                let text =
+                    "more than half of a period without writes leaves too little to write in";
+                return Err(Fault::at(value, text));
+            }
+            Idle::Fixed(idle)
+        }
+    };
+    let answers = [("written", Answer::Written), ("cached", Answer::Cached)];
+    let answer = entry.answer.as_ref().map(|value| check::word(value, "answer", &answers));
+    let cache = bytes(&entry.cache, "1GiB", (CACHE_MIN, CACHE_MAX))?;
+    let rate = bytes(&entry.write_rate, "200MB", (RATE_MIN, u64::MAX))?;
+    let config = PairConfig {
+        period,
+        idle,
+        answer: answer.transpose()?.unwrap_or_default(),
+        cache_bytes: cache.unwrap_or(GIB),
+        write_bytes_per_s: rate.unwrap_or(usual.write_bytes_per_s),
+        ..usual
+    };
+    let drive = PoolDevice { backing: Backing::Path(folder.join(path)), ..first.clone() };
+    Ok(PoolTwin { device, drive, config })
+}
+
+fn within(
+    value: &Option<Spanned<String>>,
+    example: &str,
+    (least, most): (Duration, Duration),
+    what: &str,
+) -> Result<Option<Duration>, Fault> {
+    let Some(value) = value else { return Ok(None) };
+    let time = check::time(value, example)?;
+    if (least..=most).contains(&time) {
+        return Ok(Some(time));
+    }
+    Err(Fault::at(value, format!("a {what} is at least {least} and at most {most}")))
+}
+
+fn bytes(
+    value: &Option<Spanned<String>>,
+    example: &str,
+    (least, most): (u64, u64),
+) -> Result<Option<u64>, Fault> {
+    let Some(value) = value else { return Ok(None) };
+    let bytes = spec::parse_bytes(value.get_ref())
+        .map_err(|why| Fault::at(value, format!("{why}; write it like {example:?}")))?;
+    if (least..=most).contains(&bytes) {
+        return Ok(Some(bytes));
+    }
+    let text = format!("it must be at least {}KiB and at most {}KiB", least / KIB, most / KIB);
+    Err(Fault::at(value, text))
+}

@@ -1,0 +1,80 @@
+//! What does the user say of a pair that is not whole?
+
+use crate::config::PoolConfig;
+use crate::failure::Failure;
+use crate::pool::signature;
+use anyhow::{Context as _, anyhow, bail};
+use std::fs::File;
+use std::io::{ErrorKind, Seek as _, SeekFrom};
+use std::path::Path;
+use tandem_live::Backing;
+
+/// Tells the pool which twin is new, and whether a pair may go on without what it lost.
+///
+/// # Errors
+/// If no pair has this drive, or the drive holds something.
+pub(super) fn apply(
+    pool: &mut PoolConfig,
+    new: Option<&Path>,
+    accept_older: bool,
+) -> Result<(), Failure> {
+    if (new.is_some() || accept_older) && pool.twins.is_empty() {
+        let text = "no device of this pool is a pair";
+        return Err(Failure::Usage(text.into()));
+    }
+    for twin in &mut pool.twins {
+        twin.config.accept_loss = accept_older;
+    }
+    let Some(path) = new else { return Ok(()) };
+    let wanted = Backing::Path(path.to_path_buf());
+    let same = |backing: &Backing| match (backing, &wanted) {
+        (Backing::Path(known), Backing::Path(wanted)) => {
+            known == wanted || known.file_name().is_some() && known.ends_with(wanted)
+        }
+        _ => false,
+    };
+    let mut found = None;
+    for (index, twin) in pool.twins.iter().enumerate() {
+        let first = &pool.devices[twin.device];
+        for (half, drive) in [first, &twin.drive].into_iter().enumerate() {
+            if same(&drive.backing) {
+                found = Some((index, half as u8, drive.clone()));
+            }
+        }
+    }
+    let Some((index, half, drive)) = found else {
+        let text =
+            format!("no pair has a drive {}: write it as in the configuration", path.display());
+        return Err(Failure::Usage(text));
+    };
+    let Backing::Path(path) = &drive.backing else { unreachable!("twins are no memory") };
+    make(path, drive.size_bytes)?;
+    pool.twins[index].config.replaced = Some(half);
+    Ok(())
+}
+
+/// Makes the file of a new twin, or sees that the drive holds nothing.
+fn make(path: &Path, size_bytes: Option<u64>) -> anyhow::Result<()> {
+    let told = path.display();
+    match File::open(path) {
+        Ok(mut file) => {
+            let bytes = file.seek(SeekFrom::End(0))?;
+            let holds = signature::find(&file, bytes)?;
+            if !holds.is_empty() || !signature::is_blank(&file, bytes)? {
+                let holds = if holds.is_empty() { "something".into() } else { holds.join(", ") };
+                bail!(
+                    "{told} holds {holds}, which would be lost: clear it first (wipefs --all, or \
+                     remove the file)"
+                );
+            }
+            Ok(())
+        }
+        Err(why) if why.kind() == ErrorKind::NotFound => {
+            let bytes = size_bytes.ok_or_else(|| anyhow!("{told} is not there"))?;
+            let file = File::create_new(path).with_context(|| format!("making {told}"))?;
+            file.set_len(bytes).with_context(|| format!("making {told}"))?;
+            Ok(())
+        }
+        Err(why) => Err(crate::pool::explain::not_opened(path, &why)),
+    }
+}
