@@ -265,7 +265,7 @@ fn a_device_may_be_two_drives() {
         ("{ twin = \"hdd.img\" }", 13, "listed twice"),
         ("{ twin = \"ssd.img\" }", 9, "a drive of its own"),
         ("{ twin = \"ram:4GiB\" }", 9, "protects nothing"),
-        ("{ twin = \"b.img\", period = \"1ms\" }", 9, "at least 100ms"),
+        ("{ twin = \"b.img\", period = \"1ms\" }", 9, "at least 100 ms"),
         ("{ twin = \"b.img\", period = \"2s\", idle = \"1.5s\" }", 9, "more than half"),
         ("{ twin = \"b.img\", cache = \"4KiB\" }", 9, "at least 1024KiB"),
         ("{ twin = \"b.img\", answer = \"soon\" }", 9, "written, cached"),
