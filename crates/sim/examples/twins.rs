@@ -1,6 +1,7 @@
 //! Do reads of a mirrored pair wait for writes? Prints a table; run it in release.
 //!
-//! `twins [DRIVE] [SECONDS]`: the defaults are both the 510 and the 960 EVO, 60 seconds.
+//! `twins [DRIVE] [SECONDS]`: the defaults are both the 510 and the 960 EVO, 60 seconds. Lines that
+//! begin with RESULT are for programs.
 
 use tandem_block::Duration;
 use tandem_drives::spec::load;
@@ -40,7 +41,7 @@ fn table(name: &str, seconds: u64) {
     let writes = TwinsConfig { read_depth: 0, write_depth: 32, ..base.clone() };
     let k = go("writes alone, 32 outstanding", writes).write_bytes_per_s;
     let mixed = TwinsConfig { read_interval: interval, write_depth: 32, ..base.clone() };
-    go("both on one drive", mixed.clone());
+    let one = go("both on one drive", mixed.clone());
     for idle_ms in [0, 1_000] {
         let idle = Idle::Fixed(Duration::from_ms(idle_ms));
         let pair: PairConfig = pair_of(k, Duration::from_s(10), idle);
@@ -48,8 +49,15 @@ fn table(name: &str, seconds: u64) {
         let result = go(&what, TwinsConfig { pair: Some(pair), ..mixed.clone() });
         let ratio = result.reads.percentile_ns(9990) * 100 / alone.reads.percentile_ns(9990);
         let share = result.write_bytes_per_s * 100 / (k / 2);
-        println!("  p99.9 {ratio} % of read-only; writes {share} % of k/2");
-        println!("  {:?}", result.pair.expect("a pair"));
+        let pair = result.pair.expect("a pair");
+        println!(
+            "RESULT {name} idle_ms={idle_ms} reads_percent={ratio} one_drive_percent={} \
+             writes_percent={share} turns={} cache_bytes_max={} cache_bytes_bound={}",
+            one.reads.percentile_ns(9990) * 100 / alone.reads.percentile_ns(9990),
+            pair.stats.turns,
+            pair.cache_bytes_max,
+            pair.cache_bytes_bound,
+        );
     }
 }
 

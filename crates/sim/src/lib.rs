@@ -20,6 +20,7 @@ pub mod share;
 pub mod sharing;
 pub mod study;
 pub mod swarm;
+pub mod twin_deaths;
 pub mod workload;
 pub mod world;
 

@@ -1,0 +1,113 @@
+//! What if a twin of a pair dies, and what if a new one takes its place?
+//!
+//! Source: issue "Ianus", acceptance 4; requirements I14. No request may fail while one twin lives, and
+//! what is flushed after a death survives a power cut on the other one alone.
+
+use crate::pool::SwarmConfig;
+use crate::swarm::{Failure, Run};
+use tandem_drives::media::CutMode;
+
+/// Steps that a death may take to be noticed and made up for.
+const PATIENCE: u64 = 1_000;
+/// Steps in which the copying to a new twin must end.
+const COPYING_STEPS_MAX: u64 = 200_000;
+
+/// What was tried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Deaths {
+    /// Twins that died.
+    pub deaths: u64,
+    /// Power cuts after that, when the survivor had made up for it.
+    pub cuts: u64,
+}
+
+/// Either twin dies at every event of the workload.
+///
+/// # Errors
+/// The first violation.
+pub fn deaths(config: SwarmConfig) -> Result<Deaths, Failure> {
+    let mut run = Run::new(config)?;
+    let mut found = Deaths::default();
+    while run.step()? {
+        for twin in 0..2 {
+            let mut fork = run.clone();
+            fork.lose_twin(twin);
+            found.deaths += 1;
+            for _ in 0..run.events % 40 {
+                fork.step()?;
+            }
+            found.cuts += u64::from(cut_when_settled(fork.clone())?);
+            fork.finish()?;
+        }
+    }
+    run.finish()?;
+    Ok(found)
+}
+
+/// The power fails on the survivor alone. A death that nobody noticed before that is two faults at
+/// once, and so is one whose cache was not written to the survivor yet: false then.
+fn cut_when_settled(mut run: Run) -> Result<bool, Failure> {
+    run.flush_all()?;
+    for _ in 0..PATIENCE {
+        if !run.world.engine.pairs()[0].exposed {
+            break;
+        }
+        run.step()?;
+    }
+    let pair = run.world.engine.pairs()[0];
+    if pair.alive == [true; 2] || pair.exposed {
+        return Ok(false);
+    }
+    run.crash(CutMode::RandomSubset, None)?;
+    run.extend(20, 7);
+    run.finish()?;
+    Ok(true)
+}
+
+/// A twin dies, the pool goes on without it, and an empty drive takes its place: power cuts and deaths
+/// while everything is copied to it, and then the other twin dies. Returns how many cuts.
+///
+/// # Errors
+/// The first violation.
+///
+/// # Panics
+/// If the copying does not end.
+pub fn replacement(config: SwarmConfig, twin: u8, stride: u64) -> Result<u64, Failure> {
+    let mut run = Run::new(config)?;
+    while run.step()? {}
+    run.lose_twin(twin);
+    run.extend(30, 1);
+    run.finish()?;
+    run.replace_twin(twin);
+    run.kill(None)?;
+    run.twin_is_known();
+    run.extend(200, 2);
+    let mut cuts = 0;
+    while run.step()? {
+        if run.events.is_multiple_of(stride) {
+            cuts += 1;
+            let mut fork = run.clone();
+            fork.crash(CutMode::RandomSubset, None)?;
+            fork.extend(30, 3);
+            fork.finish()?;
+            // the new one dies while it is copied to
+            let mut fork = run.clone();
+            fork.lose_twin(twin);
+            fork.finish()?;
+        }
+    }
+    let is_copied = |run: &Run| run.world.engine.pairs()[0].stale_bytes == [0, 0];
+    run.extend(1_000_000, 4);
+    for _ in 0..COPYING_STEPS_MAX {
+        if is_copied(&run) {
+            break;
+        }
+        run.step()?;
+    }
+    assert!(is_copied(&run), "the copying ends");
+    run.flush_all()?;
+    run.lose_twin(1 - twin);
+    run.extend(50, 5);
+    run.finish()?;
+    Ok(cuts)
+}

@@ -1,0 +1,38 @@
+//! Can a pair lose data?
+//!
+//! Source: issue "reservations and the pair", acceptance 4: a power cut at every event and the death of
+//! either drive at every event of 200 requests, 2,000 sampled, and while a twin is copied to, in each
+//! durability mode.
+
+use super::Options;
+use crate::cargo;
+use crate::row::Row;
+use anyhow::{Context as _, Result};
+use std::process::Stdio;
+
+/// Seeds, from here on.
+const FIRST_SEED: &str = "7000";
+const SEEDS: &str = "6";
+
+pub(super) fn measure(_: &Options) -> Result<Vec<Row>> {
+    let words = ["run", "--release", "-p", "tandem-sim", "--example", "pair_crashes", "--"];
+    let output = cargo::cargo()
+        .args(words)
+        .args([FIRST_SEED, SEEDS])
+        .stderr(Stdio::inherit())
+        .output()
+        .context("starting the crashes")?;
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let mode = |name: &str| {
+        let line = printed.lines().find_map(|line| line.strip_prefix(&format!("{name}: ")));
+        let failed = printed.lines().find(|line| line.starts_with(&format!("FAILED {name}")));
+        let measured = failed.or(line).unwrap_or("nothing was printed").to_owned();
+        let holds = output.status.success() && failed.is_none() && line.is_some();
+        Row::new(format!("answered when {name}: no oracle violated"), measured, holds)
+    };
+    Ok(vec![
+        mode("written"),
+        mode("cached"),
+        Row::not_built("a journal on a third device, and on the HDD log: no oracle violated"),
+    ])
+}
