@@ -225,6 +225,7 @@ impl Mirror {
     /// A twin died: there is nothing to copy any more.
     pub(super) fn stop_resync(&mut self, _out: &mut Vec<Command>) {
         // the piece's buffer goes with the command that is under way for it
+        self.resync.active = false;
         self.resync.recording = false;
         self.resync.flushed = [false; 2];
     }

@@ -11,7 +11,8 @@ use std::process::{Command, Stdio};
 
 const CRASHES_WANTED: u64 = 10_000;
 /// Seeds that the tests of every day do not use.
-const SEEDS: [&str; 2] = ["7000", "4"];
+// six have every alignment of writes, which four of them lack (7000 to 7003: none of 70 % unaligned)
+const SEEDS: [&str; 2] = ["7000", "6"];
 
 /// Front, rounds, and whether the drives ignore flushes, so that something must be lost.
 const KILLS: [(&str, &str, bool); 3] =
