@@ -33,6 +33,7 @@ mod meta;
 mod pace;
 mod read;
 mod record;
+mod residue;
 mod resync;
 mod roles;
 mod stale;
@@ -205,6 +206,7 @@ pub(crate) struct Mirror {
     /// Since when roles are as they are.
     since: Instant,
     idle: Duration,
+    residue: residue::Residue,
     cache: Cache,
     queues: [Queue; 2],
     /// Writes that wait for the pace or for room.
@@ -247,11 +249,8 @@ impl Mirror {
             Idle::Fixed(length) => length,
             Idle::Adaptive(_) => Duration::from_ns(0),
         };
-        let writing_ns = config.period.ns.saturating_sub(idle.ns).max(1);
-        let share_ppm = u128::from(writing_ns) * 1_000_000 / u128::from(config.period.ns.max(1));
-        let share_ppm = (share_ppm as u64).clamp(1, 1_000_000);
         Mirror {
-            pace: Pace::new(config.write_bytes_per_s, share_ppm),
+            pace: Pace::new(config.write_bytes_per_s, pace::share_ppm(config.period, idle)),
             records: Records::new(capacity_bytes),
             config,
             index,
@@ -268,6 +267,7 @@ impl Mirror {
             exposed: None,
             since: Instant::ZERO,
             idle,
+            residue: residue::Residue::default(),
             cache: Cache::default(),
             queues: Default::default(),
             held: VecDeque::new(),
@@ -415,7 +415,9 @@ impl Mirror {
     }
 
     /// Remembers how long a read took, for the time without writes.
-    fn note_read(&mut self, _issued: Instant) {}
+    fn note_read(&mut self, issued: Instant) {
+        self.residue.read(issued, self.now, self.since, self.config.period);
+    }
 
     /// The other twin's death is known to the survivor, or nobody died.
     fn is_alone(&self) -> bool {

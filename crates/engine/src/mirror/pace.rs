@@ -13,6 +13,13 @@ const MEASURED_MIN: Duration = Duration::from_ms(20);
 /// Never slower than this, whatever was measured (guess).
 const BYTES_PER_S_MIN: u64 = MIB;
 
+/// Share of a period in which a twin may write, in millionths.
+pub(super) fn share_ppm(period: Duration, idle: Duration) -> u64 {
+    let writing_ns = u128::from(period.ns.saturating_sub(idle.ns).max(1));
+    let share = writing_ns * 1_000_000 / u128::from(period.ns.max(1));
+    u64::try_from(share).expect("a part of a million").clamp(1, 1_000_000)
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Pace {
     /// Paper: `k`.
@@ -38,6 +45,11 @@ impl Pace {
             busy: Duration::from_ns(0),
             busy_since: None,
         }
+    }
+
+    /// The time without writes has another length now.
+    pub fn writes_for(&mut self, share_ppm: u64) {
+        self.share_ppm = share_ppm;
     }
 
     /// What a twin writes in a second, as far as known.

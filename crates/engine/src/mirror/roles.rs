@@ -119,6 +119,8 @@ impl Mirror {
         self.since = self.now;
         self.phase = Phase::Serving;
         self.stats.turns += 1;
+        self.idle = self.residue.next_idle(self.idle, self.config.idle);
+        self.pace.writes_for(super::pace::share_ppm(self.config.period, self.idle));
         // what the old writer did not get to is new to both
         let unwritten = std::mem::take(&mut self.queues[old].fresh);
         let first = unwritten.front().map(|&(_, sequence)| sequence);

@@ -14,8 +14,10 @@ use anyhow::{Context as _, Result, bail};
 const READS_PERCENT_MAX: u64 = 130;
 /// Accepted writes in percent of k/2, at least.
 const WRITES_PERCENT_MIN: u64 = 90;
-/// Both drives of the acceptance, each with and without the idle second.
-const RESULTS: usize = 4;
+/// Both drives of the acceptance, each without the idle second, with it, and with one that adapts.
+const RESULTS: usize = 6;
+/// What the example calls the last one.
+const ADAPTIVE_MS: u64 = 1;
 
 pub(super) fn measure(_: &Options) -> Result<Vec<Row>> {
     let words = ["run", "--release", "-p", "tandem-sim", "--example", "twins"];
@@ -46,8 +48,12 @@ fn row(line: &str) -> Result<Row> {
         cache >> 20,
         bound >> 20
     );
-    let what = format!("pair of {drive}, {idle_ms} ms idle before each change");
-    if idle_ms == 0 {
+    let idle = match idle_ms {
+        ADAPTIVE_MS => format!("adaptive ({} ms at the end)", number("adapted_ms")?),
+        fixed => format!("{fixed} ms"),
+    };
+    let what = format!("pair of {drive}, {idle} idle before each change");
+    if idle_ms == 0 || idle_ms == ADAPTIVE_MS {
         return Ok(Row::info(what, measured));
     }
     let holds =
