@@ -3,6 +3,7 @@
 //! One engine, the same as in the live world, over modelled drives and a heap of events ordered by
 //! `(at_ns, sequence)`. One seed explains a run.
 
+mod bare_ssd;
 pub mod campaign;
 pub mod check;
 mod command;

@@ -5,11 +5,12 @@
 //! the paper measured (design decision 12). Requests are counted by bins of 100 ms.
 
 use crate::World;
+use crate::bare_ssd::{VOLUME, bare_ssd};
 use crate::measure::ModelProbe;
 use std::sync::Arc;
 use tandem_block::{
-    BLOCK_BYTES, DeviceId, Drive, DriveEventKind, DriveOp, DriveOpKind, Duration, Instant, KIB,
-    MIB, ObjectId, Op, PayloadId, Request, RequestId, Rng, StreamId,
+    DeviceId, Drive, DriveEventKind, DriveOp, DriveOpKind, Duration, Instant, KIB, MIB, Op,
+    PayloadId, Request, RequestId, Rng, StreamId,
 };
 use tandem_drives::spec::{DriveSpec, SpecError};
 use tandem_drives::{BuildOptions, SsdState, build};
@@ -19,12 +20,8 @@ use tandem_engine::qos::admit;
 use tandem_engine::qos::cost::{CostTable, Kind};
 use tandem_engine::qos::reserve::{Does, Promise, QosConfig, Rate, Selector, StreamConfig};
 use tandem_engine::stats::recorder::Latencies;
-use tandem_engine::{
-    ConfigError, DeviceConfig, Engine, EngineConfig, Placement, Role, SteerConfig, VolumeConfig,
-    WriteCache,
-};
+use tandem_engine::{ConfigError, Engine};
 
-const VOLUME: ObjectId = ObjectId(1);
 /// Writes of a fill.
 const FILL_BYTES: u64 = MIB;
 const FILL_DEPTH: usize = 31;
@@ -275,27 +272,7 @@ fn world(
     promises: &[Option<Promise>],
 ) -> Result<World, SharingError> {
     let drive = prepared.drive.fork();
-    let capacity_bytes = drive.capacity_bytes() / BLOCK_BYTES * BLOCK_BYTES;
-    let device = DeviceConfig {
-        role: Role::Ssd,
-        capacity_bytes,
-        write_cache: WriteCache::Volatile,
-        depth: config.spec.queue_depth(),
-        uuid: 1,
-        hdd_profile: None,
-        ssd_profile: Default::default(),
-    };
-    let volume = VolumeConfig {
-        object: VOLUME,
-        name: "shared".into(),
-        size_bytes: capacity_bytes,
-        steer: SteerConfig::default(),
-        tier: "none".into(),
-        durability: Default::default(),
-    };
-    let mut engine = EngineConfig::with_drives(vec![device], vec![volume]);
-    engine.placement = Placement::Fixed;
-    engine.contents = false;
+    let mut engine = bare_ssd(&config.spec, drive.as_ref());
     let streams = config.clients.iter().zip(promises).enumerate();
     engine.qos = QosConfig {
         order: config.order.clone(),

@@ -6,18 +6,16 @@
 //! placement (design decision 12).
 
 use crate::World;
+use crate::bare_ssd::{VOLUME, bare_ssd};
 use tandem_block::{
-    BLOCK_BYTES, DeviceId, Duration, Instant, KIB, ObjectId, Op, PayloadId, Request, RequestId, Rng,
+    BLOCK_BYTES, DeviceId, Duration, Instant, KIB, Op, PayloadId, Request, RequestId, Rng,
 };
 use tandem_drives::spec::{DriveSpec, SpecError};
 use tandem_drives::{BuildOptions, SsdState, build};
+use tandem_engine::Engine;
 use tandem_engine::mirror::{Answer, Idle, Pair, PairConfig, PairView};
 use tandem_engine::stats::recorder::Latencies;
-use tandem_engine::{
-    DeviceConfig, Engine, EngineConfig, Placement, Role, SteerConfig, VolumeConfig, WriteCache,
-};
 
-const VOLUME: ObjectId = ObjectId(1);
 /// Bytes of a read.
 pub const READ_BYTES: u64 = 4 * KIB;
 
@@ -110,27 +108,8 @@ pub fn run(config: TwinsConfig) -> Result<TwinsResult, SpecError> {
         };
         drives.push(build(&config.spec, options)?);
     }
-    let capacity_bytes = drives[0].capacity_bytes() / BLOCK_BYTES * BLOCK_BYTES;
-    let device = DeviceConfig {
-        role: Role::Ssd,
-        capacity_bytes,
-        write_cache: WriteCache::Volatile,
-        depth: config.spec.queue_depth(),
-        uuid: 1,
-        hdd_profile: None,
-        ssd_profile: Default::default(),
-    };
-    let volume = VolumeConfig {
-        object: VOLUME,
-        name: "shared".into(),
-        size_bytes: capacity_bytes,
-        steer: SteerConfig::default(),
-        tier: "none".into(),
-        durability: Default::default(),
-    };
-    let mut engine = EngineConfig::with_drives(vec![device], vec![volume]);
-    engine.placement = Placement::Fixed;
-    engine.contents = false;
+    let mut engine = bare_ssd(&config.spec, drives[0].as_ref());
+    let capacity_bytes = engine.devices[0].capacity_bytes;
     let pair = |config: &PairConfig| Pair { device: DeviceId(0), config: config.clone() };
     engine.pairs = config.pair.iter().map(pair).collect();
     let mut world = World::new(Engine::new(engine).expect("a right configuration"), drives, false);
