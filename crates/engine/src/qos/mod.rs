@@ -22,6 +22,7 @@ pub mod fifo;
 pub mod fios;
 pub mod observed;
 pub mod reserve;
+mod sliced;
 pub mod streams;
 mod tree;
 
