@@ -19,7 +19,7 @@ use serde::Serialize;
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
-use tandem_block::{BLOCK_BYTES, Duration};
+use tandem_block::{BLOCK_BYTES, DeviceId, Duration};
 use tandem_engine::Engine;
 use tandem_live::World;
 use tandem_live::uring::Signals;
@@ -65,6 +65,9 @@ struct Report {
 #[derive(Debug, Serialize)]
 struct DriveAlone {
     path: String,
+    /// The other drive that holds all of it too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    twin: Option<String>,
     /// Bytes that nobody could read if this drive died now.
     only_here_bytes: u64,
 }
@@ -148,11 +151,12 @@ fn fill(report: &mut Report, pool: &PoolConfig, world: &World<Engine>, findings:
     }
     report.bad.clone_from(&findings.bad);
     report.bad_copies = copies::of(pool, world.mind());
-    for (device, known) in world.mind().devices().iter().zip(&pool.devices) {
+    for device in world.mind().devices() {
         let losses = world.mind().loss_without(device.id);
         let blocks: u64 = losses.iter().map(|loss| loss.blocks).sum();
         let only_here_bytes = blocks * BLOCK_BYTES;
-        report.drives.push(DriveAlone { path: known.label(), only_here_bytes });
+        let (path, twin) = holders(pool, world.mind(), device.id);
+        report.drives.push(DriveAlone { path, twin, only_here_bytes });
     }
     let population = map.population();
     report.map = Some(MapCounts {
@@ -165,6 +169,23 @@ fn fill(report: &mut Report, pool: &PoolConfig, world: &World<Engine>, findings:
     let bad = findings.bytes.iter().any(|(_, bad)| *bad > 0);
     let copies = report.checksum_errors == 0 && report.bad_copies.is_empty();
     report.ok = !bad && copies && report.bad_metadata.is_empty() && stats.faulted_drives == 0;
+}
+
+/// The drive that is this device, and its twin, if it has one; of a pair that is not whole the drive
+/// that has everything.
+fn holders(pool: &PoolConfig, engine: &Engine, id: DeviceId) -> (String, Option<String>) {
+    let first = || pool.devices[usize::from(id.0)].label();
+    let Some(pair) = engine.pairs().into_iter().find(|pair| pair.twins[0] == id) else {
+        return (first(), None);
+    };
+    let twin = pool.twins.iter().find(|twin| twin.device == usize::from(id.0));
+    let second = twin.expect("the engine was told of this pair").drive.label();
+    let whole = [0, 1].map(|half| pair.alive[half] && pair.stale_bytes[half] == 0);
+    match whole {
+        [false, true] => (second, None),
+        [true, false] => (first(), None),
+        _ => (first(), Some(second)),
+    }
 }
 
 fn describe(pool: &PoolConfig, report: &Report) -> String {
@@ -193,9 +214,13 @@ fn describe(pool: &PoolConfig, report: &Report) -> String {
             volumes.row([volume.name.clone()].into_iter().chain(cells).collect());
         }
         out.push_str(&volumes.render());
-        let mut drives = Table::new(&["<device", "held only here"]);
+        let mut drives = Table::new(&["<device", "nowhere else"]);
         for drive in &report.drives {
-            drives.row(vec![drive.path.clone(), table::bytes(drive.only_here_bytes)]);
+            let name = match &drive.twin {
+                Some(twin) => format!("{} and {twin}", drive.path),
+                None => drive.path.clone(),
+            };
+            drives.row(vec![name, table::bytes(drive.only_here_bytes)]);
         }
         out.push_str(&format!("\n{}", drives.render()));
         out.push_str(&format!(

@@ -258,8 +258,8 @@ fn wipe(path: &Path) -> anyhow::Result<()> {
 
 fn made(pool: &PoolConfig, config: &EngineConfig) -> Made {
     let text = |uuid| Uuid::from_u128(uuid).to_string();
-    let device = |(known, config): (&PoolDevice, &tandem_engine::DeviceConfig)| MadeDevice {
-        path: known.label(),
+    let device = |(index, config): (usize, &tandem_engine::DeviceConfig)| MadeDevice {
+        path: pool.label(index),
         role: role(config.role),
         uuid: text(config.uuid),
         bytes: config.capacity_bytes,
@@ -269,7 +269,7 @@ fn made(pool: &PoolConfig, config: &EngineConfig) -> Made {
     Made {
         pool: pool.name.clone(),
         uuid: text(config.pool),
-        devices: pool.devices.iter().zip(&config.devices).map(device).collect(),
+        devices: config.devices.iter().enumerate().map(device).collect(),
         volumes: pool.volumes.iter().map(volume).collect(),
     }
 }

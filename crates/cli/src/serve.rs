@@ -256,10 +256,20 @@ fn report_end(pool: &PoolConfig, world: &World<Engine>) -> Result<(), Failure> {
         .zip(&pool.devices)
         // those that were gone from the beginning are no news
         .filter(|(device, _)| device.faulted && !world.mind().is_absent(device.id))
-        .map(|(_, known)| known.label())
+        .map(|(device, _)| pool.label(usize::from(device.id.0)))
         .collect();
     if faulted.is_empty() {
         eprintln!("pool {} is closed cleanly", pool.name);
+        for (pair, twin) in world.mind().pairs().iter().zip(&pool.twins) {
+            let names = [pool.devices[twin.device].label(), twin.drive.label()];
+            if let Some(dead) = pair.alive.iter().position(|alive| !alive) {
+                let (gone, other) = (&names[dead], &names[1 - dead]);
+                eprintln!(
+                    "warning: {gone} is out of service; {other} alone has everything. Put a new \
+                     drive in its place and start with --new-twin {gone}"
+                );
+            }
+        }
         return Ok(());
     }
     Err(Failure::Failed(anyhow!(

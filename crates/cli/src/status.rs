@@ -1,5 +1,7 @@
 //! `tandem status`: how is a running server doing?
 
+mod pairs;
+
 use crate::failure::Failure;
 use crate::pool;
 use crate::report::table::{self, Table};
@@ -86,6 +88,7 @@ fn describe(status: &Value) -> String {
         out.push_str(&format!("  {}\n", way.as_str().unwrap_or_default()));
     }
     out.push_str(&format!("\n{}\n{}", drives(status), volumes(about)));
+    out.push_str(&pairs::describe(status));
     out.push_str(&streams(status));
     out.push_str(&buffered_writes(status));
     out.push_str(&today(status));
@@ -116,6 +119,7 @@ fn describe(status: &Value) -> String {
         bytes(status, "uncommitted_bytes"),
     ));
     out.push_str(&second_home(status));
+    out.push_str(&pairs::rest(status));
     for line in worries(status) {
         out.push_str(&format!("! {line}\n"));
     }
@@ -174,8 +178,9 @@ fn drives(status: &Value) -> String {
         let known = about.get(index).unwrap_or(&Value::Null);
         let emulated = list(&status["live"], "emulated");
         let held = emulated.iter().find(|one| one["device"] == index);
+        let path = text(known, "path").to_owned();
         table.row(vec![
-            text(known, "path").to_owned(),
+            pairs::label(status, index).unwrap_or(path),
             text(known, "role").to_owned(),
             bytes(known, "bytes"),
             bytes(counters, "written_bytes"),
@@ -446,6 +451,7 @@ fn worries(status: &Value) -> Vec<String> {
             ));
         }
     }
+    worries.extend(pairs::worries(status));
     worries.extend(spent(status));
     let wrong = number(status, "checksum_errors");
     if wrong > 0 {

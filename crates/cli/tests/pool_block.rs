@@ -1,6 +1,6 @@
 //! Does a pool work over bare block devices, and is one that somebody else uses left alone?
 //!
-//! Source: issue "the spine", Build 7 and Bad input. Loop devices stand for drives; where they cannot be
+//! Source: acceptance of the spine, bad input. Loop devices stand for drives; where they cannot be
 //! made (no root, no loop module), these tests say so and skip.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]

@@ -1,6 +1,6 @@
 //! What does a pool say whose drives are missing, exchanged or damaged?
 //!
-//! Source: issue "the spine", Bad input. Whatever is wrong is an error that names the drive and says
+//! Source: acceptance of the spine, bad input. Whatever is wrong is an error that names the drive and says
 //! what to do, and nothing is written.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]

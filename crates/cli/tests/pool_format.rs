@@ -1,6 +1,6 @@
 //! Does `tandem format` make pools, and never at the price of data that somebody may want?
 //!
-//! Source: issue "the spine", Bad input; design, "The command line".
+//! Source: acceptance of the spine, bad input; design, "The command line".
 
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 

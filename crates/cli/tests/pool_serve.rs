@@ -1,6 +1,6 @@
 //! Does `tandem serve` come and go as promised?
 //!
-//! Source: issue "the spine", Build 7 and Bad input.
+//! Source: acceptance of the spine, bad input.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 

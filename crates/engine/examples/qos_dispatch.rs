@@ -1,6 +1,6 @@
 //! What does it cost to tell a thousand streams apart? Run it in release.
 //!
-//! Source: issue "reservations", "Speed and memory": dispatch with 1,000 streams under 300 ns per
+//! Source: acceptance of reservations and the pair, "Speed and memory": dispatch with 1,000 streams under 300 ns per
 //! request. `room`: the queues alone, a request in and one out, every stream with a promise, every
 //! third with a weight or a limit too. `engine`: a whole engine under fixed placement, a request in
 //! and its command's completion back, under each order.

@@ -1,6 +1,6 @@
 //! What does one steering decision cost? A row per policy; run it in release.
 //!
-//! Source: issue "write steering", "Speed and memory": under 50 ns each. Two SSDs and two hard drives,
+//! Source: acceptance of write steering, "Speed and memory": under 50 ns each. Two SSDs and two hard drives,
 //! the write's size and every queue differ from call to call. `decide` is the decision alone, after the
 //! policy has learned; in `told` it is also told of an arrival before and a completion after each.
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock, not the engine")]

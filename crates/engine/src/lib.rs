@@ -48,6 +48,7 @@ pub use config::{
     DeviceConfig, DriveBudget, EngineConfig, Placement, Role, SteerConfig, VolumeConfig, WriteCache,
 };
 pub use engine::{ConfigError, Engine};
+pub use ops::request::REQUEST_BYTES_MAX;
 pub use ops::salvage::Loss;
 pub use ops::verify::BadPlace;
 pub use port::{Command, Done, Event, Io, IoId, IoOp, ServedFrom};

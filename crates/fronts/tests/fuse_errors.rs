@@ -1,6 +1,6 @@
 //! Does a client of the files hear what went wrong, by its right name?
 //!
-//! Source: issue "the spine", "The promise": trouble is an error, never silence. On a real mount: a mind
+//! Source: acceptance of the spine, "The promise": trouble is an error, never silence. On a real mount: a mind
 //! that refuses every request with a known error, and the engine over a drive that fails.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]

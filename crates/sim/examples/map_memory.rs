@@ -1,6 +1,6 @@
 //! How much RAM does the map take, for each TiB of SSD and of hard drive? Prints a table.
 //!
-//! Source: issue "the spine", "Speed and memory": at most 3 GiB per TiB of SSD in the worst case
+//! Source: acceptance of the spine, "Speed and memory": at most 3 GiB per TiB of SSD in the worst case
 //! (4 KiB random) and 0.5 GiB per TiB of hard drive. The tables of the map are made for the worst
 //! case at the start, every slot in use, so their sizes are the answer; pages of them that were never
 //! touched take no RAM. On top come what is bounded by settings: checksum pages, one commit, tails.

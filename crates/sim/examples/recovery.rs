@@ -1,7 +1,7 @@
 //! How long does a pool of ten million map entries take to start again, after a clean stop and after
 //! a kill? Prints a table; run it in release. `recovery [ENTRIES]`.
 //!
-//! Source: issue "the spine", "Speed and memory": recovery of 10 million map entries under 5 s. The
+//! Source: acceptance of the spine, "Speed and memory": recovery of 10 million map entries under 5 s. The
 //! drives are memory that answers at once, so what is measured is the engine alone; only what the
 //! engine itself writes is kept.
 

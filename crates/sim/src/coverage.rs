@@ -2,7 +2,7 @@
 //!
 //! A campaign that never crashed during a checkpoint says nothing about checkpoints. Every crash is
 //! counted by what was going on, every run by the work it did, and a share of the swarm fails if it
-//! met too little. Source: issue "the spine", "never cut or postponed" and acceptance 6.
+//! met too little. Source: acceptance of the spine, "never cut or postponed" and line 6.
 
 use std::ops::AddAssign;
 use tandem_engine::{Activity, Engine};

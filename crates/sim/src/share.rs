@@ -1,6 +1,6 @@
 //! What does one share of the swarm try, and did it meet what it must?
 //!
-//! Source: issue "the spine", acceptance 6: a power cut at every event of workloads of 200 requests,
+//! Source: acceptance of the spine, line 6: a power cut at every event of workloads of 200 requests,
 //! under every policy, also during recoveries and checkpoints, and workloads of 2,000 sampled. An
 //! arm is one kind of pool; a share runs some seeds of every arm.
 

@@ -1,6 +1,6 @@
 //! What if a twin of a pair dies, and what if a new one takes its place?
 //!
-//! Source: issue "Ianus", acceptance 4; requirements I14. No request may fail while one twin lives, and
+//! Source: requirements I13 to I18, B9. No request may fail while one twin lives, and
 //! what is flushed after a death survives a power cut on the other one alone.
 
 use crate::pool::SwarmConfig;

@@ -1,6 +1,6 @@
 //! Is damage on a drive an error with a name, or mended, and never silently old data?
 //!
-//! Source: design, "The promise"; issue "the spine", "Bad input". One bit of a stopped or cut pool
+//! Source: design, "The promise"; acceptance of the spine, "Bad input". One bit of a stopped or cut pool
 //! is flipped, anywhere; then the pool either refuses to start with a reason, or answers every block
 //! with its contents or an error.
 

@@ -1,6 +1,6 @@
 //! Fill, discard, go on: what if every tier is full?
 //!
-//! Source: issue "the spine", "both tiers full"; design decision 10: space for a volume is reserved when
+//! Source: acceptance of the spine, "both tiers full"; design decision 10: space for a volume is reserved when
 //! it is made, so its writes are delayed and never dropped, and what would be too much is refused with
 //! ENOSPC. Nothing hangs, nothing is lost.
 

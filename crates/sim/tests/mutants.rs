@@ -1,7 +1,7 @@
 //! Can the crash tests fail? Every mutant of the engine must be caught, and the engine without one
 //! must pass the same.
 //!
-//! Source: design, "Tests" (mutants must be caught); issue "the spine", acceptance 6. A rule is
+//! Source: design, "Tests" (mutants must be caught); acceptance of the spine, acceptance 6. A rule is
 //! guarded by others, so that breaking it shows only where those do not reach: each mutant has a
 //! pool and a workload that lead there.
 

@@ -1,6 +1,6 @@
 //! Does a mirrored pair keep the promise, whenever the power fails or a twin dies?
 //!
-//! Source: issue "Ianus", acceptance 4; requirements I13, I14, B9. A longer look is
+//! Source: requirements I13 to I18, B9. A longer look is
 //! `cargo run --release -p tandem-sim --example pair_crashes`.
 
 use tandem_sim::campaign::{ALWAYS, Campaign};

@@ -1,6 +1,6 @@
 //! What if drives fail while the pool recovers?
 //!
-//! Source: issue "the spine", "never cut": faults during recovery. A sound run is cut at some event;
+//! Source: acceptance of the spine, "never cut": faults during recovery. A sound run is cut at some event;
 //! run again, it meets the same cut with drives whose faults begin there. The start may be refused,
 //! with a cause; once the fault is over, nothing may be missing.
 

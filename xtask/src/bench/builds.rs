@@ -1,6 +1,6 @@
 //! How long does a clean build take?
 //!
-//! Source: issue "the spine", "Speed and memory". Dependencies are downloaded before; the build goes
+//! Source: acceptance of the spine, "Speed and memory". Dependencies are downloaded before; the build goes
 //! into a folder of its own. This is time on the wall, not a ratio: it wants a quiet machine.
 
 use crate::cargo;

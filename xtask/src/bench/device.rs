@@ -1,6 +1,6 @@
 //! What do ring and engine cost over a real drive, with no front end?
 //!
-//! Source: issue "the spine", "Speed and memory": the null front over a pool in a file on the disk
+//! Source: acceptance of the spine, "Speed and memory": the null front over a pool in a file on the disk
 //! under the repository, beside fio's io_uring on the same file, rounds in turn.
 
 use super::{RUNS, example, median, ratio, value};

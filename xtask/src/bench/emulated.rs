@@ -1,6 +1,6 @@
 //! Does an emulated drive answer when its model says?
 //!
-//! Source: issue "the spine", "Speed and memory": p50 within 20 % of the model at 35 us, the fast
+//! Source: acceptance of the spine, "Speed and memory": p50 within 20 % of the model at 35 us, the fast
 //! write of 4 KiB of the WD100EFAX; one write at a time into its buffer, nothing above the drive.
 
 use super::{RUNS, example, median, output, value};

@@ -1,6 +1,6 @@
 //! Is a volume as a file nearly as fast as a bare file of the FUSE library?
 //!
-//! Source: issue "the spine", "Speed and memory". fio's io_uring with direct I/O on the file, two
+//! Source: acceptance of the spine, "Speed and memory". fio's io_uring with direct I/O on the file, two
 //! jobs; ours is a volume of a pool of one RAM drive with journal and checksums, the bare one is memory
 //! and nothing else (the examples `fuse_ram` and `fuse_bare`), served like ours by one thread, which is
 //! that library's default; a bare one with two threads is printed beside it. All stay mounted; rounds in

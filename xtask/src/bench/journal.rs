@@ -1,6 +1,6 @@
 //! How fast does the journal commit, and how much does one commit carry?
 //!
-//! Source: issue "the spine", "Speed and memory". The null front asks a pool in a file for map
+//! Source: acceptance of the spine, "Speed and memory". The null front asks a pool in a file for map
 //! changes without data (zeroes, durable before they are answered): one at a time each is a commit,
 //! which is compared with `dd oflag=direct,dsync` of as many bytes a record on the same file, before
 //! and after: drives and other programs change their pace within seconds, so the ratio is that of

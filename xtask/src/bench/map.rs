@@ -1,6 +1,6 @@
 //! How much memory does the map take, and how long does a pool of ten million entries take to start?
 //!
-//! Source: issue "the spine", "Speed and memory". The examples `map_memory` and `recovery` of the
+//! Source: acceptance of the spine, "Speed and memory". The examples `map_memory` and `recovery` of the
 //! simulator; their drives answer at once, so recovery is the engine's own time.
 
 use super::{RUNS, example, output};

@@ -1,6 +1,6 @@
 //! Is our NBD server as fast as the best of others, with journal and checksums on?
 //!
-//! Source: issue "the spine", "Speed and memory". fio's nbd engine over a Unix socket, one
+//! Source: acceptance of the spine, "Speed and memory". fio's nbd engine over a Unix socket, one
 //! connection. Ours serves a pool of one RAM device; beside it `nbdkit memory` and `nbdkit null`. All
 //! three stay up; every round asks each of them in turn, so that a neighbour's load hits all alike.
 

@@ -1,6 +1,6 @@
 //! What does it cost to tell a thousand streams apart?
 //!
-//! Source: issue "reservations and the pair", "Speed and memory": dispatch with 1,000 streams under
+//! Source: acceptance of reservations and the pair, "Speed and memory": dispatch with 1,000 streams under
 //! 300 ns per request. The engine's example `qos_dispatch`, medians of five.
 
 use super::{example, output, value};

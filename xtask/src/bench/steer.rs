@@ -1,6 +1,6 @@
 //! What does one steering decision cost?
 //!
-//! Source: issue "write steering", "Speed and memory": each policy's under 50 ns. The engine's example
+//! Source: acceptance of write steering, "Speed and memory": each policy's under 50 ns. The engine's example
 //! `steer_decide`, whose medians are of five rounds.
 
 use super::{example, output};

@@ -1,6 +1,6 @@
 //! How many requests a second does a replay take, on one thread and with full statistics?
 //!
-//! Source: issue "the spine", "Speed and memory": 4 KiB random writes, SSD garbage collection
+//! Source: acceptance of the spine, "Speed and memory": 4 KiB random writes, SSD garbage collection
 //! active, `mapped`, trace decoded before.
 
 use super::{RUNS, median};

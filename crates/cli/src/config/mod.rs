@@ -190,6 +190,15 @@ impl PoolConfig {
         self.devices.iter().chain(self.twins.iter().map(|twin| &twin.drive))
     }
 
+    /// What a person calls a device: its path, or both where it is a pair.
+    pub fn label(&self, device: usize) -> String {
+        let first = self.devices[device].label();
+        match self.twins.iter().find(|twin| twin.device == device) {
+            Some(twin) => format!("{first} + {}", twin.drive.label()),
+            None => first,
+        }
+    }
+
     /// What an engine is told, once the devices are open and their sizes known. Ids of volumes
     /// follow from their names, so that their order in the file means nothing.
     ///

@@ -1,21 +1,23 @@
 //! What does a configuration say of a device that is two drives?
 //!
-//! Source: issue "Ianus", Build 3 and "Bad input". The keys of a device hold for both twins.
+//! Source: requirements I13 to I18, B9. The keys of a device hold for both twins.
 
 use super::{PoolDevice, check, file};
 use crate::toml_fault::Fault;
 use std::path::Path;
-use tandem_block::{Duration, GIB, KIB, MIB};
+use tandem_block::{Duration, GIB, MIB};
 use tandem_drives::spec;
-use tandem_engine::Role;
 use tandem_engine::mirror::{Answer, Idle, PairConfig};
+use tandem_engine::{REQUEST_BYTES_MAX, Role};
 use tandem_live::Backing;
 use toml::Spanned;
 
 /// Roles that change more often cost more than they are worth: two flushes and a record each time.
 const PERIOD_MIN: Duration = Duration::from_ms(100);
 const PERIOD_MAX: Duration = Duration::from_s(3600);
-const CACHE_MIN: u64 = MIB;
+/// Two of the largest requests: one passes into an empty cache whatever its size, and the bound must
+/// hold all the same.
+const CACHE_MIN: u64 = 2 * REQUEST_BYTES_MAX;
 const CACHE_MAX: u64 = 256 * GIB;
 const RATE_MIN: u64 = MIB;
 
@@ -104,6 +106,10 @@ fn bytes(
     if (least..=most).contains(&bytes) {
         return Ok(Some(bytes));
     }
-    let text = format!("it must be at least {}KiB and at most {}KiB", least / KIB, most / KIB);
+    let bound = match most {
+        u64::MAX => String::new(),
+        most => format!(" and at most {}GiB", most / GIB),
+    };
+    let text = format!("it must be at least {}MiB{bound}", least / MIB);
     Err(Fault::at(value, text))
 }

@@ -267,7 +267,7 @@ fn a_device_may_be_two_drives() {
         ("{ twin = \"ram:4GiB\" }", 9, "protects nothing"),
         ("{ twin = \"b.img\", period = \"1ms\" }", 9, "at least 100 ms"),
         ("{ twin = \"b.img\", period = \"2s\", idle = \"1.5s\" }", 9, "more than half"),
-        ("{ twin = \"b.img\", cache = \"4KiB\" }", 9, "at least 1024KiB"),
+        ("{ twin = \"b.img\", cache = \"4KiB\" }", 9, "at least 64MiB"),
         ("{ twin = \"b.img\", answer = \"soon\" }", 9, "written, cached"),
         ("{ twin = \"b.img\", peroid = \"1s\" }", 9, "did you mean \"period\""),
         ("{ period = \"1s\" }", 9, "twin"),

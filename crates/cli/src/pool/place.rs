@@ -1,7 +1,7 @@
 //! Do two names mean the same drive? Links, loop devices and partitions looked through, as far as
 //! the system tells.
 //!
-//! Source: issue "the spine", Bad input; sysfs: `/sys/dev/block/MAJOR:MINOR/{loop/backing_file,
+//! Source: acceptance of the spine, bad input; sysfs: `/sys/dev/block/MAJOR:MINOR/{loop/backing_file,
 //! partition}`.
 
 use crate::config::PoolConfig;

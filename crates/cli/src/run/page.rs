@@ -1,6 +1,6 @@
 //! How do experiments look on a page? The verdicts, and for each case what every policy got and paid.
 //!
-//! Source: issue "write steering", Build 7: one self-contained page, and a plot of latency against SSD
+//! Source: acceptance of write steering: one self-contained page, and a plot of latency against SSD
 //! bytes for all policies.
 
 use super::experiment::{Case, Experiment, Kind, Replay, Which};

@@ -1,6 +1,6 @@
 //! What if a drive misbehaves? A wrapper around any drive, scripted or by chance from a seed.
 //!
-//! Source: issue "the spine", Build 2; design, "The promise" (a single drive that lies about its
+//! Source: acceptance of the spine; design, "The promise" (a single drive that lies about its
 //! flushes). Wrappers wrap wrappers, and fork.
 
 mod drive;

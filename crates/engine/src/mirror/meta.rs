@@ -1,6 +1,6 @@
 //! How is the engine's own data kept by a pair?
 //!
-//! Source: issue "Ianus", Build 3: journal and checkpoint are written to both twins, at once, because
+//! Source: requirements I13 to I18, B9: journal and checkpoint are written to both twins, at once, because
 //! they are written in place and a FLUSH must not wait for a period. They are few and small.
 
 use super::{Flight, Mirror, Phase};

@@ -22,7 +22,7 @@ mod part_block;
 mod read;
 pub mod read_back;
 mod replay;
-mod request;
+pub(crate) mod request;
 mod resident;
 pub mod reuse;
 pub mod salvage;

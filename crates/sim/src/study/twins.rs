@@ -1,6 +1,6 @@
 //! Do reads of a mirrored pair wait for writes?
 //!
-//! Source: [IANUS §5.3], issue "Ianus", acceptance 2. Reads of 4 KiB arrive at fixed intervals, half as
+//! Source: [IANUS §5.3], requirements I13 to I18. Reads of 4 KiB arrive at fixed intervals, half as
 //! many as the drive can do when it only reads; writers keep as many requests outstanding as the drive
 //! takes. The same on the drive alone, on the drive without writes, and on the pair. Under `fixed`
 //! placement (design decision 12).

@@ -1,6 +1,6 @@
 //! How many of the figures about one drive come out, and what does one drive give?
 //!
-//! Source: issue "reservations and the pair", acceptance 1: one drive gives about half the reads of the
+//! Source: acceptance of reservations and the pair, line 1: one drive gives about half the reads of the
 //! pair (525 of 1100 in the paper), misses its targets at one second and meets them at ten; 80 % of the
 //! relations hold, the rest are explained.
 

@@ -1,6 +1,6 @@
 //! Do reads of a pair wait for writes?
 //!
-//! Source: issue "reservations and the pair", acceptance 2: reads of 4 KiB at half of what a drive can
+//! Source: acceptance of reservations and the pair, line 2: reads of 4 KiB at half of what a drive can
 //! do beside writers that never stop; p99.9 at most 1.3x that of reads alone; at least 0.9x of k/2 is
 //! accepted; a single drive beside it. Without an idle second what the writer left to do is met by the
 //! first reads: that is shown, and judged with the idle second ([IANUS §5.3]).

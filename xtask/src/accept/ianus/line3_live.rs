@@ -1,6 +1,6 @@
 //! Are promises kept live, over NBD, beside a client that floods?
 //!
-//! Source: issue "reservations and the pair", acceptance 3. An emulated drive, two exports with
+//! Source: acceptance of reservations and the pair, line 3. An emulated drive, two exports with
 //! reservations and a third that floods; what fio measures of the two counts. A fourth reservation that
 //! does not fit is refused with the figure that would.
 

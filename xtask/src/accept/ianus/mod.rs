@@ -1,6 +1,6 @@
 //! Is the milestone of reservations and pairs reached?
 //!
-//! Source: issue "reservations and the pair", "Shows that it is done". What is not built yet says so.
+//! Source: acceptance of reservations and the pair. What is not built yet says so.
 
 mod line1_single;
 mod line2_reads;

@@ -1,7 +1,7 @@
 //! Do file systems live on the FUSE file? Each volume is a file in a mount; a loop device over it is a
 //! block device without nbd or ublk in the kernel.
 //!
-//! Source: issue "the spine", acceptance 5: mkfs, mount, copy a tree, unmount, fsck clean, `check`
+//! Source: acceptance of the spine, line 5: mkfs, mount, copy a tree, unmount, fsck clean, `check`
 //! clean, for ext4 and for XFS. Needs root, for the mounts.
 
 use super::{call, row};

@@ -1,6 +1,6 @@
 //! Do the README's two commands do what it says?
 //!
-//! Source: issue "the spine", acceptance 1.
+//! Source: acceptance of the spine, line 1.
 
 use super::Options;
 use crate::cargo;

@@ -1,6 +1,6 @@
 //! Does every real trace replay with the counts that others have counted, and always the same?
 //!
-//! Source: issue "the spine", acceptance 2. The traces are not part of the project: `TANDEM_TRACES`
+//! Source: acceptance of the spine, line 2. The traces are not part of the project: `TANDEM_TRACES`
 //! names their folder, and without it the line fails.
 
 use super::Options;

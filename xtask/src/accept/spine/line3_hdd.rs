@@ -1,6 +1,6 @@
 //! Does the WD100EFAX model have the paper's staircase, and does the predictor see it?
 //!
-//! Source: issue "the spine", acceptance 3.
+//! Source: acceptance of the spine, line 3.
 
 use super::Options;
 use crate::cargo;

@@ -1,6 +1,6 @@
 //! Do the SSD models behave like the drives that the papers measured?
 //!
-//! Source: issue "the spine", acceptance 4; the wanted values are the model column of models 6.3.
+//! Source: acceptance of the spine, line 4; the wanted values are the model column of models 6.3.
 
 use super::Options;
 use crate::cargo;

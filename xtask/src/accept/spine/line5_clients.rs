@@ -1,6 +1,6 @@
 //! Do real clients find a sound volume?
 //!
-//! Source: issue "the spine", acceptance 5. A pool over files and one over emulated drives, each with
+//! Source: acceptance of the spine, line 5. A pool over files and one over emulated drives, each with
 //! its own server; the clients are fio, nbdinfo, nbdcopy, qemu-img, and file systems on a loop device
 //! over the FUSE file. At the end of each the pool is checked.
 

@@ -1,6 +1,6 @@
 //! Does nothing get lost when the power goes or the process is killed, and would we see it?
 //!
-//! Source: issue "the spine", acceptance 6.
+//! Source: acceptance of the spine, line 6.
 
 use super::Options;
 use crate::row::Row;

@@ -1,6 +1,6 @@
 //! Is it fast enough?
 //!
-//! Source: issue "the spine", "Speed and memory" and acceptance 7.
+//! Source: acceptance of the spine, "Speed and memory" and line 7.
 
 use super::Options;
 use crate::bench;

@@ -1,6 +1,6 @@
 //! Is the first milestone reached: one engine that serves, replays and keeps its promise?
 //!
-//! Source: issue "the spine", "Shows that it is done".
+//! Source: acceptance of the spine.
 
 mod file_systems;
 mod line1_commands;

@@ -1,6 +1,6 @@
 //! How many of the papers' figures come out, and does our own policy stand beside theirs?
 //!
-//! Source: issue "write steering", acceptance 1.
+//! Source: acceptance of write steering, line 1.
 
 use super::Options;
 use crate::cargo;

@@ -1,6 +1,6 @@
 //! Does the profiler give back what every modelled drive is?
 //!
-//! Source: issue "write steering", acceptance 2.
+//! Source: acceptance of write steering, line 2.
 
 use super::Options;
 use crate::accept::call;

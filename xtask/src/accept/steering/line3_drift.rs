@@ -1,6 +1,6 @@
 //! Does recalibration help when a drive changes under way?
 //!
-//! Source: issue "write steering", acceptance 3.
+//! Source: acceptance of write steering, line 3.
 
 use super::Options;
 use crate::cargo;

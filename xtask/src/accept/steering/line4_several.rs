@@ -1,6 +1,6 @@
 //! Do more hard drives help?
 //!
-//! Source: issue "write steering", acceptance 4.
+//! Source: acceptance of write steering, line 4.
 
 use super::Options;
 use super::line3_drift::{Figures, study};

@@ -1,6 +1,6 @@
 //! Does a server on emulated drives do what the same engine does in virtual time?
 //!
-//! Source: issue "write steering", acceptance 5. fio sends bursts of writes beside reads over NBD; the
+//! Source: acceptance of write steering, line 5. fio sends bursts of writes beside reads over NBD; the
 //! server notes what it was asked, and says what its requests took, by stage; the notes are replayed in
 //! virtual time over the same drives. The stage `device` is compared, since waiting depends on when exactly fio,
 //! which shares the processors with the server, came. The SSD is one that bursts congest: a faster one

@@ -1,6 +1,6 @@
 //! Does the promise hold under every policy and every durability class?
 //!
-//! Source: issue "write steering", acceptance 6.
+//! Source: acceptance of write steering, line 6.
 
 use super::Options;
 use crate::accept::spine;

@@ -1,7 +1,7 @@
 //! Is the second milestone reached: write steering with every policy of the papers, measured against
 //! them?
 //!
-//! Source: issue "write steering", "Shows that it is done".
+//! Source: acceptance of write steering.
 
 mod line1_experiments;
 mod line2_profiles;

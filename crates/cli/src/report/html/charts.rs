@@ -1,6 +1,6 @@
 //! Which charts are on a page?
 //!
-//! Source: issue "write steering", Build 7: latency distributions, queue length over time, write states
+//! Source: acceptance of write steering: latency distributions, queue length over time, write states
 //! and padding over time, bytes by device, staircase, and what each policy pays in SSD bytes for its
 //! latency.
 

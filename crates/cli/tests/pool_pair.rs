@@ -1,0 +1,127 @@
+//! What does a person see of a pair of SSDs, from format to a drive that dies and a new one in its place?
+//!
+//! Source: requirements I13, I14. The real program over files.
+
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
+
+mod support;
+
+use serde_json::Value;
+use std::time::{Duration, Instant};
+use support::program::{
+    ROUND_BYTES, filled, formatted, json, printed, round_byte, start, status, tandem, told, works,
+};
+use support::sigkill::over_nbd;
+use support::{PATIENCE, Pool};
+
+const PAIR: &str = r#"[pool]
+name = "twins"
+[[device]]
+role = "ssd"
+path = "a.img"
+size = "96MiB"
+pair = { twin = "b.img", period = "200ms", cache = "64MiB" }
+[[volume]]
+name = "vol0"
+size = "32MiB"
+[serve]
+nbd = ["unix:tandem.sock"]
+"#;
+
+fn shown(pool: &Pool) -> String {
+    let output = tandem(&["status", pool.config()]);
+    assert!(output.status.success(), "{}", told(&output));
+    printed(&output)
+}
+
+fn checked(pool: &Pool) -> Value {
+    let output = tandem(&["check", pool.config(), "--json"]);
+    assert!(output.status.success(), "{}{}", printed(&output), told(&output));
+    json(&output)
+}
+
+/// Waits until the pair's status is so.
+fn until(pool: &Pool, what: &str, so: impl Fn(&Value) -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let pair = status(pool)["pairs"][0].clone();
+        if so(&pair) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "never {what}: {pair}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn both_drives_are_named_wherever_the_pool_is_told() {
+    let pool = Pool::new(PAIR);
+    let made = tandem(&["format", pool.config()]);
+    let text = printed(&made);
+    assert!(text.contains("a.img") && text.contains("b.img"), "{text}{}", told(&made));
+
+    let pool = filled(PAIR, true);
+    let drives = checked(&pool)["drives"].clone();
+    assert_eq!(drives.as_array().unwrap().len(), 1, "{drives}");
+    assert!(drives[0]["path"].as_str().unwrap().ends_with("a.img"), "{drives}");
+    assert!(drives[0]["twin"].as_str().unwrap().ends_with("b.img"), "held by both: {drives}");
+    assert!(drives[0]["only_here_bytes"].as_u64().unwrap() > 0);
+
+    let server = start(&pool);
+    // a pair that nobody writes to keeps its roles
+    let mut target = over_nbd(pool.folder.path()).unwrap();
+    for _ in 0..2 {
+        let turns = || status(&pool)["pairs"][0]["turns"].as_u64().unwrap();
+        let before = turns();
+        target.write(0, &[round_byte(0); ROUND_BYTES], false).unwrap();
+        until(&pool, "changes places", |pair| pair["turns"].as_u64().unwrap() > before);
+    }
+    let text = shown(&pool);
+    assert_eq!(text.matches("whole").count(), 2, "a row for each twin:\n{text}");
+    assert!(!text.contains("out of service"), "{text}");
+    let (ended, said) = server.stop();
+    assert!(ended.success() && !said.contains("warning"), "{said}");
+    works(&pool);
+}
+
+#[test]
+fn a_drive_that_is_gone_is_told_until_a_new_one_has_everything() {
+    let pool = filled(PAIR, true);
+    std::fs::remove_file(pool.at("b.img")).unwrap();
+
+    let server = start(&pool);
+    let text = shown(&pool);
+    for want in ["DEAD", "b.img is out of service", "a.img serves alone", "--new-twin"] {
+        assert!(text.contains(want), "{want}:\n{text}");
+    }
+    let (ended, said) = server.stop();
+    assert!(ended.success(), "{said}");
+    assert!(said.contains("warning") && said.contains("b.img is out of service"), "{said}");
+    let drives = checked(&pool)["drives"].clone();
+    assert!(drives[0]["twin"].is_null(), "one drive holds it: {drives}");
+
+    let path = pool.at("b.img");
+    let arguments = [pool.config(), "--new-twin", path.to_str().unwrap()];
+    let server = support::Server::start(support::program::program(), &arguments)
+        .unwrap_or_else(|output| panic!("{}", told(&output)));
+    until(&pool, "whole", |pair| {
+        pair["behind_bytes"] == serde_json::json!([0, 0]) && pair["alive"][1] == true
+    });
+    let (ended, said) = server.stop();
+    assert!(ended.success() && !said.contains("warning"), "{said}");
+
+    // the other one goes: the new one alone has it all
+    std::fs::remove_file(pool.at("a.img")).unwrap();
+    works(&pool);
+}
+
+#[test]
+fn a_pair_asked_of_something_else_says_so() {
+    let pool = formatted(PAIR);
+    let stranger = tandem(&["serve", pool.config(), "--new-twin", "c.img"]);
+    assert_eq!(stranger.status.code(), Some(2), "{}", told(&stranger));
+    assert!(told(&stranger).contains("no pair has a drive c.img"), "{}", told(&stranger));
+    let used = pool.at("b.img");
+    let holds = tandem(&["serve", pool.config(), "--new-twin", used.to_str().unwrap()]);
+    assert!(!holds.status.success(), "a drive of the pool is no new one: {}", told(&holds));
+}
