@@ -9,6 +9,9 @@
 //! admit ─▶ ordering ─▶ map ─▶ tier: where does it belong? ─▶ steer: where now? ─▶ device queue
 //! (ops/request)       (map/)        (tier/)                    (steer/, bcw/)        │ qos/
 //!                                                                                    ▼
+//!                                     which twin, if the device is a pair of SSDs? (mirror/)
+//!                                                                                    │
+//!                                                                                    ▼
 //! answered ◀─ commit (FLUSH, FUA: map/ journal ─ format/) ◀─ named in the map ◀─ written, read
 //! (ops/commit)                                               (ops/write)
 //!
