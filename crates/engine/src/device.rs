@@ -115,6 +115,8 @@ pub struct ReadPart {
 pub struct TailCopy {
     /// Who waits for it: a write of a journaled volume. Others are copied for a commit.
     pub task: Option<TaskId>,
+    /// Number of the write in its tail.
+    pub write: u64,
     /// First block.
     pub logical: Logical,
     /// Its log slot.
@@ -168,6 +170,8 @@ pub struct Waiting {
 pub struct Tail {
     /// Oldest first.
     pub items: VecDeque<TailItem>,
+    /// Writes that ever joined it.
+    pub writes: u64,
     /// Bytes in them.
     pub bytes: u64,
     /// … of those without a copy on an SSD.
@@ -179,6 +183,8 @@ pub struct Tail {
 /// One log write whose drive has not been flushed since.
 #[derive(Clone, Copy, Debug)]
 pub struct TailItem {
+    /// Number of the write: a slot may be in a tail twice, since a log is written over.
+    pub write: u64,
     /// First block.
     pub logical: Logical,
     /// Its log slots.

@@ -218,3 +218,33 @@ fn a_tail_copy_that_fails_is_no_reason_to_promise_more_than_is_recorded() {
     }
     assert!(failed > 60 && copied > 20 * MIB, "{failed} errors, {copied} bytes of tails");
 }
+
+/// A place of a log was used again before its drive was flushed, for the same block. Both versions were
+/// still in the tail, and the older one was copied to the SSD as if it were the block's.
+#[test]
+fn a_tail_that_holds_two_versions_of_a_block_in_one_place_copies_the_newer() {
+    let mut copied = 0;
+    for seed in 0..60 {
+        let mut config = SwarmConfig::logged(seed, "mios-e", 400);
+        config.drives = (1, 1);
+        config.shape.footprint_bytes = 32 * KIB;
+        config.shape.length_bytes_max = 16 * KIB;
+        config.shape.unaligned_ppm = 0;
+        config.shape.mix.flush = 5_000;
+        config.tuning.log_segment_bytes = 64 * KIB;
+        config.tuning.log_percent = 1; // it is written over again and again
+        config.tuning.flush_ns = 200_000_000; // tails are copied
+        let mut run = run_with(&config, 0, &FaultScript::default());
+        let mut commits = 0;
+        while run.step().unwrap_or_else(|failure| panic!("seed {seed}: {failure}")) {
+            let now = run.world.engine.stats().commits;
+            if now > std::mem::replace(&mut commits, now) {
+                let mut fork = run.clone();
+                fork.crash(CutMode::DropAll, None).unwrap_or_else(|failure| panic!("{failure}"));
+                assert_eq!(fork.world.engine.stats().checksum_errors, 0, "seed {seed}");
+            }
+        }
+        copied += run.world.engine.stats().devices[0].tail_bytes;
+    }
+    assert!(copied > MIB, "{copied} bytes of tails");
+}

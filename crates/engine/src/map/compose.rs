@@ -140,7 +140,7 @@ impl Map {
             return false;
         }
         if self.slots.is_log(slot) {
-            self.logical.get(block) == LOG && !self.log_unsettled.contains(&slot)
+            self.logical.get(block) == LOG && !self.log_unsettled.contains_key(&slot)
         } else {
             self.logical.get(block) == SSD && cover == Cover::SsdFlush
         }
@@ -173,7 +173,7 @@ impl Map {
             if entry.home {
                 flags |= FLAG_HOME;
             }
-            if entry.log != NONE && self.log_unsettled.contains(&entry.log) {
+            if entry.log != NONE && self.log_unsettled.contains_key(&entry.log) {
                 flags |= FLAG_LOG_UNSETTLED;
             }
             records.block(flags, block, entry.ssd, entry.log, checksum);
@@ -213,7 +213,7 @@ impl Map {
         if known != NONE {
             flags |= FLAG_CHECKSUMS;
         }
-        if entry.log != NONE && self.log_unsettled.contains(&entry.log) {
+        if entry.log != NONE && self.log_unsettled.contains_key(&entry.log) {
             flags |= FLAG_LOG_UNSETTLED;
         }
         records.fragmented(&FragmentedRecord {
@@ -247,7 +247,7 @@ impl Map {
             || cover == Cover::SsdFlush
             || self.settled.contains(&ssd);
         // an unsettled log place may be named only beside a settled copy of it
-        let log_fine = log == NONE || ssd != NONE || !self.log_unsettled.contains(&log);
+        let log_fine = log == NONE || ssd != NONE || !self.log_unsettled.contains_key(&log);
         if !ssd_fine {
             self.touch(touch, ssd, false);
             return false;

@@ -126,8 +126,9 @@ pub struct Map {
     pending_blocks: u64,
     /// Settled by a flush, but not recorded, because another place of the block was not.
     settled: HashSet<Slot, FixedState>,
-    /// Log slots written since the last flush of their drive.
-    log_unsettled: HashSet<Slot, FixedState>,
+    /// Log slots written since the last flush of their drive, and by which write: a slot may be written
+    /// again before that flush.
+    log_unsettled: HashMap<Slot, u64, FixedState>,
     /// Slots that nothing names any more; the engine takes them with `take_freed`.
     freed: Vec<Slot>,
     population: Population,
@@ -166,7 +167,7 @@ impl Map {
             },
             pending_blocks: 0,
             settled: HashSet::default(),
-            log_unsettled: HashSet::default(),
+            log_unsettled: HashMap::default(),
             freed: Vec::new(),
             population: Population::default(),
             dirty_shards: bits::Bits::new(slot_shards + home_shards),
@@ -455,14 +456,16 @@ impl Map {
         self.settled.insert(slot);
     }
 
-    /// Notes that a log slot was written and its drive has not been flushed since.
-    pub fn note_log_unsettled(&mut self, slot: Slot) {
-        self.log_unsettled.insert(slot);
+    /// Notes that a log slot was written, by this write of its drive, which has not been flushed since.
+    pub fn note_log_unsettled(&mut self, slot: Slot, write: u64) {
+        self.log_unsettled.insert(slot, write);
     }
 
-    /// Notes that a flush of its drive has covered this log slot.
-    pub fn note_log_settled(&mut self, slot: Slot) {
-        self.log_unsettled.remove(&slot);
+    /// Notes that a flush of its drive has covered what this write left in this log slot.
+    pub fn note_log_settled(&mut self, slot: Slot, write: u64) {
+        if self.log_unsettled.get(&slot) == Some(&write) {
+            self.log_unsettled.remove(&slot);
+        }
         let device = self.slots.region(slot).device;
         self.pending.hdd_settled[usize::from(device.0)] = true;
     }
@@ -475,7 +478,12 @@ impl Map {
 
     /// Is the log slot written but not flushed?
     pub fn is_log_unsettled(&self, slot: Slot) -> bool {
-        self.log_unsettled.contains(&slot)
+        self.log_unsettled.contains_key(&slot)
+    }
+
+    /// Does the log slot hold what this write of its drive left there, and is it not flushed?
+    pub fn is_log_unsettled_by(&self, slot: Slot, write: u64) -> bool {
+        self.log_unsettled.get(&slot) == Some(&write)
     }
 
     /// Takes the slots that nothing names any more. Each must come back with `release` once no I/O
@@ -533,7 +541,7 @@ impl Map {
             && !self.logical.recorded_home(block)
             && self.index.get(block, &self.slots, true) == slot
             && self.slots.is_recorded(slot)
-            && !self.log_unsettled.contains(&slot)
+            && !self.log_unsettled.contains_key(&slot)
     }
 
     /// Bytes of memory held, by part.

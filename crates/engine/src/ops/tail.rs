@@ -30,11 +30,14 @@ impl Engine {
         if !self.devices[usize::from(device.0)].is_volatile() {
             return;
         }
+        let tail = &mut self.devices[usize::from(device.0)].tail;
+        let write = tail.writes;
+        tail.writes += 1;
         for slot in run.slot..run.slot + run.count {
-            self.map.note_log_unsettled(slot);
+            self.map.note_log_unsettled(slot, write);
         }
         let payload = self.retain_buffer(id);
-        let mut item = TailItem { logical, run, payload, offset_bytes, copied: false };
+        let mut item = TailItem { write, logical, run, payload, offset_bytes, copied: false };
         if self.tasks[id as usize].request.class == DurabilityClass::Journaled {
             item.copied = self.copy_item(&item, Some(id));
             // without room for a copy its user waits for the drive's flush
@@ -150,8 +153,10 @@ impl Engine {
             };
             index += position;
             let item = items[index];
-            let alive =
-                (0..item.run.count).any(|i| names(&self.map, item.logical + i, item.run.slot + i));
+            let alive = (0..item.run.count).any(|i| {
+                let (block, slot) = (item.logical + i, item.run.slot + i);
+                names(&self.map, block, slot) && self.map.is_log_unsettled_by(slot, item.write)
+            });
             if alive && !self.copy_item(&item, None) {
                 return; // no SSD space just now
             }
@@ -179,7 +184,7 @@ impl Engine {
                 fua: false,
             };
             let (logical, log) = (item.logical + done, item.run.slot + done);
-            let copy = TailCopy { task, logical, log, run };
+            let copy = TailCopy { task, write: item.write, logical, log, run };
             if let Some(id) = task {
                 self.tasks[id as usize].outstanding += 1;
             }
@@ -201,9 +206,10 @@ impl Engine {
         let (_, payload) = self.copy_payloads.swap_remove(at);
         for i in 0..copy.run.count {
             let (block, log, ssd) = (copy.logical + i, copy.log + i, copy.run.slot + i);
-            // a flush of the drive that came first has settled the log place: that alone is enough
+            // a flush of the drive that came first has settled the log place: that alone is enough; or
+            // the place holds something newer by now
             let taken = status.is_ok()
-                && self.map.is_log_unsettled(log)
+                && self.map.is_log_unsettled_by(log, copy.write)
                 && (self.map.add_copy(block, log, ssd) || self.map.move_fragment(block, log, ssd));
             if taken {
                 self.map.touch(Touch { logical: block, count: 1 }, ssd, false);
@@ -230,8 +236,8 @@ impl Engine {
         }
         let tail = &mut self.devices[usize::from(device.0)].tail;
         tail.copy_failed = true;
-        let holds = |run: Run| (run.slot..run.slot + run.count).contains(&copy.log);
-        if let Some(item) = tail.items.iter_mut().find(|item| item.copied && holds(item.run)) {
+        let known = |item: &&mut TailItem| item.copied && item.write == copy.write;
+        if let Some(item) = tail.items.iter_mut().find(known) {
             item.copied = false;
             tail.exposed_bytes += u64::from(item.run.count) * BLOCK_BYTES;
         }
@@ -296,9 +302,10 @@ impl Engine {
     fn settle_item(&mut self, item: &TailItem) {
         for i in 0..item.run.count {
             let (block, slot) = (item.logical + i, item.run.slot + i);
-            self.map.note_log_settled(slot);
+            let is_latest = self.map.is_log_unsettled_by(slot, item.write);
+            self.map.note_log_settled(slot, item.write);
             let entry = self.map.entry(block);
-            if item.copied && entry.log == slot && entry.ssd != NONE && !entry.home {
+            if item.copied && is_latest && entry.log == slot && entry.ssd != NONE && !entry.home {
                 // the tail copy has done its duty: the log place alone is enough
                 self.map.drop_place(block, entry.ssd);
                 self.map.touch(Touch { logical: block, count: 1 }, NONE, true);
