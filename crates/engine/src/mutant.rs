@@ -34,6 +34,8 @@ pub enum Mutant {
     Unordered,
     /// Reads take what is in RAM of a block, whatever place the map names.
     StaleReadBack,
+    /// A tail's copy is a block's if the map names its place, whoever wrote there last.
+    TailByPlace,
     /// A merge, or a promotion, counts although the block has changed since it was read.
     MoveWithoutCompare,
     /// A pair's region is written to before it is marked.
@@ -44,7 +46,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 16] = [
+    pub const ALL: [Mutant; 17] = [
         Mutant::CommitWithoutFlush,
         Mutant::EarlyReuse,
         Mutant::FlushWithoutTails,
@@ -58,6 +60,7 @@ impl Mutant {
         Mutant::EarlyFua,
         Mutant::Unordered,
         Mutant::StaleReadBack,
+        Mutant::TailByPlace,
         Mutant::MoveWithoutCompare,
         Mutant::WriteBeforeMark,
         Mutant::PairFlushIgnored,

@@ -217,6 +217,19 @@ impl SwarmConfig {
         config
     }
 
+    /// A log of a few segments that is written over before its drive is flushed, by few blocks: the same
+    /// place comes back to the same block while its tail is copied.
+    pub fn cycled(seed: u64, policy: &str, requests: u64) -> Self {
+        let mut config = SwarmConfig::logged(seed, policy, requests);
+        config.shape.footprint_bytes = [32 * KIB, 16 * KIB, 64 * KIB][(seed % 3) as usize];
+        config.shape.length_bytes_max = 16 * KIB;
+        config.shape.mix.flush = 15_000;
+        config.tuning.log_segment_bytes = [64 * KIB, 32 * KIB][(seed / 2 % 2) as usize];
+        config.tuning.log_percent = 1;
+        config.tuning.flush_ns = 200_000_000; // tails are copied
+        config
+    }
+
     /// Reads of what was redirected, most of which has left RAM: they go to the hard drives, and bring to
     /// the SSD what is read again.
     pub fn reread(seed: u64, policy: &str, requests: u64) -> Self {

@@ -225,15 +225,9 @@ fn a_tail_copy_that_fails_is_no_reason_to_promise_more_than_is_recorded() {
 fn a_tail_that_holds_two_versions_of_a_block_in_one_place_copies_the_newer() {
     let mut copied = 0;
     for seed in 0..60 {
-        let mut config = SwarmConfig::logged(seed, "mios-e", 400);
+        let mut config = SwarmConfig::cycled(seed, "mios-e", 300);
         config.drives = (1, 1);
-        config.shape.footprint_bytes = 32 * KIB;
-        config.shape.length_bytes_max = 16 * KIB;
         config.shape.unaligned_ppm = 0;
-        config.shape.mix.flush = 5_000;
-        config.tuning.log_segment_bytes = 64 * KIB;
-        config.tuning.log_percent = 1; // it is written over again and again
-        config.tuning.flush_ns = 200_000_000; // tails are copied
         let mut run = run_with(&config, 0, &FaultScript::default());
         let mut commits = 0;
         while run.step().unwrap_or_else(|failure| panic!("seed {seed}: {failure}")) {

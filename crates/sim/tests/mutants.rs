@@ -1,7 +1,7 @@
 //! Can the crash tests fail? Every mutant of the engine must be caught, and the engine without one
 //! must pass the same.
 //!
-//! Source: design, "Tests" (mutants must be caught); acceptance of the spine, acceptance 6. A rule is
+//! Source: design, "Tests" (mutants must be caught); acceptance of the spine, line 6. A rule is
 //! guarded by others, so that breaking it shows only where those do not reach: each mutant has a
 //! pool and a workload that lead there.
 
@@ -98,6 +98,12 @@ fn flush_without_tails() {
     caught(Mutant::FlushWithoutTails, OFTEN, |seed| {
         plain(seed, "mios-e", 100, Mix { read: 0, flush: 200_000, zero: 0, fua: 0 })
     });
+}
+
+/// Few blocks in a log of few segments.
+#[test]
+fn tail_by_place() {
+    caught(Mutant::TailByPlace, OFTEN, |seed| SwarmConfig::cycled(seed, "mios-e", 300));
 }
 
 #[test]

@@ -8,7 +8,8 @@
 use super::read_back::names;
 use crate::device::{HddFlush, Purpose, TailCopy, TailItem};
 use crate::engine::Engine;
-use crate::map::{Logical, NONE, Run, Touch};
+use crate::map::{Logical, NONE, Run, Slot, Touch};
+use crate::mutant::Mutant;
 use crate::ordering::TaskId;
 use crate::port::{Command, IoOp};
 use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, IoError, PayloadId};
@@ -155,7 +156,7 @@ impl Engine {
             let item = items[index];
             let alive = (0..item.run.count).any(|i| {
                 let (block, slot) = (item.logical + i, item.run.slot + i);
-                names(&self.map, block, slot) && self.map.is_log_unsettled_by(slot, item.write)
+                names(&self.map, block, slot) && self.holds(slot, item.write)
             });
             if alive && !self.copy_item(&item, None) {
                 return; // no SSD space just now
@@ -164,6 +165,15 @@ impl Engine {
             tail.items[index].copied = true;
             tail.exposed_bytes -= u64::from(item.run.count) * BLOCK_BYTES;
             in_flight += usize::from(alive);
+        }
+    }
+
+    /// Does a log's place still hold, unsettled, what this write left there? A log is written over, and
+    /// its place may belong to the same block again.
+    fn holds(&self, slot: Slot, write: u64) -> bool {
+        match self.breaks(Mutant::TailByPlace) {
+            true => self.map.is_log_unsettled(slot),
+            false => self.map.is_log_unsettled_by(slot, write),
         }
     }
 
@@ -209,7 +219,7 @@ impl Engine {
             // a flush of the drive that came first has settled the log place: that alone is enough; or
             // the place holds something newer by now
             let taken = status.is_ok()
-                && self.map.is_log_unsettled_by(log, copy.write)
+                && self.holds(log, copy.write)
                 && (self.map.add_copy(block, log, ssd) || self.map.move_fragment(block, log, ssd));
             if taken {
                 self.map.touch(Touch { logical: block, count: 1 }, ssd, false);
@@ -302,7 +312,7 @@ impl Engine {
     fn settle_item(&mut self, item: &TailItem) {
         for i in 0..item.run.count {
             let (block, slot) = (item.logical + i, item.run.slot + i);
-            let is_latest = self.map.is_log_unsettled_by(slot, item.write);
+            let is_latest = self.holds(slot, item.write);
             self.map.note_log_settled(slot, item.write);
             let entry = self.map.entry(block);
             if item.copied && is_latest && entry.log == slot && entry.ssd != NONE && !entry.home {
