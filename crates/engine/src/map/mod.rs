@@ -25,6 +25,7 @@ pub mod index;
 pub mod journal;
 pub mod logical;
 pub mod objects;
+mod settled;
 pub mod slots;
 #[cfg(test)]
 mod tests;
@@ -449,41 +450,6 @@ impl Map {
             Some(last) if last.continues(&hinted) => last.touch.count += touch.count,
             _ => queue.push(hinted),
         }
-    }
-
-    /// Notes that a write to `slot` was durable when it was acknowledged (FUA).
-    pub fn note_settled(&mut self, slot: Slot) {
-        self.settled.insert(slot);
-    }
-
-    /// Notes that a log slot was written, by this write of its drive, which has not been flushed since.
-    pub fn note_log_unsettled(&mut self, slot: Slot, write: u64) {
-        self.log_unsettled.insert(slot, write);
-    }
-
-    /// Notes that a flush of its drive has covered what this write left in this log slot.
-    pub fn note_log_settled(&mut self, slot: Slot, write: u64) {
-        if self.log_unsettled.get(&slot) == Some(&write) {
-            self.log_unsettled.remove(&slot);
-        }
-        let device = self.slots.region(slot).device;
-        self.pending.hdd_settled[usize::from(device.0)] = true;
-    }
-
-    /// The next batch looks at everything that waits for hard drives, whether or not any of it has
-    /// settled: blocks that were overwritten since are still in those queues.
-    pub fn look_at_logs(&mut self) {
-        self.pending.hdd_settled.fill(true);
-    }
-
-    /// Is the log slot written but not flushed?
-    pub fn is_log_unsettled(&self, slot: Slot) -> bool {
-        self.log_unsettled.contains_key(&slot)
-    }
-
-    /// Does the log slot hold what this write of its drive left there, and is it not flushed?
-    pub fn is_log_unsettled_by(&self, slot: Slot, write: u64) -> bool {
-        self.log_unsettled.get(&slot) == Some(&write)
     }
 
     /// Takes the slots that nothing names any more. Each must come back with `release` once no I/O
