@@ -27,6 +27,8 @@ pub struct HomeChecksums {
     /// Values whose pages are being written: until that is done, a page that was dropped from the
     /// cache and read again may lack them.
     carried: BTreeMap<Logical, u32>,
+    /// The versions that these pages are being given.
+    carried_versions: BTreeMap<u32, u64>,
 }
 
 /// Page that holds the block's checksum.
@@ -43,6 +45,7 @@ impl HomeChecksums {
             pages_max: pages_max.max(2),
             fresh: BTreeMap::new(),
             carried: BTreeMap::new(),
+            carried_versions: BTreeMap::new(),
         }
     }
 
@@ -79,9 +82,21 @@ impl HomeChecksums {
         }
         let never_written = || Page { version: 0, checksums: Box::new([0; PAGE_CHECKSUMS]) };
         let best = best.or_else(|| (foreign == 2).then(never_written));
-        let Some(best) = best else { return false };
+        let Some(mut best) = best else { return false };
+        self.bring_up_to_date(page, &mut best);
         self.keep(page, best);
         true
+    }
+
+    /// What was read while the page was being written may be what it was before.
+    fn bring_up_to_date(&self, number: u32, page: &mut Page) {
+        let Some(&version) = self.carried_versions.get(&number) else { return };
+        page.version = page.version.max(version);
+        let first = number * PAGE_CHECKSUMS as u32;
+        let range = first..first.saturating_add(PAGE_CHECKSUMS as u32);
+        for (&block, &checksum) in self.carried.range(range) {
+            page.checksums[(block - first) as usize] = checksum;
+        }
     }
 
     /// Takes a page as never written: in a world without contents nothing can be read.
@@ -132,6 +147,7 @@ impl HomeChecksums {
             self.carried.insert(block, checksum);
         }
         page.version += 1;
+        self.carried_versions.insert(number, page.version);
         let bytes = page::encode(pool, u64::from(number), page.version, &page.checksums);
         (page.version % 2, bytes)
     }
@@ -149,10 +165,37 @@ impl HomeChecksums {
     /// The pages that were carried are written (or not: then their values wait again).
     pub fn carried_done(&mut self, written: bool) {
         let carried = std::mem::take(&mut self.carried);
+        self.carried_versions.clear();
         if !written {
             for (block, checksum) in carried {
                 self.fresh.entry(block).or_insert(checksum);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_that_is_read_while_it_is_written_has_what_is_written() {
+        let mut table = HomeChecksums::new(2);
+        table.load_empty(0);
+        table.set(5, 55);
+        let before = [table.encode(9, 0).1, vec![0; page::PAGE_BYTES as usize]].concat();
+        let (copy, _) = table.carry(9, 0);
+        // it is dropped, and read again before its write has ended
+        table.load_empty(1);
+        table.load_empty(2);
+        assert!(!table.has_page(0) && table.load(9, 0, &before));
+        table.carried_done(true);
+        assert_eq!(table.get(5), Some(55), "the write has ended, and the cache has the page");
+        table.set(6, 66);
+        let (next, bytes) = table.carry(9, 0);
+        assert_ne!(copy, next, "the copy that holds is not written over");
+        let mut checksums = [0; PAGE_CHECKSUMS];
+        assert_eq!(page::decode(&bytes, 9, 0, &mut checksums), Ok(2));
+        assert_eq!((checksums[5], checksums[6]), (55, 66));
     }
 }
