@@ -6,9 +6,9 @@ use crate::format::layout::Layout;
 use crate::load::Load;
 use crate::log::Log;
 use crate::map::{Logical, Run, Slot};
-use crate::ops::streams::DeviceStreams;
 use crate::ordering::TaskId;
 use crate::port::{IoOp, ServedFrom};
+use crate::qos::lanes::Lanes;
 use std::collections::VecDeque;
 use tandem_block::{DeviceId, Instant, PayloadId};
 
@@ -218,7 +218,7 @@ pub struct Device {
     /// Waiting jobs by class, where streams are not told apart.
     pub waiting: [VecDeque<Waiting>; 3],
     /// Waiting jobs by stream, where they are.
-    pub streams: Option<Box<DeviceStreams>>,
+    pub streams: Option<Box<Lanes>>,
     /// Arrivals so far.
     pub arrivals: u64,
     /// It is two drives: reads and writes are with different ones.
@@ -294,6 +294,18 @@ impl Device {
         }
     }
 
+    /// Does it take another command of this lane, where streams are told apart? Beyond `depth` the
+    /// drive, not the order, would decide.
+    #[inline]
+    pub fn lane_takes(&self, lane: usize, depth: u32) -> bool {
+        let in_flight = match (self.is_pair, lane) {
+            (false, _) => self.in_flight,
+            (true, 0) => self.load.reads_in_flight,
+            (true, _) => self.in_flight - self.load.reads_in_flight,
+        };
+        in_flight < self.config.depth.min(depth)
+    }
+
     /// Is it an SSD?
     pub fn is_ssd(&self) -> bool {
         self.config.role == Role::Ssd
@@ -334,13 +346,13 @@ impl Device {
 
     /// Reads that wait or are in flight.
     pub fn reads(&self) -> u32 {
-        let by_stream = self.streams.as_ref().map_or(0, |streams| streams.queues.waiting_reads());
+        let by_stream = self.streams.as_ref().map_or(0, |lanes| lanes.waiting_reads());
         self.waiting[Class::Read as usize].len() as u32 + by_stream + self.load.reads_in_flight
     }
 
     /// Is anything waiting?
     pub fn has_waiting(&self) -> bool {
         self.waiting.iter().any(|queue| !queue.is_empty())
-            || self.streams.as_ref().is_some_and(|streams| streams.queues.waiting() > 0)
+            || self.streams.as_ref().is_some_and(|lanes| lanes.has_waiting())
     }
 }

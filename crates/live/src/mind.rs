@@ -164,13 +164,9 @@ fn streams(engine: &Engine, now: Instant) -> Vec<Value> {
 
 /// Is a drive still what its cost profile says? Null where streams are not told apart.
 fn envelope(device: &Device) -> Value {
-    device.streams.as_ref().map_or(Value::Null, |streams| {
-        let observed = &streams.observed;
-        json!({
-            "windows": observed.windows,
-            "outside": observed.outside,
-            "is_outside": observed.is_outside,
-        })
+    device.streams.as_ref().map_or(Value::Null, |lanes| {
+        let (windows, outside, is_outside) = lanes.envelope();
+        json!({ "windows": windows, "outside": outside, "is_outside": is_outside })
     })
 }
 

@@ -1,26 +1,37 @@
-//! What does each of several clients get of one SSD?
+//! What does each of several clients get of one SSD, or of two as a pair?
 //!
-//! Source: [IANUS §3, §4]. Every client keeps so many requests outstanding, all of one kind and size;
-//! under `fixed` placement, since out-of-place writing would take away the garbage collection that
-//! the paper measured (design decision 12). Requests are counted by bins of 100 ms.
+//! Source: [IANUS §3, §4, §5]. Every client keeps so many requests outstanding, all of one kind and size,
+//! or asks at a rate; under `fixed` placement, since out-of-place writing would take away the garbage
+//! collection that the paper measured (design decision 12). Requests are counted by bins of 100 ms.
+//! The SSD may have hard drives behind it to which a policy redirects writes.
+
+mod asking;
+mod paired;
+
+pub use paired::{CACHE_PERIODS, PairOf, PairResult};
 
 use crate::World;
-use crate::bare_ssd::{VOLUME, bare_ssd};
+use crate::bare_ssd::bare_ssd;
 use crate::measure::ModelProbe;
+use crate::profiles::BeliefKind;
+use crate::replay::DriveChoice;
+use asking::Running;
 use std::sync::Arc;
 use tandem_block::{
-    DeviceId, Drive, DriveEventKind, DriveOp, DriveOpKind, Duration, Instant, KIB, MIB, Op,
-    PayloadId, Request, RequestId, Rng, StreamId,
+    DeviceId, Drive, DriveOp, DriveOpKind, Duration, GIB, Instant, KIB, MIB, Rng, StreamId,
 };
 use tandem_drives::spec::{DriveSpec, SpecError};
 use tandem_drives::{BuildOptions, SsdState, build};
+use tandem_engine::mirror::Pair;
 use tandem_engine::profile::throughput::{CostPlan, Throughput, measure};
 use tandem_engine::profile::{MeasureError, Probe as _, Session};
-use tandem_engine::qos::admit;
+use tandem_engine::qos::admit::{self, Side};
 use tandem_engine::qos::cost::{CostTable, Kind};
 use tandem_engine::qos::reserve::{Does, Promise, QosConfig, Rate, Selector, StreamConfig};
 use tandem_engine::stats::recorder::Latencies;
-use tandem_engine::{ConfigError, Engine};
+use tandem_engine::{
+    ConfigError, DeviceConfig, Engine, EngineConfig, Role, SteerConfig, WriteCache,
+};
 
 /// Writes of a fill.
 const FILL_BYTES: u64 = MIB;
@@ -39,6 +50,30 @@ pub enum Target {
     SharePpm(u64),
 }
 
+/// What a client asks for one after the other, again and again: those of a trace.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Recorded {
+    /// Whose they are.
+    pub name: String,
+    /// First byte, which is taken modulo the client's range, and bytes.
+    pub list: Arc<[(u64, u64)]>,
+}
+
+impl std::fmt::Debug for Recorded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} requests of {}", self.list.len(), self.name)
+    }
+}
+
+/// Requests that arrive by the clock, whether or not those before are answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrives {
+    /// Between two groups.
+    pub every: Duration,
+    /// Requests at once.
+    pub burst: u32,
+}
+
 /// One client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientSpec {
@@ -54,6 +89,10 @@ pub struct ClientSpec {
     pub range_bytes: u64,
     /// Requests that it keeps outstanding.
     pub outstanding: u32,
+    /// … unless they arrive by the clock.
+    pub arrives: Option<Arrives>,
+    /// … and are those of a trace: `size_bytes` is their mean.
+    pub recorded: Option<Recorded>,
     /// Its writes are durable before they are acknowledged.
     pub fua: bool,
     /// What it is promised.
@@ -69,6 +108,12 @@ pub struct ClientSpec {
 pub struct SharingConfig {
     /// The drive, at the capacity that is meant.
     pub spec: DriveSpec,
+    /// Two of them as one, or one.
+    pub pair: Option<PairOf>,
+    /// Hard drives behind it.
+    pub hdds: Vec<DriveChoice>,
+    /// … to which writes are redirected so.
+    pub steer: SteerConfig,
     /// What it holds.
     pub state: SsdState,
     /// Written in sequence before, from the first byte on.
@@ -117,10 +162,29 @@ pub struct SharingResult {
     pub digest: u64,
     /// By client.
     pub clients: Vec<ClientResult>,
+    /// How long all reads took, and all writes.
+    pub latencies: [Latencies; 2],
+    /// The pair, if it is one.
+    pub pair: Option<PairResult>,
+    /// What was written where.
+    pub written: Written,
     /// Garbage collections that began while it counted: from and to, in ns from then on.
     pub collections: Vec<(u64, u64)>,
     /// Windows in which the drive was seen, and those in which it did less than its profile's worst.
     pub envelope: (u64, u64),
+}
+
+/// Bytes written while it counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// To the SSD; of a pair to both twins.
+    pub ssd_bytes: u64,
+    /// To hard drives, with padding.
+    pub hdd_bytes: u64,
+    /// … redirected writes of users alone.
+    pub redirected_bytes: u64,
+    /// … padding alone.
+    pub padding_bytes: u64,
 }
 
 /// Why a run has no result.
@@ -138,31 +202,47 @@ pub enum SharingError {
     Measure(#[from] MeasureError),
 }
 
-/// A drive with its past, and the time when that was over.
+/// Drives with their past, and the time when that was over.
 pub struct Prepared {
-    drive: Box<dyn Drive>,
+    /// The SSD, or both twins.
+    drives: Vec<Box<dyn Drive>>,
     now_ns: u64,
+    /// What one of them writes in a second, by the clients' mix. Paper: `k`; 0 where nobody asked.
+    write_bytes_per_s: u64,
 }
 
 impl Prepared {
-    /// Another one like it.
+    /// Others like them.
     #[must_use]
     pub fn fork(&self) -> Prepared {
-        Prepared { drive: self.drive.fork(), now_ns: self.now_ns }
+        let drives = self.drives.iter().map(|drive| drive.fork()).collect();
+        Prepared { drives, ..*self }
+    }
+
+    fn probe(&self) -> ModelProbe {
+        ModelProbe::at(self.drives[0].fork(), self.now_ns)
     }
 }
 
-/// Builds the drive and lets it go through what a run says was before.
+/// Builds the drives and lets them go through what a run says was before.
 ///
 /// # Errors
-/// If it cannot be built.
+/// If they cannot be built.
 pub fn prepare(config: &SharingConfig) -> Result<Prepared, SharingError> {
-    let options = BuildOptions {
-        seed: config.seed,
-        ssd_state: config.state,
-        capacity_bytes: None,
-        keep_events: true,
-    };
+    let (first, now_ns) = aged(config, config.seed)?;
+    let mut prepared = Prepared { drives: vec![first], now_ns, write_bytes_per_s: 0 };
+    if config.pair.is_some() {
+        let (second, other_ns) = aged(config, Rng::new(config.seed).split(1).bits())?;
+        prepared.drives.push(second);
+        prepared.now_ns = now_ns.max(other_ns);
+        prepared.write_bytes_per_s = paired::write_bytes_per_s(config, &prepared)?;
+    }
+    Ok(prepared)
+}
+
+fn aged(config: &SharingConfig, seed: u64) -> Result<(Box<dyn Drive>, u64), SharingError> {
+    let options =
+        BuildOptions { seed, ssd_state: config.state, capacity_bytes: None, keep_events: true };
     let mut probe = ModelProbe::new(build(&config.spec, options)?);
     let capacity = probe.capacity_bytes();
     let write = |offset_bytes, length_bytes| DriveOp {
@@ -174,7 +254,7 @@ pub fn prepare(config: &SharingConfig) -> Result<Prepared, SharingError> {
     let mut ops: Vec<DriveOp> = (0..fills).map(|n| write(n * FILL_BYTES, FILL_BYTES)).collect();
     let (bytes, range) = config.age_bytes;
     let slots = (range.min(capacity) / AGE_BYTES).max(1);
-    let mut rng = Rng::new(config.seed ^ 0xA6E);
+    let mut rng = Rng::new(seed ^ 0xA6E);
     ops.extend((0..bytes / AGE_BYTES).map(|_| write(rng.below(slots) * AGE_BYTES, AGE_BYTES)));
     probe.keep(FILL_DEPTH, &ops).map_err(MeasureError::from)?;
     if !ops.is_empty() {
@@ -182,18 +262,26 @@ pub fn prepare(config: &SharingConfig) -> Result<Prepared, SharingError> {
     }
     probe.take_events();
     let now_ns = probe.now_ns();
-    Ok(Prepared { drive: probe.into_drive(), now_ns })
+    Ok((probe.into_drive(), now_ns))
 }
 
-/// Measures what requests of these kinds and sizes cost on this drive in this state, each alone.
+/// Measures what requests of these kinds and sizes cost on this drive in this state, each alone; a
+/// pair is measured as a whole.
 ///
 /// # Errors
 /// The drive's.
-pub fn costs(prepared: &Prepared, plan: &CostPlan) -> Result<CostTable, SharingError> {
+pub fn costs(
+    config: &SharingConfig,
+    prepared: &Prepared,
+    plan: &CostPlan,
+) -> Result<CostTable, SharingError> {
+    if config.pair.is_some() {
+        return paired::costs(config, prepared, plan);
+    }
     let mut table = CostTable::default();
     for kind in &plan.kinds {
         // each on a drive of its own: what one row leaves behind would be the next one's state
-        let mut probe = ModelProbe::at(prepared.drive.fork(), prepared.now_ns);
+        let mut probe = prepared.probe();
         let mut quiet = |_: &'static str| {};
         let mut session = Session::new(&mut probe, u64::MAX, &mut quiet);
         let one = measure(&mut session, &CostPlan { kinds: vec![*kind], ..plan.clone() })?;
@@ -237,7 +325,7 @@ pub fn run(
     })?;
     let mut run = Running::new(config, world);
     run.measure();
-    Ok(run.result(&promises, costs))
+    Ok(run.result(&promises, costs, prepared.write_bytes_per_s))
 }
 
 /// What each client is promised, as the engine is told.
@@ -271,10 +359,63 @@ fn world(
     costs: &Arc<CostTable>,
     promises: &[Option<Promise>],
 ) -> Result<World, SharingError> {
-    let drive = prepared.drive.fork();
-    let mut engine = bare_ssd(&config.spec, drive.as_ref());
+    let mut ssds = prepared.fork().drives.into_iter();
+    let mut drives: Vec<Box<dyn Drive>> = ssds.next().into_iter().collect();
+    let mut engine = bare_ssd(&config.spec, drives[0].as_ref());
+    engine.qos = qos(config, costs, promises);
+    drives.extend(hard_drives(config, &mut engine)?);
+    // the second twin comes after all devices
+    drives.extend(ssds);
+    let pair = |pair: &PairOf| {
+        let config = pair.config(prepared.write_bytes_per_s);
+        Pair { device: DeviceId(0), config }
+    };
+    engine.pairs = config.pair.iter().map(pair).collect();
+    Ok(World::new(Engine::new(engine)?, drives, false))
+}
+
+/// Bytes of log on each hard drive: room for minutes of what it takes (as in a replay).
+const LOG_BYTES: u64 = 8 * GIB;
+
+/// Hard drives with room for everything and a log; no more of them is seen than that.
+fn hard_drives(
+    config: &SharingConfig,
+    engine: &mut EngineConfig,
+) -> Result<Vec<Box<dyn Drive>>, SharingError> {
+    let mut drives = Vec::new();
+    let homes = engine.devices[0].capacity_bytes.div_ceil(config.hdds.len().max(1) as u64) + MIB;
+    let visible_bytes = (homes + LOG_BYTES).next_multiple_of(MIB);
+    let mut seeds = Rng::new(config.seed);
+    for (index, choice) in config.hdds.iter().enumerate() {
+        let options = BuildOptions {
+            seed: seeds.split(2 + index as u64).bits(),
+            capacity_bytes: choice.size_bytes,
+            ..BuildOptions::default()
+        };
+        drives.push(build(&choice.spec, options)?);
+        let hdd_profile = match choice.belief.as_ref().map(|belief| &belief.kind) {
+            Some(BeliefKind::Hdd(profile)) => Some(profile.clone()),
+            _ => None,
+        };
+        engine.log_percent = LOG_BYTES * 100 / visible_bytes;
+        engine.devices.push(DeviceConfig {
+            role: Role::Hdd,
+            capacity_bytes: visible_bytes,
+            write_cache: WriteCache::Volatile,
+            depth: 1,
+            uuid: 2 + index as u128,
+            hdd_profile,
+            ssd_profile: Default::default(),
+        });
+    }
+    engine.volumes[0].steer = config.steer.clone();
+    Ok(drives)
+}
+
+/// The streams as the engine is told of them.
+fn qos(config: &SharingConfig, costs: &Arc<CostTable>, promises: &[Option<Promise>]) -> QosConfig {
     let streams = config.clients.iter().zip(promises).enumerate();
-    engine.qos = QosConfig {
+    QosConfig {
         order: config.order.clone(),
         streams: streams
             .map(|(index, (client, promise))| StreamConfig {
@@ -290,144 +431,6 @@ fn world(
         background_ppb: 0,
         costs: vec![Some(Arc::clone(costs))],
         ..QosConfig::default()
-    };
-    Ok(World::new(Engine::new(engine)?, vec![drive], false))
-}
-
-struct Client {
-    next: u64,
-    slots: u64,
-    rng: Rng,
-    throughput: Throughput,
-    latencies: Latencies,
-}
-
-struct Running<'a> {
-    config: &'a SharingConfig,
-    world: World,
-    clients: Vec<Client>,
-    /// Whose request it is, and when it was sent.
-    in_flight: slab::Slab<(usize, Instant)>,
-    payloads: u64,
-    counts_from: Instant,
-}
-
-impl<'a> Running<'a> {
-    fn new(config: &'a SharingConfig, world: World) -> Running<'a> {
-        let capacity_bytes = world.engine.devices()[0].config.capacity_bytes;
-        let mut seeds = Rng::new(config.seed);
-        let client = |(index, spec): (usize, &ClientSpec)| {
-            let left = capacity_bytes.saturating_sub(spec.from_bytes);
-            let range = if spec.range_bytes == 0 { left } else { spec.range_bytes };
-            let slots = (range.min(left) / spec.size_bytes).max(1);
-            Client {
-                // not where another one begins: requests to one place wait for each other
-                next: slots * index as u64 / config.clients.len() as u64,
-                slots,
-                rng: seeds.split(index as u64),
-                throughput: Throughput::default(),
-                latencies: Latencies::default(),
-            }
-        };
-        let clients = config.clients.iter().enumerate().map(client).collect();
-        Running {
-            config,
-            world,
-            clients,
-            in_flight: slab::Slab::new(),
-            payloads: 0,
-            counts_from: Instant::NEVER,
-        }
-    }
-
-    fn ask(&mut self, whose: usize, kind: Kind, range: (u64, u64), fua: bool) {
-        let op = if kind.read { Op::Read } else { Op::Write };
-        let key = self.in_flight.insert((whose, self.world.now));
-        let id = RequestId(key as u64);
-        let mut request = Request::new(id, VOLUME, op, range, self.world.now);
-        request.fua = fua;
-        request.stream = StreamId(u32::try_from(whose.wrapping_add(1)).unwrap_or(0));
-        if op == Op::Write {
-            self.payloads += 1;
-            request.payload = PayloadId(self.payloads);
-        }
-        self.world.request(&request);
-    }
-
-    fn send(&mut self, whose: usize) {
-        let spec = &self.config.clients[whose];
-        let client = &mut self.clients[whose];
-        let slot = if spec.kind.sequential {
-            client.next += 1;
-            (client.next - 1) % client.slots
-        } else {
-            client.rng.below(client.slots)
-        };
-        let first = spec.from_bytes / spec.size_bytes * spec.size_bytes;
-        let range = (first + slot * spec.size_bytes, spec.size_bytes);
-        let (kind, fua) = (spec.kind, spec.fua);
-        self.ask(whose, kind, range, fua);
-    }
-
-    fn measure(&mut self) {
-        self.counts_from = self.world.now + self.config.warm_up;
-        let until = self.counts_from + self.config.duration;
-        for whose in 0..self.clients.len() {
-            (0..self.config.clients[whose].outstanding).for_each(|_| self.send(whose));
-        }
-        let mut ended = Vec::new();
-        while self.world.next_at() < until && self.world.step() {
-            let (now, in_flight) = (self.world.now, &mut self.in_flight);
-            self.world.drain_done(|done| ended.push(in_flight.remove(done.request.0 as usize)));
-            for (whose, sent) in std::mem::take(&mut ended) {
-                if now >= self.counts_from {
-                    let client = &mut self.clients[whose];
-                    client.throughput.count(now.since(self.counts_from).ns);
-                    client.latencies.record(now.since(sent).ns);
-                }
-                self.send(whose);
-            }
-        }
-        self.world.now = until;
-    }
-
-    fn result(mut self, promises: &[Option<Promise>], costs: &CostTable) -> SharingResult {
-        let digest = self.world.engine.digest();
-        let bins = (self.config.duration.ns / tandem_engine::profile::throughput::BIN_NS) as usize;
-        let from = self.counts_from;
-        let events = self.world.drive_mut(DeviceId(0)).take_events();
-        let collections = events
-            .into_iter()
-            .filter(|event| event.kind == DriveEventKind::GarbageCollection && event.start >= from)
-            .map(|event| (event.start.since(from).ns, event.end.since(from).ns))
-            .collect();
-        let streams = self.world.engine.devices()[0].streams.as_ref();
-        let envelope = streams.map_or((0, 0), |s| (s.observed.windows, s.observed.outside));
-        let counted: Vec<(u64, u64)> = self
-            .world
-            .engine
-            .clients(self.world.now)
-            .into_iter()
-            .flatten()
-            .map(|client| (client.delivery.windows, client.delivery.met))
-            .collect();
-        let clients = self.clients.into_iter().enumerate().map(|(index, mut client)| {
-            client.throughput.bins.resize(bins, 0);
-            let spec = &self.config.clients[index];
-            ClientResult {
-                name: spec.name.clone(),
-                kind: spec.kind,
-                target: promises[index].map(|promise| promise.rate),
-                asked_ppb: promises[index].and_then(|promise| {
-                    let curve = costs.curve(promise.window, promise.confidence_ppm, DEPTH).ok()?;
-                    promise.share_ppb(promise.cost_ns(&curve))
-                }),
-                throughput: client.throughput,
-                latencies: client.latencies,
-                windows: counted.get(index).copied().unwrap_or_default(),
-            }
-        });
-        SharingResult { digest, clients: clients.collect(), collections, envelope }
     }
 }
 
@@ -439,23 +442,10 @@ pub fn asked_ppb(result: &SharingResult) -> Option<u64> {
 
 /// Would these promises be made? The engine's word, if not.
 pub fn refused(config: &SharingConfig, costs: &Arc<CostTable>) -> Option<String> {
-    let streams = config.clients.iter().zip(promises(config, costs)).enumerate();
-    let streams = streams.map(|(index, (client, promise))| StreamConfig {
-        name: client.name.clone(),
-        of: Selector::Stream(StreamId(index as u32 + 1)),
-        promise,
-        weight: client.weight,
-        limit: client.limit,
-    });
-    let config = QosConfig {
-        streams: streams.collect(),
-        background_ppb: 0,
-        costs: vec![Some(Arc::clone(costs))],
-        ..QosConfig::default()
-    };
-    admit::asked(&config, DeviceId(0)).err().map(|why| why.to_string())
+    let asked = QosConfig { overcommit: false, ..qos(config, costs, &promises(config, costs)) };
+    let mut sides = Side::of(config.pair.is_some()).iter();
+    sides.find_map(|&side| admit::asked(&asked, DeviceId(0), side).err().map(|why| why.to_string()))
 }
 
 #[cfg(test)]
-#[path = "sharing_tests.rs"]
 mod tests;

@@ -18,10 +18,12 @@ use self::promise::Promises;
 use crate::failure::ConfigFault;
 use crate::toml_fault::{self, line_of};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tandem_block::{DeviceId, DurabilityClass, Duration, ObjectId};
 use tandem_drives::spec::DriveSpec;
 use tandem_engine::mirror::{Pair, pair_bytes};
-use tandem_engine::qos::admit::{self, AdmitError};
+use tandem_engine::qos::admit::{self, AdmitError, Side};
+use tandem_engine::qos::cost::CostTable;
 use tandem_engine::{
     DeviceConfig, EngineConfig, Placement, Role, SteerConfig, VolumeConfig, WriteCache,
 };
@@ -137,15 +139,31 @@ impl PoolConfig {
     /// The first that would not, with what would fit.
     pub fn check_promises(&self) -> Result<(), AdmitError> {
         let mut qos = self.promises.config();
-        let costs =
-            self.devices.iter().map(|device| device.profile.as_ref()?.request_costs.clone());
-        qos.costs = costs.collect();
+        qos.costs = self.costs();
         for (id, device) in self.devices.iter().enumerate() {
             if device.role == Role::Ssd && qos.promises() {
-                admit::asked(&qos, DeviceId(id as u8))?;
+                for &side in Side::of(self.twin_of(id).is_some()) {
+                    admit::asked(&qos, DeviceId(id as u8), side)?;
+                }
             }
         }
         Ok(())
+    }
+
+    fn twin_of(&self, device: usize) -> Option<&PoolTwin> {
+        self.twins.iter().find(|twin| twin.device == device)
+    }
+
+    /// What requests cost, by device. Profiles are of single drives: a pair writes everything twice.
+    fn costs(&self) -> Vec<Option<Arc<CostTable>>> {
+        let of_device = |(id, device): (usize, &PoolDevice)| {
+            let table = device.profile.as_ref()?.request_costs.clone()?;
+            Some(match self.twin_of(id) {
+                None => table,
+                Some(twin) => Arc::new(table.of_pair(twin.config.writing_ppm())),
+            })
+        };
+        self.devices.iter().enumerate().map(of_device).collect()
     }
 
     /// Why a volume that asks for redirection does not get it, if so.
@@ -238,9 +256,7 @@ impl PoolConfig {
         config.promote_after_reads = self.promote_after_reads.unwrap_or(config.promote_after_reads);
         config.format = false;
         config.qos = self.promises.config();
-        let costs =
-            self.devices.iter().map(|device| device.profile.as_ref()?.request_costs.clone());
-        config.qos.costs = costs.collect();
+        config.qos.costs = self.costs();
         let pair = |twin: &PoolTwin| Pair {
             device: DeviceId(twin.device as u8),
             config: twin.config.clone(),

@@ -72,6 +72,14 @@ pub enum Which<'a> {
 }
 
 impl Kind {
+    /// Why it cannot be run here, if so.
+    pub fn skipped(&self) -> Option<&str> {
+        match self {
+            Kind::Sharing(sharing) => sharing.skipped.as_deref(),
+            Kind::Replay(_) | Kind::Predictor(_) | Kind::Staircase(_) => None,
+        }
+    }
+
     /// Every run, with its label in paths.
     pub fn runs(&self) -> Vec<(&str, Which<'_>)> {
         match self {

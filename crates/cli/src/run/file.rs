@@ -46,7 +46,11 @@ pub(super) struct Case {
     pub size: Option<Spanned<String>>,
     pub rounds: Option<u64>,
     pub round_bytes: Option<u64>,
-    // of clients that share an SSD; `size` is the drive's
+    // of clients that share an SSD; `size` is the drive's, `hdd` are behind it
+    /// Two such drives as one.
+    pub pair: Option<Spanned<Pair>>,
+    /// How writes are redirected to the hard drives.
+    pub policy: Option<Spanned<String>>,
     #[serde(default)]
     pub stream: Vec<Spanned<Stream>>,
     pub orders: Option<Vec<String>>,
@@ -61,13 +65,32 @@ pub(super) struct Case {
     pub gc_cluster: Option<(u32, u32)>,
 }
 
+/// How a pair behaves.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Pair {
+    pub period: Option<Spanned<String>>,
+    /// A time, or `adaptive`: up to a quarter of the period.
+    pub idle: Option<Spanned<String>>,
+    pub answer: Option<Spanned<String>>,
+    /// The cache holds so many times what a twin writes in a period (`kT`).
+    pub cache_periods: Option<u32>,
+    /// This twin is gone.
+    pub absent: Option<u8>,
+}
+
 /// One client of an SSD.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Stream {
     pub name: Spanned<String>,
     pub does: Spanned<String>,
-    pub size: Spanned<String>,
+    pub size: Option<Spanned<String>>,
+    /// Its requests are the reads, or the writes, of this file in the folder of traces.
+    pub trace: Option<Spanned<String>>,
+    /// So many requests at once, each time that `every` is over.
+    pub every: Option<Spanned<String>>,
+    pub burst: Option<u32>,
     pub from: Option<Spanned<String>>,
     pub range: Option<Spanned<String>>,
     pub outstanding: Option<u32>,

@@ -44,12 +44,18 @@ pub struct Row {
     /// Does it hold?
     pub holds: bool,
     why: Option<String>,
+    /// It is about a case that could not be run here: it counts neither way.
+    skipped: bool,
 }
 
 impl Row {
     /// As texts: id, what, paper, ours, verdict, why not.
     pub fn cells(&self) -> Vec<String> {
-        let verdict = if self.holds { "holds" } else { "DOES NOT HOLD" };
+        let verdict = match (self.skipped, self.holds) {
+            (true, _) => "skipped",
+            (false, true) => "holds",
+            (false, false) => "DOES NOT HOLD",
+        };
         let why = self.why.as_deref().unwrap_or_default();
         [&self.id, &self.what, &self.paper, &self.ours, verdict, why].map(str::to_owned).to_vec()
     }
@@ -88,13 +94,16 @@ fn told(experiment: &Experiment, results: &Results) -> Told {
         .iter()
         .map(|relation| {
             let verdict = relation.verdict(&look_up);
+            let case = |path: &Path| experiment.cases.iter().find(|case| case.name == path.case);
+            let skipped = relation.paths().find_map(|path| case(path)?.kind.skipped());
             Row {
                 id: relation.id.clone(),
                 what: relation.what.clone(),
                 paper: relation.paper.clone(),
-                ours: verdict.ours,
+                ours: skipped.map_or(verdict.ours, str::to_owned),
                 holds: verdict.holds,
                 why: relation.why.clone().filter(|_| !verdict.holds),
+                skipped: skipped.is_some(),
             }
         })
         .collect();
@@ -105,6 +114,7 @@ fn told(experiment: &Experiment, results: &Results) -> Told {
         ours: String::new(),
         holds: false,
         why: None,
+        skipped: false,
     }));
     let replays = experiment.cases.iter().filter_map(|case| match &case.kind {
         Kind::Replay(replay) => Some(case_told(case, replay, results)),
@@ -168,8 +178,12 @@ fn case_told(case: &Case, replay: &Replay, results: &Results) -> CaseTold {
 impl Document {
     /// Relations, and how many of them hold.
     pub fn counts(&self) -> (usize, usize) {
-        let all = || self.experiments.iter().flat_map(|told| &told.relations);
+        let all = || self.rows().filter(|row| !row.skipped);
         (all().count(), all().filter(|row| row.holds).count())
+    }
+
+    fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.experiments.iter().flat_map(|told| &told.relations)
     }
 
     /// For people.
@@ -179,12 +193,8 @@ impl Document {
             told.text(&mut text);
         }
         let (all, held) = self.counts();
-        let unexplained = self
-            .experiments
-            .iter()
-            .flat_map(|told| &told.relations)
-            .filter(|row| !row.holds && row.why.is_none())
-            .count();
+        let unexplained =
+            self.rows().filter(|row| !row.holds && !row.skipped && row.why.is_none()).count();
         let percent = held * 100 / all.max(1);
         let _ = write!(text, "{held} of {all} relations hold ({percent} %)");
         text += &match (all - held, unexplained) {
@@ -192,6 +202,10 @@ impl Document {
             (_, 0) => ", and for each of the others its file says why not\n".into(),
             (_, count) => format!("; for {count} of the others no file says why not\n"),
         };
+        let skipped = self.rows().filter(|row| row.skipped).count();
+        if skipped > 0 {
+            let _ = writeln!(text, "{skipped} more were skipped, and count neither way");
+        }
         self.ours_among_others(&mut text);
         text
     }
@@ -224,15 +238,16 @@ impl Told {
             table.row(cells);
         }
         text.push_str(&table.render());
-        for row in self.relations.iter().filter(|row| !row.holds) {
+        for row in self.relations.iter().filter(|row| !row.holds && !row.skipped) {
             if let Some(why) = &row.why {
                 let _ = writeln!(text, "  {}", wrap(&format!("{}: {why}", row.id), COLUMNS, 4));
             }
         }
         text.push('\n');
         self.policies(text);
-        let held = self.relations.iter().filter(|row| row.holds).count();
-        let _ = writeln!(text, "  {held} of {} hold\n", self.relations.len());
+        let judged = || self.relations.iter().filter(|row| !row.skipped);
+        let held = judged().filter(|row| row.holds).count();
+        let _ = writeln!(text, "  {held} of {} hold\n", judged().count());
     }
 
     fn policies(&self, text: &mut String) {

@@ -23,7 +23,7 @@ pub type Results = BTreeMap<String, Result<Value, String>>;
 /// What makes two runs the same.
 pub fn key(case: &Kind, which: Which<'_>) -> String {
     match case {
-        Kind::Sharing(sharing) => format!("{:?} {which:?}", sharing.config),
+        Kind::Sharing(sharing) => format!("{sharing:?} {which:?}"),
         Kind::Predictor(predictor) => format!("{predictor:?}"),
         Kind::Staircase(staircase) => format!("{staircase:?}"),
         Kind::Replay(replay) => {

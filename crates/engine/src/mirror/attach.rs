@@ -67,6 +67,12 @@ impl Engine {
         self.mirrors.iter().map(Mirror::view).collect()
     }
 
+    /// Of each pair: bytes that were acknowledged and are in RAM alone ([IANUS §5.2], "data loss"). Counted
+    /// when asked, over everything in the cache.
+    pub fn pairs_risk_bytes(&self) -> Vec<u64> {
+        self.mirrors.iter().map(Mirror::risked_bytes).collect()
+    }
+
     /// Starts the pairs; the engine itself starts when they are ready.
     pub(crate) fn start_mirrors(&mut self) {
         let mut out = std::mem::take(&mut self.out);

@@ -112,6 +112,16 @@ impl Cache {
         self.entries.iter().map(|(id, entry)| (id as EntryId, entry))
     }
 
+    /// Bytes that were acknowledged and that none of these twins has.
+    pub fn risked_bytes(&self, alive: [bool; 2]) -> u64 {
+        let has = |entry: &Entry| {
+            (0..2).any(|twin| alive[twin] && entry.progress[twin] == Progress::Done)
+        };
+        let entries = self.entries.iter().map(|(_, entry)| entry);
+        let risked = entries.filter(|entry| entry.answered && !entry.is_trim && !has(entry));
+        risked.map(|entry| entry.length).sum()
+    }
+
     /// Takes a write in. Returns its name, and entries that nobody needs any more.
     pub fn insert(&mut self, mut entry: Entry, over: &mut Vec<EntryId>) -> EntryId {
         self.sequence += 1;

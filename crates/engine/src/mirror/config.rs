@@ -75,5 +75,12 @@ impl Default for PairConfig {
     }
 }
 
+impl PairConfig {
+    /// Share of its time in which a twin may write at least, in millionths.
+    pub fn writing_ppm(&self) -> u64 {
+        super::pace::share_ppm(self.period, self.idle.limit())
+    }
+}
+
 /// Bytes copied at once to a twin that is behind: a read of it delays users by a few ms at most (guess).
 pub(super) const RESYNC_BYTES: u64 = MIB;

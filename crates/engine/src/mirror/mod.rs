@@ -455,6 +455,11 @@ impl Mirror {
         )
     }
 
+    /// Bytes that were acknowledged and that no twin has: what the loss of RAM takes.
+    pub fn risked_bytes(&self) -> u64 {
+        self.cache.risked_bytes(self.alive)
+    }
+
     /// What there is to see of it.
     pub fn view(&self) -> PairView {
         PairView {

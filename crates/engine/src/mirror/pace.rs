@@ -88,8 +88,12 @@ impl Pace {
         }
     }
 
+    /// The writing twin has so much more. What it writes as it comes, while it is not behind, says
+    /// nothing of what it could write.
     pub fn written(&mut self, bytes: u64) {
-        self.written_bytes += bytes;
+        if self.busy_since.is_some() {
+            self.written_bytes += bytes;
+        }
     }
 }
 
@@ -129,5 +133,21 @@ mod tests {
         }
         let rate = pace.write_bytes_per_s();
         assert!(rate.abs_diff(100_000_000) < 2_000_000, "{rate}");
+    }
+
+    /// I15: half of a period it catches up, half of it writes what comes at half the rate: only the
+    /// first half tells its rate.
+    #[test]
+    fn what_is_written_as_it_comes_is_not_measured() {
+        let mut pace = Pace::new(100_000_000, 1_000_000);
+        for second in 0..20u64 {
+            let start = Instant::from_ns(second * 1_000_000_000);
+            pace.begins(start);
+            pace.written(50_000_000);
+            pace.ends(start + Duration::from_ms(500));
+            pace.written(50_000_000);
+            pace.ends(start + Duration::from_ms(1_000));
+        }
+        assert_eq!(pace.write_bytes_per_s(), 100_000_000);
     }
 }

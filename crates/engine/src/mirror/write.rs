@@ -191,7 +191,8 @@ impl Mirror {
                 continue;
             }
             while self.queues[twin].in_flight < self.config.depth && self.send_one(twin, out) {}
-            if self.queues[twin].backlog.is_empty() {
+            let queue = &self.queues[twin];
+            if queue.backlog.is_empty() && queue.catching_up == 0 {
                 self.pace.ends(self.now);
             } else {
                 self.pace.begins(self.now);

@@ -8,13 +8,12 @@ use crate::config::Role;
 use crate::device::{Class, Device, Job, Purpose, Waiting};
 use crate::engine::{Engine, IoState};
 use crate::ordering::TaskId;
-use crate::qos::admit::{self, AdmitError};
+use crate::qos::admit::AdmitError;
 use crate::qos::cost::Kind;
 use crate::qos::delivery::{Clients, StreamIndex};
-use crate::qos::observed::Observed;
-use crate::qos::reserve::{QosConfig, WHOLE_PPB};
+use crate::qos::lanes::Lanes;
 use crate::qos::streams::{Pick, Streams, Taken};
-use crate::qos::{Candidate, Qos, StreamsView};
+use crate::qos::{Candidate, StreamsView};
 use crate::task::Task;
 use tandem_block::{DeviceId, Instant, IoError, Op};
 
@@ -23,62 +22,10 @@ pub(crate) const NO_STREAM: StreamIndex = StreamIndex::MAX;
 /// Streams at most.
 pub const STREAMS_MAX: usize = 10_000;
 
-/// What one drive knows of streams.
-#[derive(Clone, Debug)]
-pub struct DeviceStreams {
-    /// Waiting jobs.
-    pub queues: Streams,
-    /// What requests cost.
-    pub observed: Observed,
-    /// Of each stream: of what it asked for, how much was admitted, in billionths (less than a whole
-    /// only where more was promised than there is).
-    admitted_ppb: Vec<u64>,
-}
-
-impl DeviceStreams {
-    fn new(
-        config: &QosConfig,
-        order: &dyn Qos,
-        device: DeviceId,
-        ssds: u64,
-    ) -> Result<Self, AdmitError> {
-        let mut asked = admit::asked(config, device)?;
-        if !order.keeps_promises() {
-            asked.fill(0);
-        }
-        let shares = admit::scaled(&asked, config.background_ppb);
-        let observed = Observed::new(config.costs_of(device), config.depth);
-        let admitted = |(share, asked): (&u64, &u64)| {
-            let part = u128::from(*share) * u128::from(WHOLE_PPB) / u128::from((*asked).max(1));
-            u64::try_from(part).unwrap_or(WHOLE_PPB)
-        };
-        let admitted_ppb = shares.iter().zip(&asked).map(admitted).collect();
-        let queues = Streams::new(config, &shares, ssds, order.apart());
-        Ok(DeviceStreams { queues, observed, admitted_ppb })
-    }
-
-    /// Shares at what requests cost now: a promised request always stands for one part of its rate,
-    /// others for what they cost beside it.
-    fn price(&mut self, config: &QosConfig) {
-        for (index, stream) in config.streams.iter().enumerate() {
-            let Some(promise) = stream.promise.as_ref().filter(|_| self.admitted_ppb[index] > 0)
-            else {
-                continue;
-            };
-            let cost_ns = promise.cost_by(&|kind, bytes| self.observed.cost_ns(kind, bytes));
-            let Some(asked_ppb) = promise.share_ppb(cost_ns) else { continue };
-            let share = u128::from(asked_ppb) * u128::from(self.admitted_ppb[index])
-                / u128::from(WHOLE_PPB);
-            let share_ppb = u64::try_from(share).unwrap_or(u64::MAX).max(1);
-            self.queues.set_share(index, share_ppb);
-        }
-    }
-}
-
 impl Device {
     /// Takes any job that waits by stream.
     pub(crate) fn pop_by_stream(&mut self, now: Instant) -> Option<Waiting> {
-        let taken = self.streams.as_mut()?.queues.take_any(now)?;
+        let taken = self.streams.as_mut()?.take_any(now)?;
         self.load.waiting_bytes -= taken.waiting.bytes;
         Some(taken.waiting)
     }
@@ -95,9 +42,9 @@ impl Engine {
         for device in &mut self.devices {
             device.streams = None;
             if tells && device.config.role == Role::Ssd {
-                let mut streams = DeviceStreams::new(config, self.qos.as_ref(), device.id, ssds)?;
-                streams.price(config);
-                device.streams = Some(Box::new(streams));
+                let (order, is_pair) = (self.qos.as_ref(), device.is_pair);
+                let lanes = Lanes::new(config, order, device.id, ssds, is_pair)?;
+                device.streams = Some(Box::new(lanes));
             }
         }
         Ok(())
@@ -142,60 +89,58 @@ impl Engine {
         let now = self.now;
         let d = &mut self.devices[usize::from(device.0)];
         let waiting = d.arrives(job, bytes);
-        let streams = d.streams.as_mut().expect("streams are told apart here");
+        let lanes = d.streams.as_mut().expect("streams are told apart here");
+        let lane = lanes.lane(lanes.index_of(read));
         let sequential = whose.is_none_or(|(_, sequential)| sequential);
         let kind = Kind { read, sequential };
-        let cost_ns = streams.observed.cost_ns(kind, bytes);
+        let cost_ns = lane.observed.cost_ns(kind, bytes);
         match whose {
-            Some((index, _)) => streams.queues.push(now, index, kind, cost_ns, waiting),
-            None => streams.queues.push_background(now, cost_ns, waiting),
+            Some((index, _)) => lane.queues.push(now, index, kind, cost_ns, waiting),
+            None => lane.queues.push_background(now, cost_ns, waiting),
         }
     }
 
     /// Issues the job that the order chooses. False: nothing can go now.
     pub(crate) fn dispatch_stream(&mut self, device: DeviceId) -> bool {
+        let d = &self.devices[usize::from(device.0)];
+        let lanes = d.streams.as_ref().map_or(0, |lanes| lanes.count());
+        (0..lanes).any(|lane| self.dispatch_lane(device, lane))
+    }
+
+    fn dispatch_lane(&mut self, device: DeviceId, lane: usize) -> bool {
         let now = self.now;
         let d = &mut self.devices[usize::from(device.0)];
         let in_flight_background = d.background_in_flight;
-        let (reads, others) = d.takes();
-        let is_full = !(reads || others) || !d.is_pair && d.in_flight >= self.config.qos.depth;
-        let streams = d.streams.as_mut().expect("asked by the caller");
-        let waits = streams.queues.waiting() > 0;
+        let is_full = !d.lane_takes(lane, self.config.qos.depth);
+        let of_lane = d.streams.as_mut().expect("asked by the caller").lane(lane);
+        let waits = of_lane.queues.waiting() > 0;
         if is_full || !waits {
-            if streams.observed.stand(now, waits) {
-                streams.price(&self.config.qos);
+            if of_lane.observed.stand(now, waits) {
+                of_lane.price(&self.config.qos);
             }
             return false;
         }
-        if reads != others {
-            // one side of a pair is full: the other goes on
-            let taken = streams.queues.take_only(now, reads);
-            return taken.is_some_and(|taken| self.issue_taken(device, taken, Candidate::Due));
-        }
-        let view: StreamsView = streams.queues.view(now, in_flight_background);
+        let view: StreamsView = of_lane.queues.view(now, in_flight_background);
         let Some(candidate) = self.qos.next_stream(&view) else {
-            streams.observed.stand(now, false);
+            of_lane.observed.stand(now, false);
             return false;
         };
-        let taken = streams.queues.take(now, candidate);
-        if self.issue_taken(device, taken, candidate) {
+        let taken = of_lane.queues.take(now, candidate);
+        if self.issue_taken(device, lane, taken, candidate) {
             return true;
         }
         // writes wait for space; reads and background work must not wait with them
-        let d = &mut self.devices[usize::from(device.0)];
-        let queues = &mut d.streams.as_mut().expect("as before").queues;
-        if let Some(read) = queues.take_only(now, true) {
-            return self.issue_taken(device, read, Candidate::Due);
+        if let Some(read) = self.queues(device, lane).take_only(now, true) {
+            return self.issue_taken(device, lane, read, Candidate::Due);
         }
         let has_room = self.qos.next_stream(&StreamsView {
             background: view.background,
             background_in_flight: view.background_in_flight,
             ..StreamsView::default()
         });
-        let d = &mut self.devices[usize::from(device.0)];
-        let queues = &mut d.streams.as_mut().expect("as before").queues;
+        let queues = self.queues(device, lane);
         match (has_room, queues.take_any_background()) {
-            (Some(_), Some(work)) => self.issue_taken(device, work, Candidate::BackgroundDue),
+            (Some(_), Some(work)) => self.issue_taken(device, lane, work, Candidate::BackgroundDue),
             (None, Some(work)) => {
                 queues.put_back(now, work.pick, work.tags, work.waiting);
                 false
@@ -204,17 +149,32 @@ impl Engine {
         }
     }
 
-    fn issue_taken(&mut self, device: DeviceId, taken: Taken, candidate: Candidate) -> bool {
+    fn queues(&mut self, device: DeviceId, lane: usize) -> &mut Streams {
+        let d = &mut self.devices[usize::from(device.0)];
+        &mut d.streams.as_mut().expect("streams are told apart here").lane(lane).queues
+    }
+
+    fn issue_taken(
+        &mut self,
+        device: DeviceId,
+        lane: usize,
+        taken: Taken,
+        candidate: Candidate,
+    ) -> bool {
         let (now, index) = (self.now, usize::from(device.0));
         let (pick, tags, bytes) = (taken.pick, taken.tags, taken.waiting.bytes);
         self.devices[index].load.waiting_bytes -= bytes;
         let issued = self.issue(device, taken.waiting);
         let d = &mut self.devices[index];
-        let queues = &mut d.streams.as_mut().expect("as before").queues;
+        let lanes = d.streams.as_mut().expect("as before");
+        let queues = &mut lanes.lane(lane).queues;
         match issued {
             Ok(()) => {
                 let was_owed = matches!(candidate, Candidate::Due | Candidate::BackgroundDue);
                 queues.done(now, pick, was_owed, tags, bytes);
+                if let Pick::Stream { index, .. } = pick {
+                    lanes.share_limit(lane, usize::from(index), now);
+                }
                 true
             }
             Err(waiting) => {
@@ -234,12 +194,13 @@ impl Engine {
         let stream = task.map_or(NO_STREAM, |task| task.stream);
         let kind = Kind { read: io.place.read, sequential };
         let d = &mut self.devices[usize::from(io.device.0)];
-        let streams = d.streams.as_mut().expect("asked by the caller");
+        let lanes = d.streams.as_mut().expect("asked by the caller");
+        let lane = lanes.lane(lanes.index_of(kind.read));
         if stream != NO_STREAM {
-            streams.queues.completed(stream);
+            lane.queues.completed(stream);
         }
         if status.is_ok() && io.place.listed {
-            streams.observed.completed(kind, io.bytes);
+            lane.observed.completed(kind, io.bytes);
         }
     }
 
@@ -252,9 +213,9 @@ impl Engine {
         }
         let depth = self.config.qos.depth;
         let held = |d: &Device| {
-            let has_room = d.takes() == (true, true) && (d.is_pair || d.in_flight < depth);
-            let streams = d.streams.as_ref().filter(|_| has_room && !d.faulted)?;
-            Some(streams.queues.next_allowed())
+            let lanes = d.streams.as_ref().filter(|_| !d.faulted)?;
+            let open = lanes.iter().enumerate().filter(|(lane, _)| d.lane_takes(*lane, depth));
+            open.map(|(_, lane)| lane.queues.next_allowed()).min()
         };
         self.devices.iter().filter_map(held).min().unwrap_or(Instant::NEVER)
     }

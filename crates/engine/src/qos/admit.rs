@@ -4,8 +4,8 @@
 //! not warned of, with the figure that would fit (peers, threads 48 and 49). Over-committed, everyone
 //! gets the proportion of what was asked for.
 
-use super::cost::{CostError, CostTable};
-use super::reserve::{Promise, QosConfig, Rate, WHOLE_PPB};
+use super::cost::{CostError, CostTable, Kind};
+use super::reserve::{Does, Promise, QosConfig, Rate, WHOLE_PPB};
 use tandem_block::{DeviceId, Duration};
 
 /// Why a promise is not made.
@@ -80,18 +80,49 @@ impl AdmitError {
     }
 }
 
+/// Whose time is shared: a single drive does everything, a pair reads on one and writes on the other
+/// ([IANUS §5.4]), so that each side is a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Everything.
+    All,
+    /// The reads of a pair.
+    Reads,
+    /// … and everything else.
+    Writes,
+}
+
+impl Side {
+    /// The sides of a device.
+    pub fn of(is_pair: bool) -> &'static [Side] {
+        if is_pair { &[Side::Reads, Side::Writes] } else { &[Side::All] }
+    }
+
+    /// What one of the promise's requests costs on this side, by these costs; `None`: none come here.
+    pub fn cost_ns(self, promise: &Promise, cost_ns: &dyn Fn(Kind, u64) -> u64) -> Option<u64> {
+        let does = match (self, promise.does) {
+            (Side::Reads, Does::Write) | (Side::Writes, Does::Read) => return None,
+            (Side::Reads, _) => Does::Read,
+            (Side::Writes, _) => Does::Write,
+            (Side::All, does) => does,
+        };
+        Some(Promise { does, ..*promise }.cost_by(cost_ns))
+    }
+}
+
 /// Hundredths of a percent, rounded up.
 fn percent(ppb: u64) -> String {
     let hundredths = ppb.div_ceil(WHOLE_PPB / 10_000);
     format!("{}.{:02}", hundredths / 100, hundredths % 100)
 }
 
-/// The share that each stream needs of one drive, in billionths; 0 without a promise. Background work
-/// has its own beside them. More than a whole in all only where over-committing is allowed.
+/// The share that each stream needs of one side of a device, in billionths; 0 without a promise, and of
+/// a side where it does nothing. Background work has its own beside them. More than a whole in all only
+/// where over-committing is allowed.
 ///
 /// # Errors
 /// The first stream that cannot be promised what it asks for.
-pub fn asked(config: &QosConfig, device: DeviceId) -> Result<Vec<u64>, AdmitError> {
+pub fn asked(config: &QosConfig, device: DeviceId, side: Side) -> Result<Vec<u64>, AdmitError> {
     let mut taken_ppb = config.background_ppb;
     let mut shares = Vec::with_capacity(config.streams.len());
     for stream in &config.streams {
@@ -103,17 +134,21 @@ pub fn asked(config: &QosConfig, device: DeviceId) -> Result<Vec<u64>, AdmitErro
         let Some(table) = config.costs_of(device) else {
             return Err(AdmitError::NoProfile { stream: name(), device: device.0 });
         };
-        let cost_ns = cost(promise, promise.window, table, config.depth)
+        let cost_ns = cost(promise, promise.window, (table, config.depth), side)
             .map_err(|why| AdmitError::Profile { stream: name(), why })?;
+        let Some(cost_ns) = cost_ns else {
+            shares.push(0);
+            continue;
+        };
         let Some(needed_ppb) = promise.share_ppb(cost_ns) else {
-            let fits = longer(promise, table, config.depth, |_| true);
+            let fits = longer(promise, (table, config.depth), side, |_| true);
             return Err(AdmitError::Nothing { stream: name(), window: promise.window, fits });
         };
         let left_ppb = WHOLE_PPB.saturating_sub(taken_ppb);
         if needed_ppb > left_ppb && !config.overcommit {
             let count = left_ppb / cost_ns;
             let fits = (count > 0).then(|| promise.rate.of_requests(count, promise.size_bytes));
-            let window = longer(promise, table, config.depth, |ppb| ppb <= left_ppb);
+            let window = longer(promise, (table, config.depth), side, |ppb| ppb <= left_ppb);
             return Err(AdmitError::Sum { stream: name(), needed_ppb, taken_ppb, fits, window });
         }
         taken_ppb = taken_ppb.saturating_add(needed_ppb);
@@ -134,26 +169,28 @@ pub fn scaled(asked_ppb: &[u64], background_ppb: u64) -> Vec<u64> {
     asked_ppb.iter().map(scale).collect()
 }
 
-/// What one of the promise's requests costs over windows of this length, in ns.
+/// What one of the promise's requests costs over windows of this length, in ns; `None`: it has none on
+/// this side.
 fn cost(
     promise: &Promise,
     window: Duration,
-    table: &CostTable,
-    depth: u32,
-) -> Result<u64, CostError> {
-    Ok(promise.cost_ns(&table.curve(window, promise.confidence_ppm, depth)?))
+    (table, depth): (&CostTable, u32),
+    side: Side,
+) -> Result<Option<u64>, CostError> {
+    let curve = table.curve(window, promise.confidence_ppm, depth)?;
+    Ok(side.cost_ns(promise, &|kind, bytes| curve.cost_ns(kind, bytes)))
 }
 
 /// The shortest profiled window above the promise's at which its share is as wanted.
 fn longer(
     promise: &Promise,
-    table: &CostTable,
-    depth: u32,
+    known: (&CostTable, u32),
+    side: Side,
     wanted: impl Fn(u64) -> bool,
 ) -> Option<Duration> {
-    let longer = table.windows().filter(|window| *window > promise.window);
+    let longer = known.0.windows().filter(|window| *window > promise.window);
     longer.into_iter().find(|window| {
-        let cost = cost(promise, *window, table, depth).ok();
+        let cost = cost(promise, *window, known, side).ok().flatten();
         cost.and_then(|cost| promise.share_ppb(cost)).is_some_and(&wanted)
     })
 }
@@ -222,7 +259,7 @@ mod tests {
 
     #[test]
     fn i9_over_ten_seconds_the_four_streams_fill_the_drive() {
-        let shares = asked(&four(10), DeviceId(0)).expect("99 to 100 %");
+        let shares = asked(&four(10), DeviceId(0), Side::All).expect("99 to 100 %");
         let sum: u64 = shares.iter().sum();
         assert!((990_000_000..=WHOLE_PPB).contains(&sum), "{sum}");
     }
@@ -230,10 +267,10 @@ mod tests {
     #[test]
     fn i9_over_one_second_they_need_more_than_there_is() {
         let over = QosConfig { overcommit: true, ..four(1) };
-        let over = asked(&over, DeviceId(0)).expect("over-committed");
+        let over = asked(&over, DeviceId(0), Side::All).expect("over-committed");
         let needed: u64 = over.iter().sum();
         assert!(needed > 1_700_000_000, "over 170 %: {needed}");
-        let error = asked(&four(1), DeviceId(0)).expect_err("too much");
+        let error = asked(&four(1), DeviceId(0), Side::All).expect_err("too much");
         // 49.875 % reads leave 50.125 %: 41 random writes of 12 ms
         assert_eq!(
             error.to_string(),
@@ -250,22 +287,42 @@ mod tests {
     fn what_cannot_be_promised_is_refused_with_a_reason() {
         let mut config = four(10);
         config.costs.clear();
-        let error = asked(&config, DeviceId(0)).expect_err("no profile");
+        let error = asked(&config, DeviceId(0), Side::All).expect_err("no profile");
         assert!(error.to_string().contains("tandem profile --costs"), "{error}");
         let mut config = four(10);
         config.streams[0].promise.as_mut().expect("one").window = Duration::from_ms(100);
-        let error = asked(&config, DeviceId(0)).expect_err("too short");
+        let error = asked(&config, DeviceId(0), Side::All).expect_err("too short");
         assert!(error.to_string().contains("shortest that was profiled, 1.0 s"), "{error}");
         let mut table = drive_b();
         table.rows[2].cost_ns[0] = UNBOUNDED_NS;
         let config = QosConfig { costs: vec![Some(Arc::new(table))], ..four(1) };
-        let error = asked(&config, DeviceId(0)).expect_err("nothing in the worst second");
+        let error =
+            asked(&config, DeviceId(0), Side::All).expect_err("nothing in the worst second");
         assert!(error.to_string().contains("windows of 10.0 s would do"), "{error}");
         // without promises nothing is asked of the profile
         let mut config = four(1);
         config.costs.clear();
         config.streams.iter_mut().for_each(|stream| stream.promise = None);
-        assert_eq!(asked(&config, DeviceId(0)), Ok(vec![0; 4]));
+        assert_eq!(asked(&config, DeviceId(0), Side::All), Ok(vec![0; 4]));
+    }
+
+    /// I20: on a pair each side is a whole drive; who both reads and writes needs its share of both.
+    #[test]
+    fn i20_a_pair_has_a_drive_for_reads_and_one_for_writes() {
+        let mut config = four(10);
+        for stream in &mut config.streams[..2] {
+            stream.promise.as_mut().expect("one").rate = Rate::Requests(500);
+        }
+        assert!(asked(&config, DeviceId(0), Side::All).is_err(), "1,000 reads and 100 writes");
+        let of = |config: &QosConfig, side| asked(config, DeviceId(0), side).expect("it fits");
+        assert_eq!(of(&config, Side::Reads), [475_000_000, 475_000_000, 0, 0]);
+        assert_eq!(of(&config, Side::Writes), [0, 0, 247_500_000, 247_500_000]);
+        config.streams[3].promise.as_mut().expect("one").does = Does::Either;
+        assert_eq!(of(&config, Side::Reads)[3], 47_500_000);
+        assert_eq!(of(&config, Side::Writes)[3], 247_500_000);
+        config.streams[3].promise.as_mut().expect("one").rate = Rate::Requests(200);
+        let error = asked(&config, DeviceId(0), Side::Writes).expect_err("124 %");
+        assert!(error.to_string().contains("152 requests/s would fit"), "{error}");
     }
 
     #[test]
@@ -273,12 +330,12 @@ mod tests {
         let mut config = four(10);
         config.streams.truncate(1);
         config.streams[0].promise.as_mut().expect("one").rate = Rate::Requests(1_052);
-        assert!(asked(&config, DeviceId(0)).is_ok());
+        assert!(asked(&config, DeviceId(0), Side::All).is_ok());
         config.streams[0].promise.as_mut().expect("one").rate = Rate::Requests(1_053);
-        let error = asked(&config, DeviceId(0)).expect_err("more than there is");
+        let error = asked(&config, DeviceId(0), Side::All).expect_err("more than there is");
         assert!(error.to_string().contains("1052 requests/s would fit"), "{error}");
         config.background_ppb = WHOLE_PPB / 20;
-        let error = asked(&config, DeviceId(0)).expect_err("background has its share");
+        let error = asked(&config, DeviceId(0), Side::All).expect_err("background has its share");
         assert!(error.to_string().contains("1000 requests/s would fit"), "{error}");
     }
 }

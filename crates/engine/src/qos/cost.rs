@@ -141,6 +141,23 @@ impl CostTable {
         Ok(curve)
     }
 
+    /// What a pair of drives like this one costs: reads as they are, each write twice, in the share of
+    /// its time in which a twin may write (in millionths). For pairs that were not profiled as a whole.
+    #[must_use]
+    pub fn of_pair(&self, writing_ppm: u64) -> CostTable {
+        let twice = |cost_ns: u64| {
+            let cost =
+                u128::from(cost_ns) * 2_000_000 / u128::from(writing_ppm.clamp(1, 1_000_000));
+            u64::try_from(cost).unwrap_or(UNBOUNDED_NS)
+        };
+        let mut table = self.clone();
+        for row in table.rows.iter_mut().filter(|row| !row.kind.read) {
+            row.mean_ns = twice(row.mean_ns);
+            row.cost_ns.iter_mut().for_each(|cost| *cost = twice(*cost));
+        }
+        table
+    }
+
     /// Profiled windows, shortest first.
     pub fn windows(&self) -> impl Iterator<Item = Duration> + '_ {
         self.windows_ns.iter().map(|ns| Duration::from_ns(*ns))

@@ -20,6 +20,7 @@ pub mod delivery;
 pub mod edf;
 pub mod fifo;
 pub mod fios;
+pub mod lanes;
 pub mod observed;
 pub mod reserve;
 mod sliced;

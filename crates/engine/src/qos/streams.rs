@@ -231,6 +231,19 @@ impl Streams {
         self.list[index].tags.share_ppb = share_ppb;
     }
 
+    /// Until when its limit holds a stream back, in ns; `None` without a limit.
+    pub fn held_until(&self, index: usize) -> Option<u64> {
+        let stream = &self.list[index];
+        stream.limit.map(|_| stream.allowed_ns)
+    }
+
+    /// Its limit holds a stream back until then at least, for what it was given elsewhere.
+    pub fn hold(&mut self, index: usize, until_ns: u64, now: Instant) {
+        let allowed_ns = &mut self.list[index].allowed_ns;
+        *allowed_ns = until_ns.max(*allowed_ns);
+        self.refresh(index, now);
+    }
+
     /// Jobs that wait.
     pub fn waiting(&self) -> u32 {
         self.waiting
