@@ -92,10 +92,36 @@ const ITEMS: &[&str] = &[
     "I10.fig11",
     "I10.fig12",
     "I12",
+    "I11",
+    "I13",
+    "I14",
+    "I15.throttled",
+    "I15.cache",
+    "I15.mean",
+    "I15.enough",
+    "I16.risk",
+    "I16.synchronous",
+    "I17",
+    "I18",
+    "I18.guaranteed",
+    "I19.fig15a",
+    "I19.fig15b",
+    "I19.fig16",
+    "I19.one",
+    "I20.fig17",
+    "I20.fig18",
+    "I20.a",
+    "I20.twice",
+    "I20.stable",
+    "I20.isolation",
+    "I20.less-often",
+    "I21.fig19a",
+    "I21.fig19b",
+    "I21.other",
 ];
 
 /// Relations when the list was committed, before any policy was run: it never gets shorter.
-const RELATIONS_LEAST: usize = 333;
+const RELATIONS_LEAST: usize = 398;
 
 fn files() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
