@@ -118,10 +118,14 @@ const ITEMS: &[&str] = &[
     "I21.fig19a",
     "I21.fig19b",
     "I21.other",
+    "B10.reads",
+    "B10.writes",
+    "B10.ssd",
+    "B10.promises",
 ];
 
 /// Relations when the list was committed, before any policy was run: it never gets shorter.
-const RELATIONS_LEAST: usize = 398;
+const RELATIONS_LEAST: usize = 409;
 
 fn files() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
