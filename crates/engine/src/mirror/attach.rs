@@ -77,7 +77,7 @@ impl Engine {
     pub(crate) fn start_mirrors(&mut self) {
         let mut out = std::mem::take(&mut self.out);
         for mirror in &mut self.mirrors {
-            mirror.start(&mut out);
+            mirror.start(self.now, &mut out);
         }
         self.out = out;
         self.mirrors_opening = self.mirrors.len();

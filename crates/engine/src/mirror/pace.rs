@@ -2,7 +2,9 @@
 //!
 //! Source: [IANUS §5.2], requirements I15, I17: each write is made twice, so in the long run a pair
 //! accepts half of what a twin writes (`k/2`). Slower from the start is steadier than fast and then
-//! blocked. `k` is measured while a twin writes.
+//! blocked. `k` is measured over each period, while the writer has all the commands that it takes: one
+//! that writes as things come would seem slow, and the first moments of its turn alone, after a period
+//! of rest, faster than it is.
 
 use tandem_block::{Duration, Instant, MIB};
 
@@ -32,6 +34,8 @@ pub(super) struct Pace {
     written_bytes: u64,
     busy: Duration,
     busy_since: Option<Instant>,
+    /// Measurements so far.
+    measured: u32,
 }
 
 impl Pace {
@@ -44,6 +48,7 @@ impl Pace {
             written_bytes: 0,
             busy: Duration::from_ns(0),
             busy_since: None,
+            measured: 0,
         }
     }
 
@@ -69,23 +74,30 @@ impl Pace {
         self.worked_off_at = self.worked_off_at.max(now) + takes;
     }
 
-    /// The writing twin has something to do, from now on.
+    /// The writing twin has all the commands that it takes, from now on.
     pub fn begins(&mut self, now: Instant) {
         self.busy_since.get_or_insert(now);
     }
 
-    /// … has nothing to do any more.
+    /// … has not any more.
     pub fn ends(&mut self, now: Instant) {
         if let Some(since) = self.busy_since.take() {
             self.busy += now.since(since);
         }
+    }
+
+    /// The writing twin's period is over: what was seen of it counts.
+    pub fn turns(&mut self, now: Instant) {
+        self.ends(now);
         if self.busy >= MEASURED_MIN {
             let rate = u128::from(self.written_bytes) * 1_000_000_000 / u128::from(self.busy.ns);
             let rate = u64::try_from(rate).unwrap_or(u64::MAX).max(BYTES_PER_S_MIN);
-            // one measurement in four moves the average wholly: a period is long (guess)
-            self.write_bytes_per_s = self.write_bytes_per_s / 4 * 3 + rate / 4;
-            (self.written_bytes, self.busy) = (0, Duration::from_ns(0));
+            // what was configured is forgotten within a few periods, which are long (guess)
+            let part = u64::from(self.measured.min(2) + 2);
+            self.measured = self.measured.saturating_add(1);
+            self.write_bytes_per_s = self.write_bytes_per_s / part * (part - 1) + rate / part;
         }
+        (self.written_bytes, self.busy) = (0, Duration::from_ns(0));
     }
 
     /// The writing twin has so much more. What it writes as it comes, while it is not behind, says
@@ -129,14 +141,14 @@ mod tests {
             let start = Instant::from_ns(second * 1_000_000_000);
             pace.begins(start);
             pace.written(50_000_000);
-            pace.ends(start + Duration::from_ms(500));
+            pace.turns(start + Duration::from_ms(500));
         }
         let rate = pace.write_bytes_per_s();
         assert!(rate.abs_diff(100_000_000) < 2_000_000, "{rate}");
     }
 
     /// I15: half of a period it catches up, half of it writes what comes at half the rate: only the
-    /// first half tells its rate.
+    /// first half tells its rate; but where more waits than it takes, all of it does.
     #[test]
     fn what_is_written_as_it_comes_is_not_measured() {
         let mut pace = Pace::new(100_000_000, 1_000_000);
@@ -145,9 +157,18 @@ mod tests {
             pace.begins(start);
             pace.written(50_000_000);
             pace.ends(start + Duration::from_ms(500));
-            pace.written(50_000_000);
-            pace.ends(start + Duration::from_ms(1_000));
+            pace.written(25_000_000);
+            pace.turns(start + Duration::from_ms(1_000));
         }
         assert_eq!(pace.write_bytes_per_s(), 100_000_000);
+        for second in 20..60u64 {
+            let start = Instant::from_ns(second * 1_000_000_000);
+            pace.begins(start);
+            pace.written(50_000_000);
+            pace.written(25_000_000);
+            pace.turns(start + Duration::from_ms(1_000));
+        }
+        let rate = pace.write_bytes_per_s();
+        assert!(rate.abs_diff(75_000_000) < 100_000, "{rate}");
     }
 }

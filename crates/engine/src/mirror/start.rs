@@ -9,7 +9,7 @@ use super::{Flight, Mirror, Phase};
 use crate::format::FormatError;
 use crate::format::pair::{self, PairRecord, RECORD_BYTES, Standing};
 use crate::port::{Command, IoOp};
-use tandem_block::{DeviceId, IoError};
+use tandem_block::{DeviceId, Instant, IoError};
 
 /// Why a pair cannot serve.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -84,9 +84,14 @@ struct Resume {
 
 impl Mirror {
     /// Looks at the twins, or makes them a pair.
-    pub fn start(&mut self, out: &mut Vec<Command>) {
+    pub fn start(&mut self, now: Instant, out: &mut Vec<Command>) {
         assert!(self.phase == Phase::Created, "a pair starts once");
+        self.now = now;
         if !self.durable {
+            if let Some(absent) = self.config.absent.map(usize::from) {
+                (self.alive[absent], self.lead, self.reader) = (false, 1 - absent, 1 - absent);
+            }
+            self.since = now;
             self.phase = Phase::Serving;
             self.started = Some(Ok(()));
             return;

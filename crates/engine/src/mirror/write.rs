@@ -192,10 +192,11 @@ impl Mirror {
             }
             while self.queues[twin].in_flight < self.config.depth && self.send_one(twin, out) {}
             let queue = &self.queues[twin];
-            if queue.backlog.is_empty() && queue.catching_up == 0 {
-                self.pace.ends(self.now);
-            } else {
+            let catches_up = !queue.backlog.is_empty() || queue.catching_up > 0;
+            if catches_up || queue.in_flight >= self.config.depth {
                 self.pace.begins(self.now);
+            } else {
+                self.pace.ends(self.now);
             }
         }
     }
