@@ -250,7 +250,7 @@ impl Mirror {
             Idle::Adaptive(_) => Duration::from_ns(0),
         };
         Mirror {
-            pace: Pace::new(config.write_bytes_per_s, pace::share_ppm(config.period, idle)),
+            pace: Pace::of(&config, idle),
             records: Records::new(capacity_bytes),
             config,
             index,

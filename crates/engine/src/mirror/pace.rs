@@ -6,12 +6,18 @@
 //! that writes as things come would seem slow, and the first moments of its turn alone, after a period
 //! of rest, faster than it is.
 
+use super::config::{Answer, PairConfig};
 use tandem_block::{Duration, Instant, MIB};
 
 /// Accepted at once beyond the rate: requests are not smooth (guess).
 const BURST: Duration = Duration::from_ms(50);
-/// A measurement needs so much of a twin's time (guess).
-const MEASURED_MIN: Duration = Duration::from_ms(20);
+/// Where writes wait for the twin anyway, what could not be accepted because it stood still is accepted
+/// later: up to this part of a period (guess: a second of ten, as long as collections come together).
+const CREDIT_PART: u64 = 10;
+/// What was configured counts like so much of a twin's time (guess).
+const CONFIGURED: Duration = Duration::from_ms(500);
+/// Of what was seen before, this part counts after one more period: three of four (guess).
+const KEPT: (u64, u64) = (3, 4);
 /// Never slower than this, whatever was measured (guess).
 const BYTES_PER_S_MIN: u64 = MIB;
 
@@ -22,6 +28,11 @@ pub(super) fn share_ppm(period: Duration, idle: Duration) -> u64 {
     u64::try_from(share).expect("a part of a million").clamp(1, 1_000_000)
 }
 
+fn bytes_in(bytes_per_s: u64, time: Duration) -> u64 {
+    let bytes = u128::from(bytes_per_s) * u128::from(time.ns) / 1_000_000_000;
+    u64::try_from(bytes).unwrap_or(u64::MAX / 8)
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Pace {
     /// Paper: `k`.
@@ -30,26 +41,39 @@ pub(super) struct Pace {
     share_ppm: u64,
     /// What was accepted is worked off by then, at half the rate.
     worked_off_at: Instant,
-    /// Bytes written, and the time that took, since the last measurement.
+    /// … which is never longer ago than this.
+    credit: Duration,
+    /// Bytes written, and the time that took: of this period, and of those before, the older the less.
     written_bytes: u64,
     busy: Duration,
     busy_since: Option<Instant>,
-    /// Measurements so far.
-    measured: u32,
+    seen: (u64, Duration),
 }
 
 impl Pace {
     pub fn new(write_bytes_per_s: u64, share_ppm: u64) -> Pace {
         assert!((1..=1_000_000).contains(&share_ppm), "a share of its time");
+        let write_bytes_per_s = write_bytes_per_s.max(BYTES_PER_S_MIN);
         Pace {
-            write_bytes_per_s: write_bytes_per_s.max(BYTES_PER_S_MIN),
+            write_bytes_per_s,
             share_ppm,
             worked_off_at: Instant::ZERO,
             written_bytes: 0,
             busy: Duration::from_ns(0),
             busy_since: None,
-            measured: 0,
+            seen: (bytes_in(write_bytes_per_s, CONFIGURED), CONFIGURED),
+            credit: Duration::from_ns(0),
         }
+    }
+
+    /// The pace of a pair: where writes are answered when a twin has them, what it stood still for is
+    /// made up for.
+    pub fn of(config: &PairConfig, idle: Duration) -> Pace {
+        let credit = match config.answer {
+            Answer::Cached => Duration::from_ns(0),
+            Answer::Written => Duration::from_ns(config.period.ns / CREDIT_PART),
+        };
+        Pace { credit, ..Pace::new(config.write_bytes_per_s, share_ppm(config.period, idle)) }
     }
 
     /// The time without writes has another length now.
@@ -71,7 +95,8 @@ impl Pace {
         let rate = u128::from(self.write_bytes_per_s) * u128::from(self.share_ppm);
         let takes_ns = u128::from(bytes) * 2_000_000_000_000_000 / rate;
         let takes = Duration::from_ns(u64::try_from(takes_ns).expect("a write is bounded"));
-        self.worked_off_at = self.worked_off_at.max(now) + takes;
+        let earliest = Instant::from_ns(now.ns.saturating_sub(self.credit.ns));
+        self.worked_off_at = self.worked_off_at.max(earliest) + takes;
     }
 
     /// The writing twin has all the commands that it takes, from now on.
@@ -89,15 +114,16 @@ impl Pace {
     /// The writing twin's period is over: what was seen of it counts.
     pub fn turns(&mut self, now: Instant) {
         self.ends(now);
-        if self.busy >= MEASURED_MIN {
-            let rate = u128::from(self.written_bytes) * 1_000_000_000 / u128::from(self.busy.ns);
-            let rate = u64::try_from(rate).unwrap_or(u64::MAX).max(BYTES_PER_S_MIN);
-            // what was configured is forgotten within a few periods, which are long (guess)
-            let part = u64::from(self.measured.min(2) + 2);
-            self.measured = self.measured.saturating_add(1);
-            self.write_bytes_per_s = self.write_bytes_per_s / part * (part - 1) + rate / part;
+        let kept = |value: u64| value / KEPT.1 * KEPT.0;
+        let (bytes, time) = self.seen;
+        // a period in which it was seldom busy says little: bytes and time add up apart
+        let bytes = kept(bytes) + std::mem::take(&mut self.written_bytes);
+        let time = Duration::from_ns(kept(time.ns)) + std::mem::take(&mut self.busy);
+        self.seen = (bytes, time);
+        if time.ns > 0 {
+            let rate = u128::from(bytes) * 1_000_000_000 / u128::from(time.ns);
+            self.write_bytes_per_s = u64::try_from(rate).unwrap_or(u64::MAX).max(BYTES_PER_S_MIN);
         }
-        (self.written_bytes, self.busy) = (0, Duration::from_ns(0));
     }
 
     /// The writing twin has so much more. What it writes as it comes, while it is not behind, says
@@ -160,7 +186,8 @@ mod tests {
             pace.written(25_000_000);
             pace.turns(start + Duration::from_ms(1_000));
         }
-        assert_eq!(pace.write_bytes_per_s(), 100_000_000);
+        let rate = pace.write_bytes_per_s();
+        assert!(rate.abs_diff(100_000_000) < 100, "{rate}");
         for second in 20..60u64 {
             let start = Instant::from_ns(second * 1_000_000_000);
             pace.begins(start);
@@ -170,5 +197,29 @@ mod tests {
         }
         let rate = pace.write_bytes_per_s();
         assert!(rate.abs_diff(75_000_000) < 100_000, "{rate}");
+    }
+
+    /// A twin that stands still for a second costs no rate where its writes wait for it.
+    #[test]
+    fn what_a_twin_stood_still_for_is_made_up_for() {
+        let accepted = |answer| {
+            let config = PairConfig { answer, ..PairConfig::default() };
+            let mut pace = Pace::of(&config, Duration::from_ns(0));
+            let (mut now, mut bytes) = (Instant::ZERO, 0u64);
+            while now < Instant::ZERO + Duration::from_s(10) {
+                now = now.max(pace.next_at());
+                // half of each second nothing can be accepted
+                if now.ns % 1_000_000_000 < 500_000_000 {
+                    pace.accept(now, 65_536);
+                    bytes += 65_536;
+                } else {
+                    now += Duration::from_ms(1);
+                }
+            }
+            bytes
+        };
+        let (cached, written) = (accepted(Answer::Cached), accepted(Answer::Written));
+        assert!(written.abs_diff(1_000_000_000) < 60_000_000, "{written}");
+        assert!(cached < 600_000_000, "{cached}");
     }
 }
