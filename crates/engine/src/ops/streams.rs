@@ -193,11 +193,12 @@ impl Engine {
         let sequential = task.is_none_or(|task| task.sequential);
         let stream = task.map_or(NO_STREAM, |task| task.stream);
         let kind = Kind { read: io.place.read, sequential };
+        let now = self.now;
         let d = &mut self.devices[usize::from(io.device.0)];
         let lanes = d.streams.as_mut().expect("asked by the caller");
         let lane = lanes.lane(lanes.index_of(kind.read));
         if stream != NO_STREAM {
-            lane.queues.completed(stream);
+            lane.queues.completed(now, stream);
         }
         if status.is_ok() && io.place.listed {
             lane.observed.completed(kind, io.bytes);

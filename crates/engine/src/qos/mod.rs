@@ -25,6 +25,7 @@ pub mod observed;
 pub mod reserve;
 mod sliced;
 pub mod streams;
+mod tags;
 mod tree;
 
 use crate::device::Class;

@@ -2,8 +2,8 @@
 //!
 //! Source: [IANUS §4.2]: `D_s = T_s + e/u`, where `e` is the cost of a request, `u` the stream's
 //! share and `T_s` the sum of its deadlines so far; requirements B9: `T_s = max(T_s, now)` when a
-//! request finds nothing of its stream outstanding, so that a stream that paused has no credit. One
-//! that always asked keeps what the drive owes it, for a window of its promise: else those with the
+//! request finds nothing of its stream outstanding, so that a stream that paused gains no credit; what
+//! the drive owed it when it paused (`tags`) it keeps, for a window of its promise: else those with the
 //! longest queues would win whenever the drive is late. What is served in the slack leaves `T_s`
 //! alone. Slack is shared by start-time fair queueing: cost over weight. Deadlines belong to the first request of
 //! each stream; trees keep the candidates, so that a thousand streams cost no more than ten levels.
@@ -11,14 +11,13 @@
 use super::StreamsView;
 use super::cost::Kind;
 use super::reserve::{BACKGROUND_WEIGHT, QosConfig, Rate, WEIGHT, WHOLE_PPB};
+use super::tags::Tags;
 use super::tree::{ABSENT, Tree};
 use super::{Apart, Candidate, delivery::StreamIndex};
 use crate::device::Waiting;
 use std::collections::VecDeque;
 use tandem_block::Instant;
 
-/// Fixed point of what a stream has had of the slack.
-const SLACK_UNITS: u64 = 64;
 /// A limit forgives being late by so much: timers are not exact.
 const LATE_NS: u64 = 10_000_000;
 
@@ -72,38 +71,6 @@ struct Stream {
     limit: Option<Rate>,
     /// Its limit holds it back until then.
     allowed_ns: u64,
-}
-
-/// What a stream may have, and has had.
-#[derive(Clone, Copy, Debug, Default)]
-struct Tags {
-    /// Its share of the drive, in billionths; 0 without a promise.
-    share_ppb: u64,
-    /// Its part of the slack.
-    weight: u64,
-    /// `T_s`: the deadline of its last request that was owed to it.
-    total_ns: u64,
-    /// What is owed to it is owed for so long.
-    window_ns: u64,
-    /// What it has had of the slack, over its weight.
-    slack: u64,
-}
-
-impl Tags {
-    /// When the share for the next request is owed, and by when.
-    #[inline]
-    fn deadline(&self, now_ns: u64, cost_ns: u64) -> (u64, u64) {
-        let start_ns = self.total_ns.max(now_ns.saturating_sub(self.window_ns));
-        // a cost is below 18 s, so the product fits
-        let relative_ns = cost_ns.min(18_000_000_000) * WHOLE_PPB / self.share_ppb;
-        (start_ns, start_ns.saturating_add(relative_ns).min(ABSENT - 1))
-    }
-
-    #[inline]
-    fn charge_slack(&mut self, cost_ns: u64) {
-        let part = cost_ns.min(1 << 40) * SLACK_UNITS / self.weight.max(1);
-        self.slack = self.slack.saturating_add(part.max(1)).min(ABSENT - 1);
-    }
 }
 
 /// Who was chosen.
@@ -277,7 +244,7 @@ impl Streams {
             let tags = &mut stream.tags;
             tags.slack = tags.slack.max(slack_now[usize::from(!stream.is_weighted)]);
             if stream.in_flight == 0 {
-                tags.total_ns = tags.total_ns.max(now.ns);
+                tags.resume(now.ns);
             }
         }
         // where requests are served apart, another than the first may be the one whose turn it is
@@ -477,10 +444,11 @@ impl Streams {
 
     /// A job of a stream has left the drive.
     #[inline]
-    pub fn completed(&mut self, index: StreamIndex) {
+    pub fn completed(&mut self, now: Instant, index: StreamIndex) {
+        let stream = &mut self.list[usize::from(index)];
         // a job may be several commands
-        let in_flight = &mut self.list[usize::from(index)].in_flight;
-        *in_flight = in_flight.saturating_sub(1);
+        stream.in_flight = stream.in_flight.saturating_sub(1);
+        stream.tags.asked_ns = now.ns;
     }
 
     /// What time alone has changed.

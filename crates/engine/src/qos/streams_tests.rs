@@ -56,7 +56,7 @@ impl Rig {
         let (pick, tags) = (taken.pick, taken.tags);
         self.streams.done(at(ms), pick, was_owed, tags, taken.waiting.bytes);
         if let Pick::Stream { index, .. } = pick {
-            self.streams.completed(index);
+            self.streams.completed(at(ms), index);
         }
         Some(pick)
     }
@@ -121,6 +121,25 @@ fn a_long_queue_wins_nothing_on_a_late_drive() {
         }
     }
     assert_eq!(served, [150, 150]);
+}
+
+/// A client whose requests have all ended, after a drive that stood still, has its next ones under way:
+/// the drive still owes what it owed.
+#[test]
+fn what_a_drive_owes_outlives_the_way_to_the_client_and_back() {
+    let mut rig = Rig::new(&[stream(50, None, None)], 0);
+    (0..10).for_each(|_| rig.push(0, 0, true));
+    // served, and the drive stands still until 400 ms; what comes then is due at once, as ten requests
+    // of 20 ms each left 200 ms of the 400
+    (0..10).for_each(|i| assert_eq!(rig.index(i * 20), 0));
+    (0..10).for_each(|_| rig.streams.completed(at(400), 0));
+    (0..20).for_each(|_| rig.push(401, 0, true));
+    let mut due = 0;
+    while rig.streams.view(at(401), 0).due.is_some() {
+        assert_eq!(rig.index(401), 0);
+        due += 1;
+    }
+    assert_eq!(due, 11, "200 ms of what was owed, and the one whose time has come");
 }
 
 #[test]
