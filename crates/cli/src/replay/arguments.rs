@@ -6,7 +6,6 @@ use crate::policy;
 use crate::report::names::{durability_name, placement_name};
 use std::path::PathBuf;
 use tandem_block::DurabilityClass;
-use tandem_drives::SsdState;
 use tandem_drives::spec::{self, SpecError};
 use tandem_engine::{Placement, SteerConfig};
 use tandem_sim::profiles;
@@ -60,7 +59,7 @@ pub struct Arguments {
     /// mapped: out of place, with the promise of durability; fixed: identity, as in the papers
     #[arg(long, value_name = "mapped|fixed", default_value = "mapped")]
     pub placement: String,
-    /// What SSDs hold at the start: fresh, slc-full or steady
+    /// What SSDs hold at the start: fresh, slc-full, steady, or used-1 to used-99, percent of the pages
     #[arg(long, value_name = "S", default_value = "steady")]
     pub ssd_state: String,
     /// Where blocks live that are read before they are written: ssd, hdd or none
@@ -109,7 +108,10 @@ impl Arguments {
                 &self.placement,
                 [Placement::Mapped, Placement::Fixed].map(|p| (placement_name(p), p)),
             )?,
-            ssd_state: named("--ssd-state", &self.ssd_state, SsdState::NAMED)?,
+            ssd_state: self
+                .ssd_state
+                .parse()
+                .map_err(|why| Failure::usage(format!("--ssd-state: {why}")))?,
             resident: named("--resident", &self.resident, Resident::NAMED)?,
             durability: named(
                 "--durability",
@@ -189,6 +191,7 @@ pub fn choices(
 mod tests {
     use super::*;
     use clap::Parser;
+    use tandem_drives::SsdState;
 
     #[derive(Parser)]
     struct Line {
@@ -228,7 +231,7 @@ mod tests {
     fn usage_errors_name_what_would_do() {
         for (line, want) in [
             ("t --placement fxied", "did you mean \"fixed\""),
-            ("t --ssd-state steddy", "did you mean \"steady\""),
+            ("t --ssd-state steddy", "steady, or used-1 to used-99"),
             ("t --resident sdd", "one of ssd, hdd, none"),
             ("t --durability volatile", "did you mean \"volatile-ok\""),
             ("t --ssd 970evo", "did you mean `960evo`"),

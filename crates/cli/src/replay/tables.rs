@@ -101,7 +101,7 @@ fn header(replayed: &Replayed, text: &mut String) {
         "  {}; {} placement, SSD {}, data on {}, {}, {pace}, seed {}",
         drives.join(" + "),
         placement_name(config.placement),
-        config.ssd_state.name(),
+        config.ssd_state,
         config.resident.name(),
         durability_name(config.durability),
         config.seed

@@ -54,7 +54,7 @@ pub struct Trace {
 /// Where the replay began, and how it was driven.
 #[derive(Debug, Serialize)]
 pub struct Initial {
-    ssd_state: &'static str,
+    ssd_state: String,
     resident: &'static str,
     durability: &'static str,
     speedup: String,
@@ -277,7 +277,7 @@ pub fn document(loaded: &Loaded, config: &ReplayConfig, plan: &Plan, speedup: &s
         },
         seed: config.seed,
         initial: Initial {
-            ssd_state: config.ssd_state.name(),
+            ssd_state: config.ssd_state.to_string(),
             resident: config.resident.name(),
             durability: super::names::durability_name(config.durability),
             speedup: speedup.to_owned(),

@@ -10,7 +10,6 @@ use crate::replay::arguments::{choices, named};
 use crate::report::names::placement_name;
 use crate::toml_fault::{self, Fault};
 use tandem_block::DurabilityClass;
-use tandem_drives::SsdState;
 use tandem_drives::spec::{self, parse_bytes};
 use tandem_engine::{Placement, SteerConfig};
 use tandem_sim::profiles::{self, Belief, BeliefKind};
@@ -259,8 +258,9 @@ fn replay(file: &file::Case) -> Result<Replay, Fault> {
         hdds: choices(&file.hdd, None, "--hdd").map_err(told)?,
         steer: SteerConfig::default(),
         placement: placement.map_err(told)?,
-        ssd_state: named("ssd_state", &word(&file.ssd_state, "steady"), SsdState::NAMED)
-            .map_err(told)?,
+        ssd_state: word(&file.ssd_state, "steady")
+            .parse()
+            .map_err(|why| told(Failure::usage(format!("ssd_state: {why}"))))?,
         resident: named("resident", &word(&file.resident, "hdd"), Resident::NAMED).map_err(told)?,
         durability: DurabilityClass::VolatileOk,
         seed: file.seed.unwrap_or(1),

@@ -76,11 +76,7 @@ pub(super) fn case(file: &file::Case) -> Result<Sharing, Fault> {
     }
     let state = match file.ssd_state.as_deref() {
         None => SsdState::Steady,
-        Some(name) => SsdState::NAMED
-            .iter()
-            .find(|known| known.0 == name)
-            .map(|known| known.1)
-            .ok_or_else(|| wrong("ssd_state is fresh, slc-full or steady"))?,
+        Some(name) => name.parse().map_err(|why: String| wrong(&why))?,
     };
     let time = |given: &Option<Spanned<String>>, usual: Duration| match given {
         None => Ok(usual),

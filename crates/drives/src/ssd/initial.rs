@@ -11,6 +11,8 @@
 //! evenly within a line, and which host page lies where is a pseudo-random permutation.
 
 use super::flash_map::FlashMap;
+use std::fmt;
+use std::str::FromStr;
 use tandem_block::Rng;
 
 /// What an SSD holds at the start.
@@ -23,17 +25,54 @@ pub enum SsdState {
     /// Every usable page is valid, in random order; the SLC cache is used up.
     #[default]
     Steady,
+    /// The same of so many percent of the usable pages, 1 to 99, at random places; the others were
+    /// trimmed and have all been written once.
+    Used(u8),
 }
 
 impl SsdState {
-    /// All states with the names that the command line knows them by.
-    pub const NAMED: [(&'static str, SsdState); 3] =
-        [("fresh", SsdState::Fresh), ("slc-full", SsdState::SlcFull), ("steady", SsdState::Steady)];
+    /// How much of the usable pages is valid, in percent.
+    fn valid_percent(self) -> u64 {
+        match self {
+            SsdState::Fresh | SsdState::SlcFull => 0,
+            SsdState::Steady => 100,
+            SsdState::Used(percent) => u64::from(percent),
+        }
+    }
+}
 
-    /// Its name on the command line and in results.
-    pub fn name(self) -> &'static str {
-        let named = Self::NAMED.iter().find(|named| named.1 == self);
-        named.expect("every state has a name").0
+/// Its name on the command line and in results.
+impl fmt::Display for SsdState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SsdState::Fresh => f.write_str("fresh"),
+            SsdState::SlcFull => f.write_str("slc-full"),
+            SsdState::Steady => f.write_str("steady"),
+            SsdState::Used(percent) => write!(f, "used-{percent}"),
+        }
+    }
+}
+
+impl FromStr for SsdState {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<SsdState, String> {
+        let text = text.to_ascii_lowercase();
+        let used = || {
+            let percent = text.strip_prefix("used-")?.parse().ok()?;
+            (1..=99).contains(&percent).then_some(SsdState::Used(percent))
+        };
+        match text.as_str() {
+            "fresh" => Ok(SsdState::Fresh),
+            "slc-full" => Ok(SsdState::SlcFull),
+            "steady" => Ok(SsdState::Steady),
+            _ => used().ok_or_else(|| {
+                format!(
+                    "an SSD begins fresh, slc-full, steady, or used-1 to used-99 (so many percent of \
+                     its pages valid), not {text:?}"
+                )
+            }),
+        }
     }
 }
 
@@ -41,11 +80,16 @@ impl SsdState {
 const SHARE_ONE: u64 = 1 << 62;
 
 impl FlashMap {
-    /// Fills an erased drive with valid pages in random order, `keep_free` lines left free.
-    pub(super) fn fill_steady(&mut self, keep_free: usize, rng: &mut Rng) {
+    /// Fills an erased drive as this state says with valid pages in random order, `keep_free` lines left
+    /// free.
+    pub(super) fn fill(&mut self, state: SsdState, keep_free: usize, rng: &mut Rng) {
+        let percent = state.valid_percent();
+        if percent == 0 {
+            return;
+        }
         let count = self.free.len().saturating_sub(keep_free).max(1);
         let host_pages = self.physical.len() as u64;
-        let valid = valid_by_age(count, self.line_pages, host_pages);
+        let valid = valid_by_age(count, self.line_pages, host_pages * percent / 100);
         let mut order = Permutation::new(host_pages, rng);
         // Oldest first, so that lines lie in the order in which they were written.
         for pages in valid.into_iter().rev() {
@@ -53,7 +97,7 @@ impl FlashMap {
             self.fill_line(line, pages, &mut order);
             self.close(line);
         }
-        assert!(order.next().is_none(), "every host page has a place");
+        assert!(percent < 100 || order.next().is_none(), "every host page has a place");
     }
 
     /// Puts the next `pages` host pages of `order` evenly into an erased line.
@@ -150,6 +194,19 @@ impl Permutation {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_state_is_read_as_it_is_written() {
+        let used = (1..=99).map(SsdState::Used);
+        for state in [SsdState::Fresh, SsdState::SlcFull, SsdState::Steady].into_iter().chain(used)
+        {
+            assert_eq!(state.to_string().parse(), Ok(state));
+        }
+        for wrong in ["", "used", "used-0", "used-100", "used-x", "used-300", "full"] {
+            let said = wrong.parse::<SsdState>().unwrap_err();
+            assert!(said.contains("used-1 to used-99") && said.contains(wrong), "{said}");
+        }
+    }
 
     #[test]
     fn permutation_visits_every_number_once() {

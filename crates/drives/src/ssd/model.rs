@@ -89,9 +89,7 @@ impl SsdModel {
         {
             slc.fill();
         }
-        if state == SsdState::Steady {
-            map.fill_steady(spec.gc.low_lines.get() as usize, &mut Rng::new(seed));
-        }
+        map.fill(state, spec.gc.low_lines.get() as usize, &mut Rng::new(seed));
         SsdModel {
             map,
             dies: Dies::new(spec.dies.get(), spec.suspend.as_ref()),
