@@ -59,7 +59,7 @@ fn mistakes_are_named() {
         ("name = \"b\"\n", "name = \"b\"\nkind = \"replya\"\n", "did you mean \"replay\"?"),
         ("name = \"b\"\n", "name = \"b\"\nlog = \"8\"\n", "8"),
         ("name = \"b\"\n", "name = \"b\"\nmeasure = \"both\"\n", "measure is"),
-        ("name = \"b\"\n", "name = \"b\"\nssd_state = \"new\"\n", "ssd_state is one of"),
+        ("name = \"b\"\n", "name = \"b\"\nssd_state = \"new\"\n", "steady, or used-1 to used-99"),
         ("label = \"d\"", "label = \"ssd-first\"", "two policies labelled"),
     ] {
         assert!(SOUND.contains(from), "{from}");
