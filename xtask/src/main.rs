@@ -13,8 +13,9 @@ usage: cargo xtask VERB
   fuzz [TARGET...] [--seconds N] [--seed N] [--input FILE] [--list]
                      every decoder of what others wrote, tried with changed inputs
   bench [NAME...]    speed, as ratios and rates; slow
-  accept spine|steering [N...]
-                     what a milestone promises, line by line; spine needs TANDEM_TRACES
+  accept spine|steering|ianus [N...]
+                     what a milestone promises, line by line; spine needs TANDEM_TRACES, and without it
+                     ianus skips what asks for traces
 ";
 
 fn main() -> ExitCode {

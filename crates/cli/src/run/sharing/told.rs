@@ -220,6 +220,7 @@ fn paired(pair: &PairResult, duration: Duration) -> Value {
         "cache_reads_share": ratio(stats.cache_reads as f64, (stats.cache_reads + reads) as f64),
         "coalesced_bytes": pair.view.coalesced_bytes,
         "k_bytes_per_s": pair.write_bytes_per_s,
+        "k_measured_bytes_per_s": pair.view.write_bytes_per_s,
         "kt_bytes": pair.moved_bytes,
         "cache_bytes_mean": pair.cache_bytes.0,
         "cache_bytes_max": pair.cache_bytes.1,
