@@ -8,6 +8,7 @@ use tandem_engine::Role;
 use tandem_engine::format::fuzz::{INDEX, POOL};
 use tandem_engine::format::layout::Layout;
 use tandem_engine::format::pair::{self, PairRecord, Standing};
+use tandem_engine::format::pair_journal::{JournalHead, UnitHeader};
 use tandem_engine::format::record::{
     FLAG_CHECKSUMS, FLAG_HOME, FragmentRecord, FragmentedRecord, ObjectRecord, RecordWriter,
 };
@@ -63,12 +64,43 @@ pub fn pair_records() -> Vec<Vec<u8>> {
         region_bytes: pair::region_bytes(capacity_bytes),
         marks,
         behind,
+        journal: 0,
     };
     vec![
         record(Standing::Clean, Vec::new(), Vec::new()).encode(),
         record(Standing::Open, vec![0, 9, 100], vec![(0, 4096), (1 << 20, 512)]).encode(),
         record(Standing::Alone, Vec::new(), Vec::new()).encode(),
+        PairRecord { journal: 3, ..record(Standing::Open, vec![1], Vec::new()) }.encode(),
     ]
+}
+
+/// Heads of a pair's journal.
+pub fn pair_journal_heads() -> Vec<Vec<u8>> {
+    let head = |sequence, members, tail_at, tail_unit| JournalHead {
+        sequence,
+        pair: 1,
+        own: 2,
+        generation: 3,
+        members,
+        ring_bytes: 64 * MIB,
+        tail_at,
+        tail_unit,
+    };
+    vec![head(0, 3, 0, 1).encode(), head(9, 1, 12 * MIB, 77).encode()]
+}
+
+/// Headers of units of a pair's journal.
+pub fn pair_journal_units() -> Vec<Vec<u8>> {
+    let unit = |extents: Vec<(u64, u64)>, blocks: u32| UnitHeader {
+        own: 2,
+        generation: 3,
+        sequence: 78,
+        durable_upto: 70,
+        extents,
+        checksums: (0..blocks).collect(),
+    };
+    let many = (0..100).map(|i| (i * 8192, 4096)).collect();
+    vec![unit(vec![(0, 4096), (8192, 512)], 2).encode(), unit(many, 100).encode()]
 }
 
 /// A pool of an SSD and a hard drive, seen from each.

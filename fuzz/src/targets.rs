@@ -59,6 +59,8 @@ pub fn all() -> Vec<Target> {
     targets.extend([
         Target::on_disk("superblock", seeds::superblocks, fuzz::superblock),
         Target::on_disk("pair record", seeds::pair_records, fuzz::pair_record),
+        Target::on_disk("pair-journal-head", seeds::pair_journal_heads, fuzz::pair_journal_head),
+        Target::on_disk("pair-journal-unit", seeds::pair_journal_units, fuzz::pair_journal_unit),
         Target::on_disk("journal-unit", seeds::units, fuzz::journal_unit),
         Target::on_disk("journal-records", seeds::records, fuzz::records),
         Target::on_disk("checkpoint-shard", seeds::shards, fuzz::checkpoint_shard),

@@ -245,6 +245,9 @@ pub fn fresh_config(pool: &PoolConfig, capacities_bytes: &[u64]) -> EngineConfig
     }
     for pair in &mut config.pairs {
         pair.config.uuids = [Uuid::new_v4().as_u128(), Uuid::new_v4().as_u128()];
+        if let Some(journal) = &mut pair.config.journal {
+            journal.uuid = Uuid::new_v4().as_u128();
+        }
     }
     config
 }

@@ -5,7 +5,7 @@
 mod support;
 
 use std::path::Path;
-use support::sigkill::{self, FUSE, NBD, Outcome, PAIR, Plan, Way};
+use support::sigkill::{self, FUSE, JOURNALED, NBD, Outcome, PAIR, Plan, Way};
 
 fn run(way: &Way, rounds: u64, seed: u64, ignore_flushes: bool) -> Outcome {
     let tandem = support::program::program().to_owned();
@@ -34,6 +34,14 @@ fn what_was_flushed_to_a_pair_survives_sigkill() {
     assert!(outcome.rounds == 8 && outcome.flushes > 50 && outcome.flushed > 0, "{outcome:?}");
     let outcome = run(&PAIR, 10, 10, true);
     assert!(!outcome.lost.is_empty(), "{outcome:?}");
+}
+
+/// The same with a journal.
+#[test]
+fn what_was_flushed_to_a_pair_with_a_journal_survives_sigkill() {
+    let outcome = run(&JOURNALED, 8, 11, false);
+    assert!(outcome.lost.is_empty(), "{:?}", outcome.lost);
+    assert!(outcome.rounds == 8 && outcome.flushes > 50 && outcome.flushed > 0, "{outcome:?}");
 }
 
 #[test]

@@ -42,11 +42,15 @@ pub enum Mutant {
     WriteBeforeMark,
     /// A FLUSH of a pair flushes no twin.
     PairFlushIgnored,
+    /// A pair's journal gives up a unit when the writing twin has it.
+    PairJournalTrimmedEarly,
+    /// A FLUSH of a pair does not wait for its journal.
+    PairAckBeforeJournal,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 17] = [
+    pub const ALL: [Mutant; 19] = [
         Mutant::CommitWithoutFlush,
         Mutant::EarlyReuse,
         Mutant::FlushWithoutTails,
@@ -64,6 +68,8 @@ impl Mutant {
         Mutant::MoveWithoutCompare,
         Mutant::WriteBeforeMark,
         Mutant::PairFlushIgnored,
+        Mutant::PairJournalTrimmedEarly,
+        Mutant::PairAckBeforeJournal,
     ];
 }
 

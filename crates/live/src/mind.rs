@@ -5,7 +5,7 @@ use tandem_block::{BLOCK_BYTES, DeviceId, Instant, ObjectId};
 use tandem_engine::bcw::controller::Controller;
 use tandem_engine::bcw::distrust::Distrust;
 use tandem_engine::device::Device;
-use tandem_engine::mirror::PairView;
+use tandem_engine::mirror::{JournalView, PairView};
 use tandem_engine::qos::delivery::Client;
 use tandem_engine::qos::reserve::Rate;
 use tandem_engine::stats::{DeviceStats, Hits, ReadBackStats};
@@ -240,6 +240,24 @@ fn pair(view: &PairView) -> Value {
         "resynced_bytes": stats.resynced_bytes,
         "repaired_reads": stats.repaired_reads,
         "failures": stats.failures,
+        "journal": view.journal.as_ref().map(journal),
+    })
+}
+
+/// How the journal of a pair stands.
+fn journal(view: &JournalView) -> Value {
+    let stats = &view.stats;
+    json!({
+        "drive": view.device.0,
+        "alive": view.alive,
+        "ring_bytes": view.ring_bytes,
+        "used_bytes": view.used_bytes,
+        "units": stats.units,
+        "written_bytes": stats.written_bytes,
+        "data_bytes": stats.data_bytes,
+        "flushes": stats.flushes,
+        "heads": stats.heads,
+        "replayed_bytes": stats.replayed_bytes,
     })
 }
 

@@ -1,7 +1,8 @@
-//! Can a mirrored pair lose data? `pair_crashes FIRST_SEED SEEDS`: a power cut at every event of 200
+//! Can a mirrored pair lose data? `pair_crashes FIRST_SEED SEEDS [MODE]`: a power cut at every event of 200
 //! requests, and sampled ones of 2,000; the death of either twin at every event; power cuts and deaths
-//! while a new twin is copied to. Under every durability mode of a pair and several policies. Exit 1 if
-//! the promise was broken, with the seed.
+//! while a new twin is copied to; with a journal also power cuts together with the death of either twin
+//! or of the journal. Under every durability mode of a pair and several policies. Exit 1 if the promise
+//! was broken, with the seed.
 
 use rayon::prelude::*;
 use std::process::ExitCode;
@@ -10,7 +11,7 @@ use tandem_sim::campaign::{ALWAYS, Campaign};
 use tandem_sim::coverage::Met;
 use tandem_sim::pool::SwarmConfig;
 use tandem_sim::swarm::{Failure, Run};
-use tandem_sim::twin_deaths;
+use tandem_sim::twin_deaths::{self, AtOnce};
 
 const EVERY: Campaign =
     Campaign { window: ALWAYS, stride: 1, recovery_stride: 150, lives: 1, more_requests: 60 };
@@ -18,37 +19,90 @@ const SAMPLED: Campaign =
     Campaign { window: ALWAYS, stride: 151, recovery_stride: 20, lives: 3, more_requests: 60 };
 const POLICIES: [&str; 3] = ["ssd-first", "mios-d", "ect"];
 
-fn config(seed: u64, answer: Answer, requests: u64) -> SwarmConfig {
+/// How a pair keeps what it promises.
+#[derive(Clone, Copy)]
+enum Mode {
+    Alone(Answer),
+    /// A journal on a third drive; answered in every way.
+    Journal,
+}
+
+const MODES: [(&str, Mode); 3] = [
+    ("written", Mode::Alone(Answer::Written)),
+    ("cached", Mode::Alone(Answer::Cached)),
+    ("journal", Mode::Journal),
+];
+
+fn config(seed: u64, mode: Mode, requests: u64) -> SwarmConfig {
     let policy = POLICIES[(seed % 3) as usize];
-    let mut config = SwarmConfig::paired(seed, policy, requests);
-    config.pair.as_mut().expect("it is a pair").answer = answer;
-    config
+    match mode {
+        Mode::Alone(answer) => {
+            let mut config = SwarmConfig::paired(seed, policy, requests);
+            config.pair.as_mut().expect("it is a pair").answer = answer;
+            config
+        }
+        Mode::Journal => {
+            let answers = [Answer::Written, Answer::Cached, Answer::Journaled];
+            let mut config = SwarmConfig::journaled(seed, policy, requests);
+            let pair = config.pair.as_mut().expect("it is a pair");
+            // not in step with the policies
+            pair.answer = answers[(seed / 3 % 3) as usize];
+            config
+        }
+    }
+}
+
+/// Power cuts together with deaths: after every event of 200 requests, and sampled of 2,000.
+fn both(seed: u64, mode: Mode) -> Result<AtOnce, Failure> {
+    let mut found = AtOnce::default();
+    if let Mode::Alone(_) = mode {
+        return Ok(found);
+    }
+    found += twin_deaths::at_once(Run::new(config(seed, mode, 200))?, 1)?;
+    found += twin_deaths::at_once(Run::new(config(seed, mode, 2_000))?, 151)?;
+    Ok(found)
 }
 
 /// Power cuts of 200 requests, of 2,000, deaths, cuts after them, cuts while copying.
-fn one(seed: u64, answer: Answer) -> Result<[u64; 5], Failure> {
-    let every = EVERY.run(Run::new(config(seed, answer, 200))?)?;
-    let sampled = SAMPLED.run(Run::new(config(seed, answer, 2_000))?)?;
-    let deaths = twin_deaths::deaths(config(seed, answer, 200))?;
-    let copying = twin_deaths::replacement(config(seed, answer, 100), (seed % 2) as u8, 3)?;
-    Ok([every.get(Met::Crashes), sampled.get(Met::Crashes), deaths.deaths, deaths.cuts, copying])
+fn one(seed: u64, mode: Mode) -> Result<([u64; 5], AtOnce), Failure> {
+    let every = EVERY.run(Run::new(config(seed, mode, 200))?)?;
+    let sampled = SAMPLED.run(Run::new(config(seed, mode, 2_000))?)?;
+    let deaths = twin_deaths::deaths(config(seed, mode, 200))?;
+    let copying = twin_deaths::replacement(config(seed, mode, 100), (seed % 2) as u8, 3)?;
+    let (every, sampled) = (every.get(Met::Crashes), sampled.get(Met::Crashes));
+    Ok(([every, sampled, deaths.deaths, deaths.cuts, copying], both(seed, mode)?))
+}
+
+fn told(together: &AtOnce) -> String {
+    let AtOnce { cuts, resyncing, journals } = together;
+    if *cuts == 0 {
+        return String::new();
+    }
+    format!(
+        ", {cuts} together with the death of a twin, {resyncing} more while the twins were made equal, \
+         {journals} deaths of the journal"
+    )
 }
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let number = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok());
     let (Some(first), Some(seeds)) = (number(0), number(1)) else {
-        eprintln!("usage: pair_crashes FIRST_SEED SEEDS");
+        eprintln!("usage: pair_crashes FIRST_SEED SEEDS [MODE]");
         return ExitCode::from(2);
     };
     let mut sound = true;
-    for (name, answer) in [("written", Answer::Written), ("cached", Answer::Cached)] {
+    let only = words.get(2);
+    for (name, mode) in MODES.into_iter().filter(|(name, _)| only.is_none_or(|o| o == name)) {
         let all: Vec<u64> = (first..first + seeds).collect();
-        let results: Vec<_> = all.par_iter().map(|&seed| one(seed, answer)).collect();
-        let mut sums = [0u64; 5];
+        let results: Vec<_> = all.par_iter().map(|&seed| one(seed, mode)).collect();
+        let (mut sums, mut together) = ([0u64; 5], AtOnce::default());
         for result in results {
             match result {
-                Ok(counts) => sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count),
+                Ok((counts, at_once)) => {
+                    sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+                    together += at_once;
+                }
                 Err(failure) => {
                     println!("FAILED {name}: {failure}");
                     sound = false;
@@ -59,7 +113,8 @@ fn main() -> ExitCode {
         println!(
             "{name}: {every} power cuts at every event of 200 requests, {sampled} sampled of 2,000, \
              {deaths} deaths at every event, {cuts} power cuts after them, {copying} while a twin is \
-             copied to"
+             copied to{}",
+            told(&together)
         );
     }
     if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE }

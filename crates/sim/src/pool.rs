@@ -8,7 +8,7 @@ use crate::workload::{Mix, Shape};
 use std::sync::Arc;
 use tandem_block::{DeviceId, Drive, DurabilityClass, Duration, KIB, MIB, ObjectId, Rng, StreamId};
 use tandem_engine::format::pair::HEADER_BYTES;
-use tandem_engine::mirror::{Answer, Idle, Pair, PairConfig};
+use tandem_engine::mirror::{Answer, Idle, JournalConfig, Pair, PairConfig};
 use tandem_engine::profile::{HddProfile, SsdProfile};
 use tandem_engine::qos::ORDERS;
 use tandem_engine::qos::cost::{CostRow, CostTable, Kind};
@@ -262,6 +262,20 @@ impl SwarmConfig {
         config
     }
 
+    /// As `paired`, and a third drive has a journal that is soon full.
+    pub fn journaled(seed: u64, policy: &str, requests: u64) -> Self {
+        let mut config = SwarmConfig::paired(seed, policy, requests);
+        let pair = config.pair.as_mut().expect("it is a pair");
+        pair.answer = [Answer::Written, Answer::Cached, Answer::Journaled][(seed % 3) as usize];
+        pair.journal = Some(JournalConfig {
+            uuid: 0xC,
+            capacity_bytes: [1_200 * KIB, 2 * MIB, 4 * MIB][(seed / 2 % 3) as usize],
+            replaced: false,
+            absent: false,
+        });
+        config
+    }
+
     /// Small logs on drives that are always fast, so that they are written to and soon full.
     fn eager_logs(&mut self, seed: u64) {
         self.tuning.log_percent = 5;
@@ -342,12 +356,17 @@ impl SwarmConfig {
     pub fn drives(&self) -> Vec<Box<dyn Drive>> {
         let (ssds, hdds) = self.drives;
         let twins = usize::from(self.pair.is_some());
-        (0..ssds + hdds + twins)
+        let journal = self.pair.as_ref().and_then(|pair| pair.journal.as_ref());
+        (0..ssds + hdds + twins + usize::from(journal.is_some()))
             .map(|i| {
                 let is_ssd = i < ssds || i >= ssds + hdds;
                 let is_twin = self.pair.is_some() && (i == 0 || i == ssds + hdds);
                 let header = if is_twin { HEADER_BYTES } else { 0 };
-                let bytes = if is_ssd { self.sizes.0 + header } else { self.sizes.1 };
+                let bytes = match journal {
+                    Some(journal) if i == ssds + hdds + 1 => journal.capacity_bytes,
+                    _ if is_ssd => self.sizes.0 + header,
+                    _ => self.sizes.1,
+                };
                 let tuning = self.tuning;
                 let latency_ns = if is_ssd { tuning.ssd_latency_ns } else { tuning.hdd_latency_ns };
                 let seed = self.seed.wrapping_mul(31).wrapping_add(i as u64);

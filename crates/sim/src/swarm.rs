@@ -321,6 +321,18 @@ impl Run {
         (pair.absent, pair.replaced) = (Some(twin), None);
     }
 
+    /// The journal of the pair dies now; later lives do without it.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn lose_journal(&mut self) {
+        let view = self.world.engine.pairs()[0].journal.expect("asked of journals");
+        self.world.kill_drive(view.device);
+        let pair = self.config.pair.as_mut().expect("asked of pairs");
+        let journal = pair.journal.as_mut().expect("asked of journals");
+        (journal.absent, journal.replaced) = (true, false);
+    }
+
     /// From its next life on the pair has an empty drive in the place of this twin.
     ///
     /// # Panics

@@ -3,6 +3,7 @@
 //! Source: requirements I13 to I18, B9. No request may fail while one twin lives, and
 //! what is flushed after a death survives a power cut on the other one alone.
 
+use crate::campaign::MODES;
 use crate::pool::SwarmConfig;
 use crate::swarm::{Failure, Run};
 use tandem_drives::media::CutMode;
@@ -110,4 +111,107 @@ pub fn replacement(config: SwarmConfig, twin: u8, stride: u64) -> Result<u64, Fa
     run.extend(50, 5);
     run.finish()?;
     Ok(cuts)
+}
+
+/// What was tried with a journal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AtOnce {
+    /// Power cuts at the moment of a twin's death, or some events after it.
+    pub cuts: u64,
+    /// Power cuts, a start, and then a twin's death with another power cut, while the twins are made equal.
+    pub resyncing: u64,
+    /// Deaths of the journal, and a power cut then or later.
+    pub journals: u64,
+}
+
+impl std::ops::AddAssign for AtOnce {
+    fn add_assign(&mut self, other: AtOnce) {
+        self.cuts += other.cuts;
+        self.resyncing += other.resyncing;
+        self.journals += other.journals;
+    }
+}
+
+/// Power cuts together with the death of either twin, or of the journal, after every so many events:
+/// what was flushed is there.
+///
+/// # Errors
+/// The first violation.
+pub fn at_once(mut run: Run, stride: u64) -> Result<AtOnce, Failure> {
+    let mut found = AtOnce::default();
+    while run.step()? {
+        if !run.events.is_multiple_of(stride) {
+            continue;
+        }
+        let nth = run.events / stride;
+        let (mode, twin) = (MODES[(nth % 3) as usize], (nth / 3 % 2) as u8);
+        found.cuts += 4;
+        for which in 0..2 {
+            die_and_cut(&run, which, 0, mode)?;
+            die_and_cut(&run, which, 1 + run.events % 60, mode)?;
+        }
+        found.resyncing += 1;
+        cut_and_die(&run, twin, mode)?;
+        for later in [0, 1 + run.events % 60] {
+            found.journals += 1;
+            journal_dies(&run, later, mode)?;
+        }
+    }
+    run.finish()?;
+    Ok(found)
+}
+
+/// A twin dies, and so many events later the power fails.
+fn die_and_cut(run: &Run, twin: u8, later: u64, mode: CutMode) -> Result<(), Failure> {
+    let mut fork = run.clone();
+    fork.lose_twin(twin);
+    for _ in 0..later {
+        fork.step()?;
+    }
+    fork.crash(mode, None)?;
+    fork.extend(8, 11);
+    for _ in 0..run.events % 50 {
+        fork.step()?;
+    }
+    // the survivor alone, once more
+    fork.crash(mode, None)?;
+    if run.events.is_multiple_of(16) {
+        fork.extend(20, 12);
+        fork.finish()?;
+    }
+    Ok(())
+}
+
+/// The power fails, and a twin dies with it again before the twins were made equal.
+fn cut_and_die(run: &Run, twin: u8, mode: CutMode) -> Result<(), Failure> {
+    let mut fork = run.clone();
+    fork.crash(mode, None)?;
+    fork.extend(12, 13);
+    for _ in 0..run.events % 40 {
+        fork.step()?;
+    }
+    // it is noticed, or it is not
+    fork.lose_twin(twin);
+    for _ in 0..run.events % 3 * 20 {
+        fork.step()?;
+    }
+    fork.crash(mode, None)?;
+    fork.extend(12, 14);
+    fork.finish()
+}
+
+/// The journal dies, and the pair is what it is without one.
+fn journal_dies(run: &Run, later: u64, mode: CutMode) -> Result<(), Failure> {
+    let mut fork = run.clone();
+    fork.lose_journal();
+    for _ in 0..later {
+        fork.step()?;
+    }
+    if run.events.is_multiple_of(4) {
+        fork.finish()?;
+        return Ok(());
+    }
+    fork.crash(mode, None)?;
+    fork.extend(20, 15);
+    fork.finish()
 }

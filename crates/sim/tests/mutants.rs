@@ -8,9 +8,10 @@
 use tandem_block::{Duration, KIB, MIB};
 use tandem_engine::mutant::Mutant;
 use tandem_sim::campaign::{ALWAYS, Campaign};
-use tandem_sim::coverage::{Coverage, Met};
+use tandem_sim::coverage::Met;
 use tandem_sim::pool::{SwarmConfig, Tuning};
 use tandem_sim::swarm::{Failure, Run};
+use tandem_sim::twin_deaths;
 use tandem_sim::workload::Mix;
 
 /// Seeds that a mutant may survive, at most.
@@ -24,22 +25,37 @@ const OFTEN: Campaign =
 const SELDOM: Campaign =
     Campaign { window: ALWAYS, stride: 200, recovery_stride: 0, lives: 1, more_requests: 1 };
 
-fn hunt(
-    mutant: Option<Mutant>,
-    config: SwarmConfig,
-    campaign: Campaign,
-) -> Result<Coverage, Failure> {
+/// What is done to a pool.
+#[derive(Clone, Copy)]
+enum Hunt {
+    /// Power cuts.
+    Cuts(Campaign),
+    /// Power cuts together with the death of a twin, after every so many events.
+    AtOnce(u64),
+}
+
+impl From<Campaign> for Hunt {
+    fn from(campaign: Campaign) -> Hunt {
+        Hunt::Cuts(campaign)
+    }
+}
+
+/// Returns how many crashes it was.
+fn hunt(mutant: Option<Mutant>, config: SwarmConfig, hunt: Hunt) -> Result<u64, Failure> {
     let mut run = Run::new(config)?;
     run.world.engine.set_mutant(mutant);
-    campaign.run(run)
+    match hunt {
+        Hunt::Cuts(campaign) => Ok(campaign.run(run)?.get(Met::Crashes)),
+        Hunt::AtOnce(stride) => Ok(twin_deaths::at_once(run, stride)?.cuts),
+    }
 }
 
 /// The mutant is caught by one of the first seeds, and under that seed the sound engine is not.
-fn caught(mutant: Mutant, campaign: Campaign, config: impl Fn(u64) -> SwarmConfig) {
-    let mut survived = 0;
+fn caught(mutant: Mutant, how: impl Into<Hunt>, config: impl Fn(u64) -> SwarmConfig) {
+    let (how, mut survived) = (how.into(), 0);
     for seed in 0..SEEDS {
-        match hunt(Some(mutant), config(seed), campaign) {
-            Ok(met) => survived += met.get(Met::Crashes),
+        match hunt(Some(mutant), config(seed), how) {
+            Ok(crashes) => survived += crashes,
             Err(failure) => {
                 let told = failure.to_string();
                 println!("{mutant:?}: seed {seed}, after {survived} crashes: {told:.150}");
@@ -47,7 +63,7 @@ fn caught(mutant: Mutant, campaign: Campaign, config: impl Fn(u64) -> SwarmConfi
                     matches!(failure, Failure::Broken { .. } | Failure::Refused { .. }),
                     "caught for another reason than lost data: {told}"
                 );
-                hunt(None, config(seed), campaign)
+                hunt(None, config(seed), how)
                     .unwrap_or_else(|failure| panic!("the sound engine too: {failure}"));
                 return;
             }
@@ -241,4 +257,29 @@ fn write_before_mark() {
 #[test]
 fn pair_flush_ignored() {
     caught(Mutant::PairFlushIgnored, OFTEN, |seed| paired(seed, 150));
+}
+
+/// A pair with a journal, and much to flush.
+fn journaled(seed: u64, requests: u64) -> SwarmConfig {
+    let mut config = SwarmConfig::journaled(seed, "ssd-first", requests);
+    config.shape.mix.flush = 200_000;
+    config
+}
+
+#[test]
+fn pair_ack_before_journal() {
+    caught(Mutant::PairAckBeforeJournal, Hunt::AtOnce(5), |seed| journaled(seed, 100));
+}
+
+/// A ring that is soon full, so that what is given up is soon written over.
+#[test]
+fn pair_journal_trimmed_early() {
+    caught(Mutant::PairJournalTrimmedEarly, Hunt::AtOnce(5), |seed| {
+        let mut config = journaled(seed, 200);
+        config.shape.length_bytes_max = 128 * KIB;
+        let pair = config.pair.as_mut().expect("it is a pair");
+        pair.period = Duration::from_ms(10);
+        pair.journal.as_mut().expect("it has a journal").capacity_bytes = 1_200 * KIB;
+        config
+    });
 }

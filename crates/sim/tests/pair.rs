@@ -3,6 +3,7 @@
 //! Source: requirements I13 to I18, B9. A longer look is
 //! `cargo run --release -p tandem-sim --example pair_crashes`.
 
+use tandem_drives::media::CutMode;
 use tandem_sim::campaign::{ALWAYS, Campaign};
 use tandem_sim::pool::SwarmConfig;
 use tandem_sim::swarm::{Failure, Run};
@@ -70,4 +71,47 @@ fn a_twin_is_replaced() {
     }
     println!("{cuts} cuts while a twin was copied to");
     assert!(cuts > 200, "{cuts}");
+}
+
+#[test]
+fn a_journal_changes_nothing_without_a_fault() {
+    let (mut units, mut heads, mut early) = (0, 0, 0);
+    for seed in 0..30 {
+        let mut run = ok(Run::new(SwarmConfig::journaled(seed, "ssd-first", 400)));
+        ok(run.finish());
+        let pair = run.world.engine.pairs()[0];
+        assert!(pair.cache_bytes == 0, "seed {seed}: both twins have everything: {pair:?}");
+        let journal = pair.journal.expect("it has one");
+        assert!(journal.alive && journal.used_bytes <= journal.ring_bytes, "{journal:?}");
+        units += journal.stats.units;
+        heads += journal.stats.heads;
+        early += pair.stats.early_turns;
+    }
+    assert!(units > 1_000 && heads > 30, "{units} {heads} {early}");
+}
+
+/// … also in a life that began after a clean stop, when the journal held nothing.
+#[test]
+fn both_at_once_in_a_second_life() {
+    let mut found = twin_deaths::AtOnce::default();
+    for seed in 20..26 {
+        let mut run = ok(Run::new(SwarmConfig::journaled(seed, "ssd-first", 40)));
+        ok(run.finish());
+        ok(run.crash(CutMode::KeepAll, None));
+        run.extend(50, seed);
+        found += ok(twin_deaths::at_once(run, 3));
+    }
+    assert!(found.cuts > 1_000 && found.resyncing > 200, "{found:?}");
+}
+
+/// With a journal a power cut and the death of either twin at once lose nothing that was flushed.
+#[test]
+fn both_at_once() {
+    let mut found = twin_deaths::AtOnce::default();
+    for seed in 0..6 {
+        let run = ok(Run::new(SwarmConfig::journaled(seed, "ssd-first", 120)));
+        found += ok(twin_deaths::at_once(run, 2));
+    }
+    println!("{found:?}");
+    assert!(found.cuts > 2_000 && found.resyncing > 500 && found.journals > 1_000, "{found:?}");
 }

@@ -45,19 +45,14 @@ pub(super) fn check(
         let line = line_of(entry.get_ref().path.span().start);
         let device = device(entry.get_ref(), folder, line)?;
         let same = |known: &PoolDevice| same_place(&known.backing, &device.backing);
-        if devices.iter().chain(twins.iter().map(|twin| &twin.drive)).any(same) {
+        if devices.iter().chain(drives_of(&twins)).any(same) {
             let path = entry.get_ref().path.get_ref();
             let text = format!("{path:?} is listed twice: every device holds its own data");
             return Err(Fault::at(&entry.get_ref().path, text));
         }
         if let Some(pair) = &entry.get_ref().pair {
-            let twin = pair::check(pair, devices.len(), &device, folder)?;
-            let mut known = devices.iter().chain(twins.iter().map(|twin| &twin.drive));
-            let same = |known: &PoolDevice| same_place(&known.backing, &twin.drive.backing);
-            if known.any(same) || same(&device) {
-                let text = "it is listed twice: a twin is a drive of its own";
-                return Err(Fault::at(&pair.twin, text));
-            }
+            let known: Vec<&PoolDevice> = devices.iter().chain(drives_of(&twins)).collect();
+            let twin = twin(pair, known, (devices.len(), &device), folder)?;
             twins.push(twin);
         }
         devices.push(device);
@@ -99,6 +94,36 @@ pub(super) fn check(
     };
     promise::fits(&parsed, &pool)?;
     Ok(pool)
+}
+
+/// The other drives of a pair, none of which is `known`.
+fn twin<'a>(
+    pair: &file::Pair,
+    mut known: Vec<&'a PoolDevice>,
+    (index, device): (usize, &'a PoolDevice),
+    folder: &Path,
+) -> Result<PoolTwin, Fault> {
+    let twin = pair::check(pair, index, device, folder)?;
+    let listed = |known: &[&PoolDevice], drive: &PoolDevice| {
+        known.iter().any(|known| same_place(&known.backing, &drive.backing))
+    };
+    known.push(device);
+    if listed(&known, &twin.drive) {
+        let text = "it is listed twice: a twin is a drive of its own";
+        return Err(Fault::at(&pair.twin, text));
+    }
+    if let (Some(journal), Some(entry)) = (&twin.journal, &pair.journal)
+        && (listed(&known, journal) || listed(&[&twin.drive], journal))
+    {
+        let text = "it is listed twice: a journal is a drive of its own, or it dies with a twin";
+        return Err(Fault::at(entry, text));
+    }
+    Ok(twin)
+}
+
+/// The drives of pairs that are no devices of their own.
+fn drives_of(twins: &[PoolTwin]) -> impl Iterator<Item = &PoolDevice> {
+    twins.iter().flat_map(|twin| std::iter::once(&twin.drive).chain(&twin.journal))
 }
 
 fn name(value: &Spanned<String>, what: &str) -> Result<String, Fault> {

@@ -61,6 +61,46 @@ pub(super) struct Pair {
     pub cache: Option<Spanned<String>>,
     pub answer: Option<Spanned<String>>,
     pub write_rate: Option<Spanned<String>>,
+    pub journal: Option<Spanned<Journal>>,
+}
+
+/// `"/dev/…"`, or `{ path = "j.img", size = "1GiB", emulate = "960evo" }`: a third drive of a pair.
+#[derive(Debug)]
+pub(super) struct Journal {
+    pub path: String,
+    pub size: Option<String>,
+    pub emulate: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct JournalTable {
+    path: String,
+    size: Option<String>,
+    emulate: Option<String>,
+}
+
+impl<'de> Deserialize<'de> for Journal {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = Journal;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(
+                    "a drive's path, or a table such as { path = \"j.img\", size = \"1GiB\" }",
+                )
+            }
+            fn visit_str<E>(self, path: &str) -> Result<Journal, E> {
+                Ok(Journal { path: path.to_owned(), size: None, emulate: None })
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Journal, A::Error> {
+                let table = JournalTable::deserialize(MapAccessDeserializer::new(map))?;
+                let JournalTable { path, size, emulate } = table;
+                Ok(Journal { path, size, emulate })
+            }
+        }
+        from.deserialize_any(Either)
+    }
 }
 
 #[derive(Debug, Deserialize)]

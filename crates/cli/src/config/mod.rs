@@ -203,9 +203,19 @@ impl PoolConfig {
         WorldConfig { submission: self.serve.submission, spin, ..usual }
     }
 
-    /// All drives: the devices, and then the second drives of pairs, as the world numbers them.
+    /// All drives: the devices, then the second drives of pairs, then the journals of pairs, as the world
+    /// numbers them.
     pub fn drives(&self) -> impl Iterator<Item = &PoolDevice> {
-        self.devices.iter().chain(self.twins.iter().map(|twin| &twin.drive))
+        let seconds = self.twins.iter().map(|twin| &twin.drive);
+        let journals = self.twins.iter().filter_map(|twin| twin.journal.as_ref());
+        self.devices.iter().chain(seconds).chain(journals)
+    }
+
+    /// Position among all drives of a pair's journal, if it has one.
+    pub fn journal_of(&self, pair: usize) -> Option<usize> {
+        self.twins[pair].journal.as_ref()?;
+        let before = self.twins[..pair].iter().filter(|twin| twin.journal.is_some()).count();
+        Some(self.devices.len() + self.twins.len() + before)
     }
 
     /// What a person calls a device: its path, or both where it is a pair.
@@ -223,8 +233,9 @@ impl PoolConfig {
     /// # Panics
     /// If there is not one capacity per drive.
     pub fn engine_config(&self, capacities_bytes: &[u64]) -> EngineConfig {
-        let drives = self.devices.len() + self.twins.len();
+        let drives = self.drives().count();
         assert_eq!(capacities_bytes.len(), drives, "a capacity for every drive");
+        let all_bytes = capacities_bytes;
         let (first, second) = capacities_bytes.split_at(self.devices.len());
         let mut capacities_bytes = first.to_vec();
         for (twin, &bytes) in self.twins.iter().zip(second) {
@@ -262,6 +273,12 @@ impl PoolConfig {
             config: twin.config.clone(),
         };
         config.pairs = self.twins.iter().map(pair).collect();
+        for (index, pair) in config.pairs.iter_mut().enumerate() {
+            if let (Some(journal), Some(drive)) = (&mut pair.config.journal, self.journal_of(index))
+            {
+                journal.capacity_bytes = all_bytes[drive];
+            }
+        }
         config.budgets = self
             .devices
             .iter()

@@ -2,12 +2,13 @@
 //!
 //! Source: requirements I13 to I18, B9. The keys of a device hold for both twins.
 
+use super::budget::DeviceBudget;
 use super::{PoolDevice, check, file};
 use crate::toml_fault::Fault;
 use std::path::Path;
-use tandem_block::{Duration, GIB, MIB};
-use tandem_drives::spec;
-use tandem_engine::mirror::{Answer, Idle, PairConfig};
+use tandem_block::{BLOCK_BYTES, Duration, GIB, MIB};
+use tandem_drives::spec::{self, DriveKind};
+use tandem_engine::mirror::{Answer, Idle, JournalConfig, PairConfig};
 use tandem_engine::{REQUEST_BYTES_MAX, Role};
 use tandem_live::Backing;
 use toml::Spanned;
@@ -30,7 +31,12 @@ pub struct PoolTwin {
     pub drive: PoolDevice,
     /// How the pair behaves.
     pub config: PairConfig,
+    /// The third drive, if the pair has a journal.
+    pub journal: Option<PoolDevice>,
 }
+
+/// A journal holds some of the largest writes at least, or writes would wait for it all the time.
+pub const JOURNAL_BYTES_MIN: u64 = 4 * REQUEST_BYTES_MAX;
 
 pub(super) fn check(
     entry: &file::Pair,
@@ -65,20 +71,80 @@ pub(super) fn check(
             Idle::Fixed(idle)
         }
     };
-    let answers = [("written", Answer::Written), ("cached", Answer::Cached)];
+    let journal = entry.journal.as_ref().map(|value| journal(value, first, folder)).transpose()?;
+    let answers = [
+        ("written", Answer::Written),
+        ("cached", Answer::Cached),
+        ("journaled", Answer::Journaled),
+    ];
     let answer = entry.answer.as_ref().map(|value| check::word(value, "answer", &answers));
+    let answer = answer.transpose()?.unwrap_or_default();
+    if let (Answer::Journaled, None, Some(value)) = (answer, &journal, &entry.answer) {
+        let text = "there is no journal to answer from: name a third drive, journal = \"PATH\"";
+        return Err(Fault::at(value, text));
+    }
     let cache = bytes(&entry.cache, "1GiB", (CACHE_MIN, CACHE_MAX))?;
     let rate = bytes(&entry.write_rate, "200MB", (RATE_MIN, u64::MAX))?;
     let config = PairConfig {
         period,
         idle,
-        answer: answer.transpose()?.unwrap_or_default(),
+        answer,
+        journal: journal.as_ref().map(|_| JournalConfig::default()),
         cache_bytes: cache.unwrap_or(GIB),
         write_bytes_per_s: rate.unwrap_or(usual.write_bytes_per_s),
         ..usual
     };
     let drive = PoolDevice { backing: Backing::Path(folder.join(path)), ..first.clone() };
-    Ok(PoolTwin { device, drive, config })
+    Ok(PoolTwin { device, drive, config, journal })
+}
+
+/// The third drive.
+fn journal(
+    entry: &Spanned<file::Journal>,
+    first: &PoolDevice,
+    folder: &Path,
+) -> Result<PoolDevice, Fault> {
+    let file::Journal { path, size, emulate } = entry.get_ref();
+    let fault = |text: String| Fault::at(entry, text);
+    if path.is_empty() || path.starts_with("ram:") {
+        return Err(fault(
+            "a journal in memory is lost when it is needed: name a drive".to_owned(),
+        ));
+    }
+    let size_bytes = match size {
+        Some(_) if path.starts_with("/dev/") => {
+            return Err(fault("a block device has the size it has: drop `size`".to_owned()));
+        }
+        Some(size) => {
+            let bytes = spec::parse_bytes(size)
+                .map_err(|why| fault(format!("{why}; write sizes like \"1GiB\"")))?;
+            if bytes < JOURNAL_BYTES_MIN || !bytes.is_multiple_of(BLOCK_BYTES) {
+                let least = JOURNAL_BYTES_MIN / MIB;
+                return Err(fault(format!("a journal has at least {least}MiB, in whole blocks")));
+            }
+            Some(bytes)
+        }
+        None => None,
+    };
+    let emulate = match emulate {
+        None => None,
+        Some(name) => {
+            let drive = spec::load(name).map_err(|why| fault(why.to_string()))?;
+            if drive.kind() == DriveKind::Hdd {
+                let text = "a hard drive's flush takes too long for a journal: name an SSD";
+                return Err(fault(text.to_owned()));
+            }
+            Some(drive)
+        }
+    };
+    Ok(PoolDevice {
+        backing: Backing::Path(folder.join(path)),
+        size_bytes,
+        emulate,
+        profile: None,
+        budget: DeviceBudget::default(),
+        ..first.clone()
+    })
 }
 
 fn within(

@@ -269,6 +269,21 @@ fn a_device_may_be_two_drives() {
         ("{ twin = \"b.img\", period = \"2s\", idle = \"1.5s\" }", 9, "more than half"),
         ("{ twin = \"b.img\", cache = \"4KiB\" }", 9, "at least 64MiB"),
         ("{ twin = \"b.img\", answer = \"soon\" }", 9, "written, cached"),
+        ("{ twin = \"b.img\", answer = \"journaled\" }", 9, "no journal to answer from"),
+        ("{ twin = \"b.img\", journal = \"b.img\" }", 9, "dies with a twin"),
+        ("{ twin = \"b.img\", journal = \"hdd.img\" }", 13, "listed twice"),
+        ("{ twin = \"b.img\", journal = \"ram:1GiB\" }", 9, "lost when it is needed"),
+        (
+            "{ twin = \"b.img\", journal = { path = \"j.img\", size = \"1MiB\" } }",
+            9,
+            "at least 128MiB",
+        ),
+        (
+            "{ twin = \"b.img\", journal = { path = \"j.img\", emulate = \"wd100efax\" } }",
+            9,
+            "hard drive",
+        ),
+        ("{ twin = \"b.img\", journal = { size = \"1GiB\" } }", 9, "path"),
         ("{ twin = \"b.img\", peroid = \"1s\" }", 9, "did you mean \"period\""),
         ("{ period = \"1s\" }", 9, "twin"),
     ] {

@@ -2,7 +2,7 @@
 
 use super::lying::Lying;
 use super::{explain, place};
-use crate::config::pair::PoolTwin;
+use crate::config::pair::{JOURNAL_BYTES_MIN, PoolTwin};
 use crate::config::{PoolConfig, PoolDevice};
 use anyhow::{Context as _, Result, bail};
 use std::os::unix::fs::FileExt as _;
@@ -36,13 +36,20 @@ pub struct Opened {
     pub capacities: Vec<u64>,
     /// Twins of pairs that are not there: which pair, and which of the two.
     pub absent_twins: Vec<(usize, u8)>,
+    /// Pairs whose journals are not there.
+    pub absent_journals: Vec<usize>,
 }
 
 impl Opened {
-    /// Tells the engine which twins are not there.
+    /// Tells the engine which twins and journals are not there.
     pub fn tell(&self, config: &mut EngineConfig) {
         for &(pair, twin) in &self.absent_twins {
             config.pairs[pair].config.absent = Some(twin);
+        }
+        for &pair in &self.absent_journals {
+            if let Some(journal) = &mut config.pairs[pair].config.journal {
+                journal.absent = true;
+            }
         }
     }
 }
@@ -65,14 +72,21 @@ pub fn open(pool: &PoolConfig, manner: Manner) -> Result<Opened> {
     place::check(pool)?;
     let absent_twins = absent_twins(pool);
     let drives: Vec<&PoolDevice> = pool.drives().collect();
+    let absent_journals = absent_journals(pool);
+    let absent: Vec<usize> =
+        absent_journals.iter().filter_map(|&pair| pool.journal_of(pair)).collect();
     let others: Vec<Option<usize>> =
         (0..drives.len()).map(|drive| other_of_absent(pool, &absent_twins, drive)).collect();
     let mut configs = Vec::new();
     for (index, device) in drives.iter().enumerate() {
         let mut config = match others[index] {
-            None => configure(device, index, manner),
-            Some(_) => {
-                tracing::warn!("{} is gone: its twin serves alone", device.label());
+            None if !absent.contains(&index) => configure(device, index, manner),
+            other => {
+                let without = match other {
+                    Some(_) => "its twin serves alone",
+                    None => "the pair does without its journal",
+                };
+                tracing::warn!("{} is gone: {without}", device.label());
                 let backing = Backing::Ram { bytes: DEVICE_BYTES_MIN };
                 Ok(DeviceConfig { backing, emulate: None })
             }
@@ -86,7 +100,7 @@ pub fn open(pool: &PoolConfig, manner: Manner) -> Result<Opened> {
     let devices = Devices::open(configs).map_err(|error| explain_open(pool, error))?;
     let mut capacities = devices.capacities();
     for (index, (device, capacity)) in drives.iter().zip(&mut capacities).enumerate() {
-        if others[index].is_some() {
+        if others[index].is_some() || absent.contains(&index) {
             continue;
         }
         *capacity = model_bytes(device, *capacity)?;
@@ -99,8 +113,9 @@ pub fn open(pool: &PoolConfig, manner: Manner) -> Result<Opened> {
             capacities[index] = capacities[other];
         }
     }
+    large_enough(pool, &capacities, &absent_journals)?;
     warn_of_unequal(pool, &capacities);
-    Ok(Opened { devices, capacities, absent_twins })
+    Ok(Opened { devices, capacities, absent_twins, absent_journals })
 }
 
 /// Twins that cannot be found, where the other one can.
@@ -115,6 +130,32 @@ fn absent_twins(pool: &PoolConfig) -> Vec<(usize, u8)> {
         _ => None,
     };
     pool.twins.iter().enumerate().filter_map(absent).collect()
+}
+
+/// Pairs whose journals cannot be found.
+fn absent_journals(pool: &PoolConfig) -> Vec<usize> {
+    let is_gone = |journal: &PoolDevice| backing_bytes(&journal.backing).is_err();
+    let pairs = pool.twins.iter().enumerate();
+    let gone = pairs.filter(|(_, twin)| twin.journal.as_ref().is_some_and(is_gone));
+    gone.map(|(pair, _)| pair).collect()
+}
+
+fn large_enough(pool: &PoolConfig, capacities: &[u64], absent: &[usize]) -> Result<()> {
+    for pair in (0..pool.twins.len()).filter(|pair| !absent.contains(pair)) {
+        let (Some(drive), Some(journal)) = (pool.journal_of(pair), &pool.twins[pair].journal)
+        else {
+            continue;
+        };
+        let found = capacities[drive];
+        if found < JOURNAL_BYTES_MIN {
+            bail!(
+                "{}: as a journal it is too small: it has {found} bytes, and at least \
+                 {JOURNAL_BYTES_MIN} are needed",
+                journal.label()
+            );
+        }
+    }
+    Ok(())
 }
 
 /// If this drive is an absent twin: the other one.
@@ -241,7 +282,8 @@ pub fn open_rest(pool: &PoolConfig) -> Result<(Opened, Vec<DeviceId>)> {
     }
     let devices = Devices::open(configs).map_err(|error| explain_open(pool, error))?;
     let capacities = members.iter().map(|member| member.capacity_bytes).collect();
-    Ok((Opened { devices, capacities, absent_twins: Vec::new() }, absent))
+    let (absent_twins, absent_journals) = (Vec::new(), Vec::new());
+    Ok((Opened { devices, capacities, absent_twins, absent_journals }, absent))
 }
 
 /// All drives of the pool, as this one lists them.

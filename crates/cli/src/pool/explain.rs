@@ -135,6 +135,23 @@ fn pair(pool: &PoolConfig, error: &PairError) -> Error {
              twin back, or serve what is left with --accept-older",
             of(*id)
         ),
+        PairError::Unjournaled(id) => anyhow!(
+            "{} lacks what its twin and the journal of the pair have, and both are missing: bring one of \
+             them back, or serve what is left with --accept-older",
+            of(*id)
+        ),
+        PairError::NotJournal(id) => anyhow!(
+            "{}: this drive is not the journal of a pair: if it is new, name it with --new-twin",
+            of(*id)
+        ),
+        PairError::JournalDamaged { device, error } => anyhow!(
+            "{}: the journal of the pair is damaged ({error}): clear it and name it with --new-twin; \
+             what only it has is lost",
+            of(*device)
+        ),
+        PairError::JournalStranger(id) => {
+            anyhow!("{} is the journal of another pair: name the one that belongs here", of(*id))
+        }
         PairError::SplitBrain(one, other) => anyhow!(
             "{} and {} have both served alone since they were a pair: clear one of them and name it \
              with --new-twin, and its data is dropped",

@@ -25,6 +25,8 @@ const KNOWN: &[(&str, At, &[u8])] = &[
     ("a Tandem pool", At::EndAligned(4096), b"TANDEMSB"),
     ("half of a Tandem pair", At::Start(0), b"TANDEMPR"),
     ("half of a Tandem pair", At::Start(128 << 10), b"TANDEMPR"),
+    ("the journal of a Tandem pair", At::Start(0), b"TANDEMPJ"),
+    ("the journal of a Tandem pair", At::Start(4096), b"TANDEMPJ"),
     ("ext2, ext3 or ext4", At::Start(0x438), &[0x53, 0xEF]),
     ("XFS", At::Start(0), b"XFSB"),
     ("Btrfs", At::Start(0x1_0040), b"_BHRfS_M"),

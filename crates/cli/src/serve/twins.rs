@@ -7,9 +7,11 @@ use anyhow::{Context as _, anyhow, bail};
 use std::fs::File;
 use std::io::{ErrorKind, Seek as _, SeekFrom};
 use std::path::Path;
+use tandem_engine::mirror::JournalConfig;
 use tandem_live::Backing;
+use uuid::Uuid;
 
-/// Tells the pool which twin is new, and whether a pair may go on without what it lost.
+/// Tells the pool which twin or journal is new, and whether a pair may go on without what it lost.
 ///
 /// # Errors
 /// If no pair has this drive, or the drive holds something.
@@ -41,6 +43,16 @@ pub(super) fn apply(
                 found = Some((index, half as u8, drive.clone()));
             }
         }
+    }
+    for twin in &mut pool.twins {
+        let Some(drive) = twin.journal.clone().filter(|drive| same(&drive.backing)) else {
+            continue;
+        };
+        let Backing::Path(path) = &drive.backing else { unreachable!("journals are no memory") };
+        make(path, drive.size_bytes)?;
+        let uuid = Uuid::new_v4().as_u128();
+        twin.config.journal = Some(JournalConfig { uuid, replaced: true, ..Default::default() });
+        return Ok(());
     }
     let Some((index, half, drive)) = found else {
         let text =

@@ -65,7 +65,32 @@ pub(super) fn describe(status: &Value) -> String {
             table.row(row);
         }
     }
-    if pairs.is_empty() { String::new() } else { format!("\n{}", table.render()) }
+    if pairs.is_empty() {
+        return String::new();
+    }
+    let journals: String = pairs.iter().filter_map(|pair| journal(status, pair)).collect();
+    format!("\n{}{journals}", table.render())
+}
+
+/// The third drive of a pair, and how full it is.
+fn journal(status: &Value, pair: &Value) -> Option<String> {
+    let journal = pair.get("journal").filter(|journal| !journal.is_null())?;
+    let path = journal_path(status, journal);
+    if journal["alive"] == false {
+        return Some(format!("The journal {path} is DEAD.\n"));
+    }
+    Some(format!(
+        "The journal {path} holds {} of {}; {} flushes.\n",
+        bytes(journal, "used_bytes"),
+        bytes(journal, "ring_bytes"),
+        table::count(number(journal, "flushes")),
+    ))
+}
+
+fn journal_path<'a>(status: &'a Value, journal: &Value) -> &'a str {
+    let drive = journal["drive"].as_u64().and_then(|drive| usize::try_from(drive).ok());
+    let known = drive.and_then(|drive| list(&status["pool"], "devices").get(drive));
+    text(known.unwrap_or(&Value::Null), "path")
 }
 
 fn state(pair: &Value, half: usize) -> &'static str {
@@ -106,6 +131,15 @@ pub(super) fn worries(status: &Value) -> Vec<String> {
                     bytes(pair, "resynced_bytes"),
                 ));
             }
+        }
+        let journal = &pair["journal"];
+        if journal["alive"] == false {
+            let path = journal_path(status, journal);
+            worries.push(format!(
+                "the journal {path} is out of service: a power cut together with the death of a \
+                 twin would lose flushed data; put a new drive in its place and start with \
+                 --new-twin {path}"
+            ));
         }
         if pair["exposed"] == true {
             worries.push(

@@ -123,26 +123,35 @@ pub struct Way {
     pub open: Open,
     /// What `[serve]` says of it, beside NBD.
     serve: &'static str,
-    /// The SSD is a mirrored pair.
-    pair: bool,
+    /// What makes the SSD a mirrored pair, if it is one.
+    pair: Option<&'static str>,
     /// Clears away what a killed server leaves in the pool's folder.
     clear: fn(&Path),
 }
 
 /// Over NBD, whose stale socket is taken over.
-pub const NBD: Way = Way { open: over_nbd, serve: "", pair: false, clear: |_| {} };
+pub const NBD: Way = Way { open: over_nbd, serve: "", pair: None, clear: |_| {} };
 
 /// Over NBD, the SSD a pair whose twins change places all the time.
-pub const PAIR: Way = Way { pair: true, ..NBD };
+pub const PAIR: Way = Way {
+    pair: Some("pair = { twin = 'twin.img', period = '150ms', idle = '10ms', cache = '64MiB' }\n"),
+    ..NBD
+};
 
-const TWIN: &str =
-    "pair = { twin = \"twin.img\", period = \"150ms\", idle = \"10ms\", cache = \"64MiB\" }\n";
+/// The same with a journal on a third drive, whose buffer is lost too.
+pub const JOURNALED: Way = Way {
+    pair: Some(
+        "pair = { twin = 'twin.img', period = '300ms', cache = '64MiB', answer = 'journaled', \
+         journal = { path = 'journal.img', size = '128MiB', emulate = '960evo' } }\n",
+    ),
+    ..NBD
+};
 
 /// Over the FUSE file, whose dead mount is taken over.
 pub const FUSE: Way = Way {
     open: over_fuse,
     serve: "fuse = \"mnt\"\n",
-    pair: false,
+    pair: None,
     clear: |folder| {
         let point = folder.join("mnt");
         // fails where nothing is mounted, as after a server that was killed early
@@ -408,7 +417,7 @@ impl Drop for AtTheEnd<'_> {
 /// Runs the plan. `Err` if something else than data went wrong.
 pub fn run(plan: &Plan, way: &Way) -> Result<Outcome, String> {
     let ssd = "profile = \"960evo\"\n";
-    let twin = if way.pair { format!("{ssd}{TWIN}") } else { ssd.to_owned() };
+    let twin = format!("{ssd}{}", way.pair.unwrap_or_default());
     let pool = Pool::new(&format!("{}{}", POOL.replacen(ssd, &twin, 1), way.serve));
     let clear = || (way.clear)(pool.folder.path());
     clear();

@@ -5,6 +5,7 @@
 //! bytes are sealed anew first. What then decodes must also encode to the same again.
 
 use super::pair::{self, PairRecord};
+use super::pair_journal::{HEAD_BYTES, HEADER_BYTES_MAX, JournalHead, UnitHeader};
 use super::superblock::Superblock;
 use super::unit::{self, HEADER_BYTES, Unit};
 use super::{FormatError, crc32c, page, record, shard};
@@ -65,6 +66,42 @@ pub fn pair_record(bytes: &[u8]) -> Result<(), FormatError> {
     seal(&mut place, 8, covered);
     let found = PairRecord::decode(&place)?;
     assert_eq!(PairRecord::decode(&found.encode()), Ok(found), "it comes back");
+    Ok(())
+}
+
+/// The head of a pair's journal.
+///
+/// # Errors
+/// If it is none.
+///
+/// # Panics
+/// If what decodes does not encode to the same.
+pub fn pair_journal_head(bytes: &[u8]) -> Result<(), FormatError> {
+    let _ = JournalHead::decode(bytes);
+    let mut head = bytes.to_vec();
+    head.resize(HEAD_BYTES as usize, 0);
+    seal(&mut head, 8, HEAD_BYTES as usize);
+    let found = JournalHead::decode(&head)?;
+    assert_eq!(JournalHead::decode(&found.encode()), Ok(found), "it comes back");
+    Ok(())
+}
+
+/// The header of a unit of a pair's journal.
+///
+/// # Errors
+/// If it is none.
+///
+/// # Panics
+/// If what decodes does not encode to the same.
+pub fn pair_journal_unit(bytes: &[u8]) -> Result<(), FormatError> {
+    const PAIR_BYTES: u64 = 1 << 40;
+    let _ = UnitHeader::decode(bytes, PAIR_BYTES);
+    let mut unit = bytes.to_vec();
+    unit.resize(HEADER_BYTES_MAX as usize, 0);
+    let covered = UnitHeader::peek(&unit).unwrap_or(0) as usize;
+    seal(&mut unit, 8, covered);
+    let found = UnitHeader::decode(&unit, PAIR_BYTES)?;
+    assert_eq!(UnitHeader::decode(&found.encode(), PAIR_BYTES), Ok(found), "it comes back");
     Ok(())
 }
 

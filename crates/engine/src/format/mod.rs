@@ -7,6 +7,7 @@ pub mod fuzz;
 pub mod layout;
 pub mod page;
 pub mod pair;
+pub mod pair_journal;
 pub mod record;
 pub mod shard;
 pub mod superblock;

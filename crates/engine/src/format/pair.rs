@@ -6,9 +6,10 @@
 //!
 //! ```text
 //! 0 magic u64 | 8 crc u32 | 12 version u32 | 16 sequence u64 | 24 pair uuid u128 | 40 own uuid u128
-//! 56 twin u8, ahead u8, state u8, 0 | 60 marks u32, 64 left behind u32, 68 0 u32 | 72 capacity u64
+//! 56 twin u8, ahead u8, state u8, 0 | 60 marks u32, 64 left behind u32, 68 journal u32 | 72 capacity u64
 //! 80 region bytes u64 | marks u32 x n | left behind (offset u64, bytes u64) x n
 //! ```
+//! Version 2 where a journal counts: who does not know of it must not touch the pair.
 
 use super::cursor::{Reader, Writer};
 use super::{FormatError, crc32c};
@@ -17,6 +18,7 @@ use tandem_block::{BLOCK_BYTES, KIB};
 const WHAT: &str = "pair record";
 const MAGIC: u64 = u64::from_le_bytes(*b"TANDEMPR");
 const VERSION: u32 = 1;
+const VERSION_JOURNAL: u32 = 2;
 const HEAD_BYTES: usize = 88;
 /// Bytes kept for each of the two records.
 pub const RECORD_BYTES: u64 = 128 * KIB;
@@ -62,6 +64,8 @@ pub struct PairRecord {
     pub marks: Vec<u32>,
     /// Extents (first byte, bytes) that the twin ahead lacks, ascending and apart.
     pub behind: Vec<(u64, u64)>,
+    /// The generation of the journal that holds what a twin may lack; 0: none does.
+    pub journal: u32,
 }
 
 /// Bytes of a region of a pair of this size: a power of two, so that there are not too many.
@@ -95,7 +99,7 @@ impl PairRecord {
         let mut out = Writer::default();
         out.u64(MAGIC);
         out.u32(0);
-        out.u32(VERSION);
+        out.u32(if self.journal == 0 { VERSION } else { VERSION_JOURNAL });
         out.u64(self.sequence);
         out.u128(self.pair);
         out.u128(self.own);
@@ -109,7 +113,7 @@ impl PairRecord {
         out.u8(0);
         out.u32(self.marks.len() as u32);
         out.u32(self.behind.len() as u32);
-        out.u32(0);
+        out.u32(self.journal);
         out.u64(self.capacity_bytes);
         out.u64(self.region_bytes);
         for &mark in &self.marks {
@@ -135,12 +139,13 @@ impl PairRecord {
             return Err(FormatError::Magic { what: WHAT });
         }
         let (crc, version) = (reader.u32()?, reader.u32()?);
-        if version != VERSION {
-            return Err(FormatError::Version { what: WHAT, found: version, known: VERSION });
+        if !(VERSION..=VERSION_JOURNAL).contains(&version) {
+            let known = VERSION_JOURNAL;
+            return Err(FormatError::Version { what: WHAT, found: version, known });
         }
         let (sequence, pair, own) = (reader.u64()?, reader.u128()?, reader.u128()?);
         let (twin, ahead, standing, _) = (reader.u8()?, reader.u8()?, reader.u8()?, reader.u8()?);
-        let (marks, behind, _) = (reader.u32()?, reader.u32()?, reader.u32()?);
+        let (marks, behind, journal) = (reader.u32()?, reader.u32()?, reader.u32()?);
         let (capacity_bytes, region_bytes) = (reader.u64()?, reader.u64()?);
         let field = |field, value| FormatError::Field { what: WHAT, field, value };
         if u64::from(marks) > REGIONS_MAX {
@@ -161,6 +166,9 @@ impl PairRecord {
         if twin > 1 || ahead > 1 {
             return Err(field("a twin", u64::from(twin.max(ahead))));
         }
+        if (version == VERSION_JOURNAL) != (journal > 0) {
+            return Err(field("the journal", u64::from(journal)));
+        }
         let standing = match standing {
             0 => Standing::Clean,
             1 => Standing::Open,
@@ -175,16 +183,7 @@ impl PairRecord {
         if let Some(&mark) = marks.iter().find(|&&mark| u64::from(mark) >= regions) {
             return Err(field("a mark", u64::from(mark)));
         }
-        let mut extents = Vec::new();
-        let mut end = 0u64;
-        for _ in 0..behind {
-            let (offset, bytes) = (reader.u64()?, reader.u64()?);
-            if offset < end || bytes == 0 || bytes > capacity_bytes.saturating_sub(offset) {
-                return Err(field("an extent", offset));
-            }
-            end = offset + bytes;
-            extents.push((offset, bytes));
-        }
+        let extents = extents(&mut reader, behind, capacity_bytes)?;
         Ok(PairRecord {
             sequence,
             pair,
@@ -196,8 +195,26 @@ impl PairRecord {
             region_bytes,
             marks,
             behind: extents,
+            journal,
         })
     }
+}
+
+fn extents(
+    reader: &mut Reader<'_>,
+    count: u32,
+    capacity_bytes: u64,
+) -> Result<Vec<(u64, u64)>, FormatError> {
+    let (mut extents, mut end) = (Vec::new(), 0u64);
+    for _ in 0..count {
+        let (offset, bytes) = (reader.u64()?, reader.u64()?);
+        if offset < end || bytes == 0 || bytes > capacity_bytes.saturating_sub(offset) {
+            return Err(FormatError::Field { what: WHAT, field: "an extent", value: offset });
+        }
+        end = offset + bytes;
+        extents.push((offset, bytes));
+    }
+    Ok(extents)
 }
 
 #[cfg(test)]
@@ -216,6 +233,7 @@ mod tests {
             region_bytes: region_bytes(64 << 20),
             marks: vec![0, 5, 255],
             behind: vec![(0, 4096), (8192, 512)],
+            journal: 0,
         }
     }
 
@@ -225,6 +243,8 @@ mod tests {
         assert_eq!(PairRecord::decode(&bytes).unwrap(), record());
         bytes.extend(vec![0xAA; 4096]);
         assert_eq!(PairRecord::decode(&bytes).unwrap(), record());
+        let journaled = PairRecord { journal: 5, ..record() };
+        assert_eq!(PairRecord::decode(&journaled.encode()).unwrap(), journaled);
     }
 
     #[test]

@@ -23,9 +23,16 @@ pub struct Pair {
 }
 
 impl EngineConfig {
-    /// Drives of the world: the devices, and the second twins of pairs.
+    /// Drives of the world: the devices, the second twins of pairs, and the journals of pairs.
     pub fn drive_count(&self) -> usize {
-        self.devices.len() + self.pairs.len()
+        let journals = self.pairs.iter().filter(|pair| pair.config.journal.is_some()).count();
+        self.devices.len() + self.pairs.len() + journals
+    }
+
+    /// The drive of the world that is the journal of the pair of this number, or would be.
+    pub fn journal_of(&self, pair: usize) -> DeviceId {
+        let before = self.pairs[..pair].iter().filter(|pair| pair.config.journal.is_some());
+        DeviceId((self.devices.len() + self.pairs.len() + before.count()) as u8)
     }
 
     /// Drives in the world that a device is made of.
@@ -53,6 +60,7 @@ pub(crate) fn mirrors(config: &EngineConfig) -> Vec<Mirror> {
             index,
             twins: [pair.device, second],
             capacity_bytes: config.devices[usize::from(pair.device.0)].capacity_bytes,
+            journal: config.journal_of(index),
             durable: config.placement == Placement::Mapped,
             contents: config.contents,
             format: config.format,
@@ -113,6 +121,7 @@ impl Engine {
                 break;
             }
             if matches!(self.phase, Phase::Running | Phase::Stopping) {
+                self.mirrors.iter_mut().for_each(Mirror::engine_runs);
                 self.turn();
             }
         }

@@ -36,6 +36,12 @@ pub(super) struct Entry {
     pub is_trim: bool,
     pub fua: bool,
     pub progress: [Progress; 2],
+    /// How far it has come on the journal; what no journal shall have is done.
+    pub journal: Progress,
+    /// The journal's unit that has it; 0: none yet.
+    pub unit: u64,
+    /// Units that are needed until both twins have this: its own, and those of what it replaced.
+    pub units: Vec<u64>,
     /// It was answered.
     pub answered: bool,
     /// Older entries that it overlaps, newest first.
@@ -54,7 +60,7 @@ impl Entry {
     }
 
     fn is_over(&self) -> bool {
-        self.progress == [Progress::Done; 2]
+        self.progress == [Progress::Done; 2] && self.journal != Progress::Waiting
     }
 }
 
@@ -175,10 +181,16 @@ impl Cache {
         }
         let entry = &mut self.entries[older as usize];
         entry.progress = [Progress::Done; 2];
+        if entry.journal == Progress::Waiting {
+            entry.journal = Progress::Done;
+        }
         let (bytes, is_trim) = (entry.length, entry.is_trim);
         let after = std::mem::take(&mut entry.after);
+        let units = std::mem::take(&mut entry.units);
         self.coalesced_bytes += bytes * u64::from(!is_trim);
         self.entries[newer as usize].after.extend(after);
+        // what the journal has of it is needed until there is something newer on both twins
+        self.entries[newer as usize].units.extend(units);
         over.push(older);
     }
 
@@ -271,6 +283,9 @@ mod tests {
             is_trim: false,
             fua: false,
             progress: [Progress::Waiting; 2],
+            journal: Progress::Done,
+            unit: 0,
+            units: Vec::new(),
             answered: true,
             after: Vec::new(),
             pins: 0,

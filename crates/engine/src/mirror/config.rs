@@ -11,6 +11,22 @@ pub enum Answer {
     /// When the cache has it; FLUSH and FUA still reach a drive before they are answered
     /// ([IANUS §5.1], the default there).
     Cached,
+    /// When the journal or the writing twin has it, whichever is first. Without a journal: `Written`.
+    Journaled,
+}
+
+/// A third drive that a pair notes its writes on before a FLUSH is answered: what is flushed survives a
+/// power cut and the death of either twin at once (requirements I16).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JournalConfig {
+    /// Its own id, written when it is made.
+    pub uuid: u128,
+    /// Bytes of the drive.
+    pub capacity_bytes: u64,
+    /// It is new: nothing on it counts.
+    pub replaced: bool,
+    /// It is gone.
+    pub absent: bool,
 }
 
 /// What a pair does with the time before its roles change.
@@ -56,6 +72,8 @@ pub struct PairConfig {
     pub replaced: Option<u8>,
     /// This twin is gone: the other one serves alone.
     pub absent: Option<u8>,
+    /// The journal. Default: none.
+    pub journal: Option<JournalConfig>,
 }
 
 impl Default for PairConfig {
@@ -71,6 +89,7 @@ impl Default for PairConfig {
             accept_loss: false,
             replaced: None,
             absent: None,
+            journal: None,
         }
     }
 }

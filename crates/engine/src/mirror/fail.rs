@@ -4,10 +4,12 @@
 //! is answered from then on hangs on the survivor alone, so the survivor has to know it durably first.
 
 use super::cache::{EntryId, Progress};
+use super::error::PairError;
 use super::flush::Then;
 use super::stale::Stale;
 use super::{Mirror, Phase};
 use crate::port::Command;
+use tandem_block::IoError;
 
 impl Mirror {
     /// Writes a twin off.
@@ -18,23 +20,34 @@ impl Mirror {
         self.alive[twin] = false;
         self.stats.failures += 1;
         let survivor = 1 - twin;
+        let led = self.lead == twin;
         self.lead = survivor;
         self.reader = survivor;
-        if !matches!(
-            self.phase,
-            Phase::Created | Phase::Opening | Phase::Restoring | Phase::Stopping
-        ) {
+        if self.phase == Phase::Restoring {
+            // a start does not change its mind: the next one does without
+            self.fail_start(PairError::Device(IoError::Dead(self.twins[twin])));
+            return;
+        }
+        let serves = !matches!(self.phase, Phase::Created | Phase::Opening | Phase::Restoring);
+        if serves && self.phase != Phase::Stopping {
             self.phase = Phase::Serving;
         }
         let exposed = self.durable && self.alive[survivor];
         self.exposed = exposed.then(|| self.cache.sequence());
         self.flushes.forget_own();
+        self.flush_again();
         self.stop_again();
         self.records.turn_wanted = false;
         self.records.caught_up = false;
         self.records.alone_wanted = self.durable && self.alive[survivor];
         self.queues[twin].backlog.clear();
         self.queues[twin].fresh.clear();
+        let wanted = std::mem::take(&mut self.resync.wanted);
+        if self.journal.is_on() && !self.resync.all && led && serves {
+            // the journal has brought it all that was flushed before the start; what it lacks of the rest
+            // nobody was told of, but for this
+            self.stale[survivor] = wanted;
+        }
         self.stop_resync(out);
         self.requeue(survivor);
         let all: Vec<EntryId> = self.cache.iter().map(|(id, _)| id).collect();

@@ -22,20 +22,40 @@ pub(super) enum Then {
     Covered,
     /// Nothing is under way, and both twins are equal when this is done.
     Equal,
+    /// The journal needs no longer what the twin has.
+    Settle,
+    /// What the journal had is on the twin.
+    Replayed,
 }
 
 #[derive(Clone, Debug)]
 struct Running {
-    ios: Vec<IoId>,
+    /// For FLUSHes of the pair.
+    batch: bool,
     then: Option<Then>,
+    /// What the journal knew of the twin when it began.
+    ticks: u64,
+}
+
+/// FLUSHes of the pair that are answered together.
+#[derive(Clone, Debug)]
+struct Batch {
+    ios: Vec<IoId>,
+    /// Drives that are still to be flushed.
+    left: u32,
 }
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Flushes {
     /// Flushes of the pair, with the last write accepted before each.
     waiting: VecDeque<(IoId, u64)>,
+    batch: Option<Batch>,
     running: [Option<Running>; 2],
     wanted: [Option<Then>; 2],
+    /// A twin is to be flushed for the batch.
+    batch_wanted: [bool; 2],
+    /// Something that is not on the journal was written to a twin since its last flush.
+    pub unsettled: [bool; 2],
 }
 
 impl Flushes {
@@ -45,7 +65,13 @@ impl Flushes {
     }
 
     pub fn is_idle(&self) -> bool {
-        self.waiting.is_empty() && self.running.iter().all(Option::is_none)
+        let under_way = self.batch.is_some() || self.running.iter().any(Option::is_some);
+        self.waiting.is_empty() && !under_way
+    }
+
+    /// Is a twin neither flushed nor about to be?
+    pub fn is_unflushed(&self, twin: usize) -> bool {
+        self.wanted[twin].is_none() && self.running[twin].is_none()
     }
 
     /// Forgets what the mirror wanted of itself: roles changed by force.
@@ -81,29 +107,79 @@ impl Mirror {
             }
             return;
         }
+        self.gather_flushes();
         for twin in 0..2 {
-            if !self.alive[twin] || self.flushes.running[twin].is_some() {
+            let waits = self.flushes.batch_wanted[twin] || self.flushes.wanted[twin].is_some();
+            if !self.alive[twin] || self.flushes.running[twin].is_some() || !waits {
                 continue;
-            }
-            let mut ios = Vec::new();
-            if twin == self.lead && self.may_flush() {
-                while let Some(&(io, upto)) = self.flushes.waiting.front()
-                    && self.lead_has(upto)
-                {
-                    ios.push(io);
-                    self.flushes.waiting.pop_front();
-                }
             }
             let then = self.flushes.wanted[twin].take();
-            if ios.is_empty() && then.is_none() {
-                continue;
-            }
+            let batch = std::mem::take(&mut self.flushes.batch_wanted[twin]);
             if self.breaks(Mutant::PairFlushIgnored) && then.is_none() {
-                ios.into_iter().for_each(|io| self.answer(io, Ok(()), Vec::new()));
+                self.batch_part_done();
                 continue;
             }
-            self.flushes.running[twin] = Some(Running { ios, then });
+            self.flushes.unsettled[twin] = false;
+            self.flushes.running[twin] = Some(Running { batch, then, ticks: self.journal.ticks() });
             self.send(twin, IoOp::Flush, Flight::Flush, out);
+        }
+        self.run_journal_flush(out);
+    }
+
+    /// FLUSHes that may be answered when the drives were flushed that hold the promise.
+    fn gather_flushes(&mut self) {
+        let lead = self.lead;
+        let busy = self.flushes.batch.is_some() || self.flushes.running[lead].is_some();
+        if busy || !self.may_flush() || !self.resync.wanted.is_empty() {
+            return;
+        }
+        let early = self.breaks(Mutant::PairAckBeforeJournal);
+        let mut ios = Vec::new();
+        while let Some(&(io, upto)) = self.flushes.waiting.front()
+            && self.lead_has(upto)
+            && (early || self.journal_has(upto))
+        {
+            ios.push(io);
+            self.flushes.waiting.pop_front();
+        }
+        if ios.is_empty() {
+            return;
+        }
+        let other = 1 - lead;
+        self.flushes.batch_wanted[lead] = true;
+        // the journal has users' writes; what it has not must be settled on both twins
+        self.flushes.batch_wanted[other] =
+            self.journal.is_on() && self.alive[other] && self.flushes.unsettled[other];
+        self.journal.flush_wanted = self.journal_is_unsettled() && !early;
+        let drives = [true, self.flushes.batch_wanted[other], self.journal.flush_wanted];
+        let left = drives.iter().map(|&wanted| u32::from(wanted)).sum();
+        self.flushes.batch = Some(Batch { ios, left });
+    }
+
+    /// A drive was flushed for the batch, or has died and is not waited for.
+    pub(super) fn batch_part_done(&mut self) {
+        let Some(batch) = &mut self.flushes.batch else { return };
+        batch.left -= 1;
+        if batch.left == 0 {
+            let Batch { ios, .. } = self.flushes.batch.take().expect("it is there");
+            for io in ios {
+                self.answer(io, Ok(()), Vec::new());
+            }
+        }
+    }
+
+    /// The lead died: what waited for it waits again. Flushes under way end by themselves.
+    pub(super) fn flush_again(&mut self) {
+        self.flushes.batch_wanted = [false; 2];
+        for running in self.flushes.running.iter_mut().flatten() {
+            running.batch = false;
+        }
+        self.journal.forget_batch();
+        let accepted = self.cache.sequence();
+        if let Some(Batch { ios, .. }) = self.flushes.batch.take() {
+            for io in ios.into_iter().rev() {
+                self.flushes.waiting.push_front((io, accepted));
+            }
         }
     }
 
@@ -140,22 +216,20 @@ impl Mirror {
         status: Result<(), IoError>,
         out: &mut Vec<Command>,
     ) {
-        let Running { ios, then } =
+        let Running { batch, then, ticks } =
             self.flushes.running[twin].take().expect("a flush was under way");
         if status.is_err() || !self.alive[twin] {
-            if self.alive[twin] {
-                self.fail_twin(twin, out);
-            }
-            for io in ios.into_iter().rev() {
-                self.flushes.waiting.push_front((io, self.cache.sequence()));
-            }
+            // FLUSHes wait again since the twin died
+            self.fail_twin(twin, out);
             return;
         }
-        for io in ios {
-            self.answer(io, Ok(()), Vec::new());
+        self.journal.twin_flushed(twin, ticks);
+        if batch {
+            self.batch_part_done();
         }
         match then {
-            None => {}
+            None | Some(Then::Settle) => {}
+            Some(Then::Replayed) => self.replay_settled(),
             Some(Then::Settled) => self.settled(),
             Some(Then::TurnReady) => self.turn_ready(out),
             Some(Then::CaughtUp) => self.caught_up(out),

@@ -43,6 +43,7 @@ impl Mirror {
     ) {
         match self.choose(offset, offset + length) {
             Some(twin) => {
+                self.adopt((offset, offset + length), true);
                 self.send_meta_read(twin, MetaRead { io, offset, length, tried: false }, out);
             }
             None => self.end(io, Err(self.why_not()), Vec::new()),
@@ -139,10 +140,11 @@ impl Mirror {
         let write = &mut self.metas[key];
         write.left -= 1;
         write.done += u32::from(status.is_ok());
-        let (start, end) = (write.offset, write.end());
+        let (start, end, fua) = (write.offset, write.end(), write.fua);
         self.records.touched(start, end);
         if status.is_ok() && self.alive[twin] {
-            self.stale[twin].remove(start, end);
+            self.flushes.unsettled[twin] |= !fua;
+            self.is_new_there(twin, start, end);
         }
         if self.metas[key].left > 0 {
             return;

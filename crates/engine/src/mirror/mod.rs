@@ -20,6 +20,7 @@
 //!   and in which extents the one ahead is still behind. Only then is anything new written.
 //! - A FLUSH flushes the writer: what it lacks was settled on the other one when roles changed.
 //! - A twin that dies is written off on the other one before anything else is answered.
+//! - With a journal on a third drive (`journal.rs`) what was flushed is there too.
 //!
 //! A room of the engine, between the device queues and the world: commands to the pair go in at
 //! `submit`, commands to the twins come out, and answers that look like those of a single drive.
@@ -27,14 +28,18 @@
 mod attach;
 mod cache;
 pub mod config;
+mod error;
 mod fail;
 mod flush;
+mod journal;
 mod meta;
 mod pace;
 mod read;
 mod record;
+mod replay;
 mod residue;
 mod resync;
+mod ring;
 mod roles;
 mod stale;
 mod start;
@@ -43,8 +48,9 @@ mod write;
 
 pub(crate) use attach::mirrors;
 pub use attach::{Pair, pair_bytes};
-pub use config::{Answer, Idle, PairConfig};
-pub use start::PairError;
+pub use config::{Answer, Idle, JournalConfig, PairConfig};
+pub use error::PairError;
+pub use ring::{JournalStats, JournalView};
 
 use crate::format::pair::HEADER_BYTES;
 use crate::port::{Command, Io, IoId, IoOp};
@@ -121,6 +127,19 @@ enum Flight {
     Record,
     ResyncRead,
     ResyncWrite,
+    /// Checksums of the journal's next unit.
+    JournalSum,
+    /// Half of a unit.
+    Unit,
+    /// The journal's head.
+    Head,
+    JournalFlush,
+    /// Headers in the ring, at this place of it.
+    RingRead(u64, replay::Step),
+    /// The data of a unit that ends here.
+    RingData(u64),
+    /// Data of the ring, to a twin.
+    Brought,
 }
 
 #[derive(Clone, Debug)]
@@ -180,6 +199,8 @@ pub struct PairStats {
     pub repaired_reads: u64,
     /// Twins written off.
     pub failures: u64,
+    /// Journals written off.
+    pub journal_failures: u64,
 }
 
 /// A mirrored pair.
@@ -217,6 +238,10 @@ pub(crate) struct Mirror {
     metas_waiting: VecDeque<usize>,
     flushes: flush::Flushes,
     records: Records,
+    journal: ring::Journal,
+    replay: replay::Replay,
+    /// The engine does not serve yet: what it reads it takes for the truth.
+    is_recovering: bool,
     stale: [Stale; 2],
     resync: resync::Resync,
     open: start::Open,
@@ -237,6 +262,8 @@ pub(crate) struct MirrorSetup {
     pub index: usize,
     pub twins: [DeviceId; 2],
     pub capacity_bytes: u64,
+    /// The drive of its journal, if it has one.
+    pub journal: DeviceId,
     pub durable: bool,
     pub contents: bool,
     pub format: bool,
@@ -244,7 +271,17 @@ pub(crate) struct MirrorSetup {
 
 impl Mirror {
     pub fn new(setup: MirrorSetup) -> Mirror {
-        let MirrorSetup { config, index, twins, capacity_bytes, durable, contents, format } = setup;
+        let MirrorSetup {
+            config,
+            index,
+            twins,
+            capacity_bytes,
+            journal,
+            durable,
+            contents,
+            format,
+        } = setup;
+        let journal = ring::Journal::new(config.journal.as_ref(), journal);
         let idle = match config.idle {
             Idle::Fixed(length) => length,
             Idle::Adaptive(_) => Duration::from_ns(0),
@@ -252,6 +289,9 @@ impl Mirror {
         Mirror {
             pace: Pace::of(&config, idle),
             records: Records::new(capacity_bytes),
+            journal,
+            replay: replay::Replay::default(),
+            is_recovering: true,
             config,
             index,
             twins,
@@ -329,6 +369,13 @@ impl Mirror {
             Flight::Record => self.record_written(twin, status, out),
             Flight::ResyncRead => self.resync_read(twin, status, out),
             Flight::ResyncWrite => self.resync_written(twin, status, out),
+            Flight::JournalSum => self.unit_summed(checksums, out),
+            Flight::Unit => self.unit_written(status, out),
+            Flight::Head => self.head_written(status, out),
+            Flight::JournalFlush => self.journal_flushed(status, out),
+            Flight::RingRead(at, step) => self.ring_read((at, step), status, bytes, out),
+            Flight::RingData(end) => self.ring_data(end, status, checksums, out),
+            Flight::Brought => self.brought(status, out),
         }
     }
 
@@ -336,10 +383,12 @@ impl Mirror {
     pub fn advance(&mut self, now: Instant, out: &mut Vec<Command>) {
         self.now = now;
         self.run_start(out);
+        self.run_replay(out);
         self.admit(out);
         self.send_metas(out);
         self.run_roles(out);
         self.send_writes(out);
+        self.run_journal(out);
         self.run_exposed();
         self.run_resync(out);
         self.run_stop(out);
@@ -424,6 +473,11 @@ impl Mirror {
         self.alive != [true; 2]
     }
 
+    /// The engine serves.
+    pub fn engine_runs(&mut self) {
+        self.is_recovering = false;
+    }
+
     /// What is under way, in words.
     pub fn debug_state(&self) -> String {
         let sent: Vec<String> = self
@@ -433,7 +487,7 @@ impl Mirror {
             .map(|(_, sent)| format!("{} {:?} since {:?}", sent.twin, sent.flight, sent.issued))
             .collect();
         format!(
-            "pair {:?} alive {:?} lead {} reader {} stop {:?}\nqueues {:?}\nheld {} metas {:?} waiting {:?}\nflushes {:?}\nrecords {:?}\nstale {:?} resync {:?}\nsent {} {sent:?}\ncache {} of {} {:?} pace {:?}",
+            "pair {:?} alive {:?} lead {} reader {} stop {:?}\nqueues {:?}\nheld {} metas {:?} waiting {:?}\nflushes {:?}\njournal {:?}\nreplay {:?}\nrecords {:?}\nstale {:?} resync {:?}\nsent {} {sent:?}\ncache {} of {} {:?} pace {:?}",
             self.phase,
             self.alive,
             self.lead,
@@ -444,6 +498,8 @@ impl Mirror {
             self.metas.len(),
             self.metas_waiting,
             self.flushes,
+            self.journal,
+            self.replay,
             self.records,
             self.stale,
             self.resync,
@@ -467,7 +523,7 @@ impl Mirror {
             alive: self.alive,
             lead: self.lead,
             reader: self.reader,
-            exposed: self.exposed.is_some(),
+            exposed: self.exposed.is_some() && !self.journal.is_on(),
             cache_bytes: self.cache.bytes(),
             cache_bytes_max: self.cache.bytes_max,
             cache_bytes_bound: self.config.cache_bytes,
@@ -475,6 +531,7 @@ impl Mirror {
             stale_bytes: [self.stale[0].bytes(), self.stale[1].bytes()],
             write_bytes_per_s: self.pace.write_bytes_per_s(),
             idle: self.idle,
+            journal: self.config.journal.as_ref().map(|_| self.journal.view()),
             stats: self.stats,
         }
     }
@@ -519,6 +576,8 @@ pub struct PairView {
     pub write_bytes_per_s: u64,
     /// Time without writes before the next change of roles.
     pub idle: Duration,
+    /// Its journal, if it has one.
+    pub journal: Option<JournalView>,
     /// Counters.
     pub stats: PairStats,
 }

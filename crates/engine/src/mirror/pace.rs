@@ -70,7 +70,7 @@ impl Pace {
     /// made up for.
     pub fn of(config: &PairConfig, idle: Duration) -> Pace {
         let credit = match config.answer {
-            Answer::Cached => Duration::from_ns(0),
+            Answer::Cached | Answer::Journaled => Duration::from_ns(0),
             Answer::Written => Duration::from_ns(config.period.ns / CREDIT_PART),
         };
         Pace { credit, ..Pace::new(config.write_bytes_per_s, share_ppm(config.period, idle)) }

@@ -40,6 +40,7 @@ impl Mirror {
             self.end(io, Err(self.why_not()), Vec::new());
             return;
         };
+        self.adopt((offset_bytes, offset_bytes + length_bytes), false);
         self.read_from(twin, read, out);
     }
 

@@ -21,6 +21,8 @@ pub(super) enum Why {
     CaughtUp,
     /// The other twin is dead.
     Alone,
+    /// The journal begins to count, or does not count any more.
+    Journal,
     /// A twin that was behind lacks less.
     Resynced,
     /// The pair stops.
@@ -51,7 +53,11 @@ pub(super) struct Records {
     writing: Option<Writing>,
     /// A twin died and the survivor does not know it durably.
     pub alone_wanted: bool,
-    /// Answers that wait for that.
+    /// The generation of the journal that counts; 0: none does.
+    pub journal: u32,
+    /// The journal died, or is not there, and the twins do not know it durably.
+    pub unjournaled_wanted: bool,
+    /// Answers that wait for either.
     pub after: Vec<Ended>,
     /// The next writer is flushed; its record may be written.
     pub turn_wanted: bool,
@@ -73,6 +79,8 @@ impl Records {
             lacking: Stale::default(),
             writing: None,
             alone_wanted: false,
+            journal: 0,
+            unjournaled_wanted: false,
             after: Vec::new(),
             turn_wanted: false,
             caught_up: false,
@@ -82,7 +90,7 @@ impl Records {
 
     /// Must everything wait until a death is on record?
     pub fn blocks_all(&self) -> bool {
-        self.alone_wanted
+        self.alone_wanted || self.unjournaled_wanted
     }
 
     pub fn is_writing(&self) -> bool {
@@ -132,6 +140,10 @@ impl Mirror {
             if self.alive[self.lead] {
                 self.write_record(Why::Alone, out);
             }
+        } else if self.records.unjournaled_wanted {
+            if self.alive != [false; 2] {
+                self.write_record(Why::Journal, out);
+            }
         } else if !self.records.wanted.is_empty() && !self.is_alone() {
             self.write_record(Why::Mark, out);
         }
@@ -164,11 +176,11 @@ impl Mirror {
         let (ahead, twins) = match why {
             Why::Mark | Why::CaughtUp | Why::Alone => (self.lead, vec![self.lead]),
             Why::Turn => (other, vec![self.lead, other]),
-            Why::Resynced | Why::Stop => (self.lead, vec![other, self.lead]),
+            Why::Resynced | Why::Stop | Why::Journal => (self.lead, vec![other, self.lead]),
         };
         let twins: Vec<usize> = twins.into_iter().filter(|&twin| self.alive[twin]).collect();
         let marks = match why {
-            Why::Mark | Why::CaughtUp => &self.records.marks | &self.records.wanted,
+            Why::Mark | Why::CaughtUp | Why::Journal => &self.records.marks | &self.records.wanted,
             Why::Turn => &self.open_regions() | &self.records.recent,
             Why::Resynced => {
                 &(&self.regions_not_equal() | &self.records.recent) | &self.records.wanted
@@ -177,7 +189,9 @@ impl Mirror {
             Why::Alone => BTreeSet::new(),
         };
         let behind = match why {
-            Why::Mark => self.records.behind.parts().map(|(from, to)| (from, to - from)).collect(),
+            Why::Mark | Why::Journal => {
+                self.records.behind.parts().map(|(from, to)| (from, to - from)).collect()
+            }
             Why::Turn => self.lead_has_alone(),
             _ => Vec::new(),
         };
@@ -186,6 +200,10 @@ impl Mirror {
             Why::Stop if marks.is_empty() => Standing::Clean,
             _ => Standing::Open,
         };
+        if why == Why::Stop && standing != Standing::Open {
+            // everybody who is there has everything
+            self.records.journal = 0;
+        }
         // a region that will not be marked any more must not be written to on the strength of its old mark
         self.records.marks.retain(|region| marks.contains(region));
         self.records.sequence += 1;
@@ -201,6 +219,7 @@ impl Mirror {
             region_bytes: self.records.region_bytes,
             marks: marks.into_iter().collect(),
             behind,
+            journal: self.records.journal,
         };
         self.records.writing = Some(Writing { why, record, twins });
         self.next_record(out);
@@ -275,6 +294,7 @@ impl Mirror {
         self.records.wanted.retain(|region| !marks.contains(region));
         match why {
             Why::Mark => {}
+            Why::Journal => self.journal_is_on_record(record.journal),
             Why::Turn => {
                 self.records.wanted.clear();
                 self.records.behind = Stale::default();
@@ -291,13 +311,26 @@ impl Mirror {
                 self.records.alone_wanted = false;
                 self.records.wanted.clear();
                 self.records.behind = Stale::default();
-                self.ended.append(&mut self.records.after);
+                self.journal_is_on_record(record.journal);
             }
             Why::Resynced => {
                 self.resync_is_on_record();
                 self.start_is_on_record();
             }
             Why::Stop => self.stop_is_on_record(out),
+        }
+    }
+}
+
+impl Mirror {
+    /// All twins know which journal counts.
+    fn journal_is_on_record(&mut self, generation: u32) {
+        if generation == self.records.journal {
+            self.records.unjournaled_wanted = false;
+            self.journal_is_open(generation);
+        }
+        if !self.records.blocks_all() {
+            self.ended.append(&mut self.records.after);
         }
     }
 }

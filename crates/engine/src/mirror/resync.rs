@@ -34,6 +34,11 @@ pub(super) struct Resync {
     recording: bool,
     /// A twin is behind, or it is not on record yet that none is.
     pub active: bool,
+    /// The other twin lacks everything, not only what a crash left in doubt.
+    pub all: bool,
+    /// What the engine has taken for the truth since the start, and the twin that is behind lacks: it is
+    /// copied first, and no FLUSH is answered before. Only with a journal.
+    pub wanted: Stale,
 }
 
 impl Resync {
@@ -72,12 +77,14 @@ impl Mirror {
         if self.resync.active && whole && self.resync.is_idle() && self.phase == Phase::Serving {
             self.record_resync();
         }
-        if !self.resync.is_idle() || self.resync.next_at.is_some_and(|at| at > self.now) {
+        let rests = self.resync.next_at.is_some_and(|at| at > self.now);
+        if !self.resync.is_idle() || (rests && self.resync.wanted.is_empty()) {
             return;
         }
         let Some(twin) = self.wants_piece() else { return };
-        let (start, end) =
-            self.stale[twin].first(config::RESYNC_BYTES).expect("it lacks something");
+        let wanted = self.resync.wanted.first(config::RESYNC_BYTES).filter(|_| twin != self.lead);
+        let first = wanted.or(self.stale[twin].first(config::RESYNC_BYTES));
+        let (start, end) = first.expect("it lacks something");
         let source = 1 - twin;
         let metas = self.metas.iter().any(|(_, meta)| start < meta.end() && meta.offset < end);
         let busy = (0..2).any(|twin| self.cache.busy(start, end, twin));
@@ -119,6 +126,7 @@ impl Mirror {
                 self.fail_twin(source, out);
             } else {
                 // what cannot be read cannot be copied: it is as lost as it was on one drive
+                self.resync.wanted.remove(start, end);
                 self.resync.next_at = Some(self.now + Duration::from_s(1));
             }
             return;
@@ -150,7 +158,8 @@ impl Mirror {
             self.fail_twin(twin, out);
             return;
         }
-        self.stale[twin].remove(piece.start, piece.end);
+        self.is_new_there(twin, piece.start, piece.end);
+        self.flushes.unsettled[twin] = true;
         self.resync.unrecorded_bytes += piece.end - piece.start;
         if self.phase == Phase::Restoring {
             if self.stale[self.lead].is_empty() {
@@ -204,6 +213,9 @@ impl Mirror {
         self.resync.recording = false;
         if self.resync.active && self.stale.iter().all(Stale::is_empty) {
             self.resync.active = false;
+            // the ring brings the twin that lacked everything what it lacks from now on
+            self.journal.head_wanted |= self.resync.all && self.journal.is_on();
+            self.resync.all = false;
             self.begin_turns();
         }
     }
@@ -220,6 +232,24 @@ impl Mirror {
         for (_, entry) in self.cache.iter().filter(|(_, entry)| !entry.is_trim) {
             self.records.lacking.add(entry.offset, entry.end());
         }
+    }
+
+    /// The engine reads this, and may take for the truth what only the lead has there: what a crash cut
+    /// short, or what it said before it was flushed.
+    pub(super) fn adopt(&mut self, (start, end): (u64, u64), meta: bool) {
+        let other = 1 - self.lead;
+        let behind = self.journal.is_on() && self.alive[other] && !self.resync.all;
+        if !behind || !(meta || self.is_recovering) || !self.stale[other].touches(start, end) {
+            return;
+        }
+        for (from, to) in self.stale[other].within(start, end) {
+            self.resync.wanted.add(from, to);
+        }
+    }
+
+    /// Does a twin lack everything?
+    pub(super) fn lacks_all(&self, twin: usize) -> bool {
+        self.resync.all && twin != self.lead
     }
 
     /// A twin died: there is nothing to copy any more.

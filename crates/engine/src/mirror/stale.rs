@@ -70,6 +70,14 @@ impl Stale {
         self.parts.first_key_value().map(|(&from, &to)| (from, to.min(from + bytes_max)))
     }
 
+    /// What of `start..end` is behind.
+    pub fn within(&self, start: u64, end: u64) -> Vec<(u64, u64)> {
+        let before = self.parts.range(..start).next_back();
+        let before = before.filter(|(_, to)| **to > start).map(|(&from, &to)| (from, to));
+        let rest = self.parts.range(start..end).map(|(&from, &to)| (from, to));
+        before.into_iter().chain(rest).map(|(from, to)| (from.max(start), to.min(end))).collect()
+    }
+
     pub fn parts(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.parts.iter().map(|(&from, &to)| (from, to))
     }
@@ -97,6 +105,8 @@ mod tests {
                 for at in 0..95u64 {
                     prop_assert_eq!(stale.touches(at, at + 1), naive[at as usize]);
                 }
+                let within: u64 = stale.within(start, end).iter().map(|(from, to)| to - from).sum();
+                prop_assert_eq!(within, naive[start as usize..end as usize].iter().filter(|&&b| b).count() as u64);
                 let runs = naive.windows(2).filter(|w| !w[0] && w[1]).count() + usize::from(naive[0]);
                 prop_assert_eq!(stale.len(), runs, "neighbours are one part");
             }

@@ -4,54 +4,19 @@
 //! brought back before anybody is served; what the other one lacks is copied while they are. A twin
 //! that is behind and alone serves only if its loss is accepted.
 
+use super::error::PairError;
+use super::journal::JOURNAL;
 use super::record::Why;
+use super::ring::State;
 use super::{Flight, Mirror, Phase};
 use crate::format::FormatError;
 use crate::format::pair::{self, PairRecord, RECORD_BYTES, Standing};
+use crate::format::pair_journal::{HEAD_BYTES, JournalHead, RING_AT};
 use crate::port::{Command, IoOp};
-use tandem_block::{DeviceId, Instant, IoError};
+use tandem_block::{Instant, IoError, MIB};
 
-/// Why a pair cannot serve.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum PairError {
-    /// A twin failed while it was read or written.
-    #[error(transparent)]
-    Device(#[from] IoError),
-    /// No record on a twin.
-    #[error("device {}: this drive is not half of a pair: format the pool, or name it as the replacement of a twin", .0.0)]
-    NotFormatted(DeviceId),
-    /// Neither record of a twin can be read.
-    #[error("device {}: both records of the pair are damaged ({error}): name the drive as the replacement of a twin, and it is written anew", .device.0)]
-    Damaged {
-        /// Which drive.
-        device: DeviceId,
-        /// What is wrong with the first one.
-        error: FormatError,
-    },
-    /// The twins belong to different pairs.
-    #[error("devices {} and {} are halves of different pairs", .0.0, .1.0)]
-    Strangers(DeviceId, DeviceId),
-    /// The twins are listed in the other order.
-    #[error("device {} is the other half of the pair: list the twins as they were", .0.0)]
-    Swapped(DeviceId),
-    /// The pair had another size.
-    #[error("the pair of device {} had {was} bytes when it was formatted and would have {is} now: a twin was replaced by a smaller one", .device.0)]
-    Resized {
-        /// The pair.
-        device: DeviceId,
-        /// Then.
-        was: u64,
-        /// Now.
-        is: u64,
-    },
-    /// The twin that is left lacks what the other one had.
-    #[error("device {} is behind its twin, which is missing: what was written last is only there. Bring the twin back, or accept the loss", .0.0)]
-    Behind(DeviceId),
-    /// Both twins have served alone.
-    #[error("devices {} and {} have both served alone since they were a pair: name one of them as replaced, and its data is dropped", .0.0, .1.0)]
-    SplitBrain(DeviceId, DeviceId),
-}
+/// A smaller ring is no ring: it would hold a write or two.
+const RING_BYTES_MIN: u64 = MIB;
 
 /// Records found on the twins.
 #[derive(Clone, Debug, Default)]
@@ -59,8 +24,41 @@ pub(super) struct Open {
     outstanding: u32,
     /// The newest sound record of each twin and its place; or what is wrong.
     found: [Found; 2],
+    journal: FoundJournal,
     failed: Option<IoError>,
     read: bool,
+}
+
+/// What was found of the journal.
+#[derive(Clone, Debug, Default)]
+struct FoundJournal {
+    head: Option<(JournalHead, u8)>,
+    error: Option<FormatError>,
+    is_unreadable: bool,
+}
+
+/// What does the journal hold that a twin may lack?
+#[derive(Clone, Debug)]
+enum Holds {
+    /// Nothing: the records say that none counts.
+    Nothing,
+    /// All of it, for the twins that its head names.
+    All(Box<JournalHead>),
+    /// These twins were brought all of it, and then it began anew.
+    Brought(u8),
+    /// It did, and it is not there.
+    Missing,
+}
+
+impl Holds {
+    /// Has this twin everything, now or with what the journal holds?
+    fn is_for(&self, twin: usize) -> bool {
+        match self {
+            Holds::All(head) => head.members & 1 << twin != 0,
+            Holds::Brought(members) => members & 1 << twin != 0,
+            Holds::Nothing | Holds::Missing => false,
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -70,7 +68,7 @@ struct Found {
 }
 
 /// Where a pair goes on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 struct Resume {
     lead: usize,
     alive: [bool; 2],
@@ -80,6 +78,7 @@ struct Resume {
     behind: Vec<(u64, u64)>,
     /// The other twin lacks everything.
     all: bool,
+    holds: Holds,
 }
 
 impl Mirror {
@@ -87,11 +86,19 @@ impl Mirror {
     pub fn start(&mut self, now: Instant, out: &mut Vec<Command>) {
         assert!(self.phase == Phase::Created, "a pair starts once");
         self.now = now;
+        if self.journal.is_on() && self.journal.ring_bytes() < RING_BYTES_MIN {
+            let journal = self.config.journal.as_ref().expect("there is one");
+            let (is, least) = (journal.capacity_bytes, RING_AT + RING_BYTES_MIN);
+            let device = self.journal.view().device;
+            self.fail_start(PairError::JournalTooSmall { device, is, least });
+            return;
+        }
         if !self.durable {
             if let Some(absent) = self.config.absent.map(usize::from) {
                 (self.alive[absent], self.lead, self.reader) = (false, 1 - absent, 1 - absent);
             }
             self.since = now;
+            self.journal.begin_now();
             self.phase = Phase::Serving;
             self.started = Some(Ok(()));
             return;
@@ -117,6 +124,33 @@ impl Mirror {
                 self.send(twin, op, Flight::Open { slot }, out);
             }
         }
+        let replaced = self.config.journal.as_ref().is_some_and(|journal| journal.replaced);
+        if self.journal.is_on() && (self.format || !replaced) {
+            for slot in 0..2u8 {
+                let offset_bytes = u64::from(slot) * HEAD_BYTES;
+                let op = if self.format {
+                    let bytes = self.first_head(slot).encode();
+                    IoOp::WriteMeta { offset_bytes, bytes, fua: true }
+                } else {
+                    IoOp::ReadMeta { offset_bytes, length_bytes: HEAD_BYTES }
+                };
+                self.open.outstanding += 1;
+                self.send_to_journal(op, Flight::Open { slot }, out);
+            }
+        }
+    }
+
+    fn first_head(&self, slot: u8) -> JournalHead {
+        JournalHead {
+            sequence: u64::from(slot),
+            pair: self.config.uuids[0],
+            own: self.journal.own,
+            generation: 1,
+            members: 3,
+            ring_bytes: self.journal.ring_bytes(),
+            tail_at: 0,
+            tail_unit: 1,
+        }
     }
 
     fn first_record(&self, twin: usize, slot: u8) -> PairRecord {
@@ -131,6 +165,7 @@ impl Mirror {
             region_bytes: pair::region_bytes(self.capacity_bytes),
             marks: Vec::new(),
             behind: Vec::new(),
+            journal: u32::from(self.journal.is_on()),
         }
     }
 
@@ -142,6 +177,11 @@ impl Mirror {
         bytes: &[u8],
     ) {
         self.open.outstanding -= 1;
+        self.open.read = self.open.outstanding == 0;
+        if twin == JOURNAL {
+            self.journal_opened(slot, status, bytes);
+            return;
+        }
         let found = &mut self.open.found[twin];
         match status {
             Err(error) if self.format => self.open.failed = Some(error),
@@ -163,7 +203,25 @@ impl Mirror {
                 }
             },
         }
-        self.open.read = self.open.outstanding == 0;
+    }
+
+    fn journal_opened(&mut self, slot: u8, status: Result<(), IoError>, bytes: &[u8]) {
+        let found = &mut self.open.journal;
+        match status {
+            Err(error) if self.format => self.open.failed = Some(error),
+            Err(_) => found.is_unreadable = true,
+            Ok(()) if self.format => {}
+            Ok(()) => match JournalHead::decode(bytes) {
+                Ok(head) => {
+                    let newer = found.head.as_ref().is_none_or(|h| head.sequence > h.0.sequence);
+                    if newer {
+                        found.head = Some((head, slot));
+                    }
+                }
+                Err(FormatError::Magic { .. }) => {}
+                Err(error) => found.error = Some(error),
+            },
+        }
     }
 
     /// Goes on when everything was read.
@@ -177,6 +235,9 @@ impl Mirror {
         }
         if self.format {
             self.records.sequence = 1;
+            self.records.journal = u32::from(self.journal.is_on());
+            self.journal.head_sequence = 1;
+            self.journal.begin_now();
             self.serve();
             return;
         }
@@ -186,7 +247,7 @@ impl Mirror {
         }
     }
 
-    fn fail_start(&mut self, error: PairError) {
+    pub(super) fn fail_start(&mut self, error: PairError) {
         self.phase = Phase::Stopped;
         self.started = Some(Err(error));
     }
@@ -242,6 +303,7 @@ impl Mirror {
         let one_alone = if alone(0) { Some(0) } else { alone(1).then_some(1) };
         // who served alone is right, whatever number the other one came to
         let record = records[one_alone.unwrap_or(newest)];
+        let holds = self.journal_holds(record)?;
         Ok(Resume {
             lead: usize::from(record.ahead),
             alive: [true; 2],
@@ -249,15 +311,26 @@ impl Mirror {
             marks: record.marks.clone(),
             behind: record.behind.clone(),
             all: record.standing == Standing::Alone,
+            holds,
         })
     }
 
     /// One twin is missing, or new: does the other one hold everything?
     fn decide_one(&self, twin: usize, record: &PairRecord) -> Result<Resume, PairError> {
+        let holds = self.journal_holds(record)?;
+        let ahead = usize::from(record.ahead) == twin && record.behind.is_empty();
         let whole = record.standing == Standing::Clean
-            || (usize::from(record.ahead) == twin && record.behind.is_empty());
+            || match &holds {
+                Holds::Nothing | Holds::Missing => ahead,
+                // the journal knows whom the pair has done without
+                Holds::All(_) | Holds::Brought(_) => holds.is_for(twin),
+            };
         if !whole && !self.config.accept_loss {
-            return Err(PairError::Behind(self.twins[twin]));
+            let device = self.twins[twin];
+            return Err(match holds {
+                Holds::Missing => PairError::Unjournaled(device),
+                _ => PairError::Behind(device),
+            });
         }
         let mut alive = [true; 2];
         if let Some(absent) = self.config.absent {
@@ -270,11 +343,38 @@ impl Mirror {
             marks: Vec::new(),
             behind: Vec::new(),
             all: true,
+            holds,
+        })
+    }
+
+    /// What is the journal good for, by this record?
+    fn journal_holds(&self, record: &PairRecord) -> Result<Holds, PairError> {
+        let absent = if record.journal == 0 { Holds::Nothing } else { Holds::Missing };
+        let read = self.config.journal.as_ref().is_some_and(|j| !j.absent && !j.replaced);
+        if !read {
+            return Ok(absent);
+        }
+        let (found, device) = (&self.open.journal, self.journal.view().device);
+        let Some((head, _)) = &found.head else {
+            return match (&found.error, found.is_unreadable) {
+                (_, true) => Ok(absent),
+                (Some(error), _) => Err(PairError::JournalDamaged { device, error: error.clone() }),
+                (None, _) => Err(PairError::NotJournal(device)),
+            };
+        };
+        if head.pair != record.pair {
+            return Err(PairError::JournalStranger(device));
+        }
+        Ok(match record.journal {
+            0 => Holds::Nothing,
+            same if same == head.generation => Holds::All(Box::new(head.clone())),
+            before if before + 1 == head.generation => Holds::Brought(head.members),
+            _ => Holds::Missing,
         })
     }
 
     fn resume(&mut self, resume: Resume, out: &mut Vec<Command>) {
-        let Resume { lead, alive, sequence, marks, behind, all } = resume;
+        let Resume { lead, alive, sequence, marks, behind, all, holds } = resume;
         for twin in 0..2 {
             if let Some((record, slot)) = &self.open.found[twin].record {
                 self.records.slots[twin] = 1 - slot;
@@ -287,10 +387,10 @@ impl Mirror {
         self.records.sequence = sequence;
         self.reader = lead;
         let other = 1 - lead;
+        self.resume_journal(&holds, all);
         if alive != [true; 2] {
-            // what is answered from now on hangs on it alone, and it has to say so
-            self.records.alone_wanted = true;
-            self.serve();
+            self.phase = Phase::Restoring;
+            self.finish_start();
             return;
         }
         self.records.marks = marks.iter().copied().collect();
@@ -309,6 +409,7 @@ impl Mirror {
             self.records.behind.add(offset, offset + bytes);
         }
         self.resync.active = self.stale.iter().any(|stale| !stale.is_empty());
+        self.resync.all = !self.stale[other].is_empty() && (all || !holds.is_for(other));
         if !self.stale[lead].is_empty() {
             self.phase = Phase::Restoring;
         } else if all {
@@ -319,9 +420,51 @@ impl Mirror {
         }
     }
 
+    /// What did the journal bring, or will it bring?
+    fn resume_journal(&mut self, holds: &Holds, all: bool) {
+        let on_record = self.open.found.iter().filter_map(|found| found.record.as_ref());
+        let generation = on_record.map(|(record, _)| record.journal).max().unwrap_or(0);
+        let head = self.open.journal.head.take();
+        self.journal.generation = generation.max(head.as_ref().map_or(0, |h| h.0.generation));
+        self.records.journal = if matches!(holds, Holds::Nothing) { 0 } else { generation };
+        match &head {
+            Some((head, slot)) => {
+                self.journal.own = head.own;
+                self.journal.head_sequence = head.sequence;
+                self.journal.slot = 1 - slot;
+            }
+            // its drive cannot be read
+            None if self.config.journal.as_ref().is_some_and(|j| !j.replaced) => {
+                self.journal.state = State::Off;
+            }
+            None => {}
+        }
+        if let Holds::All(head) = holds
+            && holds.is_for(self.lead)
+        {
+            let twins = (0..2).filter(|&twin| {
+                self.alive[twin] && (twin == self.lead || !all) && holds.is_for(twin)
+            });
+            self.replay.begin(head, twins.collect(), all);
+        }
+    }
+
+    /// The twins are as right as they can make each other: now the journal, and then users.
     fn finish_start(&mut self) {
+        self.phase = Phase::Restoring;
+        self.replay.is_due = true;
+    }
+
+    /// Everything is as it has to be.
+    pub(super) fn enter(&mut self) {
         if self.alternates() {
             self.reader = 1 - self.lead;
+        }
+        // what is answered from now on hangs on it alone, and it has to say so
+        self.records.alone_wanted = self.is_alone();
+        if !self.journal.is_on() && self.records.journal > 0 {
+            self.records.journal = 0;
+            self.records.unjournaled_wanted = true;
         }
         self.serve();
     }

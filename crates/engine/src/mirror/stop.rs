@@ -40,7 +40,9 @@ impl Mirror {
         }
         let queues = self.queues.iter().all(Queue::is_empty) && self.held.is_empty();
         let idle = self.flushes.is_idle() && self.resync.is_idle() && !self.records.is_writing();
-        if self.phase != Phase::Stopping || !queues || !idle || self.records.blocks_all() {
+        let noted = self.journal.is_idle();
+        if self.phase != Phase::Stopping || !queues || !idle || !noted || self.records.blocks_all()
+        {
             return;
         }
         if !self.stop.flushing {

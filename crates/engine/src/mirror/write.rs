@@ -59,7 +59,8 @@ impl Mirror {
         // one write always passes, however small the cache is
         let fits =
             self.cache.bytes() == 0 || self.cache.bytes() + length <= self.config.cache_bytes;
-        fits && !(self.durable && self.takes_turns() && self.record_is_full())
+        let noted = self.journal.has_room(length);
+        fits && noted && !(self.durable && self.takes_turns() && self.record_is_full())
     }
 
     /// Would the extents of one more write not fit the next record?
@@ -124,6 +125,9 @@ impl Mirror {
             is_trim,
             fua,
             progress,
+            journal: Progress::Done,
+            unit: 0,
+            units: Vec::new(),
             answered: false,
             after: Vec::new(),
             pins: 0,
@@ -135,6 +139,7 @@ impl Mirror {
         for older in over {
             self.forget_if_over(older, out);
         }
+        self.note(id);
         let (sequence, alternates) = (self.cache.entry(id).sequence, self.alternates());
         for twin in 0..2 {
             if !self.alive[twin] {
@@ -213,7 +218,7 @@ impl Mirror {
         // in the paper. Shares are equal, since what is accepted is half of what a twin writes
         let new_first = match self.config.answer {
             Answer::Written => queue.balance >= 0,
-            Answer::Cached => self.flushes.is_waiting(),
+            Answer::Cached | Answer::Journaled => self.flushes.is_waiting(),
         };
         for new in [new_first, !new_first] {
             let queue = &self.queues[twin];
@@ -305,8 +310,8 @@ impl Mirror {
             // what it holds there is not known
             self.fail_twin(twin, out);
         }
+        self.has_reached(id, twin);
         let entry = self.cache.entry_mut(id);
-        entry.progress[twin] = Progress::Done;
         if !entry.answered && status.is_ok() {
             entry.checksums = checksums.to_vec();
         }
@@ -316,20 +321,45 @@ impl Mirror {
             self.pace.written(length);
             // it is new there whatever it was before
             if !self.resync.covers(offset, end) {
-                self.stale[twin].remove(offset, end);
+                self.is_new_there(twin, offset, end);
             }
         }
         self.answer_if_written(id);
         self.forget_if_over(id, out);
     }
 
-    /// A write is answered when the twin that leads has it; where a death must be recorded first, when
-    /// it is.
+    /// A twin has this.
+    fn has_reached(&mut self, id: EntryId, twin: usize) {
+        let entry = self.cache.entry_mut(id);
+        entry.progress[twin] = Progress::Done;
+        for &unit in &entry.units {
+            self.journal.reached(unit, twin);
+        }
+    }
+
+    /// A twin lacks nothing of this any more.
+    pub(super) fn is_new_there(&mut self, twin: usize, offset: u64, end: u64) {
+        self.stale[twin].remove(offset, end);
+        if twin != self.lead {
+            self.resync.wanted.remove(offset, end);
+        }
+    }
+
+    /// A write is answered when the twin that leads has it, or the journal; where a death must be
+    /// recorded first, when it is.
     pub(super) fn answer_if_written(&mut self, id: EntryId) {
         let entry = self.cache.entry(id);
         let dead = !self.alive[0] && !self.alive[1];
-        let waits = self.config.answer == Answer::Written || entry.fua || entry.is_trim;
-        if entry.answered || !waits || !(entry.progress[self.lead] == Progress::Done || dead) {
+        let written = entry.progress[self.lead] == Progress::Done;
+        let noted = entry.unit > 0 && entry.journal == Progress::Done;
+        let ready = match self.config.answer {
+            _ if entry.fua => dead || (written && self.journal.has_durably(entry.unit)),
+            _ if entry.is_trim => dead || written,
+            Answer::Written => dead || written,
+            Answer::Journaled => dead || written || noted,
+            Answer::Cached => false, // it is told when its checksums are known
+        };
+        if entry.answered || !ready {
             return;
         }
         let (io, twin) = (entry.io, self.twins[self.lead]);

@@ -254,6 +254,7 @@ pub(super) fn nothing(config: &SharingConfig) -> SharingResult {
         stale_bytes: [0; 2],
         write_bytes_per_s: 0,
         idle: Duration::from_ns(0),
+        journal: None,
         stats: Default::default(),
     };
     let pair = config.pair.map(|_| PairResult {
