@@ -91,6 +91,8 @@ pub struct ClientSpec {
     pub outstanding: u32,
     /// … unless they arrive by the clock.
     pub arrives: Option<Arrives>,
+    /// The next one follows so long after an answer: the way to the client and back.
+    pub think: Duration,
     /// … and are those of a trace: `size_bytes` is their mean.
     pub recorded: Option<Recorded>,
     /// Its writes are durable before they are acknowledged.

@@ -246,6 +246,7 @@ fn client(file: &file::Stream) -> Result<ClientSpec, Fault> {
         range_bytes: file.range.as_ref().map(bytes).transpose()?.unwrap_or(0),
         outstanding: file.outstanding.unwrap_or(31).clamp(1, 4096),
         arrives,
+        think: Duration::from_ns(0),
         recorded: None,
         fua: file.fua,
         target,

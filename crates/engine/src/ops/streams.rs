@@ -81,7 +81,7 @@ impl Engine {
     ) {
         let whose = owner(class, &job).map(|id| &self.tasks[id as usize]);
         let whose = whose.filter(|task| task.stream != NO_STREAM);
-        let whose = whose.map(|task| (task.stream, task.sequential));
+        let whose = whose.map(|task| (task.stream, task.sequential, task.request.length_bytes));
         let read = match &job {
             Job::Io(op, _) => op.is_read(),
             Job::Write(_) | Job::Edge { .. } => false,
@@ -91,11 +91,12 @@ impl Engine {
         let waiting = d.arrives(job, bytes);
         let lanes = d.streams.as_mut().expect("streams are told apart here");
         let lane = lanes.lane(lanes.index_of(read));
-        let sequential = whose.is_none_or(|(_, sequential)| sequential);
+        let (sequential, request_bytes) =
+            whose.map_or((true, 0), |(_, sequential, bytes)| (sequential, bytes));
         let kind = Kind { read, sequential };
-        let cost_ns = lane.observed.cost_ns(kind, bytes);
+        let cost_ns = lane.observed.piece_ns(kind, bytes, request_bytes);
         match whose {
-            Some((index, _)) => lane.queues.push(now, index, kind, cost_ns, waiting),
+            Some((index, ..)) => lane.queues.push(now, index, kind, cost_ns, waiting),
             None => lane.queues.push_background(now, cost_ns, waiting),
         }
     }
@@ -192,6 +193,7 @@ impl Engine {
         let task = task_of(&io.purpose).and_then(|id| self.tasks.get(id as usize));
         let sequential = task.is_none_or(|task| task.sequential);
         let stream = task.map_or(NO_STREAM, |task| task.stream);
+        let request_bytes = task.map_or(0, |task| task.request.length_bytes);
         let kind = Kind { read: io.place.read, sequential };
         let now = self.now;
         let d = &mut self.devices[usize::from(io.device.0)];
@@ -201,7 +203,7 @@ impl Engine {
             lane.queues.completed(now, stream);
         }
         if status.is_ok() && io.place.listed {
-            lane.observed.completed(kind, io.bytes);
+            lane.observed.completed(kind, io.bytes, request_bytes);
         }
     }
 

@@ -77,16 +77,25 @@ impl Observed {
         self.factor[kind.index()] * 1_000_000 / ONE
     }
 
-    /// A request of a user is done.
+    /// … so many bytes of one. What lies in several places is read in pieces, and the cost of small
+    /// requests would be charged for each: but one request was promised, whatever its pieces.
     #[inline]
-    pub fn completed(&mut self, kind: Kind, bytes: u64) {
+    pub fn piece_ns(&self, kind: Kind, bytes: u64, request_bytes: u64) -> u64 {
+        piece(self.cost_ns(kind, bytes.max(request_bytes)), bytes, request_bytes)
+    }
+
+    /// So many bytes of a user's request are done.
+    #[inline]
+    pub fn completed(&mut self, kind: Kind, bytes: u64, request_bytes: u64) {
         if self.saturated_since.is_none() {
             return;
         }
-        self.done_ns[kind.index()] += self.mean.cost_ns(kind, bytes);
+        let whole = bytes.max(request_bytes);
+        self.done_ns[kind.index()] += piece(self.mean.cost_ns(kind, whole), bytes, request_bytes);
         if let Some(worst) = &self.worst {
-            let cost = worst.cost_ns(kind, bytes);
+            let cost = worst.cost_ns(kind, whole);
             let cost = if cost == UNBOUNDED_NS { ENVELOPE.ns } else { cost };
+            let cost = piece(cost, bytes, request_bytes);
             self.envelope.1 = self.envelope.1.saturating_add(cost);
         }
     }
@@ -141,6 +150,16 @@ impl Observed {
     }
 }
 
+/// The part of a request's cost that some of its bytes stand for.
+#[inline]
+fn piece(cost_ns: u64, bytes: u64, request_bytes: u64) -> u64 {
+    if bytes >= request_bytes {
+        return cost_ns;
+    }
+    // requests have at most 2^25 bytes, costs at most a minute times 64
+    (u128::from(cost_ns) * u128::from(bytes) / u128::from(request_bytes)) as u64
+}
+
 fn scaled(value: u64, by: u64, over: u64) -> u64 {
     let scaled = u128::from(value) * u128::from(by) / u128::from(over.max(1));
     u64::try_from(scaled).unwrap_or(u64::MAX)
@@ -174,7 +193,7 @@ mod tests {
     fn second(observed: &mut Observed, at_s: u64, kind: Kind, count: u64) {
         observed.stand(Instant::from_ns(at_s * 1_000_000_000), true);
         for _ in 0..count {
-            observed.completed(kind, 4096);
+            observed.completed(kind, 4096, 4096);
         }
         observed.stand(Instant::from_ns((at_s + 1) * 1_000_000_000), true);
     }
@@ -193,8 +212,29 @@ mod tests {
         assert_eq!(observed.cost_ns(READ, 4096), 100_000);
         // an idle drive teaches nothing
         observed.stand(Instant::from_ns(100_000_000_000), false);
-        observed.completed(READ, 4096);
+        observed.completed(READ, 4096, 4096);
         observed.stand(Instant::from_ns(900_000_000_000), false);
+        assert_eq!(observed.cost_ns(READ, 4096), 100_000);
+    }
+
+    /// A request in pieces costs what it costs in one, also where the pieces are smaller than anything
+    /// that was profiled: their stream was charged twice, and got less than it was promised.
+    #[test]
+    fn pieces_cost_what_their_request_does() {
+        let mut observed = Observed::new(Some(&table()), 31);
+        let pieces = [512, 1024, 2560].map(|bytes| observed.piece_ns(READ, bytes, 4096));
+        assert_eq!(pieces, [12_500, 25_000, 62_500]);
+        assert_eq!(observed.piece_ns(READ, 4096, 4096), observed.cost_ns(READ, 4096));
+        assert_eq!(
+            observed.piece_ns(READ, 8192, 4096),
+            200_000,
+            "whole blocks of a smaller request"
+        );
+        // twice as many halves are as much work
+        for second in 0..20 {
+            observed.stand(Instant::from_ns(second * 1_000_000_000), true);
+            (0..20_000).for_each(|_| observed.completed(READ, 2048, 4096));
+        }
         assert_eq!(observed.cost_ns(READ, 4096), 100_000);
     }
 

@@ -31,6 +31,8 @@ struct Client {
     arrives_at: Instant,
     /// Arrived, but not with the engine yet.
     late: VecDeque<Instant>,
+    /// When the next ones follow what was answered; all think alike, so that these rise.
+    thinks: VecDeque<Instant>,
 }
 
 pub(super) struct Running<'a> {
@@ -67,6 +69,7 @@ impl<'a> Running<'a> {
                 outstanding: 0,
                 arrives_at: spec.arrives.map_or(Instant::NEVER, |_| world.now),
                 late: VecDeque::new(),
+                thinks: VecDeque::new(),
             }
         };
         let clients = config.clients.iter().enumerate().map(client).collect();
@@ -164,15 +167,22 @@ impl<'a> Running<'a> {
         self.world.now = self.world.now.max(until);
     }
 
-    /// Who asks next by the clock, and when.
+    /// Who asks next by the clock, or has thought, and when.
     fn arrival(&self) -> Option<(Instant, usize)> {
-        let clients = self.clients.iter().enumerate();
-        let asking = clients.filter(|(_, client)| client.arrives_at != Instant::NEVER);
-        asking.map(|(whose, client)| (client.arrives_at, whose)).min()
+        let next = |client: &Client| {
+            let thought = client.thinks.front().copied().unwrap_or(Instant::NEVER);
+            client.arrives_at.min(thought)
+        };
+        let clients = self.clients.iter().enumerate().map(|(whose, client)| (next(client), whose));
+        clients.filter(|(at, _)| *at != Instant::NEVER).min()
     }
 
     fn arrive(&mut self, whose: usize, at: Instant) {
-        let arrives = self.config.clients[whose].arrives.expect("it asks by the clock");
+        let Some(arrives) = self.config.clients[whose].arrives else {
+            self.clients[whose].thinks.pop_front();
+            self.send(whose, at);
+            return;
+        };
         self.clients[whose].arrives_at = at + arrives.every;
         for _ in 0..arrives.burst {
             let client = &mut self.clients[whose];
@@ -194,7 +204,9 @@ impl<'a> Running<'a> {
             client.latencies.record(age);
             self.latencies[usize::from(!spec.kind.read)].record(age);
         }
-        if spec.arrives.is_none() {
+        if spec.arrives.is_none() && spec.think.ns > 0 {
+            client.thinks.push_back(now + spec.think);
+        } else if spec.arrives.is_none() {
             self.send(whose, now);
         } else if let Some(arrived) = client.late.pop_front() {
             self.send(whose, arrived);

@@ -171,6 +171,7 @@ pub(super) fn costs(
                     range_bytes: if kind.read { 0 } else { plan.range_bytes },
                     outstanding: depth,
                     arrives: None,
+                    think: Duration::from_ns(0),
                     recorded: None,
                     fua: false,
                     target: None,

@@ -13,6 +13,7 @@ fn client(name: &str, kind: Kind, size_bytes: u64, target: Option<Target>) -> Cl
         range_bytes: 0,
         outstanding: 31,
         arrives: None,
+        think: Duration::from_ns(0),
         recorded: None,
         fua: false,
         target,
@@ -240,4 +241,78 @@ fn hard_drives_take_redirected_writes() {
         assert!(redirected.redirected_bytes > 1 << 20, "{redirected:?}");
         assert!(redirected.hdd_bytes >= redirected.redirected_bytes + redirected.padding_bytes);
     }
+}
+
+/// A client over a network: after a drive has stood still for a collection, all its requests are
+/// answered at once, and the next ones are a little on their way. It gets what it was promised all the
+/// same, beside a flood of reads and writes.
+#[test]
+fn promises_hold_for_clients_that_are_some_way_off() {
+    let away = ClientSpec {
+        think: Duration::from_us(500),
+        ..client("away", RANDOM_READ, 262_144, Some(Target::Rate(Rate::Requests(300))))
+    };
+    let flood = |name, kind| ClientSpec { outstanding: 64, ..client(name, kind, 262_144, None) };
+    let clients = vec![away, flood("reads", RANDOM_READ), flood("writes", RANDOM_WRITE)];
+    let rates = rates(&config("510", "edf", clients));
+    assert!(rates[0].0 >= 299, "{rates:?}");
+}
+
+/// What lies in two places is read in two pieces, and is one request of those that were promised.
+#[test]
+fn a_request_in_pieces_is_one_of_those_that_were_promised() {
+    const SIZE: u64 = 262_144;
+    const SLOTS: u64 = 512;
+    let promised = Some(Target::Rate(Rate::Requests(300)));
+    let clients = vec![client("gold", RANDOM_READ, SIZE, promised)];
+    let config = config("510", "edf", clients);
+    let prepared = prepare(&config).expect("a drive");
+    let table = costs(&config, &prepared, &plan(&config, Duration::from_s(20))).expect("measured");
+    let costs = Arc::new(table);
+    let drive = prepared.fork().drives.remove(0);
+    let mut engine = bare_ssd(&config.spec, drive.as_ref());
+    engine.placement = tandem_engine::Placement::Mapped;
+    engine.volumes[0].size_bytes = SLOTS * SIZE;
+    engine.qos = qos(&config, &costs, &promises(&config, &costs));
+    let mut world = World::new(Engine::new(engine).expect("a pool"), vec![drive], false);
+    world.start().expect("formatted");
+    let mut asked = 0;
+    let mut ask = |world: &mut World, op, range, stream| {
+        asked += 1;
+        let id = tandem_block::RequestId(asked << 8 | u64::from(stream));
+        let mut request =
+            tandem_block::Request::new(id, crate::bare_ssd::VOLUME, op, range, world.now);
+        request.stream = StreamId(stream);
+        request.payload = tandem_block::PayloadId(asked);
+        world.request(&request);
+    };
+    for half in 0..2 {
+        for slot in 0..SLOTS {
+            let range = (slot * SIZE + half * SIZE / 2, SIZE / 2);
+            ask(&mut world, tandem_block::Op::Write, range, 0);
+            while !world.has_done() {
+                assert!(world.step());
+            }
+            world.drain_done(|done| assert!(done.status.is_ok()));
+        }
+    }
+    // the promised stream is number 1; everybody else floods
+    let (mut rng, mut served) = (Rng::new(1), [0u64; 2]);
+    let end = world.now + Duration::from_s(20);
+    let mut next = |world: &mut World, stream| {
+        let range = (rng.below(SLOTS) * SIZE, SIZE);
+        ask(world, tandem_block::Op::Read, range, stream);
+    };
+    (0..31).for_each(|_| next(&mut world, 1));
+    (0..64).for_each(|_| next(&mut world, 0));
+    while world.now < end && world.step() {
+        let mut done = Vec::new();
+        world.drain_done(|one| done.push((one.request.0 & 0xFF) as u32));
+        for stream in done {
+            served[stream as usize] += 1;
+            next(&mut world, stream);
+        }
+    }
+    assert!((300 * 20..330 * 20).contains(&served[1]), "{served:?}");
+    assert!(served[0] > 300 * 20, "{served:?}");
 }

@@ -133,6 +133,7 @@ mod tests {
             range_bytes: 0,
             outstanding: 1,
             arrives: None,
+            think: tandem_block::Duration::from_ns(0),
             recorded: None,
             fua: false,
             target: None,
