@@ -201,8 +201,8 @@ pub const ARMS: &[Arm] = &[
         least: &[
             (Met::Crashes, 4_000),
             (Met::InCommit, 300),
-            (Met::InTailCopy, 35),
-            (Met::InHddFlush, 100),
+            (Met::InTailCopy, 10),
+            (Met::InHddFlush, 60),
             (Met::InMerge, 50),
             (Met::Redirected, 70),
             (Met::TailBytes, 20_000),
