@@ -152,6 +152,23 @@ fn what_was_flushed_survives_a_power_cut_and_the_loss_of_either_twin() {
     }
 }
 
+/// The same with a journal on a hard drive, which takes what nobody waits for when its buffer is fast.
+#[test]
+fn a_hard_drive_may_keep_the_journal() {
+    let ssd = "path = \"j.img\", size = \"128MiB\", emulate = \"960evo\"";
+    let hdd = "path = \"j.img\", size = \"1GiB\", role = \"hdd\", emulate = \"wd100efax\", \
+               profile = \"wd100efax\"";
+    assert!(JOURNALED.contains(ssd));
+    let pool = filled(&JOURNALED.replace(ssd, hdd), false);
+    std::fs::remove_file(pool.at("a.img")).unwrap();
+    let server = start(&pool);
+    let journal = status(&pool)["pairs"][0]["journal"].clone();
+    assert!(journal["alive"] == true && journal["window"].is_string(), "{journal}");
+    assert!(journal["replayed_bytes"].as_u64().unwrap() > 0, "{journal}");
+    assert!(server.stop().0.success());
+    works(&pool);
+}
+
 #[test]
 fn a_journal_is_told_of_and_done_without_and_replaced() {
     let pool = filled(JOURNALED, true);

@@ -252,6 +252,8 @@ fn journal(view: &JournalView) -> Value {
         "alive": view.alive,
         "ring_bytes": view.ring_bytes,
         "used_bytes": view.used_bytes,
+        "window": view.window,
+        "units_not_awaited": view.forced,
         "units": stats.units,
         "written_bytes": stats.written_bytes,
         "data_bytes": stats.data_bytes,

@@ -25,12 +25,15 @@ enum Mode {
     Alone(Answer),
     /// A journal on a third drive; answered in every way.
     Journal,
+    /// … on a hard drive, in its fast windows.
+    HddJournal,
 }
 
-const MODES: [(&str, Mode); 3] = [
+const MODES: [(&str, Mode); 4] = [
     ("written", Mode::Alone(Answer::Written)),
     ("cached", Mode::Alone(Answer::Cached)),
     ("journal", Mode::Journal),
+    ("hdd-journal", Mode::HddJournal),
 ];
 
 fn config(seed: u64, mode: Mode, requests: u64) -> SwarmConfig {
@@ -41,9 +44,12 @@ fn config(seed: u64, mode: Mode, requests: u64) -> SwarmConfig {
             config.pair.as_mut().expect("it is a pair").answer = answer;
             config
         }
-        Mode::Journal => {
+        Mode::Journal | Mode::HddJournal => {
             let answers = [Answer::Written, Answer::Cached, Answer::Journaled];
-            let mut config = SwarmConfig::journaled(seed, policy, requests);
+            let mut config = match mode {
+                Mode::HddJournal => SwarmConfig::journaled_on_hdd(seed, policy, requests),
+                _ => SwarmConfig::journaled(seed, policy, requests),
+            };
             let pair = config.pair.as_mut().expect("it is a pair");
             // not in step with the policies
             pair.answer = answers[(seed / 3 % 3) as usize];

@@ -270,9 +270,17 @@ impl SwarmConfig {
         pair.journal = Some(JournalConfig {
             uuid: 0xC,
             capacity_bytes: [1_200 * KIB, 2 * MIB, 4 * MIB][(seed / 2 % 3) as usize],
-            replaced: false,
-            absent: false,
+            ..JournalConfig::default()
         });
+        config
+    }
+
+    /// The same on a hard drive, whose windows are small.
+    pub fn journaled_on_hdd(seed: u64, policy: &str, requests: u64) -> Self {
+        let mut config = SwarmConfig::journaled(seed, policy, requests);
+        let profile = tiny_profile(&config.tuning);
+        let pair = config.pair.as_mut().expect("it is a pair");
+        pair.journal.as_mut().expect("it has a journal").profile = Some(profile);
         config
     }
 
@@ -368,6 +376,8 @@ impl SwarmConfig {
                     _ => self.sizes.1,
                 };
                 let tuning = self.tuning;
+                let on_hdd = i == ssds + hdds + 1 && journal.is_some_and(|j| j.profile.is_some());
+                let is_ssd = is_ssd && !on_hdd;
                 let latency_ns = if is_ssd { tuning.ssd_latency_ns } else { tuning.hdd_latency_ns };
                 let seed = self.seed.wrapping_mul(31).wrapping_add(i as u64);
                 Box::new(Erratic::new(bytes, seed, latency_ns, !is_ssd)) as Box<dyn Drive>

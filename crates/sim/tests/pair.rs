@@ -115,3 +115,21 @@ fn both_at_once() {
     println!("{found:?}");
     assert!(found.cuts > 2_000 && found.resyncing > 500 && found.journals > 1_000, "{found:?}");
 }
+
+/// A journal on a hard drive is written in its windows where nobody waits for it, and keeps the same.
+#[test]
+fn both_at_once_on_a_hard_drive() {
+    let (mut found, mut units, mut forced) = (twin_deaths::AtOnce::default(), 0, 0);
+    for seed in 0..6 {
+        let config = SwarmConfig::journaled_on_hdd(seed, "ssd-first", 100);
+        let mut run = ok(Run::new(config.clone()));
+        ok(run.finish());
+        let journal = run.world.engine.pairs()[0].journal.expect("it has one");
+        units += journal.stats.units;
+        forced += journal.forced;
+        found += ok(twin_deaths::at_once(ok(Run::new(config)), 5));
+    }
+    println!("{found:?}, {forced} of {units} units forced");
+    assert!(found.cuts > 800 && found.resyncing > 200, "{found:?}");
+    assert!(forced > 10 && units > forced + 10, "{forced} of {units}");
+}

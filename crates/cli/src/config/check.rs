@@ -264,7 +264,7 @@ fn backing(entry: &file::Device, folder: &Path) -> Result<Backing, Fault> {
 const PROFILE_AGE_DAYS: u64 = 365;
 
 /// A shipped profile by name, or a file.
-fn profile(value: &Spanned<String>, role: Role, folder: &Path) -> Result<Belief, Fault> {
+pub(super) fn profile(value: &Spanned<String>, role: Role, folder: &Path) -> Result<Belief, Fault> {
     let name = value.get_ref();
     let belief = if name.ends_with(".toml") {
         let path = folder.join(name);

@@ -68,16 +68,20 @@ pub(super) struct Pair {
 #[derive(Debug)]
 pub(super) struct Journal {
     pub path: String,
+    pub role: Option<String>,
     pub size: Option<String>,
     pub emulate: Option<String>,
+    pub profile: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct JournalTable {
     path: String,
+    role: Option<String>,
     size: Option<String>,
     emulate: Option<String>,
+    profile: Option<String>,
 }
 
 impl<'de> Deserialize<'de> for Journal {
@@ -91,12 +95,13 @@ impl<'de> Deserialize<'de> for Journal {
                 )
             }
             fn visit_str<E>(self, path: &str) -> Result<Journal, E> {
-                Ok(Journal { path: path.to_owned(), size: None, emulate: None })
+                let path = path.to_owned();
+                Ok(Journal { path, role: None, size: None, emulate: None, profile: None })
             }
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Journal, A::Error> {
                 let table = JournalTable::deserialize(MapAccessDeserializer::new(map))?;
-                let JournalTable { path, size, emulate } = table;
-                Ok(Journal { path, size, emulate })
+                let JournalTable { path, role, size, emulate, profile } = table;
+                Ok(Journal { path, role, size, emulate, profile })
             }
         }
         from.deserialize_any(Either)

@@ -277,6 +277,10 @@ impl PoolConfig {
             if let (Some(journal), Some(drive)) = (&mut pair.config.journal, self.journal_of(index))
             {
                 journal.capacity_bytes = all_bytes[drive];
+                let belief = self.twins[index].journal.as_ref().and_then(|j| j.profile.as_ref());
+                if let Some(BeliefKind::Hdd(profile)) = belief.map(|belief| &belief.kind) {
+                    journal.profile = Some(profile.clone());
+                }
             }
         }
         config.budgets = self

@@ -104,47 +104,59 @@ fn journal(
     first: &PoolDevice,
     folder: &Path,
 ) -> Result<PoolDevice, Fault> {
-    let file::Journal { path, size, emulate } = entry.get_ref();
+    let file::Journal { path, role, size, emulate, profile } = entry.get_ref();
     let fault = |text: String| Fault::at(entry, text);
     if path.is_empty() || path.starts_with("ram:") {
         return Err(fault(
             "a journal in memory is lost when it is needed: name a drive".to_owned(),
         ));
     }
-    let size_bytes = match size {
-        Some(_) if path.starts_with("/dev/") => {
-            return Err(fault("a block device has the size it has: drop `size`".to_owned()));
-        }
-        Some(size) => {
-            let bytes = spec::parse_bytes(size)
-                .map_err(|why| fault(format!("{why}; write sizes like \"1GiB\"")))?;
-            if bytes < JOURNAL_BYTES_MIN || !bytes.is_multiple_of(BLOCK_BYTES) {
-                let least = JOURNAL_BYTES_MIN / MIB;
-                return Err(fault(format!("a journal has at least {least}MiB, in whole blocks")));
-            }
-            Some(bytes)
-        }
-        None => None,
-    };
+    let size_bytes = size.as_ref().map(|size| journal_bytes(entry, size)).transpose()?;
+    let at = |text: &String| Spanned::new(entry.span(), text.clone());
+    let roles = [("ssd", Role::Ssd), ("hdd", Role::Hdd)];
+    let role = role.as_ref().map(|role| check::word(&at(role), "role", &roles)).transpose()?;
+    let role = role.unwrap_or(Role::Ssd);
     let emulate = match emulate {
         None => None,
         Some(name) => {
             let drive = spec::load(name).map_err(|why| fault(why.to_string()))?;
-            if drive.kind() == DriveKind::Hdd {
-                let text = "a hard drive's flush takes too long for a journal: name an SSD";
-                return Err(fault(text.to_owned()));
+            if (drive.kind() == DriveKind::Hdd) != (role == Role::Hdd) {
+                let text = format!("{} is an {}: say so with `role`", drive.name, drive.kind());
+                return Err(fault(text));
             }
             Some(drive)
         }
     };
+    let profile = profile.as_ref().map(|name| check::profile(&at(name), role, folder));
+    let profile = profile.transpose()?;
+    if role == Role::Hdd && profile.is_none() {
+        let text = "a hard drive's journal is written when its buffer takes that fast, so its \
+                    `profile` must be known";
+        return Err(fault(text.to_owned()));
+    }
     Ok(PoolDevice {
         backing: Backing::Path(folder.join(path)),
+        role,
         size_bytes,
         emulate,
-        profile: None,
+        profile,
         budget: DeviceBudget::default(),
         ..first.clone()
     })
+}
+
+fn journal_bytes(entry: &Spanned<file::Journal>, size: &str) -> Result<u64, Fault> {
+    let fault = |text: String| Fault::at(entry, text);
+    if entry.get_ref().path.starts_with("/dev/") {
+        return Err(fault("a block device has the size it has: drop `size`".to_owned()));
+    }
+    let bytes = spec::parse_bytes(size)
+        .map_err(|why| fault(format!("{why}; write sizes like \"1GiB\"")))?;
+    if bytes < JOURNAL_BYTES_MIN || !bytes.is_multiple_of(BLOCK_BYTES) {
+        let least = JOURNAL_BYTES_MIN / MIB;
+        return Err(fault(format!("a journal has at least {least}MiB, in whole blocks")));
+    }
+    Ok(bytes)
 }
 
 fn within(

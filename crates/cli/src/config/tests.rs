@@ -281,7 +281,12 @@ fn a_device_may_be_two_drives() {
         (
             "{ twin = \"b.img\", journal = { path = \"j.img\", emulate = \"wd100efax\" } }",
             9,
-            "hard drive",
+            "say so with `role`",
+        ),
+        (
+            "{ twin = \"b.img\", journal = { path = \"j.img\", role = \"hdd\" } }",
+            9,
+            "must be known",
         ),
         ("{ twin = \"b.img\", journal = { size = \"1GiB\" } }", 9, "path"),
         ("{ twin = \"b.img\", peroid = \"1s\" }", 9, "did you mean \"period\""),

@@ -1,5 +1,6 @@
 //! Which knobs does a mirrored pair have? Each with its unit, default and source.
 
+use crate::profile::HddProfile;
 use tandem_block::{Duration, GIB, MIB};
 
 /// When is a write of the pair answered?
@@ -27,6 +28,8 @@ pub struct JournalConfig {
     pub replaced: bool,
     /// It is gone.
     pub absent: bool,
+    /// It is a hard drive of which this is believed: it is written when its buffer takes that fast.
+    pub profile: Option<HddProfile>,
 }
 
 /// What a pair does with the time before its roles change.

@@ -33,7 +33,7 @@ use crate::format::pair_journal::{
 };
 use crate::mutant::Mutant;
 use crate::port::{Command, Io, IoOp};
-use tandem_block::{BLOCK_BYTES, IoError, MIB, PayloadId};
+use tandem_block::{BLOCK_BYTES, Instant, IoError, MIB, PayloadId};
 
 /// In the place of a twin: the journal.
 pub(super) const JOURNAL: usize = 2;
@@ -59,28 +59,43 @@ impl Mirror {
             return;
         }
         entry.journal = Progress::Waiting;
+        self.journal.is_urgent |= entry.fua;
         let bytes = Journal::bytes_of(entry.length);
         self.journal.waiting.push_back(Waiting { id, sequence: entry.sequence, bytes });
         self.journal.waiting_bytes += bytes;
     }
 
     pub(super) fn run_journal(&mut self, out: &mut Vec<Command>) {
+        self.journal.ask_at = Instant::NEVER;
         if self.journal.state != State::Open || self.records.blocks_all() {
             return;
         }
-        if self.journal.writing.is_none() {
+        if self.journal.bcw.is_none() && self.journal.writing.is_none() {
             self.compose(out);
         }
         self.press_twins();
         let tail = self.first_unit_kept();
-        if self.journal.heading.is_none() && self.wants_head(tail) {
+        let free = match self.journal.bcw {
+            Some(_) => !self.journal.is_busy(),
+            None => self.journal.heading.is_none(),
+        };
+        if free && self.wants_head(tail) {
             self.write_head(tail, out);
+        }
+        if self.journal.bcw.is_some() {
+            self.run_windows(out);
         }
     }
 
+    /// Data of a unit at most, unless one write has more.
+    pub(super) fn unit_bytes(&self) -> u64 {
+        let window = self.journal.bcw.as_ref().map_or(u64::MAX, |bcw| bcw.write_bytes_max() / 2);
+        UNIT_BYTES.min(self.journal.ring_bytes / 8).min(window)
+    }
+
     /// The next unit, of what has waited longest.
-    fn compose(&mut self, out: &mut Vec<Command>) {
-        let bound = UNIT_BYTES.min(self.journal.ring_bytes / 8);
+    pub(super) fn compose(&mut self, out: &mut Vec<Command>) {
+        let bound = self.unit_bytes();
         let (mut entries, mut extents) = (Vec::new(), Vec::new());
         let (mut data, mut taken) = (0, 0);
         for waiting in &self.journal.waiting {
@@ -103,6 +118,7 @@ impl Mirror {
         if place.is_some() || entries.is_empty() {
             let gone: u64 = self.journal.waiting.drain(..taken).map(|waiting| waiting.bytes).sum();
             self.journal.waiting_bytes -= gone;
+            self.journal.is_urgent &= !self.journal.waiting.is_empty();
         }
         let Some((at, skipped)) = place else { return };
         let sequence = self.journal.next_unit();
@@ -131,7 +147,8 @@ impl Mirror {
             checksums: vec![0; blocks],
         };
         let staging = self.stage(&entries, data, out);
-        self.journal.writing = Some(Writing { header, at, entries, staging, left: 0 });
+        self.journal.writing =
+            Some(Writing { header, at, entries, staging, part_bytes: 0, left: 0 });
         if self.contents {
             self.sum((staging, 0, data), Flight::JournalSum, out);
         } else {
@@ -180,35 +197,66 @@ impl Mirror {
     }
 
     fn write_unit(&mut self, out: &mut Vec<Command>) {
-        let Writing { header, at, staging, left, .. } =
+        let Writing { header, at, left, .. } =
             self.journal.writing.as_mut().expect("it was composed");
         let bytes = header.encode();
         let place = RING_AT + *at;
-        let (data, length_bytes, from) =
-            (place + bytes.len() as u64, header.data_bytes(), *staging);
+        let length_bytes = header.data_bytes();
         *left = 2;
         self.journal.stats.units += 1;
         self.journal.stats.data_bytes += length_bytes;
         self.journal.stats.written_bytes += length_bytes + bytes.len() as u64;
+        let header_bytes = bytes.len() as u64;
         let header = IoOp::WriteMeta { offset_bytes: place, bytes, fua: false };
+        self.window_takes(header_bytes);
         self.send_to_journal(header, Flight::Unit, out);
-        let data = IoOp::Write {
-            offset_bytes: data,
-            length_bytes,
-            from,
-            from_offset_bytes: 0,
-            fua: false,
-        };
+        if self.journal.bcw.is_none() {
+            self.write_data(out);
+        }
+    }
+
+    /// The data of a unit: beside its header, or on a hard drive behind it.
+    fn write_data(&mut self, out: &mut Vec<Command>) {
+        let Writing { header, at, staging, .. } =
+            self.journal.writing.as_ref().expect("its header was written");
+        let (length_bytes, from) = (header.data_bytes(), *staging);
+        let offset_bytes = RING_AT + at + header.header_bytes();
+        let data =
+            IoOp::Write { offset_bytes, length_bytes, from, from_offset_bytes: 0, fua: false };
+        self.window_takes(length_bytes);
         self.send_to_journal(data, Flight::Unit, out);
     }
 
+    /// A hard drive is given so much.
+    fn window_takes(&mut self, bytes: u64) {
+        if let (Some(bcw), Some(writing)) = (&mut self.journal.bcw, &mut self.journal.writing) {
+            bcw.commit(self.now, bytes);
+            bcw.issued(bytes, false);
+            writing.part_bytes = bytes;
+        }
+    }
+
     /// A part of the unit was written.
-    pub(super) fn unit_written(&mut self, status: Result<(), IoError>, out: &mut Vec<Command>) {
+    pub(super) fn unit_written(
+        &mut self,
+        issued: Instant,
+        status: Result<(), IoError>,
+        out: &mut Vec<Command>,
+    ) {
         let writing = self.journal.writing.as_mut().expect("it was sent");
         writing.left -= 1;
-        let is_last = writing.left == 0;
+        let mut is_last = writing.left == 0;
+        let part_bytes = writing.part_bytes;
         if status.is_err() {
             self.fail_journal(out);
+        }
+        if let Some(bcw) = &mut self.journal.bcw {
+            bcw.completed(self.now, part_bytes, self.now.since(issued), false);
+            if !is_last && self.journal.is_on() {
+                self.write_data(out);
+            } else {
+                is_last = true; // the data of a unit whose header failed is not sent
+            }
         }
         if !is_last {
             return;
@@ -275,9 +323,17 @@ impl Mirror {
     /// Flushes the journal for FUA writes, or `batch`: for a FLUSH.
     pub(super) fn run_journal_flush(&mut self, out: &mut Vec<Command>) {
         let journal = &mut self.journal;
-        let wanted = journal.flush_wanted || !journal.fua.is_empty();
-        if !wanted || journal.state != State::Open || journal.flushing.is_some() {
+        let wanted = journal.wants_flush();
+        let busy = match journal.bcw {
+            Some(_) => journal.is_busy(),
+            None => journal.flushing.is_some(),
+        };
+        if !wanted || journal.state != State::Open || busy {
             return;
+        }
+        journal.window_wanted = false;
+        if let Some(bcw) = &mut journal.bcw {
+            bcw.flush_issued(self.now);
         }
         let batch = std::mem::take(&mut journal.flush_wanted);
         journal.flushing = Some(Flushing { upto: journal.acknowledged, batch });
@@ -287,6 +343,9 @@ impl Mirror {
 
     pub(super) fn journal_flushed(&mut self, status: Result<(), IoError>, out: &mut Vec<Command>) {
         let Flushing { upto, batch } = self.journal.flushing.take().expect("it was sent");
+        if let Some(bcw) = &mut self.journal.bcw {
+            bcw.flush_done(self.now, status.is_ok());
+        }
         if status.is_err() {
             self.fail_journal(out);
         }
@@ -384,11 +443,17 @@ impl Mirror {
         let offset_bytes = u64::from(journal.slot) * HEAD_BYTES;
         journal.slot ^= 1;
         let op = IoOp::WriteMeta { offset_bytes, bytes: head.encode(), fua: true };
+        if let Some(bcw) = &mut journal.bcw {
+            bcw.disturbed(false);
+        }
         self.send_to_journal(op, Flight::Head, out);
     }
 
     pub(super) fn head_written(&mut self, status: Result<(), IoError>, out: &mut Vec<Command>) {
         let tail = self.journal.heading.take().expect("it was sent");
+        if let Some(bcw) = &mut self.journal.bcw {
+            bcw.undisturbed(self.now);
+        }
         if status.is_err() {
             self.fail_journal(out);
         }
@@ -420,6 +485,8 @@ impl Mirror {
         self.journal.used_bytes = 0;
         self.journal.fua.clear();
         self.journal.head_wanted = false;
+        self.journal.window_wanted = false;
+        self.journal.ask_at = Instant::NEVER;
         if std::mem::take(&mut self.journal.flush_wanted) {
             self.batch_part_done();
         }

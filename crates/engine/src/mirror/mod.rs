@@ -44,6 +44,7 @@ mod roles;
 mod stale;
 mod start;
 mod stop;
+mod windows;
 mod write;
 
 pub(crate) use attach::mirrors;
@@ -370,7 +371,7 @@ impl Mirror {
             Flight::ResyncRead => self.resync_read(twin, status, out),
             Flight::ResyncWrite => self.resync_written(twin, status, out),
             Flight::JournalSum => self.unit_summed(checksums, out),
-            Flight::Unit => self.unit_written(status, out),
+            Flight::Unit => self.unit_written(issued, status, out),
             Flight::Head => self.head_written(status, out),
             Flight::JournalFlush => self.journal_flushed(status, out),
             Flight::RingRead(at, step) => self.ring_read((at, step), status, bytes, out),
@@ -410,7 +411,7 @@ impl Mirror {
     /// When something is due without anybody asking.
     pub fn due(&self) -> Instant {
         let held = self.held.front().map_or(Instant::NEVER, |_| self.admission_at());
-        self.roles_due().min(held).min(self.resync_due())
+        self.roles_due().min(held).min(self.resync_due()).min(self.journal.ask_at)
     }
 
     /// Sends a command to a twin.

@@ -5,9 +5,11 @@
 
 use super::cache::EntryId;
 use super::config::JournalConfig;
+use super::windows;
+use crate::bcw::controller::Controller;
 use crate::format::pair_journal::{UnitHeader, header_bytes, padded, ring_bytes};
 use std::collections::VecDeque;
-use tandem_block::{BLOCK_BYTES, DeviceId, PayloadId};
+use tandem_block::{BLOCK_BYTES, DeviceId, Instant, PayloadId};
 
 /// What the journal is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,6 +44,8 @@ pub(super) struct Writing {
     /// Its writes, with their order of acceptance.
     pub entries: Vec<(EntryId, u64)>,
     pub staging: PayloadId,
+    /// Bytes of the part that is with a hard drive.
+    pub part_bytes: u64,
     /// Commands under way.
     pub left: u32,
 }
@@ -94,6 +98,15 @@ pub(super) struct Journal {
     pub ticks: u64,
     pub flushed_to: [u64; 2],
     pub stats: JournalStats,
+    /// Keeps a hard drive's writes fast; and when it wants to be asked again.
+    pub bcw: Option<Box<Controller>>,
+    pub ask_at: Instant,
+    /// A flush opens the next window of a hard drive.
+    pub window_wanted: bool,
+    /// A FUA write waits to be noted.
+    pub is_urgent: bool,
+    /// Units that were written although they would be slow.
+    pub waited: u64,
 }
 
 /// What a pair's journal has done so far.
@@ -124,6 +137,10 @@ pub struct JournalView {
     pub ring_bytes: u64,
     /// … in use
     pub used_bytes: u64,
+    /// Where the buffer of a hard drive stands.
+    pub window: Option<&'static str>,
+    /// Units of a hard drive that did not wait for its buffer.
+    pub forced: u64,
     /// Counters.
     pub stats: JournalStats,
 }
@@ -156,6 +173,11 @@ impl Journal {
             ticks: 0,
             flushed_to: [0; 2],
             stats: JournalStats::default(),
+            bcw: config.and_then(|config| config.profile.as_ref()).map(windows::controller),
+            ask_at: Instant::NEVER,
+            window_wanted: false,
+            is_urgent: false,
+            waited: 0,
         }
     }
 
@@ -230,11 +252,20 @@ impl Journal {
         }
     }
 
+    /// Is the drive asked for something?
+    pub fn is_busy(&self) -> bool {
+        self.writing.is_some() || self.flushing.is_some() || self.heading.is_some()
+    }
+
+    /// Does anything wait for a flush?
+    pub fn wants_flush(&self) -> bool {
+        self.flush_wanted || self.window_wanted || !self.fua.is_empty()
+    }
+
     /// Nothing waits and nothing is under way.
     pub fn is_idle(&self) -> bool {
         let waits = !self.waiting.is_empty() || !self.fua.is_empty() || self.head_wanted;
-        let works = self.writing.is_some() || self.flushing.is_some() || self.heading.is_some();
-        !works && (self.state == State::Off || !waits)
+        !self.is_busy() && (self.state == State::Off || !waits)
     }
 
     /// It begins anew, with an empty ring.
@@ -260,6 +291,8 @@ impl Journal {
             alive: self.is_on(),
             ring_bytes: self.ring_bytes,
             used_bytes: self.used_bytes,
+            window: self.bcw.as_ref().map(|bcw| bcw.state().name()),
+            forced: self.waited,
             stats: self.stats,
         }
     }
