@@ -2,6 +2,7 @@
 //! and says what is wanted, what was measured, and what it was compared with.
 
 pub mod builds;
+pub mod collect;
 pub mod decode;
 pub mod device;
 pub mod drives;
@@ -67,6 +68,11 @@ const BENCHES: &[Bench] = &[
     Bench { name: "builds", question: "How long does a clean build take?", rows: builds::rows },
     Bench { name: "steer", question: "What does one steering decision cost?", rows: steer::rows },
     Bench { name: "qos", question: "What do a thousand streams cost?", rows: qos::rows },
+    Bench {
+        name: "collect",
+        question: "What does a collector cost per request?",
+        rows: collect::rows,
+    },
     Bench { name: "drives", question: "What does one modelled command cost?", rows: drives::rows },
     Bench { name: "decode", question: "How fast are traces decoded?", rows: decode::rows },
 ];

@@ -3,6 +3,7 @@
 //! A seam: one file per answer. A tier names the intended place; steering may detour a write, and
 //! write-back restores the intention.
 
+pub mod collect;
 pub mod none;
 
 use crate::map::Logical;

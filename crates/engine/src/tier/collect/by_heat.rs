@@ -1,0 +1,161 @@
+//! Which extents have earned the SSD? What every collector has that counts: both tiers in order of heat.
+//!
+//! Source: [LORIS §III]: the hottest on the hard drives, the coldest on the SSD, and an extent qualifies
+//! only if it is hotter than the last one that was evicted from the SSD.
+//!
+//! Differs: heat may be halved every epoch, the bar with it (the paper's never falls: after a hot phase
+//! nothing gets in). Not every extent is tracked: at the bound one of the coldest of the hard drives
+//! is forgotten, as if it had never been used.
+
+use super::ranks::{Rank, Ranks, Side};
+use super::{CollectConfig, Collector, Extent, Memory, Touch};
+use tandem_block::{Duration, Instant};
+
+/// What a collector makes of a request.
+pub trait Measure: std::fmt::Debug + Clone + Send + 'static {
+    /// Makes one.
+    fn new(config: &CollectConfig) -> Self;
+    /// How hot the extent in this slot is after a request; `was` is 0 if it was never used.
+    fn heat(&mut self, slot: u32, was: u64, touch: &Touch, epoch: u32) -> u64;
+    /// Is this heat one that the SSD is for?
+    fn is_for_ssd(&self, heat: u64) -> bool {
+        heat > 0
+    }
+    /// Bytes that it keeps for all slots.
+    fn memory_bytes(&self) -> u64 {
+        0
+    }
+}
+
+/// A collector that counts.
+#[derive(Clone, Debug)]
+pub struct ByHeat<M> {
+    measure: M,
+    ranks: Ranks,
+    epoch: Epoch,
+    uses: u64,
+    /// Heat of the last extent that was evicted from the SSD.
+    bar: Option<u64>,
+}
+
+impl<M: Measure> ByHeat<M> {
+    /// As it was configured.
+    pub fn new(config: &CollectConfig) -> Self {
+        ByHeat {
+            measure: M::new(config),
+            ranks: Ranks::new(config.tracked_max as usize),
+            epoch: Epoch { length: config.epoch, now: 0 },
+            uses: 0,
+            bar: None,
+        }
+    }
+
+    fn track(&mut self, extent: Extent, side: Side, heat: u64) -> u32 {
+        if self.ranks.is_full()
+            && let Some(cold) = self.ranks.cold()
+        {
+            self.ranks.remove(cold);
+        }
+        self.uses += 1;
+        self.ranks.insert(extent, side, Rank { heat, used: self.uses })
+    }
+
+    /// Like [`Collector::touched`], but an extent that is not tracked stays so.
+    pub fn touched_if_tracked(&mut self, touch: &Touch) -> bool {
+        self.epoch.at(touch.now);
+        let Some(slot) = self.ranks.find(touch.extent) else { return false };
+        self.count(slot, touch) == Side::Ssd
+    }
+
+    #[inline]
+    fn count(&mut self, slot: u32, touch: &Touch) -> Side {
+        self.uses += 1;
+        let (measure, epoch) = (&mut self.measure, self.epoch.now);
+        self.ranks.heat_up(slot, self.uses, |was| measure.heat(slot, was, touch, epoch))
+    }
+
+    fn heat(&self, extent: Extent) -> Option<u64> {
+        self.ranks.find(extent).map(|slot| self.ranks.rank(slot).heat)
+    }
+}
+
+impl<M: Measure> Collector for ByHeat<M> {
+    fn touched(&mut self, touch: &Touch) -> bool {
+        self.epoch.at(touch.now);
+        match self.ranks.find(touch.extent) {
+            Some(slot) => self.count(slot, touch) == Side::Ssd,
+            None => {
+                let slot = self.track(touch.extent, Side::Hdd, 0);
+                self.count(slot, touch);
+                false
+            }
+        }
+    }
+
+    fn promoted(&mut self, extent: Extent) {
+        match self.ranks.find(extent) {
+            Some(slot) => self.ranks.shift(slot, Side::Ssd),
+            None => {
+                self.track(extent, Side::Ssd, 0);
+            }
+        }
+    }
+
+    fn demoted(&mut self, extent: Extent) {
+        let Some(slot) = self.ranks.find(extent) else { return };
+        if self.ranks.side(slot) == Side::Ssd {
+            self.bar = Some(self.ranks.rank(slot).heat);
+            self.ranks.shift(slot, Side::Hdd);
+        }
+    }
+
+    fn removed(&mut self, extent: Extent) {
+        if let Some(slot) = self.ranks.find(extent) {
+            self.ranks.remove(slot);
+        }
+    }
+
+    fn is_held(&self, extent: Extent) -> bool {
+        self.ranks.find(extent).is_some_and(|slot| self.ranks.side(slot) == Side::Ssd)
+    }
+
+    fn qualifies(&self, extent: Extent) -> bool {
+        let heat = self.heat(extent).unwrap_or(0);
+        self.measure.is_for_ssd(heat) && self.bar.is_none_or(|bar| heat > bar)
+    }
+
+    fn hottest(&self) -> Option<Extent> {
+        let slot = self.ranks.first(Side::Hdd)?;
+        let is_for_ssd = self.measure.is_for_ssd(self.ranks.rank(slot).heat);
+        is_for_ssd.then(|| self.ranks.extent(slot))
+    }
+
+    fn victim(&mut self, _: Option<Extent>) -> Option<Extent> {
+        self.ranks.first(Side::Ssd).map(|slot| self.ranks.extent(slot))
+    }
+
+    fn memory(&self) -> Memory {
+        let memory = self.ranks.memory();
+        Memory { bytes: memory.bytes + self.measure.memory_bytes(), ..memory }
+    }
+
+    fn boxed_clone(&self) -> Box<dyn Collector> {
+        Box::new(self.clone())
+    }
+}
+
+/// Which epoch it is; it never goes back.
+#[derive(Clone, Copy, Debug)]
+struct Epoch {
+    length: Option<Duration>,
+    now: u32,
+}
+
+impl Epoch {
+    fn at(&mut self, now: Instant) {
+        if let Some(length) = self.length {
+            let epoch = now.ns / length.ns;
+            self.now = self.now.max(u32::try_from(epoch).unwrap_or(u32::MAX));
+        }
+    }
+}

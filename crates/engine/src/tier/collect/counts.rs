@@ -1,0 +1,29 @@
+//! How often was it asked for?
+//!
+//! Source: Azor's counts of accesses, as [LORIS §III] tells of them.
+
+use super::by_heat::{ByHeat, Measure};
+use super::heat::Heat;
+use super::{CollectConfig, CollectorEntry, Touch};
+
+/// Registry line.
+pub const ENTRY: CollectorEntry = CollectorEntry {
+    name: "counts",
+    summary: "every request heats an extent alike",
+    source: "Loris, section III; Azor",
+    ranks: true,
+    build: |config| Box::new(ByHeat::<Counts>::new(config)),
+};
+
+#[derive(Clone, Debug)]
+struct Counts;
+
+impl Measure for Counts {
+    fn new(_: &CollectConfig) -> Self {
+        Counts
+    }
+
+    fn heat(&mut self, _: u32, was: u64, _: &Touch, epoch: u32) -> u64 {
+        Heat::from_number(was).plus(1, epoch).number()
+    }
+}

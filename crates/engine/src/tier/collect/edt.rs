@@ -1,0 +1,61 @@
+//! Does an extent want requests per second, or bytes per second?
+//!
+//! Source: EDT, as [LORIS §III] tells of it: extents that are heavy by IOPS belong on the SSD, those that
+//! are heavy by bandwidth on drives with good streams.
+//!
+//! Both are counted and age alike. An extent whose requests have more bytes than a bound on average is
+//! heavy by bandwidth: colder than all others whatever it has, and never asked for. The others are in
+//! order of their requests. Unclear: where the bound lies; `large_bytes` is EasyTier's 64 KiB.
+
+use super::by_heat::{ByHeat, Measure};
+use super::heat::Heat;
+use super::{CollectConfig, CollectorEntry, Touch};
+use tandem_block::{SECTOR_BYTES, Table};
+
+/// Registry line.
+pub const ENTRY: CollectorEntry = CollectorEntry {
+    name: "edt",
+    summary: "heat is requests; extents of large requests on average are left to hard drives",
+    source: "Loris, section III; EDT",
+    ranks: true,
+    build: |config| Box::new(ByHeat::<Edt>::new(config)),
+};
+
+/// Over the heat: heavy by IOPS.
+const BY_REQUESTS: u64 = 1 << (64 - Heat::SPARE_BITS);
+
+#[derive(Clone, Debug)]
+struct Edt {
+    /// Sectors that were asked for, as heat.
+    sectors: Table<u64>,
+    large_sectors: u64,
+}
+
+impl Measure for Edt {
+    fn new(config: &CollectConfig) -> Self {
+        Edt {
+            sectors: Table::new(config.tracked_max as usize),
+            large_sectors: config.large_bytes / SECTOR_BYTES,
+        }
+    }
+
+    fn heat(&mut self, slot: u32, was: u64, touch: &Touch, epoch: u32) -> u64 {
+        let sectors = &mut self.sectors[slot as usize];
+        let before = if was == 0 { Heat::ZERO } else { Heat::from_number(*sectors) };
+        let more = u32::try_from(touch.bytes.div_ceil(SECTOR_BYTES)).unwrap_or(u32::MAX);
+        let moved = before.plus(more, epoch);
+        *sectors = moved.number();
+        let requests = Heat::from_number(was & !BY_REQUESTS).plus(1, epoch);
+        let bound = u64::from(requests.value(epoch)) * self.large_sectors;
+        let is_small = u64::from(moved.value(epoch)) <= bound;
+        requests.number() | if is_small { BY_REQUESTS } else { 0 }
+    }
+
+    fn is_for_ssd(&self, heat: u64) -> bool {
+        heat & BY_REQUESTS != 0
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.sectors.memory_bytes() as u64
+    }
+}
