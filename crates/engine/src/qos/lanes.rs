@@ -12,6 +12,10 @@ use super::streams::{Streams, Taken};
 use super::{Apart, Divide};
 use tandem_block::{DeviceId, Instant};
 
+/// Deadlines run ahead of what was promised by so much of it at most: a hundredth, so that a window of a
+/// hundred requests may end a whole one early (guess).
+const AHEAD_PPB: u64 = WHOLE_PPB / 100;
+
 /// One drive's time: who waits for it, and what requests cost there.
 #[derive(Clone, Debug)]
 pub struct Lane {
@@ -40,8 +44,9 @@ impl Lane {
         }
         let shares = admit::scaled(&asked, config.background_ppb);
         let observed = Observed::new(config.costs_of(device), config.depth);
+        let pace_ppb = pace_ppb(&shares, config.background_ppb);
         let admitted = |(share, asked): (&u64, &u64)| {
-            let part = u128::from(*share) * u128::from(WHOLE_PPB) / u128::from((*asked).max(1));
+            let part = u128::from(*share) * u128::from(pace_ppb) / u128::from((*asked).max(1));
             u64::try_from(part).unwrap_or(WHOLE_PPB)
         };
         let admitted_ppb = shares.iter().zip(&asked).map(admitted).collect();
@@ -70,6 +75,16 @@ impl Lane {
             self.queues.set_share(index, share_ppb);
         }
     }
+}
+
+/// How fast deadlines follow one another, for a whole as promised. At the very rate that was promised
+/// every other window ends just before the request that would make it whole, and is missed: so a
+/// little faster, where the drive is not promised to the last part.
+fn pace_ppb(shares_ppb: &[u64], background_ppb: u64) -> u64 {
+    let promised: u64 = shares_ppb.iter().sum();
+    let left = WHOLE_PPB.saturating_sub(promised.saturating_add(background_ppb));
+    let room = u128::from(left) * u128::from(WHOLE_PPB) / u128::from(promised.max(1));
+    WHOLE_PPB + u64::try_from(room).unwrap_or(u64::MAX).min(AHEAD_PPB)
 }
 
 /// What an order serves apart on this side: reads and writes of a pair are apart already.
@@ -159,5 +174,26 @@ impl Lanes {
             let seen = &lane.observed;
             (windows + seen.windows, outside + seen.outside, is_outside || seen.is_outside)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deadlines_run_ahead_by_what_nobody_was_promised() {
+        let percent = WHOLE_PPB / 100;
+        for (promised, background, ahead_ppb) in [
+            (40 * percent, 5 * percent, AHEAD_PPB),
+            (95 * percent, 5 * percent, 0),
+            (100 * percent, 5 * percent, 0),
+            (0, 0, AHEAD_PPB),
+        ] {
+            let shares = [promised / 2, promised / 2];
+            assert_eq!(pace_ppb(&shares, background), WHOLE_PPB + ahead_ppb, "{promised}");
+        }
+        let nearly = pace_ppb(&[94_500_000 * 10], 5 * percent) - WHOLE_PPB;
+        assert!((5_000_000..5_400_000).contains(&nearly), "half a hundredth is left: {nearly}");
     }
 }
