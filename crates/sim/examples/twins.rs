@@ -56,9 +56,10 @@ fn table(name: &str, seconds: u64) {
         let pair = result.pair.expect("a pair");
         println!(
             "RESULT {name} idle_ms={idle_ms} adapted_ms={} reads_percent={ratio} one_drive_percent={} \
-             writes_percent={share} turns={} cache_bytes_max={} cache_bytes_bound={}",
+             writes_percent={share} measured_percent={} turns={} cache_bytes_max={} cache_bytes_bound={}",
             pair.idle.ns / 1_000_000,
             one.reads.percentile_ns(9990) * 100 / alone.reads.percentile_ns(9990),
+            pair.write_bytes_per_s * 100 / k,
             pair.stats.turns,
             pair.cache_bytes_max,
             pair.cache_bytes_bound,
