@@ -1,12 +1,12 @@
-//! Which policies does `--policy` name, and with which settings?
+//! Which policies and tiers do `--policy` and `--tier` name, and with which settings?
 //!
 //! `P,P,…` or `all`; each `P` is a name of the registry, or `name:setting=value,setting=value`.
 
 use crate::failure::Failure;
 use crate::setting;
 use std::fmt::Write as _;
-use tandem_engine::SteerConfig;
-use tandem_engine::steer::{POLICIES, PolicyEntry};
+use tandem_engine::settings::{Chosen, Registry};
+use tandem_engine::{SteerConfig, TierConfig};
 use tandem_traces::spell;
 
 /// What is replayed if nothing is asked for.
@@ -19,7 +19,7 @@ pub const USUAL: &str = "ssd-first,mios-d,mios-e";
 /// As `parse_list`, or what a policy that was named lacks.
 pub fn over(text: Option<&str>, drives: (usize, usize)) -> Result<Vec<SteerConfig>, Failure> {
     let named = text.filter(|text| text.trim() != "all");
-    let mut policies = parse_list(text.unwrap_or(USUAL))?;
+    let mut policies = parse_list("--policy", text.unwrap_or(USUAL))?;
     let lacks = |policy: &SteerConfig| policy.entry().and_then(|e| e.lacks(drives.0, drives.1));
     if named.is_some() {
         return match policies.iter().find_map(lacks) {
@@ -37,93 +37,113 @@ pub fn over(text: Option<&str>, drives: (usize, usize)) -> Result<Vec<SteerConfi
     Ok(policies)
 }
 
+/// The tiers asked for; none unless said otherwise.
+///
+/// # Errors
+/// As `parse_list`.
+pub fn tiers(text: Option<&str>) -> Result<Vec<TierConfig>, Failure> {
+    text.map_or_else(|| Ok(vec![TierConfig::default()]), |text| parse_list("--tier", text))
+}
+
 /// Reads the list; doubled entries are kept once.
 ///
 /// # Errors
 /// Names the unknown word and the known one nearest to it, or the value and what would do.
-fn parse_list(text: &str) -> Result<Vec<SteerConfig>, Failure> {
-    let mut policies: Vec<SteerConfig> = Vec::new();
+fn parse_list<R: Registry>(option: &str, text: &str) -> Result<Vec<Chosen<R>>, Failure> {
+    let mut chosen: Vec<Chosen<R>> = Vec::new();
     for piece in text.split(',').map(str::trim) {
-        // a piece such as `queue_length=3` goes on with the settings of the policy before it
+        // a piece such as `queue_length=3` goes on with the settings of the entry before it
         if piece.contains('=') && !piece.contains(':') {
-            let Some(last) = policies.last_mut() else {
-                return Err(Failure::usage(format!("--policy: {piece:?} is not a policy's name")));
+            let Some(last) = chosen.last_mut() else {
+                let what = R::WHAT;
+                return Err(Failure::usage(format!("{option}: {piece:?} is no {what}'s name")));
             };
-            set(last, piece)?;
+            set(option, last, piece)?;
             continue;
         }
         if piece == "all" {
-            policies.extend(POLICIES.iter().map(default));
+            chosen.extend(R::names().into_iter().map(Chosen::named));
             continue;
         }
-        policies.push(parse(piece)?);
+        chosen.push(parse(option, piece)?);
     }
-    let mut kept: Vec<SteerConfig> = Vec::new();
-    for policy in policies {
-        if !kept.contains(&policy) {
-            kept.push(policy);
+    let mut kept: Vec<Chosen<R>> = Vec::new();
+    for one in chosen {
+        if !kept.contains(&one) {
+            kept.push(one);
         }
     }
     Ok(kept)
 }
 
-/// Reads one policy with its settings.
+/// Reads one entry with its settings.
 ///
 /// # Errors
 /// As `parse_list`.
-pub fn parse(text: &str) -> Result<SteerConfig, Failure> {
+pub fn parse<R: Registry>(option: &str, text: &str) -> Result<Chosen<R>, Failure> {
     let (name, settings) = text.split_once(':').unwrap_or((text, ""));
-    let mut policy = named(name.trim()).map_err(Failure::usage)?;
+    let mut chosen = named(name.trim()).map_err(Failure::usage)?;
     for setting in settings.split(',').map(str::trim).filter(|setting| !setting.is_empty()) {
-        set(&mut policy, setting)?;
+        set(option, &mut chosen, setting)?;
     }
-    Ok(policy)
+    Ok(chosen)
 }
 
 /// As it is written in results: the name, with what is not default.
-pub fn label(policy: &SteerConfig) -> String {
-    let mut label = policy.policy().to_owned();
-    for (at, (setting, value)) in policy.changed().enumerate() {
+pub fn label<R: Registry>(chosen: &Chosen<R>) -> String {
+    let mut label = chosen.name().to_owned();
+    for (at, (setting, value)) in chosen.changed().enumerate() {
         let joint = if at == 0 { ':' } else { ',' };
         let _ = write!(label, "{joint}{}={}", setting.name, setting::print(setting, value));
     }
     label
 }
 
-/// The policy of this name with its defaults.
+/// A policy and a tier as one word: the policy alone where there is no tier, the tier alone where the
+/// policy is the usual one.
+pub fn label_both(steer: &SteerConfig, tier: &TierConfig) -> String {
+    match (*steer == SteerConfig::default(), *tier == TierConfig::default()) {
+        (_, true) => label(steer),
+        (true, false) => label(tier),
+        (false, false) => format!("{} + {}", label(steer), label(tier)),
+    }
+}
+
+/// The entry of this name with its defaults.
 ///
 /// # Errors
 /// The known name nearest to it.
-pub fn named(name: &str) -> Result<SteerConfig, String> {
-    let found = POLICIES.iter().find(|entry| entry.name.eq_ignore_ascii_case(name));
-    found.map(default).ok_or_else(|| {
-        let nearest = spell::nearest(name, POLICIES.iter().map(|entry| entry.name));
+pub fn named<R: Registry>(name: &str) -> Result<Chosen<R>, String> {
+    let found = R::names().into_iter().find(|known| known.eq_ignore_ascii_case(name));
+    found.map(Chosen::named).ok_or_else(|| {
+        let nearest = spell::nearest(name, R::names());
         format!(
-            "no policy is called {name:?}; did you mean {nearest:?}? (`tandem policies` lists all)"
+            "no {} is called {name:?}; did you mean {nearest:?}? (`tandem policies` lists all)",
+            R::WHAT
         )
     })
 }
 
-fn default(entry: &PolicyEntry) -> SteerConfig {
-    SteerConfig::named(entry.name)
-}
-
-fn set(policy: &mut SteerConfig, words: &str) -> Result<(), Failure> {
-    let name = policy.policy().to_owned();
-    let wrong = |text: String| Failure::usage(format!("--policy {name}: {text}"));
+fn set<R: Registry>(option: &str, chosen: &mut Chosen<R>, words: &str) -> Result<(), Failure> {
+    let name = chosen.name().to_owned();
+    let wrong = |text: String| Failure::usage(format!("{option} {name}: {text}"));
     let Some((name, value)) = words.split_once('=') else {
         return Err(wrong(format!("{words:?} is not of the form setting=value")));
     };
-    set_value(policy, name, value).map_err(wrong)
+    set_value(chosen, name, value).map_err(wrong)
 }
 
 /// Sets one setting from its text.
 ///
 /// # Errors
 /// The known setting nearest to the unknown one, or the bounds of its value.
-pub fn set_value(policy: &mut SteerConfig, name: &str, value: &str) -> Result<(), String> {
+pub fn set_value<R: Registry>(
+    chosen: &mut Chosen<R>,
+    name: &str,
+    value: &str,
+) -> Result<(), String> {
     let name = name.trim().replace('-', "_");
-    let settings = policy.entry().map_or(&[][..], |entry| entry.settings);
+    let settings = chosen.settings();
     let Some(setting) = settings.iter().find(|setting| setting.name == name) else {
         if settings.is_empty() {
             return Err("it has no settings".into());
@@ -132,16 +152,22 @@ pub fn set_value(policy: &mut SteerConfig, name: &str, value: &str) -> Result<()
         return Err(format!("it has no setting {name:?}; did you mean {nearest:?}?"));
     };
     let value = setting::parse(setting, value)?;
-    policy.set(setting.name, value).map_err(|error| error.to_string())
+    chosen.set(setting.name, value).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tandem_engine::steer::settings::Kind;
+    use tandem_engine::settings::{Kind, Steers};
+    use tandem_engine::steer::POLICIES;
+    use tandem_engine::tier::Tiers;
 
     fn labels(text: &str) -> Vec<String> {
-        parse_list(text).expect(text).iter().map(label).collect()
+        labels_of::<Steers>(text)
+    }
+
+    fn labels_of<R: Registry>(text: &str) -> Vec<String> {
+        parse_list::<R>("--it", text).expect(text).iter().map(label).collect()
     }
 
     #[test]
@@ -160,14 +186,16 @@ mod tests {
     fn errors_say_what_would_do() {
         for (text, want) in [
             ("mios-dd", "did you mean \"mios-d\""),
-            ("", "no policy is called \"\""),
-            ("queue_length=2", "is not a policy's name"),
+            ("", "no steering policy is called \"\""),
+            ("queue_length=2", "is no steering policy's name"),
             ("mios-d:queue=2", "did you mean \"queue_length\""),
             ("mios-d:queue_length", "not of the form"),
             ("mios-d:queue_length=many", "whole number"),
             ("ssd-first:queue_length=2", "no settings"),
         ] {
-            let Err(Failure::Usage(error)) = parse_list(text) else { panic!("{text} was taken") };
+            let Err(Failure::Usage(error)) = parse_list::<Steers>("--policy", text) else {
+                panic!("{text} was taken")
+            };
             assert!(error.contains(want), "{text}: {error}");
         }
     }
@@ -195,17 +223,22 @@ mod tests {
     /// of it is read again.
     #[test]
     fn every_registered_setting_can_be_set() {
-        for entry in POLICIES {
-            for setting in entry.settings {
+        every_setting_can_be_set::<Steers>();
+        every_setting_can_be_set::<Tiers>();
+    }
+
+    fn every_setting_can_be_set<R: Registry>() {
+        for name in R::names() {
+            for setting in R::settings(name).expect("its own name") {
                 let mut values: Vec<u64> = setting.words.iter().map(|(_, value)| *value).collect();
                 if setting.kind != Kind::Word {
                     values.extend([setting.bounds.0, setting.bounds.1]);
                 }
                 for value in values {
                     let written = setting::print(setting, value);
-                    let text = format!("{}:{}={written}", entry.name, setting.name);
-                    let want = if value == setting.default { entry.name } else { &text };
-                    assert_eq!(labels(&text), [want]);
+                    let text = format!("{name}:{}={written}", setting.name);
+                    let want = if value == R::default(name, setting) { name } else { &text };
+                    assert_eq!(labels_of::<R>(&text), [want]);
                 }
             }
         }

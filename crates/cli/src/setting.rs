@@ -4,7 +4,7 @@
 //! What is printed can be read again, exactly.
 
 use tandem_drives::spec;
-use tandem_engine::steer::settings::{Kind, Setting};
+use tandem_engine::settings::{Kind, Setting};
 use tandem_traces::spell;
 
 const BYTE_UNITS: [(&str, u64); 5] =

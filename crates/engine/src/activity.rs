@@ -22,6 +22,10 @@ pub struct Activity {
     pub merge: bool,
     /// A block that is read again and again moves from a log to an SSD.
     pub promotion: bool,
+    /// An extent comes to an SSD for its tier.
+    pub coming: bool,
+    /// Extents are on their way out of a tier.
+    pub leaving: bool,
     /// The tail of a hard drive is being copied to an SSD.
     pub tail_copy: bool,
     /// A hard drive is being flushed.
@@ -45,6 +49,8 @@ impl Engine {
             log_gc: moves(MoveKind::LogGc),
             merge: moves(MoveKind::Merge),
             promotion: moves(MoveKind::Promotion),
+            coming: !self.tiers_are_idle(),
+            leaving: self.tiers.as_ref().is_some_and(|tiers| tiers.space.leaving() > 0),
             tail_copy: !self.copy_payloads.is_empty(),
             hdd_flush: self.devices.iter().any(|device| device.flushing.is_some()),
             starved: self.starved,

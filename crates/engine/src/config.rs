@@ -2,7 +2,8 @@
 
 use crate::profile::{HddProfile, SsdProfile};
 use crate::qos::reserve::QosConfig;
-pub use crate::steer::settings::SteerConfig;
+pub use crate::settings::SteerConfig;
+pub use crate::tier::TierConfig;
 use tandem_block::{DeviceId, DurabilityClass, Duration, MIB, ObjectId};
 
 /// What a drive is for.
@@ -64,8 +65,8 @@ pub struct VolumeConfig {
     pub size_bytes: u64,
     /// Where its writes go.
     pub steer: SteerConfig,
-    /// Where its data belongs, by registered name. Default `none`.
-    pub tier: String,
+    /// Where its data belongs. Default `none`.
+    pub tier: TierConfig,
     /// What an acknowledgement means.
     pub durability: DurabilityClass,
 }

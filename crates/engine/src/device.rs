@@ -79,6 +79,8 @@ pub enum Purpose {
     MoveRead(u32),
     /// A home write of a background move.
     MoveWrite(u32),
+    /// A run of an extent that comes to an SSD.
+    ExtentWrite(u32),
     /// A trim; the slots become free afterwards.
     Trim(Run),
     /// A superblock at shutdown.
@@ -336,6 +338,21 @@ impl Device {
         let waiting = self.waiting[class as usize].pop_front()?;
         self.load.waiting_bytes -= waiting.bytes;
         Some(waiting)
+    }
+
+    /// Takes those of a class out that are like this, in order.
+    pub fn take(&mut self, class: Class, is_wanted: impl Fn(&Job) -> bool) -> Vec<Waiting> {
+        let all = std::mem::take(&mut self.waiting[class as usize]);
+        let mut taken = Vec::new();
+        for waiting in all {
+            if is_wanted(&waiting.job) {
+                taken.push(waiting);
+            } else {
+                self.waiting[class as usize].push_back(waiting);
+            }
+        }
+        self.load.waiting_bytes -= taken.iter().map(|waiting| waiting.bytes).sum::<u64>();
+        taken
     }
 
     /// Puts it back where it was.

@@ -3,7 +3,7 @@
 //! Source: design decision 1: one state machine for both worlds. What an event does to it is in
 //! `turn`, what there is to see of it from outside in `view`, the steps of each job in `ops/`.
 
-use crate::bcw::controller::Controller;
+use crate::bcw::controller::{Control, Controller};
 use crate::config::{EngineConfig, Placement, Role};
 use crate::device::{Device, Purpose, TailCopy};
 use crate::format::layout::{self, Layout};
@@ -25,6 +25,7 @@ use crate::ops::read_back::{self, Promotions};
 use crate::ops::reuse::Limbo;
 use crate::ops::start::Starting;
 use crate::ops::steering::{SharedSteer, Steering};
+use crate::ops::tiering::{self, Tiering};
 use crate::ordering::{Ordering, TaskId};
 use crate::port::Command;
 use crate::qos::admit::AdmitError;
@@ -33,7 +34,8 @@ use crate::qos::{self, Qos};
 use crate::stats::EngineStats;
 use crate::steer::{self, Beliefs};
 use crate::task::Tasks;
-use crate::tier::{self, Tier};
+use crate::tier::Tier;
+use crate::tier::space::SpaceConfig;
 use hashbrown::HashMap;
 use slab::Slab;
 use std::collections::{BTreeMap, VecDeque};
@@ -103,6 +105,9 @@ pub struct Engine {
     pub(crate) promotions: Promotions,
     pub(crate) policies: BTreeMap<ObjectId, VolumePolicy>,
     pub(crate) steering: Steering,
+    /// How the tiers' share of the SSDs is made, if any volume has one, and the share itself.
+    pub(crate) space: Option<SpaceConfig>,
+    pub(crate) tiers: Option<Box<Tiering>>,
     pub(crate) ledger: Ledger,
     pub(crate) qos: Box<dyn Qos>,
     /// Who is told apart; `None` where nobody is.
@@ -174,6 +179,16 @@ pub enum ConfigError {
         /// The names there are.
         known: String,
     },
+    /// A tier that these drives, or its neighbours, do not let be as it is configured.
+    #[error("volume {volume}: tier {tier}: {why}")]
+    Tier {
+        /// Which volume.
+        volume: String,
+        /// Its tier.
+        tier: String,
+        /// Why.
+        why: String,
+    },
     /// No order of service of this name.
     #[error("there is no order of service called {name}; there are {known}")]
     UnknownOrder {
@@ -218,6 +233,7 @@ impl Engine {
             Placement::Mapped => layout::plan(&config)?,
             Placement::Fixed => layout::plan_fixed(&config)?,
         };
+        let space = tiering::space_config(&config)?;
         let mut policies = BTreeMap::new();
         let mut steers: Vec<SharedSteer> = Vec::new();
         let beliefs = Beliefs::of(&config.devices);
@@ -234,15 +250,8 @@ impl Engine {
                 })?;
                 steers.push(SharedSteer { config: volume.steer.clone(), policy });
             }
-            let tier = tier::TIERS.iter().find(|t| t.name == volume.tier).ok_or_else(|| {
-                ConfigError::Unknown {
-                    volume: volume.name.clone(),
-                    what: "tier",
-                    name: volume.tier.clone(),
-                    known: names(tier::TIERS.iter().map(|t| t.name)),
-                }
-            })?;
-            let (tier, durability) = ((tier.build)(), volume.durability);
+            let tier = volume.tier.build().expect("looked up with the space");
+            let durability = volume.durability;
             policies.insert(volume.object, VolumePolicy { steer, tier, durability });
         }
         let order = qos::named(&config.qos.order).ok_or_else(|| ConfigError::UnknownOrder {
@@ -253,7 +262,7 @@ impl Engine {
         if found > max {
             return Err(ConfigError::Streams { found, max });
         }
-        let mut engine = Engine::with_layouts(config, &layouts, policies, steers);
+        let mut engine = Engine::with_layouts(config, &layouts, (policies, space), steers);
         engine.qos = (order.build)();
         engine.lay_streams()?;
         engine.check_volumes()?;
@@ -301,7 +310,7 @@ impl Engine {
     fn with_layouts(
         config: EngineConfig,
         layouts: &[Layout],
-        policies: BTreeMap<ObjectId, VolumePolicy>,
+        (policies, space): (BTreeMap<ObjectId, VolumePolicy>, Option<SpaceConfig>),
         steers: Vec<SharedSteer>,
     ) -> Engine {
         let devices = devices_of(&config, layouts);
@@ -332,6 +341,8 @@ impl Engine {
             promotions: Promotions::default(),
             policies,
             steering: Steering::new(steers, &config),
+            space,
+            tiers: None,
             ledger: Ledger::new(&config),
             qos: (qos::ORDERS[0].build)(),
             clients: None,
@@ -398,8 +409,10 @@ impl Engine {
                 .iter()
                 .find(|r| r.is_log && r.device == device.id)
                 .map(|r| crate::log::Log::new(*r, segment_slots));
-            let control =
-                self.steering.shared.iter().filter_map(|steer| steer.policy.control()).max();
+            // a tier sends hard drives what belongs there, whatever the steering policy does
+            let for_tiers = self.space.as_ref().map(|_| Control::Bare);
+            let steers = self.steering.shared.iter().filter_map(|steer| steer.policy.control());
+            let control = steers.chain(for_tiers).max();
             let profile = device.config.hdd_profile.clone().filter(|_| self.salvage.is_none());
             device.bcw = profile.map(|profile| {
                 let (loops, padding) =

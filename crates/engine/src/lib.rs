@@ -38,6 +38,7 @@ mod ordering;
 mod port;
 pub mod profile;
 pub mod qos;
+pub mod settings;
 pub mod stats;
 pub mod steer;
 mod stripes;
@@ -48,7 +49,8 @@ mod view;
 
 pub use activity::Activity;
 pub use config::{
-    DeviceConfig, DriveBudget, EngineConfig, Placement, Role, SteerConfig, VolumeConfig, WriteCache,
+    DeviceConfig, DriveBudget, EngineConfig, Placement, Role, SteerConfig, TierConfig,
+    VolumeConfig, WriteCache,
 };
 pub use engine::{ConfigError, Engine};
 pub use ops::request::REQUEST_BYTES_MAX;
@@ -66,6 +68,9 @@ pub enum StartError {
     /// A mirrored pair cannot serve.
     #[error(transparent)]
     Pair(mirror::PairError),
+    /// The tiers' share of the SSDs cannot be made.
+    #[error("tiers: {0}")]
+    Tier(String),
     /// The bytes on disk contradict themselves.
     #[error("{0}")]
     Corrupt(String),

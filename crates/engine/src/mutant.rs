@@ -38,6 +38,10 @@ pub enum Mutant {
     TailByPlace,
     /// A merge, or a promotion, counts although the block has changed since it was read.
     MoveWithoutCompare,
+    /// What comes to a tier counts although the block has changed since it was read.
+    StaleComing,
+    /// A copy that leaves a tier is given up before it is recorded where else the block is.
+    LeaveUnrecorded,
     /// A pair's region is written to before it is marked.
     WriteBeforeMark,
     /// A FLUSH of a pair flushes no twin.
@@ -50,7 +54,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 19] = [
+    pub const ALL: [Mutant; 21] = [
         Mutant::CommitWithoutFlush,
         Mutant::EarlyReuse,
         Mutant::FlushWithoutTails,
@@ -66,6 +70,8 @@ impl Mutant {
         Mutant::StaleReadBack,
         Mutant::TailByPlace,
         Mutant::MoveWithoutCompare,
+        Mutant::StaleComing,
+        Mutant::LeaveUnrecorded,
         Mutant::WriteBeforeMark,
         Mutant::PairFlushIgnored,
         Mutant::PairJournalTrimmedEarly,

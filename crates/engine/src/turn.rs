@@ -64,6 +64,7 @@ impl Engine {
         self.run_commit();
         self.run_follower();
         self.run_moves();
+        self.run_tiers();
         self.stop_if_settled();
         let starved = self.starved;
         for device in 0..self.devices.len() {
@@ -102,7 +103,7 @@ impl Engine {
     /// Asks to be woken when the next timed thing is due.
     fn arm_timer(&mut self) {
         let due = self.commit_due().min(self.moves_due()).min(self.controllers_due());
-        let due = due.min(self.follower_due()).min(self.limits_due());
+        let due = due.min(self.follower_due()).min(self.limits_due()).min(self.tiers_due());
         self.wake_by(due);
     }
 

@@ -18,6 +18,8 @@ pub enum Met {
     InLogGc,
     InMerge,
     InPromotion,
+    InComing,
+    InLeaving,
     InTailCopy,
     InHddFlush,
     Starved,
@@ -35,6 +37,9 @@ pub enum Met {
     CopiesDropped,
     ReadBacks,
     Promoted,
+    Came,
+    Demoted,
+    LeftAsCopies,
 }
 
 /// What each count is called, in the order of `Met`.
@@ -46,6 +51,8 @@ const NAMES: [&str; COUNTS] = [
     "in log GC",
     "in merges",
     "in promotions",
+    "while extents came",
+    "while extents left",
     "in tail copies",
     "in hard drives' flushes",
     "while writes waited for space",
@@ -63,9 +70,12 @@ const NAMES: [&str; COUNTS] = [
     "clean copies dropped",
     "reads of redirected data from RAM",
     "blocks promoted",
+    "blocks that came to a tier",
+    "blocks written home as their extents left",
+    "copies dropped as their extents left",
 ];
 
-const COUNTS: usize = Met::Promoted as usize + 1;
+const COUNTS: usize = Met::LeftAsCopies as usize + 1;
 
 /// Counts of what was met.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -99,6 +109,8 @@ impl Coverage {
             (now.log_gc, Met::InLogGc),
             (now.merge, Met::InMerge),
             (now.promotion, Met::InPromotion),
+            (now.coming, Met::InComing),
+            (now.leaving, Met::InLeaving),
             (now.tail_copy, Met::InTailCopy),
             (now.hdd_flush, Met::InHddFlush),
             (now.starved, Met::Starved),
@@ -127,6 +139,9 @@ impl Coverage {
         let read_back = &stats.read_back;
         self.add(Met::ReadBacks, read_back.from_tail.count + read_back.from_cache.count);
         self.add(Met::Promoted, read_back.promoted);
+        self.add(Met::Came, stats.tiers.came_blocks);
+        self.add(Met::Demoted, stats.tiers.demoted_blocks);
+        self.add(Met::LeftAsCopies, stats.tiers.dropped_blocks);
     }
 
     /// What was met less often than it must be, in words.

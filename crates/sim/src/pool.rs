@@ -13,8 +13,12 @@ use tandem_engine::profile::{HddProfile, SsdProfile};
 use tandem_engine::qos::ORDERS;
 use tandem_engine::qos::cost::{CostRow, CostTable, Kind};
 use tandem_engine::qos::reserve::{Promise, QosConfig, Rate, Selector, StreamConfig};
+use tandem_engine::settings::Registry as _;
+use tandem_engine::tier::Tiers;
+use tandem_engine::tier::collect::COLLECTORS;
 use tandem_engine::{
-    DeviceConfig, DriveBudget, EngineConfig, Role, SteerConfig, VolumeConfig, WriteCache,
+    DeviceConfig, DriveBudget, EngineConfig, Role, SteerConfig, TierConfig, VolumeConfig,
+    WriteCache,
 };
 
 /// The volume of every swarm.
@@ -29,6 +33,8 @@ pub struct SwarmConfig {
     pub policy: String,
     /// SSDs and hard drives.
     pub drives: (usize, usize),
+    /// Where the volume's data belongs.
+    pub tier: TierConfig,
     /// What the volume promises.
     pub durability: DurabilityClass,
     /// The workload.
@@ -177,6 +183,7 @@ impl SwarmConfig {
             seed,
             policy: policy.into(),
             drives,
+            tier: TierConfig::default(),
             durability,
             shape,
             sizes,
@@ -239,6 +246,33 @@ impl SwarmConfig {
         config.tuning.log_percent = 8;
         config.tuning.read_back_bytes = [64 * KIB, 512 * KIB, 0][(seed % 3) as usize];
         config.tuning.promote_after_reads = 1 + (seed % 2) as u32;
+        config
+    }
+
+    /// Every tier in turn, over a share of the SSDs for a few extents only, so that they come and leave all
+    /// the time; every collector and cleaner, extents of one block and of several, and data that comes when
+    /// it is read or at intervals.
+    pub fn tiered(seed: u64, policy: &str, requests: u64) -> Self {
+        let mut config = SwarmConfig::logged(seed, policy, requests);
+        config.shape.footprint_bytes = [MIB, 3 * MIB][(seed / 2 % 2) as usize];
+        config.shape.mix = Mix { read: 450_000, flush: 60_000, zero: 30_000, fua: 20_000 };
+        config.shape.length_bytes_max = [8 * KIB, 64 * KIB][(seed % 2) as usize];
+        config.tuning.read_back_bytes = 0;
+        config.tuning.log_percent = [2, 8][(seed / 3 % 2) as usize];
+        let names: Vec<&str> = Tiers::names().into_iter().filter(|&name| name != "none").collect();
+        let turn = seed as usize + policy.len();
+        let extent_bytes = [4 * KIB, 16 * KIB, 64 * KIB][(seed / 5 % 3) as usize];
+        let at_intervals = (seed / 4).is_multiple_of(3);
+        let collectors = if at_intervals { 3 } else { COLLECTORS.len() as u64 };
+        config.tier = TierConfig::named(names[turn % names.len()])
+            .with("extent", extent_bytes)
+            .with("size", [256 * KIB, 1536 * KIB][(seed / 7 % 2) as usize])
+            .with("sieve_bytes", [32 * KIB, MIB][(seed / 3 % 2) as usize])
+            .with("cleaner", seed / 2 % 3)
+            .with("exclusive", seed % 2)
+            .with("reads", 1 + u64::from(seed % 5 == 4))
+            .with("collector", seed % collectors)
+            .with("interval", if at_intervals { 3_000_000 } else { 0 });
         config
     }
 
@@ -319,7 +353,7 @@ impl SwarmConfig {
             name: "vol0".into(),
             size_bytes: self.shape.volume_bytes,
             steer: SteerConfig::named(&self.policy).with("queue_length", 1),
-            tier: "none".into(),
+            tier: self.tier.clone(),
             durability: self.durability,
         };
         let tuning = self.tuning;

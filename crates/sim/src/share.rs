@@ -210,6 +210,23 @@ pub const ARMS: &[Arm] = &[
         least_in_turn: &[(Met::Crashes, 1_200), (Met::Redirected, 10)],
     },
     Arm {
+        name: "tiered",
+        what: "extents that come to a tier or a cache and leave it, a crash at every event",
+        policies: ALL,
+        in_turn: IN_TURN,
+        make: |seed, policy| aligned_in_turn(SwarmConfig::tiered(seed, policy, 200)),
+        campaign: |_| EVERY_EVENT,
+        least: &[
+            (Met::Crashes, 4_000),
+            (Met::InComing, 100),
+            (Met::InLeaving, 100),
+            (Met::Came, 50),
+            (Met::Demoted, 20),
+            (Met::LeftAsCopies, 20),
+        ],
+        least_in_turn: &[(Met::Crashes, 1_000)],
+    },
+    Arm {
         name: "classes",
         what: "journaled, strict and protected volumes, a crash at every event",
         policies: REDIRECTING,

@@ -6,6 +6,7 @@
 //! pool and a workload that lead there.
 
 use tandem_block::{Duration, KIB, MIB};
+use tandem_engine::TierConfig;
 use tandem_engine::mutant::Mutant;
 use tandem_sim::campaign::{ALWAYS, Campaign};
 use tandem_sim::coverage::Met;
@@ -176,6 +177,28 @@ fn replay_without_last() {
 }
 
 /// Many reads of few blocks that are written over all the time, in runs that are trimmed when freed.
+/// A tier that what is read comes to, of whole blocks that are written to meanwhile.
+fn tiered(seed: u64, name: &str) -> SwarmConfig {
+    let mut config = SwarmConfig::tiered(seed, "ssd-first", 300);
+    config.tier = TierConfig::named(name).with("extent", 64 * KIB).with("size", 256 * KIB);
+    config.shape.unaligned_ppm = 0;
+    config.shape.footprint_bytes = MIB;
+    config
+}
+
+#[test]
+fn stale_coming() {
+    let often = Campaign { stride: 40, ..OFTEN };
+    caught(Mutant::StaleComing, often, |seed| tiered(seed, "cache-read-only"));
+}
+
+#[test]
+fn leave_unrecorded() {
+    caught(Mutant::LeaveUnrecorded, Campaign { stride: 1, lives: 1, ..OFTEN }, |seed| {
+        tiered(seed, "cold-dst")
+    });
+}
+
 #[test]
 fn reuse_under_read() {
     caught(Mutant::ReuseUnderRead, SELDOM, |seed| {

@@ -10,7 +10,7 @@ use tandem_block::{BLOCK_BYTES, DurabilityClass, Duration, TIB};
 use tandem_drives::spec::{self, DriveKind};
 use tandem_engine::format::layout::DEVICE_BYTES_MIN;
 use tandem_engine::format::superblock::MEMBERS_MAX;
-use tandem_engine::{Role, SteerConfig, WriteCache, tier};
+use tandem_engine::{Role, SteerConfig, TierConfig, WriteCache};
 use tandem_live::Backing;
 use tandem_live::listen::Address;
 use tandem_live::uring::Submission;
@@ -301,11 +301,9 @@ fn volume(entry: &file::Volume, devices: &[PoolDevice]) -> Result<PoolVolume, Fa
         Some(value) => steering(value, devices)?,
         None => SteerConfig::default(),
     };
-    let tiers: Vec<(&'static str, &'static str)> =
-        tier::TIERS.iter().map(|tier| (tier.name, tier.name)).collect();
     let tier = match &entry.tier {
-        Some(value) => word(value, "tier", &tiers)?,
-        None => "none",
+        Some(value) => tier(value)?,
+        None => TierConfig::default(),
     };
     let classes = [
         ("volatile-ok", DurabilityClass::VolatileOk),
@@ -329,7 +327,17 @@ fn volume(entry: &file::Volume, devices: &[PoolDevice]) -> Result<PoolVolume, Fa
             return Err(Fault::at(value, text));
         }
     }
-    Ok(PoolVolume { name, size_bytes, steer, tier: tier.to_owned(), durability })
+    Ok(PoolVolume { name, size_bytes, steer, tier, durability })
+}
+
+fn tier(value: &Spanned<file::Steer>) -> Result<TierConfig, Fault> {
+    let given = value.get_ref();
+    let mut config = policy::named(&given.policy).map_err(|text| Fault::at(value, text))?;
+    for (name, text) in &given.settings {
+        policy::set_value(&mut config, name, text)
+            .map_err(|why| Fault::at(value, format!("tier {}: {why}", config.name())))?;
+    }
+    Ok(config)
 }
 
 fn steering(value: &Spanned<file::Steer>, devices: &[PoolDevice]) -> Result<SteerConfig, Fault> {

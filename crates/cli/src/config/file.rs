@@ -114,7 +114,7 @@ pub(super) struct Volume {
     pub name: Spanned<String>,
     pub size: Spanned<String>,
     pub steer: Option<Spanned<Steer>>,
-    pub tier: Option<Spanned<String>>,
+    pub tier: Option<Spanned<Steer>>,
     pub durability: Option<Spanned<String>>,
     pub reservation: Option<Spanned<Reservation>>,
     pub weight: Option<Spanned<i64>>,

@@ -25,7 +25,7 @@ use tandem_engine::mirror::{Pair, pair_bytes};
 use tandem_engine::qos::admit::{self, AdmitError, Side};
 use tandem_engine::qos::cost::CostTable;
 use tandem_engine::{
-    DeviceConfig, EngineConfig, Placement, Role, SteerConfig, VolumeConfig, WriteCache,
+    DeviceConfig, EngineConfig, Placement, Role, SteerConfig, TierConfig, VolumeConfig, WriteCache,
 };
 use tandem_live::listen::Address;
 use tandem_live::uring::Submission;
@@ -91,7 +91,7 @@ pub struct PoolVolume {
     /// Where its writes go.
     pub steer: SteerConfig,
     /// Where its data belongs.
-    pub tier: String,
+    pub tier: TierConfig,
     /// What an acknowledgement means.
     pub durability: DurabilityClass,
 }

@@ -114,6 +114,7 @@ fn result(served: Served, latencies: Recorder, took: Duration) -> RunResult {
         latencies,
         steering: served.steering[1],
         stats: served.stats,
+        tier_room: None,
         held_ns: 0,
         devices,
         timeline: None,

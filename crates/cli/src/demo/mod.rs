@@ -17,7 +17,7 @@ use tandem_block::{DurabilityClass, Duration, GIB};
 use tandem_drives::SsdState;
 use tandem_drives::spec;
 use tandem_engine::stats::recorder::Latencies;
-use tandem_engine::{Placement, SteerConfig};
+use tandem_engine::{Placement, SteerConfig, TierConfig};
 use tandem_sim::profiles;
 use tandem_sim::replay::{DriveChoice, ReplayConfig, Resident, RunResult, Survey, plan, replay};
 
@@ -127,6 +127,7 @@ fn in_virtual_time(policy: &str, arrivals: &[tandem_block::Arrival]) -> Result<R
         })
     };
     let config = ReplayConfig {
+        tier: TierConfig::default(),
         ssds: vec![drive("960evo", SSD_BYTES)?],
         hdds: vec![drive("wd100efax", HDD_BYTES)?],
         steer: SteerConfig::named(policy),

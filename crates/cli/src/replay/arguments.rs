@@ -7,7 +7,7 @@ use crate::report::names::{durability_name, placement_name};
 use std::path::PathBuf;
 use tandem_block::DurabilityClass;
 use tandem_drives::spec::{self, SpecError};
-use tandem_engine::{Placement, SteerConfig};
+use tandem_engine::{Placement, SteerConfig, TierConfig};
 use tandem_sim::profiles;
 use tandem_sim::replay::{DriveChoice, ReadBack, ReplayConfig, Resident};
 use tandem_traces::transform::Speedup;
@@ -29,6 +29,10 @@ pub struct Arguments {
     /// [default: ssd-first,mios-d,mios-e]
     #[arg(long, value_name = "P,P,...")]
     pub policy: Option<String>,
+    /// Tiers and caches, comma-separated, with settings as in hot-dst:interval=5s; or `all`. Each is
+    /// replayed under each policy [default: none, and with it the policies; otherwise ssd-first]
+    #[arg(long, value_name = "T,T,...")]
+    pub tier: Option<String>,
     /// An SSD: a name of `tandem drives`, a spec file, or `none`; may be given several times
     #[arg(long, value_name = "SPEC", default_value = "960evo")]
     pub ssd: Vec<String>,
@@ -103,6 +107,7 @@ impl Arguments {
             ssds: choices(&self.ssd, self.ssd_size, "--ssd")?,
             hdds: choices(&self.hdd, self.hdd_size, "--hdd")?,
             steer: SteerConfig::default(),
+            tier: TierConfig::default(),
             placement: named(
                 "--placement",
                 &self.placement,
@@ -131,8 +136,15 @@ impl Arguments {
             timeline: self.report.is_some(),
         };
         let drives = (config.ssds.len(), config.hdds.len());
-        let policies = policy::over(self.policy.as_deref(), drives)?;
-        Ok(Settings { policies, speedup, config })
+        let alone = self.tier.as_ref().map(|_| "ssd-first");
+        let policies = policy::over(self.policy.as_deref().or(alone), drives)?;
+        let tiers = policy::tiers(self.tier.as_deref())?;
+        let pairs = |steer: &SteerConfig| {
+            let steer = steer.clone();
+            tiers.clone().into_iter().map(move |tier| (steer.clone(), tier)).collect::<Vec<_>>()
+        };
+        let choices = policies.iter().flat_map(pairs).collect();
+        Ok(Settings { choices, speedup, config })
     }
 
     /// How to read traces.
@@ -207,7 +219,8 @@ mod tests {
     #[test]
     fn defaults_are_the_contracts() {
         let Ok(settings) = settings("t") else { panic!("defaults are sound") };
-        let labels: Vec<String> = settings.policies.iter().map(policy::label).collect();
+        let labels: Vec<String> =
+            settings.choices.iter().map(|(steer, tier)| policy::label_both(steer, tier)).collect();
         assert_eq!(labels, ["ssd-first", "mios-d", "mios-e"]);
         let config = &settings.config;
         assert_eq!((config.ssds[0].spec.name.as_str(), config.ssds.len()), ("960evo", 1));
@@ -216,6 +229,22 @@ mod tests {
         assert_eq!((config.ssd_state, config.resident), (SsdState::Steady, Resident::Hdd));
         assert_eq!(config.durability, DurabilityClass::VolatileOk);
         assert!(config.hdds[0].belief.is_some());
+    }
+
+    #[test]
+    fn every_tier_meets_every_policy() {
+        let labels = |line| {
+            let Ok(settings) = settings(line) else { panic!("{line}") };
+            let label = |(steer, tier): &(_, _)| policy::label_both(steer, tier);
+            settings.choices.iter().map(label).collect::<Vec<String>>()
+        };
+        assert_eq!(
+            labels("t --tier none,hot-dst,interval=5s"),
+            ["ssd-first", "hot-dst:interval=5s"]
+        );
+        let both = "t --tier none,cold-dst --policy mios-d,serw";
+        assert_eq!(labels(both), ["mios-d", "mios-d + cold-dst", "serw", "serw + cold-dst"]);
+        assert_eq!(labels("t --tier all").len(), tandem_engine::tier::TIERS.len());
     }
 
     #[test]
@@ -238,6 +267,9 @@ mod tests {
             ("t --hdd 960evo", "is an ssd"),
             ("t --speedup fast", "is not a speed-up"),
             ("t --policy mios", "did you mean"),
+            ("t --tier hot", "no tier is called \"hot\"; did you mean \"hot-dst\""),
+            ("t --tier hot-dst:interval=0s", "a time from 1ms"),
+            ("t --tier none:extent=4KiB", "no settings"),
             ("t --policy serw --hdd none", "redirects to a hard drive"),
             ("t --policy even-split", "needs 2 SSDs"),
         ] {

@@ -17,7 +17,7 @@ use anyhow::Context as _;
 use pace::{bar, counted, threads};
 use rayon::prelude::*;
 use std::path::{Path, PathBuf};
-use tandem_engine::SteerConfig;
+use tandem_engine::{SteerConfig, TierConfig};
 use tandem_sim::replay::{Plan, ReplayConfig, RunResult, plan, replay};
 use tandem_traces::transform::Speedup;
 
@@ -50,7 +50,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 /// What the command line asks for, read and checked.
 pub struct Settings {
-    policies: Vec<SteerConfig>,
+    /// What is replayed: policies, each with each tier.
+    choices: Vec<(SteerConfig, TierConfig)>,
     speedup: Speedup,
     config: ReplayConfig,
 }
@@ -123,8 +124,8 @@ fn one(
     let results = all_policies(settings, &loaded, &plan)?;
     let mut document = json::document(&loaded, &config, &plan, &arguments.speedup);
     let mut runs = Vec::new();
-    for (steer, result) in settings.policies.iter().zip(results) {
-        let label = policy::label(steer);
+    for ((steer, tier), result) in settings.choices.iter().zip(results) {
+        let label = policy::label_both(steer, tier);
         let doubts = doubts::of(steer, &result, &config);
         document.runs.push(json::run(label.clone(), &result, doubts.clone()));
         runs.push((label, result, doubts));
@@ -140,20 +141,22 @@ fn all_policies(
     plan: &Plan,
 ) -> Result<Vec<RunResult>, Failure> {
     let arrivals = loaded.survey.requests + loaded.survey.flushes;
-    let progress = bar(Some(arrivals * settings.policies.len() as u64));
-    let one = |steer: &SteerConfig| {
-        let config = ReplayConfig { steer: steer.clone(), ..settings.config.clone() };
+    let progress = bar(Some(arrivals * settings.choices.len() as u64));
+    let one = |(steer, tier): &(SteerConfig, TierConfig)| {
+        let (steer, tier) = (steer.clone(), tier.clone());
+        let label = policy::label_both(&steer, &tier);
+        let config = ReplayConfig { steer, tier, ..settings.config.clone() };
         loaded.replay(settings.speedup, |arrivals| {
             replay(&config, plan, counted(arrivals, &progress))
-                .with_context(|| format!("{} under {}", loaded.name, policy::label(steer)))
+                .with_context(|| format!("{} under {label}", loaded.name))
         })
     };
-    let threads = threads(plan).min(settings.policies.len());
+    let threads = threads(plan).min(settings.choices.len());
     let results = if threads > 1 && loaded.is_kept() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
-        pool.install(|| settings.policies.par_iter().map(one).collect())
+        pool.install(|| settings.choices.par_iter().map(one).collect())
     } else {
-        settings.policies.iter().map(one).collect()
+        settings.choices.iter().map(one).collect()
     };
     progress.finish_and_clear();
     results

@@ -30,6 +30,10 @@ pub fn render(replayed: &Replayed) -> String {
         text.push('\n');
         text.push_str(&reads_by_place(replayed).render());
     }
+    if replayed.runs.iter().any(|(_, result, _)| result.tier_room.is_some()) {
+        text.push('\n');
+        text.push_str(&tiers(replayed).render());
+    }
     distrust(replayed, &mut text);
     doubts(replayed, &mut text);
     text.push('\n');
@@ -214,6 +218,61 @@ fn reads_by_place(replayed: &Replayed) -> Table {
             row.push(time(of.percentile_ns(9_900)));
         }
         table.row(row);
+    }
+    table
+}
+
+/// What each tier held, and what moved.
+fn tiers(replayed: &Replayed) -> Table {
+    let headings = [
+        "<policy",
+        "hits",
+        "mean",
+        "p99",
+        "SSD written",
+        "room",
+        "held",
+        "came",
+        "went home",
+        "dropped",
+        "bypassed",
+        "sieved",
+    ];
+    let mut table = Table::new(&headings).groups(&[
+        ("", 1),
+        ("reads", 3),
+        ("", 1),
+        ("share of the SSDs", 2),
+        ("moved", 3),
+        ("requests", 2),
+    ]);
+    let of = |blocks: u64| bytes(blocks * tandem_block::BLOCK_BYTES);
+    for (label, result, _) in &replayed.runs {
+        let tier = &result.stats.tiers;
+        let read = &result.latencies.read.total;
+        let time = |ns: u64| match read.count() {
+            0 => "-".into(),
+            _ => Duration::from_ns(ns).to_string(),
+        };
+        let ssds = result.devices.iter().filter(|device| device.role == Role::Ssd);
+        let written: u64 = ssds.map(|device| device.stats.written_bytes()).sum();
+        let extents = |part: fn((u32, u32, u64)) -> u64| {
+            result.tier_room.map_or("-".into(), |room| bytes(part(room)))
+        };
+        table.row(vec![
+            label.clone(),
+            json::hit_share(result).map_or("-".into(), percent),
+            time(read.mean_ns()),
+            time(read.percentile_ns(9_900)),
+            bytes(written),
+            extents(|(_, room, size)| u64::from(room) * size),
+            extents(|(held, _, size)| u64::from(held) * size),
+            of(tier.came_blocks),
+            of(tier.demoted_blocks),
+            of(tier.dropped_blocks),
+            count(tier.bypassed),
+            count(tier.sieved),
+        ]);
     }
     table
 }

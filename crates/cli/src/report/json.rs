@@ -99,6 +99,9 @@ pub struct Run {
     devices: Vec<Device>,
     redirected: Redirected,
     kept: BTreeMap<&'static str, Amount>,
+    /// What tiers did with their share of the SSDs, if any has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tier: Option<TierFigures>,
     fragments: u64,
     merge_reads: u64,
     backpressure_ns: u64,
@@ -107,6 +110,19 @@ pub struct Run {
     predictor: BTreeMap<&'static str, BTreeMap<&'static str, u64>>,
     /// Why to mistrust it.
     pub doubts: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct TierFigures {
+    hit_ppm: Option<u64>,
+    room_bytes: u64,
+    held_bytes: u64,
+    came_bytes: u64,
+    demoted_bytes: u64,
+    dropped_bytes: u64,
+    bypassed: u64,
+    sieved: u64,
+    strays: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -293,6 +309,32 @@ pub fn document(loaded: &Loaded, config: &ReplayConfig, plan: &Plan, speedup: &s
     }
 }
 
+/// Of users' reads those for which no hard drive was read, in millionths. `None`: there were none.
+pub fn hit_share(result: &RunResult) -> Option<u64> {
+    let [ram, ssd, copy, log, home] =
+        [0, 1, 2, 3, 4].map(|place: usize| u128::from(result.latencies.read_from[place].count()));
+    let all = ram + ssd + copy + log + home;
+    let share = ((ram + ssd + copy) * 1_000_000).checked_div(all)?;
+    Some(u64::try_from(share).expect("a part of a million"))
+}
+
+fn tier(result: &RunResult) -> Option<TierFigures> {
+    let (held, room, extent_bytes) = result.tier_room?;
+    let did = &result.stats.tiers;
+    let bytes = |blocks: u64| blocks * tandem_block::BLOCK_BYTES;
+    Some(TierFigures {
+        hit_ppm: hit_share(result),
+        room_bytes: u64::from(room) * extent_bytes,
+        held_bytes: u64::from(held) * extent_bytes,
+        came_bytes: bytes(did.came_blocks),
+        demoted_bytes: bytes(did.demoted_blocks),
+        dropped_bytes: bytes(did.dropped_blocks),
+        bypassed: did.bypassed,
+        sieved: did.sieved,
+        strays: did.strays,
+    })
+}
+
 /// One run's figures.
 pub fn run(policy: String, result: &RunResult, doubts: Vec<String>) -> Run {
     let latencies = &result.latencies;
@@ -324,6 +366,7 @@ pub fn run(policy: String, result: &RunResult, doubts: Vec<String>) -> Run {
             by_reason: redirected,
         },
         kept,
+        tier: tier(result),
         fragments: stats.fragments,
         merge_reads: stats.merge_reads,
         backpressure_ns: stats.backpressure_ns,

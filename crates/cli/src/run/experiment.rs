@@ -11,7 +11,7 @@ use crate::report::names::placement_name;
 use crate::toml_fault::{self, Fault};
 use tandem_block::DurabilityClass;
 use tandem_drives::spec::{self, parse_bytes};
-use tandem_engine::{Placement, SteerConfig};
+use tandem_engine::{Placement, SteerConfig, TierConfig};
 use tandem_sim::profiles::{self, Belief, BeliefKind};
 use tandem_sim::replay::{Budgets, ReplayConfig, Resident};
 use tandem_traces::spell;
@@ -257,6 +257,7 @@ fn replay(file: &file::Case) -> Result<Replay, Fault> {
         ssds: choices(&file.ssd, None, "--ssd").map_err(told)?,
         hdds: choices(&file.hdd, None, "--hdd").map_err(told)?,
         steer: SteerConfig::default(),
+        tier: TierConfig::default(),
         placement: placement.map_err(told)?,
         ssd_state: word(&file.ssd_state, "steady")
             .parse()
@@ -278,7 +279,8 @@ fn replay(file: &file::Case) -> Result<Replay, Fault> {
         if policies.iter().any(|(known, _)| known == label) {
             return Err(Fault::at(entry, format!("there are two policies labelled {label:?}")));
         }
-        let steer = policy::parse(policy).map_err(|failure| Fault::at(entry, said(failure)))?;
+        let steer: SteerConfig =
+            policy::parse("--policy", policy).map_err(|failure| Fault::at(entry, said(failure)))?;
         let drives = (config.ssds.len(), config.hdds.len());
         if let Some(why) = steer.entry().and_then(|known| known.lacks(drives.0, drives.1)) {
             return Err(Fault::at(entry, why));

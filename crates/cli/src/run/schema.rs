@@ -23,6 +23,7 @@ pub fn of_a_run() -> Value {
             rating: None,
         };
         let result = RunResult {
+            tier_room: None,
             digest: 0,
             wall_ns: 0,
             elapsed_ns: 0,

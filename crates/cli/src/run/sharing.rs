@@ -89,9 +89,8 @@ pub(super) fn case(file: &file::Case) -> Result<Sharing, Fault> {
     let hdds = choices(&file.hdd, None, "--hdd").map_err(|failure| wrong(&said(failure)))?;
     let steer = match &file.policy {
         None => SteerConfig::default(),
-        Some(name) => {
-            policy::parse(name.get_ref()).map_err(|failure| Fault::at(name, said(failure)))?
-        }
+        Some(name) => policy::parse("--policy", name.get_ref())
+            .map_err(|failure| Fault::at(name, said(failure)))?,
     };
     if let Some(why) = steer.entry().and_then(|known| known.lacks(1, hdds.len())) {
         return Err(wrong(&why));

@@ -86,6 +86,22 @@ impl LogicalBits {
         self.recorded_home.set_run(start as usize, count as usize, true);
     }
 
+    /// The first block in `from..to` that lies on an SSD, or under fragments.
+    pub fn next_on_ssd(&self, from: Logical, to: Logical) -> Option<Logical> {
+        let mut block = from;
+        while block < to {
+            if block & 1 == 0 && self.nibbles[block as usize >> 1] & 0xAA == 0 {
+                block += 2;
+                continue;
+            }
+            if self.get(block) & (SSD | FRAGMENTS) != 0 {
+                return Some(block);
+            }
+            block += 1;
+        }
+        None
+    }
+
     /// The first block in `from..to` that lies on an SSD but not at home, without fragments.
     pub fn next_dirty(&self, from: Logical, to: Logical) -> Option<Logical> {
         let mut block = from;

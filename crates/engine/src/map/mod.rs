@@ -416,6 +416,18 @@ impl Map {
         true
     }
 
+    /// Adds an SSD slot that holds the same version as the home, which is the block's only place. Returns
+    /// false, and changes nothing, if it is not.
+    pub fn add_copy_of_home(&mut self, block: Logical, ssd: Slot, checksum: u32) -> bool {
+        if self.logical.get(block) != HOME {
+            return false;
+        }
+        self.slots.assign(ssd, block, checksum);
+        self.index.insert(block, ssd);
+        self.set_bits(block, HOME, HOME | SSD);
+        true
+    }
+
     /// Adds an SSD slot that holds the same version as log slot `log`. Returns false if the block
     /// has moved on since; the caller then gives the new slot back.
     pub fn add_copy(&mut self, block: Logical, log: Slot, ssd: Slot) -> bool {

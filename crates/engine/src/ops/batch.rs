@@ -134,6 +134,8 @@ impl Engine {
         for block in range.first..range.first + range.count {
             self.map.clear(block);
         }
+        self.note_changing(range.first, range.first + range.count);
+        self.note_removed(range.first, range.first + range.count);
         self.map.touch(Touch { logical: range.first, count: range.count }, NONE, true);
         self.object_changes.retired.push_back((self.commit.composed() + 1, range));
     }

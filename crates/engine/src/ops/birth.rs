@@ -122,6 +122,10 @@ impl Engine {
             self.refuse(error);
             return;
         }
+        if let Err(why) = self.make_space() {
+            self.refuse(StartError::Tier(why));
+            return;
+        }
         if !self.objects_pending.is_empty() {
             self.commit.note_pending(self.now);
         }

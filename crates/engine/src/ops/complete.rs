@@ -75,6 +75,7 @@ impl Engine {
             Purpose::MoveWrite(part) => {
                 self.move_write_done(device, part, status, checksums);
             }
+            Purpose::ExtentWrite(index) => self.coming_written(index, status, checksums),
             Purpose::Trim(run) => self.trimmed(run),
             Purpose::Superblock => self.superblock_written(status),
         }

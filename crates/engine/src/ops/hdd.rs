@@ -9,6 +9,7 @@ use crate::device::{Class, Job, Purpose};
 use crate::engine::{Engine, IoState};
 use crate::map::Run;
 use crate::port::IoOp;
+use crate::steer::Reason;
 use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, IoError, PayloadId};
 
 impl Engine {
@@ -119,6 +120,8 @@ impl Engine {
         let exclusive = d.bcw.as_ref().is_some_and(|bcw| bcw.control() != Control::Bare);
         if !self.ssds.is_empty() && exclusive {
             self.return_all(device);
+        } else if self.tiers.is_some() {
+            self.return_tiers(device);
         }
         if let Some(bcw) = &mut self.devices[usize::from(device.0)].bcw {
             bcw.disturbed(read);
@@ -207,6 +210,24 @@ impl Engine {
             match waiting.job {
                 Job::Write(id) => self.return_write(device, id),
                 other => unreachable!("only writes wait for a log beside an SSD: {other:?}"),
+            }
+        }
+    }
+
+    /// The same for writes that wait because their tier says so, where the steering policy lets writes
+    /// wait.
+    fn return_tiers(&mut self, device: DeviceId) {
+        let tasks = &self.tasks;
+        let is_tiers = |job: &Job| match job {
+            Job::Write(id) => tasks[*id as usize].reason == Reason::Tier,
+            Job::Edge { .. } | Job::Io(..) => false,
+        };
+        let d = &mut self.devices[usize::from(device.0)];
+        let taken = d.take(Class::Write, is_tiers);
+        d.queue_length -= taken.len() as u32;
+        for waiting in taken {
+            if let Job::Write(id) = waiting.job {
+                self.return_write(device, id);
             }
         }
     }

@@ -19,7 +19,10 @@ impl Engine {
     pub(super) fn flush_homed(&mut self) {
         let enough = self.moves.homed.len() >= HOMED_BLOCKS_MAX
             || (!self.moves.homed.is_empty()
-                && (self.starved || !(self.moves.writing_back || self.copies_can_move())));
+                && (self.starved
+                    || !(self.moves.writing_back
+                        || self.copies_can_move()
+                        || self.leaving_can_move())));
         if enough {
             self.want_home_flush();
         }
@@ -183,6 +186,7 @@ impl Engine {
             self.map.touch(Touch { logical: part.logical, count: 1 }, NONE, true);
         }
         self.moves.homed = later;
+        self.look_at_leaving();
         self.commit.note_pending(self.now);
     }
 

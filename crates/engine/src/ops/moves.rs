@@ -118,6 +118,11 @@ impl Moves {
         self.active.is_none()
     }
 
+    /// Homes that were written and not flushed yet.
+    pub(crate) fn homed_count(&self) -> usize {
+        self.homed.len()
+    }
+
     /// Home writes of this drive that a flush has settled.
     pub(crate) fn homes_settled_mark(&self, device: DeviceId) -> u64 {
         self.homes_settled.get(usize::from(device.0)).copied().unwrap_or(0)
@@ -152,7 +157,8 @@ impl Engine {
     /// overwritten meanwhile it is dirty again, which shows after that flush.)
     #[inline]
     fn is_dirtier_than(&self, percent: u64) -> bool {
-        let dirty = self.map.population().dirty_ssd.saturating_sub(self.moves.homed_ssd);
+        let elsewhere = self.moves.homed_ssd + self.kept_blocks_max();
+        let dirty = self.map.population().dirty_ssd.saturating_sub(elsewhere);
         dirty * 100 >= (percent + 1) * self.map.ssd_slots().max(1)
     }
 
@@ -274,7 +280,7 @@ impl Engine {
             if self.moves.homed_blocks.contains(&block) {
                 continue;
             }
-            if self.devices[usize::from(self.home_of(block).0.0)].faulted {
+            if self.devices[usize::from(self.home_of(block).0.0)].faulted || self.is_kept(block) {
                 continue;
             }
             if let Some(slot) = self.map.writeback_source(block) {
@@ -404,6 +410,7 @@ impl Engine {
     pub(super) fn end_move(&mut self) {
         let m = self.moves.active.take().expect("asked by the caller");
         self.restoring_done(false);
+        self.look_at_leaving();
         if m.buffer != PayloadId::NONE {
             self.out.push(Command::Release(m.buffer));
         }

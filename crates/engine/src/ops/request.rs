@@ -99,6 +99,10 @@ impl Engine {
     }
 
     fn begin(&mut self, id: TaskId) {
+        let task = &self.tasks[id as usize];
+        if task.request.op.is_write() && self.tiers.is_some() {
+            self.note_changing(task.first, task.end);
+        }
         match self.tasks[id as usize].request.op {
             Op::Read => self.begin_user_read(id),
             Op::Write => self.begin_user_write(id),
@@ -149,9 +153,14 @@ impl Engine {
     /// A task has nothing outstanding any more: answers the user and wakes who waited for it.
     pub(crate) fn answer(&mut self, id: TaskId, payload: PayloadId, skip_bytes: u64) {
         if self.tasks[id as usize].request.kind == RequestKind::Background {
-            self.merge_read(id, payload);
+            if self.is_coming(id) {
+                self.coming_read(id, payload);
+            } else {
+                self.merge_read(id, payload);
+            }
             return;
         }
+        self.note_tier_read(id);
         let task = self.tasks.remove(id as usize);
         let request = task.request;
         self.count_delivered(&task);

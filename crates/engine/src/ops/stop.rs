@@ -33,7 +33,7 @@ impl Engine {
             }
             return;
         }
-        if !self.moves.is_idle() || !self.commit.is_idle() {
+        if !self.moves.is_idle() || !self.tiers_are_idle() || !self.commit.is_idle() {
             return;
         }
         for index in 0..self.hdds.len() {

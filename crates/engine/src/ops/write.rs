@@ -13,7 +13,7 @@ use crate::mutant::Mutant;
 use crate::ordering::TaskId;
 use crate::port::{Command, IoOp};
 use crate::steer::{Reason, Target};
-use crate::tier::{Intention, TierView};
+use crate::tier::Intention;
 use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, IoError, PayloadId};
 
 impl Engine {
@@ -41,9 +41,7 @@ impl Engine {
         let task = &self.tasks[id as usize];
         let (request, blocks) = (task.request, task.blocks());
         let bytes = u64::from(blocks) * BLOCK_BYTES;
-        let view = TierView { logical: task.first, count: blocks, data_type: request.data_type };
-        let policy = self.policies.get(&request.object);
-        let intention = policy.map_or(Intention::Ssd, |policy| policy.tier.intend(&view));
+        let intention = self.intend(id);
         self.tasks[id as usize].both = intention == Intention::Both;
         let decision = self.decide(&request, bytes, intention);
         self.stats.steered.count(decision.reason, request.length_bytes);
@@ -216,6 +214,10 @@ impl Engine {
                 self.retain_for_tail(device, id, logical, run, offset_bytes);
             }
             self.keep_for_reads(id, run, offset_bytes);
+        }
+        if !is_log && self.tiers.is_some() {
+            let object = self.tasks[id as usize].request.object;
+            self.note_on_ssd(object, logical, run.count);
         }
         let volatile = self.devices[usize::from(device.0)].is_volatile();
         self.commit.note_pending(self.now);

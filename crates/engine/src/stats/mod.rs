@@ -93,6 +93,31 @@ impl Hits {
     }
 }
 
+/// What tiers and caches did, in blocks and requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TierStats {
+    /// Blocks that users read without a hard drive.
+    pub hit_blocks: u64,
+    /// … and those for which one was read.
+    pub missed_blocks: u64,
+    /// Blocks that came to an SSD because they were read.
+    pub came_blocks: u64,
+    /// … and that had changed when they arrived.
+    pub changed_blocks: u64,
+    /// Runs that found no free slot.
+    pub no_space: u64,
+    /// Blocks that were written home because their extent left.
+    pub demoted_blocks: u64,
+    /// Copies of blocks that were given up because their extent left.
+    pub dropped_blocks: u64,
+    /// Requests that are too large, or not of the kind, for the SSD.
+    pub sieved: u64,
+    /// Writes that belonged on the SSD and found no room in the share.
+    pub bypassed: u64,
+    /// Runs of writes that lie on an SSD outside of the share, and are brought away again.
+    pub strays: u64,
+}
+
 /// Counters of a set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EngineStats {
@@ -136,6 +161,8 @@ pub struct EngineStats {
     pub copies_made: u64,
     /// … and that were not, because too many others waited.
     pub copies_forgone: u64,
+    /// What tiers did with their share of the SSDs.
+    pub tiers: TierStats,
     /// Snapshots that the second home of the metadata has completed.
     pub follower_snapshots: u64,
     /// Times that it could not keep up, so that it needed the next snapshot.

@@ -12,7 +12,6 @@ pub mod quantile;
 mod queue_limit;
 pub mod rate;
 pub mod serw;
-pub mod settings;
 pub mod ssd_curve;
 pub mod ssd_first;
 pub mod ssd_only;
@@ -24,7 +23,8 @@ pub mod view;
 use crate::bcw::controller::Control;
 use crate::config::{DeviceConfig, Role};
 use crate::profile::{HddProfile, SsdProfile};
-use settings::{Setting, SteerConfig};
+pub use crate::settings;
+use crate::settings::{Setting, SteerConfig};
 use tandem_block::{DeviceId, Instant};
 pub use view::{Decision, HddView, Reason, Seen, SsdView, SteerView, Target};
 

@@ -7,7 +7,9 @@ pub const ENTRY: TierEntry = TierEntry {
     name: "none",
     summary: "writes belong on the SSD until write-back takes them home",
     source: "design decision 10",
-    build: || Box::new(None),
+    settings: &[],
+    presets: &[],
+    build: |_| Box::new(None),
 };
 
 #[derive(Clone, Copy, Debug)]

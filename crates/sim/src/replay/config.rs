@@ -4,7 +4,7 @@ use crate::profiles::{self, Belief};
 use tandem_block::{DurabilityClass, GIB};
 use tandem_drives::SsdState;
 use tandem_drives::spec::{DriveSpec, SpecError, load};
-use tandem_engine::{ConfigError, Placement, StartError, SteerConfig};
+use tandem_engine::{ConfigError, Placement, StartError, SteerConfig, TierConfig};
 
 /// One drive of the replay.
 #[derive(Clone, Debug)]
@@ -61,6 +61,8 @@ pub struct ReplayConfig {
     pub hdds: Vec<DriveChoice>,
     /// The policy of every volume.
     pub steer: SteerConfig,
+    /// Where the data of every volume belongs.
+    pub tier: TierConfig,
     /// Mapped or fixed.
     pub placement: Placement,
     /// What the SSDs hold at the start.
@@ -88,6 +90,7 @@ impl ReplayConfig {
             ssds,
             hdds,
             steer,
+            tier: TierConfig::default(),
             placement: Placement::Mapped,
             ssd_state: SsdState::Steady,
             resident: Resident::Hdd,

@@ -231,7 +231,7 @@ fn engine_config(config: &ReplayConfig, survey: &Survey) -> EngineConfig {
             name: object.0.to_string(),
             size_bytes,
             steer: config.steer.clone(),
-            tier: "none".into(),
+            tier: config.tier.clone(),
             durability: config.durability,
         })
         .collect();

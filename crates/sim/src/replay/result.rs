@@ -21,6 +21,8 @@ pub struct RunResult {
     pub latencies: Recorder,
     /// The engine's counters; those of devices are in `devices`, without what formatting took.
     pub stats: EngineStats,
+    /// What tiers hold at the end, if any has a share of the SSDs: extents, room for how many, bytes each.
+    pub tier_room: Option<(u32, u32, u64)>,
     /// Time that arrivals waited because the engine had as many requests as it takes, in ns.
     pub held_ns: u64,
     /// Sums over the hard drives' controllers.

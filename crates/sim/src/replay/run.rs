@@ -245,6 +245,7 @@ impl Run {
             elapsed_ns: end.since(self.start).ns,
             latencies: self.latencies,
             stats,
+            tier_room: world.engine.tier_room(),
             held_ns: self.held_ns,
             steering,
             devices,

@@ -17,6 +17,7 @@ pub(super) fn set_up(config: &ReplayConfig, plan: &Plan) -> Result<World, Replay
     let mut engine_config = plan.engine.clone();
     for volume in &mut engine_config.volumes {
         volume.steer = config.steer.clone();
+        volume.tier = config.tier.clone();
     }
     let objects: Vec<ObjectId> = engine_config.volumes.iter().map(|volume| volume.object).collect();
     let engine = Engine::new(engine_config)?;

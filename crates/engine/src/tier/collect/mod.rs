@@ -38,7 +38,7 @@ use tandem_block::{Duration, Instant};
 pub const BYTES_PER_EXTENT_MAX: u64 = 64;
 
 /// A part of a volume, or a whole object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Extent(pub u64);
 
 /// A read or write of an extent. Which of them it was makes no difference to any collector here; a tier

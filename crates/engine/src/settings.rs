@@ -1,10 +1,11 @@
-//! Which settings has a policy, and what does a volume set them to?
+//! Which settings has a policy or a tier, and what does a volume set them to?
 //!
-//! Source: design decision 5. A policy's registry entry lists its settings; values are integers in
-//! the unit of their kind. Reading and printing them with units is the command line's affair.
+//! Source: design decision 5. A registry lists the settings of each of its entries; values are integers
+//! in the unit of their kind. Reading and printing them with units is the command line's affair.
 
-use super::{POLICIES, PolicyEntry};
+use crate::steer::{POLICIES, PolicyEntry};
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 use std::ops::RangeInclusive;
 
 /// What a setting counts, and in which unit its value is kept.
@@ -68,19 +69,45 @@ impl Setting {
     }
 }
 
-/// A policy or setting that is not as asked for.
+/// A registry of things that a volume chooses by name.
+pub trait Registry: Clone + std::fmt::Debug + PartialEq + Eq + Send + Sync + 'static {
+    /// What its entries are called.
+    const WHAT: &'static str;
+    /// The entry that is chosen unless another one is.
+    const USUAL: &'static str;
+
+    /// All names, in the order in which they are listed.
+    fn names() -> Vec<&'static str>;
+
+    /// The settings of an entry, if there is one of that name.
+    fn settings(name: &str) -> Option<&'static [Setting]>;
+
+    /// The value that a setting of this entry has if none is set.
+    fn default(_name: &str, setting: &Setting) -> u64 {
+        setting.default
+    }
+}
+
+/// An entry or setting that is not as asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingError {
-    /// No policy of that name.
-    #[error("there is no steering policy called {0}")]
-    Policy(String),
-    /// No setting of that name.
-    #[error("the steering policy {policy} has no setting {setting}")]
-    Setting {
-        /// Of which policy.
-        policy: String,
+    /// Nothing of that name.
+    #[error("there is no {what} called {name}")]
+    Entry {
+        /// What is chosen.
+        what: &'static str,
         /// The name given.
+        name: String,
+    },
+    /// No setting of that name.
+    #[error("the {what} {name} has no setting {setting}")]
+    Setting {
+        /// What is chosen.
+        what: &'static str,
+        /// Of which entry.
+        name: String,
+        /// The setting's name as given.
         setting: String,
     },
     /// A value out of bounds.
@@ -97,58 +124,65 @@ pub enum SettingError {
     },
 }
 
-/// Which steering policy a volume has, by its registered name, with settings.
+/// What a volume chose of a registry, with settings.
 ///
 /// Only what differs from the defaults is kept, so that two ways to say the same are equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SteerConfig {
-    policy: String,
+pub struct Chosen<R> {
+    name: String,
     changed: BTreeMap<&'static str, u64>,
+    registry: PhantomData<R>,
 }
 
-impl Default for SteerConfig {
+impl<R: Registry> Default for Chosen<R> {
     fn default() -> Self {
-        SteerConfig::named("ssd-first")
+        Self::named(R::USUAL)
     }
 }
 
-impl SteerConfig {
-    /// A policy with its defaults; whether there is one of that name is seen when it is built.
-    pub fn named(policy: &str) -> Self {
-        SteerConfig { policy: policy.to_owned(), changed: BTreeMap::new() }
+impl<R: Registry> From<&str> for Chosen<R> {
+    fn from(name: &str) -> Self {
+        Self::named(name)
+    }
+}
+
+impl<R: Registry> Chosen<R> {
+    /// An entry with its defaults; whether there is one of that name is seen when it is built.
+    pub fn named(name: &str) -> Self {
+        Chosen { name: name.to_owned(), changed: BTreeMap::new(), registry: PhantomData }
     }
 
-    /// Name in `steer::POLICIES`.
-    pub fn policy(&self) -> &str {
-        &self.policy
+    /// Its name in the registry.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
-    /// Its registry entry, if there is one.
-    pub fn entry(&self) -> Option<&'static PolicyEntry> {
-        POLICIES.iter().find(|entry| entry.name == self.policy)
+    /// The settings that it has, none if the name is not known.
+    pub fn settings(&self) -> &'static [Setting] {
+        R::settings(&self.name).unwrap_or(&[])
     }
 
     fn setting(&self, name: &str) -> Option<&'static Setting> {
-        self.entry()?.settings.iter().find(|setting| setting.name == name)
+        self.settings().iter().find(|setting| setting.name == name)
     }
 
     /// Sets one.
     ///
     /// # Errors
-    /// If there is no such policy or setting, or the value is out of its bounds.
+    /// If there is no such entry or setting, or the value is out of its bounds.
     pub fn set(&mut self, name: &str, value: u64) -> Result<(), SettingError> {
-        if self.entry().is_none() {
-            return Err(SettingError::Policy(self.policy.clone()));
+        if R::settings(&self.name).is_none() {
+            return Err(SettingError::Entry { what: R::WHAT, name: self.name.clone() });
         }
         let Some(setting) = self.setting(name) else {
-            let (policy, setting) = (self.policy.clone(), name.to_owned());
-            return Err(SettingError::Setting { policy, setting });
+            let (name, setting) = (self.name.clone(), name.to_owned());
+            return Err(SettingError::Setting { what: R::WHAT, name, setting });
         };
         if !setting.allows(value) {
             let (least, largest) = setting.bounds;
             return Err(SettingError::Value { setting: setting.name, value, least, largest });
         }
-        if value == setting.default {
+        if value == R::default(&self.name, setting) {
             self.changed.remove(setting.name);
         } else {
             self.changed.insert(setting.name, value);
@@ -156,8 +190,8 @@ impl SteerConfig {
         Ok(())
     }
 
-    /// The same with one setting changed where the policy has it, for tests and experiments that
-    /// run every policy.
+    /// The same with one setting changed where there is one, for tests and experiments that run
+    /// everything.
     #[must_use]
     pub fn with(mut self, name: &str, value: u64) -> Self {
         if self.setting(name).is_some() {
@@ -166,15 +200,51 @@ impl SteerConfig {
         self
     }
 
-    /// The value of a setting that the policy has.
+    /// The value of a setting.
+    ///
+    /// # Panics
+    /// If the entry does not list it.
     pub fn get(&self, name: &str) -> u64 {
-        let setting = self.setting(name).expect("policies ask for the settings that they list");
-        self.changed.get(name).copied().unwrap_or(setting.default)
+        let setting = self.setting(name).expect("only settings that are listed are asked for");
+        let default = R::default(&self.name, setting);
+        self.changed.get(name).copied().unwrap_or(default)
     }
 
     /// What is not as by default, by name.
     pub fn changed(&self) -> impl Iterator<Item = (&'static Setting, u64)> + '_ {
         self.changed.iter().filter_map(|(name, value)| Some((self.setting(name)?, *value)))
+    }
+}
+
+/// The steering policies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Steers;
+
+impl Registry for Steers {
+    const WHAT: &'static str = "steering policy";
+    const USUAL: &'static str = "ssd-first";
+
+    fn names() -> Vec<&'static str> {
+        POLICIES.iter().map(|entry| entry.name).collect()
+    }
+
+    fn settings(name: &str) -> Option<&'static [Setting]> {
+        POLICIES.iter().find(|entry| entry.name == name).map(|entry| entry.settings)
+    }
+}
+
+/// Which steering policy a volume has, by its registered name, with settings.
+pub type SteerConfig = Chosen<Steers>;
+
+impl SteerConfig {
+    /// Name in `steer::POLICIES`.
+    pub fn policy(&self) -> &str {
+        self.name()
+    }
+
+    /// Its registry entry, if there is one.
+    pub fn entry(&self) -> Option<&'static PolicyEntry> {
+        POLICIES.iter().find(|entry| entry.name == self.name())
     }
 }
 
@@ -200,7 +270,7 @@ mod tests {
         let too_long = config.set("queue_length", 1_000_001);
         assert!(matches!(too_long, Err(SettingError::Value { largest: 1_000_000, .. })));
         let mut nobody = SteerConfig::named("mios");
-        assert!(matches!(nobody.set("queue_length", 5), Err(SettingError::Policy(_))));
+        assert!(matches!(nobody.set("queue_length", 5), Err(SettingError::Entry { .. })));
         let unchanged = SteerConfig::named("ssd-first").with("queue_length", 1);
         assert_eq!(unchanged, SteerConfig::default());
     }

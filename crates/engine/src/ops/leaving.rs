@@ -1,0 +1,188 @@
+//! What steps take an extent off the SSDs?
+//!
+//! Source: requirements L13, B8: copy, commit, free. A block that has a home only loses its copy; one
+//! that lies on the SSD alone is moved home first, as write-back does it (`moves`), and is given up when
+//! the record of its home is durable. Many extents leave together, in the order of their addresses, so
+//! that hard drives write in runs and are flushed seldom.
+
+use super::moves::HOMED_BLOCKS_MAX;
+use crate::engine::Engine;
+use crate::map::logical::{FRAGMENTS, HOME, LOG, SSD};
+use crate::map::{Logical, NONE, Slot, Touch};
+use crate::mutant::Mutant;
+use crate::tier::collect::Extent;
+use tandem_block::BLOCK_BYTES;
+
+/// Extents looked at in one step at most: bounds the time that an event takes.
+const LOOK_MAX: usize = 64;
+
+/// State of what leaves.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Leaving {
+    /// Where to look next.
+    cursor: Extent,
+    /// Something may have changed since all of them were looked at.
+    looks: bool,
+    /// As of this batch.
+    durable: u64,
+    /// Extents looked at since one could be helped.
+    fruitless: usize,
+    /// Dirty blocks were seen that want to go home.
+    has_dirty: bool,
+}
+
+impl Leaving {
+    /// Something has changed.
+    pub fn look(&mut self) {
+        self.looks = true;
+        self.fruitless = 0;
+    }
+}
+
+/// What a leaving block needs.
+enum Need {
+    Nothing,
+    /// Its copy can go: this slot.
+    Drop(Slot),
+    /// Its home written from this slot.
+    Home(Slot),
+    /// Fragments merged.
+    Merge,
+    /// A batch or a flush.
+    Wait,
+}
+
+impl Engine {
+    /// Do blocks that leave wait to be written home? Then a flush for those that were would come too
+    /// early.
+    pub(crate) fn leaving_can_move(&self) -> bool {
+        self.tiers.as_ref().is_some_and(|tiers| tiers.leaving.has_dirty)
+    }
+
+    /// A move ended, or homes were settled.
+    pub(crate) fn look_at_leaving(&mut self) {
+        if let Some(tiers) = &mut self.tiers {
+            tiers.leaving.look();
+        }
+    }
+
+    pub(super) fn run_leaving(&mut self) {
+        let durable = self.commit.durable();
+        let tiers = self.tiers.as_mut().expect("asked by the caller");
+        if tiers.space.leaving() == 0 {
+            tiers.leaving.has_dirty = false;
+            return;
+        }
+        if tiers.leaving.durable != durable {
+            tiers.leaving.durable = durable;
+            tiers.leaving.look();
+        }
+        if !tiers.leaving.looks {
+            return;
+        }
+        let all = tiers.space.leaving();
+        let mut extents: Vec<Extent> =
+            tiers.space.leaving_from(tiers.leaving.cursor).take(LOOK_MAX).collect();
+        let wraps = extents.len() < LOOK_MAX;
+        if wraps && extents.len() < all {
+            let rest = LOOK_MAX.min(all) - extents.len();
+            extents.extend(tiers.space.leaving_from(Extent(0)).take(rest));
+        }
+        self.look_at(&extents);
+        let tiers = self.tiers.as_mut().expect("asked by the caller");
+        tiers.leaving.cursor = extents.last().map_or(Extent(0), |last| Extent(last.0 + 1));
+        tiers.leaving.fruitless += extents.len();
+        if tiers.leaving.fruitless >= tiers.space.leaving() {
+            tiers.leaving.looks = false;
+        }
+    }
+
+    fn look_at(&mut self, extents: &[Extent]) {
+        let blocks_max = (self.config.writeback_run_bytes / BLOCK_BYTES) as usize;
+        let can_move = self.moves.is_idle() && self.moves_have_room();
+        let (mut home, mut merge, mut dropped) = (Vec::new(), None, 0u64);
+        let mut dirty = false;
+        for &extent in extents {
+            let tiers = self.tiers.as_ref().expect("asked by the caller");
+            let (from, to) = tiers.space.blocks_of(extent);
+            let to = to.min(self.map.logical().len() as u64);
+            let held = tiers.space.is_held(extent);
+            assert!(!held, "what is held does not leave");
+            let mut left = true;
+            for block in from as Logical..to as Logical {
+                match self.leaving_need(block) {
+                    Need::Nothing => {}
+                    Need::Drop(slot) => {
+                        dropped += u64::from(self.drop_copy(block, slot));
+                    }
+                    Need::Home(slot) => {
+                        (left, dirty) = (false, true);
+                        if home.len() < blocks_max {
+                            home.push((block, slot));
+                        }
+                    }
+                    Need::Merge => {
+                        left = false;
+                        merge = merge.or(Some(block));
+                    }
+                    Need::Wait => left = false,
+                }
+            }
+            if left {
+                self.tiers.as_mut().expect("asked by the caller").space.gone(extent);
+            }
+        }
+        if dropped > 0 {
+            self.stats.tiers.dropped_blocks += dropped;
+            self.commit.note_pending(self.now);
+        }
+        self.tiers.as_mut().expect("asked by the caller").leaving.has_dirty = dirty;
+        if !can_move {
+            return;
+        }
+        home.sort_unstable();
+        if !home.is_empty() {
+            self.stats.tiers.demoted_blocks += home.len() as u64;
+            self.begin_writeback_of(&home);
+        } else if let Some(block) = merge {
+            self.start_merge(block);
+        }
+    }
+
+    fn drop_copy(&mut self, block: Logical, slot: Slot) -> bool {
+        let dropped = self.map.drop_place(block, slot);
+        if dropped {
+            self.map.touch(Touch { logical: block, count: 1 }, NONE, true);
+        }
+        dropped
+    }
+
+    fn moves_have_room(&self) -> bool {
+        self.moves.homed_count() < HOMED_BLOCKS_MAX
+    }
+
+    fn leaving_need(&self, block: Logical) -> Need {
+        let state = self.map.state(block);
+        if state & SSD == 0 || state & LOG != 0 {
+            // at home, absent, or in a log with a tail copy: none of this is a tier's doing
+            return if state & FRAGMENTS != 0 && state & LOG == 0 {
+                Need::Merge
+            } else {
+                Need::Nothing
+            };
+        }
+        if state & FRAGMENTS != 0 {
+            return Need::Merge;
+        }
+        if state & HOME != 0 {
+            let slot = self.map.entry(block).ssd;
+            let safe =
+                self.map.logical().recorded_home(block) || self.breaks(Mutant::LeaveUnrecorded);
+            return if safe { Need::Drop(slot) } else { Need::Wait };
+        }
+        if self.is_homed(block) || self.devices[usize::from(self.home_of(block).0.0)].faulted {
+            return Need::Wait;
+        }
+        self.map.writeback_source(block).map_or(Need::Wait, Need::Home)
+    }
+}

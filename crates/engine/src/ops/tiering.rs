@@ -1,0 +1,379 @@
+//! What does a tier's share of the SSDs cost a request, and what does it start?
+//!
+//! Source: design decision 5; [LORIS §III]: one plugin is told of every request below the RAM cache, the
+//! other one moves. `tier/space` keeps the account; what comes is in `coming`, what leaves in `leaving`.
+
+use crate::config::{EngineConfig, Placement, Role};
+use crate::engine::{ConfigError, Engine, Phase};
+use crate::map::Logical;
+use crate::ops::coming::Coming;
+use crate::ops::leaving::Leaving;
+use crate::ordering::TaskId;
+use crate::port::ServedFrom;
+use crate::settings::Registry;
+use crate::tier::settings as names;
+use crate::tier::space::{Space, SpaceConfig};
+use crate::tier::{Comes, Intention, TierConfig, TierView, Tiers};
+use tandem_block::{Duration, Instant, ObjectId, Op};
+
+/// Everything that tiers with a share of the SSDs keep.
+#[derive(Clone, Debug)]
+pub(crate) struct Tiering {
+    pub space: Space,
+    pub coming: Option<Coming>,
+    pub leaving: Leaving,
+    /// Bytes that may come in this second, and when it ends.
+    pub rate: Rate,
+    /// Volumes that share it, in the order of their addresses.
+    shares: Vec<Share>,
+}
+
+/// A volume whose tier has a share.
+#[derive(Clone, Copy, Debug)]
+struct Share {
+    first: Logical,
+    blocks: u32,
+    comes: Comes,
+    keeps_alone: bool,
+}
+
+impl Tiering {
+    fn share_of(&self, block: Logical) -> Option<&Share> {
+        let at = self.shares.partition_point(|share| share.first <= block).checked_sub(1)?;
+        let share = &self.shares[at];
+        (block - share.first < share.blocks).then_some(share)
+    }
+}
+
+/// A bound on what comes in a second.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rate {
+    bytes_per_s: u64,
+    left_bytes: u64,
+    second_ends: Instant,
+}
+
+impl Rate {
+    fn new(bytes_per_s: u64) -> Rate {
+        Rate { bytes_per_s, left_bytes: bytes_per_s, second_ends: Instant::ZERO }
+    }
+
+    /// May anything come now?
+    pub fn is_left(&mut self, now: Instant) -> bool {
+        if now >= self.second_ends {
+            self.second_ends = now + Duration::from_s(1);
+            self.left_bytes = self.bytes_per_s;
+        }
+        self.left_bytes > 0
+    }
+
+    /// So much comes; the last of a second may go beyond it.
+    pub fn spend(&mut self, bytes: u64) {
+        if self.bytes_per_s != names::UNBOUNDED {
+            self.left_bytes = self.left_bytes.saturating_sub(bytes);
+        }
+    }
+
+    fn due(&self) -> Instant {
+        if self.left_bytes == 0 { self.second_ends } else { Instant::NEVER }
+    }
+}
+
+/// How the space of a pool is made, if any of its volumes has a share.
+///
+/// # Errors
+/// If drives are missing, or the volumes contradict each other.
+pub(crate) fn space_config(config: &EngineConfig) -> Result<Option<SpaceConfig>, ConfigError> {
+    let mut space: Option<SpaceConfig> = None;
+    for volume in &config.volumes {
+        let tier = &volume.tier;
+        let wrong = |why: String| ConfigError::Tier {
+            volume: volume.name.clone(),
+            tier: tier.name().to_owned(),
+            why,
+        };
+        let built = tier.build().ok_or_else(|| ConfigError::Unknown {
+            volume: volume.name.clone(),
+            what: Tiers::WHAT,
+            name: tier.name().to_owned(),
+            known: Tiers::names().join(", "),
+        })?;
+        if !built.has_share() {
+            continue;
+        }
+        if config.placement == Placement::Fixed {
+            return Err(wrong("under fixed placement nothing moves: use mapped placement".into()));
+        }
+        for (role, what) in [(Role::Ssd, "an SSD"), (Role::Hdd, "a hard drive")] {
+            if config.with_role(role).next().is_none() {
+                return Err(wrong(format!("it needs {what}, and there is none")));
+            }
+        }
+        let extent = tier.get(names::EXTENT.name);
+        if !extent.is_power_of_two() {
+            return Err(wrong(format!("extent = {extent} bytes is no power of two")));
+        }
+        let own = own_config(tier).map_err(wrong)?;
+        match &mut space {
+            None => space = Some(own),
+            Some(space) => join(space, &own).map_err(wrong)?,
+        }
+    }
+    Ok(space)
+}
+
+fn own_config(tier: &TierConfig) -> Result<SpaceConfig, String> {
+    let interval = tier.get(names::INTERVAL.name);
+    let collector = names::collector_name(tier.get(names::COLLECTOR.name));
+    let ranks = crate::tier::collect::COLLECTORS.iter().any(|c| c.name == collector && c.ranks);
+    if interval > 0 && !ranks {
+        return Err(format!(
+            "the collector {collector} does not tell which extent on a hard drive is the hottest, so \
+             nothing could come at intervals: take inverse-bitmap, counts or edt, or no interval"
+        ));
+    }
+    Ok(SpaceConfig {
+        tier: tier.clone(),
+        interval: (interval > 0).then(|| Duration::from_ns(interval)),
+        reads: u8::try_from(tier.get(names::READS.name)).expect("within the bounds"),
+    })
+}
+
+/// The volumes of a pool share its SSDs and one collector.
+fn join(space: &mut SpaceConfig, own: &SpaceConfig) -> Result<(), String> {
+    let other = space.tier.name();
+    let differs = |name: &&&str| space.tier.get(name) != own.tier.get(name);
+    if let Some(name) = names::OF_THE_SPACE.iter().find(differs) {
+        return Err(format!(
+            "{name} is not what it is for the volume with tier {other}: volumes share the SSDs and one \
+             collector, so {} are the same for all of them",
+            names::OF_THE_SPACE.join(", ")
+        ));
+    }
+    if let (Some(a), Some(b)) = (space.interval, own.interval)
+        && a != b
+    {
+        return Err(format!("interval is not what it is for the volume with tier {other}"));
+    }
+    space.interval = space.interval.or(own.interval);
+    space.reads = space.reads.max(own.reads);
+    Ok(())
+}
+
+impl Engine {
+    /// The space is made when it is known how large the drives are, and holds what the SSDs have.
+    ///
+    /// # Errors
+    /// Words, if there is too little room for it.
+    pub(crate) fn make_space(&mut self) -> Result<(), String> {
+        self.tiers = None;
+        let Some(config) = self.space.clone().filter(|_| self.salvage.is_none()) else {
+            return Ok(());
+        };
+        let blocks = self.map.logical().len() as u64;
+        let rate = Rate::new(config.tier.get(names::RATE.name));
+        let space = Space::new(&config, self.map.ssd_slots(), blocks).map_err(|e| e.to_string())?;
+        let mut tiering = Tiering {
+            space,
+            coming: None,
+            leaving: Leaving::default(),
+            rate,
+            shares: self.shares(),
+        };
+        self.find_held(&mut tiering);
+        self.tiers = Some(Box::new(tiering));
+        Ok(())
+    }
+
+    fn shares(&self) -> Vec<Share> {
+        let mut shares = Vec::new();
+        for (id, object) in self.objects.iter() {
+            let Some(policy) = self.policies.get(&id).filter(|p| p.tier.has_share()) else {
+                continue;
+            };
+            shares.push(Share {
+                first: object.first,
+                blocks: object.blocks,
+                comes: policy.tier.comes(),
+                keeps_alone: policy.tier.keeps_alone(),
+            });
+        }
+        shares.sort_unstable_by_key(|share| share.first);
+        shares
+    }
+
+    /// After a start: what lies on the SSDs is held, as far as there is room; the rest leaves. How hot it
+    /// was is not known any more.
+    fn find_held(&self, tiering: &mut Tiering) {
+        for share in tiering.shares.clone() {
+            let (mut block, end) = (share.first, share.first + share.blocks);
+            while let Some(found) = self.map.logical().next_on_ssd(block, end) {
+                let extent = tiering.space.extent_of(found);
+                if !tiering.space.found(extent) && !tiering.space.bring_away(extent) {
+                    return; // what is left goes home by the watermarks
+                }
+                block = Logical::try_from(tiering.space.blocks_of(extent).1).unwrap_or(end);
+                if block >= end {
+                    break;
+                }
+            }
+        }
+        tiering.leaving.look();
+    }
+
+    fn tier_of(&self, object: ObjectId) -> Option<&dyn crate::tier::Tier> {
+        let policy = self.policies.get(&object)?;
+        policy.tier.has_share().then_some(&*policy.tier)
+    }
+
+    /// Where does this write belong?
+    pub(crate) fn intend(&mut self, id: TaskId) -> Intention {
+        let task = &self.tasks[id as usize];
+        let (first, end) = (task.first, task.end);
+        let request = task.request;
+        let view = |held| TierView {
+            logical: first,
+            count: end - first,
+            data_type: request.data_type,
+            held,
+        };
+        let Some(policy) = self.policies.get(&request.object) else { return Intention::Ssd };
+        let Some(tiers) = self.tiers.as_mut().filter(|_| policy.tier.has_share()) else {
+            return policy.tier.intend(&view(false));
+        };
+        let view = view(tiers.space.touched(self.now, first, end));
+        if !policy.tier.admits(&view) {
+            self.stats.tiers.sieved += 1;
+            return Intention::Hdd;
+        }
+        let intention = policy.tier.intend(&view);
+        if intention == Intention::Hdd || view.held || tiers.space.claim(first, end) {
+            return intention;
+        }
+        self.stats.tiers.bypassed += 1;
+        Intention::Hdd
+    }
+
+    /// A write of a volume with a share is on an SSD now; what is not held there is brought away again.
+    pub(crate) fn note_on_ssd(&mut self, object: ObjectId, first: Logical, count: u32) {
+        if self.tiers.is_none() || self.tier_of(object).is_none() {
+            return;
+        }
+        let tiers = self.tiers.as_mut().expect("asked above");
+        let mut block = u64::from(first);
+        let end = block + u64::from(count);
+        while block < end {
+            let extent = tiers.space.extent_of(block as Logical);
+            if !tiers.space.is_held(extent) {
+                self.stats.tiers.strays += 1;
+                tiers.space.bring_away(extent);
+                tiers.leaving.look();
+            }
+            block = tiers.space.blocks_of(extent).1;
+        }
+    }
+
+    /// A user's read is done.
+    pub(crate) fn note_tier_read(&mut self, id: TaskId) {
+        if self.tiers.is_none() {
+            return;
+        }
+        let task = &self.tasks[id as usize];
+        let (request, first, end) = (task.request, task.first, task.end);
+        let from_hdd = matches!(task.served_from, ServedFrom::HddHome | ServedFrom::HddLog);
+        let sound = task.status.is_ok();
+        if request.op != Op::Read || !sound {
+            return;
+        }
+        let Some(policy) = self.policies.get(&request.object) else { return };
+        let Some(tiers) = self.tiers.as_mut().filter(|_| policy.tier.has_share()) else { return };
+        let held = tiers.space.touched(self.now, first, end);
+        let blocks = u64::from(end - first);
+        if !from_hdd {
+            self.stats.tiers.hit_blocks += blocks;
+            return;
+        }
+        self.stats.tiers.missed_blocks += blocks;
+        let view =
+            TierView { logical: first, count: end - first, data_type: request.data_type, held };
+        if policy.tier.admits(&view) {
+            tiers.space.missed(policy.tier.comes(), first, end);
+        } else {
+            self.stats.tiers.sieved += 1;
+        }
+    }
+
+    /// These blocks are written to or zeroed: what is on its way to the SSD would be too old.
+    pub(crate) fn note_changing(&mut self, first: Logical, end: Logical) {
+        if let Some(coming) = self.tiers.as_mut().and_then(|tiers| tiers.coming.as_mut()) {
+            coming.note_changing(first, end);
+        }
+    }
+
+    /// These blocks are nobody's any more.
+    pub(crate) fn note_removed(&mut self, first: Logical, end: Logical) {
+        if let Some(tiers) = &mut self.tiers
+            && first < end
+        {
+            tiers.space.removed(first, end);
+        }
+    }
+
+    /// Is nothing of a tier under way?
+    pub(crate) fn tiers_are_idle(&self) -> bool {
+        self.tiers.as_ref().is_none_or(|tiers| tiers.coming.is_none())
+    }
+
+    /// What tiers have to do, once an event.
+    #[inline]
+    pub(crate) fn run_tiers(&mut self) {
+        if self.tiers.is_none() || !matches!(self.phase, Phase::Running) || self.commit.is_broken()
+        {
+            return;
+        }
+        let now = self.now;
+        self.tiers.as_mut().expect("asked above").space.advance(now);
+        self.run_leaving();
+        self.run_coming();
+    }
+
+    /// When something of a tier is due.
+    pub(crate) fn tiers_due(&self) -> Instant {
+        let running = matches!(self.phase, Phase::Running) && !self.commit.is_broken();
+        let Some(tiers) = self.tiers.as_ref().filter(|_| running) else { return Instant::NEVER };
+        let rate = if tiers.space.has_to_come() { tiers.rate.due() } else { Instant::NEVER };
+        tiers.space.due().min(rate)
+    }
+
+    /// Blocks that may be dirty on the SSDs without being due at home.
+    #[inline]
+    pub(crate) fn kept_blocks_max(&self) -> u64 {
+        let Some(tiers) = &self.tiers else { return 0 };
+        let keeps = tiers.shares.iter().any(|share| share.keeps_alone);
+        if !keeps || self.is_short_of_space() {
+            return 0;
+        }
+        u64::from(tiers.space.held().0) * tiers.space.extent_blocks()
+    }
+
+    /// Does this block stay on the SSD although it is dirty?
+    pub(crate) fn is_kept(&self, block: Logical) -> bool {
+        let Some(tiers) = &self.tiers else { return false };
+        tiers.space.is_held(tiers.space.extent_of(block))
+            && tiers.share_of(block).is_some_and(|share| share.keeps_alone)
+            && !self.is_short_of_space()
+    }
+
+    /// How does data of this block's volume come?
+    pub(crate) fn comes(&self, block: Logical) -> Comes {
+        let share = self.tiers.as_ref().and_then(|tiers| tiers.share_of(block));
+        share.map_or(Comes::Never, |share| share.comes)
+    }
+
+    /// What the tiers hold, in extents and bytes, and what it may be: `(held, room, extent_bytes)`.
+    pub fn tier_room(&self) -> Option<(u32, u32, u64)> {
+        let tiers = self.tiers.as_ref()?;
+        let (held, held_max) = tiers.space.held();
+        Some((held, held_max, tiers.space.extent_blocks() * tandem_block::BLOCK_BYTES))
+    }
+}

@@ -1,0 +1,163 @@
+//! Which settings has a tier?
+//!
+//! Source: [LORIS §IV]; requirements L7 to L20. Those of the *space* are shared by all volumes of a
+//! pool, since they share its SSDs and one collector; the others are each volume's own.
+
+use super::collect::COLLECTORS;
+use crate::settings::{Kind, Setting};
+
+/// Said instead of a bound: there is none.
+pub const UNBOUNDED: u64 = u64::MAX;
+/// Said instead of a size: a share of what the SSDs have.
+pub const AUTO: u64 = u64::MAX;
+
+/// Of the space: what moves as one.
+pub const EXTENT: Setting = Setting::new(
+    "extent",
+    Kind::Bytes,
+    64 << 10,
+    4096..=4 << 20,
+    "what moves as one: a power of two; 64 bytes of RAM for each that is tracked",
+);
+
+/// Of the space: how much of the SSDs.
+pub const SIZE: Setting = Setting::new(
+    "size",
+    Kind::Bytes,
+    AUTO,
+    64 << 10..=1 << 50,
+    "room on the SSDs; auto: 70 % of what they have, the rest is for new versions",
+)
+.words(&[("auto", AUTO)]);
+
+/// Of the space: what is hot.
+pub const COLLECTOR: Setting =
+    Setting::new("collector", Kind::Word, 0, 0..=0, "what tells hot from cold").words(&[
+        ("inverse-bitmap", 0),
+        ("counts", 1),
+        ("edt", 2),
+        ("lru", 3),
+        ("lfu", 4),
+        ("arc", 5),
+        ("s3-fifo", 6),
+        ("sieve", 7),
+        ("2q", 8),
+    ]);
+
+/// Of the space: aging.
+pub const HALF_LIFE: Setting = Setting::new(
+    "half_life",
+    Kind::Time,
+    0,
+    1_000_000_000..=365 * 86_400 * 1_000_000_000,
+    "after how long heat is worth half",
+)
+.words(&[("never", 0)]);
+
+/// Of the space: what frees room.
+pub const CLEANER: Setting = Setting::new(
+    "cleaner",
+    Kind::Word,
+    0,
+    0..=0,
+    "foreground: room is made when it is wanted; background: as much again as was wanted since the last time; aggressive: an eighth",
+)
+.words(&[("foreground", 0), ("background", 1), ("aggressive", 2)]);
+
+/// Of the space: one place only.
+pub const EXCLUSIVE: Setting = Setting::new(
+    "exclusive",
+    Kind::Word,
+    0,
+    0..=0,
+    "yes: what comes to the SSD leaves its home, as in the paper, so that all that leaves is written",
+)
+.words(&[("no", 0), ("yes", 1)]);
+
+/// Of the space: what moves may cost.
+pub const RATE: Setting = Setting::new(
+    "move_bytes_per_s",
+    Kind::Bytes,
+    UNBOUNDED,
+    1 << 20..=1 << 40,
+    "what comes to the SSD in a second at most",
+)
+.words(&[("unbounded", UNBOUNDED)]);
+
+/// Of the space: interval-driven policies.
+pub const INTERVAL: Setting = Setting::new(
+    "interval",
+    Kind::Time,
+    0,
+    1_000_000..=86_400 * 1_000_000_000,
+    "the hottest come every so often, instead of what was just read",
+)
+.words(&[("never", 0)]);
+
+/// Of a volume: sieving by reads.
+pub const READS: Setting =
+    Setting::new("reads", Kind::Count, 1, 1..=255, "reads of a hard drive before an extent comes");
+
+/// Of a volume: sieving by size.
+pub const SIEVE_BYTES: Setting = Setting::new(
+    "sieve_bytes",
+    Kind::Bytes,
+    1 << 20,
+    4096..=32 << 20,
+    "larger requests bring nothing to the SSD",
+)
+.words(&[("unbounded", UNBOUNDED)]);
+
+/// Of a volume: sieving by what the bytes are.
+pub const SIEVE_TYPE: Setting =
+    Setting::new("sieve_type", Kind::Word, 0, 0..=0, "what may come to the SSD").words(&[
+        ("all", 0),
+        ("metadata", 1),
+        ("data", 2),
+    ]);
+
+/// All of them.
+pub const ALL: &[Setting] = &[
+    EXTENT,
+    SIZE,
+    COLLECTOR,
+    HALF_LIFE,
+    CLEANER,
+    EXCLUSIVE,
+    RATE,
+    INTERVAL,
+    READS,
+    SIEVE_BYTES,
+    SIEVE_TYPE,
+];
+
+/// Those that all volumes of a pool have alike.
+pub const OF_THE_SPACE: &[&str] = &[
+    EXTENT.name,
+    SIZE.name,
+    COLLECTOR.name,
+    HALF_LIFE.name,
+    CLEANER.name,
+    EXCLUSIVE.name,
+    RATE.name,
+];
+
+/// The collector's name that a value stands for.
+pub fn collector_name(value: u64) -> &'static str {
+    COLLECTORS[usize::try_from(value).expect("a word of the setting")].name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_collector_has_its_word() {
+        let words: Vec<&str> = COLLECTOR.words.iter().map(|(word, _)| *word).collect();
+        let names: Vec<&str> = COLLECTORS.iter().map(|entry| entry.name).collect();
+        assert_eq!(words, names);
+        for (word, value) in COLLECTOR.words {
+            assert_eq!(collector_name(*value), *word);
+        }
+    }
+}

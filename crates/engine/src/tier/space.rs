@@ -1,0 +1,561 @@
+//! Which extents does the SSD hold, which come, and which leave?
+//!
+//! Source: [LORIS §III, §IV]; requirements L5 to L19. One account for all volumes whose tier has a share
+//! of the SSDs, as the paper's plugins have: what is touched goes to one collector, and the coldest
+//! extent leaves, whosever it is. An extent that is held has its whole room reserved, so that what is
+//! held always fits. Nothing here reads or writes: the engine asks what to move, and tells what became
+//! of it.
+//!
+//! ```text
+//!             read from a hard drive ─▶ waiting ─┐
+//!             the hottest, at intervals ─────────┼─▶ held ──▶ leaving ──▶ gone
+//!             written to the SSD ────────────────┘   (room: the collector's victim leaves)
+//! ```
+
+use super::collect::{self, CollectConfig, CollectError, Collector, EXTENTS_MAX, Extent, Touch};
+use super::settings::{self, AUTO};
+use super::sieve::Reads;
+use super::{Comes, TierConfig};
+use std::collections::{BTreeSet, VecDeque};
+use tandem_block::{BLOCK_BYTES, Duration, Instant};
+
+/// Extents that wait to come, at most: what was read last is more likely to be read again than what
+/// would wait behind it (guess).
+const WAITING_MAX: usize = 1024;
+/// Extents that are on their way out, at most: beyond, no other one can come (guess).
+const LEAVING_MAX: usize = 4096;
+/// Of what is held, the aggressive cleaner frees this part at once (guess: requirements L21 says only
+/// "aggressive").
+const AGGRESSIVE_PART: u32 = 8;
+/// Of the SSDs' slots, in percent, what a space has unless told otherwise: new versions of blocks lie
+/// beside the old ones until they are durable, and so do tail copies (guess).
+const AUTO_PERCENT: u64 = 70;
+
+/// How a space is made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpaceConfig {
+    /// A tier that has a share; of its settings those of the space count.
+    pub tier: TierConfig,
+    /// The interval of those that have one.
+    pub interval: Option<Duration>,
+    /// The most reads that any volume asks for.
+    pub reads: u8,
+}
+
+/// What frees room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cleaner {
+    Foreground,
+    Background,
+    Aggressive,
+}
+
+/// What became of a wish for room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// It was held before.
+    Held,
+    /// It is held now.
+    Taken,
+    /// There is no room, or it is colder than what would have to go.
+    Refused,
+}
+
+/// Counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SpaceStats {
+    /// Extents that came because they were read, or at intervals.
+    pub came: u64,
+    /// Extents that were taken in because they were written.
+    pub claimed: u64,
+    /// Extents that had to leave.
+    pub left: u64,
+    /// … of them what the background cleaner chose.
+    pub cleaned: u64,
+    /// Wishes refused: colder than the last one that left.
+    pub unqualified: u64,
+    /// … too few reads yet.
+    pub sieved_reads: u64,
+    /// … nothing could leave, or too much is leaving already.
+    pub full: u64,
+    /// … too many wait.
+    pub forgone: u64,
+}
+
+/// The account.
+#[derive(Clone, Debug)]
+pub struct Space {
+    collector: Box<dyn Collector>,
+    /// Blocks of an extent, as a power of two.
+    shift: u32,
+    held: u32,
+    held_max: u32,
+    waiting: VecDeque<Extent>,
+    is_waiting: BTreeSet<Extent>,
+    leaving: BTreeSet<Extent>,
+    interval: Option<Duration>,
+    interval_due: Instant,
+    /// Something was touched since the last one: without, nothing is hotter than it was.
+    stirred: bool,
+    /// The hottest come, until none is hot enough.
+    interval_open: bool,
+    reads: Reads,
+    cleaner: Cleaner,
+    /// Extents that left because a write wanted their room, since the cleaner ran last (L18).
+    wanted_by_writes: u32,
+    stats: SpaceStats,
+}
+
+impl Space {
+    /// For SSDs with so many slots, and so many logical blocks in all.
+    ///
+    /// # Errors
+    /// If the space is smaller than an extent, or the collector cannot be made for it.
+    pub fn new(config: &SpaceConfig, slots: u64, blocks: u64) -> Result<Space, CollectError> {
+        let get = |setting: &str| config.tier.get(setting);
+        let extent_blocks = get(settings::EXTENT.name) / BLOCK_BYTES;
+        assert!(extent_blocks.is_power_of_two(), "checked with the configuration");
+        let room = match get(settings::SIZE.name) {
+            AUTO => slots * AUTO_PERCENT / 100,
+            bytes => (bytes / BLOCK_BYTES).min(slots * 9 / 10),
+        };
+        let bounded = |extents: u64| u32::try_from(extents).unwrap_or(u32::MAX).min(EXTENTS_MAX);
+        let held_max = bounded(room / extent_blocks).min(EXTENTS_MAX / 2);
+        // all extents, but no more than eight times what is held (a million at least): the coldest are
+        // forgotten
+        let all = bounded(blocks.div_ceil(extent_blocks));
+        let tracked_max = all.min(held_max.saturating_mul(8).max(1 << 20)).max(held_max + 1);
+        let half_life = get(settings::HALF_LIFE.name);
+        let collect = CollectConfig {
+            epoch: (half_life > 0).then(|| Duration::from_ns(half_life)),
+            ..CollectConfig::new(held_max, tracked_max)
+        };
+        let name = settings::collector_name(get(settings::COLLECTOR.name));
+        Ok(Space {
+            collector: collect::build(name, &collect)?,
+            shift: extent_blocks.trailing_zeros(),
+            held: 0,
+            held_max,
+            waiting: VecDeque::new(),
+            is_waiting: BTreeSet::new(),
+            leaving: BTreeSet::new(),
+            interval: config.interval,
+            interval_due: config
+                .interval
+                .map_or(Instant::NEVER, |interval| Instant::ZERO + interval),
+            stirred: false,
+            interval_open: false,
+            reads: Reads::new(config.reads),
+            cleaner: match get(settings::CLEANER.name) {
+                1 => Cleaner::Background,
+                2 => Cleaner::Aggressive,
+                _ => Cleaner::Foreground,
+            },
+            wanted_by_writes: 0,
+            stats: SpaceStats::default(),
+        })
+    }
+
+    /// The extent of a logical block.
+    #[inline]
+    pub fn extent_of(&self, block: u32) -> Extent {
+        Extent(u64::from(block) >> self.shift)
+    }
+
+    /// Its first block, and the one behind its last.
+    pub fn blocks_of(&self, extent: Extent) -> (u64, u64) {
+        (extent.0 << self.shift, (extent.0 + 1) << self.shift)
+    }
+
+    /// The extents of a range of blocks.
+    fn extents(&self, first: u32, end: u32) -> impl Iterator<Item = Extent> + use<> {
+        assert!(first < end, "a request touches a block");
+        (u64::from(first) >> self.shift..=u64::from(end - 1) >> self.shift).map(Extent)
+    }
+
+    /// A request touches these blocks. Are all their extents held?
+    #[inline]
+    pub fn touched(&mut self, now: Instant, first: u32, end: u32) -> bool {
+        let mut all = true;
+        self.stirred = true;
+        let shift = self.shift;
+        for extent in self.extents(first, end) {
+            let from = u64::from(first).max(extent.0 << shift);
+            let to = u64::from(end).min((extent.0 + 1) << shift);
+            let touch = Touch { extent, bytes: (to - from) * BLOCK_BYTES, now };
+            all &= self.collector.touched(&touch);
+        }
+        all
+    }
+
+    /// Is the extent held?
+    #[inline]
+    pub fn is_held(&self, extent: Extent) -> bool {
+        self.collector.is_held(extent)
+    }
+
+    /// A hard drive was read for these blocks, of a volume whose data comes like this.
+    pub fn missed(&mut self, comes: Comes, first: u32, end: u32) {
+        if comes != Comes::WhenRead {
+            return;
+        }
+        for extent in self.extents(first, end) {
+            if self.is_waiting.contains(&extent) {
+                continue;
+            }
+            if !self.is_held(extent) && !self.reads.may_come(extent) {
+                self.stats.sieved_reads += 1;
+            } else if self.waiting.len() == WAITING_MAX {
+                self.stats.forgone += 1;
+            } else {
+                self.is_waiting.insert(extent);
+                self.waiting.push_back(extent);
+            }
+        }
+    }
+
+    /// These blocks are to be written to the SSD: takes room for all of their extents. False: for some
+    /// there is none, and they belong on a hard drive.
+    pub fn claim(&mut self, first: u32, end: u32) -> bool {
+        let mut all = true;
+        for extent in self.extents(first, end) {
+            match self.take_room(extent, true) {
+                Claim::Taken => self.stats.claimed += 1,
+                Claim::Held => {}
+                Claim::Refused => all = false,
+            }
+        }
+        all
+    }
+
+    /// Makes room for an extent, if it has none.
+    fn take_room(&mut self, extent: Extent, for_write: bool) -> Claim {
+        if self.is_held(extent) {
+            return Claim::Held;
+        }
+        // what is written is new, and belongs here whatever its heat; what is read has to be hotter than
+        // what it would drive out (L9)
+        if !for_write && !self.collector.qualifies(extent) {
+            self.stats.unqualified += 1;
+            return Claim::Refused;
+        }
+        if self.held >= self.held_max {
+            if !self.let_go(Some(extent)) {
+                self.stats.full += 1;
+                return Claim::Refused;
+            }
+            if for_write {
+                self.wanted_by_writes += 1;
+                self.clean_ahead();
+            }
+        }
+        self.leaving.remove(&extent);
+        self.collector.promoted(extent);
+        self.held += 1;
+        assert!(self.held <= self.held_max, "what is held fits");
+        Claim::Taken
+    }
+
+    /// Lets the extent go that the collector can best do without. False: there is none, or too many are
+    /// on their way out.
+    fn let_go(&mut self, comes: Option<Extent>) -> bool {
+        if self.leaving.len() >= LEAVING_MAX {
+            return false;
+        }
+        let Some(victim) = self.collector.victim(comes) else { return false };
+        self.give_up(victim);
+        self.stats.left += 1;
+        true
+    }
+
+    fn give_up(&mut self, extent: Extent) {
+        assert!(self.is_held(extent), "only what is held is given up");
+        self.collector.demoted(extent);
+        self.held -= 1;
+        self.leaving.insert(extent);
+    }
+
+    /// L18: a write had to wait for room, so more is made at once.
+    fn clean_ahead(&mut self) {
+        let more = match self.cleaner {
+            Cleaner::Foreground => return,
+            Cleaner::Background => std::mem::take(&mut self.wanted_by_writes),
+            Cleaner::Aggressive => self.held_max / AGGRESSIVE_PART,
+        };
+        for _ in 0..more.min(self.held.saturating_sub(1)) {
+            if !self.let_go(None) {
+                return;
+            }
+            self.stats.cleaned += 1;
+        }
+    }
+
+    /// The next extent that is to come; its room is taken.
+    pub fn next_to_come(&mut self) -> Option<Extent> {
+        while let Some(extent) = self.waiting.pop_front() {
+            self.is_waiting.remove(&extent);
+            match self.take_room(extent, false) {
+                Claim::Taken => {
+                    self.stats.came += 1;
+                    return Some(extent);
+                }
+                // a part of it is missing: it was written elsewhere, or given up when space was short
+                Claim::Held => return Some(extent),
+                Claim::Refused => {}
+            }
+        }
+        if !self.interval_open {
+            return None;
+        }
+        let hottest = self.collector.hottest();
+        match hottest.map(|extent| (extent, self.take_room(extent, false))) {
+            Some((extent, Claim::Taken)) => {
+                self.stats.came += 1;
+                Some(extent)
+            }
+            _ => {
+                self.interval_open = false;
+                None
+            }
+        }
+    }
+
+    /// It cannot come now: it waits behind the others.
+    pub fn come_later(&mut self, extent: Extent) {
+        if self.is_waiting.insert(extent) {
+            self.waiting.push_back(extent);
+        }
+    }
+
+    /// Does anything want to come?
+    #[inline]
+    pub fn has_to_come(&self) -> bool {
+        self.interval_open || !self.waiting.is_empty()
+    }
+
+    /// Time passes.
+    #[inline]
+    pub fn advance(&mut self, now: Instant) {
+        if self.stirred
+            && now >= self.interval_due
+            && let Some(interval) = self.interval
+        {
+            self.interval_open = true;
+            self.stirred = false;
+            self.interval_due = now + interval;
+        }
+    }
+
+    /// When the next interval ends, if anything may have become hotter in it.
+    pub fn due(&self) -> Instant {
+        if self.stirred { self.interval_due } else { Instant::NEVER }
+    }
+
+    /// Extents that are on their way out, from this one on.
+    pub fn leaving_from(&self, from: Extent) -> impl Iterator<Item = Extent> + '_ {
+        self.leaving.range(from..).copied()
+    }
+
+    /// How many there are.
+    pub fn leaving(&self) -> usize {
+        self.leaving.len()
+    }
+
+    /// An extent has left.
+    pub fn gone(&mut self, extent: Extent) {
+        self.leaving.remove(&extent);
+    }
+
+    /// A block of it is on the SSD although it is not held: it is to be brought away. False: too many are.
+    pub fn bring_away(&mut self, extent: Extent) -> bool {
+        if self.is_held(extent) || self.leaving.len() >= 2 * LEAVING_MAX {
+            return self.is_held(extent);
+        }
+        self.leaving.insert(extent);
+        true
+    }
+
+    /// The SSD was found to have blocks of this extent at start. False: there is no room for it.
+    pub fn found(&mut self, extent: Extent) -> bool {
+        if self.is_held(extent) {
+            return true;
+        }
+        if self.held == self.held_max {
+            return false;
+        }
+        self.collector.promoted(extent);
+        self.held += 1;
+        true
+    }
+
+    /// These blocks belong to nobody any more.
+    pub fn removed(&mut self, first: u32, end: u32) {
+        for extent in self.extents(first, end) {
+            let (from, to) = self.blocks_of(extent);
+            let is_whole = from >= u64::from(first) && to <= u64::from(end);
+            if is_whole {
+                if self.is_held(extent) {
+                    self.held -= 1;
+                }
+                self.collector.removed(extent);
+                self.leaving.remove(&extent);
+            }
+        }
+    }
+
+    /// Extents held, and how many may be.
+    pub fn held(&self) -> (u32, u32) {
+        (self.held, self.held_max)
+    }
+
+    /// Blocks of an extent.
+    pub fn extent_blocks(&self) -> u64 {
+        1 << self.shift
+    }
+
+    /// Counters.
+    pub fn stats(&self) -> SpaceStats {
+        self.stats
+    }
+
+    /// What the collector takes.
+    pub fn memory(&self) -> collect::Memory {
+        self.collector.memory()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Room for four extents of four blocks.
+    fn space(name: &str, settings: &[(&str, u64)]) -> Space {
+        let mut tier = TierConfig::named(name);
+        tier.set("extent", 16 << 10).expect("a power of two");
+        tier.set("size", 1 << 20).expect("within the bounds");
+        for (setting, value) in settings {
+            tier.set(setting, *value).expect("within the bounds");
+        }
+        let interval = tier.get("interval");
+        let interval = (interval > 0).then(|| Duration::from_ns(interval));
+        let reads = u8::try_from(tier.get("reads")).expect("within the bounds");
+        // nine tenths of 18 slots: 16 blocks
+        Space::new(&SpaceConfig { tier, interval, reads }, 18, 1024).expect("it fits")
+    }
+
+    fn read(space: &mut Space, extent: u32) -> bool {
+        let held = space.touched(Instant::ZERO, extent * 4, extent * 4 + 1);
+        if !held {
+            space.missed(Comes::WhenRead, extent * 4, extent * 4 + 1);
+        }
+        held
+    }
+
+    #[test]
+    fn what_is_read_comes_and_the_coldest_leaves() {
+        let mut space = space("cache-read-only", &[]);
+        assert_eq!(space.held(), (0, 4));
+        for extent in [1, 2, 3, 4] {
+            assert!(!read(&mut space, extent));
+            assert_eq!(space.next_to_come(), Some(Extent(u64::from(extent))));
+        }
+        assert!(read(&mut space, 1), "it is held");
+        assert!(!read(&mut space, 9));
+        assert_eq!(space.next_to_come(), Some(Extent(9)));
+        assert_eq!(space.leaving_from(Extent(0)).collect::<Vec<_>>(), [Extent(2)]);
+        assert_eq!((space.held(), space.next_to_come()), ((4, 4), None));
+        // it is read before it has left: it need not be copied again, only kept
+        assert!(!read(&mut space, 2));
+        assert_eq!(space.next_to_come(), Some(Extent(2)));
+        assert_eq!(space.leaving_from(Extent(0)).collect::<Vec<_>>(), [Extent(3)]);
+    }
+
+    /// L9: an extent qualifies only if it is hotter than the last one that was evicted.
+    #[test]
+    fn what_is_colder_than_the_last_evicted_does_not_come() {
+        let mut space = space("hot-dst", &[]);
+        for extent in [1, 2, 3, 4] {
+            for _ in 0..3 {
+                read(&mut space, extent);
+            }
+            assert!(space.next_to_come().is_some());
+        }
+        for _ in 0..2 {
+            read(&mut space, 5);
+        }
+        // nothing was evicted yet: it comes, and drives one out that is hotter
+        assert_eq!(space.next_to_come(), Some(Extent(5)));
+        read(&mut space, 6);
+        assert_eq!((space.next_to_come(), space.stats().unqualified), (None, 1));
+        for _ in 0..3 {
+            read(&mut space, 6);
+        }
+        assert_eq!(space.next_to_come(), Some(Extent(6)));
+    }
+
+    /// L15.
+    #[test]
+    fn at_an_interval_the_hottest_come_until_they_are_colder_than_what_leaves() {
+        let mut space = space("hot-dst", &[("interval", 5_000_000_000)]);
+        for extent in 1..=6 {
+            for _ in 0..extent {
+                space.touched(Instant::ZERO, extent * 4, extent * 4 + 1);
+                space.missed(Comes::AtIntervals, extent * 4, extent * 4 + 1);
+            }
+        }
+        assert_eq!((space.next_to_come(), space.has_to_come()), (None, false));
+        space.advance(Instant::ZERO + Duration::from_s(5));
+        assert!(space.has_to_come());
+        let came: Vec<u64> = std::iter::from_fn(|| space.next_to_come()).map(|e| e.0).collect();
+        // the fifth drives the third out, as nothing was evicted before; then what is left is colder
+        assert_eq!(came, [6, 5, 4, 3, 2]);
+        assert_eq!(space.leaving_from(Extent(0)).collect::<Vec<_>>(), [Extent(3)]);
+        assert_eq!(space.due(), Instant::NEVER, "nothing was touched since");
+        space.touched(Instant::ZERO + Duration::from_s(6), 0, 1);
+        assert_eq!(space.due(), Instant::ZERO + Duration::from_s(10));
+    }
+
+    /// L13, L18: sixty extents are written where forty have room. The background cleaner makes as much room
+    /// again as writes had to wait for since it ran last: one extent each time, since then none waits
+    /// until that is used up; the aggressive one makes five at once.
+    #[test]
+    fn writes_make_their_room_and_cleaners_make_more() {
+        for (cleaner, cleaned, left) in [(0, 0, 20), (1, 10, 20), (2, 20, 24)] {
+            let tier = TierConfig::named("cold-dst").with("extent", 16 << 10);
+            let tier = tier.with("size", 1 << 20).with("cleaner", cleaner);
+            let config = SpaceConfig { tier, interval: None, reads: 1 };
+            let mut space = Space::new(&config, 178, 1024).expect("it fits");
+            assert_eq!(space.held(), (0, 40));
+            for extent in 0..60 {
+                assert!(space.claim(extent * 4, extent * 4 + 4));
+                assert!(space.held().0 <= 40);
+            }
+            let stats = space.stats();
+            assert_eq!((stats.cleaned, stats.left), (cleaned, left), "{cleaner}");
+        }
+    }
+
+    #[test]
+    fn the_second_read_lets_it_come() {
+        let mut space = space("hot-dst", &[("reads", 2)]);
+        read(&mut space, 1);
+        assert!(!space.has_to_come());
+        read(&mut space, 1);
+        assert_eq!(space.next_to_come(), Some(Extent(1)));
+    }
+
+    #[test]
+    fn what_is_removed_leaves_room() {
+        let mut space = space("cold-dst", &[]);
+        assert!(space.claim(0, 16));
+        space.removed(2, 12);
+        assert_eq!(space.held(), (2, 4), "two whole extents went, and two parts");
+        assert!(space.is_held(Extent(0)) && !space.is_held(Extent(1)));
+    }
+
+    #[test]
+    fn a_space_smaller_than_an_extent_is_refused() {
+        let config = SpaceConfig { tier: TierConfig::named("hot-dst"), interval: None, reads: 1 };
+        assert!(matches!(Space::new(&config, 10, 1024), Err(CollectError::Held(0))));
+    }
+}
