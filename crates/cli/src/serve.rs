@@ -232,6 +232,7 @@ fn control(
                 "name": volume.name,
                 "bytes": volume.size_bytes,
                 "steer": crate::policy::label(&volume.steer),
+                "tier": crate::policy::label(&volume.tier),
                 "durability": durability_name(volume.durability),
                 "why_not_steered": pool.why_not_steered(volume),
             })

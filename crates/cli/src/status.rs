@@ -111,6 +111,7 @@ fn describe(status: &Value) -> String {
         table::count(number(status, "checkpoints")),
     ));
     out.push_str(&read_back(status));
+    out.push_str(&tiers(status));
     out.push_str(&format!(
         "Acknowledged, and lost in a power cut now: {} in buffers of hard drives (at most {} so far), \
          {} that the journal does not name yet. A flush makes all of it durable.\n",
@@ -147,6 +148,32 @@ fn read_back(status: &Value) -> String {
         told(&of["hdd_log"]),
         table::count(number(of, "promoted_blocks")),
         table::count(number(of, "promotions_forgone")),
+    )
+}
+
+/// What tiers and caches hold, and what moved for them.
+fn tiers(status: &Value) -> String {
+    let of = &status["tiers"];
+    if !of.is_object() {
+        return String::new();
+    }
+    let (ssd, hdd) = (number(&of["reads"], "ssd_bytes"), number(&of["reads"], "hdd_bytes"));
+    let share = (u128::from(ssd) * 1_000_000).checked_div(u128::from(ssd) + u128::from(hdd));
+    let hits = share.map_or_else(
+        || "nothing was read yet".to_owned(),
+        |ppm| format!("{} of what was read was there", table::percent(ppm as u64)),
+    );
+    let refused = &of["refused"];
+    format!(
+        "Tiers hold {} of {} on SSDs; {hits}. {} came, {} went home, {} left as copies; {} writes found \
+         no room, {} requests were sieved.\n",
+        bytes(of, "held_bytes"),
+        bytes(of, "room_bytes"),
+        bytes(of, "came_bytes"),
+        bytes(of, "demoted_bytes"),
+        bytes(of, "dropped_bytes"),
+        table::count(number(refused, "bypassed_writes")),
+        table::count(number(refused, "sieved_requests")),
     )
 }
 

@@ -88,6 +88,7 @@ impl Mind for Engine {
             "map_memory_bytes": map.memory_bytes(),
             "redirected": { "requests": stats.redirected.0, "bytes": stats.redirected.1 },
             "read_back": read_back_of(self),
+            "tiers": tiers(self),
             "fragments": stats.fragments,
             "merge_reads": stats.merge_reads,
             "backpressure_ns": stats.backpressure_ns,
@@ -188,6 +189,37 @@ fn controller(bcw: &Controller, now: Instant) -> Value {
         "suspensions": stats.suspensions,
         "padding_limits": stats.padding_limits,
         "budget_stops": stats.budget_stops,
+    })
+}
+
+/// What tiers hold of the SSDs, and what they did there; null where no volume's tier has a share.
+fn tiers(engine: &Engine) -> Value {
+    let (Some((held, room, extent_bytes)), Some((account, collector_bytes))) =
+        (engine.tier_room(), engine.tier_account())
+    else {
+        return Value::Null;
+    };
+    let did = &engine.stats().tiers;
+    let bytes = |blocks: u64| blocks * BLOCK_BYTES;
+    json!({
+        "extent_bytes": extent_bytes,
+        "held_bytes": u64::from(held) * extent_bytes,
+        "room_bytes": u64::from(room) * extent_bytes,
+        "collector_bytes": collector_bytes,
+        "reads": { "ssd_bytes": bytes(did.hit_blocks), "hdd_bytes": bytes(did.missed_blocks) },
+        "came_bytes": bytes(did.came_blocks),
+        "demoted_bytes": bytes(did.demoted_blocks),
+        "dropped_bytes": bytes(did.dropped_blocks),
+        "extents": { "came": account.came, "written": account.claimed, "left": account.left },
+        "refused": {
+            "unqualified": account.unqualified,
+            "too_few_reads": account.sieved_reads,
+            "full": account.full,
+            "too_many_wait": account.forgone,
+            "sieved_requests": did.sieved,
+            "bypassed_writes": did.bypassed,
+        },
+        "strays": did.strays,
     })
 }
 

@@ -12,6 +12,7 @@ pub mod coverage;
 pub mod erratic;
 pub mod explain;
 mod gone;
+pub mod matrix;
 pub mod measure;
 pub mod pool;
 pub mod prediction;

@@ -12,7 +12,7 @@ use crate::ordering::TaskId;
 use crate::port::ServedFrom;
 use crate::settings::Registry;
 use crate::tier::settings as names;
-use crate::tier::space::{Space, SpaceConfig};
+use crate::tier::space::{Space, SpaceConfig, SpaceStats};
 use crate::tier::{Comes, Intention, TierConfig, TierView, Tiers};
 use tandem_block::{Duration, Instant, ObjectId, Op};
 
@@ -368,6 +368,13 @@ impl Engine {
     pub(crate) fn comes(&self, block: Logical) -> Comes {
         let share = self.tiers.as_ref().and_then(|tiers| tiers.share_of(block));
         share.map_or(Comes::Never, |share| share.comes)
+    }
+
+    /// What the tiers' account has counted, and what their collector takes, in bytes; `None`: no volume's
+    /// tier has a share.
+    pub fn tier_account(&self) -> Option<(SpaceStats, u64)> {
+        let tiers = self.tiers.as_ref()?;
+        Some((tiers.space.stats(), tiers.space.memory().bytes))
     }
 
     /// What the tiers hold, in extents and bytes, and what it may be: `(held, room, extent_bytes)`.
