@@ -12,6 +12,7 @@ use tandem_engine::TierConfig;
 use tandem_engine::qos::ORDERS;
 use tandem_engine::settings::{Registry as _, Steers};
 use tandem_engine::tier::Tiers;
+use tandem_engine::tier::settings::NEVER;
 
 /// Three policies in one pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +49,7 @@ pub fn combinations() -> Vec<Combination> {
                 let collector = if at_intervals { row % 3 } else { (row + column) % 9 };
                 tier = tier
                     .with("collector", collector as u64)
-                    .with("interval", if at_intervals { 3_000_000 } else { 0 })
+                    .with("interval", if at_intervals { 3_000_000 } else { NEVER })
                     .with("exclusive", (row % 2) as u64)
                     .with("cleaner", (column % 3) as u64);
             }

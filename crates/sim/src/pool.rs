@@ -16,6 +16,7 @@ use tandem_engine::qos::reserve::{Promise, QosConfig, Rate, Selector, StreamConf
 use tandem_engine::settings::Registry as _;
 use tandem_engine::tier::Tiers;
 use tandem_engine::tier::collect::COLLECTORS;
+use tandem_engine::tier::settings::NEVER;
 use tandem_engine::{
     DeviceConfig, DriveBudget, EngineConfig, Role, SteerConfig, TierConfig, VolumeConfig,
     WriteCache,
@@ -272,7 +273,7 @@ impl SwarmConfig {
             .with("exclusive", seed % 2)
             .with("reads", 1 + u64::from(seed % 5 == 4))
             .with("collector", seed % collectors)
-            .with("interval", if at_intervals { 3_000_000 } else { 0 });
+            .with("interval", if at_intervals { 3_000_000 } else { NEVER });
         config
     }
 

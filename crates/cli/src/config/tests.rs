@@ -186,7 +186,7 @@ const FAULTS: &[(&str, &str, usize, &str)] = &[
     ("\"mios-d\"", "7", 21, "a policy's name or a table"),
     ("\"volatile-ok\"", "\"strcit\"", 22, "did you mean \"strict\""),
     ("\"volatile-ok\"", "\"protected\"", 22, "not every device"),
-    ("durability = \"volatile-ok\"", "tier = \"hot\"", 22, "did you mean \"hot-dst\""),
+    ("durability = \"volatile-ok\"", "tier = \"hot-dts\"", 22, "did you mean \"hot-dst\""),
     (
         "durability = \"volatile-ok\"",
         "tier = { policy = \"hot-dst\", intervall = \"5s\" }",

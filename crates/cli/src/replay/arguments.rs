@@ -267,7 +267,7 @@ mod tests {
             ("t --hdd 960evo", "is an ssd"),
             ("t --speedup fast", "is not a speed-up"),
             ("t --policy mios", "did you mean"),
-            ("t --tier hot", "no tier is called \"hot\"; did you mean \"hot-dst\""),
+            ("t --tier hot-dts", "no tier is called \"hot-dts\"; did you mean \"hot-dst\""),
             ("t --tier hot-dst:interval=0s", "a time from 1ms"),
             ("t --tier none:extent=4KiB", "no settings"),
             ("t --policy serw --hdd none", "redirects to a hard drive"),

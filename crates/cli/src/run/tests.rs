@@ -41,7 +41,7 @@ fn mistakes_are_named() {
         ("at_most =", "atmost =", "unknown key \"atmost\"; did you mean \"at_most\"?"),
         ("about = \"a\"\n", "", "missing key `about`"),
         ("\"960evo\"", "\"970evo\"", "did you mean `960evo`"),
-        ("mios-d:", "moisd:", "no policy is called \"moisd\"; did you mean \"mios-d\"?"),
+        ("mios-d:", "moisd:", "no steering policy is called \"moisd\"; did you mean \"mios-d\"?"),
         ("queue_length", "queue", "did you mean \"queue_length\"?"),
         ("value = \"b/", "value = \"c/", "there is no case \"c\"; did you mean \"b\"?"),
         ("value = \"b/d/", "value = \"b/e/", "case \"b\" has no policy \"e\"; did you mean \"d\"?"),

@@ -126,7 +126,7 @@ fn own_config(tier: &TierConfig) -> Result<SpaceConfig, String> {
     let interval = tier.get(names::INTERVAL.name);
     let collector = names::collector_name(tier.get(names::COLLECTOR.name));
     let ranks = crate::tier::collect::COLLECTORS.iter().any(|c| c.name == collector && c.ranks);
-    if interval > 0 && !ranks {
+    if interval != names::NEVER && !ranks {
         return Err(format!(
             "the collector {collector} does not tell which extent on a hard drive is the hottest, so \
              nothing could come at intervals: take inverse-bitmap, counts or edt, or no interval"
@@ -134,7 +134,7 @@ fn own_config(tier: &TierConfig) -> Result<SpaceConfig, String> {
     }
     Ok(SpaceConfig {
         tier: tier.clone(),
-        interval: (interval > 0).then(|| Duration::from_ns(interval)),
+        interval: (interval != names::NEVER).then(|| Duration::from_ns(interval)),
         reads: u8::try_from(tier.get(names::READS.name)).expect("within the bounds"),
     })
 }

@@ -19,7 +19,7 @@
 //! `exclusive` is set. A write for "both" is acknowledged when one of them has it; the other follows
 //! (`ops/copies`). Hard drives take writes in their logs.
 
-use super::settings::{ALL, COLLECTOR, INTERVAL, SIEVE_BYTES, SIEVE_TYPE};
+use super::settings::{ALL, COLLECTOR, INTERVAL, NEVER, SIEVE_BYTES, SIEVE_TYPE};
 use super::{Comes, Intention, Tier, TierConfig, TierEntry, TierView};
 use tandem_block::{BLOCK_BYTES, RequestType};
 
@@ -124,7 +124,7 @@ impl Rules {
     ) -> Box<dyn Tier> {
         let comes = match (comes, config.get(INTERVAL.name)) {
             (false, _) => Comes::Never,
-            (true, 0) => Comes::WhenRead,
+            (true, NEVER) => Comes::WhenRead,
             (true, _) => Comes::AtIntervals,
         };
         let sieve_bytes = config.get(SIEVE_BYTES.name);

@@ -8,6 +8,8 @@ use crate::settings::{Kind, Setting};
 
 /// Said instead of a bound: there is none.
 pub const UNBOUNDED: u64 = u64::MAX;
+/// Said instead of a time: it does not happen.
+pub const NEVER: u64 = u64::MAX;
 /// Said instead of a size: a share of what the SSDs have.
 pub const AUTO: u64 = u64::MAX;
 
@@ -48,11 +50,11 @@ pub const COLLECTOR: Setting =
 pub const HALF_LIFE: Setting = Setting::new(
     "half_life",
     Kind::Time,
-    0,
+    NEVER,
     1_000_000_000..=365 * 86_400 * 1_000_000_000,
     "after how long heat is worth half",
 )
-.words(&[("never", 0)]);
+.words(&[("never", NEVER)]);
 
 /// Of the space: what frees room.
 pub const CLEANER: Setting = Setting::new(
@@ -88,11 +90,11 @@ pub const RATE: Setting = Setting::new(
 pub const INTERVAL: Setting = Setting::new(
     "interval",
     Kind::Time,
-    0,
+    NEVER,
     1_000_000..=86_400 * 1_000_000_000,
     "the hottest come every so often, instead of what was just read",
 )
-.words(&[("never", 0)]);
+.words(&[("never", NEVER)]);
 
 /// Of a volume: sieving by reads.
 pub const READS: Setting =

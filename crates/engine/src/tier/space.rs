@@ -13,7 +13,7 @@
 //! ```
 
 use super::collect::{self, CollectConfig, CollectError, Collector, EXTENTS_MAX, Extent, Touch};
-use super::settings::{self, AUTO};
+use super::settings::{self, AUTO, NEVER};
 use super::sieve::Reads;
 use super::{Comes, TierConfig};
 use std::collections::{BTreeSet, VecDeque};
@@ -127,7 +127,7 @@ impl Space {
         let tracked_max = all.min(held_max.saturating_mul(8).max(1 << 20)).max(held_max + 1);
         let half_life = get(settings::HALF_LIFE.name);
         let collect = CollectConfig {
-            epoch: (half_life > 0).then(|| Duration::from_ns(half_life)),
+            epoch: (half_life != NEVER).then(|| Duration::from_ns(half_life)),
             ..CollectConfig::new(held_max, tracked_max)
         };
         let name = settings::collector_name(get(settings::COLLECTOR.name));
@@ -437,7 +437,7 @@ mod tests {
             tier.set(setting, *value).expect("within the bounds");
         }
         let interval = tier.get("interval");
-        let interval = (interval > 0).then(|| Duration::from_ns(interval));
+        let interval = (interval != NEVER).then(|| Duration::from_ns(interval));
         let reads = u8::try_from(tier.get("reads")).expect("within the bounds");
         // nine tenths of 18 slots: 16 blocks
         Space::new(&SpaceConfig { tier, interval, reads }, 18, 1024).expect("it fits")
