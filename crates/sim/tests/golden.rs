@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use tandem_block::{Arrival, GIB, Op};
 use tandem_engine::steer::POLICIES;
-use tandem_engine::{Placement, Role, SteerConfig};
+use tandem_engine::tier::TIERS;
+use tandem_engine::{Placement, Role, SteerConfig, TierConfig};
 use tandem_sim::replay::{DriveChoice, ReplayConfig, RunResult, Survey, plan, replay};
 use tandem_traces::{OpenOptions, open, synth};
 
@@ -132,4 +133,30 @@ fn loaded_drives_are_as_they_were() {
         assert!(arrivals.iter().any(|arrival| arrival.op == Op::Write), "{name}");
         check(name, &run_all(name, &arrivals));
     }
+}
+
+/// Every tier over data that a quarter of the SSDs' room holds, with what moved.
+#[test]
+fn tiers_are_as_they_were() {
+    let (name, spec) = SYNTHETIC[1];
+    let arrivals: Vec<Arrival> = synth::build(spec, 1).expect(spec).collect();
+    let mut survey = Survey::default();
+    arrivals.iter().for_each(|arrival| survey.count(arrival));
+    let mut text = String::new();
+    for entry in TIERS {
+        let mut tier = TierConfig::named(entry.name).with("size", 64 << 20);
+        // intervals that end within the workload
+        if entry.presets.iter().any(|(name, _)| *name == "interval") {
+            tier = tier.with("interval", 100_000_000);
+        }
+        // in a closed loop: hard drives would never be done with so many reads
+        let config =
+            ReplayConfig { tier, closed_loop: Some(8), ..config("ssd-first", Placement::Mapped) };
+        let plan = plan(&config, &survey).expect(name);
+        let result = replay(&config, &plan, arrivals.iter().copied()).expect(name);
+        assert_eq!(result.latencies.errors, 0, "{}", entry.name);
+        let line = line(entry.name, Placement::Mapped, &result);
+        let _ = writeln!(text, "{} {:?}", line.trim_end(), result.stats.tiers);
+    }
+    check("tiers", &text);
 }

@@ -10,6 +10,7 @@
 
 pub mod collect;
 pub mod none;
+pub mod presets;
 pub mod rules;
 pub mod settings;
 pub mod sieve;
@@ -119,6 +120,13 @@ pub const TIERS: &[TierEntry] = &[
     rules::CACHE_WRITE_THROUGH,
     rules::CACHE_WRITE_THROUGH_ALL,
     rules::CACHE_WRITE_BACK,
+    presets::L2ARC,
+    presets::FLASHCACHE,
+    presets::FASTCACHE,
+    presets::AZOR,
+    presets::EDT,
+    presets::HYSTOR,
+    presets::EASYTIER,
 ];
 
 /// The tiers.

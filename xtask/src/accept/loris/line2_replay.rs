@@ -19,7 +19,7 @@ const TRACES: &[(&str, &str, &str)] = &[
     ("ms-dtrs.ssdsim.zst", "1", "2GiB"),
 ];
 /// The architectures of the paper, its null answer among them.
-const TIERS_MIN: usize = 8;
+const TIERS_MIN: usize = 15;
 
 pub(super) fn measure(_: &Options) -> Result<Vec<Row>> {
     let Some(folder) = std::env::var_os("TANDEM_TRACES") else {
