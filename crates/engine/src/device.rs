@@ -80,7 +80,12 @@ pub enum Purpose {
     /// A home write of a background move.
     MoveWrite(u32),
     /// A run of an extent that comes to an SSD.
-    ExtentWrite(u32),
+    ExtentWrite {
+        /// Which.
+        number: u32,
+        /// Which of its pieces.
+        run: u32,
+    },
     /// A trim; the slots become free afterwards.
     Trim(Run),
     /// A superblock at shutdown.

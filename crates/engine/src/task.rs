@@ -62,6 +62,13 @@ pub struct Task {
     pub starved_since: Option<Instant>,
     /// It holds its blocks in the ordering.
     pub holds: bool,
+    /// A tier was told of it.
+    pub noted: bool,
+    /// A user's read that reads a whole extent, which comes to a tier; and so many blocks of it lie before
+    /// the user's.
+    pub rides: bool,
+    /// See above.
+    pub lead_blocks: u32,
     /// Whose it is, where streams are told apart.
     pub stream: StreamIndex,
     /// It begins where its stream's request before it ended.
@@ -92,6 +99,9 @@ impl Task {
             exposed: false,
             starved_since: None,
             holds: false,
+            noted: false,
+            rides: false,
+            lead_blocks: 0,
             stream: NO_STREAM,
             sequential: false,
         }

@@ -3,16 +3,23 @@
 //! Source: requirements L10, L14, L15; [LORIS §III] locks the file while it moves; here nobody waits.
 //!
 //! ```text
-//! the account names an extent ─▶ its blocks that are not on an SSD are read as a user would read them
-//!    ─▶ written to new slots ─▶ of each block that nobody has changed meanwhile, the map names the slot
+//! a user's read needs a hard drive ─▶ it reads the whole extent for him (`ride`) ─┐
+//! the account names an extent ─▶ its blocks are read as a user would read them ───┤
+//!                                                                                 ▼
+//!              written to new slots ─▶ of each block that nobody has changed meanwhile, the map names the slot
 //! ```
+//! Differs from the paper, which reads again what was just read: a hard drive that has come to the place
+//! reads 64 KiB more in a fraction of the time that coming there takes, and under load it would not come
+//! there again for long. Where the read cannot be widened (parts of the extent are in a log, or are
+//! being written to) the extent is read in the background.
+//!
 //! A block at home keeps its home: the slot is a copy, and costs nothing when it leaves (an `exclusive`
 //! space gives the home up, as the paper's tiers do). A block in a log, or under fragments, is moved.
-//! One run of blocks is under way at a time, of 1 MiB at most.
+//! One run of blocks is read in the background at a time, of 1 MiB at most.
 
 use crate::device::{Class, Job, Purpose};
 use crate::engine::Engine;
-use crate::map::logical::SSD;
+use crate::map::logical::{HOME, SSD};
 use crate::map::{Entry, Fragment, Logical, Run, Touch};
 use crate::mutant::Mutant;
 use crate::ordering::TaskId;
@@ -26,6 +33,8 @@ use tandem_block::{
 
 /// Blocks of one run at most: 1 MiB, so that a user waits for one command of that size.
 const RUN_BLOCKS_MAX: u32 = 256;
+/// Runs under way at most: bounds the RAM that they take to 16 MiB (guess).
+const COMING_MAX: usize = 16;
 
 /// A block on its way.
 #[derive(Clone, Debug)]
@@ -36,67 +45,114 @@ struct Part {
     changed: bool,
 }
 
+/// What a run waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// A background read.
+    Reading(TaskId),
+    /// A user's read of the whole of it.
+    Riding(TaskId),
+    Writing,
+}
+
 /// A run of blocks on its way to the SSD.
 #[derive(Clone, Debug)]
 pub(crate) struct Coming {
+    number: u32,
     extent: Extent,
     first: Logical,
     parts: Vec<Part>,
-    /// The read; `None`: it is written.
-    reading: Option<TaskId>,
+    stage: Stage,
     buffer: PayloadId,
     runs: Vec<(Logical, Run)>,
     outstanding: u32,
 }
 
-impl Coming {
+/// All of them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Arrivals {
+    coming: Vec<Coming>,
+    begun: u32,
+}
+
+impl Arrivals {
+    pub fn is_empty(&self) -> bool {
+        self.coming.is_empty()
+    }
+
+    /// Is one read in the background?
+    fn reads(&self) -> bool {
+        self.coming.iter().any(|coming| matches!(coming.stage, Stage::Reading(_)))
+    }
+
+    fn of(&self, extent: Extent) -> bool {
+        self.coming.iter().any(|coming| coming.extent == extent)
+    }
+
+    /// These blocks are written to or zeroed: what is on its way to the SSD would be too old.
     pub fn note_changing(&mut self, first: Logical, end: Logical) {
-        let own_end = self.first + self.parts.len() as Logical;
-        for block in first.max(self.first)..end.min(own_end) {
-            self.parts[(block - self.first) as usize].changed = true;
+        for coming in &mut self.coming {
+            let own_end = coming.first + coming.parts.len() as Logical;
+            for block in first.max(coming.first)..end.min(own_end) {
+                coming.parts[(block - coming.first) as usize].changed = true;
+            }
         }
+    }
+
+    fn position(&self, is_it: impl Fn(&Coming) -> bool) -> Option<usize> {
+        self.coming.iter().position(is_it)
+    }
+
+    fn get(&mut self, number: u32) -> &mut Coming {
+        let at = self.position(|coming| coming.number == number).expect("it is under way");
+        &mut self.coming[at]
     }
 }
 
 impl Engine {
     /// Is this background read one of a run that comes?
     pub(crate) fn is_coming(&self, id: TaskId) -> bool {
-        let coming = self.tiers.as_ref().and_then(|tiers| tiers.coming.as_ref());
-        coming.is_some_and(|coming| coming.reading == Some(id))
+        let arrivals = self.tiers.as_ref().map(|tiers| &tiers.arrivals);
+        arrivals.is_some_and(|a| a.position(|c| c.stage == Stage::Reading(id)).is_some())
     }
 
     pub(super) fn run_coming(&mut self) {
+        if !self.may_come() {
+            return;
+        }
+        // those that cannot come now, since they are written to, wait for another event
+        for _ in 0..8 {
+            let tiers = self.tiers.as_mut().expect("asked by the caller");
+            if tiers.arrivals.reads() {
+                return;
+            }
+            let Some(extent) = tiers.space.next_to_come() else { return };
+            let (from, to) = self.blocks_of(extent);
+            if self.begin_coming(extent, from, to) == Begun::Busy {
+                self.tiers.as_mut().expect("asked by the caller").space.come_later(extent);
+                return;
+            }
+        }
+    }
+
+    /// Is there room for one more, in RAM, on the SSDs, and in the rate?
+    fn may_come(&mut self) -> bool {
         let now = self.now;
         let tiers = self.tiers.as_mut().expect("asked by the caller");
-        if tiers.coming.is_some() || !tiers.space.has_to_come() || !tiers.rate.is_left(now) {
-            return;
+        if tiers.arrivals.coming.len() >= COMING_MAX || !tiers.rate.is_left(now) {
+            return false;
         }
         let spent = |id: &tandem_block::DeviceId| {
             self.devices[usize::from(id.0)].faulted || self.ssd_writes_are_spent(*id)
         };
-        if self.is_short_of_space() || self.ssds.iter().all(spent) {
-            return;
-        }
-        // those that cannot come now, since they are written to, wait for another event
-        let mut later = None;
-        for _ in 0..8 {
-            let tiers = self.tiers.as_mut().expect("asked by the caller");
-            let Some(extent) = tiers.space.next_to_come() else { break };
-            let (from, to) = tiers.space.blocks_of(extent);
-            let to = to.min(self.map.logical().len() as u64);
-            let (from, to) = (from as Logical, to as Logical);
-            match self.begin_coming(extent, from, to) {
-                Begun::Yes => break,
-                Begun::Nothing => {}
-                Begun::Busy => {
-                    later = Some(extent);
-                    break;
-                }
-            }
-        }
-        if let Some(extent) = later {
-            self.tiers.as_mut().expect("asked by the caller").space.come_later(extent);
-        }
+        !self.is_short_of_space() && !self.ssds.iter().all(spent)
+    }
+
+    fn blocks_of(&self, extent: Extent) -> (Logical, Logical) {
+        let tiers = self.tiers.as_ref().expect("asked by the caller");
+        let (from, to) = tiers.space.blocks_of(extent);
+        let to = to.min(self.map.logical().len() as u64);
+        (from as Logical, to as Logical)
     }
 
     /// Begins with the first run of blocks in `from..to` that are not on an SSD.
@@ -105,18 +161,15 @@ impl Engine {
             let state = self.map.state(block);
             state != 0 && state & SSD == 0 && self.comes(block) != Comes::Never
         };
+        if self.tiers.as_ref().is_some_and(|tiers| tiers.arrivals.of(extent)) {
+            return Begun::Nothing;
+        }
         let Some(first) = (from..to).find(|&block| lacks(block)) else { return Begun::Nothing };
         let bound = to.min(first + RUN_BLOCKS_MAX);
         let end = (first..bound).find(|&block| !lacks(block)).unwrap_or(bound);
         if self.ordering.is_held(first, end) {
             return Begun::Busy;
         }
-        let part = |block| Part {
-            before: self.map.entry(block),
-            fragments: self.map.fragments(block).to_vec(),
-            changed: false,
-        };
-        let parts = (first..end).map(part).collect();
         let length_bytes = u64::from(end - first) * BLOCK_BYTES;
         let request = Request {
             kind: RequestKind::Background,
@@ -129,34 +182,115 @@ impl Engine {
             )
         };
         let id = task_id(self.tasks.insert(Task::new(request, first, end)));
-        let tiers = self.tiers.as_mut().expect("asked by the caller");
-        tiers.rate.spend(length_bytes);
-        tiers.coming = Some(Coming {
-            extent,
-            first,
-            parts,
-            reading: Some(id),
-            buffer: PayloadId::NONE,
-            runs: Vec::new(),
-            outstanding: 0,
-        });
+        self.note_coming(extent, (first, end), Stage::Reading(id));
         self.begin_user_read(id);
         Begun::Yes
     }
 
-    /// It was read.
+    fn note_coming(&mut self, extent: Extent, (first, end): (Logical, Logical), stage: Stage) {
+        let part = |block| Part {
+            before: self.map.entry(block),
+            fragments: self.map.fragments(block).to_vec(),
+            changed: false,
+        };
+        let parts = (first..end).map(part).collect();
+        let tiers = self.tiers.as_mut().expect("asked by the caller");
+        tiers.rate.spend(u64::from(end - first) * BLOCK_BYTES);
+        tiers.arrivals.begun = tiers.arrivals.begun.wrapping_add(1);
+        let number = tiers.arrivals.begun;
+        tiers.arrivals.coming.push(Coming {
+            number,
+            extent,
+            first,
+            parts,
+            stage,
+            buffer: PayloadId::NONE,
+            runs: Vec::new(),
+            outstanding: 0,
+        });
+    }
+
+    /// A user's read of some blocks of an extent that shall come, and for which there is room: can it read
+    /// all of the extent? Only if all of it is at home, and nobody writes to it. Returns the range.
+    pub(super) fn ride(&mut self, id: TaskId, extent: Extent) -> Option<(Logical, Logical)> {
+        if !self.may_come() {
+            return None;
+        }
+        let (from, to) = self.blocks_of(extent);
+        let is_plain = |block| self.map.state(block) == HOME && self.comes(block) != Comes::Never;
+        let task = &self.tasks[id as usize];
+        let inside = from <= task.first && task.end <= to && to - from <= RUN_BLOCKS_MAX;
+        let lone = !self.tiers.as_ref().is_some_and(|tiers| tiers.arrivals.of(extent));
+        if !inside || !lone {
+            return None;
+        }
+        // at its ends an extent may hold blocks that nobody ever wrote
+        let first = (from..task.first).rev().take_while(|&block| is_plain(block)).last();
+        let last = (task.end..to).take_while(|&block| is_plain(block)).last();
+        let range = (first.unwrap_or(task.first), last.map_or(task.end, |last| last + 1));
+        let sound = (task.first..task.end).all(is_plain);
+        if !sound || self.ordering.is_held(range.0, range.1) || !self.has_pages(range) {
+            return None;
+        }
+        self.note_coming(extent, range, Stage::Riding(id));
+        Some(range)
+    }
+
+    /// Are the checksums of these homes in RAM? A page that is not would have to be read first.
+    fn has_pages(&self, (first, end): (Logical, Logical)) -> bool {
+        use crate::map::checksums::page_of;
+        !self.config.contents
+            || (page_of(first)..=page_of(end - 1)).all(|page| self.checksums.has_page(page))
+    }
+
+    /// The user's read is done: what it read is copied, and goes on to an SSD.
+    pub(super) fn rode(&mut self, id: TaskId, from: PayloadId) {
+        let tiers = self.tiers.as_mut().expect("something is coming");
+        let at = tiers.arrivals.position(|coming| coming.stage == Stage::Riding(id));
+        let at = at.expect("the task rides");
+        let coming = &mut tiers.arrivals.coming[at];
+        coming.stage = Stage::Writing;
+        let (number, length_bytes) = (coming.number, coming.parts.len() as u64 * BLOCK_BYTES);
+        if self.config.contents {
+            let payload = self.name_payload();
+            self.out.push(Command::Reserve { payload, length_bytes });
+            self.out.push(Command::Copy {
+                from,
+                from_offset_bytes: 0,
+                into: payload,
+                into_offset_bytes: 0,
+                length_bytes,
+            });
+            self.arrivals().get(number).buffer = payload;
+        }
+        self.write_coming(number);
+    }
+
+    /// The user's read failed, of its own blocks or of others: it is read again without them.
+    pub(super) fn fell_off(&mut self, id: TaskId) {
+        let arrivals = self.arrivals();
+        arrivals.coming.retain(|coming| coming.stage != Stage::Riding(id));
+    }
+
+    /// A background read is done.
     pub(crate) fn coming_read(&mut self, id: TaskId, payload: PayloadId) {
         let task = self.tasks.remove(id as usize);
-        let coming = self.coming_mut();
-        coming.reading = None;
+        let arrivals = self.arrivals();
+        let at = arrivals.position(|coming| coming.stage == Stage::Reading(id));
+        let coming = &mut arrivals.coming[at.expect("it was reading")];
+        coming.stage = Stage::Writing;
         coming.buffer = payload;
-        let (first, blocks) = (coming.first, coming.parts.len() as u32);
-        if task.status.is_err() || !self.write_coming(first, blocks) {
-            self.end_coming();
+        let number = coming.number;
+        if task.status.is_err() {
+            self.end_coming(number);
+        } else {
+            self.write_coming(number);
         }
     }
 
-    fn write_coming(&mut self, first: Logical, blocks: u32) -> bool {
+    fn write_coming(&mut self, number: u32) {
+        let coming = self.arrivals().get(number);
+        let (first, blocks) = (coming.first, coming.parts.len() as u32);
         let mut at = 0;
         while at < blocks {
             let Some(run) = self.map.allocate_ssd(blocks - at) else {
@@ -164,7 +298,7 @@ impl Engine {
                 break;
             };
             let region = *self.map.slots().region(run.slot);
-            let coming = self.coming_mut();
+            let coming = self.arrivals().get(number);
             let index = coming.runs.len() as u32;
             coming.runs.push((first + at, run));
             coming.outstanding += 1;
@@ -175,39 +309,42 @@ impl Engine {
                 from_offset_bytes: u64::from(at) * BLOCK_BYTES,
                 fua: false,
             };
-            let purpose = Purpose::ExtentWrite(index);
+            let purpose = Purpose::ExtentWrite { number, run: index };
             self.enqueue(region.device, Class::Background, Job::Io(op, purpose));
             at += run.count;
         }
-        at > 0
+        if at == 0 {
+            self.end_coming(number);
+        }
     }
 
     /// A part of it was written.
     pub(crate) fn coming_written(
         &mut self,
+        number: u32,
         index: u32,
         status: Result<(), IoError>,
         checksums: &[u32],
     ) {
-        let (logical, run) = self.coming_mut().runs[index as usize];
+        let (logical, run) = self.arrivals().get(number).runs[index as usize];
         for i in 0..run.count {
             let (block, slot) = (logical + i, run.slot + i);
             let checksum = checksums.get(i as usize).copied().unwrap_or(0);
-            if status.is_err() || !self.name_what_came(block, slot, checksum) {
+            if status.is_err() || !self.name_what_came(number, block, slot, checksum) {
                 self.map.release_unused(Run { slot, count: 1 });
                 self.stats.tiers.changed_blocks += 1;
             }
         }
-        let coming = self.coming_mut();
+        let coming = self.arrivals().get(number);
         coming.outstanding -= 1;
         if coming.outstanding == 0 {
-            self.end_coming();
+            self.end_coming(number);
         }
     }
 
     /// Commits by compare. False: the block is another one by now.
-    fn name_what_came(&mut self, block: Logical, slot: u32, checksum: u32) -> bool {
-        let coming = self.coming_mut();
+    fn name_what_came(&mut self, number: u32, block: Logical, slot: u32, checksum: u32) -> bool {
+        let coming = self.arrivals().get(number);
         let part = coming.parts[(block - coming.first) as usize].clone();
         let is_same = !part.changed
             && self.map.entry(block) == part.before
@@ -226,24 +363,25 @@ impl Engine {
         true
     }
 
-    fn end_coming(&mut self) {
-        let tiers = self.tiers.as_mut().expect("something was coming");
-        let coming = tiers.coming.take().expect("something was coming");
+    fn end_coming(&mut self, number: u32) {
+        let arrivals = self.arrivals();
+        let at = arrivals.position(|coming| coming.number == number).expect("it is under way");
+        let coming = arrivals.coming.swap_remove(at);
         if coming.buffer != PayloadId::NONE {
             self.out.push(Command::Release(coming.buffer));
         }
         // the rest of the extent, if there was a gap in it
-        let tiers = self.tiers.as_ref().expect("something was coming");
+        let (_, to) = self.blocks_of(coming.extent);
         let from = coming.first + coming.parts.len() as Logical;
-        let to = tiers.space.blocks_of(coming.extent).1.min(self.map.logical().len() as u64);
-        if tiers.space.is_held(coming.extent) && from < to as Logical {
-            let _ = self.begin_coming(coming.extent, from, to as Logical);
+        let tiers = self.tiers.as_ref().expect("something was coming");
+        let serving = matches!(self.phase, crate::engine::Phase::Running);
+        if serving && tiers.space.is_held(coming.extent) && from < to && !tiers.arrivals.reads() {
+            let _ = self.begin_coming(coming.extent, from, to);
         }
     }
 
-    fn coming_mut(&mut self) -> &mut Coming {
-        let tiers = self.tiers.as_mut().expect("something is coming");
-        tiers.coming.as_mut().expect("something is coming")
+    fn arrivals(&mut self) -> &mut Arrivals {
+        &mut self.tiers.as_mut().expect("something is coming").arrivals
     }
 }
 
@@ -251,7 +389,7 @@ impl Engine {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Begun {
     Yes,
-    /// All of it is there.
+    /// All of it is there, or under way.
     Nothing,
     /// It is being written to.
     Busy,

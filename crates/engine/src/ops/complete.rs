@@ -75,7 +75,9 @@ impl Engine {
             Purpose::MoveWrite(part) => {
                 self.move_write_done(device, part, status, checksums);
             }
-            Purpose::ExtentWrite(index) => self.coming_written(index, status, checksums),
+            Purpose::ExtentWrite { number, run } => {
+                self.coming_written(number, run, status, checksums);
+            }
             Purpose::Trim(run) => self.trimmed(run),
             Purpose::Superblock => self.superblock_written(status),
         }

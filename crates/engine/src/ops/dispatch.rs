@@ -218,7 +218,7 @@ impl Engine {
             Purpose::Write { .. } | Purpose::WriteFixed { .. } => &mut s.user_bytes,
             Purpose::TailCopy(_) => &mut s.tail_bytes,
             Purpose::Padding => &mut s.padding_bytes,
-            Purpose::ExtentWrite(_) => &mut s.promotion_bytes,
+            Purpose::ExtentWrite { .. } => &mut s.promotion_bytes,
             Purpose::MoveWrite(id) => match self.moves.counts_as(*id) {
                 MoveKind::WriteBack => &mut s.home_bytes,
                 MoveKind::LogGc => &mut s.gc_bytes,

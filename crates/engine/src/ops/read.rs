@@ -36,6 +36,9 @@ impl Source {
 
 impl Engine {
     pub(crate) fn begin_user_read(&mut self, id: TaskId) {
+        if self.tiers.is_some() {
+            self.begin_tier_read(id);
+        }
         let (first, end) = (self.tasks[id as usize].first, self.tasks[id as usize].end);
         if !self.is_fixed() && self.await_checksum_pages(id, first, end) {
             return;
@@ -357,9 +360,13 @@ impl Engine {
             return;
         }
         self.lay_over(id);
+        if self.tasks[id as usize].rides && !self.end_tier_read(id) {
+            return;
+        }
         let task = &self.tasks[id as usize];
         let buffer = task.buffer;
-        let skip_bytes = task.request.offset_bytes % BLOCK_BYTES;
+        let lead_bytes = u64::from(task.lead_blocks) * BLOCK_BYTES;
+        let skip_bytes = lead_bytes + task.request.offset_bytes % BLOCK_BYTES;
         if task.status.is_err() && buffer != PayloadId::NONE {
             self.out.push(Command::Release(buffer));
             self.answer(id, PayloadId::NONE, 0);

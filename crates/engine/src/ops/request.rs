@@ -160,7 +160,6 @@ impl Engine {
             }
             return;
         }
-        self.note_tier_read(id);
         let task = self.tasks.remove(id as usize);
         let request = task.request;
         self.count_delivered(&task);

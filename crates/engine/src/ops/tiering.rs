@@ -6,21 +6,22 @@
 use crate::config::{EngineConfig, Placement, Role};
 use crate::engine::{ConfigError, Engine, Phase};
 use crate::map::Logical;
-use crate::ops::coming::Coming;
+use crate::map::logical::SSD;
+use crate::ops::coming::Arrivals;
 use crate::ops::leaving::Leaving;
 use crate::ordering::TaskId;
-use crate::port::ServedFrom;
+use crate::port::Command;
 use crate::settings::Registry;
 use crate::tier::settings as names;
 use crate::tier::space::{Space, SpaceConfig, SpaceStats};
 use crate::tier::{Comes, Intention, TierConfig, TierView, Tiers};
-use tandem_block::{Duration, Instant, ObjectId, Op};
+use tandem_block::{BLOCK_BYTES, Duration, Instant, ObjectId, PayloadId, RequestKind};
 
 /// Everything that tiers with a share of the SSDs keep.
 #[derive(Clone, Debug)]
 pub(crate) struct Tiering {
     pub space: Space,
-    pub coming: Option<Coming>,
+    pub arrivals: Arrivals,
     pub leaving: Leaving,
     /// Bytes that may come in this second, and when it ends.
     pub rate: Rate,
@@ -175,7 +176,7 @@ impl Engine {
         let space = Space::new(&config, self.map.ssd_slots(), blocks).map_err(|e| e.to_string())?;
         let mut tiering = Tiering {
             space,
-            coming: None,
+            arrivals: Arrivals::default(),
             leaving: Leaving::default(),
             rate,
             shares: self.shares(),
@@ -273,40 +274,81 @@ impl Engine {
         }
     }
 
-    /// A user's read is done.
-    pub(crate) fn note_tier_read(&mut self, id: TaskId) {
-        if self.tiers.is_none() {
-            return;
-        }
+    /// A user's read begins: it counts, and if it needs a hard drive it may bring its extent.
+    pub(crate) fn begin_tier_read(&mut self, id: TaskId) {
         let task = &self.tasks[id as usize];
         let (request, first, end) = (task.request, task.first, task.end);
-        let from_hdd = matches!(task.served_from, ServedFrom::HddHome | ServedFrom::HddLog);
-        let sound = task.status.is_ok();
-        if request.op != Op::Read || !sound {
+        if task.noted || request.kind == RequestKind::Background {
             return;
         }
+        self.tasks[id as usize].noted = true;
         let Some(policy) = self.policies.get(&request.object) else { return };
         let Some(tiers) = self.tiers.as_mut().filter(|_| policy.tier.has_share()) else { return };
         let held = tiers.space.touched(self.now, first, end);
-        let blocks = u64::from(end - first);
-        if !from_hdd {
-            self.stats.tiers.hit_blocks += blocks;
+        let lacks = |block| {
+            let state = self.map.state(block);
+            state != 0 && state & SSD == 0
+        };
+        let missing = u64::from((first..end).map(|block| u32::from(lacks(block))).sum::<u32>());
+        self.stats.tiers.hit_blocks += u64::from(end - first) - missing;
+        self.stats.tiers.missed_blocks += missing;
+        if missing == 0 || policy.tier.comes() != Comes::WhenRead {
             return;
         }
-        self.stats.tiers.missed_blocks += blocks;
         let view =
             TierView { logical: first, count: end - first, data_type: request.data_type, held };
-        if policy.tier.admits(&view) {
-            tiers.space.missed(policy.tier.comes(), first, end);
-        } else {
+        if !policy.tier.admits(&view) {
             self.stats.tiers.sieved += 1;
+            return;
         }
+        let extent = tiers.space.extent_of(first);
+        let is_one = extent == tiers.space.extent_of(end - 1);
+        if !is_one || !tiers.space.may_come_at_once(extent) {
+            tiers.space.missed(first, end);
+            return;
+        }
+        match self.ride(id, extent) {
+            Some((from, to)) => {
+                let task = &mut self.tasks[id as usize];
+                task.rides = true;
+                task.lead_blocks = first - from;
+                (task.first, task.end) = (from, to);
+                self.stats.tiers.rode += 1;
+            }
+            // its room is taken: it is read in the background
+            None => self.tiers.as_mut().expect("asked above").space.come_later(extent),
+        }
+    }
+
+    /// A user's read of a whole extent is done. False: it failed, and begins again for the user's blocks
+    /// alone.
+    pub(crate) fn end_tier_read(&mut self, id: TaskId) -> bool {
+        let task = &mut self.tasks[id as usize];
+        let request = task.request;
+        let first = task.first + task.lead_blocks;
+        let blocks = (request.offset_bytes % BLOCK_BYTES + request.length_bytes)
+            .div_ceil(BLOCK_BYTES) as u32;
+        if task.status.is_ok() {
+            task.rides = false;
+            let buffer = task.buffer;
+            self.rode(id, buffer);
+            return true;
+        }
+        (task.first, task.end) = (first, first + blocks);
+        (task.rides, task.lead_blocks, task.status) = (false, 0, Ok(()));
+        let buffer = std::mem::replace(&mut task.buffer, request.payload);
+        if buffer != PayloadId::NONE {
+            self.out.push(Command::Release(buffer));
+        }
+        self.fell_off(id);
+        self.begin_user_read(id);
+        false
     }
 
     /// These blocks are written to or zeroed: what is on its way to the SSD would be too old.
     pub(crate) fn note_changing(&mut self, first: Logical, end: Logical) {
-        if let Some(coming) = self.tiers.as_mut().and_then(|tiers| tiers.coming.as_mut()) {
-            coming.note_changing(first, end);
+        if let Some(tiers) = &mut self.tiers {
+            tiers.arrivals.note_changing(first, end);
         }
     }
 
@@ -321,7 +363,7 @@ impl Engine {
 
     /// Is nothing of a tier under way?
     pub(crate) fn tiers_are_idle(&self) -> bool {
-        self.tiers.as_ref().is_none_or(|tiers| tiers.coming.is_none())
+        self.tiers.as_ref().is_none_or(|tiers| tiers.arrivals.is_empty())
     }
 
     /// What tiers have to do, once an event.

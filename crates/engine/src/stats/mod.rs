@@ -102,7 +102,9 @@ pub struct TierStats {
     pub missed_blocks: u64,
     /// Blocks that came to an SSD because they were read.
     pub came_blocks: u64,
-    /// … and that had changed when they arrived.
+    /// Reads of users that read a whole extent for it.
+    pub rode: u64,
+    /// … and blocks that had changed when they arrived.
     pub changed_blocks: u64,
     /// Runs that found no free slot.
     pub no_space: u64,

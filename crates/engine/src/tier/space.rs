@@ -12,10 +12,10 @@
 //!             written to the SSD ────────────────┘   (room: the collector's victim leaves)
 //! ```
 
+use super::TierConfig;
 use super::collect::{self, CollectConfig, CollectError, Collector, EXTENTS_MAX, Extent, Touch};
 use super::settings::{self, AUTO, NEVER};
 use super::sieve::Reads;
-use super::{Comes, TierConfig};
 use std::collections::{BTreeSet, VecDeque};
 use tandem_block::{BLOCK_BYTES, Duration, Instant};
 
@@ -194,11 +194,26 @@ impl Space {
         self.collector.is_held(extent)
     }
 
-    /// A hard drive was read for these blocks, of a volume whose data comes like this.
-    pub fn missed(&mut self, comes: Comes, first: u32, end: u32) {
-        if comes != Comes::WhenRead {
-            return;
+    /// A hard drive is read for an extent that may come when it is read. True: there is room for it, and it
+    /// comes now; otherwise it does not come, or waits already.
+    pub fn may_come_at_once(&mut self, extent: Extent) -> bool {
+        if self.is_held(extent) {
+            return true; // a part of it is missing
         }
+        if self.is_waiting.contains(&extent) {
+            return false;
+        }
+        if !self.reads.may_come(extent) {
+            self.stats.sieved_reads += 1;
+            return false;
+        }
+        let taken = self.take_room(extent, false) == Claim::Taken;
+        self.stats.came += u64::from(taken);
+        taken
+    }
+
+    /// A hard drive is read for these blocks, of several extents: those that may come wait.
+    pub fn missed(&mut self, first: u32, end: u32) {
         for extent in self.extents(first, end) {
             if self.is_waiting.contains(&extent) {
                 continue;
@@ -322,7 +337,9 @@ impl Space {
 
     /// It cannot come now: it waits behind the others.
     pub fn come_later(&mut self, extent: Extent) {
-        if self.is_waiting.insert(extent) {
+        if self.waiting.len() == WAITING_MAX {
+            self.stats.forgone += 1;
+        } else if self.is_waiting.insert(extent) {
             self.waiting.push_back(extent);
         }
     }
@@ -446,7 +463,7 @@ mod tests {
     fn read(space: &mut Space, extent: u32) -> bool {
         let held = space.touched(Instant::ZERO, extent * 4, extent * 4 + 1);
         if !held {
-            space.missed(Comes::WhenRead, extent * 4, extent * 4 + 1);
+            space.missed(extent * 4, extent * 4 + 1);
         }
         held
     }
@@ -500,7 +517,6 @@ mod tests {
         for extent in 1..=6 {
             for _ in 0..extent {
                 space.touched(Instant::ZERO, extent * 4, extent * 4 + 1);
-                space.missed(Comes::AtIntervals, extent * 4, extent * 4 + 1);
             }
         }
         assert_eq!((space.next_to_come(), space.has_to_come()), (None, false));
