@@ -12,6 +12,7 @@ use tandem_engine::format::{FormatError, fuzz};
 use tandem_fronts::{fuse, nbd};
 use tandem_live::control::Asked;
 use tandem_live::listen::Address;
+use tandem_names::fuzz as names;
 use tandem_sim::profiles;
 use tandem_traces::transform::Speedup;
 use tandem_traces::{FORMATS, synth};
@@ -82,6 +83,14 @@ pub fn all() -> Vec<Target> {
             |bytes| fuse::fuzz_message(bytes).ok_or_else(|| "no message".to_owned()),
         ),
         Target::new(
+            "fuse-call",
+            || Ok(fuse::tree::sound_messages()),
+            |bytes| fuse::tree::fuzz_message(bytes).ok_or_else(|| "no message".to_owned()),
+        ),
+        attribute("inode", names::sound_inodes, names::inode),
+        attribute("directory-entry", names::sound_entries, names::entry),
+        attribute("volume-mark", names::sound_volumes, names::volume),
+        Target::new(
             "control",
             || Ok(texts(&[r#"{"verb":"status"}"#, r#"{"verb":"stop"}"#])),
             |b| Asked::parse(b).map(|asked| asked as u64),
@@ -89,6 +98,10 @@ pub fn all() -> Vec<Target> {
     ]);
     targets.extend(written_by_people());
     targets
+}
+
+fn attribute(name: &str, seeds: fn() -> Vec<Vec<u8>>, decode: fn(&[u8]) -> bool) -> Target {
+    Target::new(name, move || Ok(seeds()), move |bytes| some(u64::from(decode(bytes))))
 }
 
 fn traces() -> Vec<Target> {

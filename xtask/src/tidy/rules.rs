@@ -29,8 +29,8 @@ const BANNED_NAMES: &[&str] =
 const MACHINE_PATHS: &[&str] =
     &[concat!("/wo", "rk/"), concat!("/tm", "p/"), concat!("/ho", "me/"), concat!("/ro", "ot/")];
 
-/// What the engine must not touch: the time, threads, I/O, and maps in random order.
-const ENGINE_WALLS: &[&str] = &[
+/// What engine and names must not touch: the time, threads, I/O, and maps in random order.
+const WALLS: &[&str] = &[
     "std::time",
     "std::thread",
     "std::fs",
@@ -45,8 +45,11 @@ const ENGINE_WALLS: &[&str] = &[
     "RandomState",
 ];
 
+/// Crates that are told everything and touch nothing.
+const PURE: &[&str] = &["engine", "names"];
+
 /// Crates without floating point: results must be the same on every machine.
-const NO_FLOATS: &[&str] = &["engine", "drives", "traces", "block"];
+const NO_FLOATS: &[&str] = &["engine", "drives", "traces", "block", "names"];
 
 /// The ring: the only room with unsafe code, besides one file per front end.
 const UNSAFE_ROOM: &str = "crates/live/src/ring/";
@@ -103,9 +106,9 @@ fn check_code(file: &SourceFile, add: &mut impl FnMut(usize, &'static str, Strin
         if in_crate.is_some() && !may && is_unsafe(line) {
             add(number, "unsafe", "unsafe code belongs into live/src/ring/".into());
         }
-        if name == "engine" {
-            for wall in ENGINE_WALLS.iter().filter(|wall| line.contains(**wall)) {
-                add(number, "walls", format!("the engine must not touch {wall}"));
+        if PURE.contains(&name) {
+            for wall in WALLS.iter().filter(|wall| line.contains(**wall)) {
+                add(number, "walls", format!("{name} must not touch {wall}"));
             }
         }
         if NO_FLOATS.contains(&name) && (has_word(line, "f64") || has_word(line, "f32")) {
@@ -210,6 +213,7 @@ mod tests {
             ("crates/cli/src/a.rs", "//! Why?\nunsafe { f() }", "unsafe"),
             ("crates/engine/src/a.rs", "//! Why?\nuse std::time::Instant;", "walls"),
             ("crates/engine/src/a.rs", "//! Why?\nuse std::collections::HashMap;", "walls"),
+            ("crates/names/src/a.rs", "//! Why?\nuse std::fs;", "walls"),
             ("crates/drives/src/a.rs", "//! Why?\nlet a: f64 = b;", "floats"),
         ] {
             assert_eq!(broken(path, text), [rule], "{text:.60}");

@@ -21,6 +21,7 @@ mod inbox;
 mod mount;
 mod plan;
 mod server;
+pub mod tree;
 pub mod wire;
 
 pub use files::VolumeFile;

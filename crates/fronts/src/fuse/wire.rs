@@ -29,6 +29,8 @@ pub mod errno {
     pub const EISDIR: i32 = 21;
     /// Not aligned, or not an answerable question.
     pub const EINVAL: i32 = 22;
+    /// Larger than a file can be.
+    pub const EFBIG: i32 = 27;
     /// No ioctls here.
     pub const ENOTTY: i32 = 25;
     /// Beyond the end of a file that cannot grow.

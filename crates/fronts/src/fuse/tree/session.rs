@@ -1,0 +1,302 @@
+//! How does one call become changes and moves of bytes, and one reply?
+
+use super::super::mount::TRANSFER_BYTES_MAX;
+use super::super::wire::errno;
+use super::call::{self, Call, Header, Set, set};
+use super::locks::{Locks, Use};
+use super::reply;
+use super::steps::{Job, Plan, Step};
+use slab::Slab;
+use std::collections::VecDeque;
+use tandem_block::{ObjectId, SECTOR_BYTES};
+use tandem_names::{Caller, Change, Kind, NameError, Objects, Tree};
+
+/// `ERANGE`: more than the caller takes.
+const ERANGE: i32 = 34;
+/// `O_DSYNC`, which `O_SYNC` includes.
+const O_DSYNC: u32 = 0o10_000;
+
+/// What a session asks of its pool. What was asked for must not be answered before the call returns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Commit these together; answered when they can be seen.
+    Commit(Vec<Change>),
+    /// Read whole sectors; the answer has their bytes.
+    Read {
+        /// Of which object.
+        object: ObjectId,
+        /// First byte.
+        offset_bytes: u64,
+        /// How many bytes.
+        length_bytes: u64,
+    },
+    /// Write whole sectors.
+    Write {
+        /// Of which object.
+        object: ObjectId,
+        /// First byte.
+        offset_bytes: u64,
+        /// The bytes.
+        bytes: Vec<u8>,
+    },
+    /// Make whole sectors zeroes, and give back their space.
+    Discard {
+        /// Of which object.
+        object: ObjectId,
+        /// First byte.
+        offset_bytes: u64,
+        /// How many bytes.
+        length_bytes: u64,
+    },
+    /// Make everything durable that was answered so far.
+    Flush,
+}
+
+/// The objects, and who changes them.
+pub trait Pool: Objects {
+    /// Begins something; [`Session::answered`] is told of its end with the same tag.
+    fn ask(&mut self, tag: usize, work: Work);
+}
+
+/// An answer for the kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// Which request it answers.
+    pub unique: u64,
+    /// Its bytes, or an errno.
+    pub result: Result<Vec<u8>, i32>,
+}
+
+/// One mounted volume as the kernel sees it.
+#[derive(Debug)]
+pub struct Session {
+    pub(super) tree: Tree,
+    pub(super) jobs: Slab<Job>,
+    pub(super) locks: Locks,
+    /// The job whose changes are being applied.
+    pub(super) changing: Option<usize>,
+    /// Jobs that want to change something next.
+    pub(super) queue: VecDeque<usize>,
+    /// Jobs that can take their next step.
+    pub(super) ready: VecDeque<usize>,
+    pub(super) replies: Vec<Reply>,
+}
+
+impl Session {
+    /// Serves a volume that was mounted, and whose orphans were reaped.
+    pub fn new(tree: Tree) -> Session {
+        Session {
+            tree,
+            jobs: Slab::new(),
+            locks: Locks::default(),
+            changing: None,
+            queue: VecDeque::new(),
+            ready: VecDeque::new(),
+            replies: Vec::new(),
+        }
+    }
+
+    /// Is nothing under way?
+    pub fn is_quiet(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    /// Requests under way.
+    pub fn under_way(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// What is to be said to the kernel now.
+    pub fn take_replies(&mut self) -> Vec<Reply> {
+        std::mem::take(&mut self.replies)
+    }
+
+    /// The volume's names, to unmount them when nothing is under way.
+    ///
+    /// # Panics
+    /// If something is.
+    pub fn into_tree(self) -> Tree {
+        assert!(self.is_quiet(), "requests are under way");
+        self.tree
+    }
+
+    /// A message of the kernel; false if it is none.
+    pub fn message(&mut self, bytes: &[u8], now_ns: i64, pool: &mut impl Pool) -> bool {
+        let Some((header, call)) = call::parse(bytes) else { return false };
+        if let Some(result) = self.tell(&header, &call, pool) {
+            self.reply(header.unique, result);
+        } else if !matches!(call, Call::Silent) {
+            self.begin(&header, call, now_ns, pool);
+        }
+        true
+    }
+
+    pub(super) fn reply(&mut self, unique: u64, result: Result<Vec<u8>, i32>) {
+        self.replies.push(Reply { unique, result });
+    }
+
+    pub(super) fn object(&self, node: u64) -> ObjectId {
+        reply::object_of(self.tree.root(), node)
+    }
+
+    pub(super) fn node(&self, object: ObjectId) -> u64 {
+        reply::node_of(self.tree.root(), object)
+    }
+
+    /// What changes nothing is answered at once.
+    fn tell(
+        &mut self,
+        header: &Header,
+        call: &Call,
+        on: &impl Objects,
+    ) -> Option<Result<Vec<u8>, i32>> {
+        let object = self.object(header.node);
+        let told = match call {
+            Call::Lookup(name) => self
+                .tree
+                .lookup(on, object, name)
+                .map(|stat| reply::entry_out(self.node(stat.object), &stat.inode)),
+            Call::GetAttr => {
+                self.tree.inode(on, object).map(|inode| reply::attr_out(header.node, &inode))
+            }
+            Call::ReadLink => self.tree.read_link(on, object).map(<[u8]>::to_vec),
+            Call::Open => self.tree.open(on, object).map(|_| reply::open_out()),
+            Call::ReadDir { cookie, size } => self.list(on, object, *cookie, *size as usize),
+            Call::StatFs => Ok(reply::statfs_out(&self.tree.statfs(on))),
+            Call::GetXattr { name, size } => match self.tree.xattr(on, object, name) {
+                Ok(value) => return Some(sized(value, *size)),
+                Err(error) => Err(error),
+            },
+            Call::ListXattr { size } => match self.tree.xattr_list(on, object) {
+                Ok(list) => return Some(sized(&list, *size)),
+                Err(error) => Err(error),
+            },
+            Call::Fine => Ok(Vec::new()),
+            Call::Refused(errno) => return Some(Err(*errno)),
+            _ => return None,
+        };
+        Some(told.map_err(NameError::errno))
+    }
+
+    fn list(
+        &self,
+        on: &impl Objects,
+        directory: ObjectId,
+        cookie: u64,
+        limit: usize,
+    ) -> Result<Vec<u8>, NameError> {
+        let mut out = Vec::new();
+        for line in self.tree.list(on, directory, cookie)? {
+            let line = line?;
+            let limit = limit.min(TRANSFER_BYTES_MAX);
+            if !reply::put_dirent(&mut out, limit, self.node(line.object), &line) {
+                break;
+            }
+        }
+        Ok(out)
+    }
+
+    /// What changes something becomes a job of steps.
+    fn begin(&mut self, header: &Header, call: Call, now_ns: i64, pool: &mut impl Pool) {
+        let object = self.object(header.node);
+        let by = Caller { uid: header.uid, gid: header.gid, now_ns };
+        let steps = match self.steps(object, call, pool) {
+            Ok(steps) => steps,
+            Err(errno) => return self.reply(header.unique, Err(errno)),
+        };
+        let (lock, steps) = steps;
+        let job = Job::new(header.unique, by, object, lock, steps);
+        let key = self.jobs.insert(job);
+        if lock.is_none_or(|how| self.locks.take(object, key, how)) {
+            self.ready.push_back(key);
+        }
+        self.run(pool);
+    }
+
+    fn steps(
+        &self,
+        file: ObjectId,
+        call: Call,
+        on: &impl Objects,
+    ) -> Result<(Option<Use>, VecDeque<Step>), i32> {
+        let change = |plan| Step::Change(plan);
+        Ok(match call {
+            Call::Read { offset, size } => {
+                let length = u64::from(size).min(TRANSFER_BYTES_MAX as u64);
+                (Some(Use::Shared), [Step::Read { offset, length }].into())
+            }
+            Call::Write { offset, flags, bytes } => {
+                let length = bytes.len() as u64;
+                let end = offset.checked_add(length).ok_or(errno::EFBIG)?;
+                if length == 0 {
+                    return Err(errno::EINVAL);
+                }
+                let how = self.use_of_write(on, file, offset, end)?;
+                let mut steps = VecDeque::from([
+                    Step::Clean { end },
+                    change(Plan::MakeRoom { end }),
+                    Step::Patch { offset, bytes },
+                    change(Plan::Written { end, count: length as u32 }),
+                ]);
+                steps.extend((flags & O_DSYNC != 0).then_some(Step::Flush));
+                (Some(how), steps)
+            }
+            Call::SetAttr(Set { valid, size_bytes, .. }) if valid & set::SIZE != 0 => {
+                let clean = Step::Clean { end: size_bytes };
+                (Some(Use::Alone), [clean, change(Plan::Call(call))].into())
+            }
+            Call::Allocate { offset, length, mode } => {
+                let end = offset.checked_add(length).ok_or(errno::EFBIG)?;
+                (Some(Use::Alone), allocate_steps(offset, end, mode)?)
+            }
+            Call::Sync => (None, [Step::Flush].into()),
+            Call::Release if !self.tree.is_held(file) => return Err(errno::EIO),
+            call => (None, [change(Plan::Call(call))].into()),
+        })
+    }
+
+    /// Whole sectors within the file can be written beside others, while nobody changes its size.
+    fn use_of_write(
+        &self,
+        on: &impl Objects,
+        file: ObjectId,
+        offset: u64,
+        end: u64,
+    ) -> Result<Use, i32> {
+        let inode = self.tree.inode(on, file).map_err(NameError::errno)?;
+        if inode.kind() != Kind::File {
+            return Err(errno::EINVAL);
+        }
+        let is_whole = (offset | end).is_multiple_of(SECTOR_BYTES);
+        let within = end <= inode.size_bytes;
+        let calm = self.locks.is_calm(file);
+        Ok(if is_whole && within && calm { Use::Shared } else { Use::Alone })
+    }
+}
+
+/// A value as the caller takes it: its size, or itself if there is room.
+fn sized(value: &[u8], room: u32) -> Result<Vec<u8>, i32> {
+    match u32::try_from(value.len()) {
+        Ok(length) if room == 0 => Ok(reply::count_out(length)),
+        Ok(length) if length <= room => Ok(value.to_vec()),
+        _ => Err(ERANGE),
+    }
+}
+
+/// Holes are punched and ranges zeroed. Space is not reserved: who asks for that writes zeroes.
+fn allocate_steps(offset: u64, end: u64, mode: u32) -> Result<VecDeque<Step>, i32> {
+    use super::super::wire::allocate::{KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE};
+    let mut steps = VecDeque::new();
+    let kept = mode & KEEP_SIZE != 0;
+    match mode & !KEEP_SIZE {
+        PUNCH_HOLE if kept => {}
+        ZERO_RANGE => {
+            if !kept {
+                steps.extend([Step::Clean { end }, Step::Change(Plan::Grow { end })]);
+            }
+        }
+        _ => return Err(errno::EOPNOTSUPP),
+    }
+    steps.extend([Step::Zero { offset, end }, Step::Change(Plan::Touch)]);
+    Ok(steps)
+}

@@ -1,0 +1,449 @@
+//! In which steps does a job go on, and who waits for whom?
+
+use super::call::{Call, Set, set};
+use super::locks::Use;
+use super::reply;
+use super::session::{Pool, Session, Work};
+use std::collections::VecDeque;
+use tandem_block::{ObjectId, SECTOR_BYTES};
+use tandem_names::{Caller, Change, Inode, NameError, New, SetAttributes, SetMode, cover};
+
+/// `O_EXCL`.
+const O_EXCL: u32 = 0o200;
+/// `XATTR_CREATE` and `XATTR_REPLACE`.
+const XATTR_FLAGS: [u32; 2] = [1, 2];
+
+/// Something to be done before the next.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// The file may grow to here: what is behind its end becomes zeroes first.
+    Clean { end: u64 },
+    /// Something changes.
+    Change(Plan),
+    /// Bytes of the file are the answer.
+    Read { offset: u64, length: u64 },
+    /// Bytes are put anywhere.
+    Patch { offset: u64, bytes: Vec<u8> },
+    /// A sector is read of which a part stays.
+    Edge { at: u64 },
+    /// Bytes are put between the edges that were read.
+    Put { offset: u64, bytes: Vec<u8> },
+    /// Bytes of the file become zeroes.
+    Zero { offset: u64, end: u64 },
+    /// Whole sectors do.
+    Discard { offset: u64, length: u64 },
+    /// Everything so far becomes durable.
+    Flush,
+}
+
+/// What changes, found out when it is its turn.
+#[derive(Debug)]
+pub(super) enum Plan {
+    /// What a call says.
+    Call(Call),
+    /// Room for bytes up to here.
+    MakeRoom { end: u64 },
+    /// Bytes up to here were written.
+    Written { end: u64, count: u32 },
+    /// The file is as long as this.
+    Grow { end: u64 },
+    /// Bytes within the file have changed.
+    Touch,
+    /// What was behind the end is zeroes.
+    TailIsZero,
+    /// What is behind the end is unknown.
+    TailIsUnknown,
+}
+
+/// What is said when a change was applied.
+#[derive(Clone, Copy, Debug)]
+enum Then {
+    Nothing,
+    /// The object as an entry.
+    Entry(ObjectId),
+    /// The same, and it is open.
+    Opened(ObjectId),
+    /// The attributes of the job's own.
+    Attributes,
+    /// How many bytes were written.
+    Count(u32),
+}
+
+/// What a job waits for.
+#[derive(Debug)]
+enum Waits {
+    Change(Then),
+    Read {
+        skip: usize,
+        length: usize,
+    },
+    Edge {
+        at: u64,
+    },
+    /// Something that has no bytes to tell.
+    End,
+    /// Nothing: it is ready, or in a queue.
+    Nothing,
+}
+
+/// A call under way.
+#[derive(Debug)]
+pub(super) struct Job {
+    unique: u64,
+    by: Caller,
+    object: ObjectId,
+    /// How it uses the file.
+    lock: Option<Use>,
+    steps: VecDeque<Step>,
+    waits: Waits,
+    edges: Vec<(u64, Vec<u8>)>,
+    /// Bytes may have been written behind the end.
+    reaches_beyond: bool,
+    result: Result<Vec<u8>, i32>,
+}
+
+impl Job {
+    pub fn new(
+        unique: u64,
+        by: Caller,
+        object: ObjectId,
+        lock: Option<Use>,
+        steps: VecDeque<Step>,
+    ) -> Job {
+        Job {
+            unique,
+            by,
+            object,
+            lock,
+            steps,
+            waits: Waits::Nothing,
+            edges: Vec::new(),
+            reaches_beyond: false,
+            result: Ok(Vec::new()),
+        }
+    }
+}
+
+impl Session {
+    /// What was asked for is done; a read's answer has its bytes.
+    ///
+    /// # Panics
+    /// If nothing was asked with this tag.
+    pub fn answered(&mut self, tag: usize, result: Result<Vec<u8>, i32>, pool: &mut impl Pool) {
+        let waits = std::mem::replace(&mut self.jobs[tag].waits, Waits::Nothing);
+        if matches!(waits, Waits::Change(_)) {
+            assert_eq!(self.changing.take(), Some(tag), "one changes at a time");
+        }
+        match result {
+            Err(errno) => self.fail(tag, errno),
+            Ok(bytes) => match waits {
+                Waits::Change(then) => self.applied(tag, then, pool),
+                Waits::Read { skip, length } => {
+                    self.jobs[tag].result = Ok(bytes[skip..skip + length].to_vec());
+                }
+                Waits::Edge { at } => self.jobs[tag].edges.push((at, bytes)),
+                Waits::End => {}
+                Waits::Nothing => unreachable!("nothing was asked with this tag"),
+            },
+        }
+        self.ready.push_back(tag);
+        self.run(pool);
+    }
+
+    /// Lets everybody go on who can.
+    pub(super) fn run(&mut self, pool: &mut impl Pool) {
+        while let Some(key) = self.next() {
+            while let Some(step) = self.jobs[key].steps.pop_front() {
+                match self.take(key, step, pool) {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(error) => self.fail(key, error.errno()),
+                }
+            }
+            let job = &self.jobs[key];
+            if job.steps.is_empty() && matches!(job.waits, Waits::Nothing) {
+                self.finish(key);
+            }
+        }
+    }
+
+    /// Who is ready; or who wants to change something, if nobody does.
+    fn next(&mut self) -> Option<usize> {
+        let idle = self.changing.is_none();
+        let next = self.ready.pop_front();
+        next.or_else(|| if idle { self.queue.pop_front() } else { None })
+    }
+
+    fn finish(&mut self, key: usize) {
+        let job = self.jobs.remove(key);
+        self.reply(job.unique, job.result);
+        if job.lock.is_some() {
+            self.ready.extend(self.locks.give_back(job.object));
+        }
+    }
+
+    /// The rest is not done; but that nobody knows what lies behind the end is noted.
+    fn fail(&mut self, key: usize, errno: i32) {
+        let job = &mut self.jobs[key];
+        job.steps.clear();
+        job.result = job.result.clone().and(Err(errno));
+        if std::mem::take(&mut job.reaches_beyond) {
+            job.steps.push_back(Step::Change(Plan::TailIsUnknown));
+        }
+    }
+
+    fn ask(&mut self, key: usize, waits: Waits, work: Work, pool: &mut impl Pool) {
+        self.jobs[key].waits = waits;
+        pool.ask(key, work);
+    }
+
+    /// Takes a step; true if the next one can follow at once.
+    fn take(&mut self, key: usize, step: Step, pool: &mut impl Pool) -> Result<bool, NameError> {
+        let object = self.jobs[key].object;
+        match step {
+            Step::Change(plan) => return self.change(key, plan, pool),
+            Step::Clean { end } => {
+                if let Some(tail) = self.tree.stale_tail(pool, object, end)? {
+                    let steps = &mut self.jobs[key].steps;
+                    steps.push_front(Step::Change(Plan::TailIsZero));
+                    let length = (tail.to_bytes - tail.from_bytes) as usize;
+                    if length > 0 {
+                        steps.push_front(Step::Flush);
+                        let bytes = vec![0; length];
+                        steps.push_front(Step::Patch { offset: tail.from_bytes, bytes });
+                    }
+                }
+                return Ok(true);
+            }
+            Step::Patch { offset, bytes } => {
+                let whole = cover(offset, bytes.len() as u64);
+                let steps = &mut self.jobs[key].steps;
+                steps.push_front(Step::Put { offset, bytes });
+                let parts = whole.parts.into_iter().flatten();
+                parts.for_each(|at| steps.push_front(Step::Edge { at }));
+                return Ok(true);
+            }
+            Step::Zero { offset, end } => {
+                let range = self.tree.range(pool, object, offset, end - offset)?;
+                self.zero(key, range.offset_bytes, range.offset_bytes + range.length_bytes);
+                return Ok(true);
+            }
+            Step::Read { offset, length } => {
+                let range = self.tree.range(pool, object, offset, length)?;
+                if range.length_bytes == 0 {
+                    return Ok(true);
+                }
+                let whole = cover(range.offset_bytes, range.length_bytes);
+                let skip = (range.offset_bytes - whole.offset_bytes) as usize;
+                let waits = Waits::Read { skip, length: range.length_bytes as usize };
+                let (offset_bytes, length_bytes) = (whole.offset_bytes, whole.length_bytes);
+                self.ask(key, waits, Work::Read { object, offset_bytes, length_bytes }, pool);
+            }
+            Step::Edge { at } => {
+                let work = Work::Read { object, offset_bytes: at, length_bytes: SECTOR_BYTES };
+                self.ask(key, Waits::Edge { at }, work, pool);
+            }
+            Step::Put { offset, bytes } => self.put(key, offset, bytes, pool),
+            Step::Discard { offset, length } => {
+                let (offset_bytes, length_bytes) = (offset, length);
+                let work = Work::Discard { object, offset_bytes, length_bytes };
+                self.ask(key, Waits::End, work, pool);
+            }
+            Step::Flush => self.ask(key, Waits::End, Work::Flush, pool),
+        }
+        Ok(false)
+    }
+
+    /// Writes bytes with the rest of the sectors at their edges.
+    fn put(&mut self, key: usize, offset: u64, bytes: Vec<u8>, pool: &mut impl Pool) {
+        let whole = cover(offset, bytes.len() as u64);
+        let job = &mut self.jobs[key];
+        let edges = std::mem::take(&mut job.edges);
+        let sectors = if edges.is_empty() {
+            bytes
+        } else {
+            let mut sectors = vec![0; whole.length_bytes as usize];
+            for (at, edge) in edges {
+                let at = (at - whole.offset_bytes) as usize;
+                sectors[at..at + edge.len()].copy_from_slice(&edge);
+            }
+            let skip = (offset - whole.offset_bytes) as usize;
+            sectors[skip..skip + bytes.len()].copy_from_slice(&bytes);
+            sectors
+        };
+        let (object, offset_bytes) = (job.object, whole.offset_bytes);
+        let work = Work::Write { object, offset_bytes, bytes: sectors };
+        self.ask(key, Waits::End, work, pool);
+    }
+
+    /// Zeroes for any bytes: parts of sectors are written, whole ones discarded.
+    fn zero(&mut self, key: usize, from: u64, to: u64) {
+        let steps = &mut self.jobs[key].steps;
+        let first = from.next_multiple_of(SECTOR_BYTES).min(to);
+        let last = (to / SECTOR_BYTES * SECTOR_BYTES).max(first);
+        let patch =
+            |from: u64, to: u64| Step::Patch { offset: from, bytes: vec![0; (to - from) as usize] };
+        if last < to {
+            steps.push_front(patch(last, to));
+        }
+        if first < last {
+            steps.push_front(Step::Discard { offset: first, length: last - first });
+        }
+        if from < first {
+            steps.push_front(patch(from, first));
+        }
+    }
+
+    /// Finds out what changes, when it is the job's turn.
+    fn change(&mut self, key: usize, plan: Plan, pool: &mut impl Pool) -> Result<bool, NameError> {
+        if self.changing.is_some() {
+            self.jobs[key].steps.push_front(Step::Change(plan));
+            self.queue.push_back(key);
+            return Ok(false);
+        }
+        let (changes, then) = self.plan(key, &plan, pool)?;
+        let job = &mut self.jobs[key];
+        match plan {
+            Plan::MakeRoom { .. } => job.reaches_beyond = true,
+            Plan::Written { .. } => job.reaches_beyond = !changes.is_empty(),
+            _ => {}
+        }
+        if changes.is_empty() {
+            self.applied(key, then, pool);
+            return Ok(true);
+        }
+        self.changing = Some(key);
+        self.ask(key, Waits::Change(then), Work::Commit(changes), pool);
+        Ok(false)
+    }
+
+    fn plan(
+        &mut self,
+        key: usize,
+        plan: &Plan,
+        on: &impl Pool,
+    ) -> Result<(Vec<Change>, Then), NameError> {
+        let Job { object, by, .. } = self.jobs[key];
+        let (tree, now_ns) = (&mut self.tree, by.now_ns);
+        let nothing = |changes| (changes, Then::Nothing);
+        match plan {
+            Plan::Call(call) => self.plan_call(object, call, &by, on),
+            Plan::MakeRoom { end } => tree.make_room(on, object, *end).map(nothing),
+            Plan::Written { end, count } => {
+                let changes = tree.written(on, object, *end, now_ns)?;
+                Ok((changes, Then::Count(*count)))
+            }
+            Plan::Grow { end } => {
+                let size_bytes = tree.inode(on, object)?.size_bytes.max(*end);
+                let set = SetAttributes { size_bytes: Some(size_bytes), ..Default::default() };
+                tree.set_attributes(on, object, &set, now_ns).map(nothing)
+            }
+            Plan::Touch => tree.written(on, object, 0, now_ns).map(nothing),
+            Plan::TailIsZero => tree.tail_is_zero(on, object).map(nothing),
+            Plan::TailIsUnknown => tree.tail_is_unknown(on, object).map(nothing),
+        }
+    }
+
+    fn plan_call(
+        &mut self,
+        object: ObjectId,
+        call: &Call,
+        by: &Caller,
+        on: &impl Pool,
+    ) -> Result<(Vec<Change>, Then), NameError> {
+        let now_ns = by.now_ns;
+        let elsewhere = match call {
+            Call::Rename { directory: node, .. } | Call::Link { node, .. } => self.object(*node),
+            _ => object,
+        };
+        let tree = &mut self.tree;
+        let nothing = |changes| (changes, Then::Nothing);
+        let new = match call {
+            Call::Make { name, mode, device } => {
+                Some((name, New::Node { mode: *mode, device: *device }))
+            }
+            Call::MakeDir { name, mode } => Some((name, New::Directory { mode: *mode })),
+            Call::Symlink { name, target } => Some((name, New::Symlink { target })),
+            _ => None,
+        };
+        if let Some((name, what)) = new {
+            let made = tree.make(on, object, name, what, by)?;
+            return Ok((made.changes, Then::Entry(made.stat.object)));
+        }
+        match call {
+            Call::Create { name, flags, mode } => {
+                let how = (*mode, flags & O_EXCL != 0);
+                let made = tree.create(on, object, name, how, by)?;
+                Ok((made.changes, Then::Opened(made.stat.object)))
+            }
+            Call::Link { name, .. } => {
+                let made = tree.link(on, elsewhere, (object, name), now_ns)?;
+                Ok((made.changes, Then::Entry(made.stat.object)))
+            }
+            Call::SetAttr(set) => {
+                let changes = tree.set_attributes(on, object, &attributes(set, now_ns), now_ns)?;
+                Ok((changes, Then::Attributes))
+            }
+            Call::Unlink(name) => tree.unlink(on, object, name, now_ns).map(nothing),
+            Call::RmDir(name) => tree.rmdir(on, object, name, now_ns).map(nothing),
+            Call::Rename { name, to, flags, .. } => {
+                let (from, to) = ((object, &name[..]), (elsewhere, &to[..]));
+                tree.rename(on, from, to, *flags, now_ns).map(nothing)
+            }
+            Call::SetXattr { name, value, flags } => {
+                let mode = match XATTR_FLAGS.map(|flag| flags & flag != 0) {
+                    [false, false] => SetMode::Any,
+                    [true, false] => SetMode::Create,
+                    [false, true] => SetMode::Replace,
+                    [true, true] => return Err(NameError::Invalid),
+                };
+                tree.set_xattr(on, object, (name, value), mode, now_ns).map(nothing)
+            }
+            Call::RemoveXattr(name) => tree.remove_xattr(on, object, name, now_ns).map(nothing),
+            Call::Release => tree.release(on, object).map(nothing),
+            _ => unreachable!("the other calls have steps of their own or change nothing"),
+        }
+    }
+
+    /// A change can be seen: what does the caller hear?
+    fn applied(&mut self, key: usize, then: Then, on: &impl Pool) {
+        let of = |session: &Session, object, say: fn(u64, &Inode) -> Vec<u8>| {
+            let inode = session.tree.inode(on, object).map_err(NameError::errno)?;
+            Ok(say(session.node(object), &inode))
+        };
+        let result = match then {
+            Then::Nothing => return,
+            Then::Entry(object) => of(self, object, reply::entry_out),
+            Then::Attributes => of(self, self.jobs[key].object, reply::attr_out),
+            Then::Count(count) => Ok(reply::count_out(count)),
+            Then::Opened(object) => self
+                .tree
+                .open(on, object)
+                .map(|inode| {
+                    [reply::entry_out(self.node(object), &inode), reply::open_out()].concat()
+                })
+                .map_err(NameError::errno),
+        };
+        let job = &mut self.jobs[key];
+        job.reaches_beyond = false;
+        job.result = result;
+    }
+}
+
+/// What a call says of attributes.
+fn attributes(it: &Set, now_ns: i64) -> SetAttributes {
+    let has = |bit| it.valid & bit != 0;
+    let time = |bit, now, ns| match (has(now), has(bit)) {
+        (true, _) => Some(now_ns),
+        (false, true) => Some(ns),
+        _ => None,
+    };
+    SetAttributes {
+        mode: has(set::MODE).then_some(it.mode),
+        uid: has(set::UID).then_some(it.uid),
+        gid: has(set::GID).then_some(it.gid),
+        size_bytes: has(set::SIZE).then_some(it.size_bytes),
+        accessed_ns: time(set::ATIME, set::ATIME_NOW, it.accessed_ns),
+        modified_ns: time(set::MTIME, set::MTIME_NOW, it.modified_ns),
+    }
+}
