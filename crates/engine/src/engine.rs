@@ -108,6 +108,8 @@ pub struct Engine {
     /// How the tiers' share of the SSDs is made, if any volume has one, and the share itself.
     pub(crate) space: Option<SpaceConfig>,
     pub(crate) tiers: Option<Box<Tiering>>,
+    /// What the share becomes when nothing of it is under way.
+    pub(crate) space_next: Option<Option<SpaceConfig>>,
     pub(crate) ledger: Ledger,
     pub(crate) qos: Box<dyn Qos>,
     /// Who is told apart; `None` where nobody is.
@@ -343,6 +345,7 @@ impl Engine {
             steering: Steering::new(steers, &config),
             space,
             tiers: None,
+            space_next: None,
             ledger: Ledger::new(&config),
             qos: (qos::ORDERS[0].build)(),
             clients: None,

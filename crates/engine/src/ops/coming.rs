@@ -138,6 +138,9 @@ impl Engine {
     /// Is there room for one more, in RAM, on the SSDs, and in the rate?
     fn may_come(&mut self) -> bool {
         let now = self.now;
+        if self.space_next.is_some() {
+            return false; // the account changes when all that comes has come
+        }
         let tiers = self.tiers.as_mut().expect("asked by the caller");
         if tiers.arrivals.coming.len() >= COMING_MAX || !tiers.rate.is_left(now) {
             return false;
@@ -375,6 +378,7 @@ impl Engine {
         let from = coming.first + coming.parts.len() as Logical;
         let tiers = self.tiers.as_ref().expect("something was coming");
         let serving = matches!(self.phase, crate::engine::Phase::Running);
+        let serving = serving && self.space_next.is_none();
         if serving && tiers.space.is_held(coming.extent) && from < to && !tiers.arrivals.reads() {
             let _ = self.begin_coming(coming.extent, from, to);
         }

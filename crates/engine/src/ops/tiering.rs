@@ -3,6 +3,7 @@
 //! Source: design decision 5; [LORIS §III]: one plugin is told of every request below the RAM cache, the
 //! other one moves. `tier/space` keeps the account; what comes is in `coming`, what leaves in `leaving`.
 
+use crate::bcw::controller::Control;
 use crate::config::{EngineConfig, Placement, Role};
 use crate::engine::{ConfigError, Engine, Phase};
 use crate::map::Logical;
@@ -162,6 +163,54 @@ fn join(space: &mut SpaceConfig, own: &SpaceConfig) -> Result<(), String> {
 }
 
 impl Engine {
+    /// Another tier for a volume, from now on: of what it holds on the SSDs nothing is lost, and what the new
+    /// one does not keep there leaves as it always does. Until what is coming has come, the old account
+    /// goes on.
+    ///
+    /// # Errors
+    /// As for a new engine: the tier is not known, drives are missing for it, or another volume's tier
+    /// contradicts it; `Volume` if there is no such volume. Nothing was changed.
+    pub fn set_tier(&mut self, object: ObjectId, tier: TierConfig) -> Result<(), ConfigError> {
+        let mut config = self.config.clone();
+        let volume = config.volumes.iter_mut().find(|volume| volume.object == object);
+        let Some(volume) = volume else {
+            let error = tandem_block::IoError::NoObject;
+            return Err(ConfigError::Volume { volume: object.0.to_string(), error });
+        };
+        volume.tier = tier.clone();
+        let space = space_config(&config)?;
+        if let Some(space) = &space {
+            let blocks = self.map.logical().len() as u64;
+            let trial = Space::new(space, self.map.ssd_slots(), blocks);
+            let volume = config.volumes.iter().find(|v| v.object == object).expect("found above");
+            trial.map_err(|why| ConfigError::Tier {
+                volume: volume.name.clone(),
+                tier: tier.name().to_owned(),
+                why: why.to_string(),
+            })?;
+        }
+        self.config.volumes = config.volumes;
+        if let Some(policy) = self.policies.get_mut(&object) {
+            policy.tier = tier.build().expect("looked up with the space");
+        }
+        self.space_next = Some(space);
+        Ok(())
+    }
+
+    /// The account begins anew, with what the SSDs hold, once nothing is under way.
+    fn change_space(&mut self) {
+        if !self.tiers_are_idle() {
+            return;
+        }
+        self.space = self.space_next.take().flatten();
+        self.make_space().expect("it was tried when it was asked for");
+        if self.space.is_some() {
+            for bcw in self.devices.iter_mut().filter_map(|device| device.bcw.as_mut()) {
+                bcw.enable(Control::Bare);
+            }
+        }
+    }
+
     /// The space is made when it is known how large the drives are, and holds what the SSDs have.
     ///
     /// # Errors
@@ -369,6 +418,9 @@ impl Engine {
     /// What tiers have to do, once an event.
     #[inline]
     pub(crate) fn run_tiers(&mut self) {
+        if self.space_next.is_some() && matches!(self.phase, Phase::Running) {
+            self.change_space();
+        }
         if self.tiers.is_none() || !matches!(self.phase, Phase::Running) || self.commit.is_broken()
         {
             return;
