@@ -23,6 +23,7 @@ mod serve;
 mod setting;
 mod status;
 mod synth;
+mod tier;
 mod toml_fault;
 
 use clap::{Parser, Subcommand};
@@ -44,6 +45,7 @@ enum Verb {
     Serve(serve::Arguments),
     Check(check::Arguments),
     Status(status::Arguments),
+    Tier(tier::Arguments),
     Replay(Box<replay::Arguments>),
     Run(run::Arguments),
     Profile(profile::Arguments),
@@ -62,6 +64,7 @@ pub fn main() -> ExitCode {
         Verb::Serve(arguments) => serve::run(&arguments),
         Verb::Check(arguments) => check::run(&arguments),
         Verb::Status(arguments) => status::run(&arguments),
+        Verb::Tier(arguments) => tier::run(&arguments),
         Verb::Replay(arguments) => replay::run(&arguments),
         Verb::Run(arguments) => run::run(&arguments),
         Verb::Profile(arguments) => profile::run(&arguments),

@@ -31,18 +31,24 @@ pub struct Arguments {
 /// If nobody answers.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let socket = socket(&arguments.place)?;
-    let mut status = tandem_live::control::ask(&socket, "status").map_err(|why| match why.kind() {
-        ErrorKind::NotFound | ErrorKind::ConnectionRefused => anyhow!(
-            "no server answers at {}: the pool is not being served (start it with `tandem serve`)",
-            socket.display()
-        ),
-        _ => anyhow!("the server at {} does not answer as one: {why}", socket.display()),
-    })?;
+    let mut status =
+        tandem_live::control::ask(&socket, "status").map_err(|why| silent(&socket, &why))?;
     count_slow_writes(&mut status);
     if arguments.json {
         return print_json(&status);
     }
     print_text(&describe(&status))
+}
+
+/// Why nobody answers at a control socket.
+pub fn silent(socket: &Path, why: &std::io::Error) -> anyhow::Error {
+    match why.kind() {
+        ErrorKind::NotFound | ErrorKind::ConnectionRefused => anyhow!(
+            "no server answers at {}: the pool is not being served (start it with `tandem serve`)",
+            socket.display()
+        ),
+        _ => anyhow!("the server at {} does not answer as one: {why}", socket.display()),
+    }
 }
 
 /// Users' writes that met a slow write of a hard drive: how many, and of a million of all of them.
@@ -58,7 +64,11 @@ fn count_slow_writes(status: &mut Value) {
     }
 }
 
-fn socket(place: &Path) -> Result<PathBuf, Failure> {
+/// The control socket of a pool, or the one that is named.
+///
+/// # Errors
+/// If the configuration cannot be read.
+pub fn socket(place: &Path) -> Result<PathBuf, Failure> {
     if std::fs::metadata(place).is_ok_and(|meta| meta.file_type().is_socket()) {
         return Ok(place.to_owned());
     }

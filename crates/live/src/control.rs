@@ -1,5 +1,6 @@
 //! How does another process ask a running server how it is, or to stop? One JSON object per line
-//! over a Unix socket: `{"verb":"status"}` or `{"verb":"stop"}`, one line back for each.
+//! over a Unix socket: `{"verb":"status"}`, `{"verb":"stop"}` or `{"verb":"tier","volume":"vol0",
+//! "tier":"hot-dst","settings":{"extent":65536}}`, one line back for each.
 
 use crate::buffer::Memory;
 use crate::front::{Desk, Front};
@@ -12,7 +13,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use tandem_block::{Duration, Instant};
-use tandem_engine::Done;
+use tandem_engine::{Done, TierConfig};
 
 /// Longest line of a client.
 const LINE_BYTES_MAX: usize = 4096;
@@ -117,6 +118,10 @@ impl Control {
                 desk.stop_world();
                 serde_json::json!({ "stopping": true })
             }
+            Ok(Asked::Tier { volume, tier }) => match desk.set_tier(&volume, *tier) {
+                Ok(()) => serde_json::json!({ "volume": volume, "changed": true }),
+                Err(error) => serde_json::json!({ "error": error }),
+            },
             Err(error) => serde_json::json!({ "error": error }),
         }
     }
@@ -128,12 +133,19 @@ impl Control {
 }
 
 /// What a client asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// How are you?
     Status,
     /// Settle everything and stop.
     Stop,
+    /// Give a volume another tier.
+    Tier {
+        /// Its name.
+        volume: String,
+        /// The tier with its settings.
+        tier: Box<TierConfig>,
+    },
 }
 
 impl Asked {
@@ -147,8 +159,30 @@ impl Asked {
         match request.get("verb").and_then(serde_json::Value::as_str) {
             Some("status") => Ok(Asked::Status),
             Some("stop") => Ok(Asked::Stop),
-            _ => Err("'verb' must be \"status\" or \"stop\"".into()),
+            Some("tier") => Asked::tier(&request),
+            _ => Err("'verb' must be \"status\", \"stop\" or \"tier\"".into()),
         }
+    }
+
+    fn tier(request: &serde_json::Value) -> Result<Asked, String> {
+        let text = |name: &str| {
+            let value = request.get(name).and_then(serde_json::Value::as_str);
+            value.ok_or_else(|| format!("{name:?} must be a string"))
+        };
+        let (volume, mut tier) = (text("volume")?.to_owned(), TierConfig::named(text("tier")?));
+        if tier.entry().is_none() {
+            return Err(format!("there is no tier called {:?}", tier.name()));
+        }
+        let empty = serde_json::Map::new();
+        let settings = match request.get("settings") {
+            None => &empty,
+            Some(settings) => settings.as_object().ok_or("\"settings\" must be an object")?,
+        };
+        for (name, value) in settings {
+            let value = value.as_u64().ok_or_else(|| format!("{name} must be a whole number"))?;
+            tier.set(name, value).map_err(|error| error.to_string())?;
+        }
+        Ok(Asked::Tier { volume, tier: Box::new(tier) })
     }
 }
 
@@ -220,9 +254,30 @@ impl Front for Control {
 /// # Errors
 /// If nobody answers there, or not in JSON.
 pub fn ask(socket: &Path, verb: &str) -> io::Result<serde_json::Value> {
+    send(socket, &serde_json::json!({ "verb": verb }))
+}
+
+/// Asks a running server to give a volume another tier.
+///
+/// # Errors
+/// As `ask`; what the server refuses is in its answer, under `error`.
+pub fn ask_for_tier(
+    socket: &Path,
+    volume: &str,
+    tier: &TierConfig,
+) -> io::Result<serde_json::Value> {
+    let settings: serde_json::Map<_, _> =
+        tier.changed().map(|(setting, value)| (setting.name.to_owned(), value.into())).collect();
+    let asked = serde_json::json!({
+        "verb": "tier", "volume": volume, "tier": tier.name(), "settings": settings,
+    });
+    send(socket, &asked)
+}
+
+fn send(socket: &Path, asked: &serde_json::Value) -> io::Result<serde_json::Value> {
     let mut stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(std::time::Duration::from_secs(10)))?;
-    writeln!(stream, "{}", serde_json::json!({ "verb": verb }))?;
+    writeln!(stream, "{asked}")?;
     let mut line = String::new();
     BufReader::new(stream).read_line(&mut line)?;
     Ok(serde_json::from_str(&line)?)

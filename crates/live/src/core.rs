@@ -25,7 +25,7 @@ pub(crate) struct Core {
 
 impl Core {
     /// What front end `front` works with.
-    pub fn desk<'a>(&'a mut self, front: usize, now: Instant, mind: &'a dyn Mind) -> Desk<'a> {
+    pub fn desk<'a>(&'a mut self, front: usize, now: Instant, mind: &'a mut dyn Mind) -> Desk<'a> {
         Desk {
             now,
             ring: &mut self.ring,

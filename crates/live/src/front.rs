@@ -16,7 +16,7 @@ use tandem_block::{
     DurabilityClass, Instant, ObjectId, Op, PayloadId, Request, RequestId, RequestKind,
     RequestType, StreamId,
 };
-use tandem_engine::Done;
+use tandem_engine::{Done, TierConfig};
 
 /// One way to ask for bytes.
 pub trait Front {
@@ -100,7 +100,7 @@ pub struct Desk<'a> {
     /// The payloads.
     pub payloads: &'a mut Payloads,
     pub(crate) counter: &'a mut Counter,
-    pub(crate) mind: &'a dyn Mind,
+    pub(crate) mind: &'a mut dyn Mind,
     pub(crate) devices: &'a [Box<dyn Device>],
     pub(crate) front: usize,
 }
@@ -163,6 +163,14 @@ impl Desk<'_> {
             object.insert("live".into(), live);
         }
         status
+    }
+
+    /// Gives a volume another tier; it is carried out with the next event.
+    ///
+    /// # Errors
+    /// Why not, in words.
+    pub fn set_tier(&mut self, volume: &str, tier: TierConfig) -> Result<(), String> {
+        self.mind.set_tier(volume, tier)
     }
 
     /// Asks the world to stop cleanly.

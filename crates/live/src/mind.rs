@@ -9,7 +9,7 @@ use tandem_engine::mirror::{JournalView, PairView};
 use tandem_engine::qos::delivery::Client;
 use tandem_engine::qos::reserve::Rate;
 use tandem_engine::stats::{DeviceStats, Hits, ReadBackStats};
-use tandem_engine::{Command, Engine, Event};
+use tandem_engine::{Command, Engine, Event, TierConfig};
 
 /// A part of an object that is alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +33,14 @@ pub trait Mind {
     /// What there is to know, as one JSON object.
     fn status(&self, now: Instant) -> Value;
 
+    /// Gives a volume another tier.
+    ///
+    /// # Errors
+    /// Why not, in words.
+    fn set_tier(&mut self, volume: &str, _tier: TierConfig) -> Result<(), String> {
+        Err(format!("nothing here has tiers, so {volume} gets none"))
+    }
+
     /// Appends what lies in `offset_bytes..offset_bytes + length_bytes` of an object, from its
     /// beginning on and without gaps; it may stop early but says something. "All of it is data" is
     /// always true enough.
@@ -52,6 +60,12 @@ impl Mind for Engine {
 
     fn can_accept(&self) -> bool {
         Engine::can_accept(self)
+    }
+
+    fn set_tier(&mut self, volume: &str, tier: TierConfig) -> Result<(), String> {
+        let found = self.objects().iter().find(|(_, known)| known.name == volume);
+        let (object, _) = found.ok_or_else(|| format!("there is no volume called {volume:?}"))?;
+        Engine::set_tier(self, object, tier).map_err(|why| why.to_string())
     }
 
     fn status(&self, now: Instant) -> Value {

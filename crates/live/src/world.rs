@@ -258,7 +258,7 @@ impl<M: Mind> World<M> {
         busy |= self.pump();
         for index in 0..self.fronts.len() {
             let now = self.core.clock.now();
-            let mut desk = self.core.desk(index, now, &self.mind);
+            let mut desk = self.core.desk(index, now, &mut self.mind);
             self.fronts[index].turn_ends(&mut desk);
         }
         if self.core.counter.starved {
@@ -278,7 +278,7 @@ impl<M: Mind> World<M> {
         } else if owner >= FRONT_OWNERS {
             let index = (owner - FRONT_OWNERS) as usize;
             let now = self.core.clock.now();
-            let mut desk = self.core.desk(index, now, &self.mind);
+            let mut desk = self.core.desk(index, now, &mut self.mind);
             self.fronts[index].finished(done, &mut desk);
         } else if done.tag.value == WAKER {
             self.waker.drain();
@@ -397,7 +397,7 @@ impl<M: Mind> World<M> {
         if let Some(observer) = &mut self.observer {
             observer(&request, done, now);
         }
-        let mut desk = self.core.desk(front, now, &self.mind);
+        let mut desk = self.core.desk(front, now, &mut self.mind);
         self.fronts[front].completed(cookie, done, &mut desk);
     }
 
@@ -405,7 +405,7 @@ impl<M: Mind> World<M> {
         self.phase = Phase::Serving;
         let now = self.core.clock.now();
         for index in 0..self.fronts.len() {
-            let mut desk = self.core.desk(index, now, &self.mind);
+            let mut desk = self.core.desk(index, now, &mut self.mind);
             self.fronts[index].begin(&mut desk);
         }
         crate::listen::notify_ready();
@@ -419,7 +419,7 @@ impl<M: Mind> World<M> {
         crate::listen::notify_stopping();
         let now = self.core.clock.now();
         for index in 0..self.fronts.len() {
-            let mut desk = self.core.desk(index, now, &self.mind);
+            let mut desk = self.core.desk(index, now, &mut self.mind);
             self.fronts[index].stop(&mut desk);
         }
         self.pump(); // what was accepted before the end is served
@@ -433,7 +433,7 @@ impl<M: Mind> World<M> {
         self.core.counter.starved = false;
         let now = self.core.clock.now();
         for index in 0..self.fronts.len() {
-            let mut desk = self.core.desk(index, now, &self.mind);
+            let mut desk = self.core.desk(index, now, &mut self.mind);
             self.fronts[index].room(&mut desk);
         }
     }
@@ -474,7 +474,7 @@ impl<M: Mind> World<M> {
             }
         }
         for (index, front) in self.fronts.iter_mut().enumerate() {
-            front.falls_asleep(&mut self.core.desk(index, now, &self.mind));
+            front.falls_asleep(&mut self.core.desk(index, now, &mut self.mind));
         }
         self.waker.falls_asleep();
         if !self.has_news_to_serve() {
