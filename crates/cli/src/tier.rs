@@ -1,4 +1,4 @@
-//! `tandem tier`: another tier for a volume that is being served.
+//! `tandem tier`: where does the data of a volume belong from now on?
 
 use crate::failure::Failure;
 use crate::report::print_text;
