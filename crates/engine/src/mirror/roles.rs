@@ -39,7 +39,7 @@ impl Mirror {
             }
         }
         if self.phase == Phase::Draining && self.queues[lead].in_flight == 0 {
-            self.pace.turns(self.now);
+            self.pace.turns(self.now, self.now.since(self.since));
             if self.durable {
                 self.phase = Phase::Settling;
                 self.records.recent.clear();
