@@ -76,12 +76,11 @@ impl Told {
             ),
         ];
         let skipped: Vec<&Value> = self.relations.iter().filter(|r| r["skipped"] == true).collect();
-        if let Some(first) = skipped.first() {
-            rows.push(Row::info(
-                format!("{} relations more, which count neither way", skipped.len()),
-                text(first, "ours"),
-            ));
-        }
+        rows.push(Row::new(
+            format!("no relation is skipped ({} are)", skipped.len()),
+            skipped.first().map_or("every one was judged", |first| text(first, "ours")),
+            skipped.is_empty(),
+        ));
         let named = |r: &&Value| {
             Row::info(
                 format!("{}: {}: {}", text(r, "id"), text(r, "what"), text(r, "paper")),
