@@ -50,11 +50,15 @@ pub enum Mutant {
     PairJournalTrimmedEarly,
     /// A FLUSH of a pair does not wait for its journal.
     PairAckBeforeJournal,
+    /// A twin that serves alone says that it is whole.
+    PairAloneIsWhole,
+    /// What is settled where such a twin was behind is answered before its record says so.
+    PairPromiseBeforeRecord,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 21] = [
+    pub const ALL: [Mutant; 23] = [
         Mutant::CommitWithoutFlush,
         Mutant::EarlyReuse,
         Mutant::FlushWithoutTails,
@@ -76,6 +80,8 @@ impl Mutant {
         Mutant::PairFlushIgnored,
         Mutant::PairJournalTrimmedEarly,
         Mutant::PairAckBeforeJournal,
+        Mutant::PairAloneIsWhole,
+        Mutant::PairPromiseBeforeRecord,
     ];
 }
 

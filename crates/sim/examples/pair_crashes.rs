@@ -1,7 +1,7 @@
 //! Can a mirrored pair lose data? `pair_crashes FIRST_SEED SEEDS [MODE]`: a power cut at every event of 200
 //! requests, and sampled ones of 2,000; the death of either twin at every event; power cuts and deaths
-//! while a new twin is copied to; with a journal also power cuts together with the death of either twin
-//! or of the journal. Under every durability mode of a pair and several policies. Exit 1 if the promise
+//! while a new twin is copied to; power cuts after a death, with the dead twin back and without it; with a
+//! journal also power cuts together with the death of either twin or of the journal. Under every durability mode of a pair and several policies. Exit 1 if the promise
 //! was broken, with the seed.
 
 use rayon::prelude::*;
@@ -11,7 +11,7 @@ use tandem_sim::campaign::{ALWAYS, Campaign};
 use tandem_sim::coverage::Met;
 use tandem_sim::pool::SwarmConfig;
 use tandem_sim::swarm::{Failure, Run};
-use tandem_sim::twin_deaths::{self, AtOnce};
+use tandem_sim::twin_deaths::{self, AtOnce, Returns};
 
 const EVERY: Campaign =
     Campaign { window: ALWAYS, stride: 1, recovery_stride: 150, lives: 1, more_requests: 60 };
@@ -69,20 +69,48 @@ fn both(seed: u64, mode: Mode) -> Result<AtOnce, Failure> {
     Ok(found)
 }
 
-/// Power cuts of 200 requests, of 2,000, deaths, cuts after them, cuts while copying.
-fn one(seed: u64, mode: Mode) -> Result<([u64; 5], AtOnce), Failure> {
+/// Power cuts after a death, and the dead twin is back, or is not. With a journal the survivor is whole
+/// wherever the journal is, and that is tried by `both`.
+fn back(seed: u64, mode: Mode) -> Result<Returns, Failure> {
+    let mut found = Returns::default();
+    if let Mode::Alone(_) = mode {
+        found += twin_deaths::returns(Run::new(config(seed, mode, 200))?, 2)?;
+        let run = Run::new(config(seed, mode, 100))?;
+        found += twin_deaths::death_of_the_source(run, (seed % 2) as u8, 3)?;
+    }
+    Ok(found)
+}
+
+/// What one seed met.
+#[derive(Default)]
+struct Found {
+    /// Power cuts of 200 requests, of 2,000, deaths, cuts after them, cuts while copying.
+    counts: [u64; 5],
+    together: AtOnce,
+    returns: Returns,
+}
+
+fn one(seed: u64, mode: Mode) -> Result<Found, Failure> {
     let every = EVERY.run(Run::new(config(seed, mode, 200))?)?;
     let sampled = SAMPLED.run(Run::new(config(seed, mode, 2_000))?)?;
     let deaths = twin_deaths::deaths(config(seed, mode, 200))?;
     let copying = twin_deaths::replacement(config(seed, mode, 100), (seed % 2) as u8, 3)?;
     let (every, sampled) = (every.get(Met::Crashes), sampled.get(Met::Crashes));
-    Ok(([every, sampled, deaths.deaths, deaths.cuts, copying], both(seed, mode)?))
+    Ok(Found {
+        counts: [every, sampled, deaths.deaths, deaths.cuts, copying],
+        together: both(seed, mode)?,
+        returns: back(seed, mode)?,
+    })
 }
 
-fn told(together: &AtOnce) -> String {
-    let AtOnce { cuts, resyncing, journals } = together;
-    if *cuts == 0 {
-        return String::new();
+fn told(found: &Found) -> String {
+    let AtOnce { cuts, resyncing, journals } = found.together;
+    if cuts == 0 {
+        let Returns { returns, refused, copying, .. } = found.returns;
+        return format!(
+            ", {returns} power cuts after which a dead twin was back ({copying} of them the source of a \
+             copy) or was not ({refused} survivors refused)"
+        );
     }
     format!(
         ", {cuts} together with the death of a twin, {resyncing} more while the twins were made equal, \
@@ -102,12 +130,14 @@ fn main() -> ExitCode {
     for (name, mode) in MODES.into_iter().filter(|(name, _)| only.is_none_or(|o| o == name)) {
         let all: Vec<u64> = (first..first + seeds).collect();
         let results: Vec<_> = all.par_iter().map(|&seed| one(seed, mode)).collect();
-        let (mut sums, mut together) = ([0u64; 5], AtOnce::default());
+        let mut sum = Found::default();
         for result in results {
             match result {
-                Ok((counts, at_once)) => {
-                    sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
-                    together += at_once;
+                Ok(found) => {
+                    let counts = sum.counts.iter_mut().zip(found.counts);
+                    counts.for_each(|(sum, count)| *sum += count);
+                    sum.together += found.together;
+                    sum.returns += found.returns;
                 }
                 Err(failure) => {
                     println!("FAILED {name}: {failure}");
@@ -115,12 +145,12 @@ fn main() -> ExitCode {
                 }
             }
         }
-        let [every, sampled, deaths, cuts, copying] = sums;
+        let [every, sampled, deaths, cuts, copying] = sum.counts;
         println!(
             "{name}: {every} power cuts at every event of 200 requests, {sampled} sampled of 2,000, \
              {deaths} deaths at every event, {cuts} power cuts after them, {copying} while a twin is \
              copied to{}",
-            told(&together)
+            told(&sum)
         );
     }
     if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE }

@@ -11,8 +11,8 @@ use crate::workload::Mix;
 use crate::world::World;
 use std::collections::BTreeMap;
 use tandem_block::{
-    BLOCK_BYTES, DurabilityClass, Duration, Instant, Op, Request, RequestId, Rng, SECTOR_BYTES,
-    SECTORS_PER_BLOCK, StreamId,
+    BLOCK_BYTES, DurabilityClass, Duration, Instant, IoError, Op, Request, RequestId, Rng,
+    SECTOR_BYTES, SECTORS_PER_BLOCK, StreamId,
 };
 use tandem_drives::media::CutMode;
 use tandem_engine::{Engine, StartError};
@@ -80,6 +80,8 @@ pub struct Run {
     sent: u64,
     next_at: Instant,
     may_fail: bool,
+    /// The last request that failed, where some may.
+    failed: Option<(RequestId, IoError)>,
     /// Events so far.
     pub events: u64,
     /// The time of the last event, and how many came since without any time passing.
@@ -113,6 +115,7 @@ impl Run {
             open: BTreeMap::new(),
             sent: 0,
             may_fail: false,
+            failed: None,
             events: 0,
             still: (Instant::ZERO, 0),
         })
@@ -193,6 +196,9 @@ impl Run {
     fn collect(&mut self) -> Result<(), Violation> {
         for (done, tokens) in self.world.take_said().done {
             let request = self.open.remove(&done.request).expect("answers are to requests");
+            if let Err(error) = done.status {
+                self.failed = Some((request.id, error));
+            }
             if let (true, Err(error)) = (self.may_fail, done.status)
                 && !explain::has_cause(&self.world, error)
             {
@@ -345,6 +351,24 @@ impl Run {
         (pair.absent, pair.replaced) = (None, Some(twin));
     }
 
+    /// The power fails, and a twin that had died is back with what it held: recovers and checks every
+    /// block touched.
+    ///
+    /// # Errors
+    /// If the promise is broken.
+    ///
+    /// # Panics
+    /// If there is no pair.
+    pub fn crash_and_return(&mut self, twin: u8, mode: CutMode) -> Result<u64, Failure> {
+        let device = self.world.engine.pairs()[0].twins[usize::from(twin)];
+        self.config.pair.as_mut().expect("asked of pairs").absent = None;
+        let (mode, mut rng) = (self.survivable(mode), self.crash_rng());
+        self.world.power_cut(self.config.engine(false), mode, &mut rng);
+        let drive = self.config.drives().swap_remove(usize::from(device.0));
+        self.world.revive_drive(device, drive);
+        self.recover()
+    }
+
     /// The drive that was put in the place of a twin is its heir: lives after the one that took it in.
     ///
     /// # Panics
@@ -365,12 +389,38 @@ impl Run {
     pub fn flush_all(&mut self) -> Result<(), Failure> {
         let id = RequestId(1 << 41 | self.events);
         let request = Request::new(id, VOLUME, Op::Flush, (0, 0), self.world.now);
+        self.ask(request)
+    }
+
+    /// Writes a block, beside the workload, and reads it at once: neither may fail, whatever else may.
+    ///
+    /// # Errors
+    /// If either does, or the promise is broken.
+    pub fn write_and_read(&mut self, block: u64) -> Result<(), Failure> {
+        for (op, number) in [(Op::Write, 1 << 42), (Op::Read, 1 << 43)] {
+            let id = RequestId(number | self.events);
+            let range = (block * BLOCK_BYTES, BLOCK_BYTES);
+            let mut request = Request::new(id, VOLUME, op, range, self.world.now);
+            if op == Op::Write {
+                let tokens = (0..SECTORS_PER_BLOCK).map(|i| token(id.0, i));
+                request.payload = self.world.payload(tokens);
+            }
+            self.ask(request)?;
+            if let Some((request, error)) = self.failed.filter(|(failed, _)| *failed == id) {
+                return Err(self.broken(0, Violation::Failed { request, error }));
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends a request beside the workload and waits for its answer.
+    fn ask(&mut self, request: Request) -> Result<(), Failure> {
         self.oracle.issued(&request);
-        self.open.insert(id, request);
+        self.open.insert(request.id, request);
         self.world.request(&request);
         // it may be answered at once
         self.collect().map_err(|violation| self.broken(0, violation))?;
-        while self.open.contains_key(&id) {
+        while self.open.contains_key(&request.id) {
             if !self.world.step() {
                 return Err(self.hang());
             }

@@ -1,12 +1,14 @@
 //! What if a twin of a pair dies, and what if a new one takes its place?
 //!
-//! Source: requirements I13 to I18, B9. No request may fail while one twin lives, and
-//! what is flushed after a death survives a power cut on the other one alone.
+//! Source: requirements I13 to I18, B9. No request may fail while one twin lives that is not behind, and
+//! what is flushed after a death survives a power cut on the other one alone. One that is behind says so.
 
 use crate::campaign::MODES;
 use crate::pool::SwarmConfig;
 use crate::swarm::{Failure, Run};
 use tandem_drives::media::CutMode;
+use tandem_engine::StartError;
+use tandem_engine::mirror::PairError;
 
 /// Steps that a death may take to be noticed and made up for.
 const PATIENCE: u64 = 1_000;
@@ -111,6 +113,122 @@ pub fn replacement(config: SwarmConfig, twin: u8, stride: u64) -> Result<u64, Fa
     run.extend(50, 5);
     run.finish()?;
     Ok(cuts)
+}
+
+/// What was tried of survivors that lack something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Returns {
+    /// Power cuts after a death, and the dead twin is back.
+    pub returns: u64,
+    /// Power cuts after a death, and the survivor starts alone.
+    pub alone: u64,
+    /// … and is refused, since it is behind
+    pub refused: u64,
+    /// Deaths of the twin that the other one was still copied from.
+    pub copying: u64,
+}
+
+impl std::ops::AddAssign for Returns {
+    fn add_assign(&mut self, other: Returns) {
+        self.returns += other.returns;
+        self.alone += other.alone;
+        self.refused += other.refused;
+        self.copying += other.copying;
+    }
+}
+
+/// Either twin dies after every so many events, and some events later the power fails: with the dead one
+/// back nothing is lost, and the survivor alone lacks nothing or says that it does.
+///
+/// # Errors
+/// The first violation.
+pub fn returns(mut run: Run, stride: u64) -> Result<Returns, Failure> {
+    let mut found = Returns::default();
+    while run.step()? {
+        if !run.events.is_multiple_of(stride) {
+            continue;
+        }
+        for twin in 0..2 {
+            let mut fork = run.clone();
+            fork.lose_twin(twin);
+            for _ in 0..run.events % 60 {
+                fork.step()?;
+            }
+            cut_both_ways(&fork, twin, &mut found)?;
+        }
+    }
+    run.finish()?;
+    Ok(found)
+}
+
+/// The power fails while one twin is dead.
+fn cut_both_ways(run: &Run, dead: u8, found: &mut Returns) -> Result<(), Failure> {
+    let mode = MODES[(run.events % 3) as usize];
+    found.returns += 1;
+    let mut fork = run.clone();
+    fork.forbid_failures();
+    fork.crash_and_return(dead, mode)?;
+    fork.extend(20, 21);
+    for _ in 0..run.events % 100 {
+        fork.step()?;
+    }
+    // what was brought back is there to stay
+    fork.crash(mode, None)?;
+    fork.extend(8, 22);
+    fork.finish()?;
+    found.alone += 1;
+    let view = run.world.engine.pairs()[0];
+    // a death that nobody noticed is not on record
+    let is_whole = view.alive != [true; 2] && !view.exposed && view.stale_bytes == [0, 0];
+    let mut fork = run.clone();
+    fork.forbid_failures();
+    match fork.crash(mode, None) {
+        Err(Failure::Refused { error: StartError::Pair(PairError::Behind(_)), .. })
+            if !is_whole =>
+        {
+            found.refused += 1;
+            Ok(())
+        }
+        other => other.map(|_| ()),
+    }
+}
+
+/// A twin is replaced, and while everything is copied to the new drive the other one dies, from which it
+/// is copied. The new one goes on with what it has: a read of the rest is an error, never old data. With
+/// the dead one back all is there, also what was written in between.
+///
+/// # Errors
+/// The first violation.
+pub fn death_of_the_source(mut run: Run, twin: u8, stride: u64) -> Result<Returns, Failure> {
+    while run.step()? {}
+    run.lose_twin(twin);
+    run.extend(30, 31);
+    run.finish()?;
+    run.replace_twin(twin);
+    run.kill(None)?;
+    run.twin_is_known();
+    run.extend(150, 32);
+    let mut found = Returns::default();
+    while run.step()? {
+        if !run.events.is_multiple_of(stride) {
+            continue;
+        }
+        found.copying += 1;
+        let mut fork = run.clone();
+        fork.lose_twin(1 - twin);
+        fork.allow_failures();
+        for event in 0..run.events % 200 {
+            fork.step()?;
+            if event % 16 == 15 {
+                fork.write_and_read(run.events % 64)?;
+            }
+        }
+        if (run.events / stride).is_multiple_of(2) {
+            fork.flush_all()?;
+        }
+        cut_both_ways(&fork, 1 - twin, &mut found)?;
+    }
+    Ok(found)
 }
 
 /// What was tried with a journal.

@@ -275,6 +275,11 @@ impl World {
         self.stations[usize::from(device.0)] = Station { drive, media };
     }
 
+    /// A drive that had died is back with what it holds, by another cable: call it between two lives.
+    pub fn revive_drive(&mut self, device: DeviceId, drive: Box<dyn Drive>) {
+        self.stations[usize::from(device.0)].drive = drive;
+    }
+
     /// Damages one bit on a drive.
     pub fn corrupt(&mut self, device: DeviceId, offset_bytes: u64, bit: u16) {
         let range = (offset_bytes, offset_bytes + SECTOR_BYTES);

@@ -33,6 +33,10 @@ enum Hunt {
     Cuts(Campaign),
     /// Power cuts together with the death of a twin, after every so many events.
     AtOnce(u64),
+    /// … and the dead one is back, after every so many events.
+    Returns(u64),
+    /// The twin dies that the other one is copied from, after every so many events.
+    DeathOfTheSource(u64),
 }
 
 impl From<Campaign> for Hunt {
@@ -48,6 +52,10 @@ fn hunt(mutant: Option<Mutant>, config: SwarmConfig, hunt: Hunt) -> Result<u64, 
     match hunt {
         Hunt::Cuts(campaign) => Ok(campaign.run(run)?.get(Met::Crashes)),
         Hunt::AtOnce(stride) => Ok(twin_deaths::at_once(run, stride)?.cuts),
+        Hunt::Returns(stride) => Ok(twin_deaths::returns(run, stride)?.returns),
+        Hunt::DeathOfTheSource(stride) => {
+            Ok(twin_deaths::death_of_the_source(run, 0, stride)?.returns)
+        }
     }
 }
 
@@ -280,6 +288,16 @@ fn write_before_mark() {
 #[test]
 fn pair_flush_ignored() {
     caught(Mutant::PairFlushIgnored, OFTEN, |seed| paired(seed, 150));
+}
+
+#[test]
+fn pair_alone_is_whole() {
+    caught(Mutant::PairAloneIsWhole, Hunt::Returns(5), |seed| paired(seed, 100));
+}
+
+#[test]
+fn pair_promise_before_record() {
+    caught(Mutant::PairPromiseBeforeRecord, Hunt::DeathOfTheSource(11), |seed| paired(seed, 60));
 }
 
 /// A pair with a journal, and much to flush.

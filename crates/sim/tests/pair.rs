@@ -73,6 +73,32 @@ fn a_twin_is_replaced() {
     assert!(cuts > 200, "{cuts}");
 }
 
+/// A power cut on top of a death, at any moment: with the dead twin back nothing is lost, and the survivor
+/// alone has everything or is refused.
+#[test]
+fn a_dead_twin_comes_back() {
+    let mut found = twin_deaths::Returns::default();
+    for seed in 0..6 {
+        let run = ok(Run::new(SwarmConfig::paired(seed, "ssd-first", 120)));
+        found += ok(twin_deaths::returns(run, 3));
+    }
+    println!("{found:?}");
+    assert!(found.returns > 1_000 && found.refused > 100, "{found:?}");
+    assert!(found.alone > found.refused + 500, "{found:?}");
+}
+
+/// The only whole twin dies while the other one is copied to.
+#[test]
+fn the_source_of_a_copy_dies() {
+    let mut found = twin_deaths::Returns::default();
+    for seed in 0..6 {
+        let run = ok(Run::new(SwarmConfig::paired(seed, "ssd-first", 100)));
+        found += ok(twin_deaths::death_of_the_source(run, (seed % 2) as u8, 7));
+    }
+    println!("{found:?}");
+    assert!(found.copying > 200 && found.refused > 100, "{found:?}");
+}
+
 #[test]
 fn a_journal_changes_nothing_without_a_fault() {
     let (mut units, mut heads, mut early) = (0, 0, 0);

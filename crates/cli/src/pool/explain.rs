@@ -152,6 +152,12 @@ fn pair(pool: &PoolConfig, error: &PairError) -> Error {
         PairError::JournalStranger(id) => {
             anyhow!("{} is the journal of another pair: name the one that belongs here", of(*id))
         }
+        PairError::Entangled(one, other) => anyhow!(
+            "{} has served alone, and lacks too much of what {} has to say what: clear one of them and \
+             name it with --new-twin, and what only that one has is lost",
+            of(*one),
+            of(*other)
+        ),
         PairError::SplitBrain(one, other) => anyhow!(
             "{} and {} have both served alone since they were a pair: clear one of them and name it \
              with --new-twin, and its data is dropped",

@@ -40,6 +40,9 @@ pub enum PairError {
     /// The twin that is left lacks what the other one had.
     #[error("device {} is behind its twin, which is missing: what was written last is only there. Bring the twin back, or accept the loss", .0.0)]
     Behind(DeviceId),
+    /// A twin has served alone and lacks more of what the other one has than its record could list.
+    #[error("device {}: it has served alone, and lacks too much of what device {} has to say what: name one of them as replaced, and what only that one has is lost", .0.0, .1.0)]
+    Entangled(DeviceId, DeviceId),
     /// Both twins have served alone.
     #[error("devices {} and {} have both served alone since they were a pair: name one of them as replaced, and its data is dropped", .0.0, .1.0)]
     SplitBrain(DeviceId, DeviceId),

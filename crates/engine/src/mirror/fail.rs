@@ -49,6 +49,11 @@ impl Mirror {
             self.stale[survivor] = wanted;
         }
         self.stop_resync(out);
+        if self.alive[survivor] {
+            self.begin_alone(survivor, led);
+        } else {
+            self.end_alone();
+        }
         self.requeue(survivor);
         let all: Vec<EntryId> = self.cache.iter().map(|(id, _)| id).collect();
         for id in all {

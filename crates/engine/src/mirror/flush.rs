@@ -20,6 +20,8 @@ pub(super) enum Then {
     CaughtUp,
     /// The survivor has everything that the dead twin had.
     Covered,
+    /// What the survivor lacked and was written since is settled there.
+    Narrowed,
     /// Nothing is under way, and both twins are equal when this is done.
     Equal,
     /// The journal needs no longer what the twin has.
@@ -120,6 +122,7 @@ impl Mirror {
                 continue;
             }
             self.flushes.unsettled[twin] = false;
+            self.survivor_flush_begins(twin);
             self.flushes.running[twin] = Some(Running { batch, then, ticks: self.journal.ticks() });
             self.send(twin, IoOp::Flush, Flight::Flush, out);
         }
@@ -163,7 +166,7 @@ impl Mirror {
         if batch.left == 0 {
             let Batch { ios, .. } = self.flushes.batch.take().expect("it is there");
             for io in ios {
-                self.answer(io, Ok(()), Vec::new());
+                self.promise(io, None, Vec::new());
             }
         }
     }
@@ -224,11 +227,12 @@ impl Mirror {
             return;
         }
         self.journal.twin_flushed(twin, ticks);
+        self.survivor_flushed(twin, then);
         if batch {
             self.batch_part_done();
         }
         match then {
-            None | Some(Then::Settle) => {}
+            None | Some(Then::Settle | Then::Narrowed) => {}
             Some(Then::Replayed) => self.replay_settled(),
             Some(Then::Settled) => self.settled(),
             Some(Then::TurnReady) => self.turn_ready(out),

@@ -150,7 +150,10 @@ impl Mirror {
             return;
         }
         let write = self.metas.remove(key);
-        let status = if write.done > 0 { Ok(()) } else { status };
-        self.answer(write.io, status, Vec::new());
+        match status {
+            Err(_) if write.done == 0 => self.answer(write.io, status, Vec::new()),
+            _ if write.fua => self.promise(write.io, Some((start, end)), Vec::new()),
+            _ => self.answer(write.io, Ok(()), Vec::new()),
+        }
     }
 }

@@ -44,6 +44,7 @@ mod roles;
 mod stale;
 mod start;
 mod stop;
+mod survivor;
 mod windows;
 mod write;
 
@@ -225,6 +226,7 @@ pub(crate) struct Mirror {
     reader: usize,
     /// A twin died, and what it had settled up to this write is not all settled on the other one yet.
     exposed: Option<u64>,
+    survivor: survivor::Survivor,
     /// Since when roles are as they are.
     since: Instant,
     idle: Duration,
@@ -306,6 +308,7 @@ impl Mirror {
             lead: 0,
             reader: 1,
             exposed: None,
+            survivor: survivor::Survivor::default(),
             since: Instant::ZERO,
             idle,
             residue: residue::Residue::default(),
@@ -391,6 +394,7 @@ impl Mirror {
         self.send_writes(out);
         self.run_journal(out);
         self.run_exposed();
+        self.run_survivor(out);
         self.run_resync(out);
         self.run_stop(out);
         self.run_flushes(out);
@@ -488,7 +492,7 @@ impl Mirror {
             .map(|(_, sent)| format!("{} {:?} since {:?}", sent.twin, sent.flight, sent.issued))
             .collect();
         format!(
-            "pair {:?} alive {:?} lead {} reader {} stop {:?}\nqueues {:?}\nheld {} metas {:?} waiting {:?}\nflushes {:?}\njournal {:?}\nreplay {:?}\nrecords {:?}\nstale {:?} resync {:?}\nsent {} {sent:?}\ncache {} of {} {:?} pace {:?}",
+            "pair {:?} alive {:?} lead {} reader {} stop {:?}\nqueues {:?}\nheld {} metas {:?} waiting {:?}\nflushes {:?}\njournal {:?}\nreplay {:?}\nrecords {:?}\nstale {:?} resync {:?} survivor {:?}\nsent {} {sent:?}\ncache {} of {} {:?} pace {:?}",
             self.phase,
             self.alive,
             self.lead,
@@ -504,6 +508,7 @@ impl Mirror {
             self.records,
             self.stale,
             self.resync,
+            self.survivor,
             self.sent.len(),
             self.cache.bytes(),
             self.config.cache_bytes,
@@ -524,7 +529,8 @@ impl Mirror {
             alive: self.alive,
             lead: self.lead,
             reader: self.reader,
-            exposed: self.exposed.is_some() && !self.journal.is_on(),
+            exposed: (self.exposed.is_some() && !self.journal.is_on())
+                || self.survivor.is_exposed(),
             cache_bytes: self.cache.bytes(),
             cache_bytes_max: self.cache.bytes_max,
             cache_bytes_bound: self.config.cache_bytes,
@@ -561,7 +567,7 @@ pub struct PairView {
     /// The twin that is read.
     pub reader: usize,
     /// A twin died, and a power cut now would lose what only it had settled: over as soon as the cache
-    /// is written to the other one.
+    /// is written to the other one, and that one's record says so.
     pub exposed: bool,
     /// Bytes in the cache now.
     pub cache_bytes: u64,

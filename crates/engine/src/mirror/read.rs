@@ -36,11 +36,13 @@ impl Mirror {
             pieces: Vec::new(),
             tried: false,
         };
-        let Some(twin) = self.choose(offset_bytes, offset_bytes + length_bytes) else {
+        let (start, end) = (offset_bytes, offset_bytes + length_bytes);
+        let survivor = || Some(self.lead).filter(|&twin| self.has_with_cache(twin, start, end));
+        let Some(twin) = self.choose(start, end).or_else(survivor) else {
             self.end(io, Err(self.why_not()), Vec::new());
             return;
         };
-        self.adopt((offset_bytes, offset_bytes + length_bytes), false);
+        self.adopt((start, end), false);
         self.read_from(twin, read, out);
     }
 
@@ -49,6 +51,17 @@ impl Mirror {
         [self.reader, 1 - self.reader]
             .into_iter()
             .find(|&twin| self.alive[twin] && !self.stale[twin].touches(start, end))
+    }
+
+    /// Is all that a twin which lives alone lacks of these bytes in the cache? It was written since, and
+    /// what was answered is read.
+    fn has_with_cache(&self, twin: usize, start: u64, end: u64) -> bool {
+        let in_cache = |(from, to): (u64, u64)| {
+            let pieces = self.cache.newer_than(twin, from, to);
+            pieces.iter().map(|piece| piece.length).sum::<u64>() == to - from
+        };
+        let alone = self.alive[twin] && self.is_alone();
+        alone && self.stale[twin].within(start, end).into_iter().all(in_cache)
     }
 
     /// Why nobody can be asked: the twin that has the bytes is dead.
@@ -127,8 +140,8 @@ impl Mirror {
         // together with the cache the other twin is as good, unless it is behind
         let (start, end) = (read.offset, read.offset + read.length);
         let other = 1 - twin;
-        let may = self.alive[other] && !self.stale[other].touches(start, end);
-        if read.tried || !may {
+        let whole = self.alive[other] && !self.stale[other].touches(start, end);
+        if read.tried || !(whole || self.has_with_cache(other, start, end)) {
             self.end(read.io, Err(error), Vec::new());
             return;
         }

@@ -51,6 +51,9 @@ pub(super) struct Records {
     /// What was accepted since roles changed: the next record's `behind` at most.
     pub lacking: Stale,
     writing: Option<Writing>,
+    /// Both twins have it on record that the pair is in use, and who is ahead: the one that is only read
+    /// must not believe that it was stopped cleanly.
+    both_know: bool,
     /// A twin died and the survivor does not know it durably.
     pub alone_wanted: bool,
     /// The generation of the journal that counts; 0: none does.
@@ -78,6 +81,7 @@ impl Records {
             behind: Stale::default(),
             lacking: Stale::default(),
             writing: None,
+            both_know: false,
             alone_wanted: false,
             journal: 0,
             unjournaled_wanted: false,
@@ -174,6 +178,7 @@ impl Mirror {
         assert!(!self.records.is_writing(), "one record after the other");
         let other = 1 - self.lead;
         let (ahead, twins) = match why {
+            Why::Mark if !self.records.both_know => (self.lead, vec![self.lead, other]),
             Why::Mark | Why::CaughtUp | Why::Alone => (self.lead, vec![self.lead]),
             Why::Turn => (other, vec![self.lead, other]),
             Why::Resynced | Why::Stop | Why::Journal => (self.lead, vec![other, self.lead]),
@@ -195,6 +200,8 @@ impl Mirror {
             Why::Turn => self.lead_has_alone(),
             _ => Vec::new(),
         };
+        // who serves alone says what it lacks, whatever the record is for
+        let (marks, behind) = if self.is_alone() { self.alone_lacks(why) } else { (marks, behind) };
         let standing = match why {
             _ if self.is_alone() => Standing::Alone,
             Why::Stop if marks.is_empty() => Standing::Clean,
@@ -292,6 +299,8 @@ impl Mirror {
         self.records.marks = record.marks.iter().copied().collect();
         let marks = &self.records.marks;
         self.records.wanted.retain(|region| !marks.contains(region));
+        self.records.both_know |=
+            matches!(why, Why::Mark | Why::Turn | Why::Resynced | Why::Journal);
         match why {
             Why::Mark => {}
             Why::Journal => self.journal_is_on_record(record.journal),
@@ -311,9 +320,11 @@ impl Mirror {
                 self.records.alone_wanted = false;
                 self.records.wanted.clear();
                 self.records.behind = Stale::default();
+                self.survivor_is_on_record();
                 self.journal_is_on_record(record.journal);
             }
             Why::Resynced => {
+                self.records.behind = Stale::default();
                 self.resync_is_on_record();
                 self.start_is_on_record();
             }

@@ -65,6 +65,14 @@ impl Stale {
         }
     }
 
+    pub fn add_all(&mut self, other: &Stale) {
+        other.parts().for_each(|(start, end)| self.add(start, end));
+    }
+
+    pub fn remove_all(&mut self, other: &Stale) {
+        other.parts().for_each(|(start, end)| self.remove(start, end));
+    }
+
     /// The first part, of at most so many bytes.
     pub fn first(&self, bytes_max: u64) -> Option<(u64, u64)> {
         self.parts.first_key_value().map(|(&from, &to)| (from, to.min(from + bytes_max)))

@@ -27,6 +27,8 @@ pub(super) struct Open {
     journal: FoundJournal,
     failed: Option<IoError>,
     read: bool,
+    /// The twin that leads has served alone: the other one lacks everything and is to be told so.
+    was_alone: bool,
 }
 
 /// What was found of the journal.
@@ -301,8 +303,11 @@ impl Mirror {
         }
         let newest = usize::from(records[1].sequence > records[0].sequence);
         let one_alone = if alone(0) { Some(0) } else { alone(1).then_some(1) };
-        // who served alone is right, whatever number the other one came to
+        // who served alone is right, whatever number the other one came to, but for what it lacked
         let record = records[one_alone.unwrap_or(newest)];
+        if let Some(alone) = one_alone.filter(|_| !record.marks.is_empty()) {
+            return Err(PairError::Entangled(self.twins[alone], self.twins[1 - alone]));
+        }
         let holds = self.journal_holds(record)?;
         Ok(Resume {
             lead: usize::from(record.ahead),
@@ -318,7 +323,10 @@ impl Mirror {
     /// One twin is missing, or new: does the other one hold everything?
     fn decide_one(&self, twin: usize, record: &PairRecord) -> Result<Resume, PairError> {
         let holds = self.journal_holds(record)?;
-        let ahead = usize::from(record.ahead) == twin && record.behind.is_empty();
+        // who served alone marks what it lacks and could not list
+        let lacks = !record.behind.is_empty()
+            || (record.standing == Standing::Alone && !record.marks.is_empty());
+        let ahead = usize::from(record.ahead) == twin && !lacks;
         let whole = record.standing == Standing::Clean
             || match &holds {
                 Holds::Nothing | Holds::Missing => ahead,
@@ -408,6 +416,10 @@ impl Mirror {
             self.stale[other].remove(offset, offset + bytes);
             self.records.behind.add(offset, offset + bytes);
         }
+        if all {
+            self.open.was_alone = true;
+            self.records.marks = self.records.regions(0, self.capacity_bytes).collect();
+        }
         self.resync.active = self.stale.iter().any(|stale| !stale.is_empty());
         self.resync.all = !self.stale[other].is_empty() && (all || !holds.is_for(other));
         if !self.stale[lead].is_empty() {
@@ -471,7 +483,14 @@ impl Mirror {
 
     /// What the lead was behind in is settled there; its record may say so.
     pub(super) fn restored(&mut self, out: &mut Vec<Command>) {
-        self.write_record(Why::CaughtUp, out);
+        if !self.open.was_alone {
+            self.write_record(Why::CaughtUp, out);
+            return;
+        }
+        // what was copied from it the other one may not have settled itself
+        let behind = self.records.behind.clone();
+        self.stale[1 - self.lead].add_all(&behind);
+        self.write_record(Why::Resynced, out);
     }
 
     /// A record that the start waited for is durable.

@@ -40,7 +40,7 @@ impl Mirror {
         }
         let queues = self.queues.iter().all(Queue::is_empty) && self.held.is_empty();
         let idle = self.flushes.is_idle() && self.resync.is_idle() && !self.records.is_writing();
-        let noted = self.journal.is_idle();
+        let noted = self.journal.is_idle() && self.survivor.is_idle();
         if self.phase != Phase::Stopping || !queues || !idle || !noted || self.records.blocks_all()
         {
             return;

@@ -276,7 +276,8 @@ impl Mirror {
 
     fn send_entry(&mut self, twin: usize, id: EntryId, new: bool, out: &mut Vec<Command>) {
         let place = self.place(self.cache.entry(id).offset);
-        let lead = twin == self.lead;
+        // where both are written to at once, either may have to answer for it
+        let first = twin == self.lead || !self.takes_turns();
         let entry = self.cache.entry_mut(id);
         entry.progress[twin] = Progress::Sent;
         let op = if entry.is_trim {
@@ -288,7 +289,7 @@ impl Mirror {
                 length_bytes: entry.length,
                 from: entry.payload,
                 from_offset_bytes: 0,
-                fua: entry.fua && lead,
+                fua: entry.fua && first,
             }
         };
         self.queues[twin].in_flight += 1;
@@ -342,6 +343,8 @@ impl Mirror {
         self.stale[twin].remove(offset, end);
         if twin != self.lead {
             self.resync.wanted.remove(offset, end);
+        } else if self.is_alone() {
+            self.survivor_has(offset, end);
         }
     }
 
@@ -363,11 +366,17 @@ impl Mirror {
             return;
         }
         let (io, twin) = (entry.io, self.twins[self.lead]);
-        let status = if dead { Err(IoError::Dead(twin)) } else { Ok(()) };
         let entry = self.cache.entry_mut(id);
         entry.answered = true;
         let checksums = std::mem::take(&mut entry.checksums);
-        self.answer(io, status, checksums);
+        let (fua, extent) = (entry.fua, (entry.offset, entry.end()));
+        if dead {
+            self.answer(io, Err(IoError::Dead(twin)), checksums);
+        } else if fua {
+            self.promise(io, Some(extent), checksums);
+        } else {
+            self.answer(io, Ok(()), checksums);
+        }
     }
 
     /// Lets an entry go that nobody needs.
