@@ -43,19 +43,22 @@ fn table(name: &str, seconds: u64) {
     let mixed = TwinsConfig { read_interval: interval, write_depth: 32, ..base.clone() };
     let one = go("both on one drive", mixed.clone());
     let second = Duration::from_ms(1_000);
-    for (idle_ms, idle) in [
-        (0, Idle::Fixed(Duration::from_ns(0))),
-        (1_000, Idle::Fixed(second)),
-        (1, Idle::Adaptive(second)),
+    for (period_s, idle_ms, idle) in [
+        (10, 0, Idle::Fixed(Duration::from_ns(0))),
+        (10, 1_000, Idle::Fixed(second)),
+        (10, 1, Idle::Adaptive(second)),
+        (20, 1_000, Idle::Fixed(second)),
     ] {
-        let pair: PairConfig = pair_of(k, Duration::from_s(10), idle);
-        let what = format!("both on a pair, {idle:?}");
-        let result = go(&what, TwinsConfig { pair: Some(pair), ..mixed.clone() });
+        let pair: PairConfig = pair_of(k, Duration::from_s(period_s), idle);
+        let what = format!("both on a pair, {idle:?} of {period_s} s");
+        // both twins have written once before anything counts
+        let warm_up = Duration::from_s(period_s + 1);
+        let result = go(&what, TwinsConfig { pair: Some(pair), warm_up, ..mixed.clone() });
         let ratio = result.reads.percentile_ns(9990) * 100 / alone.reads.percentile_ns(9990);
         let share = result.write_bytes_per_s * 100 / (k / 2);
         let pair = result.pair.expect("a pair");
         println!(
-            "RESULT {name} idle_ms={idle_ms} adapted_ms={} reads_percent={ratio} one_drive_percent={} \
+            "RESULT {name} period_s={period_s} idle_ms={idle_ms} adapted_ms={} reads_percent={ratio} one_drive_percent={} \
              writes_percent={share} measured_percent={} turns={} cache_bytes_max={} cache_bytes_bound={}",
             pair.idle.ns / 1_000_000,
             one.reads.percentile_ns(9990) * 100 / alone.reads.percentile_ns(9990),
