@@ -197,6 +197,11 @@ impl Memory {
         self.flushes
     }
 
+    /// There will be no crash: what happened since the last flush need not be remembered.
+    pub fn forget_crashes(&mut self) {
+        self.since.clear();
+    }
+
     /// Batches that a crash may still take.
     pub fn unflushed_batches(&self) -> usize {
         self.since.iter().filter(|step| matches!(step, Step::Batch(_))).count()

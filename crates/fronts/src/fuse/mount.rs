@@ -215,6 +215,18 @@ impl Mount {
     /// # Errors
     /// What is in the way, and what to do about it.
     pub fn new(point: &Path, source: &str) -> Result<(Mount, OwnedFd), FuseError> {
+        Mount::with(point, source, MountOption::NoExec)
+    }
+
+    /// As [`Mount::new`], for files of all kinds, programs among them.
+    ///
+    /// # Errors
+    /// What is in the way, and what to do about it.
+    pub fn of_tree(point: &Path, source: &str) -> Result<(Mount, OwnedFd), FuseError> {
+        Mount::with(point, source, MountOption::Exec)
+    }
+
+    fn with(point: &Path, source: &str, exec: MountOption) -> Result<(Mount, OwnedFd), FuseError> {
         clear_point(point)?;
         check_kernel()?;
         let failed = |source| FuseError::Mount { point: point.to_path_buf(), source };
@@ -225,7 +237,7 @@ impl Mount {
             MountOption::Subtype(NAME.into()),
             MountOption::DefaultPermissions,
             MountOption::NoAtime,
-            MountOption::NoExec,
+            exec,
         ];
         let session = Session::new(Negotiation, &point, &config)
             .map_err(|source| FuseError::Mount { point: point.clone(), source })?;
