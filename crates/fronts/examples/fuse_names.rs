@@ -13,7 +13,7 @@ use tandem_block::{IoError, ObjectId};
 use tandem_fronts::fuse::tree::{Pool, Session, Work};
 use tandem_fronts::fuse::{Mount, TRANSFER_BYTES_MAX, wire};
 use tandem_names::memory::{Memory, Mounted};
-use tandem_names::{Caller, Objects, Space, Tree, check};
+use tandem_names::{Caller, Objects, Space, check};
 
 const ROOT: ObjectId = ObjectId(1);
 
@@ -76,7 +76,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let point = std::env::args().nth(1).ok_or("usage: fuse_names DIR")?;
     let mut store = Memory::default();
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    store.commit(&Tree::format(ROOT, 0o755, &Caller { uid, gid, now_ns: now_ns() }))?;
+    store.format(ROOT, 0o755, &Caller { uid, gid, now_ns: now_ns() })?;
     let Mounted { store, tree } = Mounted::mount(store, ROOT, &["hot", "cold"])?;
     let mut ram = Ram { store, asked: VecDeque::new() };
     let mut session = Session::new(tree);

@@ -8,7 +8,7 @@
 use crate::attributes::SetAttributes;
 use crate::data::cover;
 use crate::objects::{Change, Objects, Space};
-use crate::tree::Tree;
+use crate::tree::{Caller, Tree};
 use crate::{NameError, VolumeMark};
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -121,6 +121,20 @@ impl Memory {
     pub fn new(objects_max: u64) -> Memory {
         let (now, flushed) = (State::default(), State::default());
         Memory { now, flushed, since: Vec::new(), flushes: 0, objects_max }
+    }
+
+    /// A new object that is the root of a volume.
+    ///
+    /// # Errors
+    /// `NoSpace`.
+    pub fn format(
+        &mut self,
+        root: ObjectId,
+        permissions: u32,
+        owner: &Caller,
+    ) -> Result<(), IoError> {
+        self.commit(&[Change::Create { object: root, is_directory: true, volume: root }])?;
+        self.commit(&Tree::format(root, permissions, owner))
     }
 
     /// All changes, or none.

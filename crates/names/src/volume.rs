@@ -59,7 +59,7 @@ pub struct FsStat {
 }
 
 impl Tree {
-    /// A new volume: what makes its root, which nobody may have used before.
+    /// A new volume: what makes an object without attributes its root, the volume's own object.
     pub fn format(root: ObjectId, permissions: u32, owner: &Caller) -> Vec<Change> {
         let now_ns = owner.now_ns;
         let inode = Inode {
@@ -78,11 +78,7 @@ impl Tree {
         };
         let mark = VolumeMark { is_clean: true, epoch: 1 };
         let set = |key: &[u8], value| Change::Set { object: root, key: key.to_vec(), value };
-        vec![
-            Change::Create { object: root, is_directory: true, volume: root },
-            set(key::INODE, inode.encode()),
-            set(key::VOLUME, mark.encode()),
-        ]
+        vec![set(key::INODE, inode.encode()), set(key::VOLUME, mark.encode())]
     }
 
     /// Mounts a volume. The changes must be *durable*, not only applied, before anything else is

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use support::{Plain, TIER, TIERS, View, assert_sound, look};
 use tandem_block::{ObjectId, Rng};
 use tandem_names::memory::{Memory, Mounted};
-use tandem_names::{Caller, NameError, New, Objects as _, SetAttributes, SetMode, Tree, mode};
+use tandem_names::{Caller, NameError, New, Objects as _, SetAttributes, SetMode, mode};
 
 const ROOT: ObjectId = ObjectId(1);
 const OBJECTS_MAX: usize = 14;
@@ -100,7 +100,7 @@ impl Run {
     fn new(seed: u64) -> Run {
         let mut store = Memory::new(OBJECTS_MAX as u64);
         let owner = Caller { uid: 0, gid: 0, now_ns: 0 };
-        store.commit(&Tree::format(ROOT, ROOT_MODE, &owner)).unwrap();
+        store.format(ROOT, ROOT_MODE, &owner).unwrap();
         store.flush();
         let fs = Mounted::mount(store, ROOT, TIERS).unwrap();
         let plain = Plain::new(ROOT, ROOT_MODE, 0, OBJECTS_MAX);

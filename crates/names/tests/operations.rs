@@ -18,7 +18,7 @@ const DIRECTORY: New<'static> = New::Directory { mode: 0o755 };
 /// A volume with `objects_max` objects at most, mounted.
 fn volume(objects_max: u64) -> Mounted {
     let mut store = Memory::new(objects_max);
-    store.commit(&Tree::format(ROOT, 0o755, &BY)).unwrap();
+    store.format(ROOT, 0o755, &BY).unwrap();
     Mounted::mount(store, ROOT, &["hot", "cold"]).unwrap()
 }
 
@@ -67,7 +67,7 @@ fn sample() -> Sample {
     let f = make(&mut fs, ROOT, b"f", FILE).unwrap();
     let symlink = make(&mut fs, ROOT, b"link", New::Symlink { target: b"f" }).unwrap();
     let foreign = fs.store.fresh_id();
-    fs.store.commit(&Tree::format(foreign, 0o755, &BY)).unwrap();
+    fs.store.format(foreign, 0o755, &BY).unwrap();
     assert_eq!(faults(&fs), []);
     Sample { fs, d, e, f, symlink, foreign }
 }

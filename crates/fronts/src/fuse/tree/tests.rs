@@ -4,7 +4,7 @@ use super::call::{Header, set};
 use super::*;
 use tandem_block::{ObjectId, Rng};
 use tandem_names::memory::{Memory, Mounted};
-use tandem_names::{Caller, Objects, Space, Tree, check};
+use tandem_names::{Caller, Objects, Space, check};
 
 const ROOT: ObjectId = ObjectId(5);
 const EIO: i32 = 5;
@@ -77,7 +77,7 @@ impl Kernel {
     fn new(seed: u64) -> Kernel {
         let mut store = Memory::new(1000);
         let owner = Caller { uid: 0, gid: 0, now_ns: 0 };
-        store.commit(&Tree::format(ROOT, 0o755, &owner)).unwrap();
+        store.format(ROOT, 0o755, &owner).unwrap();
         Kernel::over(store, seed)
     }
 
