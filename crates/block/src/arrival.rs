@@ -1,6 +1,6 @@
 //! What does one line of a trace say? This record, whatever the format.
 
-use crate::{Instant, ObjectId, Op, StreamId};
+use crate::{Instant, ObjectId, Op, RequestType, StreamId};
 
 /// One request as it arrives, from a trace or a generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,4 +19,6 @@ pub struct Arrival {
     pub fua: bool,
     /// Who asks; 0 where the format does not say.
     pub stream: StreamId,
+    /// Data or metadata; `Data` where the format does not say.
+    pub data_type: RequestType,
 }

@@ -68,6 +68,8 @@ pub struct Found {
     pub clamped: u64,
     /// Requests that grew to whole sectors.
     pub rounded: u64,
+    /// Requests of a single synthetic workload before those that it is about.
+    warm_up_requests: u64,
 }
 
 /// A trace, counted and ready to be replayed any number of times.
@@ -121,7 +123,11 @@ impl Reading {
             Source::Synth(spec) => {
                 // the workload's settings are behind the second colon, as in `zipf:reads=10%`
                 let arrivals = synth::build(spec, self.seed).map_err(Failure::usage)?;
-                found.borrow_mut().formats.push("synth".to_owned());
+                let mut found = found.borrow_mut();
+                if self.sources.len() == 1 {
+                    found.warm_up_requests = arrivals.warm_up_requests();
+                }
+                found.formats.push("synth".to_owned());
                 Ok(Box::new(arrivals.map(Ok)))
             }
         }
@@ -165,6 +171,7 @@ impl Reading {
         }
         let names: Vec<String> = self.sources.iter().map(Source::name).collect();
         let found = found.borrow().clone();
+        survey.warm_up_requests = found.warm_up_requests;
         Ok(Loaded { name: names.join(" + "), survey, found, kept, reading: self })
     }
 }

@@ -7,7 +7,7 @@
 //! Source: models §1 and §7: trace decoded, full statistics, 4 KiB random writes while the SSD
 //! collects garbage, `mapped`.
 
-use tandem_block::{Arrival, Instant, ObjectId, Op, Rng, StreamId};
+use tandem_block::{Arrival, Instant, ObjectId, Op, RequestType, Rng, StreamId};
 use tandem_engine::{Role, SteerConfig};
 use tandem_sim::replay::{DriveChoice, ReplayConfig, Survey, plan, replay};
 
@@ -46,6 +46,7 @@ fn one(policy: &str, what: &str, drive_bytes: u64, length_bytes: u64, footprint:
             length_bytes,
             fua: false,
             stream: StreamId(0),
+            data_type: RequestType::Data,
         })
         .collect();
     let ssds = vec![DriveChoice::shipped("960evo", Some(drive_bytes))];

@@ -138,7 +138,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tandem_block::StreamId;
+    use tandem_block::{RequestType, StreamId};
 
     fn arrival(at_ns: u64, object: u64, op: Op) -> Result<Arrival, &'static str> {
         Ok(Arrival {
@@ -149,6 +149,7 @@ mod tests {
             length_bytes: if op == Op::Flush { 0 } else { 512 },
             fua: false,
             stream: StreamId(0),
+            data_type: RequestType::Data,
         })
     }
 

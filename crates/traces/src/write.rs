@@ -1,13 +1,14 @@
 //! How does a workload become a file that Tandem and others can read?
 //!
 //! As MSR Cambridge CSV: one line per request, the object as the disk number, times on its grid of
-//! 100 ns (later digits are dropped), streams left out. What `synth` makes reads back identical.
+//! 100 ns (later digits are dropped), streams left out, and the type of what is written with FUA.
+//! What `synth` makes reads back identical.
 //!
 //! A file begins with the time of its first request and numbers objects as they appear, so arrivals
 //! that begin at 0 and number their objects so come back as they were.
 
 use std::io::{self, Write};
-use tandem_block::{Arrival, Op};
+use tandem_block::{Arrival, Op, RequestType};
 
 /// The host of every line; host and disk number name the device.
 const HOST: &str = "tandem";
@@ -24,8 +25,11 @@ pub fn write_msr(
 ) -> io::Result<u64> {
     let mut count = 0;
     for arrival in arrivals {
+        let is_metadata = arrival.data_type == RequestType::Metadata;
         let kind = match arrival.op {
+            Op::Read if is_metadata => "ReadMetadata",
             Op::Read => "Read",
+            Op::Write if is_metadata && !arrival.fua => "WriteMetadata",
             Op::Write if arrival.fua => "WriteFua",
             Op::Write => "Write",
             Op::Flush => "Flush",
@@ -82,6 +86,7 @@ mod tests {
                     length_bytes: if op == Op::Flush { 0 } else { 1024 },
                     fua: number == 5,
                     stream: StreamId(0),
+                    data_type: RequestType::Data,
                 })
                 .collect();
         assert_eq!(round_trip(&arrivals), arrivals);

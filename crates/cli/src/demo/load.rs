@@ -3,7 +3,9 @@
 //! Guess throughout: a second of writes at about twice what the SSD sustains, then a second of
 //! rest, as in [BCW §2] where bursts of seconds alternate with near silence.
 
-use tandem_block::{Arrival, Duration, Instant, KIB, MIB, ObjectId, Op, Rng, StreamId};
+use tandem_block::{
+    Arrival, Duration, Instant, KIB, MIB, ObjectId, Op, RequestType, Rng, StreamId,
+};
 
 /// Bytes of the volume that is written to.
 pub const VOLUME_BYTES: u64 = 512 * MIB;
@@ -37,6 +39,7 @@ pub fn arrivals() -> Vec<Arrival> {
                 length_bytes: WRITE_BYTES,
                 fua: false,
                 stream: StreamId(0),
+                data_type: RequestType::Data,
             }
         })
         .collect()

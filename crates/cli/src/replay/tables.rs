@@ -78,6 +78,7 @@ fn header(replayed: &Replayed, text: &mut String) {
     let oddities = [
         (survey.flushes, "flushes"),
         (survey.discards, "discards"),
+        (survey.warm_up_requests, "of all are the warm-up, which is not measured"),
         (found.bad_lines, "bad lines skipped"),
         (found.clamped, "times went back and were clamped"),
         (found.rounded, "requests grown to whole sectors"),

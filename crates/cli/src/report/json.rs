@@ -49,6 +49,7 @@ pub struct Trace {
     clamped: u64,
     rounded: u64,
     footprint_bytes: u64,
+    warm_up_requests: u64,
 }
 
 /// Where the replay began, and how it was driven.
@@ -290,6 +291,7 @@ pub fn document(loaded: &Loaded, config: &ReplayConfig, plan: &Plan, speedup: &s
             clamped: loaded.found.clamped,
             rounded: loaded.found.rounded,
             footprint_bytes: survey.footprint_bytes(),
+            warm_up_requests: survey.warm_up_requests,
         },
         seed: config.seed,
         initial: Initial {

@@ -45,6 +45,7 @@ impl Notes {
             length_bytes: request.length_bytes,
             fua: request.fua,
             stream: request.stream,
+            data_type: request.data_type,
         });
     }
 

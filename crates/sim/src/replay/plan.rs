@@ -50,6 +50,8 @@ pub struct PlannedDrive {
 pub struct Plan {
     /// In the order of their ids: SSDs first.
     pub drives: Vec<PlannedDrive>,
+    /// Statistics begin behind so many arrivals.
+    pub(super) warm_up_requests: u64,
     pub(super) engine: EngineConfig,
 }
 
@@ -91,7 +93,7 @@ pub fn plan(config: &ReplayConfig, survey: &Survey) -> Result<Plan, ReplayError>
             device.capacity_bytes = drive.visible_bytes;
         }
         if fits(&engine, footprint_bytes) {
-            return Ok(Plan { drives, engine });
+            return Ok(Plan { drives, warm_up_requests: survey.warm_up_requests, engine });
         }
         for drive in &mut drives {
             let hdd_only_grows = config.hdds.is_empty() || drive.role == Role::Hdd;

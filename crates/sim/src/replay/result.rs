@@ -15,11 +15,13 @@ pub struct RunResult {
     pub digest: u64,
     /// Real time that it took, in ns.
     pub wall_ns: u64,
-    /// Virtual time from the beginning of the trace to the last acknowledgement, in ns.
+    /// Virtual time from the beginning of the trace, or the end of its warm-up, to the last
+    /// acknowledgement, in ns.
     pub elapsed_ns: u64,
     /// All latencies.
     pub latencies: Recorder,
-    /// The engine's counters; those of devices are in `devices`, without what formatting took.
+    /// The engine's counters, of devices without what formatting took. Behind a warm-up they begin
+    /// anew, but for maxima and what steering counted.
     pub stats: EngineStats,
     /// What tiers hold at the end, if any has a share of the SSDs: extents, room for how many, bytes each.
     pub tier_room: Option<(u32, u32, u64)>,
@@ -40,7 +42,7 @@ pub struct DeviceResult {
     pub role: Role,
     /// The spec's name.
     pub name: String,
-    /// Bytes and commands since the trace began.
+    /// Bytes and commands since the trace began, or its warm-up was over.
     pub stats: DeviceStats,
     /// Queue and utilisation.
     pub gauge: GaugeSummary,
@@ -56,8 +58,36 @@ pub struct DeviceResult {
     pub rating: Option<Rating>,
 }
 
+/// What the engine counted since `before`. Maxima and what steering counted are of the whole run.
+pub(super) fn counted_since(now: &EngineStats, before: &EngineStats) -> EngineStats {
+    let devices = now.devices.iter().zip(&before.devices).map(|(now, before)| since(now, before));
+    EngineStats {
+        devices: devices.collect(),
+        redirected: (
+            now.redirected.0 - before.redirected.0,
+            now.redirected.1 - before.redirected.1,
+        ),
+        fragments: now.fragments - before.fragments,
+        merge_reads: now.merge_reads - before.merge_reads,
+        merged: now.merged - before.merged,
+        backpressure_ns: now.backpressure_ns - before.backpressure_ns,
+        commits: now.commits - before.commits,
+        updates: now.updates - before.updates,
+        commits_gathered: now.commits_gathered - before.commits_gathered,
+        checkpoints: now.checkpoints - before.checkpoints,
+        repaired_reads: now.repaired_reads - before.repaired_reads,
+        moves_dropped: now.moves_dropped - before.moves_dropped,
+        moves: now.moves - before.moves,
+        copies_dropped: now.copies_dropped - before.copies_dropped,
+        copies_made: now.copies_made - before.copies_made,
+        copies_forgone: now.copies_forgone - before.copies_forgone,
+        ordered: now.ordered - before.ordered,
+        ..now.clone()
+    }
+}
+
 /// What was counted since `before`.
-pub(super) fn since(now: &DeviceStats, before: &DeviceStats) -> DeviceStats {
+fn since(now: &DeviceStats, before: &DeviceStats) -> DeviceStats {
     DeviceStats {
         user_bytes: now.user_bytes - before.user_bytes,
         writeback_bytes: now.writeback_bytes - before.writeback_bytes,

@@ -5,21 +5,24 @@
 //! outstanding. At equal times a device's acknowledgement comes first, then the engine's timer, then
 //! the arrival. The run ends with the last acknowledgement; what the engine would still have written
 //! in the background afterwards is not part of it.
+//!
+//! A workload may begin with a warm-up, such as files that are made before they are used. When all of
+//! it is answered, everything that is measured begins anew: time, latencies, queues, bytes and
+//! counters. Maxima and what steering counted stay those of the whole run.
 
 use super::config::{ReplayConfig, ReplayError};
 use super::gauge::Gauge;
 use super::plan::Plan;
-use super::result::{DeviceResult, RunResult, since};
+use super::result::{DeviceResult, RunResult, counted_since};
 use super::setup::set_up;
 use super::timeline::Timeline;
 use crate::World;
 use slab::Slab;
 use tandem_block::{
     Arrival, DeviceId, DurabilityClass, Instant, Op, PayloadId, Request, RequestId, RequestKind,
-    RequestType,
 };
 use tandem_engine::bcw::controller::ControllerStats;
-use tandem_engine::stats::DeviceStats;
+use tandem_engine::stats::EngineStats;
 use tandem_engine::stats::recorder::Recorder;
 
 /// The engine takes at most 32 MiB at once (`ops::request`); longer requests of a trace come in
@@ -42,23 +45,24 @@ pub fn replay(
     if let Some(lacks) = lacks {
         return Err(ReplayError::Drives { lacks });
     }
-    let mut world = set_up(config, plan)?;
-    let begun = Baseline::of(&mut world);
+    let world = set_up(config, plan)?;
     // the clock of the wall is for `wall_ns` alone: nothing that is simulated depends on it
     let clock = std::time::Instant::now();
     let mut run = Run::new(world, config);
+    run.warm_up_requests = plan.warm_up_requests;
     match config.closed_loop {
         None => run.open(arrivals)?,
         Some(outstanding) => run.closed(arrivals, outstanding.max(1) as usize)?,
     }
     run.finish_all()?;
     let wall_ns = u64::try_from(clock.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    Ok(run.result(plan, &begun, wall_ns))
+    Ok(run.result(plan, wall_ns))
 }
 
-/// Counters when the trace began.
+/// Counters when what is measured began.
 struct Baseline {
-    devices: Vec<DeviceStats>,
+    at: Instant,
+    stats: EngineStats,
     flash_pages: Vec<(u64, u64)>,
 }
 
@@ -67,14 +71,18 @@ impl Baseline {
         let flash_pages = (0..world.engine.devices().len())
             .map(|index| world.drive_mut(DeviceId(index as u8)).flash_pages())
             .collect();
-        Baseline { devices: world.engine.stats().devices.clone(), flash_pages }
+        Baseline { at: world.now, stats: world.engine.stats().clone(), flash_pages }
     }
 }
 
 struct Run {
     world: World,
     class: DurabilityClass,
+    /// When the trace began.
     start: Instant,
+    /// Statistics begin behind so many arrivals; 0 with the first.
+    warm_up_requests: u64,
+    begun: Baseline,
     in_flight: Slab<Request>,
     payloads: u64,
     latencies: Recorder,
@@ -85,8 +93,12 @@ struct Run {
 }
 
 impl Run {
-    fn new(world: World, config: &ReplayConfig) -> Run {
+    fn new(mut world: World, config: &ReplayConfig) -> Run {
         let start = world.now;
+        // what formatting took of the drives is not the trace's; the rest counts from the start
+        let begun = Baseline::of(&mut world);
+        let devices = begun.stats.devices.clone();
+        let begun = Baseline { stats: EngineStats { devices, ..Default::default() }, ..begun };
         let gauges = world.engine.devices().iter().map(|_| Gauge::new(start)).collect();
         let engine = &world.engine;
         let timeline = || Timeline::new(start, engine.devices(), &engine.stats().devices);
@@ -94,6 +106,8 @@ impl Run {
             timeline: config.timeline.then(timeline),
             class: config.durability,
             start,
+            warm_up_requests: 0,
+            begun,
             in_flight: Slab::new(),
             payloads: 0,
             latencies: Recorder::default(),
@@ -105,7 +119,8 @@ impl Run {
     }
 
     fn open(&mut self, arrivals: impl Iterator<Item = Arrival>) -> Result<(), ReplayError> {
-        for arrival in arrivals {
+        for (number, arrival) in (0..).zip(arrivals) {
+            self.begin_anew_behind_warm_up(number)?;
             let at = Instant::from_ns(self.start.ns.saturating_add(arrival.at.ns));
             while self.world.next_at() <= at {
                 self.step()?;
@@ -127,12 +142,36 @@ impl Run {
         arrivals: impl Iterator<Item = Arrival>,
         outstanding: usize,
     ) -> Result<(), ReplayError> {
-        for piece in arrivals.flat_map(pieces) {
-            while self.in_flight.len() >= outstanding || !self.world.engine.can_accept() {
-                self.step()?;
+        for (number, arrival) in (0..).zip(arrivals) {
+            self.begin_anew_behind_warm_up(number)?;
+            for piece in pieces(arrival) {
+                while self.in_flight.len() >= outstanding || !self.world.engine.can_accept() {
+                    self.step()?;
+                }
+                self.hand_in(&piece, self.world.now);
             }
-            self.hand_in(&piece, self.world.now);
         }
+        Ok(())
+    }
+
+    /// If the arrival of this number is the first that counts: waits for those before it, and begins
+    /// all statistics anew.
+    fn begin_anew_behind_warm_up(&mut self, number: u64) -> Result<(), ReplayError> {
+        if number == 0 || number != self.warm_up_requests {
+            return Ok(());
+        }
+        self.finish_all()?;
+        let now = self.world.now;
+        self.begun = Baseline::of(&mut self.world);
+        self.latencies = Recorder::default();
+        self.held_ns = 0;
+        self.gauges.fill(Gauge::new(now));
+        let engine = &self.world.engine;
+        if let Some(timeline) = &mut self.timeline {
+            *timeline = Timeline::new(now, engine.devices(), &engine.stats().devices);
+        }
+        // what runs in the background now is in the gauges from the beginning
+        self.observe();
         Ok(())
     }
 
@@ -162,7 +201,7 @@ impl Run {
             stream: arrival.stream,
             class: self.class,
             kind: RequestKind::User,
-            data_type: RequestType::Data,
+            data_type: arrival.data_type,
             payload,
             arrived,
         };
@@ -209,8 +248,8 @@ impl Run {
         }
     }
 
-    fn result(self, plan: &Plan, begun: &Baseline, wall_ns: u64) -> RunResult {
-        let mut world = self.world;
+    fn result(self, plan: &Plan, wall_ns: u64) -> RunResult {
+        let (mut world, begun) = (self.world, self.begun);
         let end = world.now;
         let mut steering = ControllerStats::default();
         let controllers: Vec<ControllerStats> = world
@@ -222,7 +261,7 @@ impl Run {
             })
             .collect();
         controllers.iter().for_each(|one| steering += one);
-        let stats = world.engine.stats().clone();
+        let stats = counted_since(world.engine.stats(), &begun.stats);
         let mut devices = Vec::new();
         for (index, (gauge, planned)) in self.gauges.into_iter().zip(&plan.drives).enumerate() {
             let flash_pages = world.drive_mut(DeviceId(index as u8)).flash_pages();
@@ -230,7 +269,7 @@ impl Run {
             devices.push(DeviceResult {
                 role: planned.role,
                 name: planned.name.clone(),
-                stats: since(&stats.devices[index], &begun.devices[index]),
+                stats: stats.devices[index],
                 gauge: gauge.finish(end),
                 steering: controllers[index],
                 flash_pages: (flash_pages.0 - before.0, flash_pages.1 - before.1),
@@ -242,7 +281,7 @@ impl Run {
         RunResult {
             digest: world.engine.digest(),
             wall_ns,
-            elapsed_ns: end.since(self.start).ns,
+            elapsed_ns: end.since(begun.at).ns,
             latencies: self.latencies,
             stats,
             tier_room: world.engine.tier_room(),

@@ -24,6 +24,9 @@ pub struct Survey {
     pub write_bytes: u64,
     /// When the last one arrives, in ns.
     pub duration_ns: u64,
+    /// So many of the first arrivals only prepare what the others are about: statistics begin behind
+    /// them. Not counted but told, by a synthetic workload.
+    pub warm_up_requests: u64,
     /// One past the last byte asked for, by object.
     ends: BTreeMap<ObjectId, u64>,
     /// The object counted last, and its end so far: most traces have runs of one.
@@ -71,7 +74,7 @@ impl Survey {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tandem_block::{Instant, StreamId};
+    use tandem_block::{Instant, RequestType, StreamId};
 
     #[test]
     fn counts_and_footprints() {
@@ -84,8 +87,16 @@ mod tests {
             (12, 3, Op::Write, 0, 512),
         ] {
             let (at, object) = (Instant::from_ns(at), ObjectId(object));
-            let (fua, stream) = (false, StreamId(0));
-            survey.count(&Arrival { at, object, op, offset_bytes, length_bytes, fua, stream });
+            survey.count(&Arrival {
+                at,
+                object,
+                op,
+                offset_bytes,
+                length_bytes,
+                fua: false,
+                stream: StreamId(0),
+                data_type: RequestType::Data,
+            });
         }
         assert_eq!((survey.requests, survey.reads, survey.writes), (4, 1, 2));
         assert_eq!((survey.discards, survey.flushes, survey.duration_ns), (1, 1, 12));

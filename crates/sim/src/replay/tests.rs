@@ -1,7 +1,7 @@
 //! Does a replay begin, count and end as it says?
 
 use super::*;
-use tandem_block::{Arrival, GIB, Instant, MIB, ObjectId, Op, Rng, StreamId};
+use tandem_block::{Arrival, GIB, Instant, MIB, ObjectId, Op, RequestType, Rng, StreamId};
 use tandem_engine::{Placement, Role, SteerConfig};
 
 fn config(policy: &str) -> ReplayConfig {
@@ -21,6 +21,7 @@ fn arrival(at_us: u64, op: Op, offset_bytes: u64, length_bytes: u64) -> Arrival 
         length_bytes,
         fua: false,
         stream: StreamId(0),
+        data_type: RequestType::Data,
     }
 }
 
@@ -99,6 +100,38 @@ fn counters_begin_with_the_trace() {
     let result = run(&config("ssd-first"), &[arrival(0, Op::Read, 0, 4096)]);
     let ssd = &result.devices[0];
     assert_eq!((ssd.stats.user_bytes, ssd.stats.map_bytes, ssd.flash_pages), (0, 0, (0, 0)));
+}
+
+/// What comes before the measured phase is answered before it begins, and counted nowhere.
+#[test]
+fn statistics_begin_anew_behind_a_warm_up() {
+    let warm: Vec<Arrival> = (0..200).map(|i| arrival(i, Op::Write, i * 65_536, 65_536)).collect();
+    let reads = (0..50).map(|i| arrival(200 + i, Op::Read, i * 65_536, 4096));
+    let arrivals: Vec<Arrival> = warm.iter().copied().chain(reads).collect();
+    for closed_loop in [None, Some(4)] {
+        for policy in ["ssd-first", "hdd-only"] {
+            let config = ReplayConfig { closed_loop, timeline: true, ..config(policy) };
+            let told = |warm_up_requests| {
+                let survey = Survey { warm_up_requests, ..survey(&arrivals) };
+                let plan = plan(&config, &survey).expect("it fits");
+                replay(&config, &plan, arrivals.iter().copied()).expect("it runs")
+            };
+            let (whole, measured) = (told(0), told(200));
+            assert_eq!(whole.latencies.write.total.count(), 200);
+            assert_eq!(measured.latencies.write.total.count(), 0, "{policy} {closed_loop:?}");
+            assert_eq!(measured.latencies.read.total.count(), 50);
+            assert!(measured.elapsed_ns > 0 && measured.elapsed_ns < whole.elapsed_ns);
+            let written = |result: &RunResult| -> u64 {
+                result.devices.iter().map(|device| device.stats.user_bytes).sum()
+            };
+            assert_eq!((written(&whole), written(&measured)), (200 * 65_536, 0));
+            for device in &measured.devices {
+                assert_eq!(device.gauge.elapsed_ns, measured.elapsed_ns);
+            }
+            let steady = told(250);
+            assert_eq!(steady.digest, whole.digest, "a warm-up that is never over changes nothing");
+        }
+    }
 }
 
 #[test]

@@ -19,7 +19,7 @@ mod vscsi;
 use crate::error::Reason;
 use crate::input::{Framing, Sample};
 use crate::reader::OpenOptions;
-use tandem_block::{Op, StreamId};
+use tandem_block::{Op, RequestType, StreamId};
 
 /// Every format, in the order in which `tandem formats` lists them.
 pub const FORMATS: &[Format] = &[
@@ -90,6 +90,8 @@ pub(crate) struct Asked {
     pub(crate) flush_before: bool,
     /// Who asks; 0 where the format does not say.
     pub(crate) stream: StreamId,
+    /// Data or metadata.
+    pub(crate) data_type: RequestType,
 }
 
 impl Asked {
@@ -104,6 +106,7 @@ impl Asked {
             fua: false,
             flush_before: false,
             stream: StreamId(0),
+            data_type: RequestType::Data,
         }
     }
 }

@@ -1,20 +1,21 @@
 //! How does Microsoft Research Cambridge write down a request?
 //!
 //! Source: the readme beside the traces (SNIA IOTTA 388, "MSR Cambridge"). It is also the format
-//! that `write` produces, with three operations more, so that nothing is lost on the way.
+//! that `write` produces, with six operations more, so that nothing is lost on the way.
 
 use super::{Asked, Decoder, Format, vote};
 use crate::device::Names;
 use crate::error::Reason;
 use crate::fields::{begins_with, scaled, split_at, whole};
-use tandem_block::Op;
+use tandem_block::{Op, RequestType};
 
 pub(super) const FORMAT: Format = Format {
     name: "msr",
     summary: "MSR Cambridge CSV: one line per request of a Windows server's disk",
     columns: "timestamp (100 ns units since 1601), host, disk number, Read or Write, offset (bytes), \
               length (bytes), response time (ignored, may be absent). Host and disk together name \
-              the device. Operations of our own: WriteFua, Flush, Discard, WriteZeroes. A header \
+              the device. Operations of our own: WriteFua, ReadMetadata, WriteMetadata, Flush, \
+              Discard, WriteZeroes. A header \
               line is passed over; a length of zero is an error.",
     detect: |sample| vote(sample, &mut Msr::default()),
     open: |_, _| Ok(Box::new(Msr::default())),
@@ -37,6 +38,11 @@ impl Decoder for Msr {
         if found != 6 && found != 7 {
             return Err(Reason::Columns { want: 7, found });
         }
+        let (kind, data_type) = match kind {
+            b"ReadMetadata" => (&b"Read"[..], RequestType::Metadata),
+            b"WriteMetadata" => (&b"Write"[..], RequestType::Metadata),
+            kind => (kind, RequestType::Data),
+        };
         let (op, fua) = operation(kind)?;
         whole(disk, "disk number")?;
         // "host,disk" as it stands in the line
@@ -44,13 +50,16 @@ impl Decoder for Msr {
         let time_ns = scaled(whole(time, "timestamp")?, TICK_NS, "timestamp")?;
         let range = (whole(offset, "offset")?, whole(length, "length")?);
         let device = self.names.number(device_bytes)?;
-        Ok(Some(Asked { fua, ..Asked::new(time_ns, device, op, range) }))
+        Ok(Some(Asked { fua, data_type, ..Asked::new(time_ns, device, op, range) }))
     }
 
     fn device_name(&self, device: u64) -> String {
         self.names.name(device).replace(',', "_")
     }
 }
+
+const OPERATIONS: &str =
+    "Read, Write, WriteFua, ReadMetadata, WriteMetadata, Flush, Discard, WriteZeroes";
 
 fn operation(kind: &[u8]) -> Result<(Op, bool), Reason> {
     Ok(match kind {
@@ -62,7 +71,7 @@ fn operation(kind: &[u8]) -> Result<(Op, bool), Reason> {
         b"WriteZeroes" => (Op::WriteZeroes, false),
         other if other.eq_ignore_ascii_case(b"read") => (Op::Read, false),
         other if other.eq_ignore_ascii_case(b"write") => (Op::Write, false),
-        _ => return Err(Reason::Operation("Read, Write, WriteFua, Flush, Discard, WriteZeroes")),
+        _ => return Err(Reason::Operation(OPERATIONS)),
     })
 }
 
@@ -93,10 +102,7 @@ mod tests {
             ("x,a,0,Read,0,512,9", Reason::Number("timestamp")),
             ("1,a,0,Read,0,-1,9", Reason::Number("length")),
             ("200000000000000000,a,0,Read,0,512,9", Reason::TooLarge("timestamp")),
-            (
-                "1,a,0,Verify,0,512,9",
-                Reason::Operation("Read, Write, WriteFua, Flush, Discard, WriteZeroes"),
-            ),
+            ("1,a,0,Verify,0,512,9", Reason::Operation(OPERATIONS)),
         ] {
             assert_eq!(Msr::default().decode(line.as_bytes()), Err(want), "{line}");
         }

@@ -98,6 +98,7 @@ impl Intake {
             length_bytes,
             fua: asked.fua,
             stream: asked.stream,
+            data_type: asked.data_type,
         };
         self.count(&asked, &arrival, index);
         let flush = asked.flush_before.then_some(Arrival {

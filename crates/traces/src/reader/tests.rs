@@ -2,7 +2,7 @@
 
 use super::*;
 use std::io::{Cursor, Write as _};
-use tandem_block::{Instant, ObjectId, Op, StreamId};
+use tandem_block::{Instant, ObjectId, Op, RequestType, StreamId};
 
 const THREE: &str =
     "100,web,0,Read,1000,100,7\n90,web,1,Write,4096,4096,7\n\n120,web,0,Flush,0,0,7\n";
@@ -43,6 +43,7 @@ fn times_devices_and_sectors_are_made_alike() {
         length_bytes,
         fua: false,
         stream: StreamId(0),
+        data_type: RequestType::Data,
     };
     assert_eq!(
         arrivals,

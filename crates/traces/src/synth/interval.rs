@@ -3,8 +3,8 @@
 //! Source: [BCW §5.4, Fig. 15]: 32 KiB writes every 20 to 320 us.
 
 use super::settings::{Kind, Setting};
-use super::{Generator, TICK_NS, zipf};
-use tandem_block::{Arrival, Instant, ObjectId, Op, StreamId, TIB};
+use super::{Generator, TICK_NS, Workload, zipf};
+use tandem_block::{Arrival, Instant, ObjectId, Op, RequestType, StreamId, TIB};
 
 pub(super) const GENERATOR: Generator = Generator {
     name: "interval",
@@ -47,7 +47,8 @@ pub(super) const GENERATOR: Generator = Generator {
             length_bytes: size_bytes,
             fua: false,
             stream: StreamId(0),
+            data_type: RequestType::Data,
         });
-        Ok(Box::new(requests))
+        Ok(Workload::new(requests))
     },
 };

@@ -4,8 +4,8 @@
 //! writes of several intervals and sizes. **Guess:** all defaults; the deck gives no numbers.
 
 use super::settings::{Kind, Setting};
-use super::{Generator, TICK_NS, zipf};
-use tandem_block::{Arrival, Instant, ObjectId, Op, StreamId};
+use super::{Generator, TICK_NS, Workload, zipf};
+use tandem_block::{Arrival, Instant, ObjectId, Op, RequestType, StreamId};
 
 pub(super) const GENERATOR: Generator = Generator {
     name: "mixed",
@@ -80,8 +80,9 @@ pub(super) const GENERATOR: Generator = Generator {
                 length_bytes,
                 fua: false,
                 stream: StreamId(0),
+                data_type: RequestType::Data,
             })
         });
-        Ok(Box::new(requests))
+        Ok(Workload::new(requests))
     },
 };

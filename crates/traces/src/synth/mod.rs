@@ -4,6 +4,7 @@
 //! makes the same workload. Times lie on a grid of 100 ns, which the MSR format can hold, and the
 //! first request arrives at 0. A new generator is its file and one line in `GENERATORS`.
 
+mod files;
 mod interval;
 mod mixed;
 mod pangu;
@@ -20,8 +21,45 @@ use settings::Settings;
 pub use settings::{Kind, Setting};
 use tandem_block::{Arrival, Rng};
 
-/// Arrivals in order of time, without end of memory: nothing but a few tables is held.
-pub type Workload = Box<dyn Iterator<Item = Arrival> + Send>;
+/// Arrivals in order of time, in bounded memory: nothing but a few tables is held.
+pub struct Workload {
+    arrivals: Box<dyn Iterator<Item = Arrival> + Send>,
+    warm_up_requests: u64,
+}
+
+impl Workload {
+    fn new(arrivals: impl Iterator<Item = Arrival> + Send + 'static) -> Workload {
+        Workload::with_warm_up(arrivals, 0)
+    }
+
+    fn with_warm_up(
+        arrivals: impl Iterator<Item = Arrival> + Send + 'static,
+        warm_up_requests: u64,
+    ) -> Workload {
+        Workload { arrivals: Box::new(arrivals), warm_up_requests }
+    }
+
+    /// So many of the first arrivals only prepare what the workload is about, such as the files that
+    /// are then used: statistics begin behind them.
+    pub const fn warm_up_requests(&self) -> u64 {
+        self.warm_up_requests
+    }
+}
+
+impl Iterator for Workload {
+    type Item = Arrival;
+
+    #[inline]
+    fn next(&mut self) -> Option<Arrival> {
+        self.arrivals.next()
+    }
+}
+
+impl std::fmt::Debug for Workload {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Workload({} requests of warm-up)", self.warm_up_requests)
+    }
+}
 
 /// Every generator, in the order in which `tandem formats` lists them.
 pub const GENERATORS: &[Generator] = &[
@@ -37,6 +75,11 @@ pub const GENERATORS: &[Generator] = &[
     serw::NODE_B1,
     serw::NODE_B2,
     mixed::GENERATOR,
+    files::POSTMARK,
+    files::FILE_SERVER,
+    files::WEB_SERVER,
+    files::WEB_SERVER_ZIPF,
+    files::MIXED,
 ];
 
 /// All times are multiples of this.

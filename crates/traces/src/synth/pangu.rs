@@ -18,7 +18,9 @@ use super::settings::{Kind, Setting, Settings};
 use super::sizes::{Deck, Sizes};
 use super::timeline::Timeline;
 use super::{Generator, SynthError, Workload};
-use tandem_block::{Arrival, BLOCK_BYTES, GIB, Instant, MIB, ObjectId, Op, Rng, StreamId, TIB};
+use tandem_block::{
+    Arrival, BLOCK_BYTES, GIB, Instant, MIB, ObjectId, Op, RequestType, Rng, StreamId, TIB,
+};
 
 /// One row of Table 1.
 struct Node {
@@ -207,7 +209,7 @@ impl Node {
             appended_bytes: vec![0; files as usize],
             rng: rng.split(6),
         };
-        Ok(Box::new(requests))
+        Ok(Workload::new(requests))
     }
 }
 
@@ -296,5 +298,6 @@ fn read_at(at: Instant, offset_bytes: u64, length_bytes: u64) -> Arrival {
         length_bytes,
         fua: false,
         stream: StreamId(0),
+        data_type: RequestType::Data,
     }
 }

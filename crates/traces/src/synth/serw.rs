@@ -16,7 +16,9 @@ use super::settings::{Kind, Setting, Settings};
 use super::sizes::Deck;
 use super::timeline::Timeline;
 use super::{Generator, SynthError, Workload};
-use tandem_block::{Arrival, BLOCK_BYTES, Instant, KIB, MIB, ObjectId, Op, Rng, StreamId};
+use tandem_block::{
+    Arrival, BLOCK_BYTES, Instant, KIB, MIB, ObjectId, Op, RequestType, Rng, StreamId,
+};
 
 /// Guess.
 pub(super) const CHUNK_BYTES: u64 = 64 * MIB;
@@ -132,7 +134,7 @@ impl Node {
             rare: (CHUNKS * percent).div_ceil(100),
             rare_ppm: (CHUNKS * percent).div_ceil(100) * accesses * 1_000_000 / total,
         };
-        Ok(Box::new(Requests {
+        Ok(Workload::new(Requests {
             timeline: Timeline::new(seconds, (mean_per_s, mean_per_s * PEAK), 1, rng.split(1)),
             kinds: Deck::new(rng.split(2)),
             write_share_ppm: writes * 1_000_000 / (writes + reads),
@@ -247,6 +249,7 @@ impl Iterator for Requests {
             length_bytes,
             fua: false,
             stream: StreamId(0),
+            data_type: RequestType::Data,
         })
     }
 }

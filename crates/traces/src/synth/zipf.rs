@@ -3,7 +3,7 @@
 use super::scatter::Scatter;
 use super::settings::{Kind, Setting, Settings};
 use super::{Generator, SynthError, TICK_NS, Workload};
-use tandem_block::{Arrival, Instant, MIB, ObjectId, Op, Rng, StreamId, TIB};
+use tandem_block::{Arrival, Instant, MIB, ObjectId, Op, RequestType, Rng, StreamId, TIB};
 
 pub(super) const GENERATOR: Generator = Generator {
     name: "zipf",
@@ -93,7 +93,8 @@ pub(super) fn build(
             length_bytes: size_bytes,
             fua: false,
             stream: StreamId(0),
+            data_type: RequestType::Data,
         }
     });
-    Ok(Box::new(requests))
+    Ok(Workload::new(requests))
 }
