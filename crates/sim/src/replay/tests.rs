@@ -112,7 +112,8 @@ fn statistics_begin_anew_behind_a_warm_up() {
         for policy in ["ssd-first", "hdd-only"] {
             let config = ReplayConfig { closed_loop, timeline: true, ..config(policy) };
             let told = |warm_up_requests| {
-                let survey = Survey { warm_up_requests, ..survey(&arrivals) };
+                let mut survey = survey(&arrivals);
+                survey.warm_up_requests = warm_up_requests;
                 let plan = plan(&config, &survey).expect("it fits");
                 replay(&config, &plan, arrivals.iter().copied()).expect("it runs")
             };

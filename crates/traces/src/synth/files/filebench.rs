@@ -1,8 +1,8 @@
 //! What do a file server and a web server do, as FileBench models them?
 //!
-//! Source: [LORIS §V]. File server: 10,000 files of 128 KB (median), 20 in a directory;
+//! Source: [LORIS §V]. File server: 10,000 files of 128 KiB (median), 20 in a directory;
 //! create, write, append, read, delete, stat, each of a file chosen uniformly. Web server: 25,000
-//! files of 32 KB; ten files are read, then up to 16 KB appended to one log that nobody reads. With
+//! files of 32 KiB; ten files are read, then up to 16 KiB appended to one log that nobody reads. With
 //! Zipf: two sets of 25,000 files; the second is made after the first, which a tier that keeps new
 //! data on the SSD must move out for it; then the first is used.
 //! From FileBench's own models, as far as the paper is silent: the order of the operations; gamma

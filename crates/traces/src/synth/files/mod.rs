@@ -4,7 +4,7 @@
 //!  script (postmark, filebench, mixed) ─▶ layer (RAM, names, space) ─▶ Read, Write, Discard
 //!   first makes the files, then runs
 //! ```
-//! Source: [LORIS §V] (what they are, sizes and counts), [LORIS §V] (RAM of 64 MB). Each is a
+//! Source: [LORIS §V] (what they are, sizes and counts, a RAM of 64 MB). Each is a
 //! stream for `--closed-loop`: the times only say in which order. What comes before the measured phase
 //! is counted by `Workload::warm_up_requests`. FileBench ran for half an hour, so a number of
 //! rounds is a guess of ours: about as many as a hard drive alone does in that time.

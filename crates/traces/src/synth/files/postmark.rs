@@ -1,6 +1,6 @@
 //! What does a mail server do? Postmark: small files come, grow, are read and go.
 //!
-//! Source: [LORIS §V]: 80,000 transactions on 40,000 files in 10 subdirectories, 4 to 28 KB, each a
+//! Source: [LORIS §V]: 80,000 transactions on 40,000 files in 10 subdirectories, 4 to 28 KiB, each a
 //! read of a whole file or an append, with a create or a delete; 1 read to 2 writes, no locality.
 //! From Postmark 1.5 itself, as far as the paper is silent: each half of a transaction is either with
 //! the same chance, files are uniform in size and place, an append writes 1 byte to what is left to

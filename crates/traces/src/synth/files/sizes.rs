@@ -1,6 +1,6 @@
 //! How large is a file of FileBench?
 //!
-//! Source: [LORIS §V] gives medians (128 KB, 32 KB); that sizes follow a gamma distribution of
+//! Source: [LORIS §V] gives medians (128 KiB, 32 KiB); that sizes follow a gamma distribution of
 //! shape 1.5 is what FileBench's own models ask for. X ~ Gamma(3/2, 1) is half of a chi-square of
 //! three degrees of freedom, which is that of two, twice an exponential, and that of one, the square
 //! of a normal deviate. So X = E + Z²/2, and needs no table. Its median is 1.182987, half of the

@@ -52,7 +52,7 @@ fn is_within(got: u64, want: u64, percent: u64, what: &str) {
     assert!(got.abs_diff(want) * 100 <= want * percent, "{what}: {got}, not {want}");
 }
 
-/// [LORIS §V]: 40,000 files of 4 to 28 KB; one read to two writes.
+/// [LORIS §V]: 40,000 files of 4 to 28 KiB; one read to two writes.
 #[test]
 fn postmark_has_its_files_and_its_reads_and_writes() {
     let (warm_up, arrivals) = made("postmark");
@@ -99,7 +99,7 @@ fn appends_read_a_page_unless_they_are_told_not_to() {
     assert!(with > 2500 && without < with / 10, "{with} {without}");
 }
 
-/// [LORIS §V]: 10,000 files of 128 KB, write-biased, uniform, large requests.
+/// [LORIS §V]: 10,000 files of 128 KiB, write-biased, uniform, large requests.
 #[test]
 fn a_file_server_writes_more_than_it_reads() {
     let (warm_up, arrivals) = made("fileserver:rounds=5000");
@@ -119,7 +119,7 @@ fn a_file_server_writes_more_than_it_reads() {
     );
 }
 
-/// [LORIS §V]: 25,000 files of 32 KB, ten reads of a file to one append of up to 16 KB, uniform.
+/// [LORIS §V]: 25,000 files of 32 KiB, ten reads of a file to one append of up to 16 KiB, uniform.
 #[test]
 fn a_web_server_reads_ten_files_to_an_append() {
     let (warm_up, arrivals) = made("webserver:rounds=3000");
