@@ -64,8 +64,8 @@ pub enum Kind {
 pub enum Which<'a> {
     /// The one that there is.
     Only,
-    /// Under this policy.
-    Steer(&'a SteerConfig),
+    /// Under this policy and tier.
+    Choice(&'a Choice),
     /// Under this order of service.
     Order(&'a str),
 }
@@ -84,7 +84,7 @@ impl Kind {
         match self {
             Kind::Replay(replay) => {
                 let policies = replay.policies.iter();
-                policies.map(|(label, steer)| (label.as_str(), Which::Steer(steer))).collect()
+                policies.map(|choice| (choice.label.as_str(), Which::Choice(choice))).collect()
             }
             Kind::Predictor(_) => vec![("predictor", Which::Only)],
             Kind::Staircase(_) => vec![("drive", Which::Only)],
@@ -96,6 +96,17 @@ impl Kind {
     }
 }
 
+/// A policy, and perhaps a tier.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    /// What paths call it.
+    pub label: String,
+    /// Where writes go.
+    pub steer: SteerConfig,
+    /// Where data lives: for all volumes, or volume by volume.
+    pub(super) tier: Option<file::Tier>,
+}
+
 /// A workload under each policy.
 #[derive(Debug)]
 pub struct Replay {
@@ -105,8 +116,8 @@ pub struct Replay {
     pub config: ReplayConfig,
     /// Time is compressed so many times.
     pub speedup: Speedup,
-    /// Label and policy.
-    pub policies: Vec<(String, SteerConfig)>,
+    /// What it is replayed under.
+    pub policies: Vec<Choice>,
     /// Reads are what the case is about, not writes.
     pub is_about_reads: bool,
 }
@@ -253,8 +264,9 @@ fn replay(file: &file::Case) -> Result<Replay, Fault> {
         &word(&file.placement, "mapped"),
         [Placement::Mapped, Placement::Fixed].map(|p| (placement_name(p), p)),
     );
+    let ssd_bytes = file.ssd_size.as_ref().map(bytes).transpose()?;
     let config = ReplayConfig {
-        ssds: choices(&file.ssd, None, "--ssd").map_err(told)?,
+        ssds: choices(&file.ssd, ssd_bytes, "--ssd").map_err(told)?,
         hdds: choices(&file.hdd, None, "--hdd").map_err(told)?,
         steer: SteerConfig::default(),
         tier: TierConfig::default(),
@@ -265,7 +277,7 @@ fn replay(file: &file::Case) -> Result<Replay, Fault> {
         resident: named("resident", &word(&file.resident, "hdd"), Resident::NAMED).map_err(told)?,
         durability: DurabilityClass::VolatileOk,
         seed: file.seed.unwrap_or(1),
-        closed_loop: None,
+        closed_loop: file.closed_loop,
         budgets,
         read_back: Default::default(),
         timeline: false,
@@ -273,10 +285,10 @@ fn replay(file: &file::Case) -> Result<Replay, Fault> {
     if file.policies.is_empty() {
         return Err(Fault::at(&file.name, "a case needs policies"));
     }
-    let mut policies: Vec<(String, SteerConfig)> = Vec::new();
+    let mut policies: Vec<Choice> = Vec::new();
     for entry in &file.policies {
-        let file::Policy { policy, label } = entry.get_ref();
-        if policies.iter().any(|(known, _)| known == label) {
+        let file::Policy { policy, label, tier } = entry.get_ref();
+        if policies.iter().any(|known| known.label == *label) {
             return Err(Fault::at(entry, format!("there are two policies labelled {label:?}")));
         }
         let steer: SteerConfig =
@@ -285,7 +297,7 @@ fn replay(file: &file::Case) -> Result<Replay, Fault> {
         if let Some(why) = steer.entry().and_then(|known| known.lacks(drives.0, drives.1)) {
             return Err(Fault::at(entry, why));
         }
-        policies.push((label.clone(), steer));
+        policies.push(Choice { label: label.clone(), steer, tier: tier.clone() });
     }
     let speedup = match &file.speedup {
         None => Speedup::parse("1").expect("one is a speed-up"),

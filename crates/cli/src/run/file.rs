@@ -5,6 +5,7 @@
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, Visitor};
+use std::collections::BTreeMap;
 use std::fmt;
 use toml::Spanned;
 
@@ -40,6 +41,10 @@ pub(super) struct Case {
     pub measure: Option<Spanned<String>>,
     pub seed: Option<u64>,
     pub speedup: Option<Spanned<String>>,
+    /// So many requests at once, instead of the times of the workload.
+    pub closed_loop: Option<u32>,
+    /// Another size of each SSD than its own.
+    pub ssd_size: Option<Spanned<String>>,
     #[serde(default)]
     pub policies: Vec<Spanned<Policy>>,
     // of a predictor's case
@@ -101,11 +106,20 @@ pub(super) struct Stream {
     pub limit: Option<Spanned<String>>,
 }
 
-/// `"mios-d"`, or `{ policy = "mios-d:queue_length=3", label = "mios-d" }`.
+/// `"mios-d"`, or `{ policy = "mios-d:queue_length=3", label = "mios-d" }`, perhaps with a `tier`.
 #[derive(Debug)]
 pub(super) struct Policy {
     pub policy: String,
     pub label: String,
+    pub tier: Option<Tier>,
+}
+
+/// One tier for all volumes, or one for each volume of the workload, by its number.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Tier {
+    All(String),
+    Each(BTreeMap<String, String>),
 }
 
 #[derive(Deserialize)]
@@ -113,6 +127,7 @@ pub(super) struct Policy {
 struct PolicyTable {
     policy: String,
     label: String,
+    tier: Option<Tier>,
 }
 
 impl<'de> Deserialize<'de> for Policy {
@@ -124,11 +139,12 @@ impl<'de> Deserialize<'de> for Policy {
                 f.write_str("a policy, or a table such as { policy = \"mios-d\", label = \"d\" }")
             }
             fn visit_str<E>(self, policy: &str) -> Result<Policy, E> {
-                Ok(Policy { policy: policy.to_owned(), label: policy.to_owned() })
+                Ok(Policy { policy: policy.to_owned(), label: policy.to_owned(), tier: None })
             }
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Policy, A::Error> {
                 let table = PolicyTable::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(Policy { policy: table.policy, label: table.label })
+                let PolicyTable { policy, label, tier } = table;
+                Ok(Policy { policy, label, tier })
             }
         }
         from.deserialize_any(Either)

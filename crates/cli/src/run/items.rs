@@ -118,6 +118,36 @@ const ITEMS: &[&str] = &[
     "I21.fig19a",
     "I21.fig19b",
     "I21.other",
+    "L24.fig2",
+    "L24.fig3",
+    "L24.fig4",
+    "L24.fig5",
+    "L28.fig2",
+    "L28.fig3",
+    "L28.fig4",
+    "L28.fig5",
+    "L25.fig6",
+    "L25.fig7",
+    "L25.fig8",
+    "L25.fig9",
+    "L25.aggressive",
+    "L28.fig6",
+    "L28.fig7",
+    "L28.fig8",
+    "L28.fig9",
+    "L26.fig10",
+    "L26.fig11",
+    "L26.fig12",
+    "L26.fig13",
+    "L21.write-back",
+    "L28.fig10",
+    "L28.fig11",
+    "L28.fig12",
+    "L28.fig13",
+    "L27.cold",
+    "L27.caching",
+    "L27.type",
+    "L28.fig14",
     "B10.reads",
     "B10.writes",
     "B10.ssd",
@@ -125,7 +155,7 @@ const ITEMS: &[&str] = &[
 ];
 
 /// Relations when the list was committed, before any policy was run: it never gets shorter.
-const RELATIONS_LEAST: usize = 409;
+const RELATIONS_LEAST: usize = 576;
 
 fn files() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");

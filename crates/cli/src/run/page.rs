@@ -73,9 +73,9 @@ fn charts(case: &Case, replay: &Replay, results: &Results) -> Result<String> {
     let runs: Vec<(&str, &Value)> = replay
         .policies
         .iter()
-        .filter_map(|(label, steer)| {
-            let run = results[&key(&case.kind, Which::Steer(steer))].as_ref().ok()?;
-            Some((label.as_str(), run))
+        .filter_map(|choice| {
+            let run = results[&key(&case.kind, Which::Choice(choice))].as_ref().ok()?;
+            Some((choice.label.as_str(), run))
         })
         .collect();
     let mut drawn = Vec::new();

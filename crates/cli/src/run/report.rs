@@ -145,11 +145,11 @@ fn look_up(experiment: &Experiment, results: &Results, path: &Path) -> Result<f6
 fn case_told(case: &Case, replay: &Replay, results: &Results) -> CaseTold {
     let measure = if replay.is_about_reads { "read" } else { "write" };
     let mut policies = Vec::new();
-    for (label, steer) in &replay.policies {
-        let Ok(run) = &results[&key(&case.kind, Which::Steer(steer))] else { continue };
+    for choice in &replay.policies {
+        let Ok(run) = &results[&key(&case.kind, Which::Choice(choice))] else { continue };
         let whole = |value: &Value| value.as_u64().unwrap_or_default();
         policies.push(PolicyTold {
-            label: label.clone(),
+            label: choice.label.clone(),
             mean_ns: whole(&run[measure]["mean_ns"]),
             p999_ns: whole(&run[measure]["p999_ns"]),
             ssd_written_bytes: whole(&run["ssd"]["written_bytes"]),

@@ -29,22 +29,28 @@ pub fn key(case: &Kind, which: Which<'_>) -> String {
         Kind::Replay(replay) => {
             let mut config = replay.config.clone();
             config.steer = match which {
-                Which::Steer(steer) => steer.clone(),
+                Which::Choice(choice) => choice.steer.clone(),
                 Which::Only | Which::Order(_) => SteerConfig::default(),
             };
-            let mut text = format!("{} {:?} {:?} ", replay.workload, replay.speedup, config.steer);
+            let tier = match which {
+                Which::Choice(choice) => choice.tier.as_ref(),
+                Which::Only | Which::Order(_) => None,
+            };
+            let mut text =
+                format!("{} {:?} {:?} {tier:?} ", replay.workload, replay.speedup, config.steer);
             for drive in config.ssds.iter().chain(&config.hdds) {
                 let _ = write!(text, "{} {:?} ", drive.spec.name, drive.size_bytes);
             }
             let _ = write!(
                 text,
-                "{:?} {:?} {:?} {:?} {} {:?}",
+                "{:?} {:?} {:?} {:?} {} {:?} {:?}",
                 config.placement,
                 config.ssd_state,
                 config.resident,
                 config.durability,
                 config.seed,
-                config.budgets
+                config.budgets,
+                config.closed_loop
             );
             text
         }
@@ -154,8 +160,11 @@ fn run_one(job: &Job<'_>, loaded: &Workloads, progress: &ProgressBar) -> Result<
         }
         Kind::Replay(replay) => replay,
     };
-    let Which::Steer(steer) = job.which else { unreachable!("a replay has a policy") };
-    let config = ReplayConfig { steer: steer.clone(), ..replay.config.clone() };
+    let Which::Choice(choice) = job.which else { unreachable!("a replay has a policy") };
+    if choice.tier.is_some() {
+        return Err("this build has no tiers".into());
+    }
+    let config = ReplayConfig { steer: choice.steer.clone(), ..replay.config.clone() };
     replayed(replay, &config, of_case(replay, loaded), progress).map_err(|failure| match failure {
         Failure::Usage(text) => text,
         Failure::Configuration(fault) => fault.to_string(),
