@@ -128,6 +128,7 @@ fn in_virtual_time(policy: &str, arrivals: &[tandem_block::Arrival]) -> Result<R
     };
     let config = ReplayConfig {
         tier: TierConfig::default(),
+        volume_tiers: Vec::new(),
         ssds: vec![drive("960evo", SSD_BYTES)?],
         hdds: vec![drive("wd100efax", HDD_BYTES)?],
         steer: SteerConfig::named(policy),

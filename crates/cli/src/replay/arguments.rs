@@ -108,6 +108,7 @@ impl Arguments {
             hdds: choices(&self.hdd, self.hdd_size, "--hdd")?,
             steer: SteerConfig::default(),
             tier: TierConfig::default(),
+            volume_tiers: Vec::new(),
             placement: named(
                 "--placement",
                 &self.placement,

@@ -9,7 +9,7 @@ use crate::policy;
 use crate::replay::arguments::{choices, named};
 use crate::report::names::placement_name;
 use crate::toml_fault::{self, Fault};
-use tandem_block::DurabilityClass;
+use tandem_block::{DurabilityClass, ObjectId};
 use tandem_drives::spec::{self, parse_bytes};
 use tandem_engine::{Placement, SteerConfig, TierConfig};
 use tandem_sim::profiles::{self, Belief, BeliefKind};
@@ -103,8 +103,10 @@ pub struct Choice {
     pub label: String,
     /// Where writes go.
     pub steer: SteerConfig,
-    /// Where data lives: for all volumes, or volume by volume.
-    pub(super) tier: Option<file::Tier>,
+    /// Where data belongs in all volumes …
+    pub tier: TierConfig,
+    /// … but for these.
+    pub volume_tiers: Vec<(ObjectId, TierConfig)>,
 }
 
 /// A workload under each policy.
@@ -270,6 +272,7 @@ fn replay(file: &file::Case) -> Result<Replay, Fault> {
         hdds: choices(&file.hdd, None, "--hdd").map_err(told)?,
         steer: SteerConfig::default(),
         tier: TierConfig::default(),
+        volume_tiers: Vec::new(),
         placement: placement.map_err(told)?,
         ssd_state: word(&file.ssd_state, "steady")
             .parse()
@@ -297,7 +300,8 @@ fn replay(file: &file::Case) -> Result<Replay, Fault> {
         if let Some(why) = steer.entry().and_then(|known| known.lacks(drives.0, drives.1)) {
             return Err(Fault::at(entry, why));
         }
-        policies.push(Choice { label: label.clone(), steer, tier: tier.clone() });
+        let (tier, volume_tiers) = tiers(tier.as_ref()).map_err(|why| Fault::at(entry, why))?;
+        policies.push(Choice { label: label.clone(), steer, tier, volume_tiers });
     }
     let speedup = match &file.speedup {
         None => Speedup::parse("1").expect("one is a speed-up"),
@@ -314,6 +318,24 @@ fn replay(file: &file::Case) -> Result<Replay, Fault> {
     };
     let workload = workload.get_ref().clone();
     Ok(Replay { workload, config, speedup, policies, is_about_reads })
+}
+
+/// The tier of all volumes, and those of some.
+fn tiers(told: Option<&file::Tier>) -> Result<(TierConfig, Vec<(ObjectId, TierConfig)>), String> {
+    let parse = |text: &String| policy::parse("tier", text).map_err(said);
+    match told {
+        None => Ok((TierConfig::default(), Vec::new())),
+        Some(file::Tier::All(text)) => Ok((parse(text)?, Vec::new())),
+        Some(file::Tier::Each(each)) => {
+            let of_volume = |(volume, text): (&String, &String)| {
+                let number =
+                    volume.parse().map_err(|_| format!("{volume:?} is no volume: 0, 1"))?;
+                Ok((ObjectId(number), parse(text)?))
+            };
+            let each: Result<Vec<_>, String> = each.iter().map(of_volume).collect();
+            Ok((TierConfig::default(), each?))
+        }
+    }
 }
 
 fn predictor(file: &file::Case) -> Result<Predictor, Fault> {

@@ -34,6 +34,36 @@ fn a_sound_file_is_read() {
     assert_eq!(experiment.missing().collect::<Vec<_>>(), ["M2", "M"], "M1.b is not of M");
 }
 
+/// A tier for all volumes is not one by volume, and makes another run.
+#[test]
+fn tiers_stand_beside_policies() {
+    let told = |tier: &str| {
+        let with_tier = format!("queue_length=3\", {tier}label");
+        let text = SOUND.replace("queue_length=3\", label", &with_tier);
+        let experiment = Experiment::parse(&text).expect("sound");
+        let kind = &experiment.cases[0].kind;
+        let runs = kind.runs();
+        super::work::key(kind, runs[1].1)
+    };
+    let keys = [
+        told(""),
+        told("tier = \"hot-dst\", "),
+        told("tier = \"hot-dst:size=1GiB\", "),
+        told("tier = { \"0\" = \"hot-dst\" }, "),
+        told("tier = { \"1\" = \"hot-dst\" }, "),
+    ];
+    for (at, key) in keys.iter().enumerate() {
+        assert!(!keys[..at].contains(key), "{key}");
+    }
+    let loops = SOUND.replace("name = \"b\"\n", "name = \"b\"\nclosed_loop = 4\n");
+    let (plain, loops) = (Experiment::parse(SOUND), Experiment::parse(&loops));
+    let key = |experiment: &Experiment| {
+        let kind = &experiment.cases[0].kind;
+        super::work::key(kind, kind.runs()[0].1)
+    };
+    assert_ne!(key(&plain.expect("sound")), key(&loops.expect("sound")));
+}
+
 #[test]
 fn mistakes_are_named() {
     for (from, to, want) in [
@@ -43,6 +73,13 @@ fn mistakes_are_named() {
         ("\"960evo\"", "\"970evo\"", "did you mean `960evo`"),
         ("mios-d:", "moisd:", "no steering policy is called \"moisd\"; did you mean \"mios-d\"?"),
         ("queue_length", "queue", "did you mean \"queue_length\"?"),
+        ("queue_length=3\"", "queue_length=3\", tier = \"hott-dst\"", "did you mean \"hot-dst\"?"),
+        (
+            "queue_length=3\"",
+            "queue_length=3\", tier = { \"b\" = \"hot-dst\" }",
+            "\"b\" is no volume",
+        ),
+        ("name = \"b\"\n", "name = \"b\"\nssd_size = \"8\"\n", "8"),
         ("value = \"b/", "value = \"c/", "there is no case \"c\"; did you mean \"b\"?"),
         ("value = \"b/d/", "value = \"b/e/", "case \"b\" has no policy \"e\"; did you mean \"d\"?"),
         ("write.p99_ns\"\nover", "write.p999ns\"\nover", "did you mean \"p999_ns\"?"),

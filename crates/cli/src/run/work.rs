@@ -1,6 +1,6 @@
 //! What runs, on how many processors? Every case under every policy, equal ones once.
 
-use super::experiment::{Experiment, Kind, Predictor, Replay, Staircase, Which};
+use super::experiment::{Choice, Experiment, Kind, Predictor, Replay, Staircase, Which};
 use crate::failure::Failure;
 use crate::input::{Loaded, Reading, Source};
 use crate::replay::{doubts, pace};
@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use tandem_drives::study::staircase;
-use tandem_engine::SteerConfig;
 use tandem_engine::bcw::predictor::WriteState;
 use tandem_sim::prediction::predict;
 use tandem_sim::replay::{Plan, ReplayConfig, plan, replay};
@@ -28,16 +27,13 @@ pub fn key(case: &Kind, which: Which<'_>) -> String {
         Kind::Staircase(staircase) => format!("{staircase:?}"),
         Kind::Replay(replay) => {
             let mut config = replay.config.clone();
-            config.steer = match which {
-                Which::Choice(choice) => choice.steer.clone(),
-                Which::Only | Which::Order(_) => SteerConfig::default(),
-            };
-            let tier = match which {
-                Which::Choice(choice) => choice.tier.as_ref(),
-                Which::Only | Which::Order(_) => None,
-            };
-            let mut text =
-                format!("{} {:?} {:?} {tier:?} ", replay.workload, replay.speedup, config.steer);
+            if let Which::Choice(choice) = which {
+                config = configured(choice, config);
+            }
+            let mut text = format!(
+                "{} {:?} {:?} {:?} {:?} ",
+                replay.workload, replay.speedup, config.steer, config.tier, config.volume_tiers
+            );
             for drive in config.ssds.iter().chain(&config.hdds) {
                 let _ = write!(text, "{} {:?} ", drive.spec.name, drive.size_bytes);
             }
@@ -55,6 +51,12 @@ pub fn key(case: &Kind, which: Which<'_>) -> String {
             text
         }
     }
+}
+
+/// The configuration of one run.
+fn configured(choice: &Choice, config: ReplayConfig) -> ReplayConfig {
+    let Choice { steer, tier, volume_tiers, .. } = choice.clone();
+    ReplayConfig { steer, tier, volume_tiers, ..config }
 }
 
 /// One run to be done.
@@ -161,10 +163,7 @@ fn run_one(job: &Job<'_>, loaded: &Workloads, progress: &ProgressBar) -> Result<
         Kind::Replay(replay) => replay,
     };
     let Which::Choice(choice) = job.which else { unreachable!("a replay has a policy") };
-    if choice.tier.is_some() {
-        return Err("this build has no tiers".into());
-    }
-    let config = ReplayConfig { steer: choice.steer.clone(), ..replay.config.clone() };
+    let config = configured(choice, replay.config.clone());
     replayed(replay, &config, of_case(replay, loaded), progress).map_err(|failure| match failure {
         Failure::Usage(text) => text,
         Failure::Configuration(fault) => fault.to_string(),
@@ -178,6 +177,10 @@ fn replayed(
     loaded: &Loaded,
     progress: &ProgressBar,
 ) -> Result<Value, Failure> {
+    let is_there = |object| loaded.survey.volumes().any(|(known, _)| known == object);
+    if let Some((object, _)) = config.volume_tiers.iter().find(|(object, _)| !is_there(*object)) {
+        return Err(Failure::usage(format!("the workload has no volume {}", object.0)));
+    }
     let plan = plan(config, &loaded.survey)?;
     let result = loaded.replay(case.speedup, |arrivals| {
         replay(config, &plan, pace::counted(arrivals, progress))

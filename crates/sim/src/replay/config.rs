@@ -1,7 +1,7 @@
 //! What can a replay be told, and why can it not begin or end?
 
 use crate::profiles::{self, Belief};
-use tandem_block::{DurabilityClass, GIB};
+use tandem_block::{DurabilityClass, GIB, ObjectId};
 use tandem_drives::SsdState;
 use tandem_drives::spec::{DriveSpec, SpecError, load};
 use tandem_engine::{ConfigError, Placement, StartError, SteerConfig, TierConfig};
@@ -61,8 +61,10 @@ pub struct ReplayConfig {
     pub hdds: Vec<DriveChoice>,
     /// The policy of every volume.
     pub steer: SteerConfig,
-    /// Where the data of every volume belongs.
+    /// Where the data of every volume belongs …
     pub tier: TierConfig,
+    /// … but for these.
+    pub volume_tiers: Vec<(ObjectId, TierConfig)>,
     /// Mapped or fixed.
     pub placement: Placement,
     /// What the SSDs hold at the start.
@@ -91,6 +93,7 @@ impl ReplayConfig {
             hdds,
             steer,
             tier: TierConfig::default(),
+            volume_tiers: Vec::new(),
             placement: Placement::Mapped,
             ssd_state: SsdState::Steady,
             resident: Resident::Hdd,

@@ -6,7 +6,7 @@ use crate::profiles::Rating;
 use tandem_engine::Role;
 use tandem_engine::bcw::controller::ControllerStats;
 use tandem_engine::stats::recorder::Recorder;
-use tandem_engine::stats::{DeviceStats, EngineStats};
+use tandem_engine::stats::{DeviceStats, EngineStats, TierStats};
 
 /// One run of one policy.
 #[derive(Clone, Debug)]
@@ -81,8 +81,24 @@ pub(super) fn counted_since(now: &EngineStats, before: &EngineStats) -> EngineSt
         copies_dropped: now.copies_dropped - before.copies_dropped,
         copies_made: now.copies_made - before.copies_made,
         copies_forgone: now.copies_forgone - before.copies_forgone,
+        tiers: tiers_since(&now.tiers, &before.tiers),
         ordered: now.ordered - before.ordered,
         ..now.clone()
+    }
+}
+
+fn tiers_since(now: &TierStats, before: &TierStats) -> TierStats {
+    TierStats {
+        hit_blocks: now.hit_blocks - before.hit_blocks,
+        missed_blocks: now.missed_blocks - before.missed_blocks,
+        came_blocks: now.came_blocks - before.came_blocks,
+        changed_blocks: now.changed_blocks - before.changed_blocks,
+        no_space: now.no_space - before.no_space,
+        demoted_blocks: now.demoted_blocks - before.demoted_blocks,
+        dropped_blocks: now.dropped_blocks - before.dropped_blocks,
+        sieved: now.sieved - before.sieved,
+        bypassed: now.bypassed - before.bypassed,
+        strays: now.strays - before.strays,
     }
 }
 

@@ -17,7 +17,8 @@ pub(super) fn set_up(config: &ReplayConfig, plan: &Plan) -> Result<World, Replay
     let mut engine_config = plan.engine.clone();
     for volume in &mut engine_config.volumes {
         volume.steer = config.steer.clone();
-        volume.tier = config.tier.clone();
+        let own = config.volume_tiers.iter().find(|(object, _)| *object == volume.object);
+        volume.tier = own.map_or(&config.tier, |(_, tier)| tier).clone();
     }
     let objects: Vec<ObjectId> = engine_config.volumes.iter().map(|volume| volume.object).collect();
     let engine = Engine::new(engine_config)?;
