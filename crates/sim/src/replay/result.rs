@@ -92,6 +92,7 @@ fn tiers_since(now: &TierStats, before: &TierStats) -> TierStats {
         hit_blocks: now.hit_blocks - before.hit_blocks,
         missed_blocks: now.missed_blocks - before.missed_blocks,
         came_blocks: now.came_blocks - before.came_blocks,
+        rode: now.rode - before.rode,
         changed_blocks: now.changed_blocks - before.changed_blocks,
         no_space: now.no_space - before.no_space,
         demoted_blocks: now.demoted_blocks - before.demoted_blocks,
