@@ -106,7 +106,8 @@ fn counters_begin_with_the_trace() {
 #[test]
 fn statistics_begin_anew_behind_a_warm_up() {
     let warm: Vec<Arrival> = (0..200).map(|i| arrival(i, Op::Write, i * 65_536, 65_536)).collect();
-    let reads = (0..50).map(|i| arrival(200 + i, Op::Read, i * 65_536, 4096));
+    // of blocks that nobody wrote: what was just written may be read from RAM, in no time
+    let reads = (0..50).map(|i| arrival(200 + i, Op::Read, 64 * MIB + i * 65_536, 4096));
     let arrivals: Vec<Arrival> = warm.iter().copied().chain(reads).collect();
     for closed_loop in [None, Some(4)] {
         for policy in ["ssd-first", "hdd-only"] {
