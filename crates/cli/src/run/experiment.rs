@@ -288,21 +288,7 @@ fn replay(file: &file::Case) -> Result<Replay, Fault> {
     if file.policies.is_empty() {
         return Err(Fault::at(&file.name, "a case needs policies"));
     }
-    let mut policies: Vec<Choice> = Vec::new();
-    for entry in &file.policies {
-        let file::Policy { policy, label, tier } = entry.get_ref();
-        if policies.iter().any(|known| known.label == *label) {
-            return Err(Fault::at(entry, format!("there are two policies labelled {label:?}")));
-        }
-        let steer: SteerConfig =
-            policy::parse("--policy", policy).map_err(|failure| Fault::at(entry, said(failure)))?;
-        let drives = (config.ssds.len(), config.hdds.len());
-        if let Some(why) = steer.entry().and_then(|known| known.lacks(drives.0, drives.1)) {
-            return Err(Fault::at(entry, why));
-        }
-        let (tier, volume_tiers) = tiers(tier.as_ref()).map_err(|why| Fault::at(entry, why))?;
-        policies.push(Choice { label: label.clone(), steer, tier, volume_tiers });
-    }
+    let policies = policies(file, (config.ssds.len(), config.hdds.len()))?;
     let speedup = match &file.speedup {
         None => Speedup::parse("1").expect("one is a speed-up"),
         Some(text) => Speedup::parse(text.get_ref())
@@ -318,6 +304,25 @@ fn replay(file: &file::Case) -> Result<Replay, Fault> {
     };
     let workload = workload.get_ref().clone();
     Ok(Replay { workload, config, speedup, policies, is_about_reads })
+}
+
+/// What a case is replayed under, over so many SSDs and hard drives.
+fn policies(file: &file::Case, drives: (usize, usize)) -> Result<Vec<Choice>, Fault> {
+    let mut policies: Vec<Choice> = Vec::new();
+    for entry in &file.policies {
+        let file::Policy { policy, label, tier } = entry.get_ref();
+        if policies.iter().any(|known| known.label == *label) {
+            return Err(Fault::at(entry, format!("there are two policies labelled {label:?}")));
+        }
+        let steer: SteerConfig =
+            policy::parse("--policy", policy).map_err(|failure| Fault::at(entry, said(failure)))?;
+        if let Some(why) = steer.entry().and_then(|known| known.lacks(drives.0, drives.1)) {
+            return Err(Fault::at(entry, why));
+        }
+        let (tier, volume_tiers) = tiers(tier.as_ref()).map_err(|why| Fault::at(entry, why))?;
+        policies.push(Choice { label: label.clone(), steer, tier, volume_tiers });
+    }
+    Ok(policies)
 }
 
 /// The tier of all volumes, and those of some.
