@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result};
 use std::io::Read as _;
 use std::path::Path;
-use tandem_block::{BLOCK_BYTES, MIB};
+use tandem_block::{BLOCK_BYTES, MIB, ObjectKind};
 use tandem_engine::Role;
 use tandem_engine::format::fuzz::{INDEX, POOL};
 use tandem_engine::format::layout::Layout;
@@ -11,11 +11,13 @@ use tandem_engine::format::pair::{self, PairRecord, Standing};
 use tandem_engine::format::pair_journal::{JournalHead, UnitHeader};
 use tandem_engine::format::record::{
     FLAG_CHECKSUMS, FLAG_HOME, FragmentRecord, FragmentedRecord, ObjectRecord, RecordWriter,
+    ThinRecord,
 };
-use tandem_engine::format::shard::{Root, ShardWriter, SlotEntry};
+use tandem_engine::format::shard::{Root, RootImage, ShardWriter, SlotEntry};
 use tandem_engine::format::superblock::{Member, Superblock};
-use tandem_engine::format::{page, unit::Unit};
+use tandem_engine::format::{image, page, unit::Unit};
 use tandem_engine::map::NONE;
+use tandem_engine::map::runs::Piece;
 use tandem_fronts::nbd::wire::{
     self, RequestHeader, chunk, command, flag, handshake, info, option,
 };
@@ -120,14 +122,17 @@ pub fn superblocks() -> Vec<Vec<u8>> {
         home_first: 0,
         slot_offset: 32 * MIB,
         slot_count: 4096,
+        table_offset: 6 * MIB,
+        table_bytes: 65_536,
     };
+    let without_table = Layout { table_offset: 0, table_bytes: 0, ..layout };
     let of = |index| Superblock {
         generation: 7,
         pool: POOL,
         name: "laptop".into(),
         index,
         clean: index == 0,
-        layout,
+        layout: if index == 0 { layout } else { without_table },
         members: vec![member(1, Role::Ssd), member(2, Role::Hdd)],
     };
     vec![of(0).encode(), of(1).encode()]
@@ -154,7 +159,26 @@ pub fn records() -> Vec<Vec<u8>> {
     let fragments = vec![fragment(1, 0x0f), fragment(2, 0xc0)];
     writer.fragmented(&FragmentedRecord { flags, logical, ssd, log, checksum, fragments });
     writer.object_gone(7);
-    vec![writer.take(), objects()]
+    vec![writer.take(), objects(), files()]
+}
+
+/// A file and a directory with an entry.
+fn files() -> Vec<u8> {
+    let mut writer = RecordWriter::default();
+    for (id, kind) in [(8, ObjectKind::Directory), (9, ObjectKind::Data)] {
+        writer.thin(&ThinRecord { id, size_bytes: 5000, volume: 1, owner: 1000, kind });
+    }
+    writer.piece(9, Piece { offset: 0, logical: Some(700), count: 2 });
+    writer.piece(9, Piece { offset: 2, logical: None, count: 1 });
+    writer.attribute(8, b"a name", &9u64.to_le_bytes());
+    writer.attribute_gone(8, b"another name");
+    writer.take()
+}
+
+/// Pages of the table of objects.
+pub fn object_pages() -> Vec<Vec<u8>> {
+    let page = |body: Vec<u8>| image::encode(POOL, INDEX, INDEX as u32, &body);
+    vec![page(Vec::new()), page(objects()), page(files())]
 }
 
 /// The same in journal units.
@@ -188,8 +212,11 @@ pub fn roots() -> Vec<Vec<u8>> {
         written,
         second_copy,
         objects,
+        image: None,
     };
-    vec![root.encode(POOL)]
+    let image = Some(RootImage { generation: 3, area: 1, pages: 77, crc: 5 });
+    let with_table = Root { objects: Vec::new(), image, ..root.clone() };
+    vec![root.encode(POOL), with_table.encode(POOL)]
 }
 
 /// A page of home checksums.

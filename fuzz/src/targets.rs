@@ -66,6 +66,7 @@ pub fn all() -> Vec<Target> {
         Target::on_disk("journal-records", seeds::records, fuzz::records),
         Target::on_disk("checkpoint-shard", seeds::shards, fuzz::checkpoint_shard),
         Target::on_disk("checkpoint-root", seeds::roots, fuzz::checkpoint_root),
+        Target::on_disk("object-page", seeds::object_pages, fuzz::object_page),
         Target::on_disk("checksum-page", seeds::pages, fuzz::checksum_page),
         Target::new(
             "nbd-server",

@@ -1,14 +1,38 @@
 //! What changes of objects happen together or not at all?
 //!
 //! Source: design, "A request": `Batch[object ops]` commits in one record (rename; append = data and
-//! size). Names are the front end's; the engine keeps them unique.
+//! size); requirements L3 (create, delete, truncate, get and set attribute). Names of volumes are the
+//! front end's; the engine keeps them unique. Other objects have no names: a file's name is an attribute
+//! of its directory.
 
-use crate::{ObjectId, RequestId};
+use crate::{ObjectId, RequestId, RequestType};
+
+/// What an object is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ObjectKind {
+    /// A block volume: named, its space reserved when it is made.
+    #[default]
+    Volume,
+    /// A file's contents: thin, its blocks are taken when they are first written.
+    Data,
+    /// A directory: its entries are attributes. Thin too, should a front end store more in it.
+    Directory,
+}
+
+impl ObjectKind {
+    /// What is stored in it.
+    pub const fn data_type(self) -> RequestType {
+        match self {
+            ObjectKind::Volume | ObjectKind::Data => RequestType::Data,
+            ObjectKind::Directory => RequestType::Metadata,
+        }
+    }
+}
 
 /// One change of one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ObjectOp {
-    /// A new object of zeroes.
+    /// A new volume of zeroes, whose space is reserved.
     Create {
         /// Its id, not in use.
         object: ObjectId,
@@ -17,7 +41,19 @@ pub enum ObjectOp {
         /// Its size: a multiple of 4096, not zero.
         size_bytes: u64,
     },
-    /// The object and its contents go.
+    /// A new object of no bytes and no name, which takes space as it is written to (one that is written
+    /// to beyond the pool's space gets ENOSPC).
+    CreateThin {
+        /// Its id, not in use.
+        object: ObjectId,
+        /// What it is for; not `Volume`.
+        kind: ObjectKind,
+        /// The volume whose policies apply to it.
+        volume: ObjectId,
+        /// Whose it is: a number of the front end's.
+        owner: u64,
+    },
+    /// The object, its contents and its attributes go.
     Remove {
         /// Which.
         object: ObjectId,
@@ -30,24 +66,64 @@ pub enum ObjectOp {
         /// Its new name.
         name: String,
     },
-    /// The object has another size: what is cut off is gone, what is added reads as zeroes.
+    /// The object has another size: what is cut off is gone, what is added reads as zeroes (of a thin
+    /// object whole blocks alone: the rest of its last block is the front end's to zero).
     Resize {
         /// Which.
         object: ObjectId,
-        /// Its new size: a multiple of 4096, not zero.
+        /// Its new size: of a volume a multiple of 4096, not zero.
         size_bytes: u64,
     },
+    /// The object has this attribute from now on, in place of one with the same key.
+    SetAttribute {
+        /// Which.
+        object: ObjectId,
+        /// 1 to [`KEY_BYTES_MAX`] bytes.
+        key: Box<[u8]>,
+        /// [`VALUE_BYTES_MAX`] bytes at most.
+        value: Box<[u8]>,
+    },
+    /// The attribute goes; it must be there.
+    RemoveAttribute {
+        /// Which.
+        object: ObjectId,
+        /// Of which attribute.
+        key: Box<[u8]>,
+    },
 }
+
+impl ObjectOp {
+    /// The object that it changes.
+    pub const fn object(&self) -> ObjectId {
+        match self {
+            ObjectOp::Create { object, .. }
+            | ObjectOp::CreateThin { object, .. }
+            | ObjectOp::Remove { object }
+            | ObjectOp::Rename { object, .. }
+            | ObjectOp::Resize { object, .. }
+            | ObjectOp::SetAttribute { object, .. }
+            | ObjectOp::RemoveAttribute { object, .. } => *object,
+        }
+    }
+}
+
+/// Longest key of an attribute in bytes: a name of 255 behind eight of the front end's own, and one more.
+pub const KEY_BYTES_MAX: usize = 264;
+/// Longest value of an attribute in bytes.
+pub const VALUE_BYTES_MAX: usize = 4096;
 
 /// Longest name of an object in bytes.
 pub const NAME_BYTES_MAX: usize = 255;
 
-/// Changes that commit in one record, in their order: after a crash all of them are there, or none.
-/// The answer comes when they are durable.
+/// Changes that commit in one record, in their order: after a crash all of them are there, or none; and
+/// no batch without those before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
     /// Echoed in the completion.
     pub id: RequestId,
     /// What to do.
     pub ops: Vec<ObjectOp>,
+    /// Answered when it is durable; otherwise as soon as it can be seen, and durable with the next FLUSH
+    /// that is handed in after the answer, if not before.
+    pub durable: bool,
 }

@@ -30,6 +30,12 @@ pub enum IoError {
     /// A name is longer than 255 bytes.
     #[error("the name is longer than 255 bytes")]
     NameTooLong,
+    /// An attribute without a key, or with a key of more than 264 or a value of more than 4096 bytes.
+    #[error("an attribute has a key of 1 to 264 bytes and a value of at most 4096")]
+    AttributeSize,
+    /// No attribute of this key.
+    #[error("no such attribute")]
+    NoAttribute,
     /// Requests for an object that shall go, or shrink, are under way.
     #[error("the object is in use")]
     Busy,
@@ -59,6 +65,8 @@ impl IoError {
             IoError::NoObject => 2,
             IoError::NoSpace => 28,
             IoError::NameTooLong => 36,
+            IoError::AttributeSize => 34,
+            IoError::NoAttribute => 61,
             IoError::Busy => 16,
             IoError::TooLarge => 7,
             IoError::Stopping => 108,

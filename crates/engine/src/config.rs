@@ -114,6 +114,10 @@ pub struct EngineConfig {
     pub journal_bytes: Option<u64>,
     /// Bytes of one checkpoint root: bounds the number of objects.
     pub root_bytes: u64,
+    /// Bytes of each of the two areas for the table of objects, on each drive with metadata; bounds how
+    /// many objects and attributes there are. `None`: a 256th of the smallest drive, within 256 KiB and
+    /// 256 MiB (guess). 0: there are volumes alone, and they stand in the checkpoint's root.
+    pub object_table_bytes: Option<u64>,
     /// Share of a hard drive given to its log, in percent. Default 10: larger logs would break the
     /// map's half GiB of RAM per TiB.
     pub log_percent: u64,
@@ -184,6 +188,7 @@ impl EngineConfig {
             verify_copies: false,
             journal_bytes: None,
             root_bytes: 64 * 1024,
+            object_table_bytes: None,
             log_percent: 10,
             log_segment_bytes: 16 * MIB,
             commit_interval: Duration::from_s(1),

@@ -39,7 +39,7 @@ use crate::tier::space::SpaceConfig;
 use hashbrown::HashMap;
 use slab::Slab;
 use std::collections::{BTreeMap, VecDeque};
-use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, Instant, ObjectId, PayloadId};
+use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, Instant, ObjectId, PayloadId, Request};
 
 /// Life of an engine.
 #[derive(Clone, Debug)]
@@ -138,10 +138,10 @@ pub struct Engine {
     pub(crate) copy_payloads: Vec<(TailCopy, PayloadId)>,
     /// Blocks whose homes are being recorded; their log places are given up afterwards.
     pub(crate) homed_log: Vec<(Logical, Slot)>,
-    /// Objects to be recorded with the next batch.
-    pub(crate) objects_pending: Vec<ObjectId>,
     /// Changes of objects that wait for room in a batch, and blocks that objects have left.
     pub(crate) object_changes: ObjectChanges,
+    /// Requests for thin objects that wait for room in a commit.
+    pub(crate) thin_waiting: VecDeque<Request>,
     /// Superblock writes that the stop (or the start) still waits for, and which copy.
     pub(crate) superblock_writes: Option<(u32, u8)>,
     /// Zeroes for padding.
@@ -366,8 +366,8 @@ impl Engine {
             retained: HashMap::default(),
             copy_payloads: Vec::new(),
             homed_log: Vec::new(),
-            objects_pending: Vec::new(),
             object_changes: ObjectChanges::default(),
+            thin_waiting: VecDeque::new(),
             superblock_writes: None,
             padding_buffer: None,
             rescue_wanted: false,
@@ -437,6 +437,7 @@ impl Engine {
         }
         self.map = Map::new(regions, blocks as usize, self.devices.len());
         self.objects = Objects::new(u32::try_from(blocks).expect("checked by the layout"));
+        self.bound_objects(&layouts[self.config.metadata_device()]);
         self.checkpoint.begin_life(self.map.shard_count());
         let follower = self.config.following_device();
         self.follower.begin_life(follower, self.map.shard_count());
@@ -471,7 +472,7 @@ impl Engine {
             trial
                 .create(volume.object, &volume.name, volume.size_bytes)
                 .and_then(|()| {
-                    let fits = trial.record_bytes() <= self.config.root_bytes as usize / 2;
+                    let fits = trial.record_bytes().0 <= self.config.root_bytes / 2;
                     if fits { Ok(()) } else { Err(tandem_block::IoError::NoSpace) }
                 })
                 .map_err(|error| ConfigError::Volume { volume: volume.name.clone(), error })?;

@@ -54,11 +54,15 @@ pub enum Mutant {
     PairAloneIsWhole,
     /// What is settled where such a twin was behind is answered before its record says so.
     PairPromiseBeforeRecord,
+    /// A FLUSH leaves batches of objects that were answered before it for the next commit.
+    ForgetsQuietBatches,
+    /// Blocks of a removed object are reused before their clearing is durable.
+    RetiredAtOnce,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 23] = [
+    pub const ALL: [Mutant; 25] = [
         Mutant::CommitWithoutFlush,
         Mutant::EarlyReuse,
         Mutant::FlushWithoutTails,
@@ -82,6 +86,8 @@ impl Mutant {
         Mutant::PairAckBeforeJournal,
         Mutant::PairAloneIsWhole,
         Mutant::PairPromiseBeforeRecord,
+        Mutant::ForgetsQuietBatches,
+        Mutant::RetiredAtOnce,
     ];
 }
 

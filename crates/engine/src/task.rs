@@ -6,7 +6,10 @@ use crate::ordering::TaskId;
 use crate::port::ServedFrom;
 use crate::qos::delivery::StreamIndex;
 use crate::steer::{Reason, Target};
-use tandem_block::{Instant, IoError, PayloadId, Request};
+use tandem_block::{BLOCK_BYTES, Instant, IoError, ObjectId, PayloadId, Request};
+
+/// No task.
+pub const NO_PARENT: TaskId = TaskId::MAX;
 
 /// A fragment read that is laid over its block when everything has arrived.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +27,10 @@ pub struct Overlay {
 pub struct Task {
     /// What was asked.
     pub request: Request,
+    /// The volume whose policies apply.
+    pub volume: ObjectId,
+    /// The request that it is a part of, or `NO_PARENT`.
+    pub parent: TaskId,
     /// First logical block touched.
     pub first: Logical,
     /// Behind the last one.
@@ -40,6 +47,10 @@ pub struct Task {
     pub status: Result<(), IoError>,
     /// The buffer that is written or read into: the user's, or one aligned to blocks.
     pub buffer: PayloadId,
+    /// Where in it the first block lies.
+    pub base_bytes: u64,
+    /// Where in the user's payload its bytes begin.
+    pub payload_offset_bytes: u64,
     /// Sectors of the first and last block that the write has; 255 for all.
     pub masks: (u8, u8),
     /// Where a write goes.
@@ -80,6 +91,8 @@ impl Task {
     pub fn new(request: Request, first: Logical, end: Logical) -> Self {
         Task {
             request,
+            volume: request.object,
+            parent: NO_PARENT,
             first,
             end,
             blocked_by: 0,
@@ -88,6 +101,8 @@ impl Task {
             ended: request.arrived,
             status: Ok(()),
             buffer: request.payload,
+            base_bytes: 0,
+            payload_offset_bytes: 0,
             masks: (255, 255),
             target: Target::Ssd,
             reason: Reason::Policy,
@@ -105,6 +120,11 @@ impl Task {
             stream: NO_STREAM,
             sequential: false,
         }
+    }
+
+    /// Where in its buffer a block lies.
+    pub fn buffer_offset(&self, block: Logical) -> u64 {
+        self.base_bytes + u64::from(block - self.first) * BLOCK_BYTES
     }
 
     /// Blocks touched.

@@ -60,6 +60,7 @@ impl Engine {
         self.run_checkpoint();
         // a snapshot looks at a moment between two commits, and there may be no other
         self.run_follower();
+        self.run_thin_waiting();
         self.run_batches();
         self.run_commit();
         self.run_follower();

@@ -3,16 +3,16 @@
 use crate::device::Device;
 use crate::engine::Engine;
 use crate::map::Map;
-use crate::map::objects::Objects;
+use crate::map::objects::{Object, Objects};
 use crate::mirror::Mirror;
 use crate::qos::delivery::Client;
 use crate::stats::EngineStats;
-use tandem_block::Instant;
+use tandem_block::{BLOCK_BYTES, Instant, ObjectId};
 
 impl Engine {
     /// May the world hand in another request?
     pub fn can_accept(&self) -> bool {
-        self.tasks.len() < self.config.requests_max as usize
+        self.tasks.len() + self.thin_waiting.len() < self.config.requests_max as usize
     }
 
     /// Counters so far.
@@ -28,6 +28,58 @@ impl Engine {
     /// Objects by id.
     pub fn objects(&self) -> &Objects {
         &self.objects
+    }
+
+    /// The value of an object's attribute, as the newest batch left it.
+    pub fn attribute(&self, object: ObjectId, key: &[u8]) -> Option<&[u8]> {
+        self.objects.attributes().get(object, key)
+    }
+
+    /// An object's attributes from this key on, by key in the order of their bytes.
+    pub fn attributes_from(
+        &self,
+        object: ObjectId,
+        key: &[u8],
+    ) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let attributes = self.objects.attributes().from(object, key, false);
+        attributes.take_while(move |(id, ..)| *id == object).map(|(_, key, value)| (key, value))
+    }
+
+    /// The first of an object's attributes behind this key.
+    pub fn attribute_after(&self, object: ObjectId, after: &[u8]) -> Option<(&[u8], &[u8])> {
+        let (id, key, value) = self.objects.attributes().from(object, after, true).next()?;
+        (id == object).then_some((key, value))
+    }
+
+    /// The first object behind this id.
+    pub fn object_after(&self, after: ObjectId) -> Option<ObjectId> {
+        let next = ObjectId(after.0.checked_add(1)?);
+        self.objects.from(next).next().map(|(id, _)| id)
+    }
+
+    /// One object, as the newest batch left it.
+    pub fn object(&self, object: ObjectId) -> Option<&Object> {
+        self.objects.get(object)
+    }
+
+    /// Bytes of the pool that an object has taken.
+    pub fn taken_bytes(&self, object: ObjectId) -> u64 {
+        let reserved = self.objects.get(object).map_or(0, |known| u64::from(known.blocks));
+        (reserved + self.objects.runs().blocks(object)) * BLOCK_BYTES
+    }
+
+    /// Bytes that objects have taken or can take, and how many of them are free.
+    pub fn space_bytes(&self) -> (u64, u64) {
+        let all = self.map.logical().len() as u64;
+        (all * BLOCK_BYTES, self.objects.free_blocks() * BLOCK_BYTES)
+    }
+
+    /// Blocks of the pool: all, those that objects can take, and those that they have, or had and whose
+    /// clearing is not durable yet.
+    pub fn space_blocks(&self) -> (u64, u64, u64) {
+        let owned: u64 = self.objects.owned().map(|(range, _)| u64::from(range.count)).sum();
+        let in_use = owned + self.object_changes.retired_blocks();
+        (self.map.logical().len() as u64, self.objects.free_blocks(), in_use)
     }
 
     /// The drives, to look at.

@@ -121,16 +121,19 @@ impl Mind for Engine {
     }
 
     fn extents(&self, object: ObjectId, range: (u64, u64), out: &mut Vec<Extent>) {
-        let Some((_, found)) = self.objects().iter().find(|(id, _)| *id == object) else { return };
+        let Some(found) = self.objects().get(object) else { return };
         let (start, end) = (range.0, range.0.saturating_add(range.1));
         let mut at = start;
         for block in
             (start / BLOCK_BYTES..end.div_ceil(BLOCK_BYTES)).take(EXTENT_BLOCKS_MAX as usize)
         {
             let next = ((block + 1) * BLOCK_BYTES).min(end);
-            let logical = u64::from(found.first) + block;
-            let allocated =
-                u32::try_from(logical).is_ok_and(|logical| self.map().state(logical) != 0);
+            let logical = match (u32::try_from(block), found.is_thin()) {
+                (Ok(block), true) => self.objects().runs().single(object, block, block + 1),
+                (Ok(block), false) => Some(found.first + block),
+                (Err(_), _) => None,
+            };
+            let allocated = logical.is_some_and(|logical| self.map().state(logical) != 0);
             match out.last_mut() {
                 Some(last) if last.allocated == allocated => last.length_bytes += next - at,
                 _ => out.push(Extent { length_bytes: next - at, allocated }),

@@ -25,6 +25,8 @@ struct Change {
     doubtful: bool,
     /// What reads after it have shown, if that decided anything.
     shown: Option<Vec<BlockState>>,
+    /// It is a truncation: there if the batch of this number is, and only then.
+    batch: Option<u64>,
 }
 
 impl Change {
@@ -141,6 +143,9 @@ pub enum Violation {
         /// How.
         error: tandem_block::IoError,
     },
+    /// Objects are not as the promise allows.
+    #[error("{0}")]
+    Objects(String),
     /// A start was refused, and no fault that a drive had explains it.
     #[error("refused without a cause: {error}")]
     RefusedUnexplained {
@@ -198,7 +203,7 @@ impl Oracle {
                 *sector = if request.op == Op::Write { token(request.id.0, at - first) } else { 0 };
             }
         }
-        history.changes.push(Change { mask, tokens, doubtful: false, shown: None });
+        history.changes.push(Change { mask, tokens, doubtful: false, shown: None, batch: None });
         (block, history.newest())
     }
 
@@ -300,6 +305,40 @@ impl Oracle {
         Ok(())
     }
 
+    /// A batch of this number, applied now, cuts everything from `block` on off. Nothing is under way.
+    pub fn truncated(&mut self, block: u64, batch: u64) {
+        for (_, history) in self.blocks.range_mut(block..) {
+            let (mask, tokens) = (255, [0; SECTORS]);
+            let batch = Some(batch);
+            history.changes.push(Change { mask, tokens, doubtful: false, shown: None, batch });
+            history.answered = history.newest();
+        }
+    }
+
+    /// After a crash that left batches up to this number, `block` holds `found`.
+    ///
+    /// # Errors
+    /// If the promise does not allow it.
+    pub fn found_with_batches(
+        &mut self,
+        block: u64,
+        found: BlockState,
+        batches: u64,
+    ) -> Result<(), Violation> {
+        let history = self.blocks.entry(block).or_default();
+        let possible = with_batches(history, batches);
+        if !possible.contains(&found) {
+            return Err(Violation::Lost { block, found, possible });
+        }
+        *history = History::of(vec![found]);
+        Ok(())
+    }
+
+    /// Nothing lies from `block` on, and never did.
+    pub fn ends_at(&mut self, block: u64) {
+        self.blocks.split_off(&block);
+    }
+
     /// After a crash `block` cannot be read: it may be anything that the promise allows.
     pub fn unreadable_after_crash(&mut self, block: u64) {
         let history = self.blocks.entry(block).or_default();
@@ -314,6 +353,24 @@ impl Oracle {
 
 fn after_crash(history: &History) -> Vec<BlockState> {
     let mut states = history.possible(history.durable).concat();
+    states.sort_unstable();
+    states.dedup();
+    states
+}
+
+/// The states of a block among which truncations up to a number have happened, and later ones have not.
+fn with_batches(history: &History, batches: u64) -> Vec<BlockState> {
+    let (mut low, mut high) = (history.durable, history.newest());
+    for (number, change) in (1..).zip(&history.changes) {
+        match change.batch {
+            Some(batch) if batch <= batches => low = low.max(number),
+            Some(_) => high = high.min(number - 1),
+            None => {}
+        }
+    }
+    let mut versions = history.possible(low);
+    versions.truncate((high + 1).saturating_sub(low));
+    let mut states = versions.concat();
     states.sort_unstable();
     states.dedup();
     states

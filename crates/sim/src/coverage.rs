@@ -40,6 +40,9 @@ pub enum Met {
     Came,
     Demoted,
     LeftAsCopies,
+    Batches,
+    InPieces,
+    WithoutSpace,
 }
 
 /// What each count is called, in the order of `Met`.
@@ -73,9 +76,12 @@ const NAMES: [&str; COUNTS] = [
     "blocks that came to a tier",
     "blocks written home as their extents left",
     "copies dropped as their extents left",
+    "batches of objects",
+    "requests in pieces",
+    "writes without space",
 ];
 
-const COUNTS: usize = Met::LeftAsCopies as usize + 1;
+const COUNTS: usize = Met::WithoutSpace as usize + 1;
 
 /// Counts of what was met.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -142,6 +148,9 @@ impl Coverage {
         self.add(Met::Came, stats.tiers.came_blocks);
         self.add(Met::Demoted, stats.tiers.demoted_blocks);
         self.add(Met::LeftAsCopies, stats.tiers.dropped_blocks);
+        self.add(Met::Batches, stats.batches);
+        self.add(Met::InPieces, stats.in_pieces);
+        self.add(Met::WithoutSpace, stats.without_space);
     }
 
     /// What was met less often than it must be, in words.

@@ -14,6 +14,7 @@ pub mod explain;
 mod gone;
 pub mod matrix;
 pub mod measure;
+mod objects;
 pub mod pool;
 pub mod prediction;
 pub mod profiles;

@@ -6,7 +6,10 @@
 use crate::erratic::Erratic;
 use crate::workload::{Mix, Shape};
 use std::sync::Arc;
-use tandem_block::{DeviceId, Drive, DurabilityClass, Duration, KIB, MIB, ObjectId, Rng, StreamId};
+use tandem_block::{
+    BLOCK_BYTES, DeviceId, Drive, DurabilityClass, Duration, KIB, MIB, ObjectId, Rng, StreamId,
+};
+use tandem_engine::format::layout;
 use tandem_engine::format::pair::HEADER_BYTES;
 use tandem_engine::mirror::{Answer, Idle, JournalConfig, Pair, PairConfig};
 use tandem_engine::profile::{HddProfile, SsdProfile};
@@ -46,6 +49,8 @@ pub struct SwarmConfig {
     pub tuning: Tuning,
     /// The first SSD is two.
     pub pair: Option<PairConfig>,
+    /// There are other objects beside the volume, and batches of changes.
+    pub objects: bool,
 }
 
 /// Times and thresholds of a pool: what is likely within few requests hangs on them.
@@ -57,6 +62,8 @@ pub struct Tuning {
     pub hdd_latency_ns: (u64, u64),
     /// Bytes of the journal ring.
     pub journal_bytes: u64,
+    /// Bytes of an area for the table of objects; 0: the volume stands in the root.
+    pub object_table_bytes: u64,
     /// Share of a hard drive given to its log, in percent.
     pub log_percent: u64,
     /// Bytes of a log segment.
@@ -89,6 +96,7 @@ impl Default for Tuning {
             ssd_latency_ns: (200_000, 200_000),
             hdd_latency_ns: (90_000, 90_000),
             journal_bytes: 64 * KIB,
+            object_table_bytes: 0,
             log_percent: 20,
             log_segment_bytes: 256 * KIB,
             commit_interval: Duration::from_ms(5),
@@ -190,7 +198,28 @@ impl SwarmConfig {
             sizes,
             tuning,
             pair: None,
+            objects: false,
         }
+    }
+
+    /// Files beside the volume: made, written into holes and behind their ends, cut short and removed,
+    /// until there is no space left.
+    pub fn filed(seed: u64, policy: &str, requests: u64) -> Self {
+        let mut config = SwarmConfig::tiny(seed, policy, requests);
+        config.objects = true;
+        config.shape.depth = [1, 4, 8][(seed % 3) as usize];
+        config.shape.footprint_bytes = 512 * KIB;
+        config.shape.length_bytes_max = 32 * KIB;
+        config.shape.pause = Duration::from_us([0, 50, 1_000][(seed / 3 % 3) as usize]);
+        config.drives = [(1, 1), (2, 1), (1, 2)][(seed % 3) as usize];
+        if policy == "ssd-first" && seed % 4 == 3 {
+            config.drives = [(2, 0), (0, 1)][(seed / 4 % 2) as usize];
+        }
+        config.tuning.object_table_bytes = 256 * KIB;
+        // what the volume leaves is for files: little under every other seed
+        let left = [256 * KIB, 6 * MIB][(seed / 2 % 2) as usize];
+        config.shape.volume_bytes = config.space_bytes().saturating_sub(left);
+        config
     }
 
     /// More data than the SSD holds, and logs that are soon full: writes wait for space, copies are
@@ -319,6 +348,15 @@ impl SwarmConfig {
         config
     }
 
+    /// What all objects together can take.
+    fn space_bytes(&self) -> u64 {
+        let layouts = layout::plan(&self.engine(true)).expect("tiny pools can be laid out");
+        let homes: u64 = layouts.iter().map(|layout| layout.home_blocks).sum();
+        let slots: u64 = layouts.iter().map(|layout| layout.slot_count).sum();
+        let blocks = if self.drives.1 > 0 { homes } else { slots * 85 / 100 };
+        blocks * BLOCK_BYTES
+    }
+
     /// Small logs on drives that are always fast, so that they are written to and soon full.
     fn eager_logs(&mut self, seed: u64) {
         self.tuning.log_percent = 5;
@@ -361,6 +399,7 @@ impl SwarmConfig {
         EngineConfig {
             format,
             journal_bytes: Some(tuning.journal_bytes),
+            object_table_bytes: Some(tuning.object_table_bytes),
             log_segment_bytes: tuning.log_segment_bytes,
             log_percent: tuning.log_percent,
             tail_bytes_max: MIB,

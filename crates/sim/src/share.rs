@@ -264,6 +264,16 @@ pub const ARMS: &[Arm] = &[
         least_in_turn: &[(Met::Crashes, 700), (Met::InRecovery, 50)],
     },
     Arm {
+        name: "objects",
+        what: "files, attributes and batches beside a volume, a crash at every event",
+        policies: ALL,
+        in_turn: IN_TURN,
+        make: |seed, policy| SwarmConfig::filed(seed, policy, 150),
+        campaign: |_| EVERY_EVENT,
+        least: &[(Met::Crashes, 1_000)],
+        least_in_turn: &[(Met::Crashes, 300)],
+    },
+    Arm {
         name: "long",
         what: "2,000 requests, sampled crashes, three lives",
         policies: ALL,

@@ -6,6 +6,7 @@
 
 use crate::check::{Oracle, Violation, token};
 use crate::explain;
+use crate::objects::{self, Ask, Files};
 pub use crate::pool::{SwarmConfig, VOLUME};
 use crate::workload::Mix;
 use crate::world::World;
@@ -19,6 +20,9 @@ use tandem_engine::{Engine, StartError};
 
 /// Blocks that are read at once after a crash.
 const CHECK_BLOCKS_MAX: u64 = 64;
+
+/// Requests that are for other objects than the volume, where there are some, in ppm.
+const OBJECTS_PPM: u64 = 800_000;
 
 /// Events at one instant that are still believed to lead somewhere.
 const STILL_EVENTS_MAX: u64 = 20_000;
@@ -75,6 +79,8 @@ pub struct Run {
     /// The world.
     pub world: World,
     oracle: Oracle,
+    /// Objects beside the volume, if there are any.
+    files: Option<Box<Files>>,
     rng: Rng,
     pub(crate) open: BTreeMap<RequestId, Request>,
     sent: u64,
@@ -108,6 +114,7 @@ impl Run {
         world.start().map_err(|error| Failure::Refused { seed, point: 0, error })?;
         Ok(Run {
             rng: Rng::new(seed),
+            files: config.objects.then(|| Box::new(Files::new(&world.engine, seed))),
             config,
             next_at: world.now,
             world,
@@ -174,6 +181,10 @@ impl Run {
     }
 
     fn send(&mut self) {
+        if self.config.objects && self.rng.chance_ppm(OBJECTS_PPM) {
+            self.send_to_objects();
+            return;
+        }
         let step = self.config.shape.draw(&mut self.rng);
         self.next_at = self.world.now + step.pause;
         let id = RequestId(self.sent);
@@ -187,10 +198,42 @@ impl Run {
             request.payload = self.world.payload(tokens);
         }
         self.oracle.issued(&request);
+        if let (Op::Flush, Some(files)) = (request.op, &mut self.files) {
+            files.issued(&request);
+        }
         self.world.request(&request);
         // what the volume promises, the oracle takes at its word
         request.fua |= step.op.is_write() && self.config.durability == DurabilityClass::Strict;
         self.open.insert(id, request);
+    }
+
+    fn send_to_objects(&mut self) {
+        let files = self.files.as_mut().expect("asked by the caller");
+        let id = RequestId(self.sent);
+        self.sent += 1;
+        let pause = Duration::from_ns(self.rng.below(self.config.shape.pause.ns + 1));
+        self.next_at = self.world.now + pause;
+        match files.draw(id, &self.world, &mut self.rng) {
+            Ask::Batch(batch) => {
+                files.batch_issued(&batch);
+                self.world.batch(&batch);
+                let stands_for = Request::new(id, VOLUME, Op::Flush, (0, 0), self.world.now);
+                self.open.insert(id, stands_for);
+            }
+            Ask::Request(mut request) => {
+                if request.op == Op::Write {
+                    request.payload = self.world.payload(objects::tokens(&request));
+                }
+                files.issued(&request);
+                if request.op == Op::Flush {
+                    self.oracle.issued(&request);
+                }
+                self.world.request(&request);
+                request.fua |=
+                    request.op.is_write() && self.config.durability == DurabilityClass::Strict;
+                self.open.insert(id, request);
+            }
+        }
     }
 
     fn collect(&mut self) -> Result<(), Violation> {
@@ -198,6 +241,19 @@ impl Run {
             let request = self.open.remove(&done.request).expect("answers are to requests");
             if let Err(error) = done.status {
                 self.failed = Some((request.id, error));
+            }
+            if let Some(files) = &mut self.files {
+                let engine = &self.world.engine;
+                if files.is_batch(request.id) {
+                    files.batch_done(done.status, engine)?;
+                    continue;
+                }
+                if request.object != VOLUME || request.op == Op::Flush {
+                    files.done(&request, done.status, &tokens, engine)?;
+                }
+                if request.object != VOLUME {
+                    continue;
+                }
             }
             if let (true, Err(error)) = (self.may_fail, done.status)
                 && !explain::has_cause(&self.world, error)
@@ -260,6 +316,9 @@ impl Run {
     fn crash_rng(&mut self) -> Rng {
         self.open.clear();
         self.oracle.crashed();
+        if let Some(files) = &mut self.files {
+            files.crashed();
+        }
         Rng::new(self.config.seed ^ self.events.wrapping_mul(0x9E37) ^ self.world.now.ns << 24)
     }
 
@@ -279,10 +338,20 @@ impl Run {
             }
             Err(error) => return Err(Failure::Refused { seed, point, error }),
         };
+        self.check_objects().map_err(|violation| self.broken(point, violation))?;
         for (first, count) in self.touched_runs() {
             self.check_run(first, count).map_err(|violation| self.broken(point, violation))?;
         }
         Ok(steps)
+    }
+
+    /// Objects beside the volume, and all that they hold.
+    fn check_objects(&mut self) -> Result<(), Violation> {
+        let Some(mut files) = self.files.take() else { return Ok(()) };
+        let batches = files.found(&self.world.engine)?;
+        files.check_contents(&mut self.world, batches)?;
+        self.files = Some(files);
+        Ok(())
     }
 
     /// Everything ever touched, in runs of blocks that lie side by side.
@@ -416,6 +485,9 @@ impl Run {
     /// Sends a request beside the workload and waits for its answer.
     fn ask(&mut self, request: Request) -> Result<(), Failure> {
         self.oracle.issued(&request);
+        if let (Op::Flush, Some(files)) = (request.op, &mut self.files) {
+            files.issued(&request);
+        }
         self.open.insert(request.id, request);
         self.world.request(&request);
         // it may be answered at once

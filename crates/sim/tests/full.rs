@@ -122,7 +122,7 @@ impl Full {
         let id = RequestId(self.requests);
         let (object, name) = (ObjectId(77), "another".into());
         let ops = vec![ObjectOp::Create { object, name, size_bytes }];
-        self.world.batch(&Batch { id, ops });
+        self.world.batch(&Batch { id, ops, durable: true });
         self.wait(id)
     }
 

@@ -273,6 +273,18 @@ fn every_mutant_has_a_test() {
     }
 }
 
+/// A FLUSH finds something else to write, and forgets what batches have changed before it.
+#[test]
+fn forgets_quiet_batches() {
+    caught(Mutant::ForgetsQuietBatches, OFTEN, |seed| SwarmConfig::filed(seed, "ssd-first", 150));
+}
+
+/// Files come and go, and soon lie where others lay.
+#[test]
+fn retired_at_once() {
+    caught(Mutant::RetiredAtOnce, OFTEN, |seed| SwarmConfig::filed(seed, "ssd-first", 300));
+}
+
 /// A pair whose roles change often, so that the twins differ at most moments.
 fn paired(seed: u64, requests: u64) -> SwarmConfig {
     let mut config = SwarmConfig::paired(seed, "ssd-first", requests);

@@ -13,6 +13,7 @@ use std::path::Path;
 use tandem_block::{BLOCK_BYTES, MIB};
 use tandem_engine::Role;
 use tandem_engine::format::FormatError;
+use tandem_engine::format::image::{self, IMAGE_PAGE_BYTES};
 use tandem_engine::format::page::{self, PAGE_BYTES, PAGE_CHECKSUMS};
 use tandem_engine::format::pair::{self, PairRecord};
 use tandem_engine::format::shard::{self, Root, SHARD_BYTES};
@@ -92,6 +93,9 @@ pub(super) fn check(pool: &PoolConfig, capacities: &[u64]) -> anyhow::Result<Fou
             }
             if let Err(error) = home.shards(&mut found) {
                 home.unreadable("checkpoint shards", &error, &mut found);
+            }
+            if let Err(error) = home.table(&mut found) {
+                home.unreadable("table of objects", &error, &mut found);
             }
             if let Err(error) = home.pages(&mut found) {
                 home.unreadable("checksum pages", &error, &mut found);
@@ -246,6 +250,23 @@ impl Home {
                 Err(error) => error.to_string(),
             };
             found.bad.push(self.bad(format!("checkpoint shard {index}"), offset, error));
+        }
+        Ok(())
+    }
+
+    /// Every page of the table of objects that the root names.
+    fn table(&self, found: &mut Found) -> io::Result<()> {
+        let Some(named) = self.root.as_ref().and_then(|root| root.image) else { return Ok(()) };
+        let layout = &self.superblock.layout;
+        let begin = layout.table_offset + u64::from(named.area) * layout.table_bytes;
+        for index in 0..named.pages.min(layout.table_pages() as u32) {
+            let offset = begin + u64::from(index) * IMAGE_PAGE_BYTES;
+            let bytes = self.part.read(offset, IMAGE_PAGE_BYTES)?;
+            let page = image::decode(&bytes, self.superblock.pool, named.generation, index);
+            if let Err(error) = page {
+                let part = format!("page {index} of the table of objects");
+                found.bad.push(self.bad(part, offset, error));
+            }
         }
         Ok(())
     }

@@ -8,8 +8,9 @@ use super::pair::{self, PairRecord};
 use super::pair_journal::{HEAD_BYTES, HEADER_BYTES_MAX, JournalHead, UnitHeader};
 use super::superblock::Superblock;
 use super::unit::{self, HEADER_BYTES, Unit};
-use super::{FormatError, crc32c, page, record, shard};
+use super::{FormatError, crc32c, image, page, record, shard};
 use crate::map::NONE;
+use crate::map::attributes::Attributes;
 use tandem_block::BLOCK_BYTES;
 
 /// The pool that the units, shards, roots and pages of a fuzzer belong to.
@@ -154,7 +155,13 @@ pub fn records(body: &[u8]) -> Result<(), FormatError> {
                 assert!((1..=record::FRAGMENTS_MAX).contains(&count), "{count} fragments");
                 assert!(block.fragments.iter().all(|part| part.mask != 0), "an empty fragment");
             }
-            record::Record::Object(_) | record::Record::ObjectGone(_) => {}
+            record::Record::Piece(_, piece) => assert!(piece.count > 0, "an empty piece"),
+            record::Record::Attribute(attribute) => {
+                let value = attribute.value.as_deref().unwrap_or_default();
+                assert!(Attributes::check(&attribute.key, value).is_ok(), "what no batch sets");
+            }
+            record::Record::Object(_) | record::Record::ObjectGone(_) | record::Record::Thin(_) => {
+            }
         }
     }
     Ok(())
@@ -189,12 +196,32 @@ pub fn checkpoint_root(bytes: &[u8]) -> Result<(), FormatError> {
     // the two lengths end the header
     let header = shard::ROOT_HEADER_BYTES;
     if let (Some(objects), Some(words)) = (number(bytes, header - 8), number(bytes, header - 4)) {
-        seal(&mut sealed, 4, words.saturating_mul(16).saturating_add(objects + header));
+        let table = if shard::Root::has_table(bytes) { shard::ROOT_TABLE_BYTES } else { 0 };
+        seal(&mut sealed, 4, words.saturating_mul(16).saturating_add(objects + header + table));
     }
     let found = shard::Root::decode(&sealed, POOL)?;
     let again = shard::Root::decode(&found.encode(POOL), POOL);
     assert_eq!(again.as_ref(), Ok(&found), "it comes back");
     records(&found.objects)
+}
+
+/// A page of the table of objects, and the records in it.
+///
+/// # Errors
+/// If it is none.
+///
+/// # Panics
+/// If what decodes does not encode to the same.
+pub fn object_page(bytes: &[u8]) -> Result<(), FormatError> {
+    let index = INDEX as u32;
+    let _ = image::decode(bytes, POOL, INDEX, index);
+    let mut sealed = bytes.to_vec();
+    sealed.resize(image::IMAGE_PAGE_BYTES as usize, 0);
+    seal(&mut sealed, 4, image::IMAGE_PAGE_BYTES as usize);
+    let body = image::decode(&sealed, POOL, INDEX, index)?;
+    let again = image::encode(POOL, INDEX, index, body);
+    assert_eq!(image::decode(&again, POOL, INDEX, index), Ok(body), "it comes back");
+    records(body)
 }
 
 /// A page of home checksums.

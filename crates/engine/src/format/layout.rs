@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! every drive:  superblock A | journal | roots A B | shards (two copies each) | …
-//! SSD:          … | home checksums (two copies a page; first metadata drive only) | slots | superblock B
-//! hard drive:   … | home checksums (pools without SSD) | homes | log | superblock B
+//! SSD:          … | home checksums (two copies a page) | tables of objects A B | slots | superblock B
+//! hard drive:   … | the same, where it leads or follows | homes | log | superblock B
 //! ```
 //! All of it is computed once, at format, and kept in the superblock: later programs may choose
 //! other sizes and still read this pool.
 
 use super::cursor::{Reader, Writer};
-use super::{FormatError, page, shard};
+use super::{FormatError, image, page, shard};
 use crate::config::{EngineConfig, Role};
 use tandem_block::{BLOCK_BYTES, KIB, MIB};
 
@@ -47,18 +47,28 @@ pub struct Layout {
     pub slot_offset: u64,
     /// How many slots.
     pub slot_count: u64,
+    /// Start of the two areas for the table of objects; 0 if this drive holds none.
+    pub table_offset: u64,
+    /// Length of one area; 0 in pools whose objects are in the root.
+    pub table_bytes: u64,
 }
+
+/// Fields of a layout without a table of objects.
+const FIELDS: usize = 13;
 
 impl Layout {
     pub(super) fn encode(&self, out: &mut Writer) {
-        for value in self.fields() {
+        let fields = self.fields();
+        let count = if self.has_table() { fields.len() } else { FIELDS };
+        for &value in &fields[..count] {
             out.u64(value);
         }
     }
 
-    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Layout, FormatError> {
-        let mut v = [0u64; 13];
-        for value in &mut v {
+    pub(super) fn decode(reader: &mut Reader<'_>, has_table: bool) -> Result<Layout, FormatError> {
+        let mut v = [0u64; FIELDS + 2];
+        let count = if has_table { v.len() } else { FIELDS };
+        for value in &mut v[..count] {
             *value = reader.u64()?;
         }
         Ok(Layout {
@@ -75,10 +85,29 @@ impl Layout {
             home_first: v[10],
             slot_offset: v[11],
             slot_count: v[12],
+            table_offset: v[13],
+            table_bytes: v[14],
         })
     }
 
-    fn fields(&self) -> [u64; 13] {
+    /// Two areas for the table of objects lie here. Returns where they end.
+    fn place_table(&mut self, bytes: u64, at: u64) -> u64 {
+        self.table_bytes = bytes;
+        self.table_offset = if self.has_table() { at } else { 0 };
+        at + 2 * bytes
+    }
+
+    /// Has this drive room for the table of objects?
+    pub fn has_table(&self) -> bool {
+        self.table_bytes > 0
+    }
+
+    /// Pages in one area of the table of objects.
+    pub fn table_pages(&self) -> u64 {
+        self.table_bytes / image::IMAGE_PAGE_BYTES
+    }
+
+    fn fields(&self) -> [u64; FIELDS + 2] {
         [
             self.journal_offset,
             self.journal_bytes,
@@ -93,6 +122,8 @@ impl Layout {
             self.home_first,
             self.slot_offset,
             self.slot_count,
+            self.table_offset,
+            self.table_bytes,
         ]
     }
 
@@ -104,6 +135,7 @@ impl Layout {
             (self.root_offset, self.root_bytes.saturating_mul(2)),
             (self.shard_offset, self.shard_count.saturating_mul(2 * shard::SHARD_BYTES)),
             (self.checksum_offset, self.checksum_pages.saturating_mul(2 * page::PAGE_BYTES)),
+            (self.table_offset, self.table_bytes.saturating_mul(2)),
             (self.home_offset, self.home_blocks.saturating_mul(BLOCK_BYTES)),
             (self.slot_offset, self.slot_count.saturating_mul(BLOCK_BYTES)),
         ];
@@ -141,6 +173,14 @@ pub enum LayoutError {
         "a set can number 16 TiB of logical space and 16 TiB of slots: split the drives into two sets"
     )]
     TooLarge,
+}
+
+/// Bytes of one area for the table of objects, unless the configuration says how many: a 256th of the
+/// smallest drive, which is 256 bytes of records for each of 65,536 objects on 4 GiB (guess).
+fn table_bytes(config: &EngineConfig, smallest: u64) -> u64 {
+    let wanted = config.object_table_bytes;
+    let bytes = wanted.unwrap_or_else(|| (smallest / 256).clamp(256 * KIB, 256 * MIB));
+    bytes / image::IMAGE_PAGE_BYTES * image::IMAGE_PAGE_BYTES
 }
 
 fn down(bytes: u64) -> u64 {
@@ -183,6 +223,7 @@ pub fn plan(config: &EngineConfig) -> Result<Vec<Layout>, LayoutError> {
             layout.checksum_offset = at;
             layout.checksum_pages = homes_max.div_ceil(page::PAGE_CHECKSUMS as u64);
             at += 2 * layout.checksum_pages * page::PAGE_BYTES;
+            at = layout.place_table(table_bytes(config, smallest), at);
         }
         let end = down(device.capacity_bytes).saturating_sub(SUPERBLOCK_BYTES);
         let room_wanted = 64 * BLOCK_BYTES;

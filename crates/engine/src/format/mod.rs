@@ -4,6 +4,7 @@
 
 pub mod cursor;
 pub mod fuzz;
+pub mod image;
 pub mod layout;
 pub mod page;
 pub mod pair;

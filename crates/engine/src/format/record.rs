@@ -11,12 +11,19 @@
 //!           checksum u32 x count (only with FLAG_CHECKSUMS)
 //! fragmented = flags u8, fragments u8, 0 u16, logical u32, ssd u32, log u32, base checksum u32,
 //!           (slot u32, checksum u32, mask u8, 0 u8 x 3) x fragments, oldest first
-//! object  = id u64, size u64, first logical u32, blocks u32, flags u32, name
+//! object  = id u64, size u64, first logical u32, blocks u32, flags u32, name          a volume
+//! gone    = id u64                                          an object, its blocks and attributes
+//! thin    = id u64, size u64, volume u64, owner u64, kind u8 (1 data, 2 directory), 0 u8 x 3
+//! piece   = object u64, offset u32, logical u32 (NONE: a hole), count u32, all in blocks
+//! attribute = object u64, key length u16, key, value to the end
+//! attribute gone = object u64, key to the end
 //! ```
 
 use super::FormatError;
 use super::cursor::{Reader, Writer};
+use crate::map::runs::Piece;
 use crate::map::{Logical, NONE, Slot};
+use tandem_block::{KEY_BYTES_MAX, ObjectKind, VALUE_BYTES_MAX};
 
 const WHAT: &str = "journal record";
 const VERSION: u8 = 1;
@@ -24,6 +31,10 @@ const KIND_RUN: u8 = 1;
 const KIND_FRAGMENTED: u8 = 2;
 const KIND_OBJECT: u8 = 3;
 const KIND_OBJECT_GONE: u8 = 4;
+const KIND_THIN: u8 = 5;
+const KIND_PIECE: u8 = 6;
+const KIND_ATTRIBUTE: u8 = 7;
+const KIND_ATTRIBUTE_GONE: u8 = 8;
 
 /// The home holds this version.
 pub const FLAG_HOME: u8 = 1;
@@ -36,6 +47,12 @@ pub const FLAG_CHECKSUMS: u8 = 4;
 pub const RUN_BLOCKS_MAX: usize = 8192;
 /// Bytes of an object's record without its name: header and body.
 pub const OBJECT_RECORD_BYTES: usize = 4 + 30;
+/// Bytes of a thin object's record.
+pub const THIN_RECORD_BYTES: usize = 4 + 36;
+/// Bytes of the record of a piece.
+pub const PIECE_RECORD_BYTES: usize = 4 + 20;
+/// Bytes of the longest record of an object or a part of one.
+pub const OBJECTS_RECORD_BYTES_MAX: usize = 4 + 10 + KEY_BYTES_MAX + VALUE_BYTES_MAX;
 /// Sectors in a block bound the fragments that can lie over it.
 pub const FRAGMENTS_MAX: usize = 8;
 
@@ -99,6 +116,32 @@ pub struct ObjectRecord {
     pub name: String,
 }
 
+/// A thin object as it is now, without its blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThinRecord {
+    /// Its id.
+    pub id: u64,
+    /// Its size in bytes.
+    pub size_bytes: u64,
+    /// The volume whose policies apply to it.
+    pub volume: u64,
+    /// A number of the front end's.
+    pub owner: u64,
+    /// Data or directory.
+    pub kind: ObjectKind,
+}
+
+/// An attribute as it is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttributeRecord {
+    /// Of which object.
+    pub id: u64,
+    /// Which.
+    pub key: Vec<u8>,
+    /// Its value; `None`: it is gone.
+    pub value: Option<Vec<u8>>,
+}
+
 /// Any record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
@@ -110,6 +153,12 @@ pub enum Record {
     Object(ObjectRecord),
     /// The object is gone.
     ObjectGone(u64),
+    /// The thin object is this now.
+    Thin(ThinRecord),
+    /// These blocks of an object lie here now.
+    Piece(u64, Piece),
+    /// The attribute is this now.
+    Attribute(AttributeRecord),
 }
 
 /// Gathers records for one batch; adjacent blocks become one run.
@@ -214,6 +263,49 @@ impl RecordWriter {
         self.out.u64(id);
     }
 
+    /// Adds a thin object.
+    pub fn thin(&mut self, thin: &ThinRecord) {
+        self.close();
+        self.header(KIND_THIN, THIN_RECORD_BYTES - 4);
+        self.out.u64(thin.id);
+        self.out.u64(thin.size_bytes);
+        self.out.u64(thin.volume);
+        self.out.u64(thin.owner);
+        self.out.u32(match thin.kind {
+            ObjectKind::Volume => unreachable!("volumes are not thin"),
+            ObjectKind::Data => 1,
+            ObjectKind::Directory => 2,
+        });
+    }
+
+    /// Adds where some blocks of a thin object lie.
+    pub fn piece(&mut self, id: u64, piece: Piece) {
+        self.close();
+        self.header(KIND_PIECE, PIECE_RECORD_BYTES - 4);
+        self.out.u64(id);
+        self.out.u32(piece.offset);
+        self.out.u32(piece.logical.unwrap_or(NONE));
+        self.out.u32(piece.count);
+    }
+
+    /// Adds an attribute.
+    pub fn attribute(&mut self, id: u64, key: &[u8], value: &[u8]) {
+        self.close();
+        self.header(KIND_ATTRIBUTE, 10 + key.len() + value.len());
+        self.out.u64(id);
+        self.out.u16(key.len() as u16);
+        self.out.bytes.extend_from_slice(key);
+        self.out.bytes.extend_from_slice(value);
+    }
+
+    /// Adds the end of an attribute.
+    pub fn attribute_gone(&mut self, id: u64, key: &[u8]) {
+        self.close();
+        self.header(KIND_ATTRIBUTE_GONE, 8 + key.len());
+        self.out.u64(id);
+        self.out.bytes.extend_from_slice(key);
+    }
+
     fn header(&mut self, kind: u8, body_bytes: usize) {
         self.out.u8(kind);
         self.out.u8(VERSION);
@@ -276,6 +368,11 @@ pub fn decode(body: &[u8]) -> Result<Vec<Record>, FormatError> {
             KIND_FRAGMENTED => Record::Fragmented(fragmented(&mut inner)?),
             KIND_OBJECT => Record::Object(object(&mut inner)?),
             KIND_OBJECT_GONE => Record::ObjectGone(inner.u64()?),
+            KIND_THIN => Record::Thin(thin(&mut inner)?),
+            KIND_PIECE => piece(&mut inner)?,
+            KIND_ATTRIBUTE | KIND_ATTRIBUTE_GONE => {
+                Record::Attribute(attribute(&mut inner, kind == KIND_ATTRIBUTE)?)
+            }
             _ => return Err(field("kind", u64::from(kind))),
         };
         if inner.left() > 0 {
@@ -348,6 +445,39 @@ fn object(reader: &mut Reader<'_>) -> Result<ObjectRecord, FormatError> {
     })
 }
 
+fn thin(reader: &mut Reader<'_>) -> Result<ThinRecord, FormatError> {
+    let (id, size_bytes) = (reader.u64()?, reader.u64()?);
+    let (volume, owner) = (reader.u64()?, reader.u64()?);
+    let kind = match reader.u32()? {
+        1 => ObjectKind::Data,
+        2 => ObjectKind::Directory,
+        other => return Err(field("object kind", u64::from(other))),
+    };
+    Ok(ThinRecord { id, size_bytes, volume, owner, kind })
+}
+
+fn piece(reader: &mut Reader<'_>) -> Result<Record, FormatError> {
+    let (id, offset) = (reader.u64()?, reader.u32()?);
+    let (logical, count) = (reader.u32()?, reader.u32()?);
+    let logical = (logical != NONE).then_some(logical);
+    let ends = |first: u32| first.checked_add(count).is_some_and(|end| end != NONE);
+    if count == 0 || offset.checked_add(count).is_none() || !logical.is_none_or(ends) {
+        return Err(field("count of a piece", u64::from(count)));
+    }
+    Ok(Record::Piece(id, Piece { offset, logical, count }))
+}
+
+fn attribute(reader: &mut Reader<'_>, is_set: bool) -> Result<AttributeRecord, FormatError> {
+    let id = reader.u64()?;
+    let length = if is_set { usize::from(reader.u16()?) } else { reader.left() };
+    let key = reader.take(length)?.to_vec();
+    let rest = reader.take(reader.left())?.to_vec();
+    if key.is_empty() || key.len() > KEY_BYTES_MAX || rest.len() > VALUE_BYTES_MAX {
+        return Err(field("attribute", rest.len() as u64));
+    }
+    Ok(AttributeRecord { id, key, value: is_set.then_some(rest) })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -390,8 +520,27 @@ mod tests {
         writer.fragmented(&fragmented);
         writer.object(&object);
         writer.object_gone(7);
+        let thin = ThinRecord {
+            id: 9,
+            size_bytes: 1 << 40,
+            volume: 1,
+            owner: 1000,
+            kind: ObjectKind::Directory,
+        };
+        writer.thin(&thin);
+        let pieces = [Some(77), None].map(|logical| Piece { offset: 5, logical, count: 3 });
+        pieces.iter().for_each(|&piece| writer.piece(9, piece));
+        writer.attribute(9, b"key", b"");
+        writer.attribute_gone(9, &[7; KEY_BYTES_MAX]);
         let records = decode(&writer.take()).unwrap();
-        assert_eq!(records.len(), 4);
+        assert_eq!(records.len(), 9);
+        assert_eq!(records[4], Record::Thin(thin));
+        assert_eq!(records[5..7], pieces.map(|piece| Record::Piece(9, piece)));
+        let value = Some(Vec::new());
+        let attribute = AttributeRecord { id: 9, key: b"key".to_vec(), value };
+        assert_eq!(records[7], Record::Attribute(attribute));
+        let gone = AttributeRecord { id: 9, key: vec![7; KEY_BYTES_MAX], value: None };
+        assert_eq!(records[8], Record::Attribute(gone));
         assert_eq!(records[1], Record::Fragmented(fragmented));
         assert_eq!(records[2], Record::Object(object));
         assert_eq!(records[3], Record::ObjectGone(7));
@@ -401,9 +550,11 @@ mod tests {
     fn damaged_records_are_errors() {
         let mut writer = RecordWriter::default();
         writer.block(0, 1, 2, 3, 4);
+        let first = writer.len_bytes();
+        writer.attribute(1, b"key", b"value");
         let good = writer.take();
         for at in 0..good.len() {
-            assert!(decode(&good[..at]).is_err() || at == 0, "cut at {at}");
+            assert!(decode(&good[..at]).is_err() || [0, first].contains(&at), "cut at {at}");
             for bit in 0..8 {
                 let mut bad = good.clone();
                 bad[at] ^= 1 << bit;

@@ -10,8 +10,10 @@
 //! shard = magic u32, crc u32, pool u128, checkpoint u64, index u64, zero to 64, body
 //! slot  = owner u32, checksum u32, mask u8, order u8, 0 u16        (12 bytes; mask 255: whole block)
 //! root  = magic u32, crc u32, pool u128, checkpoint u64, replay sequence u64, replay offset u64,
-//!         replay upto u64, object bytes u32, bitmap words u32, bitmap of written shards, bitmap of the copies that
-//!         hold (0: the first), object records
+//!         replay upto u64, object bytes u32, bitmap words u32, [table], bitmap of written shards, bitmap of the
+//!         copies that hold (0: the first), object records
+//! table = generation u64, pages u32, area u32, crc u32, 0 u32      in a root with the second magic: the
+//!         objects are in a table of their own, and not in the root
 //! ```
 
 use super::cursor::{Reader, Writer};
@@ -27,6 +29,7 @@ pub const SHARD_SLOTS: usize = (SHARD_BYTES as usize - HEADER_BYTES) / SLOT_BYTE
 pub const SHARD_HOMES: usize = (SHARD_BYTES as usize - HEADER_BYTES) / 8 * 64;
 const SHARD_MAGIC: u32 = u32::from_le_bytes(*b"TSH1");
 const ROOT_MAGIC: u32 = u32::from_le_bytes(*b"TRT1");
+const ROOT_WITH_TABLE_MAGIC: u32 = u32::from_le_bytes(*b"TRT2");
 
 /// Shards for this many slots.
 pub fn slot_shards(slots: u64) -> u64 {
@@ -140,6 +143,19 @@ pub fn shard_homes(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
         .map(|b| u64::from_le_bytes(b.try_into().expect("chunks of eight")))
 }
 
+/// The table of objects as a root names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RootImage {
+    /// Number of the checkpoint that wrote it.
+    pub generation: u64,
+    /// Which of the two areas.
+    pub area: u32,
+    /// Its pages.
+    pub pages: u32,
+    /// Over the checksums of all pages.
+    pub crc: u32,
+}
+
 /// A checkpoint's root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root {
@@ -156,11 +172,14 @@ pub struct Root {
     pub written: Vec<u64>,
     /// Bit n: the second copy of shard n holds, and not the first. As many words as `written`.
     pub second_copy: Vec<u64>,
-    /// Object records.
+    /// Object records, of a pool without a table of its own.
     pub objects: Vec<u8>,
+    /// The table of objects.
+    pub image: Option<RootImage>,
 }
 
 pub(super) const ROOT_HEADER_BYTES: usize = 64;
+pub(super) const ROOT_TABLE_BYTES: usize = 24;
 
 impl Root {
     /// Which copy of this shard holds (0 or 1); `None`: it was never written.
@@ -169,15 +188,15 @@ impl Root {
         (bit(&self.written) == 1).then(|| bit(&self.second_copy))
     }
 
-    /// Bytes on disk that this root needs.
-    pub fn disk_bytes(objects_bytes: usize, written_words: usize) -> usize {
-        (ROOT_HEADER_BYTES + 16 * written_words + objects_bytes).next_multiple_of(4096)
+    /// Has a root of these bytes a table? Of a sound one.
+    pub(super) fn has_table(bytes: &[u8]) -> bool {
+        bytes.starts_with(&ROOT_WITH_TABLE_MAGIC.to_le_bytes())
     }
 
     /// The bytes to write.
     pub fn encode(&self, pool: u128) -> Vec<u8> {
         let mut out = Writer::default();
-        out.u32(ROOT_MAGIC);
+        out.u32(if self.image.is_some() { ROOT_WITH_TABLE_MAGIC } else { ROOT_MAGIC });
         out.u32(0);
         out.u128(pool);
         out.u64(self.checkpoint);
@@ -186,6 +205,13 @@ impl Root {
         out.u64(self.replay_upto);
         out.u32(u32::try_from(self.objects.len()).expect("roots are bounded"));
         out.u32(u32::try_from(self.written.len()).expect("roots are bounded"));
+        if let Some(image) = &self.image {
+            out.u64(image.generation);
+            out.u32(image.pages);
+            out.u32(image.area);
+            out.u32(image.crc);
+            out.u32(0);
+        }
         assert_eq!(self.written.len(), self.second_copy.len(), "one bit a shard in both");
         for &word in self.written.iter().chain(&self.second_copy) {
             out.u64(word);
@@ -193,7 +219,7 @@ impl Root {
         out.bytes.extend_from_slice(&self.objects);
         let crc = crc32c(&out.bytes);
         out.patch_u32(4, crc);
-        let length = Root::disk_bytes(self.objects.len(), self.written.len());
+        let length = out.bytes.len().next_multiple_of(4096);
         out.pad_to(length);
         out.bytes
     }
@@ -205,7 +231,8 @@ impl Root {
     pub fn decode(bytes: &[u8], pool: u128) -> Result<Root, FormatError> {
         const WHAT: &str = "checkpoint root";
         let mut reader = Reader::new(bytes, WHAT);
-        if reader.u32()? != ROOT_MAGIC {
+        let magic = reader.u32()?;
+        if magic != ROOT_MAGIC && magic != ROOT_WITH_TABLE_MAGIC {
             return Err(FormatError::Magic { what: WHAT });
         }
         let crc = reader.u32()?;
@@ -220,6 +247,8 @@ impl Root {
             let value = words as u64;
             return Err(FormatError::Field { what: WHAT, field: "bitmap length", value });
         }
+        let image =
+            if magic == ROOT_WITH_TABLE_MAGIC { Some(root_image(&mut reader)?) } else { None };
         let mut bitmaps = [Vec::with_capacity(words), Vec::with_capacity(words)];
         for bitmap in &mut bitmaps {
             for _ in 0..words {
@@ -241,6 +270,18 @@ impl Root {
             written,
             second_copy,
             objects,
+            image,
         })
     }
+}
+
+fn root_image(reader: &mut Reader<'_>) -> Result<RootImage, FormatError> {
+    let generation = reader.u64()?;
+    let (pages, area) = (reader.u32()?, reader.u32()?);
+    let (crc, zero) = (reader.u32()?, reader.u32()?);
+    if area > 1 || zero != 0 {
+        let value = u64::from(area);
+        return Err(FormatError::Field { what: "checkpoint root", field: "area", value });
+    }
+    Ok(RootImage { generation, area, pages, crc })
 }

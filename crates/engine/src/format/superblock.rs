@@ -3,7 +3,7 @@
 //! ```text
 //! 0 magic u64 | 8 crc u32 | 12 version u32 | 16 incompatible features u64 | 24 generation u64
 //! 32 pool u128 | 48 device u128 | 64 index u8, role u8, members u8, clean u8 | 68 capacity u64
-//! … layout 13 x u64 | members (uuid u128, role u8, capacity u64) | pool name
+//! … layout 13 x u64, with version 2 15 x u64 | members (uuid u128, role u8, capacity u64) | pool name
 //! ```
 //! Two copies, at the first and the last block. The newer generation that can be read wins.
 
@@ -15,7 +15,9 @@ use tandem_block::BLOCK_BYTES;
 
 const WHAT: &str = "superblock";
 const MAGIC: u64 = u64::from_le_bytes(*b"TANDEMSB");
+/// Drives without a table of objects are as they were before there was one.
 const VERSION: u32 = 1;
+const VERSION_WITH_TABLE: u32 = 2;
 /// Drives in one set at most.
 pub const MEMBERS_MAX: usize = 16;
 /// Bytes of a pool's name at most.
@@ -80,7 +82,7 @@ impl Superblock {
         let mut out = Writer::default();
         out.u64(MAGIC);
         out.u32(0);
-        out.u32(VERSION);
+        out.u32(if self.layout.has_table() { VERSION_WITH_TABLE } else { VERSION });
         out.u64(0);
         out.u64(self.generation);
         out.u128(self.pool);
@@ -123,8 +125,9 @@ impl Superblock {
             return Err(FormatError::Checksum { what: WHAT });
         }
         let features = reader.u64()?;
-        if version != VERSION || features != 0 {
-            return Err(FormatError::Version { what: WHAT, found: version, known: VERSION });
+        if !(VERSION..=VERSION_WITH_TABLE).contains(&version) || features != 0 {
+            let known = VERSION_WITH_TABLE;
+            return Err(FormatError::Version { what: WHAT, found: version, known });
         }
         let generation = reader.u64()?;
         let pool = reader.u128()?;
@@ -132,7 +135,8 @@ impl Superblock {
         let (index, own_role, count) = (reader.u8()?, role_of(reader.u8()?)?, reader.u8()?);
         let clean = reader.u8()? == 1;
         let own_capacity = reader.u64()?;
-        let layout = Layout::decode(&mut reader)?;
+        let has_table = version == VERSION_WITH_TABLE;
+        let layout = Layout::decode(&mut reader, has_table)?;
         if usize::from(count) > MEMBERS_MAX || index >= count {
             return Err(FormatError::Field { what: WHAT, field: "index", value: u64::from(index) });
         }
@@ -143,7 +147,10 @@ impl Superblock {
             members.push(Member { uuid, role, capacity_bytes: reader.u64()? });
         }
         let own = Member { uuid: own_uuid, role: own_role, capacity_bytes: own_capacity };
-        if members[usize::from(index)] != own || !layout.is_sane(own_capacity) {
+        if members[usize::from(index)] != own
+            || !layout.is_sane(own_capacity)
+            || layout.has_table() != has_table
+        {
             return Err(FormatError::Field { what: WHAT, field: "layout or membership", value: 0 });
         }
         let name = reader.text()?;
@@ -180,7 +187,13 @@ mod tests {
 
     #[test]
     fn it_comes_back_and_every_flipped_bit_is_seen() {
+        let mut with_table = sample();
+        (with_table.layout.table_offset, with_table.layout.table_bytes) = (2 << 20, 65536);
+        let block = with_table.encode();
+        assert_eq!(Superblock::decode(&block).unwrap(), with_table);
+        assert_eq!(block[12], 2, "older programs refuse it");
         let block = sample().encode();
+        assert_eq!(block[12], 1, "older programs read it");
         assert_eq!(Superblock::decode(&block).unwrap(), sample());
         for at in 0..block.len() {
             let mut bad = block.clone();

@@ -15,18 +15,23 @@
 //! finds either it or a newer one.
 
 pub mod allocator;
+pub mod attributes;
 pub mod bits;
+pub mod changes;
 pub mod checkpoint;
 pub mod checksums;
 mod compose;
 mod displaced;
 mod entry;
+pub mod image;
 pub mod index;
 pub mod journal;
 pub mod logical;
 pub mod objects;
+pub mod runs;
 mod settled;
 pub mod slots;
+pub mod space;
 #[cfg(test)]
 mod tests;
 

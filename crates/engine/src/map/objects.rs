@@ -1,34 +1,62 @@
-//! Which objects are there, and which logical blocks are theirs?
+//! Which objects are there, and what belongs to them?
 //!
 //! A block volume reserves its blocks, and with them its homes, when it is made (design decision
-//! 10), so a write to it is delayed but never refused for space. Blocks that an object has left are
-//! free again only when it is durable that nothing lies in them: until then they are *retired*.
+//! 10), so a write to it is delayed but never refused for space. A thin object takes blocks when they are
+//! first written (`runs`, `space`): that may be refused. Blocks that an object has left are free again
+//! only when it is durable that nothing lies in them: until then they are *retired*.
+
+mod blocks;
+mod replay;
 
 use super::Logical;
-use crate::format::record::ObjectRecord;
-use std::collections::BTreeMap;
-use tandem_block::{BLOCK_BYTES, IoError, NAME_BYTES_MAX, ObjectId, ObjectOp};
+use super::attributes::{Attributes, Removed};
+use super::changes::Changes;
+use super::runs::{Piece, Runs};
+pub use super::space::BlockRange;
+use super::space::Space;
+use crate::format::record::{
+    ObjectRecord, PIECE_RECORD_BYTES, RecordWriter, THIN_RECORD_BYTES, ThinRecord,
+};
+use std::collections::{BTreeMap, VecDeque};
+use tandem_block::{BLOCK_BYTES, IoError, NAME_BYTES_MAX, ObjectId, ObjectKind, ObjectOp};
 
 /// One object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Object {
-    /// Its name.
+    /// Its name; empty for all but volumes.
     pub name: String,
     /// Its size in bytes.
     pub size_bytes: u64,
-    /// First logical block.
+    /// First logical block of a volume.
     pub first: Logical,
-    /// Logical blocks reserved.
+    /// Logical blocks reserved for a volume.
     pub blocks: u32,
+    /// What it is for.
+    pub kind: ObjectKind,
+    /// The volume whose policies apply to it: a volume's own id.
+    pub volume: ObjectId,
+    /// Whose it is: a number of the front end's.
+    pub owner: u64,
 }
 
-/// A range of logical blocks.
+impl Object {
+    /// Does it take blocks as they are written?
+    pub fn is_thin(&self) -> bool {
+        self.kind != ObjectKind::Volume
+    }
+}
+
+/// Where an object's blocks are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BlockRange {
-    /// First block.
+pub struct Located {
+    /// Its first block, if they follow each other.
     pub first: Logical,
-    /// How many.
-    pub count: u32,
+    /// Its size in bytes.
+    pub size_bytes: u64,
+    /// They lie in runs.
+    pub is_thin: bool,
+    /// The volume whose policies apply.
+    pub volume: ObjectId,
 }
 
 /// All objects of the pool.
@@ -36,34 +64,60 @@ pub struct BlockRange {
 pub struct Objects {
     by_id: BTreeMap<ObjectId, Object>,
     by_name: BTreeMap<String, ObjectId>,
-    /// Ranges that nobody has: first block to count, never touching each other.
-    free: BTreeMap<Logical, u32>,
+    space: Space,
+    runs: Runs,
+    attributes: Attributes,
+    /// Blocks taken for what will be appended to objects: of nobody, after a crash.
+    ahead: VecDeque<(ObjectId, BlockRange)>,
     blocks: u32,
-    /// Bytes of all object records, which a checkpoint's root has to hold.
-    record_bytes: usize,
+    /// Bytes of the records of all headers.
+    header_bytes: u64,
+    /// Bytes that all records may take on the drives.
+    record_bytes_max: u64,
+    /// Is there a table on the drives for thin objects and attributes?
+    has_table: bool,
+    changes: Changes,
+    /// The table on the drives is older than what journal units say.
+    is_unsaved: bool,
     /// The object asked for last: most pools have one.
-    recent: Option<(ObjectId, Logical, u64)>,
+    recent: Option<(ObjectId, Located)>,
 }
 
 impl Objects {
     /// No objects over this many logical blocks.
     pub fn new(blocks: u32) -> Self {
-        let mut objects = Objects { blocks, ..Objects::default() };
-        objects.release(BlockRange { first: 0, count: blocks });
+        let mut objects = Objects { blocks, record_bytes_max: u64::MAX, ..Objects::default() };
+        objects.space.release(BlockRange { first: 0, count: blocks });
         objects
     }
 
-    /// Finds an object: its first block and its size.
+    /// All records together may take so many bytes; without a table there are volumes alone.
+    pub fn bound(&mut self, record_bytes_max: u64, has_table: bool) {
+        (self.record_bytes_max, self.has_table) = (record_bytes_max, has_table);
+    }
+
+    /// Is there a table for them on the drives?
     #[inline]
-    pub fn locate(&mut self, id: ObjectId) -> Result<(Logical, u64), IoError> {
-        if let Some((recent, first, size_bytes)) = self.recent
+    pub fn has_table(&self) -> bool {
+        self.has_table
+    }
+
+    /// Finds an object.
+    ///
+    /// # Errors
+    /// `NoObject`.
+    #[inline]
+    pub fn locate(&mut self, id: ObjectId) -> Result<Located, IoError> {
+        if let Some((recent, located)) = self.recent
             && recent == id
         {
-            return Ok((first, size_bytes));
+            return Ok(located);
         }
         let object = self.by_id.get(&id).ok_or(IoError::NoObject)?;
-        self.recent = Some((id, object.first, object.size_bytes));
-        Ok((object.first, object.size_bytes))
+        let (first, size_bytes, volume) = (object.first, object.size_bytes, object.volume);
+        let located = Located { first, size_bytes, is_thin: object.is_thin(), volume };
+        self.recent = Some((id, located));
+        Ok(located)
     }
 
     /// All objects in the order of their ids.
@@ -71,17 +125,50 @@ impl Objects {
         self.by_id.iter().map(|(id, object)| (*id, object))
     }
 
+    /// Objects from this id on.
+    pub fn from(&self, id: ObjectId) -> impl Iterator<Item = (ObjectId, &Object)> {
+        self.by_id.range(id..).map(|(id, object)| (*id, object))
+    }
+
     /// One object.
     pub fn get(&self, id: ObjectId) -> Option<&Object> {
         self.by_id.get(&id)
     }
 
-    /// Bytes of all object records.
-    pub fn record_bytes(&self) -> usize {
-        self.record_bytes
+    /// Where thin objects lie.
+    pub fn runs(&self) -> &Runs {
+        &self.runs
     }
 
-    /// Makes an object over the first gap that is large enough.
+    /// What is noted of objects.
+    pub fn attributes(&self) -> &Attributes {
+        &self.attributes
+    }
+
+    /// What no journal unit says yet.
+    pub fn changes(&self) -> &Changes {
+        &self.changes
+    }
+
+    /// Blocks that objects can still take.
+    pub fn free_blocks(&self) -> u64 {
+        let ahead: u64 = self.ahead.iter().map(|(_, range)| u64::from(range.count)).sum();
+        self.space.free_blocks() + ahead
+    }
+
+    /// Bytes of the records of all objects, and how many they may be.
+    pub fn record_bytes(&self) -> (u64, u64) {
+        let runs = (self.runs.len() * PIECE_RECORD_BYTES) as u64;
+        (self.header_bytes + runs + self.attributes.record_bytes(), self.record_bytes_max)
+    }
+
+    /// Do the records still fit the place that they have on the drives?
+    pub fn fits(&self) -> bool {
+        let (bytes, max) = self.record_bytes();
+        bytes <= max
+    }
+
+    /// Makes a volume over the first gap that is large enough.
     ///
     /// # Errors
     /// `Exists` for a known id or name, `Misaligned` for a size of zero or not of whole blocks,
@@ -94,213 +181,324 @@ impl Objects {
             return Err(IoError::Exists);
         }
         let blocks = blocks_of(size_bytes)?;
-        let gap = self.free.iter().find(|(_, count)| **count >= blocks).map(|(&first, _)| first);
-        let first = gap.ok_or(IoError::NoSpace)?;
-        self.take(BlockRange { first, count: blocks });
-        self.insert(id, Object { name: name.to_owned(), size_bytes, first, blocks });
+        if self.space.free_blocks() < u64::from(blocks) {
+            self.drop_ahead();
+        }
+        let first = self.space.take_whole(blocks).ok_or(IoError::NoSpace)?;
+        let (kind, name) = (ObjectKind::Volume, name.to_owned());
+        let object = Object { name, size_bytes, first, blocks, kind, volume: id, owner: 0 };
+        self.insert(id, object);
         Ok(())
     }
 
-    /// Does one step of a batch. Returns what undoes it, and the blocks that it leaves behind:
-    /// whoever asks clears them, and releases them when that is durable.
+    fn create_thin(
+        &mut self,
+        id: ObjectId,
+        kind: ObjectKind,
+        volume: ObjectId,
+        owner: u64,
+    ) -> Result<(), IoError> {
+        let is_volume = |known: &Object| known.kind == ObjectKind::Volume;
+        if kind == ObjectKind::Volume || !self.has_table {
+            return Err(IoError::Unsupported);
+        }
+        if self.by_id.contains_key(&id) {
+            return Err(IoError::Exists);
+        }
+        if !self.by_id.get(&volume).is_some_and(is_volume) {
+            return Err(IoError::NoObject);
+        }
+        let (name, size_bytes) = (String::new(), 0);
+        let object = Object { name, size_bytes, first: 0, blocks: 0, kind, volume, owner };
+        self.insert(id, object);
+        Ok(())
+    }
+
+    /// Does one step of a batch. Returns what undoes it; `note` has to follow, or `undo`.
     ///
     /// # Errors
-    /// As `create`, and `NoObject`; nothing was changed then.
-    pub fn apply(&mut self, op: &ObjectOp) -> Result<(Undo, Option<BlockRange>), IoError> {
+    /// As `create`, and `NoObject`, `NoAttribute`, `AttributeSize`, `Unsupported`; nothing was changed
+    /// then.
+    pub fn apply(&mut self, op: &ObjectOp) -> Result<Undo, IoError> {
         match op {
             ObjectOp::Create { object, name, size_bytes } => {
                 self.create(*object, name, *size_bytes)?;
-                Ok((Undo { object: *object, before: None }, None))
+                Ok(Undo::Made(*object))
+            }
+            ObjectOp::CreateThin { object, kind, volume, owner } => {
+                self.create_thin(*object, *kind, *volume, *owner)?;
+                Ok(Undo::Made(*object))
             }
             ObjectOp::Remove { object } => {
                 let before = self.detach(*object).ok_or(IoError::NoObject)?;
-                let left = BlockRange { first: before.first, count: before.blocks };
-                Ok((Undo { object: *object, before: Some(before) }, Some(left)))
+                let pieces = self.runs.cut(*object, 0, u32::MAX);
+                let attributes = self.attributes.remove_all(*object);
+                Ok(Undo::Gone { object: *object, before, pieces, attributes })
             }
-            ObjectOp::Rename { object, name } => {
-                if name.len() > NAME_BYTES_MAX {
-                    return Err(IoError::NameTooLong);
-                }
-                if self.by_name.get(name).is_some_and(|known| known != object) {
-                    return Err(IoError::Exists);
-                }
-                let before = self.detach(*object).ok_or(IoError::NoObject)?;
-                self.insert(*object, Object { name: name.clone(), ..before.clone() });
-                Ok((Undo { object: *object, before: Some(before) }, None))
-            }
+            ObjectOp::Rename { object, name } => self.rename(*object, name),
             ObjectOp::Resize { object, size_bytes } => self.resize(*object, *size_bytes),
+            ObjectOp::SetAttribute { object, key, value } => {
+                Attributes::check(key, value)?;
+                if !self.has_table {
+                    return Err(IoError::Unsupported);
+                }
+                self.by_id.get(object).ok_or(IoError::NoObject)?;
+                let before = self.attributes.set(*object, key, value);
+                Ok(Undo::Value { object: *object, key: key.clone(), before })
+            }
+            ObjectOp::RemoveAttribute { object, key } => {
+                self.by_id.get(object).ok_or(IoError::NoObject)?;
+                let before = self.attributes.remove(*object, key).ok_or(IoError::NoAttribute)?;
+                Ok(Undo::Value { object: *object, key: key.clone(), before: Some(before) })
+            }
         }
     }
 
-    fn resize(
-        &mut self,
-        id: ObjectId,
-        size_bytes: u64,
-    ) -> Result<(Undo, Option<BlockRange>), IoError> {
-        let known = self.by_id.get(&id).ok_or(IoError::NoObject)?;
-        let blocks = blocks_of(size_bytes)?;
-        let (first, had) = (known.first, known.blocks);
-        let mut left = None;
-        if blocks > had {
-            // in place: homes are fixed, so an object grows into the gap behind it or not at all
-            let behind = BlockRange { first: first + had, count: blocks - had };
-            if self.free.get(&behind.first).is_none_or(|&count| count < behind.count) {
-                return Err(IoError::NoSpace);
-            }
-            self.take(behind);
-        } else if blocks < had {
-            left = Some(BlockRange { first: first + blocks, count: had - blocks });
+    fn rename(&mut self, id: ObjectId, name: &str) -> Result<Undo, IoError> {
+        if name.len() > NAME_BYTES_MAX {
+            return Err(IoError::NameTooLong);
+        }
+        if self.by_name.get(name).is_some_and(|&known| known != id) {
+            return Err(IoError::Exists);
+        }
+        if self.by_id.get(&id).ok_or(IoError::NoObject)?.is_thin() {
+            return Err(IoError::Unsupported);
         }
         let before = self.detach(id).expect("found above");
+        self.insert(id, Object { name: name.to_owned(), ..before.clone() });
+        Ok(Undo::Changed { object: id, before, pieces: Vec::new(), left: None })
+    }
+
+    fn resize(&mut self, id: ObjectId, size_bytes: u64) -> Result<Undo, IoError> {
+        let known = self.by_id.get(&id).ok_or(IoError::NoObject)?;
+        if known.is_thin() {
+            return self.resize_thin(id, size_bytes);
+        }
+        let blocks = blocks_of(size_bytes)?;
+        let (first, had) = (known.first, known.blocks);
+        if blocks > had {
+            // in place: homes are fixed, so a volume grows into the gap behind it or not at all
+            let behind = BlockRange { first: first + had, count: blocks - had };
+            if !self.space.is_free(behind) {
+                self.drop_ahead();
+            }
+            if !self.space.is_free(behind) {
+                return Err(IoError::NoSpace);
+            }
+            self.space.take(behind);
+        }
+        let cut = BlockRange { first: first + blocks.min(had), count: had.saturating_sub(blocks) };
+        let left = (cut.count > 0).then_some(cut);
+        let before = self.detach(id).expect("found above");
         self.insert(id, Object { size_bytes, blocks, ..before.clone() });
-        Ok((Undo { object: id, before: Some(before) }, left))
+        Ok(Undo::Changed { object: id, before, pieces: Vec::new(), left })
+    }
+
+    fn resize_thin(&mut self, id: ObjectId, size_bytes: u64) -> Result<Undo, IoError> {
+        let blocks = size_bytes.div_ceil(BLOCK_BYTES);
+        let blocks = u32::try_from(blocks).ok().filter(|&blocks| blocks < u32::MAX);
+        let blocks = blocks.ok_or(IoError::NoSpace)?;
+        let object = self.by_id.get_mut(&id).expect("found by the caller");
+        let before = object.clone();
+        object.size_bytes = size_bytes;
+        self.recent = None;
+        let mut pieces = Vec::new();
+        if size_bytes < before.size_bytes {
+            pieces = self.runs.cut(id, blocks, u32::MAX);
+            self.drop_ahead_of(id);
+        }
+        Ok(Undo::Changed { object: id, before, pieces, left: None })
+    }
+
+    /// A step of a batch holds: notes what journal units have to say, and returns the blocks that it left
+    /// behind. Whoever asks clears them, and releases them when that is durable.
+    pub fn note(&mut self, undo: &Undo) -> Vec<BlockRange> {
+        self.is_unsaved = true;
+        match undo {
+            Undo::Made(id) => {
+                let is_volume = self.by_id.get(id).is_none_or(|object| !object.is_thin());
+                self.changes.header(*id, is_volume);
+                Vec::new()
+            }
+            Undo::Gone { object, before, pieces, .. } => {
+                self.changes.gone(*object, !before.is_thin());
+                self.drop_ahead_of(*object);
+                let reserved = BlockRange { first: before.first, count: before.blocks };
+                let reserved = (reserved.count > 0).then_some(reserved);
+                pieces.iter().map(range_of).chain(reserved).collect()
+            }
+            Undo::Changed { object, before, pieces, left } => {
+                self.changes.header(*object, !before.is_thin());
+                if let (Some(first), Some(last)) = (pieces.first(), pieces.last()) {
+                    self.changes.blocks(*object, first.offset, last.offset + last.count, 1);
+                }
+                pieces.iter().map(range_of).chain(*left).collect()
+            }
+            Undo::Value { object, key, .. } => {
+                let value_bytes = self.attributes.get(*object, key).map_or(0, <[u8]>::len);
+                self.changes.attribute(*object, key, value_bytes);
+                Vec::new()
+            }
+        }
     }
 
     /// Takes a step back. Steps are undone in the opposite order.
     pub fn undo(&mut self, undo: Undo) {
-        let after = self.detach(undo.object);
-        let had = undo.before.as_ref().map_or(0, |object| object.blocks);
-        if let Some(after) = &after
-            && after.blocks > had
-        {
-            self.release(BlockRange { first: after.first + had, count: after.blocks - had });
+        match undo {
+            Undo::Made(id) => {
+                let made = self.detach(id).expect("it was made");
+                self.space.release(BlockRange { first: made.first, count: made.blocks });
+            }
+            Undo::Gone { object, before, pieces, attributes } => {
+                self.insert(object, before);
+                self.put_back(object, &pieces);
+                for (key, value) in attributes {
+                    self.attributes.set(object, &key, &value);
+                }
+            }
+            Undo::Changed { object, before, pieces, left: _ } => {
+                let after = self.detach(object).expect("it was changed");
+                if after.blocks > before.blocks {
+                    let (first, count) =
+                        (after.first + before.blocks, after.blocks - before.blocks);
+                    self.space.release(BlockRange { first, count });
+                }
+                self.insert(object, before);
+                self.put_back(object, &pieces);
+            }
+            Undo::Value { object, key, before: Some(value) } => {
+                self.attributes.set(object, &key, &value);
+            }
+            Undo::Value { object, key, before: None } => {
+                self.attributes.remove(object, &key);
+            }
         }
-        if let Some(before) = undo.before {
-            self.insert(undo.object, before);
+    }
+
+    fn put_back(&mut self, object: ObjectId, pieces: &[Piece]) {
+        for piece in pieces {
+            self.runs.put(object, piece.offset, range_of(piece));
         }
     }
 
     fn insert(&mut self, id: ObjectId, object: Object) {
         self.recent = None;
-        self.record_bytes += record_bytes(&object);
-        self.by_name.insert(object.name.clone(), id);
+        self.header_bytes += header_bytes(&object);
+        if !object.is_thin() {
+            self.by_name.insert(object.name.clone(), id);
+        }
         self.by_id.insert(id, object);
     }
 
     fn detach(&mut self, id: ObjectId) -> Option<Object> {
         self.recent = None;
         let object = self.by_id.remove(&id)?;
-        self.by_name.remove(&object.name);
-        self.record_bytes -= record_bytes(&object);
+        if !object.is_thin() {
+            self.by_name.remove(&object.name);
+        }
+        self.header_bytes -= header_bytes(&object);
         Some(object)
     }
 
     /// Takes free blocks away from everyone, until they are released.
     pub fn reserve(&mut self, range: BlockRange) {
-        self.take(range);
-    }
-
-    fn take(&mut self, range: BlockRange) {
-        let (&first, &count) = self.free.range(..=range.first).next_back().expect("it is free");
-        let end = range.first + range.count;
-        assert!(end <= first + count, "only free blocks are taken");
-        self.free.remove(&first);
-        if first < range.first {
-            self.free.insert(first, range.first - first);
-        }
-        if end < first + count {
-            self.free.insert(end, first + count - end);
-        }
+        self.space.take(range);
     }
 
     /// Nothing lies in these blocks any more, and that is durable.
     pub fn release(&mut self, range: BlockRange) {
-        if range.count == 0 {
-            return;
-        }
-        let (mut first, mut end) = (range.first, range.first + range.count);
-        if let Some((&before, &count)) = self.free.range(..first).next_back()
-            && before + count == first
-        {
-            self.free.remove(&before);
-            first = before;
-        }
-        if let Some(count) = self.free.remove(&end) {
-            end += count;
-        }
-        let known = self.free.insert(first, end - first);
-        assert!(known.is_none(), "blocks are released once");
+        self.space.release(range);
     }
 
-    /// An object as the journal writes it.
-    pub fn record(&self, id: ObjectId) -> Option<ObjectRecord> {
-        self.by_id.get(&id).map(|object| ObjectRecord {
-            id: id.0,
-            size_bytes: object.size_bytes,
-            first: object.first,
-            blocks: object.blocks,
-            flags: 0,
-            name: object.name.clone(),
-        })
-    }
-
-    /// Takes over what a record says, if it is possible. Records of one recovery may contradict each
-    /// other on the way, so that only `end_replay` sees whether they fit together.
-    pub fn replay(&mut self, record: &ObjectRecord) -> bool {
-        let end = record.first.checked_add(record.blocks);
-        if end.is_none_or(|end| end > self.blocks)
-            || record.size_bytes > u64::from(record.blocks) * BLOCK_BYTES
-        {
-            return false;
-        }
-        let object = Object {
-            name: record.name.clone(),
-            size_bytes: record.size_bytes,
-            first: record.first,
-            blocks: record.blocks,
-        };
-        self.by_id.insert(ObjectId(record.id), object);
-        true
-    }
-
-    /// A record says that the object is gone.
-    pub fn replay_gone(&mut self, id: ObjectId) {
-        self.by_id.remove(&id);
-    }
-
-    /// All records were replayed: names and free blocks are found out.
-    ///
-    /// # Errors
-    /// Two objects with one name, or over the same blocks.
-    pub fn end_replay(&mut self) -> Result<(), String> {
-        self.recent = None;
-        let objects = std::mem::take(&mut self.by_id);
-        let mut ranges: Vec<(Logical, u32, ObjectId)> =
-            objects.iter().map(|(&id, object)| (object.first, object.blocks, id)).collect();
-        ranges.sort_unstable();
-        *self = Objects { blocks: self.blocks, ..Objects::default() };
-        let mut at = 0;
-        for (first, count, id) in ranges {
-            if first < at {
-                return Err(format!("object {} lies over blocks of another one", id.0));
+    /// Writes everything that changed, as it is now.
+    pub fn record_changes(&mut self, records: &mut RecordWriter) {
+        for (id, changed) in self.changes.take() {
+            if changed.gone {
+                records.object_gone(id.0);
             }
-            self.release(BlockRange { first: at, count: first - at });
-            at = first + count;
-        }
-        self.release(BlockRange { first: at, count: self.blocks - at });
-        for (id, object) in objects {
-            if self.by_name.contains_key(&object.name) {
-                return Err(format!("two objects are called {}", object.name));
+            let Some(object) = self.by_id.get(&id) else { continue };
+            if changed.header {
+                write_header(id, object, records);
             }
-            self.insert(id, object);
+            for (from, to) in changed.blocks {
+                for piece in self.runs.pieces(id, from, to) {
+                    records.piece(id.0, piece);
+                }
+            }
+            for key in changed.keys {
+                match self.attributes.get(id, &key) {
+                    Some(value) => records.attribute(id.0, &key, value),
+                    None => records.attribute_gone(id.0, &key),
+                }
+            }
         }
-        Ok(())
     }
 
-    /// Does any object have this block?
-    pub fn ranges(&self) -> Vec<BlockRange> {
-        let range = |object: &Object| BlockRange { first: object.first, count: object.blocks };
-        let mut ranges: Vec<BlockRange> = self.by_id.values().map(range).collect();
-        ranges.sort_unstable_by_key(|range| range.first);
-        ranges
+    /// What changed is written elsewhere.
+    pub fn forget_changes(&mut self) {
+        self.changes.take();
+    }
+
+    /// All volumes, as the root of a pool without a table has them.
+    pub fn records(&self) -> Vec<u8> {
+        let mut records = RecordWriter::default();
+        for (&id, object) in &self.by_id {
+            write_header(id, object, &mut records);
+        }
+        records.take()
+    }
+
+    /// Is the table on the drives older than this? From now on it is not.
+    pub fn take_unsaved(&mut self) -> bool {
+        std::mem::take(&mut self.is_unsaved)
+    }
+
+    /// The table on the drives has to be written anew.
+    pub fn note_unsaved(&mut self) {
+        self.is_unsaved = true;
     }
 }
 
 /// What takes one step of a batch back.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Undo {
-    object: ObjectId,
-    before: Option<Object>,
+pub enum Undo {
+    /// The object was made.
+    Made(ObjectId),
+    /// It was taken away, with everything.
+    Gone {
+        /// Which.
+        object: ObjectId,
+        /// As it was.
+        before: Object,
+        /// Its runs.
+        pieces: Vec<Piece>,
+        /// Its attributes.
+        attributes: Vec<Removed>,
+    },
+    /// Its name or size changed.
+    Changed {
+        /// Which.
+        object: ObjectId,
+        /// As it was.
+        before: Object,
+        /// Runs that were cut off.
+        pieces: Vec<Piece>,
+        /// What was cut off of a volume.
+        left: Option<BlockRange>,
+    },
+    /// An attribute changed.
+    Value {
+        /// Of which object.
+        object: ObjectId,
+        /// Which.
+        key: Box<[u8]>,
+        /// Its value, if it was there.
+        before: Option<Box<[u8]>>,
+    },
+}
+
+fn range_of(piece: &Piece) -> BlockRange {
+    BlockRange { first: piece.logical.expect("holes are nowhere"), count: piece.count }
 }
 
 fn blocks_of(size_bytes: u64) -> Result<u32, IoError> {
@@ -310,78 +508,37 @@ fn blocks_of(size_bytes: u64) -> Result<u32, IoError> {
     u32::try_from(size_bytes / BLOCK_BYTES).map_err(|_| IoError::NoSpace)
 }
 
-/// Bytes of an object's record in a journal unit or a root.
-fn record_bytes(object: &Object) -> usize {
-    crate::format::record::OBJECT_RECORD_BYTES + object.name.len()
+/// Writes what is to be said of an object itself.
+pub fn write_header(id: ObjectId, object: &Object, records: &mut RecordWriter) {
+    if object.is_thin() {
+        records.thin(&ThinRecord {
+            id: id.0,
+            size_bytes: object.size_bytes,
+            volume: object.volume.0,
+            owner: object.owner,
+            kind: object.kind,
+        });
+        return;
+    }
+    records.object(&ObjectRecord {
+        id: id.0,
+        size_bytes: object.size_bytes,
+        first: object.first,
+        blocks: object.blocks,
+        flags: 0,
+        name: object.name.clone(),
+    });
+}
+
+/// Bytes of an object's own record.
+fn header_bytes(object: &Object) -> u64 {
+    let bytes = if object.is_thin() {
+        THIN_RECORD_BYTES
+    } else {
+        crate::format::record::OBJECT_RECORD_BYTES + object.name.len()
+    };
+    bytes as u64
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn range(first: u32, count: u32) -> BlockRange {
-        BlockRange { first, count }
-    }
-
-    #[test]
-    fn gaps_are_used_again_once_they_are_released() {
-        let mut objects = Objects::new(100);
-        for id in 0..4 {
-            objects.create(ObjectId(id), &format!("v{id}"), 25 * 4096).unwrap();
-        }
-        assert_eq!(objects.create(ObjectId(9), "v9", 4096), Err(IoError::NoSpace));
-        let (_, left) = objects.apply(&ObjectOp::Remove { object: ObjectId(1) }).unwrap();
-        assert_eq!(left, Some(range(25, 25)));
-        assert_eq!(objects.create(ObjectId(9), "v9", 4096), Err(IoError::NoSpace), "retired");
-        objects.release(range(25, 25));
-        assert_eq!(objects.create(ObjectId(9), "v0", 4096), Err(IoError::Exists));
-        objects.create(ObjectId(9), "v9", 20 * 4096).unwrap();
-        assert_eq!(objects.locate(ObjectId(9)), Ok((25, 20 * 4096)));
-        assert_eq!(objects.locate(ObjectId(1)), Err(IoError::NoObject));
-        assert_eq!(objects.create(ObjectId(7), "v7", 100), Err(IoError::Misaligned));
-    }
-
-    #[test]
-    fn every_step_can_be_taken_back() {
-        let mut objects = Objects::new(100);
-        objects.create(ObjectId(1), "a", 10 * 4096).unwrap();
-        objects.create(ObjectId(2), "b", 10 * 4096).unwrap();
-        let steps = [
-            ObjectOp::Rename { object: ObjectId(1), name: "c".into() },
-            ObjectOp::Resize { object: ObjectId(2), size_bytes: 30 * 4096 },
-            ObjectOp::Resize { object: ObjectId(1), size_bytes: 4096 },
-            ObjectOp::Create { object: ObjectId(3), name: "a".into(), size_bytes: 4096 },
-            ObjectOp::Remove { object: ObjectId(2) },
-        ];
-        let before = format!("{objects:?}");
-        let undo: Vec<Undo> = steps.iter().map(|op| objects.apply(op).unwrap().0).collect();
-        assert!(objects.get(ObjectId(2)).is_none());
-        assert_eq!(objects.get(ObjectId(3)).unwrap().first, 40, "what was cut off is retired");
-        for undo in undo.into_iter().rev() {
-            objects.undo(undo);
-        }
-        assert_eq!(format!("{objects:?}"), before);
-    }
-
-    #[test]
-    fn records_that_contradict_each_other_are_refused_at_the_end() {
-        let record = |id, first, name: &str| ObjectRecord {
-            id,
-            size_bytes: 4096,
-            first,
-            blocks: 10,
-            flags: 0,
-            name: name.into(),
-        };
-        let mut objects = Objects::new(100);
-        assert!(objects.replay(&record(1, 0, "a")) && objects.replay(&record(2, 5, "b")));
-        assert!(objects.clone().end_replay().unwrap_err().contains("over blocks"));
-        assert!(objects.replay(&record(2, 10, "a")));
-        assert!(objects.clone().end_replay().unwrap_err().contains("two objects"));
-        assert!(objects.replay(&record(2, 20, "b")));
-        objects.end_replay().unwrap();
-        objects.create(ObjectId(3), "c", 10 * 4096).unwrap();
-        assert_eq!(objects.get(ObjectId(3)).unwrap().first, 10, "the gap between them");
-        assert!(!objects.replay(&record(4, 95, "d")), "beyond the end");
-    }
-}
+mod tests;

@@ -1,20 +1,24 @@
 //! How do several changes of objects become one?
 //!
 //! Source: design, "A request": `Batch[object ops]` commits in one record. All steps are tried in RAM
-//! and taken back if one is refused; then their records go into one journal unit, ahead of everything
-//! else of the commit, and the batch is answered when that is durable. Blocks that an object leaves are
-//! cleared at once, but belong to nobody until the clearing is durable too: otherwise the next object
-//! there could show, after a crash, what the one before had held.
+//! and taken back if one is refused; what they changed goes into one journal unit, with what all batches
+//! before them changed and ahead of everything else of the commit. A durable batch is answered when that
+//! unit is written, another one at once. Blocks that an object leaves are cleared at once, but belong to
+//! nobody until the clearing is durable too: otherwise the next object there could show, after a crash,
+//! what the one before had held.
 
 use crate::engine::{Engine, Phase};
-use crate::format::record::OBJECT_RECORD_BYTES;
-use crate::map::objects::BlockRange;
-use crate::map::{NONE, Touch};
+use crate::format::layout::Layout;
+use crate::format::record::{PIECE_RECORD_BYTES, RecordWriter};
+use crate::map::attributes::ATTRIBUTE_RECORD_BYTES;
+use crate::map::changes::HEADER_BYTES_MAX;
+use crate::map::objects::{BlockRange, Object, Undo};
+use crate::map::{NONE, Touch, image};
+use crate::mutant::Mutant;
 use crate::ordering::TaskId;
-use crate::port::{Command, Done, ServedFrom};
 use crate::task::{Task, task_id};
 use std::collections::VecDeque;
-use tandem_block::{Batch, IoError, ObjectId, ObjectOp, Op, PayloadId, Request, RequestId};
+use tandem_block::{Batch, IoError, ObjectId, ObjectOp, Op, PayloadId, Request};
 
 /// Batches that wait and blocks that are retired.
 #[derive(Clone, Debug, Default)]
@@ -22,21 +26,49 @@ pub struct ObjectChanges {
     waiting: VecDeque<(TaskId, Batch)>,
     /// Blocks that objects have left, with the number of the batch that makes it durable.
     retired: VecDeque<(u64, BlockRange)>,
-    /// Bytes of the records that wait for the next journal unit.
-    pending_bytes: usize,
+}
+
+impl ObjectChanges {
+    /// Blocks that are nobody's yet.
+    pub(crate) fn retired_blocks(&self) -> u64 {
+        self.retired.iter().map(|(_, range)| u64::from(range.count)).sum()
+    }
 }
 
 impl Engine {
+    /// Objects may take as much as there is room for on the drives.
+    pub(crate) fn bound_objects(&mut self, layout: &Layout) {
+        match layout.has_table() {
+            true => self.objects.bound(image::record_bytes_max(layout.table_pages()), true),
+            false => self.objects.bound(self.config.root_bytes / 2, false),
+        }
+    }
+
     /// A batch arrives.
     pub(crate) fn on_batch(&mut self, batch: &Batch) {
         self.last_request = self.now;
         if let Err(error) = self.admit_batch(batch) {
-            self.refuse_batch(batch.id, error);
+            self.say(batch.id, Err(error));
+            return;
+        }
+        if !batch.durable && self.object_changes.waiting.is_empty() && self.has_room_for(batch) {
+            let status = self.apply_batch(batch);
+            self.say(batch.id, status);
             return;
         }
         let request = Request::new(batch.id, ObjectId(u64::MAX), Op::Flush, (0, 0), self.now);
         let id = task_id(self.tasks.insert(Task::new(request, 0, 0)));
         self.object_changes.waiting.push_back((id, batch.clone()));
+    }
+
+    /// Has the next journal unit room for what this batch changes?
+    fn has_room_for(&self, batch: &Batch) -> bool {
+        self.objects.changes().bytes() + bytes_of(batch) <= self.changes_bytes_max()
+    }
+
+    /// Bytes of changes of objects that one commit carries at most: they go into one unit.
+    pub(crate) fn changes_bytes_max(&self) -> usize {
+        self.body_bytes_max() / 2
     }
 
     fn admit_batch(&self, batch: &Batch) -> Result<(), IoError> {
@@ -49,84 +81,97 @@ impl Engine {
         if self.is_fixed() {
             return Err(IoError::Unsupported);
         }
-        if bytes_of(batch) > self.body_bytes_max() / 2 {
+        if bytes_of(batch) > self.changes_bytes_max() {
             return Err(IoError::TooLarge);
         }
-        Ok(())
-    }
-
-    fn refuse_batch(&mut self, request: RequestId, error: IoError) {
-        self.out.push(Command::Complete(Done {
-            request,
-            status: Err(error),
-            payload: PayloadId::NONE,
-            skip_bytes: 0,
-            wait_ns: 0,
-            device_ns: 0,
-            served_from: ServedFrom::Ram,
-        }));
+        self.commit.broken().map_or(Ok(()), Err)
     }
 
     /// Carries out waiting batches, as many as the next journal unit has room for.
     #[inline]
     pub(crate) fn run_batches(&mut self) {
-        while let Some((id, batch)) = self.object_changes.waiting.front() {
-            let bytes = bytes_of(batch);
-            if self.object_changes.pending_bytes + bytes > self.body_bytes_max() / 2 {
+        while let Some((_, batch)) = self.object_changes.waiting.front() {
+            let broken = self.commit.broken();
+            if broken.is_none() && !self.has_room_for(batch) {
                 return;
             }
-            let id = *id;
-            let (_, batch) = self.object_changes.waiting.pop_front().expect("asked above");
-            match self.apply_batch(&batch) {
-                Ok(()) => {
-                    self.object_changes.pending_bytes += bytes;
-                    self.commit.wait_fua(id);
-                }
-                Err(error) => {
-                    self.note_error(id, error);
-                    self.answer(id, PayloadId::NONE, 0);
-                }
+            let (id, batch) = self.object_changes.waiting.pop_front().expect("asked above");
+            let done = broken.map_or(Ok(()), Err).and_then(|()| self.apply_batch(&batch));
+            if done.is_ok() && batch.durable {
+                self.commit.wait_fua(id);
+                continue;
             }
+            if let Err(error) = done {
+                self.note_error(id, error);
+            }
+            self.answer(id, PayloadId::NONE, 0);
         }
     }
 
+    /// Do changes of objects wait for room in a commit?
+    pub(crate) fn objects_want_commit(&self) -> bool {
+        !self.object_changes.waiting.is_empty() || !self.thin_waiting.is_empty()
+    }
+
     fn apply_batch(&mut self, batch: &Batch) -> Result<(), IoError> {
+        let mut undo: Vec<Undo> = Vec::with_capacity(batch.ops.len());
+        let mut error = None;
         for op in &batch.ops {
-            if let ObjectOp::Remove { object } | ObjectOp::Resize { object, .. } = op
-                && self.tasks.iter().any(|(_, task)| task.request.object == *object)
-            {
-                return Err(IoError::Busy);
-            }
-        }
-        let (mut undo, mut left) = (Vec::new(), Vec::new());
-        for op in &batch.ops {
-            match self.objects.apply(op) {
-                Ok((step, range)) => {
-                    undo.push(step);
-                    left.extend(range);
-                }
-                Err(error) => {
-                    undo.into_iter().rev().for_each(|step| self.objects.undo(step));
-                    return Err(error);
+            let step = match self.is_in_the_way(op) {
+                true => Err(IoError::Busy),
+                false => self.objects.apply(op),
+            };
+            match step {
+                Ok(step) => undo.push(step),
+                Err(refused) => {
+                    error = Some(refused);
+                    break;
                 }
             }
         }
-        if self.objects.record_bytes() > self.config.root_bytes as usize / 2 {
+        // what makes room is never refused for want of it
+        let grows = || batch.ops.iter().any(|op| !matches!(op, ObjectOp::Remove { .. }));
+        if error.is_none() && !self.objects.fits() && grows() {
+            error = Some(IoError::NoSpace);
+        }
+        if let Some(error) = error {
             undo.into_iter().rev().for_each(|step| self.objects.undo(step));
-            return Err(IoError::NoSpace);
+            return Err(error);
         }
-        for op in &batch.ops {
-            let (ObjectOp::Create { object, .. }
-            | ObjectOp::Remove { object }
-            | ObjectOp::Rename { object, .. }
-            | ObjectOp::Resize { object, .. }) = op;
-            if !self.objects_pending.contains(object) {
-                self.objects_pending.push(*object);
+        self.stats.batches += 1;
+        for step in &undo {
+            for left in self.objects.note(step) {
+                self.retire(left);
             }
         }
-        left.into_iter().for_each(|range| self.retire(range));
         self.commit.note_pending(self.now);
         Ok(())
+    }
+
+    /// Are there requests for an object that shall go, or shrink?
+    fn is_in_the_way(&self, op: &ObjectOp) -> bool {
+        let id = match op {
+            ObjectOp::Remove { object } => *object,
+            ObjectOp::Resize { object, size_bytes } => {
+                let shrinks = |known: &Object| *size_bytes < known.size_bytes || !known.is_thin();
+                if !self.objects.get(*object).is_some_and(shrinks) {
+                    return false;
+                }
+                *object
+            }
+            _ => return false,
+        };
+        self.is_in_use(id)
+    }
+
+    /// Objects that changed go into the commit.
+    pub(crate) fn record_objects(&mut self, records: &mut RecordWriter) {
+        self.follow_objects(self.objects.changes().has_named());
+        if self.breaks(Mutant::ForgetsQuietBatches) && self.commit.is_for_flush_alone() {
+            return;
+        }
+        self.objects.record_changes(records);
+        assert!(records.len_bytes() <= self.body_bytes_max(), "changes of objects fit in one unit");
     }
 
     /// Clears blocks that no object has any more; they are free once that is durable.
@@ -137,6 +182,10 @@ impl Engine {
         self.note_changing(range.first, range.first + range.count);
         self.note_removed(range.first, range.first + range.count);
         self.map.touch(Touch { logical: range.first, count: range.count }, NONE, true);
+        if self.breaks(Mutant::RetiredAtOnce) {
+            self.objects.release(range);
+            return;
+        }
         self.object_changes.retired.push_back((self.commit.composed() + 1, range));
     }
 
@@ -149,11 +198,6 @@ impl Engine {
         if !strays.is_empty() {
             self.commit.note_pending(self.now);
         }
-    }
-
-    /// The objects that changed went into a batch.
-    pub(crate) fn object_changes_composed(&mut self) {
-        self.object_changes.pending_bytes = 0;
     }
 
     /// A whole batch is durable: what it cleared is free. One that was cut short clears less than
@@ -174,14 +218,24 @@ impl Engine {
         }
     }
 
-    /// Is every change of an object durable? Only then does a checkpoint's root say what the journal
-    /// says.
-    pub(crate) fn objects_are_durable(&self) -> bool {
-        self.objects_pending.is_empty() && self.commit.durable() == self.commit.composed()
+    /// The batch of the commit with which every change of an object until now is durable.
+    pub(crate) fn objects_due(&self) -> u64 {
+        self.commit.composed() + u64::from(!self.objects.changes().is_empty())
     }
 }
 
 /// Bytes that the records of a batch take at most.
 fn bytes_of(batch: &Batch) -> usize {
-    batch.ops.len() * (OBJECT_RECORD_BYTES + tandem_block::NAME_BYTES_MAX)
+    let bytes = |op: &ObjectOp| match op {
+        ObjectOp::Resize { .. } => HEADER_BYTES_MAX + 3 * PIECE_RECORD_BYTES,
+        ObjectOp::SetAttribute { key, value, .. } => {
+            ATTRIBUTE_RECORD_BYTES + key.len() + value.len()
+        }
+        ObjectOp::RemoveAttribute { key, .. } => ATTRIBUTE_RECORD_BYTES + key.len(),
+        ObjectOp::Create { .. }
+        | ObjectOp::CreateThin { .. }
+        | ObjectOp::Remove { .. }
+        | ObjectOp::Rename { .. } => HEADER_BYTES_MAX,
+    };
+    batch.ops.iter().map(bytes).sum()
 }

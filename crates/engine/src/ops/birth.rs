@@ -7,10 +7,10 @@ use super::start::Stage;
 use crate::StartError;
 use crate::device::Purpose;
 use crate::engine::{Engine, Phase};
-use crate::format::record::RecordWriter;
 use crate::format::shard::Root;
 use crate::format::superblock::{Member, Superblock};
 use crate::map::bits::Bits;
+use crate::map::objects::Undo;
 use crate::port::{Command, IoOp};
 use tandem_block::{BLOCK_BYTES, IoError};
 
@@ -22,7 +22,7 @@ impl Engine {
             self.refuse(error);
             return;
         }
-        self.objects_pending.clear(); // the root has them
+        self.objects.forget_changes(); // the root has them
         let empty = vec![0u64; self.map.shard_count().div_ceil(64)];
         let root = Root {
             checkpoint: 1,
@@ -31,7 +31,8 @@ impl Engine {
             replay_upto: 0,
             written: empty.clone(),
             second_copy: empty,
-            objects: self.object_records(),
+            objects: self.objects.records(),
+            image: None,
         };
         let bytes = root.encode(self.config.pool);
         for device in self.metadata_homes().into_iter().chain(self.follower.home()) {
@@ -47,11 +48,8 @@ impl Engine {
                 self.submit(device, op, Purpose::Formatting);
             }
         }
-        self.checkpoint.recovered(
-            1,
-            Bits::new(self.map.shard_count()),
-            Bits::new(self.map.shard_count()),
-        );
+        let none = Bits::new(self.map.shard_count());
+        self.checkpoint.recovered(1, none.clone(), none, None);
     }
 
     pub(crate) fn formatting_done(&mut self, status: Result<(), IoError>) {
@@ -97,8 +95,7 @@ impl Engine {
     pub(super) fn admit_volumes(&mut self) -> Result<(), StartError> {
         let volumes = self.config.volumes.clone();
         for volume in volumes {
-            let known = self.objects.iter().find(|(id, _)| *id == volume.object);
-            if let Some((_, known)) = known {
+            if let Some(known) = self.objects.get(volume.object) {
                 if known.size_bytes != volume.size_bytes || known.name != volume.name {
                     return Err(StartError::VolumeDiffers {
                         name: volume.name,
@@ -108,10 +105,9 @@ impl Engine {
                 continue;
             }
             let made = self.objects.create(volume.object, &volume.name, volume.size_bytes);
-            let fits = self.objects.record_bytes() <= self.config.root_bytes as usize / 2;
-            let made = if fits { made } else { made.and(Err(IoError::NoSpace)) };
+            let made = if self.objects.fits() { made } else { made.and(Err(IoError::NoSpace)) };
             made.map_err(|error| StartError::Volume { name: volume.name, error })?;
-            self.objects_pending.push(volume.object);
+            let _left_behind = self.objects.note(&Undo::Made(volume.object));
         }
         Ok(())
     }
@@ -126,21 +122,10 @@ impl Engine {
             self.refuse(StartError::Tier(why));
             return;
         }
-        if !self.objects_pending.is_empty() {
+        if !self.objects.changes().is_empty() {
             self.commit.note_pending(self.now);
         }
         self.phase = Phase::Running;
         self.out.push(Command::Started(Ok(())));
-    }
-
-    /// Objects that changed go into the batch.
-    pub(crate) fn record_objects(&mut self, records: &mut RecordWriter) {
-        self.follow_objects(!self.objects_pending.is_empty());
-        for id in std::mem::take(&mut self.objects_pending) {
-            match self.objects.record(id) {
-                Some(object) => records.object(&object),
-                None => records.object_gone(id.0),
-            }
-        }
     }
 }

@@ -4,8 +4,8 @@
 //!
 //! ```text
 //! mark the journal ─▶ carry home checksums into their pages ─▶ write the changed shards, each over
-//! its older copy ─▶ flush ─▶ wait until every batch that a shard may show is durable ─▶ write the
-//! root ─▶ cut the journal at the mark
+//! its older copy ─▶ write the table of objects, if one changed (`table`) ─▶ flush ─▶ wait until every
+//! batch that a shard or the table may show is durable ─▶ write the root ─▶ cut the journal at the mark
 //! ```
 //! Shards show the recorded state at the moment they are written, which may be younger than the
 //! mark: replay is by absolute assignment, so that is harmless. Each step is bounded: one shard, or
@@ -14,9 +14,9 @@
 use crate::device::Purpose;
 use crate::engine::Engine;
 use crate::format::page::PAGE_BYTES;
-use crate::format::record::RecordWriter;
-use crate::format::shard::{Root, SHARD_BYTES};
+use crate::format::shard::{Root, RootImage, SHARD_BYTES};
 use crate::map::bits::Bits;
+use crate::map::image::ImageJob;
 use crate::mutant::Mutant;
 use crate::ordering::TaskId;
 use crate::port::IoOp;
@@ -28,11 +28,12 @@ const IN_FLIGHT_MAX: u32 = 4;
 const FRESH_CHECKSUMS_MAX: usize = 262_144;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Stage {
+pub(super) enum Stage {
     #[default]
     Idle,
     Pages,
     Shards,
+    Table,
     Flush,
     AwaitBatch,
     Root,
@@ -41,9 +42,14 @@ enum Stage {
 /// State of checkpoints.
 #[derive(Clone, Debug)]
 pub struct Checkpoint {
-    stage: Stage,
+    pub(super) stage: Stage,
     /// Number of the newest durable checkpoint.
     number: u64,
+    /// Its table of objects, and the one being written.
+    image: Option<RootImage>,
+    pub(super) image_job: Option<ImageJob>,
+    /// With this batch everything is durable that the table may show.
+    objects_due: u64,
     mark: (u64, u64),
     replay_sequence: u64,
     dirty: Bits,
@@ -52,7 +58,7 @@ pub struct Checkpoint {
     /// For each shard, does its second copy hold?
     copies: Bits,
     composed: u64,
-    outstanding: u32,
+    pub(super) outstanding: u32,
     error: bool,
     /// Shards that were ever written.
     written: Bits,
@@ -73,6 +79,9 @@ impl Default for Checkpoint {
         Checkpoint {
             stage: Stage::Idle,
             number: 0,
+            image: None,
+            image_job: None,
+            objects_due: 0,
             mark: (0, 0),
             replay_sequence: 1,
             dirty: Bits::new(0),
@@ -100,9 +109,17 @@ impl Checkpoint {
         };
     }
 
-    /// What recovery found: the checkpoint's number, and for a shard which copy is newer.
-    pub(crate) fn recovered(&mut self, number: u64, copies: Bits, written: Bits) {
+    /// What recovery found: the checkpoint's number, for a shard which copy is newer, and the table of
+    /// objects.
+    pub(crate) fn recovered(
+        &mut self,
+        number: u64,
+        copies: Bits,
+        written: Bits,
+        image: Option<RootImage>,
+    ) {
         self.number = number;
+        self.image = image;
         self.copies = copies;
         self.written = written;
     }
@@ -115,6 +132,17 @@ impl Checkpoint {
             *word ^= dirty;
         }
         after
+    }
+
+    /// The table of objects once the checkpoint under way is durable.
+    fn image_after(&self) -> Option<RootImage> {
+        self.image_job.as_ref().map(ImageJob::end).or(self.image)
+    }
+
+    /// With which batch is everything durable that the table shows, if it waits for that alone?
+    pub(super) fn awaits_batch(&self) -> Option<u64> {
+        let waits = self.stage == Stage::AwaitBatch && self.outstanding == 0 && !self.error;
+        waits.then_some(self.objects_due)
     }
 
     /// Has one failed, so that the journal is never cut again?
@@ -160,7 +188,9 @@ impl Engine {
         c.next_shard = 0;
         c.next_page = 0;
         let (dirty, mark, sequence) = (c.dirty.clone(), c.mark, c.replay_sequence);
-        self.follow_checkpoint(&dirty, mark, sequence);
+        let is_due = self.objects.has_table() && (self.objects.take_unsaved() || c.image.is_none());
+        c.image_job = is_due.then(|| ImageJob::begin(c.number + 1, c.image));
+        self.follow_checkpoint(&dirty, mark, sequence, is_due);
     }
 
     fn advance_checkpoint(&mut self) {
@@ -170,6 +200,7 @@ impl Engine {
                 Stage::Idle => return,
                 Stage::Pages => self.carry_pages(),
                 Stage::Shards => self.write_shards(),
+                Stage::Table => self.write_table(),
                 Stage::Flush => self.flush_checkpoint(),
                 Stage::AwaitBatch => self.await_batch(),
                 Stage::Root => self.end_checkpoint(),
@@ -194,7 +225,7 @@ impl Engine {
         }
     }
 
-    fn submit_checkpoint(&mut self, device: DeviceId, op: IoOp) {
+    pub(super) fn submit_checkpoint(&mut self, device: DeviceId, op: IoOp) {
         self.checkpoint.outstanding += 1;
         self.submit(device, op, Purpose::Checkpoint);
     }
@@ -230,9 +261,7 @@ impl Engine {
             let c = &mut self.checkpoint;
             let Some(shard) = c.dirty.next_set(c.next_shard, c.dirty.len()) else {
                 if c.outstanding == 0 {
-                    c.stage = Stage::Flush;
-                    c.composed = self.commit.composed();
-                    c.outstanding = 0;
+                    c.stage = Stage::Table;
                 }
                 return;
             };
@@ -251,6 +280,8 @@ impl Engine {
     }
 
     fn flush_checkpoint(&mut self) {
+        self.checkpoint.composed = self.commit.composed();
+        self.checkpoint.objects_due = self.objects_due();
         for device in self.metadata_homes() {
             let skips = self.breaks(Mutant::RootWithoutFlush);
             if self.devices[usize::from(device.0)].is_volatile() && !skips {
@@ -269,9 +300,11 @@ impl Engine {
             self.checkpoint.stage = Stage::Idle;
             return;
         }
-        if self.commit.durable() < self.checkpoint.composed || !self.objects_are_durable() {
+        let c = &self.checkpoint;
+        if self.commit.durable() < c.composed || !self.are_durable_as_rooted(c.objects_due) {
             return;
         }
+        let image = c.image_after();
         let root = Root {
             checkpoint: self.checkpoint.number + 1,
             replay_sequence: self.checkpoint.replay_sequence,
@@ -279,7 +312,8 @@ impl Engine {
             replay_upto: self.durable_unit(),
             written: self.checkpoint.written.words().to_vec(),
             second_copy: self.checkpoint.copies_after().words().to_vec(),
-            objects: self.object_records(),
+            objects: if image.is_none() { self.objects.records() } else { Vec::new() },
+            image,
         };
         let bytes = root.encode(self.config.pool);
         for device in self.metadata_homes() {
@@ -292,15 +326,6 @@ impl Engine {
         self.checkpoint.stage = Stage::Root;
     }
 
-    /// All objects as a root has them.
-    pub(crate) fn object_records(&self) -> Vec<u8> {
-        let mut records = RecordWriter::default();
-        for (id, _) in self.objects.iter() {
-            records.object(&self.objects.record(id).expect("it is listed"));
-        }
-        records.take()
-    }
-
     fn end_checkpoint(&mut self) {
         if self.checkpoint.outstanding > 0 {
             return;
@@ -311,6 +336,8 @@ impl Engine {
             return;
         }
         c.number += 1;
+        c.image = c.image_after();
+        c.image_job = None;
         c.copies = c.copies_after();
         if c.stop == StopWish::Asked {
             c.stop = StopWish::Done;

@@ -130,6 +130,16 @@ impl Commit {
     pub(crate) fn is_broken(&self) -> bool {
         self.broken.is_some()
     }
+
+    /// … and why?
+    pub(crate) fn broken(&self) -> Option<IoError> {
+        self.broken
+    }
+
+    /// Does a FLUSH wait, and nobody else?
+    pub(crate) fn is_for_flush_alone(&self) -> bool {
+        !self.flush_waiting.is_empty() && self.fua_waiting.is_empty()
+    }
 }
 
 impl Engine {
@@ -155,11 +165,12 @@ impl Engine {
         let asked = !self.commit.flush_waiting.is_empty();
         let fua = !self.commit.fua_waiting.is_empty();
         let due = self.is_commit_due();
-        if !asked && !fua && !due {
+        let wanted = self.checkpoint_awaits_objects();
+        if !asked && !fua && !due && !wanted {
             return;
         }
         let waiting = self.commit.waiting();
-        let may_wait = !due && !self.is_fixed();
+        let may_wait = !due && !wanted && !self.is_fixed();
         if may_wait && self.commit.gathering.holds(self.now, waiting) {
             return;
         }
@@ -178,6 +189,11 @@ impl Engine {
             return;
         }
         if self.blocks_that_fit() == 0 {
+            if wanted {
+                // the checkpoint that will make room waits for them: room was kept for that
+                self.compose_batch(Cover::Settled);
+                return;
+            }
             if self.checkpoint.has_failed() {
                 // no checkpoint will make room any more: that is the end of durability, said aloud
                 self.commit.broken = Some(IoError::Device(self.first_metadata_home()));
@@ -188,7 +204,7 @@ impl Engine {
         if asked && !self.breaks(Mutant::FlushWithoutTails) {
             self.commit.stage = Stage::Tails;
             self.advance_tails();
-        } else if asked || due {
+        } else if asked || due || wanted {
             self.compose_batch(Cover::SsdFlush);
         } else {
             self.compose_batch(Cover::Settled);
@@ -200,6 +216,7 @@ impl Engine {
         self.now.since(oldest) >= self.config.commit_interval
             || self.map.pending_blocks() >= PENDING_BLOCKS_MAX
             || (self.is_short_of_space() && self.map.displaced_count() > 0)
+            || self.objects_want_commit()
             || matches!(self.phase, Phase::Stopping)
     }
 
@@ -241,9 +258,16 @@ impl Engine {
 
     /// How many block changes certainly fit the journal as it is. The unit header, the padding to
     /// 4 KiB and the room lost at the ring's end are allowed for.
+    ///
+    /// A checkpoint of the table of objects may need one more unit before it can make room.
     fn blocks_that_fit(&self) -> u64 {
         let ring = self.journal.ring_bytes();
-        let free = (ring - self.journal.used_bytes()).saturating_sub(ring / 4);
+        let of_objects = match self.objects.has_table() {
+            true => ring / 8 + self.objects.changes().bytes() as u64,
+            false => 0,
+        };
+        let kept = ring / 4 + of_objects;
+        let free = (ring - self.journal.used_bytes()).saturating_sub(kept);
         free / BLOCK_RECORD_BYTES_MAX
     }
 
@@ -252,9 +276,8 @@ impl Engine {
     fn compose_batch(&mut self, cover: Cover) {
         assert!(self.commit.error.is_none(), "a commit that failed composes nothing");
         let mut records = RecordWriter::default();
-        self.record_objects(&mut records);
-        self.object_changes_composed();
         let limits = Limits { blocks: self.blocks_that_fit(), body_bytes: self.body_bytes_max() };
+        self.record_objects(&mut records);
         self.commit.batch = self.map.compose(cover, limits, &mut records);
         self.commit.composed += 1;
         if !self.commit.batch.is_partial {

@@ -21,8 +21,9 @@
 
 use crate::device::Purpose;
 use crate::engine::{Engine, Phase};
-use crate::format::shard::Root;
+use crate::format::shard::{Root, RootImage};
 use crate::map::bits::Bits;
+use crate::map::image::ImageJob;
 use crate::map::journal::Journal;
 use crate::port::IoOp;
 use std::collections::{BTreeSet, VecDeque};
@@ -140,6 +141,14 @@ pub struct Follower {
     pub(super) composed: u64,
     /// The objects as they were when its last batch was durable.
     pub(super) objects: Vec<u8>,
+    /// The table of objects of the drive's newest root, whether it differs, the one being written, whether
+    /// all of that is, what batch it has to wait for, and what the next root says.
+    pub(super) image: Option<RootImage>,
+    pub(super) due_table: bool,
+    pub(super) image_job: Option<ImageJob>,
+    pub(super) table_is_written: bool,
+    pub(super) objects_due: u64,
+    pub(super) image_after: Option<RootImage>,
     pub(super) outstanding: u32,
     /// Flushes of the drive so far, and what the one under way covers.
     pub(super) flushes: u64,
@@ -202,6 +211,7 @@ impl Follower {
         let own = own.filter(|root| root.written.len() == shards.div_ceil(64));
         if let Some(root) = own {
             self.number = root.checkpoint;
+            self.image = root.image;
             self.copies = bits(&root.second_copy);
             self.existing = bits(&root.written);
             let ring = journal.ring_bytes();
@@ -212,6 +222,7 @@ impl Follower {
         let level = own.is_some_and(|root| root.replay_sequence == leader.replay_sequence);
         if !level {
             self.due_shards = bits(&leader.written);
+            self.due_table = true;
         }
         self.written = leader.replay_sequence - 1;
         self.settled = self.written;

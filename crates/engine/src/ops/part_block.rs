@@ -32,6 +32,7 @@ impl Engine {
             let length_bytes = u64::from(last - first + 1) * BLOCK_BYTES;
             self.out.push(Command::Reserve { payload: buffer, length_bytes });
         }
+        self.tasks[id as usize].base_bytes = 0;
         self.tasks[id as usize].masks = masks;
         self.tasks[id as usize].outstanding += 1; // held while bases are read
         let edges = [(first, masks.0), (last, if first == last { 255 } else { masks.1 })];
@@ -58,7 +59,7 @@ impl Engine {
             offset_bytes: region.address(slot),
             length_bytes: BLOCK_BYTES,
             into: task.buffer,
-            into_offset_bytes: u64::from(block - task.first) * BLOCK_BYTES,
+            into_offset_bytes: task.buffer_offset(block),
         };
         self.stats.merge_reads += 1;
         let purpose = Purpose::MergeBase { task: id, logical: block, slot };
@@ -103,15 +104,22 @@ impl Engine {
             return;
         }
         let (buffer, request) = (task.buffer, task.request);
+        let from_offset_bytes = task.payload_offset_bytes;
         if self.config.contents {
+            // the buffer is its own from here on; a part's payload is its parent's
+            let shared = std::mem::take(&mut task.retained);
             self.out.push(Command::Copy {
                 from: request.payload,
-                from_offset_bytes: 0,
+                from_offset_bytes,
                 into: buffer,
                 into_offset_bytes: request.offset_bytes % BLOCK_BYTES,
                 length_bytes: request.length_bytes,
             });
-            self.out.push(Command::Release(request.payload));
+            if shared {
+                self.unretain(request.payload);
+            } else {
+                self.out.push(Command::Release(request.payload));
+            }
         }
         self.queue_write(id);
     }

@@ -11,7 +11,7 @@ use crate::map::checksums::page_of;
 use crate::map::{Logical, NONE, Place, Slot};
 use crate::ordering::TaskId;
 use crate::port::{Command, IoOp, ServedFrom};
-use crate::task::Overlay;
+use crate::task::{NO_PARENT, Overlay};
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError, PayloadId, SECTOR_BYTES};
 
 /// Where a run of blocks is read from.
@@ -43,7 +43,7 @@ impl Engine {
         if !self.is_fixed() && self.await_checksum_pages(id, first, end) {
             return;
         }
-        if self.config.contents {
+        if self.config.contents && self.tasks[id as usize].parent == NO_PARENT {
             let buffer = self.name_payload();
             self.tasks[id as usize].buffer = buffer;
             let length_bytes = u64::from(end - first) * BLOCK_BYTES;
@@ -66,7 +66,7 @@ impl Engine {
                 self.read_run(id, block, count, source, Vec::new());
             }
             for covered in block..block + count {
-                self.read_fragments(id, covered, first);
+                self.read_fragments(id, covered);
             }
             block += count;
         }
@@ -181,8 +181,7 @@ impl Engine {
         let task = &mut self.tasks[id as usize];
         task.outstanding += 1;
         task.served_from = task.served_from.max(source.from);
-        let into = task.buffer;
-        let into_offset_bytes = u64::from(logical - task.first) * BLOCK_BYTES;
+        let (into, into_offset_bytes) = (task.buffer, task.buffer_offset(logical));
         let part = self.read_part(id, (logical, count), source, (into, into_offset_bytes));
         let part = ReadPart { tried, ..part };
         let op = IoOp::Read {
@@ -233,7 +232,7 @@ impl Engine {
         self.checksums.get(block).unwrap_or(0)
     }
 
-    fn read_fragments(&mut self, id: TaskId, block: Logical, first: Logical) {
+    fn read_fragments(&mut self, id: TaskId, block: Logical) {
         if self.map.state(block) & crate::map::logical::FRAGMENTS == 0 {
             return;
         }
@@ -250,7 +249,7 @@ impl Engine {
             task.overlays.push(Overlay {
                 from,
                 mask: fragment.mask,
-                at_bytes: u64::from(block - first) * BLOCK_BYTES,
+                at_bytes: task.buffer_offset(block),
             });
             if in_ram {
                 continue;
@@ -368,7 +367,9 @@ impl Engine {
         let lead_bytes = u64::from(task.lead_blocks) * BLOCK_BYTES;
         let skip_bytes = lead_bytes + task.request.offset_bytes % BLOCK_BYTES;
         if task.status.is_err() && buffer != PayloadId::NONE {
-            self.out.push(Command::Release(buffer));
+            if task.parent == NO_PARENT {
+                self.out.push(Command::Release(buffer));
+            }
             self.answer(id, PayloadId::NONE, 0);
             return;
         }

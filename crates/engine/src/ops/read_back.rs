@@ -110,7 +110,7 @@ impl Engine {
             count += 1;
         }
         let task = &self.tasks[id as usize];
-        let into = (task.buffer, u64::from(block - task.first) * BLOCK_BYTES);
+        let into = (task.buffer, task.buffer_offset(block));
         self.copy_from_ram(id, &found, into, count);
         count
     }

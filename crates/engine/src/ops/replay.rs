@@ -194,10 +194,11 @@ impl Engine {
                     .collect();
                 self.starting().recovered.replace(f.logical, f.flags & FLAG_HOME != 0, places);
             }
-            Record::Object(object) => return self.objects.replay(object),
-            Record::ObjectGone(id) => {
-                self.objects.replay_gone(tandem_block::ObjectId(*id));
-            }
+            Record::Object(_)
+            | Record::ObjectGone(_)
+            | Record::Thin(_)
+            | Record::Piece(..)
+            | Record::Attribute(_) => return self.objects.replay_record(found),
         }
         true
     }

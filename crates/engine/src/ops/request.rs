@@ -6,9 +6,9 @@ use crate::mutant::Mutant;
 use crate::ordering::TaskId;
 use crate::port::{Command, Done, ServedFrom};
 use crate::steer::Target;
-use crate::task::{Task, task_id};
+use crate::task::{NO_PARENT, Task, task_id};
 use tandem_block::{
-    BLOCK_BYTES, Instant, IoError, Op, PayloadId, Request, RequestKind, SECTOR_BYTES,
+    BLOCK_BYTES, Instant, IoError, Op, PayloadId, Request, RequestId, RequestKind, SECTOR_BYTES,
 };
 
 /// Longest request in bytes: NBD's usual limit.
@@ -20,35 +20,36 @@ impl Engine {
         self.last_request = self.now;
         self.note_arrival(request);
         match self.admit(request) {
-            Ok((first, end)) => self.enter(Task::new(*request, first, end)),
-            Err(error) => {
-                if request.payload != PayloadId::NONE {
-                    self.out.push(Command::Release(request.payload));
-                }
-                self.out.push(Command::Complete(Done {
-                    request: request.id,
-                    status: Err(error),
-                    payload: PayloadId::NONE,
-                    skip_bytes: 0,
-                    wait_ns: 0,
-                    device_ns: 0,
-                    served_from: ServedFrom::Ram,
-                }));
-            }
+            Ok(Some((first, end))) => self.enter(Task::new(*request, first, end)),
+            Ok(None) => self.enter_thin(request),
+            Err(error) => self.refuse_request(request, error),
         }
     }
 
-    /// The logical blocks that a sound request touches.
-    fn admit(&mut self, request: &Request) -> Result<(Logical, Logical), IoError> {
+    /// Says no, or of a batch that was not durable yes, at once.
+    pub(crate) fn say(&mut self, request: RequestId, status: Result<(), IoError>) {
+        self.out.push(Command::Complete(Done {
+            request,
+            status,
+            payload: PayloadId::NONE,
+            skip_bytes: 0,
+            wait_ns: 0,
+            device_ns: 0,
+            served_from: ServedFrom::Ram,
+        }));
+    }
+
+    /// The logical blocks that a sound request touches. `None`: those of a thin object.
+    fn admit(&mut self, request: &Request) -> Result<Option<(Logical, Logical)>, IoError> {
         if !matches!(self.phase, Phase::Running) {
             return Err(IoError::Stopping);
         }
-        let (first, size_bytes) = self.objects.locate(request.object)?;
+        let found = self.objects.locate(request.object)?;
         if request.op.is_write() && self.salvage.is_some() {
             return Err(IoError::ReadOnly);
         }
         if request.op == Op::Flush {
-            return Ok((0, 0));
+            return Ok(Some((0, 0)));
         }
         let (offset, length) = (request.offset_bytes, request.length_bytes);
         let limit = if request.op.is_write() && request.op != Op::Write {
@@ -65,16 +66,21 @@ impl Engine {
             return Err(IoError::Misaligned);
         }
         let end = offset.checked_add(length).ok_or(IoError::OutOfRange)?;
-        if end > size_bytes {
+        if found.is_thin {
+            // its size is to the byte
+            let whole_bytes = found.size_bytes.next_multiple_of(BLOCK_BYTES);
+            return if end > whole_bytes { Err(IoError::OutOfRange) } else { Ok(None) };
+        }
+        if end > found.size_bytes {
             return Err(IoError::OutOfRange);
         }
-        let block = |bytes: u64| first + (bytes / BLOCK_BYTES) as Logical;
-        Ok((block(offset), first + end.div_ceil(BLOCK_BYTES) as Logical))
+        let block = |bytes: u64| found.first + (bytes / BLOCK_BYTES) as Logical;
+        Ok(Some((block(offset), found.first + end.div_ceil(BLOCK_BYTES) as Logical)))
     }
 
     fn enter(&mut self, mut task: Task) {
         self.name_stream(&mut task);
-        let (op, first, end) = (task.request.op, task.first, task.end);
+        let op = task.request.op;
         let id = task_id(self.tasks.insert(task));
         if op == Op::Flush {
             if self.salvage.is_some() {
@@ -84,6 +90,13 @@ impl Engine {
             }
             return;
         }
+        self.take_blocks(id);
+    }
+
+    /// Takes its place behind earlier requests for the same blocks, and begins if there are none.
+    pub(crate) fn take_blocks(&mut self, id: TaskId) {
+        let task = &self.tasks[id as usize];
+        let (op, first, end) = (task.request.op, task.first, task.end);
         let blocked_by =
             if self.breaks(Mutant::Unordered) { 0 } else { self.ordering.wait_for(id, first, end) };
         if op.is_write() {
@@ -161,8 +174,28 @@ impl Engine {
             return;
         }
         let task = self.tasks.remove(id as usize);
+        if task.parent == NO_PARENT {
+            self.say_done(&task, payload, skip_bytes);
+        } else {
+            self.part_answered(&task);
+        }
+        if task.holds {
+            let mut woken = std::mem::take(&mut self.work_list);
+            self.ordering.release(id, task.first, task.end, &mut woken);
+            for waiter in woken.drain(..) {
+                let waiting = &mut self.tasks[waiter as usize];
+                waiting.blocked_by -= 1;
+                if waiting.blocked_by == 0 {
+                    self.begin(waiter);
+                }
+            }
+            self.work_list = woken;
+        }
+    }
+
+    fn say_done(&mut self, task: &Task, payload: PayloadId, skip_bytes: u64) {
         let request = task.request;
-        self.count_delivered(&task);
+        self.count_delivered(task);
         let (wait_ns, device_ns) = if task.started == Instant::NEVER {
             (self.now.since(request.arrived).ns, 0)
         } else {
@@ -182,17 +215,8 @@ impl Engine {
             device_ns,
             served_from,
         }));
-        if task.holds {
-            let mut woken = std::mem::take(&mut self.work_list);
-            self.ordering.release(id, task.first, task.end, &mut woken);
-            for waiter in woken.drain(..) {
-                let waiting = &mut self.tasks[waiter as usize];
-                waiting.blocked_by -= 1;
-                if waiting.blocked_by == 0 {
-                    self.begin(waiter);
-                }
-            }
-            self.work_list = woken;
+        if request.op == Op::Discard && task.volume != request.object && task.status.is_ok() {
+            self.give_up_discarded(&request);
         }
     }
 

@@ -4,6 +4,7 @@
 //! nothing was ever written there, so nothing could be verified.
 
 use crate::engine::{Engine, Phase};
+use crate::map::Logical;
 use tandem_block::{BLOCK_BYTES, IoError, ObjectId};
 
 impl Engine {
@@ -19,10 +20,15 @@ impl Engine {
         assert!(!self.config.contents, "homes can be assumed only where there are no contents");
         assert!(!self.hdds.is_empty(), "homes are on hard drives");
         assert!(matches!(self.phase, Phase::Running), "volumes are made at start");
-        let (first, size_bytes) = self.objects.locate(object)?;
-        let blocks = u32::try_from(size_bytes / BLOCK_BYTES).expect("objects are checked at birth");
+        let (first, blocks) = self.reserved(object)?;
         self.map.assume_home(first, blocks);
         Ok(())
+    }
+
+    fn reserved(&mut self, object: ObjectId) -> Result<(Logical, u32), IoError> {
+        let found = self.objects.locate(object)?;
+        let blocks = u32::try_from(found.size_bytes / BLOCK_BYTES).expect("checked at birth");
+        Ok((found.first, blocks))
     }
 
     /// Takes the blocks of the object, in the order of their addresses, to have clean copies on the
@@ -40,8 +46,7 @@ impl Engine {
     ) -> Result<bool, IoError> {
         assert!(!self.config.contents, "copies can be assumed only where there are no contents");
         assert!(used_percent <= 100, "a share of the slots");
-        let (first, size_bytes) = self.objects.locate(object)?;
-        let blocks = u32::try_from(size_bytes / BLOCK_BYTES).expect("objects are checked at birth");
+        let (first, blocks) = self.reserved(object)?;
         let kept_free = self.map.ssd_slots() * (100 - used_percent) / 100;
         let room = |map: &crate::map::Map| map.ssd_free() > kept_free;
         let all = (first..first + blocks)

@@ -11,6 +11,7 @@ use crate::engine::{Engine, Phase};
 use crate::format::layout::{self, Layout};
 use crate::map::logical::{FRAGMENTS, HOME, LOG, SSD};
 use crate::port::Command;
+use std::collections::BTreeMap;
 use tandem_block::{DeviceId, IoError, ObjectId};
 
 /// How much of an object cannot be read without a drive.
@@ -39,9 +40,14 @@ impl Engine {
     }
 
     /// Layouts as they are planned: those of absent drives have to be believed, the others are read.
-    pub(crate) fn layouts_of_absent(&self, journal_bytes: u64) -> Result<Vec<Layout>, StartError> {
+    pub(crate) fn layouts_of_absent(
+        &self,
+        journal_bytes: u64,
+        table_bytes: u64,
+    ) -> Result<Vec<Layout>, StartError> {
         let mut config = self.config.clone();
-        config.journal_bytes = Some(journal_bytes);
+        (config.journal_bytes, config.object_table_bytes) =
+            (Some(journal_bytes), Some(table_bytes));
         for (planned, device) in config.devices.iter_mut().zip(&self.devices) {
             planned.capacity_bytes = device.config.capacity_bytes;
         }
@@ -79,15 +85,14 @@ impl Engine {
     /// What would be lost, object by object, if this drive were gone: what it alone holds. Looks at
     /// every block.
     pub fn loss_without(&self, device: DeviceId) -> Vec<Loss> {
-        let mut losses = Vec::new();
-        for (object, known) in self.objects.iter() {
-            let blocks = known.first..known.first + known.blocks;
+        let mut losses = BTreeMap::<ObjectId, u64>::new();
+        for (range, object) in self.objects.owned() {
+            let blocks = range.first..range.first + range.count;
             let lost = blocks.filter(|&block| self.depends_on(block, device)).count() as u64;
-            if lost > 0 {
-                losses.push(Loss { object, blocks: lost });
-            }
+            *losses.entry(object).or_default() += lost;
         }
-        losses
+        losses.retain(|_, blocks| *blocks > 0);
+        losses.into_iter().map(|(object, blocks)| Loss { object, blocks }).collect()
     }
 
     fn depends_on(&self, block: u32, device: DeviceId) -> bool {

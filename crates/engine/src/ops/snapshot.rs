@@ -4,8 +4,9 @@
 //! with a checkpoint of the SSD, from the same marks, and in the background:
 //!
 //! ```text
-//! the SSD's checkpoint is durable ─▶ shards and checksum pages that differ, one at a time ─▶ the last
-//! batch that a shard may show is durable ─▶ its units written, flush ─▶ root
+//! the SSD's checkpoint is durable ─▶ shards and checksum pages that differ, and the table of objects if
+//! it does, one page at a time ─▶ the last batch that they may show is durable ─▶ its units written,
+//! flush ─▶ root
 //! ```
 
 use super::follow::Stage;
@@ -14,16 +15,25 @@ use crate::engine::{Engine, Phase};
 use crate::format::page::PAGE_BYTES;
 use crate::format::shard::{Root, SHARD_BYTES};
 use crate::map::bits::Bits;
+use crate::map::image::ImageJob;
+use crate::ops::table::page_offset;
 use crate::port::IoOp;
 use tandem_block::{DeviceId, IoError};
 
 impl Engine {
     /// A checkpoint begins: its marks and shards are the follower's too.
-    pub(crate) fn follow_checkpoint(&mut self, dirty: &Bits, mark: (u64, u64), sequence: u64) {
+    pub(crate) fn follow_checkpoint(
+        &mut self,
+        dirty: &Bits,
+        mark: (u64, u64),
+        sequence: u64,
+        table: bool,
+    ) {
         let f = &mut self.follower;
         if f.home.is_none() {
             return;
         }
+        f.due_table |= table;
         for (due, dirty) in f.due_shards.words_mut().iter_mut().zip(dirty.words()) {
             *due |= dirty;
         }
@@ -100,6 +110,10 @@ impl Engine {
             *taken |= due;
         }
         f.taken_pages.append(&mut f.due_pages);
+        if std::mem::take(&mut f.due_table) && self.objects.has_table() {
+            f.image_job = Some(ImageJob::begin(f.number + 1, f.image));
+            f.table_is_written = false;
+        }
         f.stage = Stage::Shards;
     }
 
@@ -137,8 +151,32 @@ impl Engine {
             self.enqueue_follow(home, IoOp::WriteMeta { offset_bytes, bytes, fua: false });
             return;
         }
+        if let Some((offset_bytes, bytes)) = self.follow_table(home) {
+            self.enqueue_follow(home, IoOp::WriteMeta { offset_bytes, bytes, fua: false });
+            return;
+        }
         self.follower.composed = self.commit.composed();
+        self.follower.objects_due = self.objects_due();
         self.follower.stage = Stage::Batch;
+    }
+
+    /// The next page of the table of objects, if there is one to be written.
+    fn follow_table(&mut self, home: DeviceId) -> Option<(u64, Vec<u8>)> {
+        if self.follower.table_is_written {
+            return None;
+        }
+        let mut job = self.follower.image_job.take()?;
+        let (pages_max, pool) = (self.table_pages(), self.config.pool);
+        let mut page = job.page(&self.objects, pool, pages_max);
+        if job.has_overflowed() {
+            job.begin_anew(&self.objects);
+            page = job.page(&self.objects, pool, pages_max);
+        }
+        let layout = &self.devices[usize::from(home.0)].layout;
+        let page = page.map(|(index, bytes)| (page_offset(layout, job.area(), index), bytes));
+        self.follower.table_is_written = page.is_none();
+        self.follower.image_job = Some(job);
+        page
     }
 
     fn enqueue_follow(&mut self, home: DeviceId, op: IoOp) {
@@ -168,6 +206,7 @@ impl Engine {
         f.taken = Bits::new(f.taken.len());
         f.flips = Bits::new(f.flips.len());
         f.due_pages.append(&mut f.taken_pages);
+        f.due_table |= f.image_job.take().is_some();
         f.stage = Stage::Idle;
         f.held = false;
         f.rest(now);
@@ -180,13 +219,14 @@ impl Engine {
         }
         if self.commit.durable() < self.follower.composed
             || self.commit.is_broken()
-            || !self.objects_are_durable()
+            || !self.are_durable_as_rooted(self.follower.objects_due)
         {
             return;
         }
-        let objects = self.object_records();
+        let image = self.follower.image_job.as_ref().map(ImageJob::end).or(self.follower.image);
+        let objects = if image.is_none() { self.objects.records() } else { Vec::new() };
         let f = &mut self.follower;
-        f.objects = objects;
+        (f.objects, f.image_after) = (objects, image);
         let sequence = self.journal.next_sequence() - 1;
         f.stage = Stage::Flush { after: f.flushes, sequence };
         f.held = false;
@@ -226,7 +266,10 @@ impl Engine {
             written: f.existing.words().to_vec(),
             second_copy: f.copies.words().to_vec(),
             objects: std::mem::take(&mut f.objects),
+            image: f.image_after,
         };
+        f.image = f.image_after;
+        f.image_job = None;
         let bytes = root.encode(self.config.pool);
         let layout = &self.devices[usize::from(home.0)].layout;
         assert!(bytes.len() as u64 <= layout.root_bytes, "creating objects is bounded by this");

@@ -4,7 +4,7 @@
 //! be cut at any moment and begin again:
 //!
 //! ```text
-//! superblocks ─▶ roots ─▶ shards ─▶ journal ─▶ flush every drive (what was read is settled before
+//! superblocks ─▶ roots ─▶ table of objects ─▶ shards ─▶ journal ─▶ flush every drive (what was read is settled before
 //! anything is built on it) ─▶ map, allocators and logs rebuilt ─▶ superblocks "in use" ─▶ serve
 //! ```
 //! What the journal says is in `replay`, a fresh pool in `birth`.
@@ -29,6 +29,7 @@ pub(super) enum Stage {
     Format,
     Superblocks,
     Roots,
+    Table,
     Shards,
     Journal,
     Flush,
@@ -52,6 +53,10 @@ pub struct Starting {
     pub(super) root_numbers: Vec<(DeviceId, u64)>,
     pub(super) recovered: Recovered,
     pub(super) next: u64,
+    /// Checksums of the pages of the object table; and whether one was sound on another metadata home
+    /// alone.
+    pub(super) page_checksums: Vec<u32>,
+    pub(super) table_is_mended: bool,
     /// Shards that were sound on another metadata home than the one they were asked of first.
     pub(super) mended_shards: Vec<usize>,
     /// The journal of each metadata home.
@@ -71,6 +76,8 @@ impl Starting {
             root_numbers: Vec::new(),
             recovered: Recovered::default(),
             next: 0,
+            page_checksums: Vec::new(),
+            table_is_mended: false,
             mended_shards: Vec::new(),
             rings: Vec::new(),
             journal: None,
@@ -146,6 +153,7 @@ impl Engine {
             match stage {
                 Stage::Superblocks => self.take_superblock(device, bytes),
                 Stage::Roots => self.take_root(device, bytes),
+                Stage::Table => self.take_table_page(device, tag, bytes),
                 Stage::Shards => self.take_shard(device, tag, bytes),
                 Stage::Journal => {
                     let at = tag as usize;
@@ -166,11 +174,12 @@ impl Engine {
         }
         let stage = self.starting().stage;
         match stage {
+            Stage::Table => self.read_table(),
             Stage::Shards => self.read_shards(),
             Stage::Journal => self.read_journal(),
             _ if self.starting().outstanding > 0 => {}
             Stage::Superblocks => self.read_roots(),
-            Stage::Roots => self.begin_shards(),
+            Stage::Roots => self.begin_objects(),
             Stage::Format | Stage::Flush => {}
         }
     }
@@ -182,6 +191,7 @@ impl Engine {
         match stage {
             Stage::Superblocks => self.starting().superblocks[usize::from(device.0)].1 = true,
             Stage::Roots => {}
+            Stage::Table => self.table_page_unreadable(device, tag, &error.to_string()),
             Stage::Shards => self.shard_unreadable(device, tag, &error.to_string()),
             // a ring with a hole: units in it are taken from the other home
             Stage::Journal if homes > 1 => {}
@@ -278,7 +288,8 @@ impl Engine {
             device.config.uuid = member.uuid;
             device.config.capacity_bytes = member.capacity_bytes;
         }
-        let mut layouts = match self.layouts_of_absent(first.layout.journal_bytes) {
+        let table_bytes = superblocks.iter().map(|(_, s)| s.layout.table_bytes).max().unwrap_or(0);
+        let mut layouts = match self.layouts_of_absent(first.layout.journal_bytes, table_bytes) {
             Ok(layouts) => layouts,
             Err(error) => {
                 self.refuse(error);
@@ -326,7 +337,8 @@ impl Engine {
         }
     }
 
-    fn begin_shards(&mut self) {
+    /// Objects are in the root, or in a table that it names.
+    fn begin_objects(&mut self) {
         let Some((_, root)) = &self.starting().root else {
             self.refuse(StartError::Corrupt(
                 "no checkpoint root can be read: the metadata of this pool is damaged".into(),
@@ -346,16 +358,27 @@ impl Engine {
                 return;
             }
         };
+        for found in &records {
+            self.objects.replay_record(found);
+        }
+        self.begin_table();
+    }
+
+    pub(super) fn begin_shards(&mut self) {
         let blocks = self.map.logical().len();
         let recovered = Recovered::new(self.map.slots().regions(), blocks);
         let starting = self.starting();
         starting.stage = Stage::Shards;
         starting.recovered = recovered;
         starting.next = 0;
-        for found in &records {
-            self.apply(found);
-        }
         self.read_shards();
+    }
+
+    /// The metadata home that is asked after this one.
+    pub(super) fn next_home(&self, device: DeviceId) -> DeviceId {
+        let homes = self.metadata_homes();
+        let at = homes.iter().position(|&d| d == device).expect("asked of a metadata home");
+        homes[(at + 1) % homes.len()]
     }
 
     fn read_shards(&mut self) {
@@ -393,10 +416,8 @@ impl Engine {
     /// A shard that cannot be read here may be sound on another metadata home. Never its other
     /// copy: that one is older.
     fn shard_unreadable(&mut self, device: DeviceId, shard: u64, why: &str) {
-        let homes = self.metadata_homes();
         let first = self.starting().root.as_ref().expect("found before").0;
-        let at = homes.iter().position(|&d| d == device).expect("asked of a metadata home");
-        let next = homes[(at + 1) % homes.len()];
+        let next = self.next_home(device);
         if next == first {
             self.fail_start(StartError::Corrupt(format!(
                 "checkpoint shard {shard} on device {}: {why}: part of the map is lost",
@@ -470,6 +491,7 @@ impl Engine {
         let starting = self.starting();
         let recovered = std::mem::take(&mut starting.recovered);
         let mended = std::mem::take(&mut starting.mended_shards);
+        let table_is_mended = starting.table_is_mended;
         let own = starting.follower_root.take();
         let (_, root) = starting.root.take().expect("found before");
         let numbers = std::mem::take(&mut starting.root_numbers);
@@ -480,7 +502,8 @@ impl Engine {
             bits.words_mut().copy_from_slice(words);
             bits
         };
-        self.checkpoint.recovered(root.checkpoint, bits(&root.second_copy), bits(&root.written));
+        let (copies, written) = (bits(&root.second_copy), bits(&root.written));
+        self.checkpoint.recovered(root.checkpoint, copies, written, root.image);
         self.follower.recovered(own.as_ref(), &root, &self.journal, self.now);
         if let Err(text) = self.objects.end_replay() {
             self.refuse(StartError::Corrupt(text));
@@ -498,7 +521,11 @@ impl Engine {
             self.map.mark_shard_dirty(shard);
         }
         let is_current = |d: &DeviceId| numbers.contains(&(*d, root.checkpoint));
+        if table_is_mended || self.journal.next_sequence() > root.replay_sequence {
+            self.objects.note_unsaved();
+        }
         if !self.metadata_homes().iter().all(is_current) {
+            self.objects.note_unsaved();
             // a home without the newest root may lack shards too: the next checkpoint writes all
             for shard in 0..self.map.shard_count() {
                 if root.copy_of(shard as u64).is_some() {

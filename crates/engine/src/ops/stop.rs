@@ -22,7 +22,8 @@ impl Engine {
 
     /// Has everything been settled? Then the superblocks are written and the engine stops.
     pub(crate) fn stop_if_settled(&mut self) {
-        if !matches!(self.phase, Phase::Stopping) || !self.tasks.is_empty() {
+        let is_idle = self.tasks.is_empty() && self.thin_waiting.is_empty();
+        if !matches!(self.phase, Phase::Stopping) || !is_idle {
             return;
         }
         if self.is_fixed() || self.commit.is_broken() {
@@ -49,7 +50,8 @@ impl Engine {
             }
         }
         let awaits_hdd = self.hdds.iter().any(|&device| self.map.awaits_hdd(device));
-        if self.map.has_ready() || self.map.awaits_ssd() || awaits_hdd {
+        let objects = !self.objects.changes().is_empty();
+        if self.map.has_ready() || self.map.awaits_ssd() || awaits_hdd || objects {
             self.map.look_at_logs();
             self.commit.note_pending(self.now);
             return;

@@ -15,7 +15,7 @@ use crate::qos::lanes::Lanes;
 use crate::qos::streams::{Pick, Streams, Taken};
 use crate::qos::{Candidate, StreamsView};
 use crate::task::Task;
-use tandem_block::{DeviceId, Instant, IoError, Op};
+use tandem_block::{DeviceId, Instant, IoError, Op, Request};
 
 /// No stream: flushes, batches and work of our own.
 pub(crate) const NO_STREAM: StreamIndex = StreamIndex::MAX;
@@ -56,7 +56,8 @@ impl Engine {
         if let Some(clients) = &mut self.clients
             && task.request.op != Op::Flush
         {
-            (task.stream, task.sequential) = clients.arrived(self.now, &task.request);
+            let request = Request { object: task.volume, ..task.request };
+            (task.stream, task.sequential) = clients.arrived(self.now, &request);
         }
     }
 

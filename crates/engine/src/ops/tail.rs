@@ -59,7 +59,7 @@ impl Engine {
         let payload = task.buffer;
         if !task.retained {
             task.retained = true;
-            self.retained.insert(payload, 1);
+            *self.retained.entry(payload).or_insert(0) += 1;
         }
         *self.retained.get_mut(&payload).expect("inserted with the task") += 1;
         payload

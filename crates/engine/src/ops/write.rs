@@ -14,7 +14,7 @@ use crate::ordering::TaskId;
 use crate::port::{Command, IoOp};
 use crate::steer::{Reason, Target};
 use crate::tier::Intention;
-use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, IoError, PayloadId};
+use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, IoError, PayloadId, Request};
 
 impl Engine {
     pub(crate) fn begin_user_write(&mut self, id: TaskId) {
@@ -24,10 +24,12 @@ impl Engine {
             self.begin_fixed_write(id);
             return;
         }
-        let request = self.tasks[id as usize].request;
+        let task = &self.tasks[id as usize];
+        let (request, base_bytes) = (task.request, task.base_bytes);
         let end_bytes = request.offset_bytes + request.length_bytes;
         let whole = request.offset_bytes.is_multiple_of(BLOCK_BYTES)
-            && end_bytes.is_multiple_of(BLOCK_BYTES);
+            && end_bytes.is_multiple_of(BLOCK_BYTES)
+            && base_bytes.is_multiple_of(BLOCK_BYTES);
         if whole {
             self.queue_write(id);
         } else {
@@ -39,7 +41,8 @@ impl Engine {
     fn steer_write(&mut self, id: TaskId) -> Target {
         self.keep_class(id);
         let task = &self.tasks[id as usize];
-        let (request, blocks) = (task.request, task.blocks());
+        // who decides knows volumes alone
+        let (request, blocks) = (Request { object: task.volume, ..task.request }, task.blocks());
         let bytes = u64::from(blocks) * BLOCK_BYTES;
         let intention = self.intend(id);
         self.tasks[id as usize].both = intention == Intention::Both;
@@ -62,8 +65,9 @@ impl Engine {
 
     /// A volume promises no less than its class says, whatever the request asks for.
     pub(crate) fn keep_class(&mut self, id: TaskId) {
-        let request = &mut self.tasks[id as usize].request;
-        if let Some(policy) = self.policies.get(&request.object) {
+        let task = &mut self.tasks[id as usize];
+        let request = &mut task.request;
+        if let Some(policy) = self.policies.get(&task.volume) {
             request.class = request.class.stronger(policy.durability);
         }
         request.fua |= request.class == DurabilityClass::Strict;
@@ -133,7 +137,7 @@ impl Engine {
             offset_bytes,
             length_bytes: u64::from(run.count) * BLOCK_BYTES,
             from: task.buffer,
-            from_offset_bytes: u64::from(logical - task.first) * BLOCK_BYTES,
+            from_offset_bytes: task.buffer_offset(logical),
             fua: task.request.fua,
         };
         self.submit(device, op, Purpose::Write { task: id, logical, run });
@@ -208,7 +212,7 @@ impl Engine {
         }
         let is_log = self.map.slots().is_log(run.slot);
         if is_log {
-            let offset_bytes = u64::from(logical - first) * BLOCK_BYTES;
+            let offset_bytes = self.tasks[id as usize].buffer_offset(logical);
             // what went there with FUA, in a pool without SSD, waits for no flush
             if !fua {
                 self.retain_for_tail(device, id, logical, run, offset_bytes);

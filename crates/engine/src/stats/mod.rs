@@ -147,6 +147,14 @@ pub struct EngineStats {
     pub commits_gathered: u64,
     /// Checkpoints completed.
     pub checkpoints: u64,
+    /// Batches of changes of objects carried out.
+    pub batches: u64,
+    /// Requests for thin objects that lay in several pieces.
+    pub in_pieces: u64,
+    /// Writes to thin objects for which there was no space.
+    pub without_space: u64,
+    /// Bytes of the table of objects written by checkpoints, to each home of the metadata.
+    pub table_bytes: u64,
     /// Reads that met a wrong checksum.
     pub checksum_errors: u64,
     /// Reads answered by another copy after an error.

@@ -1,0 +1,94 @@
+//! What has changed of the objects that no journal unit says yet?
+//!
+//! Source: design decision 7: records say what holds now, absolutely. So it is kept *which* parts
+//! changed, and what they are is looked up when the unit is composed. All of it goes into one unit, which
+//! makes batches whole and keeps their order; `bytes` bounds what that unit will be from above.
+
+use super::attributes::ATTRIBUTE_RECORD_BYTES;
+use crate::format::record::{OBJECT_RECORD_BYTES, PIECE_RECORD_BYTES};
+use std::collections::{BTreeMap, BTreeSet};
+use tandem_block::{NAME_BYTES_MAX, ObjectId};
+
+/// Bytes of the header of an object, and of the record that it is gone, at most.
+pub const HEADER_BYTES_MAX: usize = OBJECT_RECORD_BYTES + NAME_BYTES_MAX + 12;
+
+/// What changed of one object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changed {
+    /// It went; if it is there, it was made again.
+    pub gone: bool,
+    /// Name, size, or that it is there.
+    pub header: bool,
+    /// Ranges of its blocks: first and behind the last.
+    pub blocks: Vec<(u32, u32)>,
+    /// Keys of attributes.
+    pub keys: BTreeSet<Box<[u8]>>,
+}
+
+/// Changes of all objects.
+#[derive(Clone, Debug, Default)]
+pub struct Changes {
+    objects: BTreeMap<ObjectId, Changed>,
+    bytes: usize,
+    named: bool,
+}
+
+impl Changes {
+    /// Is there nothing?
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+
+    /// Bytes of records at most.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Did a volume come, go or change?
+    pub fn has_named(&self) -> bool {
+        self.named
+    }
+
+    /// Its name or size changed, or it is new.
+    pub fn header(&mut self, object: ObjectId, is_volume: bool) {
+        self.bytes += HEADER_BYTES_MAX;
+        self.named |= is_volume;
+        self.objects.entry(object).or_default().header = true;
+    }
+
+    /// It is gone, and so is what was to be said of it.
+    pub fn gone(&mut self, object: ObjectId, is_volume: bool) {
+        self.bytes += HEADER_BYTES_MAX;
+        self.named |= is_volume;
+        self.objects.insert(object, Changed { gone: true, ..Changed::default() });
+    }
+
+    /// An attribute was set, to a value of so many bytes, or went.
+    pub fn attribute(&mut self, object: ObjectId, key: &[u8], value_bytes: usize) {
+        self.bytes += ATTRIBUTE_RECORD_BYTES + key.len() + value_bytes;
+        let keys = &mut self.objects.entry(object).or_default().keys;
+        if !keys.contains(key) {
+            keys.insert(key.into());
+        }
+    }
+
+    /// These blocks lie elsewhere, in so many pieces, or nowhere any more.
+    pub fn blocks(&mut self, object: ObjectId, from: u32, to: u32, pieces: usize) {
+        // it may lie between others that had been named as one
+        self.bytes += (pieces + 2) * PIECE_RECORD_BYTES;
+        let blocks = &mut self.objects.entry(object).or_default().blocks;
+        match blocks.last_mut() {
+            Some(last) if last.0 <= to && from <= last.1 => {
+                *last = (last.0.min(from), last.1.max(to));
+            }
+            _ => blocks.push((from, to)),
+        }
+    }
+
+    /// Everything, and nothing is left.
+    pub fn take(&mut self) -> BTreeMap<ObjectId, Changed> {
+        self.bytes = 0;
+        self.named = false;
+        std::mem::take(&mut self.objects)
+    }
+}

@@ -1,0 +1,156 @@
+//! Which logical blocks has nobody?
+//!
+//! Gaps by place, and by size: thin objects take from the largest gap, so that there is room behind what
+//! they take, and what one has last left off is continued if it can be.
+
+use super::Logical;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A range of logical blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockRange {
+    /// First block.
+    pub first: Logical,
+    /// How many.
+    pub count: u32,
+}
+
+/// The blocks that nobody has.
+#[derive(Clone, Debug, Default)]
+pub struct Space {
+    /// First block to count, never touching each other.
+    gaps: BTreeMap<Logical, u32>,
+    by_size: BTreeSet<(u32, Logical)>,
+    free: u64,
+}
+
+impl Space {
+    /// How many there are.
+    pub fn free_blocks(&self) -> u64 {
+        self.free
+    }
+
+    /// Takes the first gap that is large enough, or what is needed of it.
+    pub fn take_whole(&mut self, blocks: u32) -> Option<Logical> {
+        let gap = self.gaps.iter().find(|(_, count)| **count >= blocks).map(|(&first, _)| first);
+        let first = gap?;
+        self.take(BlockRange { first, count: blocks });
+        Some(first)
+    }
+
+    /// Takes blocks at `goal` if that is free, otherwise from the largest gap; at most `wanted` of them.
+    /// `None`: there are none.
+    pub fn take_some(&mut self, goal: Option<Logical>, wanted: u32) -> Option<BlockRange> {
+        let at_goal = goal.map_or(0, |goal| self.free_at(goal));
+        let (first, there) = match (goal, at_goal) {
+            (Some(goal), 1..) => (goal, at_goal),
+            _ => self.by_size.last().map(|&(count, first)| (first, count))?,
+        };
+        let range = BlockRange { first, count: wanted.min(there) };
+        self.take(range);
+        Some(range)
+    }
+
+    /// Free blocks from this one on.
+    fn free_at(&self, block: Logical) -> u32 {
+        let gap = self.gaps.range(..=block).next_back();
+        gap.map_or(0, |(&first, &count)| (first + count).saturating_sub(block))
+    }
+
+    /// Are all of these free?
+    pub fn is_free(&self, range: BlockRange) -> bool {
+        self.free_at(range.first) >= range.count
+    }
+
+    /// Takes free blocks.
+    ///
+    /// # Panics
+    /// If one of them is not free.
+    pub fn take(&mut self, range: BlockRange) {
+        if range.count == 0 {
+            return;
+        }
+        let (&first, &count) = self.gaps.range(..=range.first).next_back().expect("it is free");
+        let end = range.first + range.count;
+        assert!(end <= first + count, "only free blocks are taken");
+        self.remove(first, count);
+        if first < range.first {
+            self.insert(first, range.first - first);
+        }
+        if end < first + count {
+            self.insert(end, first + count - end);
+        }
+    }
+
+    /// Nobody has these blocks any more.
+    ///
+    /// # Panics
+    /// If one of them is free already.
+    pub fn release(&mut self, range: BlockRange) {
+        if range.count == 0 {
+            return;
+        }
+        let (mut first, mut end) = (range.first, range.first + range.count);
+        if let Some((&before, &count)) = self.gaps.range(..first).next_back() {
+            assert!(before + count <= first, "blocks are released once");
+            if before + count == first {
+                self.remove(before, count);
+                first = before;
+            }
+        }
+        if let Some((&behind, &count)) = self.gaps.range(range.first..).next() {
+            assert!(behind >= end, "blocks are released once");
+            if behind == end {
+                self.remove(behind, count);
+                end += count;
+            }
+        }
+        self.insert(first, end - first);
+    }
+
+    fn insert(&mut self, first: Logical, count: u32) {
+        self.free += u64::from(count);
+        self.gaps.insert(first, count);
+        self.by_size.insert((count, first));
+    }
+
+    fn remove(&mut self, first: Logical, count: u32) {
+        self.free -= u64::from(count);
+        self.gaps.remove(&first);
+        self.by_size.remove(&(count, first));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(first: u32, count: u32) -> BlockRange {
+        BlockRange { first, count }
+    }
+
+    #[test]
+    fn what_is_taken_comes_from_the_goal_or_from_the_largest_gap() {
+        let mut space = Space::default();
+        assert_eq!(space.take_some(None, 1), None);
+        space.release(range(0, 100));
+        assert_eq!(space.take_some(Some(40), 10), Some(range(40, 10)), "at the goal");
+        assert_eq!(space.take_some(Some(45), 10), Some(range(50, 10)), "the larger of two gaps");
+        assert_eq!(space.take_some(Some(60), 90), Some(range(60, 40)), "as many as there are");
+        assert_eq!(space.take_whole(41), None);
+        assert_eq!(space.take_whole(30), Some(0));
+        assert_eq!(space.free_blocks(), 10);
+        space.release(range(50, 50));
+        space.release(range(40, 10));
+        assert_eq!((space.gaps.len(), space.free_blocks()), (1, 70), "gaps that touch are one");
+        assert!(space.is_free(range(30, 70)) && !space.is_free(range(29, 2)));
+    }
+
+    #[test]
+    #[should_panic(expected = "released once")]
+    fn nothing_is_free_twice() {
+        let mut space = Space::default();
+        space.release(range(10, 10));
+        space.release(range(5, 6));
+    }
+}

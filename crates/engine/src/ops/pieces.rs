@@ -1,0 +1,218 @@
+//! What becomes of a request for a thin object, whose blocks lie in runs and holes?
+//!
+//! Source: requirements L3, L4; design decision 10 (who over-commits gets ENOSPC). A write first takes
+//! blocks for the holes that it will fill; the record that says so goes into the same commit as the first
+//! record of what lies in them, or an earlier one. Then a request over one run is like one for a volume.
+//! One over several is a *parent* that waits for a *part* for each run: parts are ordered, steered and
+//! written like requests, and share the parent's buffer.
+//!
+//! ```text
+//! object     0 ····· 8 ▓▓▓▓▓▓▓ 16 ▒▒▒▒▒ 20          a read of 4..20: one buffer of 16 blocks, zeroes
+//! logical            900..908     77..81            part 8..16 → byte 4 x 4096, part 16..20 → byte 12 x 4096
+//! ```
+//! What a request changes of the runs has to fit the next commit beside other changes of objects; if it
+//! does not, the request waits, and later ones for the same object behind it.
+
+use crate::engine::Engine;
+use crate::format::record::PIECE_RECORD_BYTES;
+use crate::map::runs::Piece;
+use crate::ordering::TaskId;
+use crate::port::Command;
+use crate::task::{Task, task_id};
+use tandem_block::{BLOCK_BYTES, Instant, IoError, ObjectId, Op, PayloadId, Request, RequestType};
+
+/// A piece that changes takes so much of the next commit at most: it may lie between two others.
+const CHANGE_BYTES: usize = 3 * PIECE_RECORD_BYTES;
+
+/// The blocks of an object that a request touches: the first, and behind the last.
+fn blocks(request: &Request) -> (u32, u32) {
+    let end = (request.offset_bytes + request.length_bytes).div_ceil(BLOCK_BYTES);
+    ((request.offset_bytes / BLOCK_BYTES) as u32, end as u32)
+}
+
+impl Engine {
+    /// A sound request for a thin object.
+    pub(crate) fn enter_thin(&mut self, request: &Request) {
+        let is_behind = |waiting: &Request| waiting.object == request.object;
+        if self.thin_waiting.iter().any(is_behind) || !self.begin_thin(request) {
+            self.thin_waiting.push_back(*request);
+        }
+    }
+
+    /// Requests that waited for room in a commit.
+    #[inline]
+    pub(crate) fn run_thin_waiting(&mut self) {
+        while let Some(request) = self.thin_waiting.front().copied() {
+            let broken = self.commit.broken();
+            if let Some(error) = broken {
+                self.refuse_request(&request, error);
+            } else if !self.begin_thin(&request) {
+                return;
+            }
+            self.thin_waiting.pop_front();
+        }
+    }
+
+    /// Pieces whose change the next commit has room for.
+    fn changes_that_fit(&self) -> usize {
+        let room = self.changes_bytes_max().saturating_sub(self.objects.changes().bytes());
+        room / CHANGE_BYTES
+    }
+
+    /// Begins a request if the next commit has room for what it changes. False: it has not.
+    fn begin_thin(&mut self, request: &Request) -> bool {
+        let (from, to) = blocks(request);
+        if request.op == Op::Write {
+            match self.objects.fill(request.object, from, to, self.changes_that_fit()) {
+                Ok(filled) => {
+                    if !self.objects.changes().is_empty() {
+                        self.commit.note_pending(self.now);
+                    }
+                    if !filled {
+                        return false;
+                    }
+                }
+                Err(error) => {
+                    self.stats.without_space += 1;
+                    self.refuse_request(request, error);
+                    return true;
+                }
+            }
+        }
+        let mut task = Task::new(*request, 0, 0);
+        if let Some(object) = self.objects.get(request.object) {
+            task.volume = object.volume;
+            if object.kind.data_type() == RequestType::Metadata {
+                task.request.data_type = RequestType::Metadata;
+            }
+        }
+        self.name_stream(&mut task);
+        if let Some(logical) = self.objects.runs().single(request.object, from, to) {
+            (task.first, task.end) = (logical, logical + (to - from));
+            let id = task_id(self.tasks.insert(task));
+            self.take_blocks(id);
+        } else {
+            self.begin_parts(task, from, to);
+        }
+        true
+    }
+
+    fn begin_parts(&mut self, mut parent: Task, from: u32, to: u32) {
+        let request = parent.request;
+        self.stats.in_pieces += 1;
+        parent.outstanding = 1; // held while parts begin
+        if request.op == Op::Read && self.config.contents {
+            let length_bytes = u64::from(to - from) * BLOCK_BYTES;
+            parent.buffer = self.name_payload();
+            self.out.push(Command::Reserve { payload: parent.buffer, length_bytes });
+        }
+        if request.op == Op::Write {
+            *self.retained.entry(request.payload).or_insert(0) += 1;
+        }
+        let (stream, sequential, volume) = (parent.stream, parent.sequential, parent.volume);
+        let buffer = parent.buffer;
+        let parent = task_id(self.tasks.insert(parent));
+        for piece in self.objects.runs().pieces(request.object, from, to) {
+            let Some(logical) = piece.logical else { continue };
+            let of_part = part_of(&request, piece);
+            let mut part = Task::new(of_part, logical, logical + piece.count);
+            (part.parent, part.volume) = (parent, volume);
+            (part.stream, part.sequential) = (stream, sequential);
+            match request.op {
+                Op::Read => {
+                    part.buffer = buffer;
+                    part.base_bytes = u64::from(piece.offset - from) * BLOCK_BYTES;
+                }
+                Op::Write => {
+                    part.payload_offset_bytes = of_part.offset_bytes - request.offset_bytes;
+                    part.base_bytes = part.payload_offset_bytes;
+                    part.retained = true;
+                    *self.retained.get_mut(&request.payload).expect("held by the parent") += 1;
+                }
+                Op::Discard | Op::WriteZeroes | Op::Flush => {}
+            }
+            self.tasks[parent as usize].outstanding += 1;
+            let id = task_id(self.tasks.insert(part));
+            self.take_blocks(id);
+        }
+        self.let_go(parent);
+    }
+
+    /// A part is done; its parent too, if it was the last.
+    pub(crate) fn part_answered(&mut self, part: &Task) {
+        let parent = &mut self.tasks[part.parent as usize];
+        if parent.status.is_ok() {
+            parent.status = part.status;
+        }
+        if part.started != Instant::NEVER {
+            parent.started = parent.started.min(part.started);
+        }
+        parent.served_from = parent.served_from.max(part.served_from);
+        parent.target = part.target;
+        self.let_go(part.parent);
+    }
+
+    fn let_go(&mut self, id: TaskId) {
+        let task = &mut self.tasks[id as usize];
+        task.outstanding -= 1;
+        if task.outstanding > 0 {
+            return;
+        }
+        let (request, buffer, status) = (task.request, task.buffer, task.status);
+        match request.op {
+            Op::Read if status.is_ok() => {
+                self.answer(id, buffer, request.offset_bytes % BLOCK_BYTES);
+                return;
+            }
+            Op::Read if buffer != PayloadId::NONE => self.out.push(Command::Release(buffer)),
+            Op::Write => self.unretain(request.payload),
+            _ => {}
+        }
+        self.answer(id, PayloadId::NONE, 0);
+    }
+
+    /// A discard of a thin object was answered: its whole blocks are nobody's any more, unless somebody
+    /// else is at the object just now, or the next commit has no room for that.
+    pub(crate) fn give_up_discarded(&mut self, request: &Request) {
+        let first = request.offset_bytes.div_ceil(BLOCK_BYTES) as u32;
+        let end = ((request.offset_bytes + request.length_bytes) / BLOCK_BYTES) as u32;
+        if first >= end
+            || self.is_in_use(request.object)
+            || self.objects.get(request.object).is_none()
+        {
+            return;
+        }
+        let pieces = self.objects.runs().pieces(request.object, first, end);
+        if pieces.len() > self.changes_that_fit() {
+            return;
+        }
+        for left in self.objects.punch(request.object, first, end) {
+            self.retire(left);
+        }
+        self.commit.note_pending(self.now);
+    }
+
+    /// Are there requests for this object that touch its blocks?
+    pub(crate) fn is_in_use(&self, object: ObjectId) -> bool {
+        let touches = |request: &Request| request.object == object && request.op != Op::Flush;
+        self.tasks.iter().any(|(_, task)| touches(&task.request))
+            || self.thin_waiting.iter().any(touches)
+    }
+
+    /// A request that nothing was done for.
+    pub(crate) fn refuse_request(&mut self, request: &Request, error: IoError) {
+        if request.payload != PayloadId::NONE {
+            self.out.push(Command::Release(request.payload));
+        }
+        self.say(request.id, Err(error));
+    }
+}
+
+/// The part of a request that lies in a piece.
+fn part_of(request: &Request, piece: Piece) -> Request {
+    let begin = u64::from(piece.offset) * BLOCK_BYTES;
+    let end = begin + u64::from(piece.count) * BLOCK_BYTES;
+    let offset_bytes = request.offset_bytes.max(begin);
+    let end = end.min(request.offset_bytes + request.length_bytes);
+    Request { offset_bytes, length_bytes: end - offset_bytes, ..*request }
+}

@@ -1,0 +1,181 @@
+//! How does the table of objects get to the drives, and back?
+//!
+//! Source: design decision 7. It is a part of each checkpoint that follows a change of objects (`checkpoint`),
+//! and of the snapshots of the drive that follows (`snapshot`): pages of records, one after the other
+//! (`map/image`), in the area that the last root does not name. It shows what is in RAM, which may be ahead
+//! of the journal, so the root waits for the batch that brings the journal there.
+
+use super::checkpoint::Stage;
+use crate::StartError;
+use crate::engine::Engine;
+use crate::format::image::{self, IMAGE_PAGE_BYTES};
+use crate::format::layout::Layout;
+use crate::format::shard::RootImage;
+use crate::format::{crc32c, record};
+use crate::ops::start::{READS_MAX, Stage as StartStage};
+use crate::port::IoOp;
+use tandem_block::DeviceId;
+
+/// Pages on their way at once: composing one takes some 20 us.
+const IN_FLIGHT_MAX: u32 = 1;
+
+/// Where a page of an area lies.
+pub(super) fn page_offset(layout: &Layout, area: u64, index: u64) -> u64 {
+    layout.table_offset + area * layout.table_bytes + index * IMAGE_PAGE_BYTES
+}
+
+impl Engine {
+    /// Writes pages of the table, a few at a time.
+    pub(super) fn write_table(&mut self) {
+        let Some(mut job) = self.checkpoint.image_job.take() else {
+            self.checkpoint.stage = Stage::Flush;
+            return;
+        };
+        let homes = self.metadata_homes();
+        while self.checkpoint.outstanding < IN_FLIGHT_MAX {
+            if job.has_overflowed() {
+                if self.checkpoint.outstanding > 0 {
+                    break;
+                }
+                job.begin_anew(&self.objects);
+            }
+            let pages_max = self.table_pages();
+            let Some((index, bytes)) = job.page(&self.objects, self.config.pool, pages_max) else {
+                if job.has_overflowed() {
+                    continue;
+                }
+                if self.checkpoint.outstanding == 0 {
+                    self.checkpoint.stage = Stage::Flush;
+                }
+                break;
+            };
+            self.stats.table_bytes += IMAGE_PAGE_BYTES;
+            for &device in &homes {
+                let layout = &self.devices[usize::from(device.0)].layout;
+                let offset_bytes = page_offset(layout, job.area(), index);
+                let bytes = bytes.clone();
+                self.submit_checkpoint(device, IoOp::WriteMeta { offset_bytes, bytes, fua: false });
+            }
+        }
+        self.checkpoint.image_job = Some(job);
+    }
+
+    /// Pages in one area.
+    pub(super) fn table_pages(&self) -> u64 {
+        self.devices[self.config.metadata_device()].layout.table_pages()
+    }
+
+    /// Is everything durable that a root would say of objects? One without a table says what is in RAM.
+    pub(super) fn are_durable_as_rooted(&self, objects_due: u64) -> bool {
+        let level = self.commit.durable() == self.commit.composed();
+        match self.objects.has_table() {
+            true => self.commit.durable() >= objects_due,
+            false => level && self.objects.changes().is_empty(),
+        }
+    }
+
+    /// Does a checkpoint wait for changes of objects that no batch has taken yet?
+    pub(crate) fn checkpoint_awaits_objects(&self) -> bool {
+        let due = self.checkpoint.awaits_batch();
+        self.objects.has_table()
+            && !self.commit.is_broken()
+            && due.is_some_and(|due| due > self.commit.composed())
+    }
+
+    /// The root was found: reads the table that it names.
+    pub(super) fn begin_table(&mut self) {
+        let starting = self.starting();
+        let (device, root) = starting.root.as_ref().expect("found before");
+        let (device, pages) = (*device, root.image.map_or(0, |image| u64::from(image.pages)));
+        let fits = pages <= self.devices[usize::from(device.0)].layout.table_pages();
+        if !fits {
+            let text = "the checkpoint root names more of the object table than there is";
+            self.refuse(StartError::Corrupt(text.into()));
+            return;
+        }
+        let starting = self.starting();
+        starting.stage = StartStage::Table;
+        starting.next = 0;
+        starting.page_checksums = vec![0; pages as usize];
+        self.read_table();
+    }
+
+    pub(super) fn read_table(&mut self) {
+        loop {
+            let starting = self.starting();
+            let pages = starting.page_checksums.len() as u64;
+            if starting.next >= pages {
+                if starting.outstanding == 0 {
+                    self.end_table();
+                }
+                return;
+            }
+            if u64::from(starting.outstanding) >= READS_MAX {
+                return;
+            }
+            let index = starting.next;
+            starting.next += 1;
+            let (device, _) = starting.root.as_ref().expect("found before");
+            let device = *device;
+            self.read_table_page(device, index);
+        }
+    }
+
+    fn image_named(&mut self) -> RootImage {
+        let (_, root) = self.starting().root.as_ref().expect("found before");
+        root.image.expect("it names a table")
+    }
+
+    fn read_table_page(&mut self, device: DeviceId, index: u64) {
+        let area = u64::from(self.image_named().area);
+        let offset = page_offset(&self.devices[usize::from(device.0)].layout, area, index);
+        self.recovery_request(device, offset, IMAGE_PAGE_BYTES, index);
+    }
+
+    pub(super) fn take_table_page(&mut self, device: DeviceId, index: u64, bytes: &[u8]) {
+        let (pool, generation) = (self.config.pool, self.image_named().generation);
+        let body = image::decode(bytes, pool, generation, index as u32);
+        let records = body.and_then(record::decode);
+        let records = match records {
+            Ok(records) => records,
+            Err(error) => {
+                self.table_page_unreadable(device, index, &error.to_string());
+                return;
+            }
+        };
+        self.starting().page_checksums[index as usize] = image::checksum(bytes);
+        if !records.iter().all(|record| self.objects.replay_record(record)) {
+            self.fail_start(StartError::Corrupt(format!(
+                "page {index} of the object table on device {} names what does not exist",
+                device.0
+            )));
+        }
+    }
+
+    /// A page that cannot be read here may be sound on another metadata home.
+    pub(super) fn table_page_unreadable(&mut self, device: DeviceId, index: u64, why: &str) {
+        let first = self.starting().root.as_ref().expect("found before").0;
+        let next = self.next_home(device);
+        if next == first {
+            self.fail_start(StartError::Corrupt(format!(
+                "page {index} of the object table on device {}: {why}: objects are lost",
+                device.0
+            )));
+            return;
+        }
+        self.starting().table_is_mended = true;
+        self.read_table_page(next, index);
+    }
+
+    fn end_table(&mut self) {
+        let checksums = std::mem::take(&mut self.starting().page_checksums);
+        let image = self.starting().root.as_ref().and_then(|(_, root)| root.image);
+        let covered: Vec<u8> = checksums.iter().flat_map(|sum| sum.to_le_bytes()).collect();
+        if image.is_some_and(|image| image.crc != crc32c(&covered)) {
+            let text = "the pages of the object table do not belong together";
+            self.refuse(StartError::Corrupt(text.into()));
+            return;
+        }
+        self.begin_shards();
+    }
+}
