@@ -93,8 +93,8 @@ pub fn all() -> Vec<Target> {
         attribute("volume-mark", names::sound_volumes, names::volume),
         Target::new(
             "control",
-            || Ok(texts(&[r#"{"verb":"status"}"#, r#"{"verb":"stop"}"#])),
-            |b| Asked::parse(b).map(|asked| asked as u64),
+            || Ok(texts(&[r#"{"verb":"status"}"#, r#"{"verb":"stop"}"#, r#"{"verb":"tier","volume":"vol0","tier":"hot-dst","settings":{"extent":65536}}"#])),
+            |b| Asked::parse(b).map(|asked| format!("{asked:?}").len() as u64),
         ),
     ]);
     targets.extend(written_by_people());
