@@ -4,8 +4,8 @@
 //! do beside writers that never stop, those that RAM answers left out; p99.9 at most 1.3x that of reads
 //! alone; at least 0.9x of k/2 is accepted; a single drive beside it. Each drive is tried without an idle
 //! second, with one, and with one that adapts ([IANUS §5.3]), in periods of ten seconds, and with one in
-//! twenty; one of these runs must meet all of it at once. `k/2` is that of whole periods: of a drive that
-//! writes evenly, an idle second of ten leaves 90 %.
+//! twenty. Judged is the paper's: an idle second of ten; the others are shown. `k/2` is that of whole
+//! periods: of a drive that writes evenly, an idle second of ten leaves 90 %.
 
 use super::Options;
 use crate::cargo;
@@ -20,6 +20,8 @@ const WRITES_PERCENT_MIN: u64 = 90;
 const DRIVES: [&str; 2] = ["510", "960evo"];
 /// Runs of each.
 const RUNS: usize = 4;
+/// Period of the run that is judged, in s.
+const PERIOD_S: u64 = 10;
 /// What the example calls the idle time that adapts.
 const ADAPTIVE_MS: u64 = 1;
 
@@ -31,6 +33,7 @@ struct Told {
     writes_percent: u64,
     one_drive_percent: u64,
     is_within_cache: bool,
+    is_judged: bool,
     measured: String,
 }
 
@@ -68,16 +71,17 @@ pub(super) fn measure(_: &Options) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// What is wanted of a drive: that one of the runs meets all.
+/// What is wanted of a drive: that the paper's run meets all.
 fn judged(drive: &str, runs: &[&Told]) -> Row {
-    let met = runs.iter().find(|run| run.meets_all());
+    let run = runs.iter().find(|run| run.is_judged);
     Row::new(
         format!(
-            "pair of {drive}: in one run p99.9 of reads at most {READS_PERCENT_MAX} % of reads alone, \
-             writes at least {WRITES_PERCENT_MIN} % of k/2, one drive worse, the cache within its bound"
+            "pair of {drive}, an idle second of {PERIOD_S}: p99.9 of reads at most \
+             {READS_PERCENT_MAX} % of reads alone, writes at least {WRITES_PERCENT_MIN} % of k/2, one \
+             drive worse, the cache within its bound"
         ),
-        met.map_or("in none of these".into(), |run| format!("idle {}: {}", run.idle, run.measured)),
-        met.is_some(),
+        run.map_or("there is no such run".into(), |run| run.measured.clone()),
+        run.is_some_and(|run| run.meets_all()),
     )
 }
 
@@ -95,7 +99,9 @@ fn told(line: &str) -> Result<Told> {
         0 => ("0 ms".to_owned(), ""),
         fixed => (format!("{fixed} ms"), " (of whole periods, the idle second among them)"),
     };
-    let idle = format!("{idle} of {} s", number("period_s")?);
+    let period_s = number("period_s")?;
+    let is_fixed = ![0, ADAPTIVE_MS].contains(&number("idle_ms")?);
+    let idle = format!("{idle} of {period_s} s");
     let measured = format!(
         "p99.9 {reads_percent} % of reads alone (one drive {one_drive_percent} %), writes \
          {writes_percent} % of k/2{most}, {} changes of roles, cache {} of {} MiB",
@@ -111,6 +117,7 @@ fn told(line: &str) -> Result<Told> {
         writes_percent,
         one_drive_percent,
         is_within_cache,
+        is_judged: is_fixed && period_s == PERIOD_S,
         measured,
     })
 }
