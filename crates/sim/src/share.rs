@@ -270,8 +270,15 @@ pub const ARMS: &[Arm] = &[
         in_turn: IN_TURN,
         make: |seed, policy| SwarmConfig::filed(seed, policy, 150),
         campaign: |_| EVERY_EVENT,
-        least: &[(Met::Crashes, 1_000)],
-        least_in_turn: &[(Met::Crashes, 300)],
+        least: &[
+            (Met::Crashes, 2_000),
+            (Met::InCommit, 1_200),
+            (Met::InCheckpoint, 400),
+            (Met::InRecovery, 150),
+            (Met::Batches, 50),
+            (Met::InPieces, 15),
+        ],
+        least_in_turn: &[(Met::Crashes, 600), (Met::Batches, 15), (Met::InPieces, 4)],
     },
     Arm {
         name: "long",
