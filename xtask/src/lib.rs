@@ -11,3 +11,4 @@ pub mod served;
 pub mod swarm;
 pub mod test;
 pub mod tidy;
+pub mod watch;

@@ -1,7 +1,12 @@
 //! Are the programs here that the tests call? Debian packages, installed where that is allowed.
 
+use crate::watch::Watch;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// An installation that takes longer than this is given up.
+const LIMIT: Duration = Duration::from_secs(600);
 
 /// Packages that the tests need, each with a program that tells whether it is there.
 const PACKAGES: &[(&str, &str)] = &[
@@ -16,6 +21,8 @@ const PACKAGES: &[(&str, &str)] = &[
 
 /// Installs what is missing, as root or with a sudo that asks nothing. Where that cannot be done it
 /// says what to install; the tests concerned say that they skip.
+///
+/// No step takes longer than `LIMIT`: a package source that does not answer is like none.
 pub fn install() {
     let missing = missing();
     if missing.is_empty() {
@@ -24,14 +31,17 @@ pub fn install() {
     println!("== packages: installing {}", missing.join(" "));
     for prefix in [&["env"][..], &["sudo", "-n"][..]] {
         let apt = |words: &[&str]| {
-            Command::new(prefix[0])
+            let mut command = Command::new(prefix[0]);
+            command
                 .args(&prefix[1..])
                 .args(["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"])
+                .args(["-o", "DPkg::Lock::Timeout=60", "-o", "Acquire::http::Timeout=60"])
                 .args(words)
                 .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .status()
-                .is_ok_and(|status| status.success())
+                .stdout(Stdio::null());
+            Watch::new()
+                .and_then(|watch| watch.run(&mut command, LIMIT))
+                .is_ok_and(|ended| ended.succeeded)
         };
         let mut words = vec!["install", "-y", "--no-install-recommends"];
         words.extend(&missing);

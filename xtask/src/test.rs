@@ -1,10 +1,16 @@
 //! Does everything hold that must? Parts in order, each with the time it may take.
 //!
-//! A part that fails does not stop the ones after it: one run shows all that is wrong.
+//! A part that fails does not stop the ones after it: one run shows all that is wrong. One that hangs
+//! is ended and told of, and so is what a part leaves running or mounted (`watch`).
 
+use crate::watch::Watch;
 use crate::{cargo, packages, tidy};
 use anyhow::{Context as _, Result, bail};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// A part that takes this many times what it may hangs. Generous: a machine that others use is slow,
+/// and this is no judgement of speed.
+const HANGS_AFTER_TIMES: u64 = 3;
 
 /// What a part does.
 enum Work {
@@ -75,13 +81,14 @@ pub fn run(only: &[String]) -> Result<bool> {
         bail!("there is no part {unknown}; there are {}", known.join(", "));
     }
     let wanted = |name: &str| only.is_empty() || only.iter().any(|word| word == name);
+    let watch = Watch::new()?;
     if wanted("tests") {
         packages::install();
     }
     let mut rows = Vec::new();
     for part in PARTS.iter().filter(|part| wanted(part.name)) {
         let began = Instant::now();
-        let sound = perform(part)?;
+        let sound = perform(part, &watch)?;
         let took_s = began.elapsed().as_secs();
         println!("== {}: {} in {took_s} s", part.name, verdict(sound));
         rows.push((part, took_s, sound));
@@ -102,7 +109,7 @@ fn verdict(sound: bool) -> &'static str {
     if sound { "ok" } else { "FAILED" }
 }
 
-fn perform(part: &Part) -> Result<bool> {
+fn perform(part: &Part, watch: &Watch) -> Result<bool> {
     match &part.work {
         Work::Tidy => {
             println!("\n== {}", part.name);
@@ -110,12 +117,11 @@ fn perform(part: &Part) -> Result<bool> {
         }
         Work::Cargo(words, environment) => {
             println!("\n== {}: cargo {}", part.name, words.join(" "));
-            let status = cargo::cargo()
-                .args(*words)
-                .envs(environment.iter().copied())
-                .status()
-                .with_context(|| format!("starting cargo for {}", part.name))?;
-            Ok(status.success())
+            let mut command = cargo::cargo();
+            command.args(*words).envs(environment.iter().copied());
+            let limit = Duration::from_secs(part.allowed_s * HANGS_AFTER_TIMES);
+            let ended = watch.run(&mut command, limit);
+            Ok(ended.with_context(|| format!("cargo for {}", part.name))?.is_clean())
         }
     }
 }
