@@ -40,13 +40,9 @@ impl Mirror {
         }
         if self.phase == Phase::Draining && self.queues[lead].in_flight == 0 {
             self.pace.turns(self.now, self.now.since(self.since));
-            if self.durable {
-                self.phase = Phase::Settling;
-                self.records.recent.clear();
-                self.flush_twin(lead, Then::Settled);
-            } else {
-                self.settled();
-            }
+            self.phase = Phase::Settling;
+            self.records.recent.clear();
+            self.flush_twin(lead, Then::Settled);
         }
         if let Phase::Idling(until) = self.phase
             && self.now >= until
