@@ -230,6 +230,8 @@ pub(crate) struct Mirror {
     /// Since when roles are as they are.
     since: Instant,
     idle: Duration,
+    /// The end of the time without writes that has begun.
+    rests_until: Instant,
     residue: residue::Residue,
     cache: Cache,
     queues: [Queue; 2],
@@ -311,6 +313,7 @@ impl Mirror {
             survivor: survivor::Survivor::default(),
             since: Instant::ZERO,
             idle,
+            rests_until: Instant::ZERO,
             residue: residue::Residue::default(),
             cache: Cache::default(),
             queues: Default::default(),

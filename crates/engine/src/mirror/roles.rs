@@ -36,6 +36,7 @@ impl Mirror {
             self.catch_up(out);
             if self.wants_turn() && self.is_caught_up() && self.turn_is_due() {
                 self.phase = Phase::Draining;
+                self.rests_until = self.now + self.idle;
             }
         }
         if self.phase == Phase::Draining && self.queues[lead].in_flight == 0 {
@@ -98,9 +99,9 @@ impl Mirror {
         self.records.caught_up = true;
     }
 
-    /// The writer has settled everything.
+    /// The writer has settled everything. That was part of its time without writes.
     pub(super) fn settled(&mut self) {
-        self.phase = Phase::Idling(self.now + self.idle);
+        self.phase = Phase::Idling(self.rests_until.max(self.now));
     }
 
     /// The next writer has settled the metadata that it was sent while it was read.

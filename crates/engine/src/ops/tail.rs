@@ -94,17 +94,24 @@ impl Engine {
             return false;
         }
         if d.tail.items.iter().all(|item| item.copied) {
-            return self.copies_in_flight(device) == 0;
+            return self.is_copied(device);
         }
         if d.flushing.is_some() || d.flush_wanted {
             return false;
         }
         if d.faulted || (!d.tail.copy_failed && self.copying_is_cheaper(device)) {
             self.copy_tail(device);
-        } else {
-            self.devices[usize::from(device.0)].flush_wanted = true;
+            // where nothing of it is needed any more nothing was sent, and nobody would ask again
+            return self.is_copied(device);
         }
+        self.devices[usize::from(device.0)].flush_wanted = true;
         false
+    }
+
+    /// Is everything in the tail of a drive on the SSDs, or of no use any more?
+    fn is_copied(&self, device: DeviceId) -> bool {
+        let items = &self.devices[usize::from(device.0)].tail.items;
+        items.iter().all(|item| item.copied) && self.copies_in_flight(device) == 0
     }
 
     fn log_write_in_flight(&self, device: DeviceId) -> bool {

@@ -193,7 +193,10 @@ fn a_pair_is_watched() {
     assert_eq!(written.ssd_bytes, first + second);
     let stats = pair.view.stats;
     let twice = 2 * (stats.accepted_bytes - pair.view.coalesced_bytes);
-    assert!(written.ssd_bytes.abs_diff(twice) < twice / 20, "{written:?} {pair:?}");
+    // what the cache holds at the end lacks one twin, or both
+    let lacking = pair.view.cache_bytes..=2 * pair.view.cache_bytes;
+    let unwritten = twice.checked_sub(written.ssd_bytes).expect("nothing is written three times");
+    assert!(lacking.contains(&unwritten), "{unwritten} {written:?} {pair:?}");
     assert!(pair.cache_bytes.1 > 0 && pair.cache_bytes.1 <= 2 * pair.moved_bytes, "{pair:?}");
     assert!(pair.risk_bytes_max > 0 && pair.risk_bytes_max <= pair.cache_bytes.1, "{pair:?}");
     assert_eq!(watched(Answer::Written).0.risk_bytes_max, 0);
