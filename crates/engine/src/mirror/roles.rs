@@ -40,7 +40,6 @@ impl Mirror {
             }
         }
         if self.phase == Phase::Draining && self.queues[lead].in_flight == 0 {
-            self.pace.turns(self.now, self.now.since(self.since));
             self.phase = Phase::Settling;
             self.records.recent.clear();
             self.flush_twin(lead, Then::Settled);
@@ -99,9 +98,13 @@ impl Mirror {
         self.records.caught_up = true;
     }
 
-    /// The writer has settled everything. That was part of its time without writes.
+    /// The writer has settled everything. That was part of its time without writes; what took longer
+    /// is what its writes cost.
     pub(super) fn settled(&mut self) {
-        self.phase = Phase::Idling(self.rests_until.max(self.now));
+        let rests_until = self.rests_until.max(self.now);
+        let wrote_until = rests_until - self.idle;
+        self.pace.turns(wrote_until, wrote_until.since(self.since));
+        self.phase = Phase::Idling(rests_until);
     }
 
     /// The next writer has settled the metadata that it was sent while it was read.
