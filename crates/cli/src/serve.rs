@@ -164,12 +164,16 @@ fn engine_config(pool: &PoolConfig, capacities: &[u64]) -> anyhow::Result<Engine
 }
 
 fn exports(pool: &PoolConfig) -> Vec<Export> {
-    let export = |volume: &crate::config::PoolVolume| Export {
-        name: volume.name.clone(),
+    let export = |name: &str, volume: &crate::config::PoolVolume, stream| Export {
+        name: name.to_owned(),
         object: volume.object(),
         size_bytes: volume.size_bytes,
+        stream,
     };
-    pool.volumes.iter().map(export).collect()
+    let volumes = pool.volumes.iter().map(|volume| export(&volume.name, volume, None));
+    let named = pool.promises.exports.iter();
+    let named = named.map(|it| export(&it.name, &pool.volumes[it.volume], Some(it.stream)));
+    volumes.chain(named).collect()
 }
 
 fn files(pool: &PoolConfig) -> Vec<VolumeFile> {
@@ -187,6 +191,9 @@ fn ways_in(pool: &PoolConfig, listeners: &[Listener]) -> Vec<String> {
     for volume in &pool.volumes {
         ways.extend(listeners.iter().filter_map(|listener| listeners::uri(listener, &volume.name)));
         ways.extend(pool.serve.fuse.iter().map(|it| it.join(&volume.name).display().to_string()));
+    }
+    for export in &pool.promises.exports {
+        ways.extend(listeners.iter().filter_map(|listener| listeners::uri(listener, &export.name)));
     }
     ways
 }

@@ -90,6 +90,48 @@ fn both_sockets_and_both_volumes() {
     assert!(server.stop().0.success());
 }
 
+/// Two names of one volume, a stream each, and the volume's own beside them.
+#[test]
+fn an_export_may_be_a_stream_of_a_volume() {
+    let streams = r#"[[stream]]
+volume = "vol0"
+export = "gold"
+weight = 300
+[[stream]]
+name = "batch jobs"
+volume = "vol0"
+export = "jobs"
+limit = "10000/s"
+[serve]"#;
+    let pool = formatted(&POOL.replace("[serve]", streams));
+    let server = start(&pool);
+    assert!(server.ready.contains("/gold?socket="), "{}", server.ready);
+    let address = Address::Unix(pool.at("tandem.sock"));
+    assert_eq!(Client::list(&address).unwrap(), ["vol0", "vol1", "gold", "jobs"]);
+    let mut clients = ["gold", "jobs", "vol0", "vol1"].map(|name| {
+        let client = Client::connect(&address, name).unwrap();
+        assert_eq!(client.size_bytes(), if name == "vol1" { 8 << 20 } else { 32 << 20 });
+        client
+    });
+    clients[0].write(4096, &[7; 4096], true).unwrap();
+    for (client, times) in [(1, 3), (2, 5), (3, 2)] {
+        for _ in 0..times {
+            let byte = if client == 3 { 0 } else { 7 };
+            assert_eq!(clients[client].read(4096, 4096).unwrap(), [byte; 4096]);
+        }
+    }
+    let told = status(&pool);
+    let streams: Vec<(&str, u64)> = told["streams"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| (it["name"].as_str().unwrap(), it["requests"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(streams, [("gold", 1), ("batch jobs", 3), ("others", 7)]);
+    drop(clients);
+    assert!(server.stop().0.success());
+}
+
 #[test]
 fn a_second_server_is_refused_at_once_and_the_first_goes_on() {
     let pool = formatted(POOL);

@@ -44,6 +44,7 @@ impl Server {
                 name: name.into(),
                 object: ObjectId(index),
                 size_bytes: VOLUME,
+                stream: None,
             };
             let exports = [(0, "vol0"), (1, "vol1")].map(export).to_vec();
             let server = NbdServer::new(NbdConfig::default(), vec![unix, tcp], exports);

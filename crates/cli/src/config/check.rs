@@ -126,12 +126,12 @@ fn drives_of(twins: &[PoolTwin]) -> impl Iterator<Item = &PoolDevice> {
     twins.iter().flat_map(|twin| std::iter::once(&twin.drive).chain(&twin.journal))
 }
 
-fn name(value: &Spanned<String>, what: &str) -> Result<String, Fault> {
+pub(super) fn name(value: &Spanned<String>, what: &str) -> Result<String, Fault> {
     let name = value.get_ref();
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.chars().all(plain) {
         let text = format!(
-            "a {what}'s name has 1 to {NAME_BYTES_MAX} letters, digits, '-', '_' or '.', unlike {name:?}"
+            "the name of this {what} has 1 to {NAME_BYTES_MAX} letters, digits, '-', '_' or '.', unlike {name:?}"
         );
         return Err(Fault::at(value, text));
     }

@@ -121,12 +121,13 @@ pub(super) struct Volume {
     pub limit: Option<Spanned<String>>,
 }
 
-/// The same for a volume that is named.
+/// The same for a volume that is named, or for those who come to it by an export of another name.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Stream {
     pub name: Option<Spanned<String>>,
     pub volume: Spanned<String>,
+    pub export: Option<Spanned<String>>,
     pub reservation: Option<Spanned<Reservation>>,
     pub weight: Option<Spanned<i64>>,
     pub limit: Option<Spanned<String>>,

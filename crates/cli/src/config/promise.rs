@@ -2,12 +2,13 @@
 //!
 //! Source: design, "A pool's configuration" (`reservation` belongs to a volume); requirements I7. A
 //! volume has `reservation`, `weight` and `limit`; `[[stream]]` gives the same to a volume by name, so
-//! that promises can stand together in one place.
+//! that promises can stand together in one place; or, with `export`, to those who come to the volume
+//! by that name of NBD.
 
-use super::{PoolConfig, PoolVolume, file};
+use super::{PoolConfig, PoolVolume, check, file};
 use crate::rate;
 use crate::toml_fault::Fault;
-use tandem_block::Duration;
+use tandem_block::{Duration, StreamId};
 use tandem_drives::spec;
 use tandem_engine::Role;
 use tandem_engine::qos::reserve::{
@@ -22,11 +23,29 @@ use toml::Spanned;
 const WINDOW_MIN: Duration = Duration::from_ms(10);
 const WINDOW_MAX: Duration = Duration::from_s(3600);
 
+/// Exports that are streams are numbered from here on; connections from 0 (their table is small).
+const EXPORTS_FROM: u32 = 1 << 31;
+/// More exports than this are a slip.
+const EXPORTS_MAX: usize = 4096;
+
+/// A name of NBD for a volume, whose users are a stream of their own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedExport {
+    /// The name.
+    pub name: String,
+    /// The volume's position.
+    pub volume: usize,
+    /// Whose requests come by it.
+    pub stream: StreamId,
+}
+
 /// What is promised, before the drives' costs are known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Promises {
     /// By stream.
     pub streams: Vec<StreamConfig>,
+    /// Exports beside those that are called like their volumes.
+    pub exports: Vec<NamedExport>,
     /// The order of service.
     pub order: &'static str,
     /// More may be promised than there is.
@@ -41,6 +60,7 @@ impl Default for Promises {
     fn default() -> Self {
         Promises {
             streams: Vec::new(),
+            exports: Vec::new(),
             order: ORDERS[0].name,
             overcommit: false,
             depth: DEPTH,
@@ -73,25 +93,7 @@ pub(super) fn check(parsed: &file::File, volumes: &[PoolVolume]) -> Result<Promi
         }
     }
     for entry in &parsed.stream {
-        let entry = entry.get_ref();
-        let wanted = entry.volume.get_ref();
-        let Some(volume) = volumes.iter().find(|known| known.name == *wanted) else {
-            let known = volumes.iter().map(|known| known.name.as_str());
-            let nearest = spell::nearest(wanted, known);
-            let text = format!("there is no volume {wanted:?}; did you mean {nearest:?}?");
-            return Err(Fault::at(&entry.volume, text));
-        };
-        if promises.streams.iter().any(|known| known.of == Selector::Volume(volume.object())) {
-            let text = format!("volume {wanted:?} has a reservation, weight or limit already");
-            return Err(Fault::at(&entry.volume, text));
-        }
-        let name = entry.name.as_ref().map_or(&volume.name, Spanned::get_ref);
-        let wishes = entry.wishes();
-        if !wishes.any() {
-            let text = "a stream has a reservation, a weight or a limit; this one has none";
-            return Err(Fault::at(&entry.volume, text));
-        }
-        promises.streams.push(stream(name, volume, &wishes)?);
+        named(entry.get_ref(), volumes, &mut promises)?;
     }
     let qos = &parsed.qos;
     promises.order = match &qos.order {
@@ -110,6 +112,67 @@ pub(super) fn check(parsed: &file::File, volumes: &[PoolVolume]) -> Result<Promi
     Ok(promises)
 }
 
+/// One `[[stream]]`: everything on a volume, or what comes by an export.
+fn named(
+    entry: &file::Stream,
+    volumes: &[PoolVolume],
+    promises: &mut Promises,
+) -> Result<(), Fault> {
+    let wanted = entry.volume.get_ref();
+    let Some(at) = volumes.iter().position(|known| known.name == *wanted) else {
+        let known = volumes.iter().map(|known| known.name.as_str());
+        let nearest = spell::nearest(wanted, known);
+        let text = format!("there is no volume {wanted:?}; did you mean {nearest:?}?");
+        return Err(Fault::at(&entry.volume, text));
+    };
+    let wishes = entry.wishes();
+    if !wishes.any() {
+        let text = "a stream has a reservation, a weight or a limit; this one has none";
+        return Err(Fault::at(&entry.volume, text));
+    }
+    let of = match &entry.export {
+        Some(value) => Selector::Stream(export(value, at, volumes, promises)?),
+        None => Selector::Volume(volumes[at].object()),
+    };
+    if promises.streams.iter().any(|known| known.of == of) {
+        let text = format!(
+            "volume {wanted:?} has a reservation, weight or limit already; for some of its users: \
+             export = \"NAME\", which they connect to"
+        );
+        return Err(Fault::at(&entry.volume, text));
+    }
+    let name = entry.name.as_ref().or(entry.export.as_ref());
+    let name = name.map_or(wanted, Spanned::get_ref);
+    if promises.streams.iter().any(|known| known.name == *name) {
+        let text = format!("there are two streams called {name:?}: give one of them a name");
+        return Err(Fault::at(entry.name.as_ref().unwrap_or(&entry.volume), text));
+    }
+    promises.streams.push(StreamConfig { of, ..stream(name, &volumes[at], &wishes)? });
+    Ok(())
+}
+
+/// A further name for the volume at this position.
+fn export(
+    value: &Spanned<String>,
+    volume: usize,
+    volumes: &[PoolVolume],
+    promises: &mut Promises,
+) -> Result<StreamId, Fault> {
+    let name = check::name(value, "export")?;
+    let taken = volumes.iter().any(|volume| volume.name == name)
+        || promises.exports.iter().any(|known| known.name == name);
+    if taken {
+        let text = format!("there is an export called {name:?} already: each volume is one");
+        return Err(Fault::at(value, text));
+    }
+    if promises.exports.len() == EXPORTS_MAX {
+        return Err(Fault::at(value, format!("at most {EXPORTS_MAX} streams have exports")));
+    }
+    let stream = StreamId(EXPORTS_FROM + promises.exports.len() as u32);
+    promises.exports.push(NamedExport { name, volume, stream });
+    Ok(stream)
+}
+
 /// Can everything be promised? By the costs that the SSDs' profiles tell.
 pub(super) fn fits(parsed: &file::File, pool: &PoolConfig) -> Result<(), Fault> {
     let promised = pool.promises.streams.iter().any(|stream| stream.promise.is_some());
@@ -119,8 +182,8 @@ pub(super) fn fits(parsed: &file::File, pool: &PoolConfig) -> Result<(), Fault> 
     });
     let streams = parsed.stream.iter().map(|entry| {
         let entry = entry.get_ref();
-        let name = entry.name.as_ref().map_or(entry.volume.get_ref(), Spanned::get_ref);
-        (Some(name), entry.reservation.as_ref())
+        let name = entry.name.as_ref().or(entry.export.as_ref()).unwrap_or(&entry.volume);
+        (Some(name.get_ref()), entry.reservation.as_ref())
     });
     let at = |stream: &str, text: String| {
         let mut all = values.clone().chain(streams.clone());

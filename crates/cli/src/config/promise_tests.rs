@@ -2,7 +2,7 @@
 
 use crate::config::PoolConfig;
 use tandem_block::Duration;
-use tandem_engine::qos::reserve::{Does, Rate};
+use tandem_engine::qos::reserve::{Does, Rate, Selector};
 
 const POOL: &str = r#"
 [pool]
@@ -104,6 +104,30 @@ fn slips_are_named() {
         ("[[stream]]", "[qos]\ndepth = 0\n[[stream]]", "1 to 1024"),
     ] {
         let error = parse(&POOL.replacen(from, to, 1)).expect_err(from);
+        assert!(error.contains(want), "{to}: {error}");
+    }
+}
+
+/// A volume may have a promise for all, and others for who comes by a name of its own.
+#[test]
+fn exports_are_streams_of_their_volume() {
+    let more = "[[stream]]\nvolume = \"tin\"\nexport = \"coin\"\nlimit = \"10/s\"\n\
+                [[stream]]\nname = \"n\"\nvolume = \"gold\"\nexport = \"ring\"\nweight = 5";
+    let promises = parse(&format!("{POOL}\n{more}")).expect("sound").promises;
+    let exports: Vec<_> = promises.exports.iter().map(|it| (it.name.as_str(), it.volume)).collect();
+    assert_eq!(exports, [("coin", 2), ("ring", 0)]);
+    let of: Vec<_> = promises.streams.iter().map(|it| (it.name.as_str(), it.of)).collect();
+    assert_eq!(of[3], ("coin", Selector::Stream(promises.exports[0].stream)));
+    assert_eq!(of[4], ("n", Selector::Stream(promises.exports[1].stream)));
+    assert_ne!(promises.exports[0].stream, promises.exports[1].stream);
+    for (from, to, want) in [
+        ("\"coin\"", "\"tin\"", "an export called \"tin\" already"),
+        ("\"coin\"", "\"ring\"", "an export called \"ring\" already"),
+        ("\"coin\"", "\"a/b\"", "the name of this export has"),
+        ("\"n\"", "\"coin\"", "two streams called \"coin\""),
+        ("limit = \"10/s\"", "", "this one has none"),
+    ] {
+        let error = parse(&format!("{POOL}\n{}", more.replacen(from, to, 1))).expect_err(to);
         assert!(error.contains(want), "{to}: {error}");
     }
 }

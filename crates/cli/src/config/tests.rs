@@ -149,7 +149,7 @@ fn budgets_are_a_days_bytes() {
 const FAULTS: &[(&str, &str, usize, &str)] = &[
     ("name = \"laptop\"", "nmae = \"laptop\"", 2, "did you mean \"name\""),
     ("[pool]\nname = \"laptop\"\nsecond_home_lag = \"30s\"", "", 0, "missing key `pool`"),
-    ("name = \"laptop\"", "name = \"lap top\"", 2, "a pool's name"),
+    ("name = \"laptop\"", "name = \"lap top\"", 2, "the name of this pool"),
     ("name = \"laptop\"", "name = laptop", 2, ""),
     ("second_home_lag", "second_lag", 3, "did you mean \"second_home_lag\""),
     ("\"30s\"", "\"30\"", 3, "write times like"),
@@ -173,7 +173,7 @@ const FAULTS: &[(&str, &str, usize, &str)] = &[
     ("profile = \"wd100efax\"", "profile = \"960evo\"", 15, "other role"),
     ("profile = \"wd100efax\"", "profile = \"none.toml\"", 15, "cannot read the profile"),
     ("\"volatile\"", "\"safe\"", 16, "one of volatile, protected"),
-    ("name = \"vol0\"", "name = \"\"", 19, "a volume's name"),
+    ("name = \"vol0\"", "name = \"\"", 19, "the name of this volume"),
     ("size = \"32GiB\"", "size = \"1000B\"", 20, "multiple of 4KiB"),
     ("size = \"32GiB\"", "size = \"0KiB\"", 20, "at least 4KiB"),
     ("\"mios-d\"", "\"mios-x\"", 21, "did you mean \"mios-d\""),

@@ -227,7 +227,7 @@ impl Connection {
             offset_bytes: ask.offset,
             length_bytes: u64::from(ask.length),
             fua: ask.fua,
-            stream: self.stream,
+            stream: ask.stream.unwrap_or(self.stream),
             class: DurabilityClass::VolatileOk,
             payload,
         };

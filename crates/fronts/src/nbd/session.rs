@@ -8,7 +8,7 @@ use super::negotiate::{Negotiation, Progress};
 use super::wire::{self, RequestHeader, chunk, command, error, extent, flag};
 use slab::Slab;
 use std::rc::Rc;
-use tandem_block::{IoError, ObjectId};
+use tandem_block::{IoError, ObjectId, StreamId};
 use tandem_live::Extent;
 
 /// The body of an oversized write is skipped up to this size; beyond, the client is not sane.
@@ -47,6 +47,8 @@ pub struct Ask {
     pub command: Command,
     /// Which volume.
     pub object: ObjectId,
+    /// Whose, if the export says so.
+    pub stream: Option<StreamId>,
     /// First byte, a multiple of 512.
     pub offset: u64,
     /// Bytes, a multiple of 512, within the export; 0 for a flush.
@@ -171,8 +173,8 @@ impl Session {
                 self.flight_bytes += flight.bytes();
                 let slot = u32::try_from(self.flights.insert(flight)).expect("few are in flight");
                 let fua = header.flags & flag::FUA != 0;
-                let object = self.exports[export].object;
-                let ask = Ask { slot, command, object, offset, length, fua };
+                let Export { object, stream, .. } = self.exports[export];
+                let ask = Ask { slot, command, object, stream, offset, length, fua };
                 Step::Ask(wire::REQUEST_BYTES, ask)
             }
             Err(number) => {
@@ -329,8 +331,8 @@ fn number(failure: IoError) -> u32 {
 /// every ask, at once or late.
 pub(super) fn fuzz(bytes: &[u8]) -> u64 {
     let exports: Rc<[Export]> = Rc::from([
-        Export { name: "a".into(), object: ObjectId(1), size_bytes: 1 << 20 },
-        Export { name: "b".into(), object: ObjectId(2), size_bytes: 1 << 40 },
+        Export { name: "a".into(), object: ObjectId(1), size_bytes: 1 << 20, stream: None },
+        Export { name: "b".into(), object: ObjectId(2), size_bytes: 1 << 40, stream: None },
     ]);
     let mut out = Vec::new();
     let mut session = Session::new(exports, &mut out);

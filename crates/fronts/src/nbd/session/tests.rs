@@ -8,8 +8,13 @@ const SIZE: u64 = 1 << 30;
 
 fn exports() -> Rc<[Export]> {
     Rc::from([
-        Export { name: "vol0".into(), object: ObjectId(5), size_bytes: SIZE },
-        Export { name: "vol1".into(), object: ObjectId(6), size_bytes: 1 << 20 },
+        Export { name: "vol0".into(), object: ObjectId(5), size_bytes: SIZE, stream: None },
+        Export {
+            name: "vol1".into(),
+            object: ObjectId(6),
+            size_bytes: 1 << 20,
+            stream: Some(StreamId(9)),
+        },
     ])
 }
 
@@ -223,8 +228,8 @@ fn requests_are_checked() {
                 Ok(kind) => {
                     let fua = flags & flag::FUA != 0;
                     let object = ObjectId(5);
-                    let ask =
-                        Ask { slot: asks[0].slot, command: kind, object, offset, length, fua };
+                    let (slot, stream) = (asks[0].slot, None);
+                    let ask = Ask { slot, command: kind, object, stream, offset, length, fua };
                     assert_eq!((asks, out.len()), (vec![ask], 0));
                 }
             }
@@ -347,5 +352,18 @@ fn strangers_bytes_never_panic() {
         super::fuzz(&changed[..cut]);
         let noise: Vec<u8> = (0..rng.below(200)).map(|_| rng.bits() as u8).collect();
         super::fuzz(&noise);
+    }
+}
+
+/// What comes by an export that is somebody's is theirs.
+#[test]
+fn requests_say_whose_they_are_where_the_export_does() {
+    for (name, stream) in [("vol0", None), ("vol1", Some(StreamId(9)))] {
+        let mut script = 3u32.to_be_bytes().to_vec();
+        script.extend(with_option(option::GO, &named(name, &[0, 0])));
+        script.extend(request(command::READ, 0, 0, 512));
+        let mut session = Session::new(exports(), &mut Vec::new());
+        let (asks, ..) = feed(&mut session, &script, usize::MAX / 2);
+        assert_eq!((asks.len(), asks[0].stream), (1, stream), "{name}");
     }
 }
