@@ -6,6 +6,7 @@
 
 mod copies;
 mod metadata;
+mod names;
 mod verify;
 
 use crate::config::PoolConfig;
@@ -75,7 +76,11 @@ struct DriveAlone {
 #[derive(Debug, Serialize)]
 struct Volume {
     name: String,
-    bytes: u64,
+    /// A volume of files has no size of its own.
+    bytes: Option<u64>,
+    /// What its names say, if it holds files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    files: Option<names::Names>,
     /// Bytes that hold data; the others read as zeroes.
     data_bytes: u64,
     bad_bytes: u64,
@@ -146,8 +151,12 @@ fn fill(report: &mut Report, pool: &PoolConfig, world: &World<Engine>, findings:
     report.repaired_reads = stats.repaired_reads;
     for (index, volume) in pool.volumes.iter().enumerate() {
         let (data_bytes, bad_bytes) = findings.bytes[index];
-        let name = volume.name.clone();
-        report.volumes.push(Volume { name, bytes: volume.size_bytes, data_bytes, bad_bytes });
+        let (name, bytes) = (volume.name.clone(), volume.told_bytes());
+        let bad_files = findings.bad.iter().filter(|bad| bad.volume == index);
+        let bad_files = bad_files.filter_map(|bad| bad.object).collect();
+        let files =
+            volume.is_files.then(|| names::check(world.mind(), volume.object(), &bad_files));
+        report.volumes.push(Volume { name, bytes, files, data_bytes, bad_bytes });
     }
     report.bad.clone_from(&findings.bad);
     report.bad_copies = copies::of(pool, world.mind());
@@ -168,7 +177,10 @@ fn fill(report: &mut Report, pool: &PoolConfig, world: &World<Engine>, findings:
     });
     let bad = findings.bytes.iter().any(|(_, bad)| *bad > 0);
     let copies = report.checksum_errors == 0 && report.bad_copies.is_empty();
-    report.ok = !bad && copies && report.bad_metadata.is_empty() && stats.faulted_drives == 0;
+    let names =
+        report.volumes.iter().flat_map(|volume| &volume.files).all(|names| names.is_sound());
+    report.ok =
+        !bad && names && copies && report.bad_metadata.is_empty() && stats.faulted_drives == 0;
 }
 
 /// The drive that is this device, and its twin, if it has one; of a pair that is not whole the drive
@@ -210,8 +222,9 @@ fn describe(pool: &PoolConfig, report: &Report) -> String {
         ));
         let mut volumes = Table::new(&["<volume", "size", "data", "unreadable"]);
         for volume in &report.volumes {
-            let cells = [volume.bytes, volume.data_bytes, volume.bad_bytes].map(table::bytes);
-            volumes.row([volume.name.clone()].into_iter().chain(cells).collect());
+            let size = volume.bytes.map_or_else(|| "files".to_owned(), table::bytes);
+            let cells = [volume.data_bytes, volume.bad_bytes].map(table::bytes);
+            volumes.row([volume.name.clone(), size].into_iter().chain(cells).collect());
         }
         out.push_str(&volumes.render());
         let mut drives = Table::new(&["<device", "nowhere else"]);
@@ -228,10 +241,20 @@ fn describe(pool: &PoolConfig, report: &Report) -> String {
             report.checksum_errors, report.repaired_reads
         ));
     }
+    for volume in &report.volumes {
+        if let Some(names) = &volume.files {
+            names.describe(&volume.name, &mut out);
+        }
+    }
     for bad in &report.bad {
-        let volume = &report.volumes[bad.volume].name;
+        let volume = &report.volumes[bad.volume];
+        let of_file = bad.object.and_then(|object| volume.files.as_ref()?.name_of(object));
+        let place = match of_file {
+            Some(path) => format!("{}: {path}", volume.name),
+            None => volume.name.clone(),
+        };
         out.push_str(&format!(
-            "  {volume}: {} bytes at {}: {}\n",
+            "  {place}: {} bytes at {}: {}\n",
             bad.length_bytes, bad.offset_bytes, bad.error
         ));
     }

@@ -74,7 +74,8 @@ struct MadeDevice {
 #[derive(Serialize)]
 struct MadeVolume {
     name: String,
-    bytes: u64,
+    /// A volume of files has no size of its own.
+    bytes: Option<u64>,
 }
 
 /// Does it.
@@ -268,7 +269,7 @@ fn made(pool: &PoolConfig, config: &EngineConfig) -> Made {
         bytes: config.capacity_bytes,
     };
     let volume =
-        |v: &crate::config::PoolVolume| MadeVolume { name: v.name.clone(), bytes: v.size_bytes };
+        |v: &crate::config::PoolVolume| MadeVolume { name: v.name.clone(), bytes: v.told_bytes() };
     Made {
         pool: pool.name.clone(),
         uuid: text(config.pool),
@@ -285,7 +286,8 @@ fn describe(made: &Made, config: &Path) -> String {
     }
     let mut volumes = Table::new(&["<volume", "size"]);
     for volume in &made.volumes {
-        volumes.row(vec![volume.name.clone(), table::bytes(volume.bytes)]);
+        let size = volume.bytes.map_or_else(|| "files".to_owned(), table::bytes);
+        volumes.row(vec![volume.name.clone(), size]);
     }
     format!(
         "pool {} {}\n{}\n{}\nServe it: tandem serve {}\n",

@@ -11,6 +11,7 @@ mod failure;
 mod format;
 mod formats;
 mod input;
+mod mount;
 mod policies;
 mod policy;
 mod pool;
@@ -43,6 +44,7 @@ enum Verb {
     Demo(demo::Arguments),
     Format(format::Arguments),
     Serve(serve::Arguments),
+    Mount(mount::Arguments),
     Check(check::Arguments),
     Status(status::Arguments),
     Tier(tier::Arguments),
@@ -62,6 +64,7 @@ pub fn main() -> ExitCode {
         Verb::Demo(arguments) => demo::run(&arguments),
         Verb::Format(arguments) => format::run(&arguments),
         Verb::Serve(arguments) => serve::run(&arguments),
+        Verb::Mount(arguments) => mount::run(&arguments),
         Verb::Check(arguments) => check::run(&arguments),
         Verb::Status(arguments) => status::run(&arguments),
         Verb::Tier(arguments) => tier::run(&arguments),

@@ -7,6 +7,7 @@
 mod announce;
 mod demo;
 mod listeners;
+mod mounts;
 mod record;
 mod twins;
 
@@ -19,7 +20,7 @@ use crate::report::json;
 use crate::report::names::durability_name;
 use announce::Announce;
 use anyhow::{Context as _, anyhow, bail};
-use record::Notes;
+pub(crate) use record::Notes;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -80,26 +81,29 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             let notes = arguments.record.as_deref().map(Notes::new).transpose()?;
             let mut pool = pool::read(path)?;
             twins::apply(&mut pool, arguments.new_twin.as_deref(), arguments.accept_older)?;
-            serve(path, &pool, manner, (signals, notes))
+            serve(path, &pool, manner, (signals, notes), None)
         }
         None => demo::run(manner, signals),
     }
 }
 
-/// Serves one pool until it is told to stop.
-fn serve(
+/// Serves one pool until it is told to stop, or until the volume `until_unmounted` is unmounted.
+pub(crate) fn serve(
     path: &Path,
     pool: &PoolConfig,
     manner: Manner,
     (signals, notes): (Signals, Option<Notes>),
+    until_unmounted: Option<&str>,
 ) -> Result<(), Failure> {
     if manner == Manner::Lying {
         devices::require_emulated(pool)?;
     }
     let inherited = tandem_live::listen::inherited().context("taking over systemd's sockets")?;
-    if pool.serve.nbd.is_empty() && inherited.is_empty() && pool.serve.fuse.is_none() {
+    let mounts = pool.volumes.iter().any(|volume| volume.mount.is_some());
+    if pool.serve.nbd.is_empty() && inherited.is_empty() && pool.serve.fuse.is_none() && !mounts {
         let text = format!(
-            "{}: [serve] names no way in: add nbd = [\"unix:tandem.sock\"] or fuse = \"DIR\" to it",
+            "{}: [serve] names no way in: add nbd = [\"unix:tandem.sock\"] or fuse = \"DIR\" to it \
+             (or mount = \"DIR\" to a volume of files)",
             path.display()
         );
         return Err(Failure::Usage(text));
@@ -126,6 +130,7 @@ fn serve(
         let files = FuseServer::mount(point, files(pool), FUSE_STREAM).context("[serve] fuse")?;
         world.add_front(Box::new(files));
     }
+    let troubles = mounts::add(&mut world, pool, until_unmounted)?;
     let latencies = Rc::new(RefCell::new(Recorder::default()));
     let heard = Rc::clone(&latencies);
     let notes = Rc::new(RefCell::new(notes));
@@ -145,6 +150,7 @@ fn serve(
         notes.write()?;
     }
     ended?;
+    mounts::report(&troubles)?;
     report_end(pool, &world)
 }
 
@@ -170,7 +176,7 @@ fn exports(pool: &PoolConfig) -> Vec<Export> {
         size_bytes: volume.size_bytes,
         stream,
     };
-    let volumes = pool.volumes.iter().map(|volume| export(&volume.name, volume, None));
+    let volumes = pool.block_volumes().map(|volume| export(&volume.name, volume, None));
     let named = pool.promises.exports.iter();
     let named = named.map(|it| export(&it.name, &pool.volumes[it.volume], Some(it.stream)));
     volumes.chain(named).collect()
@@ -182,13 +188,17 @@ fn files(pool: &PoolConfig) -> Vec<VolumeFile> {
         object: volume.object(),
         size_bytes: volume.size_bytes,
     };
-    pool.volumes.iter().map(file).collect()
+    pool.block_volumes().map(file).collect()
 }
 
 /// One line for each way to each volume.
 fn ways_in(pool: &PoolConfig, listeners: &[Listener]) -> Vec<String> {
     let mut ways = Vec::new();
     for volume in &pool.volumes {
+        if volume.is_files {
+            ways.extend(volume.mount.iter().map(|point| point.display().to_string()));
+            continue;
+        }
         ways.extend(listeners.iter().filter_map(|listener| listeners::uri(listener, &volume.name)));
         ways.extend(pool.serve.fuse.iter().map(|it| it.join(&volume.name).display().to_string()));
     }
@@ -237,7 +247,9 @@ fn control(
         .map(|volume| {
             serde_json::json!({
                 "name": volume.name,
-                "bytes": volume.size_bytes,
+                "bytes": volume.told_bytes(),
+                "files": volume.is_files,
+                "mount": volume.mount,
                 "steer": crate::policy::label(&volume.steer),
                 "tier": crate::policy::label(&volume.tier),
                 "durability": durability_name(volume.durability),

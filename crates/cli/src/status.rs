@@ -447,7 +447,8 @@ fn volumes(about: &Value) -> String {
             None => text(volume, "steer").to_owned(),
         };
         let (name, durability) = (text(volume, "name").into(), text(volume, "durability").into());
-        table.row(vec![name, bytes(volume, "bytes"), durability, steering]);
+        let size = if volume["files"] == true { "files".into() } else { bytes(volume, "bytes") };
+        table.row(vec![name, size, durability, steering]);
     }
     table.render()
 }

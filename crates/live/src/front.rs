@@ -13,10 +13,10 @@ use crate::uring::{Finished, Ring, Tag};
 use slab::Slab;
 use std::collections::VecDeque;
 use tandem_block::{
-    DurabilityClass, Instant, ObjectId, Op, PayloadId, Request, RequestId, RequestKind,
-    RequestType, StreamId,
+    Batch, DurabilityClass, Instant, ObjectId, ObjectOp, Op, PayloadId, Request, RequestId,
+    RequestKind, RequestType, StreamId,
 };
-use tandem_engine::{Done, TierConfig};
+use tandem_engine::{Done, Engine, TierConfig};
 
 /// One way to ask for bytes.
 pub trait Front {
@@ -41,6 +41,12 @@ pub trait Front {
 
     /// Is every reply out?
     fn is_quiet(&self) -> bool;
+
+    /// After [`Front::stop`]: does it ask for nothing more? The engine takes requests until every front
+    /// end says so, but does not wait for ever.
+    fn is_settled(&self) -> bool {
+        true
+    }
 
     /// Has somebody left something that the ring does not know of? Asked often, must be cheap.
     fn has_news(&mut self) -> bool {
@@ -73,10 +79,17 @@ pub struct Wish {
     pub payload: PayloadId,
 }
 
-/// A request under way.
+/// What the engine was asked for.
+#[derive(Debug)]
+pub(crate) enum Asked {
+    Request(Request),
+    Batch(Batch),
+}
+
+/// A request under way, or a batch.
 #[derive(Debug)]
 pub(crate) struct Pending {
-    pub request: Request,
+    pub asked: Asked,
     pub front: usize,
     pub cookie: u64,
 }
@@ -139,8 +152,23 @@ impl Desk<'_> {
             payload: wish.payload,
             arrived: self.now,
         };
-        entry.insert(Pending { request, front: self.front, cookie });
+        entry.insert(Pending { asked: Asked::Request(request), front: self.front, cookie });
         self.counter.queue.push_back(key);
+    }
+
+    /// Hands changes of objects to the engine, which happen together or not at all; `cookie` comes back
+    /// when they can be seen, or, if they shall be `durable`, when they are.
+    pub fn batch(&mut self, ops: Vec<ObjectOp>, durable: bool, cookie: u64) {
+        let entry = self.counter.pending.vacant_entry();
+        let key = entry.key();
+        let batch = Batch { id: RequestId(key as u64), ops, durable };
+        entry.insert(Pending { asked: Asked::Batch(batch), front: self.front, cookie });
+        self.counter.queue.push_back(key);
+    }
+
+    /// The engine, to look at its objects and what is noted of them; `None` in a test without one.
+    pub fn engine(&self) -> Option<&Engine> {
+        self.mind.engine()
     }
 
     /// Gives a payload back.

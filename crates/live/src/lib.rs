@@ -33,5 +33,5 @@ mod world;
 pub use device::{Backing, DeviceConfig};
 pub use mind::{Extent, Mind, read_back};
 pub use ring::{buffer, uring};
-pub use tandem_engine::{Command, Done, Event, Io, IoId, IoOp, ServedFrom, StartError};
+pub use tandem_engine::{Command, Done, Engine, Event, Io, IoId, IoOp, ServedFrom, StartError};
 pub use world::{Devices, Observer, World, WorldConfig, WorldError};

@@ -41,6 +41,11 @@ pub trait Mind {
         Err(format!("nothing here has tiers, so {volume} gets none"))
     }
 
+    /// The engine, if it is one: for front ends that look at objects.
+    fn engine(&self) -> Option<&Engine> {
+        None
+    }
+
     /// Appends what lies in `offset_bytes..offset_bytes + length_bytes` of an object, from its
     /// beginning on and without gaps; it may stop early but says something. "All of it is data" is
     /// always true enough.
@@ -60,6 +65,10 @@ impl Mind for Engine {
 
     fn can_accept(&self) -> bool {
         Engine::can_accept(self)
+    }
+
+    fn engine(&self) -> Option<&Engine> {
+        Some(self)
     }
 
     fn set_tier(&mut self, volume: &str, tier: TierConfig) -> Result<(), String> {

@@ -12,7 +12,7 @@ use crate::clock::Clock;
 use crate::core::Core;
 use crate::device::{self, Device, DeviceConfig, IoDone, OpenError};
 use crate::door::{self, Door, Stopper, Waker};
-use crate::front::{Counter, DEVICE_OWNERS, FRONT_OWNERS, Front, Pending, WORLD_OWNER};
+use crate::front::{Asked, Counter, DEVICE_OWNERS, FRONT_OWNERS, Front, Pending, WORLD_OWNER};
 use crate::mind::Mind;
 use crate::payload::Payloads;
 use crate::spin::{Awaited, Spin};
@@ -104,11 +104,16 @@ pub type Observer = Box<dyn FnMut(&Request, &Done, Instant)>;
 enum Phase {
     Starting,
     Serving,
+    /// Fronts have until this instant to ask for the last things.
+    Settling(Instant),
     Stopping,
     /// Answering the last requests until this instant at most.
     Ending(Instant),
 }
 
+/// Front ends have this long to finish what takes several requests: behind a hard drive that flushes and
+/// checkpoints one may take seconds (guess).
+const LAST_REQUESTS: Duration = Duration::from_s(15);
 /// Everything is settled; replies have this long to leave.
 const LAST_REPLIES: Duration = Duration::from_s(2);
 /// Sleeping is not exact enough for what is due sooner than this (measured: wake-ups of 20-30 us,
@@ -267,6 +272,7 @@ impl<M: Mind> World<M> {
         if self.core.counter.stop_asked || self.stop_asked.load(Ordering::Relaxed) {
             self.begin_stop();
         }
+        busy |= self.stop_if_settled();
         // a front may have asked for more meanwhile
         busy | (!self.core.counter.queue.is_empty() && self.mind.can_accept())
     }
@@ -321,8 +327,11 @@ impl<M: Mind> World<M> {
                 && let Some(key) = self.core.counter.queue.pop_front()
             {
                 let now = self.core.clock.now();
-                let request = &self.core.counter.pending[key].request;
-                self.mind.on(now, Event::Request(request), &mut self.commands);
+                let event = match &self.core.counter.pending[key].asked {
+                    Asked::Request(request) => Event::Request(request),
+                    Asked::Batch(batch) => Event::Batch(batch),
+                };
+                self.mind.on(now, event, &mut self.commands);
             } else {
                 return busy;
             }
@@ -392,10 +401,10 @@ impl<M: Mind> World<M> {
 
     fn complete(&mut self, done: &Done) {
         let key = usize::try_from(done.request.0).expect("requests are numbered by the world");
-        let Pending { request, front, cookie } = self.core.counter.pending.remove(key);
+        let Pending { asked, front, cookie } = self.core.counter.pending.remove(key);
         let now = self.core.clock.now();
-        if let Some(observer) = &mut self.observer {
-            observer(&request, done, now);
+        if let (Some(observer), Asked::Request(request)) = (&mut self.observer, &asked) {
+            observer(request, done, now);
         }
         let mut desk = self.core.desk(front, now, &mut self.mind);
         self.fronts[front].completed(cookie, done, &mut desk);
@@ -415,18 +424,28 @@ impl<M: Mind> World<M> {
         if self.phase != Phase::Serving {
             return;
         }
-        self.phase = Phase::Stopping;
         crate::listen::notify_stopping();
         let now = self.core.clock.now();
+        self.phase = Phase::Settling(now + LAST_REQUESTS);
         for index in 0..self.fronts.len() {
             let mut desk = self.core.desk(index, now, &mut self.mind);
             self.fronts[index].stop(&mut desk);
         }
         self.pump(); // what was accepted before the end is served
+    }
+
+    /// Tells the engine to stop when no front end asks for anything more, or it is too late.
+    fn stop_if_settled(&mut self) -> bool {
+        let Phase::Settling(latest) = self.phase else { return false };
         let now = self.core.clock.now();
+        if now < latest && !self.fronts.iter().all(|front| front.is_settled()) {
+            return false;
+        }
+        self.phase = Phase::Stopping;
         self.mind.on(now, Event::Shutdown, &mut self.commands);
         self.carry_out();
         self.pump();
+        true
     }
 
     fn offer_room(&mut self) {
@@ -447,7 +466,7 @@ impl<M: Mind> World<M> {
     /// something happened.
     fn rest(&mut self, now: Instant, spin: &mut Spin) -> bool {
         let due = match self.phase {
-            Phase::Ending(latest) => self.core.next_due().min(latest),
+            Phase::Settling(latest) | Phase::Ending(latest) => self.core.next_due().min(latest),
             _ => self.core.next_due(),
         };
         self.core.ring.submit_queued();

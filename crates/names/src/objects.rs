@@ -1,6 +1,6 @@
 //! What do names stand on? Objects with attributes, and changes of them that happen together.
 
-use tandem_block::ObjectId;
+use tandem_block::{ObjectId, ObjectKind, ObjectOp};
 
 /// Room of a volume, for `statfs`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,4 +76,22 @@ pub enum Change {
         /// Which.
         key: Vec<u8>,
     },
+}
+
+impl Change {
+    /// As the pool is told.
+    pub fn into_op(self) -> ObjectOp {
+        match self {
+            Change::Create { object, is_directory, volume } => {
+                let kind = if is_directory { ObjectKind::Directory } else { ObjectKind::Data };
+                ObjectOp::CreateThin { object, kind, volume, owner: 0 }
+            }
+            Change::Remove { object } => ObjectOp::Remove { object },
+            Change::Resize { object, size_bytes } => ObjectOp::Resize { object, size_bytes },
+            Change::Set { object, key, value } => {
+                ObjectOp::SetAttribute { object, key: key.into(), value: value.into() }
+            }
+            Change::Unset { object, key } => ObjectOp::RemoveAttribute { object, key: key.into() },
+        }
+    }
 }

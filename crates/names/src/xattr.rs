@@ -71,7 +71,7 @@ impl Tree {
     ///
     /// # Errors
     /// `Exists` and `NoAttribute` as `mode` says, `AttributeTooLarge`, `Unsupported` (namespaces
-    /// that are not kept), `NotPermitted` (`user.` on what is neither file nor directory), `Invalid`
+    /// that are not kept, and tiers where there are none), `NotPermitted` (`user.` on what is neither file nor directory), `Invalid`
     /// (an unknown tier, or an unknown attribute of ours), `NotFound`, `OtherVolume`, `Damaged`.
     pub fn set_xattr(
         &self,
@@ -82,6 +82,9 @@ impl Tree {
         now_ns: i64,
     ) -> Result<Vec<Change>, NameError> {
         let mut draft = self.change_xattr(on, object, name, now_ns)?;
+        if name == TIER_ATTRIBUTE && self.tiers.is_empty() {
+            return Err(NameError::Unsupported);
+        }
         if name.starts_with(OURS) {
             let is_known = self.tiers.iter().any(|tier| tier.as_bytes() == value);
             if name != TIER_ATTRIBUTE || !is_known {

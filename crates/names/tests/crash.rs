@@ -219,20 +219,11 @@ impl Run {
         let state = state.unwrap_or_else(|| panic!("never was so: {seen:?}\n{:?}", self.past));
         for (file, bytes) in &seen.contents {
             for (at, byte) in bytes.iter().enumerate() {
-                assert!(self.may_be(*file, at, *byte, state), "{file:?}: byte {at} is {byte}");
+                let may_be = support::may_be(&self.past, *file, at, *byte, state);
+                assert!(may_be, "{file:?}: byte {at} is {byte}");
             }
         }
         (fs, seen)
-    }
-
-    /// May this byte be there? Blocks written since the last flush may be there or not, those that
-    /// were written after a cut which was lost among them; but what was cut off does not come back.
-    fn may_be(&self, file: ObjectId, at: usize, byte: u8, state: usize) -> bool {
-        let value = |view: &View| Some(*view.contents.get(&file)?.get(at)?);
-        let first = (0..=state).rev().find(|state| value(&self.past[*state]).is_none());
-        let later = self.past[state + 1..].iter().any(|view| value(view).unwrap_or(0) == byte);
-        let until = &self.past[first.unwrap_or(0)..=state];
-        later || until.iter().any(|view| value(view).unwrap_or(0) == byte)
     }
 
     fn change(&mut self, step: &Step) {

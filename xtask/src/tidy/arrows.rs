@@ -12,12 +12,12 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ("drives", &["block"], &[]),
     ("traces", &["block"], &[]),
     ("names", &["block"], &[]),
-    // its golden results replay traces
-    ("sim", &["block", "engine", "drives"], &["traces"]),
+    // its golden results replay traces, and power is cut under names too
+    ("sim", &["block", "engine", "drives"], &["traces", "names"]),
     ("live", &["block", "engine", "drives"], &[]),
     // a front end is tested over a pool
     ("fronts", &["block", "live", "names"], &["engine", "drives"]),
-    ("cli", &["block", "engine", "drives", "traces", "sim", "live", "fronts"], &[]),
+    ("cli", &["block", "engine", "drives", "traces", "sim", "live", "fronts", "names"], &[]),
 ];
 
 const RULE: &str = "arrows";

@@ -24,6 +24,9 @@ const BAD_MAX: usize = 100;
 pub(super) struct Bad {
     /// Position of the volume in the configuration.
     pub volume: usize,
+    /// Of a volume of files: the object of the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<u64>,
     /// First byte.
     pub offset_bytes: u64,
     /// How many.
@@ -43,21 +46,35 @@ pub(super) struct Findings {
     pub finished: bool,
 }
 
-/// A range of one volume.
+/// What is read from beginning to end: a volume of blocks, or a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Whole {
+    /// Position of the volume in the configuration.
+    pub volume: usize,
+    /// What holds the bytes.
+    pub object: ObjectId,
+    /// How many.
+    pub size_bytes: u64,
+    /// It is a file.
+    pub is_file: bool,
+}
+
+/// A range of one of them.
 #[derive(Clone, Copy, Debug)]
 struct Part {
-    volume: usize,
+    whole: usize,
     offset: u64,
     length: u64,
 }
 
 /// Reads every volume.
 pub(super) struct Verify {
-    volumes: Vec<(ObjectId, u64)>,
+    /// The volumes, then all files.
+    wholes: Vec<Whole>,
     findings: Rc<RefCell<Findings>>,
     /// To be read first: parts of a read that failed, block by block.
     again: VecDeque<Part>,
-    /// Where the walk is: volume and byte.
+    /// Where the walk is: which of them, and byte.
     at: (usize, u64),
     /// Data that was found and not read yet.
     ahead: VecDeque<Part>,
@@ -68,11 +85,13 @@ pub(super) struct Verify {
 }
 
 impl Verify {
-    /// Volumes as (id, size).
+    /// The volumes of the configuration, in their order.
     pub fn new(volumes: Vec<(ObjectId, u64)>, findings: Rc<RefCell<Findings>>) -> Verify {
         findings.borrow_mut().bytes = vec![(0, 0); volumes.len()];
+        let whole =
+            |(volume, (object, size_bytes))| Whole { volume, object, size_bytes, is_file: false };
         Verify {
-            volumes,
+            wholes: volumes.into_iter().enumerate().map(whole).collect(),
             findings,
             again: VecDeque::new(),
             at: (0, 0),
@@ -80,6 +99,19 @@ impl Verify {
             reading: slab::Slab::new(),
             begun: false,
             stopping: false,
+        }
+    }
+
+    /// Finds the files of all volumes.
+    fn find_files(&mut self, desk: &Desk<'_>) {
+        let Some(engine) = desk.engine() else { return };
+        let volumes = self.wholes.clone();
+        for (object, known) in engine.objects().iter().filter(|(_, known)| known.is_thin()) {
+            if let Some(of) = volumes.iter().find(|volume| volume.object == known.volume) {
+                // sizes are to the byte, data is in blocks
+                let size_bytes = known.size_bytes.next_multiple_of(BLOCK_BYTES);
+                self.wholes.push(Whole { volume: of.volume, object, size_bytes, is_file: true });
+            }
         }
     }
 
@@ -96,10 +128,10 @@ impl Verify {
 
     /// Asks the map where the next data lies. `None` at the end of the last volume.
     fn look_ahead(&mut self, desk: &Desk<'_>) -> Option<()> {
-        let (volume, from) = self.at;
-        let (object, size) = *self.volumes.get(volume)?;
+        let (whole, from) = self.at;
+        let Whole { volume, object, size_bytes: size, .. } = *self.wholes.get(whole)?;
         if from >= size {
-            self.at = (volume + 1, 0);
+            self.at = (whole + 1, 0);
             return Some(());
         }
         let mut extents: Vec<Extent> = Vec::new();
@@ -111,14 +143,14 @@ impl Verify {
                 self.findings.borrow_mut().bytes[volume].0 += end - at;
                 while at < end {
                     let length = READ_BYTES.min(end - at);
-                    self.ahead.push_back(Part { volume, offset: at, length });
+                    self.ahead.push_back(Part { whole, offset: at, length });
                     at += length;
                 }
             }
             at = end;
         }
         assert!(at > from, "the map says something of every byte");
-        self.at = (volume, at);
+        self.at = (whole, at);
         Some(())
     }
 
@@ -129,7 +161,7 @@ impl Verify {
             }
             let Some(part) = self.next(desk) else { break };
             let wish = Wish {
-                object: self.volumes[part.volume].0,
+                object: self.wholes[part.whole].object,
                 op: Op::Read,
                 offset_bytes: part.offset,
                 length_bytes: part.length,
@@ -156,16 +188,19 @@ impl Verify {
             return;
         }
         let mut findings = self.findings.borrow_mut();
-        findings.bytes[part.volume].1 += part.length;
+        let Whole { volume, object, is_file, .. } = self.wholes[part.whole];
+        let object = is_file.then_some(object.0);
+        findings.bytes[volume].1 += part.length;
         let error = error.to_string();
         if let Some(last) = findings.bad.last_mut()
-            && (last.volume, last.offset_bytes + last.length_bytes) == (part.volume, part.offset)
+            && (last.volume, last.object) == (volume, object)
+            && last.offset_bytes + last.length_bytes == part.offset
             && last.error == error
         {
             last.length_bytes += part.length;
         } else if findings.bad.len() < BAD_MAX {
-            let Part { volume, offset: offset_bytes, length: length_bytes } = part;
-            findings.bad.push(Bad { volume, offset_bytes, length_bytes, error });
+            let Part { offset: offset_bytes, length: length_bytes, .. } = part;
+            findings.bad.push(Bad { volume, object, offset_bytes, length_bytes, error });
         }
     }
 }
@@ -173,6 +208,7 @@ impl Verify {
 impl Front for Verify {
     fn begin(&mut self, desk: &mut Desk<'_>) {
         self.begun = true;
+        self.find_files(desk);
         self.go_on(desk);
     }
 

@@ -68,7 +68,7 @@ pub(super) fn check(
     }
     let mut volumes: Vec<PoolVolume> = Vec::new();
     for entry in &parsed.volume {
-        let volume = volume(entry.get_ref(), &devices)?;
+        let volume = volume(entry.get_ref(), &devices, folder)?;
         if let Some(known) = volumes.iter().find(|known| known.object() == volume.object()) {
             let text = format!("there are two volumes called {:?}", known.name);
             return Err(Fault::at(&entry.get_ref().name, text));
@@ -79,6 +79,7 @@ pub(super) fn check(
         return Err(Fault::whole("there is no [[volume]]: a pool without one holds nothing"));
     }
     let serve = serve(&parsed.serve, folder)?;
+    mount_points(&parsed, &volumes, &serve)?;
     let promises = promise::check(&parsed, &volumes)?;
     let promote_after_reads = parsed.pool.promote_after;
     let pool = PoolConfig {
@@ -294,9 +295,58 @@ pub(super) fn profile(value: &Spanned<String>, role: Role, folder: &Path) -> Res
     }
 }
 
-fn volume(entry: &file::Volume, devices: &[PoolDevice]) -> Result<PoolVolume, Fault> {
+/// One file system a directory.
+fn mount_points(parsed: &file::File, volumes: &[PoolVolume], serve: &Serve) -> Result<(), Fault> {
+    for (index, (entry, volume)) in parsed.volume.iter().zip(volumes).enumerate() {
+        let (Some(value), Some(point)) = (&entry.get_ref().mount, &volume.mount) else { continue };
+        let others = volumes[..index].iter().filter_map(|other| other.mount.as_ref());
+        if others.chain(&serve.fuse).any(|other| plain(other) == plain(point)) {
+            let text = format!("something else of this pool is mounted on {:?}", value.get_ref());
+            return Err(Fault::at(value, text));
+        }
+    }
+    Ok(())
+}
+
+/// The size of a volume of blocks; what the object of a volume of files reserves.
+fn volume_size(entry: &file::Volume) -> Result<u64, Fault> {
+    match (&entry.size, entry.files) {
+        (Some(value), false) => size(value, BLOCK_BYTES),
+        (None, true) => Ok(BLOCK_BYTES),
+        (Some(value), true) => {
+            let text = "a volume of files takes what room the pool has, as they are written: drop \
+                        this key";
+            Err(Fault::at(value, text))
+        }
+        (None, false) => {
+            let text = "this volume has no size: add size = \"16GiB\", or files = true for a file \
+                        system";
+            Err(Fault::at(&entry.name, text))
+        }
+    }
+}
+
+fn mount_point(entry: &file::Volume, folder: &Path) -> Result<Option<PathBuf>, Fault> {
+    let Some(value) = &entry.mount else { return Ok(None) };
+    if !entry.files {
+        let text = "a volume of blocks cannot be mounted: add files = true (and drop size) for a \
+                    file system, or show it as a file with fuse = \"DIR\" in [serve]";
+        return Err(Fault::at(value, text));
+    }
+    if value.get_ref().is_empty() {
+        return Err(Fault::at(value, "the mount point is empty: name a directory"));
+    }
+    Ok(Some(folder.join(value.get_ref())))
+}
+
+fn volume(
+    entry: &file::Volume,
+    devices: &[PoolDevice],
+    folder: &Path,
+) -> Result<PoolVolume, Fault> {
     let name = name(&entry.name, "volume")?;
-    let size_bytes = size(&entry.size, BLOCK_BYTES)?;
+    let size_bytes = volume_size(entry)?;
+    let (is_files, mount) = (entry.files, mount_point(entry, folder)?);
     let steer = match &entry.steer {
         Some(value) => steering(value, devices)?,
         None => SteerConfig::default(),
@@ -327,7 +377,7 @@ fn volume(entry: &file::Volume, devices: &[PoolDevice]) -> Result<PoolVolume, Fa
             return Err(Fault::at(value, text));
         }
     }
-    Ok(PoolVolume { name, size_bytes, steer, tier, durability })
+    Ok(PoolVolume { name, size_bytes, is_files, mount, steer, tier, durability })
 }
 
 fn tier(value: &Spanned<file::Steer>) -> Result<TierConfig, Fault> {

@@ -112,7 +112,10 @@ impl<'de> Deserialize<'de> for Journal {
 #[serde(deny_unknown_fields)]
 pub(super) struct Volume {
     pub name: Spanned<String>,
-    pub size: Spanned<String>,
+    pub size: Option<Spanned<String>>,
+    #[serde(default)]
+    pub files: bool,
+    pub mount: Option<Spanned<String>>,
     pub steer: Option<Spanned<Steer>>,
     pub tier: Option<Spanned<Steer>>,
     pub durability: Option<Spanned<String>>,

@@ -86,8 +86,12 @@ pub struct PoolDevice {
 pub struct PoolVolume {
     /// Its name: that of the export.
     pub name: String,
-    /// Its size, a multiple of 4096.
+    /// Its size, a multiple of 4096; of a volume of files what its own object reserves.
     pub size_bytes: u64,
+    /// It holds files, which take room as they are written, in place of blocks.
+    pub is_files: bool,
+    /// Where its files are mounted.
+    pub mount: Option<PathBuf>,
     /// Where its writes go.
     pub steer: SteerConfig,
     /// Where its data belongs.
@@ -188,6 +192,11 @@ impl PoolConfig {
                      the SSD"
                 .to_owned(),
         })
+    }
+
+    /// Volumes of blocks, which can be exported.
+    pub fn block_volumes(&self) -> impl Iterator<Item = &PoolVolume> {
+        self.volumes.iter().filter(|volume| !volume.is_files)
     }
 
     /// The socket on which a server of this pool answers `tandem status`; `path` is that of the
@@ -324,6 +333,11 @@ impl PoolDevice {
 }
 
 impl PoolVolume {
+    /// What a person is told of its size: a volume of files has none of its own.
+    pub fn told_bytes(&self) -> Option<u64> {
+        (!self.is_files).then_some(self.size_bytes)
+    }
+
     /// Its id in the pool: FNV-1a of its name.
     pub fn object(&self) -> ObjectId {
         let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);

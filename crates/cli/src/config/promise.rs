@@ -159,6 +159,10 @@ fn export(
     promises: &mut Promises,
 ) -> Result<StreamId, Fault> {
     let name = check::name(value, "export")?;
+    if volumes[volume].is_files {
+        let text = "a volume of files is mounted, not exported: a volume of blocks can be";
+        return Err(Fault::at(value, text));
+    }
     let taken = volumes.iter().any(|volume| volume.name == name)
         || promises.exports.iter().any(|known| known.name == name);
     if taken {

@@ -210,6 +210,29 @@ const FAULTS: &[(&str, &str, usize, &str)] = &[
 ];
 
 #[test]
+fn a_volume_of_files_has_a_mount_point_and_no_size() {
+    let of_files = |text: &str| changed("size = \"32GiB\"", text);
+    let good = parse(&of_files("files = true\nmount = \"tree\"")).expect("good");
+    let volume = &good.volumes[0];
+    assert!(volume.is_files && volume.told_bytes().is_none() && good.block_volumes().count() == 0);
+    assert_eq!(volume.mount.as_deref(), Some(Path::new("/pool/tree")));
+    for (text, want) in [
+        ("files = true\nsize = \"1GiB\"", "drop this key"),
+        ("files = false", "add size"),
+        ("size = \"1GiB\"\nmount = \"tree\"", "cannot be mounted"),
+        ("files = true\nmount = \"\"", "name a directory"),
+        ("files = true\nmount = \"x/../mnt\"", "something else of this pool"),
+        ("flies = true", "did you mean \"files\""),
+    ] {
+        let fault = parse(&of_files(text)).expect_err(text);
+        assert!(fault.text.contains(want), "{text}: {fault}");
+    }
+    let stream = "[[stream]]\nvolume = \"vol0\"\nexport = \"x\"\nweight = 2\n";
+    let fault = parse(&format!("{}\n{stream}", of_files("files = true"))).expect_err("no export");
+    assert!(fault.text.contains("not exported"), "{fault}");
+}
+
+#[test]
 fn faults_are_told_with_their_line() {
     for (from, to, line, want) in FAULTS {
         let fault = parse(&changed(from, to)).expect_err(to);

@@ -31,7 +31,7 @@ pub fn run(manner: Manner, signals: Signals) -> Result<(), Failure> {
         folder.path().display(),
         path.display()
     );
-    let served = serve(&path, &pool, manner, (signals, None));
+    let served = serve(&path, &pool, manner, (signals, None), None);
     folder.close().context("removing the temporary folder")?;
     served
 }

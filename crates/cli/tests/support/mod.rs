@@ -5,6 +5,7 @@
 
 pub mod program;
 pub mod sigkill;
+pub mod synced;
 
 use rustix::process::{Pid, Signal};
 use std::io::{BufRead, BufReader, Read};
@@ -65,8 +66,8 @@ impl Server {
 
     /// Starts it and waits for nothing.
     pub fn launch(mut command: Command) -> Server {
-        let mut child =
-            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+        let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("it runs");
         let (sender, lines) = mpsc::channel();
         let out = BufReader::new(child.stdout.take().unwrap());
         std::thread::spawn(move || {

@@ -125,6 +125,11 @@ impl Objects {
         self.by_id.iter().map(|(id, object)| (*id, object))
     }
 
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.by_id.len()
+    }
+
     /// Objects from this id on.
     pub fn from(&self, id: ObjectId) -> impl Iterator<Item = (ObjectId, &Object)> {
         self.by_id.range(id..).map(|(id, object)| (*id, object))

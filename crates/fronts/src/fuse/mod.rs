@@ -17,15 +17,19 @@
 //! zeroing a range zeroes; the size is the volume's and never changes (`EPERM`).
 
 mod files;
+mod files_server;
 mod inbox;
 mod mount;
 mod plan;
+mod pool;
 mod server;
 pub mod tree;
 pub mod wire;
 
 pub use files::VolumeFile;
+pub use files_server::{AtUnmount, FilesServer, Trouble};
 pub use mount::{FuseError, Mount, TRANSFER_BYTES_MAX, check_point};
+pub use pool::FileIds;
 pub use server::FuseServer;
 
 /// Fuzz entry: whatever the kernel says, it is understood within its own bytes (1), refused (0), or

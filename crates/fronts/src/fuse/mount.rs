@@ -252,6 +252,14 @@ impl Mount {
         Ok((mount(session), fd))
     }
 
+    /// Somebody else has unmounted it: whatever is mounted there from now on is not ours to unmount.
+    pub fn was_unmounted(&mut self) {
+        // its end would unmount the point; what is leaked is a descriptor of a mount that is gone
+        if let Some(session) = self.session.take() {
+            std::mem::forget(session);
+        }
+    }
+
     /// Where it is mounted.
     pub fn point(&self) -> &Path {
         &self.point

@@ -107,6 +107,7 @@ impl FuseServer {
         }
         if self.inbox.is_gone() && !self.told_of_end && !self.stopping {
             self.told_of_end = true;
+            self.mount.was_unmounted();
             tracing::warn!(
                 "{} was unmounted by somebody else; its files are served no more",
                 self.mount.point().display()

@@ -1,10 +1,12 @@
 //! What should a file system do? Said once more, as plainly as possible: nodes in a map, contents as
 //! vectors, and errnos in the order in which Linux finds them.
 
+#![allow(dead_code, reason = "every test uses its part, also those of other crates")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use tandem_block::ObjectId;
 use tandem_names::memory::Mounted;
-use tandem_names::{EXCHANGE, FIRST_COOKIE, Kind, NOREPLACE, Objects as _, mode};
+use tandem_names::{EXCHANGE, FIRST_COOKIE, Kind, NOREPLACE, Objects, Tree, mode};
 
 pub const TIERS: &[&str] = &["hot", "cold"];
 pub const TIER: &[u8] = b"user.tandem.tier";
@@ -366,10 +368,20 @@ fn node(mode: u32, now_ns: i64) -> Node {
 
 /// All that a user sees of a mounted volume, found out as a user would.
 pub fn look(fs: &Mounted) -> View {
+    let mut view = look_at_names(&fs.tree, &fs.store);
+    for (file, bytes) in &mut view.contents {
+        *bytes = fs.read(*file, 0, u64::MAX / 2).unwrap();
+        assert_eq!(bytes.len() as u64, view.nodes[file].size);
+    }
+    view
+}
+
+/// The same without the bytes of the files, all of which are named.
+pub fn look_at_names(tree: &Tree, on: &impl Objects) -> View {
     let mut view = View::default();
-    let mut waiting = vec![fs.tree.root()];
+    let mut waiting = vec![tree.root()];
     while let Some(object) = waiting.pop() {
-        let inode = fs.tree.inode(&fs.store, object).expect("what has a name is there");
+        let inode = tree.inode(on, object).expect("what has a name is there");
         let mut seen = Seen {
             mode: inode.mode,
             links: inode.links,
@@ -379,17 +391,17 @@ pub fn look(fs: &Mounted) -> View {
             xattrs: BTreeMap::new(),
             entries: BTreeMap::new(),
         };
-        let list = fs.tree.xattr_list(&fs.store, object).unwrap();
+        let list = tree.xattr_list(on, object).unwrap();
         for name in list.split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
-            let value = fs.tree.xattr(&fs.store, object, name).unwrap();
+            let value = tree.xattr(on, object, name).unwrap();
             seen.xattrs.insert(name.to_vec(), value.to_vec());
         }
         match inode.kind() {
             Kind::Directory => {
-                for line in fs.tree.list(&fs.store, object, FIRST_COOKIE).unwrap() {
+                for line in tree.list(on, object, FIRST_COOKIE).unwrap() {
                     let line = line.expect("directories can be read");
                     if !matches!(line.name, b"." | b"..") {
-                        let found = fs.tree.lookup(&fs.store, object, line.name).unwrap();
+                        let found = tree.lookup(on, object, line.name).unwrap();
                         assert_eq!((found.object, found.inode.kind()), (line.object, line.kind));
                         let before = seen.entries.insert(line.name.to_vec(), line.object);
                         assert_eq!(before, None, "names are listed once");
@@ -400,18 +412,27 @@ pub fn look(fs: &Mounted) -> View {
                 }
             }
             Kind::File => {
-                let bytes = fs.read(object, 0, u64::MAX / 2).unwrap();
-                assert_eq!(bytes.len() as u64, inode.size_bytes);
-                view.contents.insert(object, bytes);
+                view.contents.insert(object, Vec::new());
             }
             Kind::Symlink => {
-                seen.target = fs.tree.read_link(&fs.store, object).unwrap().to_vec();
+                seen.target = tree.read_link(on, object).unwrap().to_vec();
             }
-            _ => assert_eq!(fs.store.size_bytes(object), Some(0)),
+            _ => assert_eq!(on.size_bytes(object), Some(0)),
         }
         view.nodes.insert(object, seen);
     }
     view
+}
+
+/// May this byte be there after a crash that left the names of the view `state`? Of the views since the last
+/// flush, oldest first: blocks written since then may be there or not, those that were written after a
+/// cut which was lost among them; but what was cut off does not come back.
+pub fn may_be(past: &[View], file: ObjectId, at: usize, byte: u8, state: usize) -> bool {
+    let value = |view: &View| Some(*view.contents.get(&file)?.get(at)?);
+    let first = (0..=state).rev().find(|state| value(&past[*state]).is_none());
+    let later = past[state + 1..].iter().any(|view| value(view).unwrap_or(0) == byte);
+    let until = &past[first.unwrap_or(0)..=state];
+    later || until.iter().any(|view| value(view).unwrap_or(0) == byte)
 }
 
 /// Nothing is wrong with a volume.

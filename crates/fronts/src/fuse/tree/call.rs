@@ -4,7 +4,7 @@
 //! message is understood within its own bytes, or refused with the errno that makes the kernel go on
 //! without.
 
-use super::super::wire::{HEADER_BYTES, errno};
+use super::super::wire::{HEADER_BYTES, WRITE_HEAD_BYTES, errno, is_write};
 
 /// What every message says first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -222,19 +222,43 @@ fn name_at(bytes: &[u8], at: usize) -> Option<Name> {
 
 /// Understands a whole message; `None` if it is none.
 pub fn parse(bytes: &[u8]) -> Option<(Header, Call)> {
-    if u32_at(bytes, 0)? as usize != bytes.len() || bytes.len() < HEADER_BYTES {
-        return None;
-    }
-    let header = Header {
-        unique: u64_at(bytes, 8)?,
-        node: u64_at(bytes, 16)?,
-        uid: u32_at(bytes, 24)?,
-        gid: u32_at(bytes, 28)?,
-    };
+    let header = header(bytes, bytes.len())?;
     let opcode = u32_at(bytes, 4)?;
     let call = of_names(opcode, &bytes[HEADER_BYTES..])
         .or_else(|| of_files(opcode, &bytes[HEADER_BYTES..]));
     Some((header, call.unwrap_or(Call::Refused(errno::EIO))))
+}
+
+/// The same of a message that lies in two parts, the first of which is a write's head if it is one: its
+/// bytes are copied once.
+pub fn parse_parts(head: &[u8], body: &[u8]) -> Option<(Header, Call)> {
+    if !is_write(head) || head.len() != WRITE_HEAD_BYTES {
+        return if body.is_empty() { parse(head) } else { parse(&[head, body].concat()) };
+    }
+    let header = header(head, head.len() + body.len())?;
+    let call = write(&head[HEADER_BYTES..], body);
+    Some((header, call.unwrap_or(Call::Refused(errno::EIO))))
+}
+
+fn header(bytes: &[u8], total: usize) -> Option<Header> {
+    if u32_at(bytes, 0)? as usize != total || bytes.len() < HEADER_BYTES {
+        return None;
+    }
+    Some(Header {
+        unique: u64_at(bytes, 8)?,
+        node: u64_at(bytes, 16)?,
+        uid: u32_at(bytes, 24)?,
+        gid: u32_at(bytes, 28)?,
+    })
+}
+
+/// `fuse_write_in`, and the bytes behind it.
+fn write(head: &[u8], bytes: &[u8]) -> Option<Call> {
+    if bytes.len() != u32_at(head, 16)? as usize {
+        return None;
+    }
+    let bytes = bytes.to_vec();
+    Some(Call::Write { offset: u64_at(head, 8)?, flags: u32_at(head, 32)?, bytes })
 }
 
 /// Calls about names and what hangs on them.
@@ -297,14 +321,7 @@ fn of_files(opcode: u32, body: &[u8]) -> Option<Call> {
         // open, opendir
         14 | 27 => Call::Open,
         15 => Call::Read { offset: u64_at(body, 8)?, size: u32_at(body, 16)? },
-        16 => {
-            let bytes = body.get(40..)?;
-            if bytes.len() != u32_at(body, 16)? as usize {
-                return None;
-            }
-            let bytes = bytes.to_vec();
-            Call::Write { offset: u64_at(body, 8)?, flags: u32_at(body, 32)?, bytes }
-        }
+        16 => write(body, body.get(40..)?)?,
         17 => Call::StatFs,
         // release, releasedir
         18 | 29 => Call::Release,
@@ -391,5 +408,22 @@ mod tests {
             }
         }
         assert_eq!(parse(&message(1, b"a\0")[1..]), None);
+    }
+
+    #[test]
+    fn a_message_in_two_parts_is_the_same() {
+        let mut rng = tandem_block::Rng::new(6);
+        for opcode in 0..60 {
+            for length in [0u32, 3, 40, 41, 100] {
+                let mut body: Vec<u8> = (0..length).map(|_| rng.below(4) as u8).collect();
+                if let Some(size) = body.get_mut(16..20) {
+                    // sometimes a write's own size
+                    size.copy_from_slice(&(length - 40 + rng.below(2) as u32).to_ne_bytes());
+                }
+                let whole = message(opcode, &body);
+                let (head, rest) = whole.split_at(whole.len().min(WRITE_HEAD_BYTES));
+                assert_eq!(parse_parts(head, rest), parse(&whole), "{opcode}, {length}");
+            }
+        }
     }
 }

@@ -122,7 +122,18 @@ impl Session {
 
     /// A message of the kernel; false if it is none.
     pub fn message(&mut self, bytes: &[u8], now_ns: i64, pool: &mut impl Pool) -> bool {
-        let Some((header, call)) = call::parse(bytes) else { return false };
+        self.message_parts(bytes, &[], now_ns, pool)
+    }
+
+    /// The same for a message in two parts, as it was read.
+    pub fn message_parts(
+        &mut self,
+        head: &[u8],
+        body: &[u8],
+        now_ns: i64,
+        pool: &mut impl Pool,
+    ) -> bool {
+        let Some((header, call)) = call::parse_parts(head, body) else { return false };
         if let Some(result) = self.tell(&header, &call, pool) {
             self.reply(header.unique, result);
         } else if !matches!(call, Call::Silent) {

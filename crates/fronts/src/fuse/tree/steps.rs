@@ -13,6 +13,9 @@ const O_EXCL: u32 = 0o200;
 /// `XATTR_CREATE` and `XATTR_REPLACE`.
 const XATTR_FLAGS: [u32; 2] = [1, 2];
 
+/// More is zeroed piece by piece, so that none holds the pool for long.
+const DISCARD_BYTES_MAX: u64 = 1 << 30;
+
 /// Something to be done before the next.
 #[derive(Debug)]
 pub(super) enum Step {
@@ -139,7 +142,10 @@ impl Session {
             Ok(bytes) => match waits {
                 Waits::Change(then) => self.applied(tag, then, pool),
                 Waits::Read { skip, length } => {
-                    self.jobs[tag].result = Ok(bytes[skip..skip + length].to_vec());
+                    let mut bytes = bytes;
+                    bytes.truncate(skip + length);
+                    bytes.drain(..skip);
+                    self.jobs[tag].result = Ok(bytes);
                 }
                 Waits::Edge { at } => self.jobs[tag].edges.push((at, bytes)),
                 Waits::End => {}
@@ -245,7 +251,12 @@ impl Session {
             }
             Step::Put { offset, bytes } => self.put(key, offset, bytes, pool),
             Step::Discard { offset, length } => {
-                let (offset_bytes, length_bytes) = (offset, length);
+                let (offset_bytes, length_bytes) = (offset, length.min(DISCARD_BYTES_MAX));
+                if length_bytes < length {
+                    let rest = (offset + length_bytes, length - length_bytes);
+                    let rest = Step::Discard { offset: rest.0, length: rest.1 };
+                    self.jobs[key].steps.push_front(rest);
+                }
                 let work = Work::Discard { object, offset_bytes, length_bytes };
                 self.ask(key, Waits::End, work, pool);
             }

@@ -1,0 +1,368 @@
+//! How does the world's own thread serve a volume of files?
+//!
+//! Source: issue of tiers and caches ("`tandem mount`"). The kernel's messages go to a
+//! [`Session`], which is told of what the engine has done; before that the names of the volume are
+//! opened, and afterwards closed, so that the next one knows whether it may trust them.
+//!
+//! ```text
+//!   waiting ─▶ opening: format if empty ─▶ "in use", durably ─▶ reap what has no name ─▶ serving
+//!                                                                                          │
+//!   closed ◀── closing: flush ─▶ "closed cleanly", durably ◀── stop, or unmounted ─────────┘
+//! ```
+
+use super::inbox::Inbox;
+use super::mount::{self, FuseError, Mount, TRANSFER_BYTES_MAX};
+use super::pool::{FileIds, LivePool, Volume};
+use super::tree::Session;
+use super::wire;
+use std::cell::RefCell;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::{SystemTime, UNIX_EPOCH};
+use tandem_block::{IoError, ObjectId, PayloadId, StreamId};
+use tandem_live::Done;
+use tandem_live::front::{Desk, Front};
+use tandem_live::uring::Finished;
+use tandem_names::{Caller, Change, NameError, Tree, VolumeMark};
+
+/// Messages understood in one turn; others may want something too.
+const MESSAGES_PER_TURN: usize = 64;
+/// Calls under way; with so many no more messages are taken. Each may hold a megabyte.
+const CALLS_MAX: usize = 256;
+/// Files without a name that go in one batch.
+const REAPED_AT_ONCE: usize = 64;
+/// The root directory of a new volume.
+const ROOT_PERMISSIONS: u32 = 0o755;
+/// The cookie of what no call has asked for.
+const OWN: u64 = u64::MAX;
+
+/// Why a volume of files could not be served, or not closed cleanly; for whoever started it, when the
+/// world has ended.
+pub type Trouble = Rc<RefCell<Option<String>>>;
+
+/// What becomes of the world when somebody unmounts the volume?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtUnmount {
+    /// It goes on with its other front ends.
+    GoOn,
+    /// It ends: there is nothing else to serve.
+    End,
+}
+
+/// What is under way for the names themselves.
+#[derive(Debug)]
+enum State {
+    /// The engine is not ready.
+    Waiting,
+    /// The volume is made.
+    Formatting,
+    /// It is being noted that it is in use.
+    Marking(Tree),
+    /// Files without a name are removed.
+    Reaping(Tree),
+    Serving(Session),
+    /// Everything becomes durable.
+    Flushing(Tree),
+    /// It is being noted that it was closed.
+    Closing,
+    Closed,
+}
+
+/// Serves one volume of files on a mount of its own.
+pub struct FilesServer {
+    name: String,
+    inbox: Inbox,
+    volume: Volume,
+    state: State,
+    reads: Vec<u64>,
+    at_unmount: AtUnmount,
+    trouble: Trouble,
+    stopping: bool,
+    /// Nothing can be written to the pool.
+    read_only: bool,
+    /// The ring tells when there is a message.
+    watched: bool,
+    told_of_end: bool,
+    /// Last, so that its descriptor is closed after ours.
+    mount: Mount,
+}
+
+impl FilesServer {
+    /// Mounts the volume of this name and object on the directory `point`, for the user who runs this
+    /// process. Requests wait until the world serves. Dropping it unmounts. `ids` are shared by all
+    /// such volumes of a pool.
+    ///
+    /// # Errors
+    /// What is in the way, and what to do about it.
+    pub fn mount(
+        point: &Path,
+        (name, root): (&str, ObjectId),
+        stream: StreamId,
+        ids: &FileIds,
+        at_unmount: AtUnmount,
+    ) -> Result<FilesServer, FuseError> {
+        let (mount, fd) = Mount::of_tree(point, mount::NAME)?;
+        Ok(FilesServer {
+            name: name.to_owned(),
+            inbox: Inbox::new(fd),
+            volume: Volume::new(root, stream, ids.clone()),
+            state: State::Waiting,
+            reads: Vec::new(),
+            at_unmount,
+            trouble: Trouble::default(),
+            stopping: false,
+            read_only: false,
+            watched: false,
+            told_of_end: false,
+            mount,
+        })
+    }
+
+    /// Where it will be told what went wrong with the volume itself.
+    pub fn trouble(&self) -> Trouble {
+        Rc::clone(&self.trouble)
+    }
+
+    fn pool<'a, 'd>(
+        volume: &'a Volume,
+        reads: &'a mut Vec<u64>,
+        desk: &'a mut Desk<'d>,
+    ) -> LivePool<'a, 'd> {
+        LivePool { volume, desk, reads }
+    }
+
+    /// Asks for changes of the volume itself.
+    fn commit(changes: Vec<Change>, desk: &mut Desk<'_>) {
+        let ops = changes.into_iter().map(Change::into_op).collect();
+        desk.batch(ops, true, OWN);
+    }
+
+    /// The volume cannot be served: says why, and ends the world.
+    fn give_up(&mut self, what: &str, why: impl std::fmt::Display, desk: &mut Desk<'_>) {
+        let text = format!("volume {}: {what}: {why}", self.name);
+        tracing::error!("{text}");
+        *self.trouble.borrow_mut() = Some(text);
+        self.state = State::Closed;
+        desk.stop_world();
+    }
+
+    fn refuse_names(&mut self, error: NameError, desk: &mut Desk<'_>) {
+        self.give_up("its files cannot be opened (see `tandem check`)", error, desk);
+    }
+
+    fn open(&mut self, desk: &mut Desk<'_>) {
+        let Some(engine) = desk.engine() else {
+            self.give_up("it cannot be served", "there is no engine", desk);
+            return;
+        };
+        self.volume.learn(engine);
+        let root = self.volume.root;
+        let pool = Self::pool(&self.volume, &mut self.reads, desk);
+        if VolumeMark::of(&pool, root).is_none() {
+            let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+            let owner = Caller { uid: uid.as_raw(), gid: gid.as_raw(), now_ns: now_ns() };
+            Self::commit(Tree::format(root, ROOT_PERMISSIONS, &owner), desk);
+            self.state = State::Formatting;
+            return;
+        }
+        match Tree::mount(&pool, root, &[]) {
+            Ok((tree, changes)) => {
+                self.state = State::Marking(tree);
+                Self::commit(changes, desk);
+            }
+            Err(error) => self.refuse_names(error, desk),
+        }
+    }
+
+    fn reap(&mut self, tree: Tree, desk: &mut Desk<'_>) {
+        let pool = Self::pool(&self.volume, &mut self.reads, desk);
+        match tree.reap(&pool, REAPED_AT_ONCE) {
+            Ok(changes) if changes.is_empty() => self.begin_serving(tree, desk),
+            Ok(changes) => {
+                self.state = State::Reaping(tree);
+                Self::commit(changes, desk);
+            }
+            Err(error) => self.refuse_names(error, desk),
+        }
+    }
+
+    fn begin_serving(&mut self, tree: Tree, desk: &mut Desk<'_>) {
+        self.state = State::Serving(Session::new(tree));
+        self.serve(desk);
+    }
+
+    /// Something that was asked for the volume itself is done.
+    fn own_done(&mut self, status: Result<(), IoError>, desk: &mut Desk<'_>) {
+        let state = std::mem::replace(&mut self.state, State::Closed);
+        match (state, status) {
+            // it was not served yet, and the next one will find it as a crash would leave it
+            (State::Formatting | State::Marking(_) | State::Reaping(_), _) if self.stopping => {}
+            (State::Formatting, Ok(())) => self.open(desk),
+            (State::Marking(tree), Ok(())) | (State::Reaping(tree), Ok(())) => {
+                self.reap(tree, desk);
+            }
+            (State::Marking(tree), Err(IoError::ReadOnly)) => {
+                self.read_only = true;
+                self.begin_serving(tree, desk);
+            }
+            (State::Flushing(tree), Ok(())) => {
+                self.state = State::Closing;
+                Self::commit(tree.unmount(), desk);
+            }
+            (State::Closing, Ok(())) => {}
+            (State::Flushing(_) | State::Closing, Err(error)) => {
+                self.give_up("it could not be closed cleanly", error, desk);
+            }
+            (_, Err(error)) => self.give_up("it cannot be served", error, desk),
+            (state, Ok(())) => unreachable!("nothing was asked for in {state:?}"),
+        }
+    }
+
+    /// Takes messages until there are none, or no room for what they ask.
+    fn serve(&mut self, desk: &mut Desk<'_>) {
+        for _ in 0..MESSAGES_PER_TURN {
+            if self.stopping || self.is_full() || !self.inbox.fetch_in_turn() {
+                break;
+            }
+            // a write, and the sectors at its edges
+            if !desk.has_room(2 * TRANSFER_BYTES_MAX as u64) {
+                break;
+            }
+            let State::Serving(session) = &mut self.state else { break };
+            let (head, body, total) = self.inbox.message();
+            let mut pool = Self::pool(&self.volume, &mut self.reads, desk);
+            if !session.message_parts(head, body, now_ns(), &mut pool) {
+                tracing::error!("a message of {total} bytes on /dev/fuse makes no sense");
+            }
+            self.inbox.done();
+            self.reply();
+        }
+        if self.inbox.is_gone() && !self.told_of_end && !self.stopping {
+            self.told_of_end = true;
+            self.mount.was_unmounted();
+            let point = self.mount.point().display();
+            match self.at_unmount {
+                AtUnmount::GoOn => tracing::warn!(
+                    "{point} was unmounted by somebody else; the files of volume {} are served no \
+                     more",
+                    self.name
+                ),
+                AtUnmount::End => {
+                    tracing::info!("{point} was unmounted");
+                    desk.stop_world();
+                }
+            }
+        }
+        self.close(desk);
+    }
+
+    /// Are there calls enough, or is there nobody to understand them?
+    fn is_full(&self) -> bool {
+        match &self.state {
+            State::Serving(session) => session.under_way() >= CALLS_MAX,
+            _ => true,
+        }
+    }
+
+    fn reply(&mut self) {
+        let State::Serving(session) = &mut self.state else { return };
+        for reply in session.take_replies() {
+            let (errno, body) = match &reply.result {
+                Ok(body) => (0, &body[..]),
+                Err(errno) => (*errno, &[][..]),
+            };
+            self.inbox.reply(wire::reply_head(reply.unique, errno, body.len()), body);
+        }
+    }
+
+    /// Closes the volume when nobody will ask any more and nothing is under way.
+    fn close(&mut self, desk: &mut Desk<'_>) {
+        let State::Serving(session) = &self.state else { return };
+        if !session.is_quiet() || !(self.stopping || self.inbox.is_gone()) {
+            return;
+        }
+        let State::Serving(session) = std::mem::replace(&mut self.state, State::Closed) else {
+            unreachable!("asked above");
+        };
+        if !self.read_only {
+            self.state = State::Flushing(session.into_tree());
+            Self::pool(&self.volume, &mut self.reads, desk).flush(OWN);
+        }
+    }
+}
+
+impl Front for FilesServer {
+    fn begin(&mut self, desk: &mut Desk<'_>) {
+        self.open(desk);
+    }
+
+    fn finished(&mut self, _done: Finished, desk: &mut Desk<'_>) {
+        self.watched = false;
+        self.serve(desk);
+    }
+
+    fn completed(&mut self, cookie: u64, done: &Done, desk: &mut Desk<'_>) {
+        if cookie == OWN {
+            self.own_done(done.status, desk);
+            return;
+        }
+        let tag = cookie as usize;
+        let mut bytes = Vec::new();
+        if done.payload != PayloadId::NONE {
+            let length = self.reads[tag];
+            desk.payloads.append_to(done.payload, done.skip_bytes, length, &mut bytes);
+            desk.release(done.payload);
+        }
+        let State::Serving(session) = &mut self.state else {
+            unreachable!("a volume is closed when nothing is under way");
+        };
+        let mut pool = Self::pool(&self.volume, &mut self.reads, desk);
+        session.answered(tag, done.status.map(|()| bytes).map_err(IoError::errno), &mut pool);
+        self.reply();
+        self.close(desk);
+    }
+
+    fn turn_ends(&mut self, desk: &mut Desk<'_>) {
+        self.serve(desk);
+    }
+
+    fn room(&mut self, desk: &mut Desk<'_>) {
+        self.serve(desk);
+    }
+
+    fn stop(&mut self, desk: &mut Desk<'_>) {
+        self.stopping = true;
+        self.close(desk);
+    }
+
+    fn is_quiet(&self) -> bool {
+        !matches!(&self.state, State::Serving(session) if !session.is_quiet())
+    }
+
+    fn is_settled(&self) -> bool {
+        matches!(self.state, State::Waiting | State::Closed)
+    }
+
+    fn has_news(&mut self) -> bool {
+        if self.is_full() {
+            return false;
+        }
+        self.inbox.fetch() || (self.inbox.is_gone() && !self.told_of_end)
+    }
+
+    fn falls_asleep(&mut self, desk: &mut Desk<'_>) {
+        let is_serving = matches!(self.state, State::Serving(_));
+        let inbox = &mut self.inbox;
+        if is_serving && !self.watched && !inbox.is_gone() {
+            self.watched = true;
+            let tag = desk.tag(0);
+            desk.ring.readable(tag, inbox.fd());
+        }
+    }
+}
+
+/// Nanoseconds since 1970.
+fn now_ns() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}
