@@ -280,8 +280,8 @@ impl SwarmConfig {
     }
 
     /// Every tier in turn, over a share of the SSDs for a few extents only, so that they come and leave all
-    /// the time; every collector and cleaner, extents of one block and of several, and data that comes when
-    /// it is read or at intervals.
+    /// the time; every collector and cleaner, extents of one block and of several, data that comes when it
+    /// is read or at intervals, writes that wait for a hard drive, and such as are answered by both.
     pub fn tiered(seed: u64, policy: &str, requests: u64) -> Self {
         let mut config = SwarmConfig::logged(seed, policy, requests);
         config.shape.footprint_bytes = [MIB, 3 * MIB][(seed / 2 % 2) as usize];
@@ -300,6 +300,8 @@ impl SwarmConfig {
             .with("sieve_bytes", [32 * KIB, MIB][(seed / 3 % 2) as usize])
             .with("cleaner", seed / 2 % 3)
             .with("exclusive", seed % 2)
+            .with("detours", seed / 3 % 2)
+            .with("acknowledge", u64::from(seed % 3 == 1))
             .with("reads", 1 + u64::from(seed % 5 == 4))
             .with("collector", seed % collectors)
             .with("interval", if at_intervals { 3_000_000 } else { NEVER });

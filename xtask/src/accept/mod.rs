@@ -2,6 +2,7 @@
 //!
 //! A line that nobody has built a measurement for says so and fails: it is never passed over.
 
+mod experiments;
 mod ianus;
 mod loris;
 mod spine;

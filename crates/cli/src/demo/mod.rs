@@ -140,6 +140,7 @@ fn in_virtual_time(policy: &str, arrivals: &[tandem_block::Arrival]) -> Result<R
         closed_loop: None,
         budgets: Default::default(),
         read_back: Default::default(),
+        at_home: false,
         timeline: false,
     };
     let mut survey = Survey::default();

@@ -134,6 +134,7 @@ impl Arguments {
             closed_loop: self.closed_loop,
             budgets: Default::default(),
             read_back: ReadBack { bytes: self.read_back, promote_after_reads: self.promote_after },
+            at_home: false,
             timeline: self.report.is_some(),
         };
         let drives = (config.ssds.len(), config.hdds.len());

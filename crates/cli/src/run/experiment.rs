@@ -13,7 +13,7 @@ use tandem_block::{DurabilityClass, ObjectId};
 use tandem_drives::spec::{self, parse_bytes};
 use tandem_engine::{Placement, SteerConfig, TierConfig};
 use tandem_sim::profiles::{self, Belief, BeliefKind};
-use tandem_sim::replay::{Budgets, ReplayConfig, Resident};
+use tandem_sim::replay::{Budgets, ReadBack, ReplayConfig, Resident};
 use tandem_traces::spell;
 use tandem_traces::transform::Speedup;
 use toml::Spanned;
@@ -282,7 +282,11 @@ fn replay(file: &file::Case) -> Result<Replay, Fault> {
         seed: file.seed.unwrap_or(1),
         closed_loop: file.closed_loop,
         budgets,
-        read_back: Default::default(),
+        read_back: ReadBack {
+            bytes: file.read_back.as_ref().map(bytes).transpose()?,
+            promote_after_reads: None,
+        },
+        at_home: file.at_home,
         timeline: false,
     };
     if file.policies.is_empty() {

@@ -45,6 +45,11 @@ pub(super) struct Case {
     pub closed_loop: Option<u32>,
     /// Another size of each SSD than its own.
     pub ssd_size: Option<Spanned<String>>,
+    /// Redirected data that stays in RAM for reads.
+    pub read_back: Option<Spanned<String>>,
+    /// What logs have when a warm-up is over is taken to have gone home.
+    #[serde(default)]
+    pub at_home: bool,
     #[serde(default)]
     pub policies: Vec<Spanned<Policy>>,
     // of a predictor's case

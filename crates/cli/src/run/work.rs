@@ -39,14 +39,16 @@ pub fn key(case: &Kind, which: Which<'_>) -> String {
             }
             let _ = write!(
                 text,
-                "{:?} {:?} {:?} {:?} {} {:?} {:?}",
+                "{:?} {:?} {:?} {:?} {} {:?} {:?} {:?} {}",
                 config.placement,
                 config.ssd_state,
                 config.resident,
                 config.durability,
                 config.seed,
                 config.budgets,
-                config.closed_loop
+                config.closed_loop,
+                config.read_back,
+                config.at_home
             );
             text
         }

@@ -10,7 +10,7 @@
 //! ```
 //! Differs from the paper, which reads again what was just read: a hard drive that has come to the place
 //! reads 64 KiB more in a fraction of the time that coming there takes, and under load it would not come
-//! there again for long. Where the read cannot be widened (parts of the extent are in a log, or are
+//! there again for long. Where the read cannot be widened (parts of the extent lie elsewhere, or are
 //! being written to) the extent is read in the background.
 //!
 //! A block at home keeps its home: the slot is a copy, and costs nothing when it leaves (an `exclusive`
@@ -19,7 +19,7 @@
 
 use crate::device::{Class, Job, Purpose};
 use crate::engine::Engine;
-use crate::map::logical::{HOME, SSD};
+use crate::map::logical::{HOME, LOG, SSD};
 use crate::map::{Entry, Fragment, Logical, Run, Touch};
 use crate::mutant::Mutant;
 use crate::ordering::TaskId;
@@ -214,13 +214,20 @@ impl Engine {
     }
 
     /// A user's read of some blocks of an extent that shall come, and for which there is room: can it read
-    /// all of the extent? Only if all of it is at home, and nobody writes to it. Returns the range.
+    /// all of the extent? Only what lies beside his blocks, at home or in a log, and nobody writes to.
+    /// Returns the range.
     pub(super) fn ride(&mut self, id: TaskId, extent: Extent) -> Option<(Logical, Logical)> {
         if !self.may_come() {
             return None;
         }
         let (from, to) = self.blocks_of(extent);
-        let is_plain = |block| self.map.state(block) == HOME && self.comes(block) != Comes::Never;
+        let is_plain = |block| {
+            matches!(self.map.state(block), HOME | LOG) && self.comes(block) != Comes::Never
+        };
+        let follows = |block: Logical| {
+            let [this, next] = [block, block + 1].map(|block| self.map.entry(block));
+            (this.home && next.home) || this.log.checked_add(1) == Some(next.log)
+        };
         let task = &self.tasks[id as usize];
         let inside = from <= task.first && task.end <= to && to - from <= RUN_BLOCKS_MAX;
         let lone = !self.tiers.as_ref().is_some_and(|tiers| tiers.arrivals.of(extent));
@@ -228,8 +235,10 @@ impl Engine {
             return None;
         }
         // at its ends an extent may hold blocks that nobody ever wrote
-        let first = (from..task.first).rev().take_while(|&block| is_plain(block)).last();
-        let last = (task.end..to).take_while(|&block| is_plain(block)).last();
+        let before = |&block: &Logical| is_plain(block) && follows(block);
+        let behind = |&block: &Logical| is_plain(block) && follows(block - 1);
+        let first = (from..task.first).rev().take_while(before).last();
+        let last = (task.end..to).take_while(behind).last();
         let range = (first.unwrap_or(task.first), last.map_or(task.end, |last| last + 1));
         let sound = (task.first..task.end).all(is_plain);
         if !sound || self.ordering.is_held(range.0, range.1) || !self.has_pages(range) {

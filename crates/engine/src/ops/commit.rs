@@ -217,6 +217,7 @@ impl Engine {
             || self.map.pending_blocks() >= PENDING_BLOCKS_MAX
             || (self.is_short_of_space() && self.map.displaced_count() > 0)
             || self.objects_want_commit()
+            || self.copies.hurry()
             || matches!(self.phase, Phase::Stopping)
     }
 
@@ -287,6 +288,7 @@ impl Engine {
             }
         }
         self.commit.oldest_pending = None;
+        self.copies.composed();
         if self.map.has_ready() || self.map.awaits_ssd() {
             self.commit.note_pending(self.now);
         }

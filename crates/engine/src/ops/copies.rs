@@ -4,11 +4,19 @@
 //! background work restores it. A block that belongs on an SSD *and* on a hard drive is written once
 //! for its user; then it is moved home without waiting for the watermark, and its SSD copy stays. If
 //! steering took the write to a log, it is first brought to an SSD.
+//!
+//! Where a tier acknowledges a write only when both places have it ([LORIS §II-A]: write-through pays in
+//! the foreground for copies that are in sync), its user waits until the hard drive has acknowledged the
+//! home: the SSD's place is recorded at once, since only then a home may be written over, and the move goes
+//! before others. If a hard drive or the promise of durability is lost meanwhile, or the pool stops, the
+//! one place that there is has to do.
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Phase};
 use crate::map::logical::{FRAGMENTS, LOG, SSD};
 use crate::map::{Logical, Slot};
+use crate::ordering::TaskId;
 use std::collections::BTreeSet;
+use tandem_block::PayloadId;
 
 /// Blocks that are wanted in two places and are not there yet, at most: bounds RAM to some 4 MiB. What
 /// does not fit is counted, and goes home by the watermarks like everything else (guess).
@@ -25,6 +33,29 @@ pub struct Copies {
     detoured: BTreeSet<Logical>,
     /// The one that is under way to an SSD.
     restoring: Option<Logical>,
+    /// Writes whose users wait for both places.
+    awaited: Vec<TaskId>,
+    /// A home was written, or is not wanted any more: perhaps somebody can be answered.
+    looks: bool,
+    /// Somebody waits for a record that no batch has yet.
+    hurries: bool,
+}
+
+impl Copies {
+    /// Does anybody wait for a home?
+    pub(super) fn are_awaited(&self) -> bool {
+        !self.awaited.is_empty()
+    }
+
+    /// Shall a commit begin at once?
+    pub(super) fn hurry(&self) -> bool {
+        self.hurries
+    }
+
+    /// A batch has what was pending.
+    pub(super) fn composed(&mut self) {
+        self.hurries = false;
+    }
 }
 
 /// What one wanted block needs next.
@@ -49,6 +80,40 @@ impl Engine {
                 continue;
             }
             self.copies.wanted.insert(block);
+        }
+    }
+
+    /// A write is on an SSD. Does its user wait for the hard drive, too?
+    pub(super) fn awaits_both(&self, id: TaskId) -> bool {
+        let task = &self.tasks[id as usize];
+        let policy = self.policies.get(&task.volume);
+        task.both && policy.is_some_and(|policy| policy.tier.acknowledges_both())
+    }
+
+    /// Its user is answered when both places have it.
+    pub(super) fn await_both(&mut self, id: TaskId) {
+        self.copies.awaited.push(id);
+        (self.copies.looks, self.copies.hurries) = (true, true);
+    }
+
+    /// Answers whose blocks are in both places, or will not be.
+    pub(super) fn answer_both(&mut self) {
+        let in_vain = self.commit.is_broken()
+            || self.hdds.is_empty()
+            || !self.is_serving()
+            || matches!(self.phase, Phase::Stopping);
+        if self.copies.awaited.is_empty() || !(self.copies.looks || in_vain) {
+            return;
+        }
+        self.copies.looks = false;
+        for id in std::mem::take(&mut self.copies.awaited) {
+            let task = &self.tasks[id as usize];
+            let is_awaited = |block| self.copies.wanted.contains(&block) || self.is_moving(block);
+            if !in_vain && (task.first..task.end).any(is_awaited) {
+                self.copies.awaited.push(id);
+            } else {
+                self.answer(id, PayloadId::NONE, 0);
+            }
         }
     }
 
@@ -84,6 +149,7 @@ impl Engine {
                 break;
             }
         }
+        self.copies.looks |= !done.is_empty() || !elsewhere.is_empty();
         let taken = done.iter().chain(&elsewhere).chain(home.iter().map(|(block, _)| block));
         for block in taken {
             self.copies.wanted.remove(block);
@@ -126,6 +192,7 @@ impl Engine {
 
     /// A move ended: if it brought a wanted block to an SSD, its home is next.
     pub(crate) fn restoring_done(&mut self, moved: bool) {
+        self.copies.looks = true;
         match self.copies.restoring.take() {
             Some(block) if moved => self.want_copies(block, 1),
             Some(_) => self.stats.copies_forgone += 1,

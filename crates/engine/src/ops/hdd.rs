@@ -1,7 +1,9 @@
 //! What does an idle hard drive do next?
 //!
-//! Reads come first; then what its controller says about users' log writes, padding and flushes;
-//! background moves have it when nobody redirects to it, or when space is urgent (B4).
+//! Users' reads come first; then what its controller says about users' log writes, padding and flushes;
+//! background moves have it when nobody redirects to it, or when space is urgent (B4). What is read for
+//! the background, such as what a tier brings, goes behind users' writes: an interval may bring
+//! thousands of extents, one behind the other, and a write that came then waited for all of them.
 
 use crate::bcw::controller::{Action, Control};
 use crate::bcw::pool::{self, Standing};
@@ -10,7 +12,8 @@ use crate::engine::{Engine, IoState};
 use crate::map::Run;
 use crate::port::IoOp;
 use crate::steer::Reason;
-use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, IoError, PayloadId};
+use crate::task::Task;
+use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, IoError, PayloadId, RequestKind};
 
 impl Engine {
     /// Issues at most one command. True: ask again.
@@ -27,7 +30,10 @@ impl Engine {
             return false;
         }
         let d = &self.devices[index];
-        if !d.waiting[Class::Read as usize].is_empty() {
+        let reads = !d.waiting[Class::Read as usize].is_empty();
+        let writes = !d.waiting[Class::Write as usize].is_empty();
+        let writes_first = writes && reads && self.reads_for_background(device);
+        if reads && !writes_first {
             self.disturb(device, true);
             return self.issue_class(device, Class::Read);
         }
@@ -35,9 +41,12 @@ impl Engine {
             self.settle_hdd(device);
             return false;
         }
-        let writes = !d.waiting[Class::Write as usize].is_empty();
         if writes && self.dispatch_log_write(device) {
             return true;
+        }
+        if reads {
+            self.disturb(device, true);
+            return self.issue_class(device, Class::Read);
         }
         // writes that wait for room in the log must not hold up the work that makes it
         let d = &self.devices[index];
@@ -66,6 +75,18 @@ impl Engine {
             _ => None,
         };
         self.carry_out(device, over_break.unwrap_or(action))
+    }
+
+    /// Is no user waiting for what this drive would read next?
+    fn reads_for_background(&self, device: DeviceId) -> bool {
+        let reads = &self.devices[usize::from(device.0)].waiting[Class::Read as usize];
+        reads.iter().all(|waiting| match &waiting.job {
+            Job::Io(_, Purpose::Read(part)) => {
+                let task = self.tasks.get(part.task as usize);
+                task.is_some_and(|task| task.request.kind == RequestKind::Background)
+            }
+            _ => false,
+        })
     }
 
     /// Where users want the drive and their next write would have to leave the stream, padding does so
@@ -215,15 +236,35 @@ impl Engine {
     }
 
     /// The same for writes that wait because their tier says so, where the steering policy lets writes
-    /// wait.
+    /// wait; those of a tier without detours stay.
     fn return_tiers(&mut self, device: DeviceId) {
-        let tasks = &self.tasks;
-        let is_tiers = |job: &Job| match job {
-            Job::Write(id) => tasks[*id as usize].reason == Reason::Tier,
+        self.return_some(device, |task, detours| task.reason == Reason::Tier && detours);
+    }
+
+    /// The drive is about to be flushed: writes that wait for it go to an SSD instead, but for those whose
+    /// tier lets them wait, where the steering policy does so, too.
+    pub(super) fn return_before_flush(&mut self, device: DeviceId) {
+        let d = &self.devices[usize::from(device.0)];
+        if d.bcw.as_ref().is_some_and(|bcw| bcw.control() != Control::Bare) {
+            self.return_all(device);
+        } else {
+            self.return_some(device, |task, detours| task.reason != Reason::Tier || detours);
+        }
+    }
+
+    /// `is_wanted`: a task, and whether its tier has detours.
+    fn return_some(&mut self, device: DeviceId, is_wanted: impl Fn(&Task, bool) -> bool) {
+        let (tasks, policies) = (&self.tasks, &self.policies);
+        let returns = |job: &Job| match job {
+            Job::Write(id) => {
+                let task = &tasks[*id as usize];
+                let policy = policies.get(&task.volume);
+                is_wanted(task, policy.is_none_or(|policy| policy.tier.detours()))
+            }
             Job::Edge { .. } | Job::Io(..) => false,
         };
         let d = &mut self.devices[usize::from(device.0)];
-        let taken = d.take(Class::Write, is_tiers);
+        let taken = d.take(Class::Write, returns);
         d.queue_length -= taken.len() as u32;
         for waiting in taken {
             if let Job::Write(id) = waiting.job {

@@ -110,7 +110,9 @@ impl Engine {
             assert!(!held, "what is held does not leave");
             let mut left = true;
             for block in from as Logical..to as Logical {
-                match self.leaving_need(block) {
+                // where no more can go now, that one wants to is all that has to be known
+                let searches = !dirty || (can_move && home.len() < blocks_max);
+                match self.leaving_need(block, searches) {
                     Need::Nothing => {}
                     Need::Drop(slot) => {
                         dropped += u64::from(self.drop_copy(block, slot));
@@ -161,7 +163,8 @@ impl Engine {
         self.moves.homed_count() < HOMED_BLOCKS_MAX
     }
 
-    fn leaving_need(&self, block: Logical) -> Need {
+    /// `searches`: for the slot that a home would be written from, too.
+    fn leaving_need(&self, block: Logical, searches: bool) -> Need {
         let state = self.map.state(block);
         if state & SSD == 0 || state & LOG != 0 {
             // at home, absent, or in a log with a tail copy: none of this is a tier's doing
@@ -183,6 +186,7 @@ impl Engine {
         if self.is_homed(block) || self.devices[usize::from(self.home_of(block).0.0)].faulted {
             return Need::Wait;
         }
-        self.map.writeback_source(block).map_or(Need::Wait, Need::Home)
+        let source = if searches { self.map.writeback_source(block) } else { None };
+        source.map_or(Need::Wait, Need::Home)
     }
 }

@@ -171,6 +171,7 @@ impl Engine {
     /// Begins or advances background moves.
     #[inline]
     pub(crate) fn run_moves(&mut self) {
+        self.answer_both();
         if self.hdds.is_empty() || self.commit.is_broken() {
             return;
         }
@@ -191,6 +192,10 @@ impl Engine {
         }
         let log_need = self.log_need();
         self.moves.urgent = self.space_is_urgent(log_need);
+        let has_room = self.moves.homed.len() < HOMED_BLOCKS_MAX;
+        if has_room && self.copies.are_awaited() && self.begin_copies() {
+            return;
+        }
         if self.moves.writing_back {
             if self.begin_writeback() {
                 return;
@@ -198,7 +203,7 @@ impl Engine {
             // what is dirty is home already, or was not found: the flush makes it clean
             self.want_home_flush();
         }
-        if self.moves.homed.len() < HOMED_BLOCKS_MAX && self.begin_copies() {
+        if has_room && self.begin_copies() {
             return;
         }
         if log_need != Need::None && self.begin_log_gc() {
@@ -214,6 +219,8 @@ impl Engine {
         self.starved
             || self.is_dirtier_than(self.config.writeback_high_percent)
             || log_need == Need::Urgent
+            || self.much_is_leaving()
+            || self.copies.are_awaited()
     }
 
     /// Drops SSD copies of blocks that are safe at home, the oldest allocations first.
@@ -405,6 +412,12 @@ impl Engine {
         if ready {
             self.write_homes();
         }
+    }
+
+    /// Is this block on its way home?
+    pub(super) fn is_moving(&self, block: Logical) -> bool {
+        let active = self.moves.active.as_ref();
+        active.is_some_and(|m| m.parts.iter().any(|part| part.logical == block))
     }
 
     pub(super) fn end_move(&mut self) {

@@ -4,7 +4,8 @@
 //! nothing was ever written there, so nothing could be verified.
 
 use crate::engine::{Engine, Phase};
-use crate::map::Logical;
+use crate::map::logical::LOG;
+use crate::map::{Logical, NONE, Touch};
 use tandem_block::{BLOCK_BYTES, IoError, ObjectId};
 
 impl Engine {
@@ -23,6 +24,27 @@ impl Engine {
         let (first, blocks) = self.reserved(object)?;
         self.map.assume_home(first, blocks);
         Ok(())
+    }
+
+    /// Takes every block that lies in a hard drive's log, and nowhere else, to have gone home, as it would in
+    /// quiet hours. What a log holds that is not settled and recorded yet stays: flush before. The places
+    /// in the logs are free when the next commits have recorded it.
+    ///
+    /// # Panics
+    /// If payloads have contents.
+    pub fn assume_logs_home(&mut self) {
+        assert!(!self.config.contents, "homes can be assumed only where there are no contents");
+        for block in 0..self.map.logical().len() as Logical {
+            if self.map.state(block) != LOG {
+                continue;
+            }
+            let slot = self.map.entry(block).log;
+            if self.map.log_source(block, slot) && self.map.note_home(block, slot) {
+                self.homed_log.push((block, slot));
+                self.map.touch(Touch { logical: block, count: 1 }, NONE, true);
+            }
+        }
+        self.commit.note_pending(self.now);
     }
 
     fn reserved(&mut self, object: ObjectId) -> Result<(Logical, u32), IoError> {

@@ -89,11 +89,12 @@ impl Engine {
         let weighs = |steer: usize| self.steering.shared[steer].policy.weighs_time();
         let weighs_time = self.hdds.len() > 1 || asked.is_some_and(weighs);
         self.view_hdds(bytes, request.class, weighs_time, &mut hdds);
-        // a write that belongs on a hard drive does not wait there behind anything but writes: it is
-        // brought there later
+        // a write that belongs on a hard drive does not wait there behind anything but writes, unless its
+        // tier says so: it is brought there later
+        let waits = intention == Intention::Hdd && !self.may_detour(request.object);
         let is_spare = |hdd: &&HddView| {
             let d = &self.devices[usize::from(hdd.device.0)];
-            d.reads() == 0 && d.flushing.is_none() && d.background_in_flight == 0
+            waits || (d.reads() == 0 && d.flushing.is_none() && d.background_in_flight == 0)
         };
         let spare = hdds.iter().filter(is_spare).min_by_key(|hdd| hdd.expected_ns);
         let decision = match asked {

@@ -273,7 +273,7 @@ impl Engine {
     /// Issues a flush of a hard drive.
     pub(crate) fn flush_hdd(&mut self, device: DeviceId) {
         if !self.ssds.is_empty() {
-            self.return_all(device);
+            self.return_before_flush(device);
         }
         let d = &mut self.devices[usize::from(device.0)];
         d.flush_wanted = false;

@@ -276,6 +276,16 @@ impl Engine {
         policy.tier.has_share().then_some(&*policy.tier)
     }
 
+    /// May the SSD take a write of this volume that belongs on a hard drive, while that is busy?
+    pub(crate) fn may_detour(&self, object: ObjectId) -> bool {
+        self.policies.get(&object).is_none_or(|policy| policy.tier.detours())
+    }
+
+    /// Has so much to leave that moves must not wait for users to leave a hard drive alone?
+    pub(crate) fn much_is_leaving(&self) -> bool {
+        self.tiers.as_ref().is_some_and(|tiers| tiers.space.much_is_leaving())
+    }
+
     /// Where does this write belong?
     pub(crate) fn intend(&mut self, id: TaskId) -> Intention {
         let task = &self.tasks[id as usize];

@@ -270,6 +270,8 @@ impl Engine {
             } else {
                 self.commit.wait_fua(id);
             }
+        } else if sound && self.awaits_both(id) {
+            self.await_both(id);
         } else {
             self.answer(id, PayloadId::NONE, 0);
         }

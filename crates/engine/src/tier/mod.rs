@@ -83,6 +83,16 @@ pub trait Tier: std::fmt::Debug + Send {
         false
     }
 
+    /// May the SSD take a write that belongs on a hard drive, while that is busy with reads or moves?
+    fn detours(&self) -> bool {
+        true
+    }
+
+    /// Is a write for an SSD and a hard drive acknowledged only when both have it?
+    fn acknowledges_both(&self) -> bool {
+        false
+    }
+
     /// A copy of itself, so that engines can be cloned.
     fn boxed_clone(&self) -> Box<dyn Tier>;
 }

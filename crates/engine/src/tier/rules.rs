@@ -16,10 +16,13 @@
 //!
 //! Differs: extents map independently, so that write-back and write-through-all can be had, which whole
 //! files forbade. What came to the SSD and was not written to leaves it without a copy, unless
-//! `exclusive` is set. A write for "both" is acknowledged when one of them has it; the other follows
-//! (`ops/copies`). Hard drives take writes in their logs.
+//! `exclusive` is set. A write for "both" is acknowledged when one of them has it, and the other follows
+//! (`ops/copies`), unless `acknowledge` is `both`. Hard drives take writes in their logs; with `detours`
+//! set to `no` these wait for a drive that is busy, as in the paper.
 
-use super::settings::{ALL, COLLECTOR, INTERVAL, NEVER, SIEVE_BYTES, SIEVE_TYPE};
+use super::settings::{
+    ACKNOWLEDGE, ALL, COLLECTOR, DETOURS, INTERVAL, NEVER, SIEVE_BYTES, SIEVE_TYPE,
+};
 use super::{Comes, Intention, Tier, TierConfig, TierEntry, TierView};
 use tandem_block::{BLOCK_BYTES, RequestType};
 
@@ -113,6 +116,8 @@ struct Rules {
     sieve_bytes: u64,
     /// L12: what may have one.
     sieve_type: u64,
+    detours: bool,
+    acknowledges_both: bool,
 }
 
 impl Rules {
@@ -127,9 +132,16 @@ impl Rules {
             (true, NEVER) => Comes::WhenRead,
             (true, _) => Comes::AtIntervals,
         };
-        let sieve_bytes = config.get(SIEVE_BYTES.name);
-        let sieve_type = config.get(SIEVE_TYPE.name);
-        Box::new(Rules { new, held, comes, keeps_alone, sieve_bytes, sieve_type })
+        Box::new(Rules {
+            new,
+            held,
+            comes,
+            keeps_alone,
+            sieve_bytes: config.get(SIEVE_BYTES.name),
+            sieve_type: config.get(SIEVE_TYPE.name),
+            detours: config.get(DETOURS.name) == 0,
+            acknowledges_both: config.get(ACKNOWLEDGE.name) == 1,
+        })
     }
 }
 
@@ -157,6 +169,14 @@ impl Tier for Rules {
 
     fn keeps_alone(&self) -> bool {
         self.keeps_alone
+    }
+
+    fn detours(&self) -> bool {
+        self.detours
+    }
+
+    fn acknowledges_both(&self) -> bool {
+        self.acknowledges_both
     }
 
     fn boxed_clone(&self) -> Box<dyn Tier> {

@@ -118,6 +118,26 @@ pub const SIEVE_TYPE: Setting =
         ("data", 2),
     ]);
 
+/// Of a volume: who waits for a hard drive that is busy.
+pub const DETOURS: Setting = Setting::new(
+    "detours",
+    Kind::Word,
+    0,
+    0..=0,
+    "no: a write that belongs on a hard drive waits for it, as in the paper; yes: the SSD takes it while the drive is busy, and it is brought there later",
+)
+.words(&[("yes", 0), ("no", 1)]);
+
+/// Of a volume: what the acknowledgement of a write for two places means.
+pub const ACKNOWLEDGE: Setting = Setting::new(
+    "acknowledge",
+    Kind::Word,
+    0,
+    0..=0,
+    "a write for an SSD and a hard drive is acknowledged by the first that has it, or when both have, as the paper's write-through",
+)
+.words(&[("first", 0), ("both", 1)]);
+
 /// All of them.
 pub const ALL: &[Setting] = &[
     EXTENT,
@@ -131,6 +151,8 @@ pub const ALL: &[Setting] = &[
     READS,
     SIEVE_BYTES,
     SIEVE_TYPE,
+    DETOURS,
+    ACKNOWLEDGE,
 ];
 
 /// Those that all volumes of a pool have alike.

@@ -378,6 +378,11 @@ impl Space {
         self.leaving.len()
     }
 
+    /// Is half as much on its way out as may be? Beyond all of it writes find no room.
+    pub fn much_is_leaving(&self) -> bool {
+        self.leaving.len() >= LEAVING_MAX / 2
+    }
+
     /// An extent has left.
     pub fn gone(&mut self, extent: Extent) {
         self.leaving.remove(&extent);

@@ -81,6 +81,8 @@ pub struct ReplayConfig {
     pub budgets: Budgets,
     /// What becomes of redirected data that is read.
     pub read_back: ReadBack,
+    /// When a warm-up is over, what hard drives have in their logs is taken to have gone home.
+    pub at_home: bool,
     /// Note what happened when, for plots.
     pub timeline: bool,
 }
@@ -102,6 +104,7 @@ impl ReplayConfig {
             closed_loop: None,
             budgets: Budgets::default(),
             read_back: ReadBack::default(),
+            at_home: false,
             timeline: false,
         }
     }

@@ -19,7 +19,8 @@ use super::timeline::Timeline;
 use crate::World;
 use slab::Slab;
 use tandem_block::{
-    Arrival, DeviceId, DurabilityClass, Instant, Op, PayloadId, Request, RequestId, RequestKind,
+    Arrival, DeviceId, DurabilityClass, Duration, Instant, ObjectId, Op, PayloadId, Request,
+    RequestId, RequestKind, RequestType, StreamId,
 };
 use tandem_engine::bcw::controller::ControllerStats;
 use tandem_engine::stats::EngineStats;
@@ -31,6 +32,8 @@ const PIECE_BYTES: u64 = 32 << 20;
 /// Events without any answer, while requests wait, after which the engine is said to stand still:
 /// hours of background work at its smallest steps.
 const SILENT_EVENTS_MAX: u64 = 50_000_000;
+/// Without requests for so long, an engine settles the tails of its hard drives.
+const QUIET: Duration = Duration::from_s(1);
 
 /// Replays arrivals, in order of time, under one policy.
 ///
@@ -82,6 +85,8 @@ struct Run {
     start: Instant,
     /// Statistics begin behind so many arrivals; 0 with the first.
     warm_up_requests: u64,
+    /// What lies in logs then is taken to have gone home.
+    at_home: bool,
     begun: Baseline,
     in_flight: Slab<Request>,
     payloads: u64,
@@ -107,6 +112,7 @@ impl Run {
             class: config.durability,
             start,
             warm_up_requests: 0,
+            at_home: config.at_home,
             begun,
             in_flight: Slab::new(),
             payloads: 0,
@@ -120,7 +126,7 @@ impl Run {
 
     fn open(&mut self, arrivals: impl Iterator<Item = Arrival>) -> Result<(), ReplayError> {
         for (number, arrival) in (0..).zip(arrivals) {
-            self.begin_anew_behind_warm_up(number)?;
+            self.begin_anew_behind_warm_up(number, arrival.object)?;
             let at = Instant::from_ns(self.start.ns.saturating_add(arrival.at.ns));
             while self.world.next_at() <= at {
                 self.step()?;
@@ -143,7 +149,7 @@ impl Run {
         outstanding: usize,
     ) -> Result<(), ReplayError> {
         for (number, arrival) in (0..).zip(arrivals) {
-            self.begin_anew_behind_warm_up(number)?;
+            self.begin_anew_behind_warm_up(number, arrival.object)?;
             for piece in pieces(arrival) {
                 while self.in_flight.len() >= outstanding || !self.world.engine.can_accept() {
                     self.step()?;
@@ -156,11 +162,18 @@ impl Run {
 
     /// If the arrival of this number is the first that counts: waits for those before it, and begins
     /// all statistics anew.
-    fn begin_anew_behind_warm_up(&mut self, number: u64) -> Result<(), ReplayError> {
+    fn begin_anew_behind_warm_up(
+        &mut self,
+        number: u64,
+        object: ObjectId,
+    ) -> Result<(), ReplayError> {
         if number == 0 || number != self.warm_up_requests {
             return Ok(());
         }
         self.finish_all()?;
+        if self.at_home {
+            self.bring_logs_home(object)?;
+        }
         let now = self.world.now;
         self.begun = Baseline::of(&mut self.world);
         self.latencies = Recorder::default();
@@ -173,6 +186,37 @@ impl Run {
         // what runs in the background now is in the gauges from the beginning
         self.observe();
         Ok(())
+    }
+
+    /// Empties the logs as quiet hours would, without their time passing: what they hold is flushed, taken
+    /// to be home, and recorded.
+    fn bring_logs_home(&mut self, object: ObjectId) -> Result<(), ReplayError> {
+        // a tail that is not small is flushed by itself once nobody writes; a FLUSH might copy it
+        let quiet = self.world.now + QUIET;
+        while self.world.next_at() <= quiet {
+            self.step()?;
+        }
+        self.world.now = quiet;
+        self.flush(object)?;
+        self.world.engine.assume_logs_home();
+        // one commit names the homes, the next one frees the logs
+        self.flush(object)?;
+        self.flush(object)
+    }
+
+    fn flush(&mut self, object: ObjectId) -> Result<(), ReplayError> {
+        let flush = Arrival {
+            at: self.world.now,
+            object,
+            op: Op::Flush,
+            offset_bytes: 0,
+            length_bytes: 0,
+            fua: false,
+            stream: StreamId(0),
+            data_type: RequestType::Data,
+        };
+        self.hand_in(&flush, self.world.now);
+        self.finish_all()
     }
 
     fn finish_all(&mut self) -> Result<(), ReplayError> {

@@ -6,7 +6,7 @@
 //! 80 % of the relations hold, the rest are explained.
 
 use super::Options;
-use super::experiments::{self, Told};
+use crate::accept::experiments::{self, Told};
 use crate::row::Row;
 use anyhow::Result;
 
@@ -20,7 +20,7 @@ const ALONE: &str = "ianus-pair/b-one/edf";
 const PAIR: &str = "ianus-pair/b-pair/fifo";
 
 pub(super) fn measure(_: &Options) -> Result<Vec<Row>> {
-    let told = experiments::run(&experiments::files()?)?;
+    let told = experiments::run(&experiments::files("ianus")?)?;
     let mut rows = told.relations(HOLD_PERCENT);
     rows.extend(reads(&told)?);
     for (window, case, wanted) in [("1s", "one-second", false), ("10s", "ten-seconds", true)] {

@@ -4,7 +4,7 @@
 //! reads, the mean of writes and SSD bytes (of a pair: of both twins).
 
 use super::Options;
-use super::experiments;
+use crate::accept::experiments;
 use crate::cargo;
 use crate::row::Row;
 use anyhow::Result;

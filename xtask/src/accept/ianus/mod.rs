@@ -2,7 +2,6 @@
 //!
 //! Source: acceptance of reservations and the pair.
 
-mod experiments;
 mod line1_experiments;
 mod line2_reads;
 mod line3_live;

@@ -13,14 +13,15 @@ pub(super) struct Told {
     details: Value,
 }
 
-/// Every experiment of the paper: `experiments/ianus-*.toml`.
-pub(super) fn files() -> Result<Vec<PathBuf>> {
+/// Every experiment of a paper: `experiments/PAPER-*.toml`.
+pub(super) fn files(paper: &str) -> Result<Vec<PathBuf>> {
+    let prefix = format!("{paper}-");
     let folder = cargo::root().join("experiments");
     let mut files = Vec::new();
     for entry in std::fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if name.starts_with("ianus-") && name.ends_with(".toml") {
+        if name.starts_with(&prefix) && name.ends_with(".toml") {
             files.push(path);
         }
     }
@@ -57,6 +58,11 @@ fn text<'a>(relation: &'a Value, name: &str) -> &'a str {
 }
 
 impl Told {
+    /// Relations in all.
+    pub fn count(&self) -> usize {
+        self.relations.len()
+    }
+
     /// So many percent hold, for the others their files say why not; each of these is named.
     pub fn relations(&self, percent: usize) -> Vec<Row> {
         let judged: Vec<&Value> = self.relations.iter().filter(|r| r["skipped"] != true).collect();
