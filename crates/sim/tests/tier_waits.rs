@@ -1,6 +1,6 @@
 //! Who waits for whom, where tiers move data under a load that never pauses?
 //!
-//! Source: requirements L13, L15, L19, B8; [LORIS §II-A, §IV]. One client that asks again at once leaves a
+//! Source: requirements L13, L15, L19, B8; [LORIS §II, §IV]. One client that asks again at once leaves a
 //! hard drive no pause, and still what is cold must leave, users' writes must not wait for all that an
 //! interval brings, and a tier may say that writes wait for the hard drive or for both drives.
 

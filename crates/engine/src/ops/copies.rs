@@ -5,7 +5,7 @@
 //! for its user; then it is moved home without waiting for the watermark, and its SSD copy stays. If
 //! steering took the write to a log, it is first brought to an SSD.
 //!
-//! Where a tier acknowledges a write only when both places have it ([LORIS §II-A]: write-through pays in
+//! Where a tier acknowledges a write only when both places have it ([LORIS §II]: write-through pays in
 //! the foreground for copies that are in sync), its user waits until the hard drive has acknowledged the
 //! home: the SSD's place is recorded at once, since only then a home may be written over, and the move goes
 //! before others. If a hard drive or the promise of durability is lost meanwhile, or the pool stops, the
