@@ -161,7 +161,7 @@ fn names_and_links(point: &Path) {
 
 fn bytes_and_sizes(point: &Path) {
     let path = point.join("bytes");
-    let mut file = File::options().read(true).write(true).create(true).open(&path).unwrap();
+    let mut file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
     let mut expected = vec![0; 300_000];
     for (seed, (at, length)) in
         [(0, 5000), (100_000, 1), (99_999, 8193), (4095, 2), (299_000, 1000)]
@@ -186,7 +186,7 @@ fn bytes_and_sizes(point: &Path) {
     let reserve = rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, 1 << 20);
     assert_eq!(reserve, Err(Errno::OPNOTSUPP), "space is not reserved");
     let sparse =
-        File::options().read(true).write(true).create(true).open(point.join("sparse")).unwrap();
+        File::options().read(true).write(true).create_new(true).open(point.join("sparse")).unwrap();
     sparse.set_len(1 << 40).unwrap();
     sparse.write_all_at(b"far away", (1 << 40) - 8).unwrap();
     let mut end = [1; 16];
