@@ -19,12 +19,20 @@ const PACKAGES: &[(&str, &str)] = &[
     ("e2fsprogs", "mkfs.ext4"),
 ];
 
+/// Benchmarks of file systems, which acceptance alone runs.
+pub const OF_FILES: &[(&str, &str)] = &[("postmark", "postmark"), ("dbench", "dbench")];
+
 /// Installs what is missing, as root or with a sudo that asks nothing. Where that cannot be done it
 /// says what to install; the tests concerned say that they skip.
 ///
 /// No step takes longer than `LIMIT`: a package source that does not answer is like none.
 pub fn install() {
-    let missing = missing();
+    install_all(PACKAGES);
+}
+
+/// The same for others; apart, so that one that cannot be had takes none of the first with it.
+pub fn install_all(packages: &[(&'static str, &str)]) {
+    let missing = missing(packages);
     if missing.is_empty() {
         return;
     }
@@ -56,11 +64,11 @@ pub fn install() {
     );
 }
 
-fn missing() -> Vec<&'static str> {
+fn missing(packages: &[(&'static str, &str)]) -> Vec<&'static str> {
     let is_there = |program: &str| {
         let places =
             ["/usr/bin", "/usr/sbin", "/bin", "/sbin", "/usr/local/bin", "/usr/local/sbin"];
         places.iter().any(|place| Path::new(place).join(program).exists())
     };
-    PACKAGES.iter().filter(|(_, program)| !is_there(program)).map(|(package, _)| *package).collect()
+    packages.iter().filter(|(_, program)| !is_there(program)).map(|(package, _)| *package).collect()
 }
