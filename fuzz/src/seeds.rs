@@ -6,6 +6,7 @@ use std::path::Path;
 use tandem_block::{BLOCK_BYTES, MIB, ObjectKind};
 use tandem_engine::Role;
 use tandem_engine::format::fuzz::{INDEX, POOL};
+use tandem_engine::format::handover::Mark;
 use tandem_engine::format::layout::Layout;
 use tandem_engine::format::pair::{self, PairRecord, Standing};
 use tandem_engine::format::pair_journal::{JournalHead, UnitHeader};
@@ -14,7 +15,7 @@ use tandem_engine::format::record::{
     ThinRecord,
 };
 use tandem_engine::format::shard::{Root, RootImage, ShardWriter, SlotEntry};
-use tandem_engine::format::superblock::{Member, Superblock};
+use tandem_engine::format::superblock::{Member, Successor, SuccessorState, Superblock};
 use tandem_engine::format::{image, page, unit::Unit};
 use tandem_engine::map::NONE;
 use tandem_engine::map::runs::Piece;
@@ -105,6 +106,20 @@ pub fn pair_journal_units() -> Vec<Vec<u8>> {
     vec![unit(vec![(0, 4096), (8192, 512)], 2).encode(), unit(many, 100).encode()]
 }
 
+/// Marks of a successor: the first one, and a later one.
+pub fn successor_marks() -> Vec<Vec<u8>> {
+    let mark = |number, copied_bytes| Mark {
+        number,
+        pool: POOL,
+        successor: 3,
+        replaces: 2,
+        index: 1,
+        copied_bytes,
+        total_bytes: 64 * MIB,
+    };
+    vec![mark(1, 0).encode(), mark(9, 32 * MIB).encode()]
+}
+
 /// A pool of an SSD and a hard drive, seen from each.
 pub fn superblocks() -> Vec<Vec<u8>> {
     let member = |uuid, role| Member { uuid, role, capacity_bytes: 64 * MIB };
@@ -134,8 +149,11 @@ pub fn superblocks() -> Vec<Vec<u8>> {
         clean: index == 0,
         layout: if index == 0 { layout } else { without_table },
         members: vec![member(1, Role::Ssd), member(2, Role::Hdd)],
+        successor: None,
     };
-    vec![of(0).encode(), of(1).encode()]
+    let told = Successor { state: SuccessorState::Replaced, index: 1, uuid: 3 };
+    let replaced = Superblock { successor: Some(told), ..of(1) };
+    vec![of(0).encode(), of(1).encode(), replaced.encode()]
 }
 
 fn objects() -> Vec<u8> {

@@ -59,6 +59,7 @@ pub fn all() -> Vec<Target> {
     let mut targets = traces();
     targets.extend([
         Target::on_disk("superblock", seeds::superblocks, fuzz::superblock),
+        Target::on_disk("successor-mark", seeds::successor_marks, fuzz::successor_mark),
         Target::on_disk("pair record", seeds::pair_records, fuzz::pair_record),
         Target::on_disk("pair-journal-head", seeds::pair_journal_heads, fuzz::pair_journal_head),
         Target::on_disk("pair-journal-unit", seeds::pair_journal_units, fuzz::pair_journal_unit),
@@ -93,7 +94,7 @@ pub fn all() -> Vec<Target> {
         attribute("volume-mark", names::sound_volumes, names::volume),
         Target::new(
             "control",
-            || Ok(texts(&[r#"{"verb":"status"}"#, r#"{"verb":"stop"}"#, r#"{"verb":"tier","volume":"vol0","tier":"hot-dst","settings":{"extent":65536}}"#])),
+            || Ok(texts(&[r#"{"verb":"status"}"#, r#"{"verb":"stop"}"#, r#"{"verb":"tier","volume":"vol0","tier":"hot-dst","settings":{"extent":65536}}"#, r#"{"verb":"replace","old":"/a","new":"/b","force":true}"#, r#"{"verb":"cancel-replace"}"#])),
             |b| Asked::parse(b).map(|asked| format!("{asked:?}").len() as u64),
         ),
     ]);

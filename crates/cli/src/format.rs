@@ -90,6 +90,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
                     and memory cannot be mixed with drives";
         return Err(Failure::Usage(text.into()));
     }
+    if pool.successor.is_some() {
+        let text = "a drive of this pool is being replaced: end that first, or remove its \
+                    `successor` from the configuration";
+        return Err(Failure::Usage(text.into()));
+    }
     place::check(&pool)?;
     let before = pool.drives().map(|device| inspect(device, arguments.force));
     let before = before.collect::<anyhow::Result<Vec<Before>>>()?;

@@ -17,6 +17,7 @@ mod policy;
 mod pool;
 mod profile;
 mod rate;
+mod replace;
 mod replay;
 mod report;
 mod run;
@@ -48,6 +49,7 @@ enum Verb {
     Check(check::Arguments),
     Status(status::Arguments),
     Tier(tier::Arguments),
+    Replace(replace::Arguments),
     Replay(Box<replay::Arguments>),
     Run(run::Arguments),
     Profile(profile::Arguments),
@@ -68,6 +70,7 @@ pub fn main() -> ExitCode {
         Verb::Check(arguments) => check::run(&arguments),
         Verb::Status(arguments) => status::run(&arguments),
         Verb::Tier(arguments) => tier::run(&arguments),
+        Verb::Replace(arguments) => replace::run(&arguments),
         Verb::Replay(arguments) => replay::run(&arguments),
         Verb::Run(arguments) => run::run(&arguments),
         Verb::Profile(arguments) => profile::run(&arguments),

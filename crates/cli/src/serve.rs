@@ -6,6 +6,7 @@
 
 mod announce;
 mod demo;
+mod drives;
 mod listeners;
 mod mounts;
 mod record;
@@ -20,6 +21,7 @@ use crate::report::json;
 use crate::report::names::durability_name;
 use announce::Announce;
 use anyhow::{Context as _, anyhow, bail};
+use drives::Registry;
 pub(crate) use record::Notes;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -141,7 +143,15 @@ pub(crate) fn serve(
             notes.note(request);
         }
     }));
-    let control = control(path, pool, &capacities, &ways_in)?;
+    let about = about(path, pool, &capacities, &ways_in);
+    let registry = Rc::new(RefCell::new(Registry::new(path, pool, manner, about)));
+    let (told, heard_of) = (Rc::clone(&registry), Rc::clone(&registry));
+    world.on_succession(Box::new(move |device, is_finished| {
+        heard_of.borrow_mut().ended(device, is_finished);
+    }));
+    let control = control(path, pool)?
+        .with("pool", Box::new(move || told.borrow().about()))
+        .registrar(registry);
     let told = Box::new(move || json::served(&latencies.borrow()));
     world.add_front(Box::new(control.with("latencies", told)));
     world.add_front(Box::new(Announce::new(announcement(pool, &ways_in))));
@@ -218,15 +228,20 @@ fn announcement(pool: &PoolConfig, ways_in: &[String]) -> String {
 }
 
 /// The socket for `tandem status`.
-fn control(
+fn control(path: &Path, pool: &PoolConfig) -> anyhow::Result<Control> {
+    let socket = pool.control_socket(path);
+    let listener = Listener::bind(&Address::Unix(socket), false)
+        .context("the control socket (its place can be chosen: control = \"PATH\" in [serve])")?;
+    Ok(Control::new(listener))
+}
+
+/// What `status` tells of the pool.
+fn about(
     path: &Path,
     pool: &PoolConfig,
     capacities: &[u64],
     ways_in: &[String],
-) -> anyhow::Result<Control> {
-    let socket = pool.control_socket(path);
-    let listener = Listener::bind(&Address::Unix(socket), false)
-        .context("the control socket (its place can be chosen: control = \"PATH\" in [serve])")?;
+) -> serde_json::Value {
     let devices: Vec<serde_json::Value> = pool
         .drives()
         .zip(capacities)
@@ -257,14 +272,14 @@ fn control(
             })
         })
         .collect();
-    Ok(Control::new(listener).about(serde_json::json!({
+    serde_json::json!({
         "name": pool.name,
         "process": std::process::id(),
         "configuration": path,
         "devices": devices,
         "volumes": volumes,
         "ways_in": ways_in,
-    })))
+    })
 }
 
 /// What is to be said when it is over.

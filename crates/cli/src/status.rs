@@ -1,6 +1,7 @@
 //! `tandem status`: how is a running server doing?
 
 mod pairs;
+mod replacing;
 
 use crate::failure::Failure;
 use crate::pool;
@@ -99,6 +100,7 @@ fn describe(status: &Value) -> String {
     }
     out.push_str(&format!("\n{}\n{}", drives(status), volumes(about)));
     out.push_str(&pairs::describe(status));
+    out.push_str(&replacing::describe(status));
     out.push_str(&streams(status));
     out.push_str(&buffered_writes(status));
     out.push_str(&today(status));

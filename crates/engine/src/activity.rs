@@ -1,6 +1,7 @@
 //! What is going on right now? For crash tests, which must meet every kind of work, and for people.
 
 use crate::engine::{Engine, Phase};
+use crate::handover::Handover;
 use crate::ops::moves::MoveKind;
 
 /// Kinds of work that may be under way at once.
@@ -30,6 +31,10 @@ pub struct Activity {
     pub tail_copy: bool,
     /// A hard drive is being flushed.
     pub hdd_flush: bool,
+    /// A drive is being replaced.
+    pub handover: bool,
+    /// … and the new one becomes the member now
+    pub switch: bool,
     /// A write waits for space.
     pub starved: bool,
     /// No log takes a redirected write any more.
@@ -53,6 +58,8 @@ impl Engine {
             leaving: self.tiers.as_ref().is_some_and(|tiers| tiers.space.leaving() > 0),
             tail_copy: !self.copy_payloads.is_empty(),
             hdd_flush: self.devices.iter().any(|device| device.flushing.is_some()),
+            handover: self.handover.is_some(),
+            switch: self.handover.as_deref().is_some_and(Handover::is_switching),
             starved: self.starved,
             logs_full: self.logs_are_full(),
         }

@@ -1,5 +1,6 @@
 //! Which knobs does an engine have? Each with its unit, bounds, default and source.
 
+use crate::handover::SuccessorConfig;
 use crate::profile::{HddProfile, SsdProfile};
 use crate::qos::reserve::QosConfig;
 pub use crate::settings::SteerConfig;
@@ -165,6 +166,14 @@ pub struct EngineConfig {
     pub budgets: Vec<DriveBudget>,
     /// Does belief of a hard drive follow what is seen of it, or stay its profile's? Default yes.
     pub recalibrate: bool,
+    /// A drive that is about to take another one's place, behind all others in the world. Default none.
+    pub successor: Option<SuccessorConfig>,
+    /// The copy to a successor is made durable, and marked, every so many bytes. Default 256 MiB: a crash
+    /// costs seconds (guess).
+    pub handover_mark_bytes: u64,
+    /// … which copies so many bytes at a time. Default 1 MiB: few enough that nobody waits long for them
+    /// (guess).
+    pub handover_region_bytes: u64,
     /// SSDs that are two drives each. Default none.
     pub pairs: Vec<crate::mirror::Pair>,
     /// Stage pairs in one buffered-write sequence (`Loop_max`, [BCW Alg. 2]). Default 10.
@@ -208,6 +217,9 @@ impl EngineConfig {
             padding_bytes_per_day: 30 << 30,
             budgets: Vec::new(),
             recalibrate: true,
+            successor: None,
+            handover_mark_bytes: 256 * MIB,
+            handover_region_bytes: MIB,
             pairs: Vec::new(),
             bcw_loops_max: 10,
             qos: QosConfig::default(),

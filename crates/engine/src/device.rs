@@ -220,6 +220,8 @@ pub struct Device {
     pub id: DeviceId,
     /// Its configuration.
     pub config: DeviceConfig,
+    /// Bytes of the drive itself: one that took another's place may have more than the pool uses.
+    pub drive_bytes: u64,
     /// Its layout.
     pub layout: Layout,
     /// Waiting jobs by class, where streams are not told apart.
@@ -265,6 +267,7 @@ impl Device {
     pub fn new(id: DeviceId, config: DeviceConfig, layout: Layout) -> Self {
         Device {
             id,
+            drive_bytes: config.capacity_bytes,
             config,
             layout,
             waiting: Default::default(),

@@ -7,6 +7,7 @@ use crate::bcw::controller::{Control, Controller};
 use crate::config::{EngineConfig, Placement, Role};
 use crate::device::{Device, Purpose, TailCopy};
 use crate::format::layout::{self, Layout};
+use crate::handover::{Handover, HandoverView};
 use crate::ledger::Ledger;
 use crate::load::Place;
 use crate::log::read_back::ReadBack;
@@ -114,6 +115,10 @@ pub struct Engine {
     pub(crate) qos: Box<dyn Qos>,
     /// Who is told apart; `None` where nobody is.
     pub(crate) clients: Option<Box<Clients>>,
+    /// A drive takes another one's place; the last one that did, or did not; and whether one was asked for.
+    pub(crate) handover: Option<Box<Handover>>,
+    pub(crate) handover_ended: Option<HandoverView>,
+    pub(crate) handover_wanted: bool,
     pub(crate) mirrors: Vec<Mirror>,
     /// Pairs that are not ready yet.
     pub(crate) mirrors_opening: usize,
@@ -207,6 +212,9 @@ pub enum ConfigError {
         /// The most.
         max: usize,
     },
+    /// A successor that cannot be one.
+    #[error("a successor needs a drive of a pool that is served as a whole, and no pair of drives")]
+    Successor,
     /// A promise that cannot be made.
     #[error(transparent)]
     Promise(#[from] AdmitError),
@@ -230,6 +238,13 @@ impl Engine {
         let max = crate::format::superblock::MEMBERS_MAX;
         if found == 0 || found > max {
             return Err(ConfigError::Drives { max, found });
+        }
+        if let Some(successor) = config.successor {
+            let is_pair = config.pairs.iter().any(|pair| pair.device == successor.device);
+            let whole = config.placement == Placement::Mapped && config.absent.is_empty();
+            if usize::from(successor.device.0) >= found || is_pair || config.format || !whole {
+                return Err(ConfigError::Successor);
+            }
         }
         let layouts = match config.placement {
             Placement::Mapped => layout::plan(&config)?,
@@ -349,6 +364,9 @@ impl Engine {
             ledger: Ledger::new(&config),
             qos: (qos::ORDERS[0].build)(),
             clients: None,
+            handover: None,
+            handover_ended: None,
+            handover_wanted: false,
             mirrors: mirror::mirrors(&config),
             mirrors_opening: 0,
             mirrors_stopping: None,

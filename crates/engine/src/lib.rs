@@ -27,6 +27,7 @@ pub mod config;
 pub mod device;
 mod engine;
 pub mod format;
+pub mod handover;
 mod ledger;
 pub mod load;
 pub mod log;
@@ -148,6 +149,12 @@ pub enum StartError {
     /// The drive missed a life of the pool.
     #[error("device {device} is an older copy: the pool has been in use without it")]
     StaleDevice {
+        /// Position in the configuration.
+        device: usize,
+    },
+    /// The drive was replaced.
+    #[error("device {device} was replaced by another drive, which has to be listed in its place")]
+    Replaced {
         /// Position in the configuration.
         device: usize,
     },

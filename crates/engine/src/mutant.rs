@@ -56,13 +56,21 @@ pub enum Mutant {
     PairPromiseBeforeRecord,
     /// A FLUSH leaves batches of objects that were answered before it for the next commit.
     ForgetsQuietBatches,
+    /// What is written where a drive was copied already goes to the old one alone.
+    HandoverSingle,
+    /// A copy is marked before the successor was flushed.
+    HandoverWithoutFlush,
+    /// A copy is marked beyond what was copied.
+    HandoverMarksEarly,
+    /// A successor becomes the member before it was flushed.
+    HandoverSwitchesUnflushed,
     /// Blocks of a removed object are reused before their clearing is durable.
     RetiredAtOnce,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 25] = [
+    pub const ALL: [Mutant; 29] = [
         Mutant::CommitWithoutFlush,
         Mutant::EarlyReuse,
         Mutant::FlushWithoutTails,
@@ -87,6 +95,10 @@ impl Mutant {
         Mutant::PairAloneIsWhole,
         Mutant::PairPromiseBeforeRecord,
         Mutant::ForgetsQuietBatches,
+        Mutant::HandoverSingle,
+        Mutant::HandoverWithoutFlush,
+        Mutant::HandoverMarksEarly,
+        Mutant::HandoverSwitchesUnflushed,
         Mutant::RetiredAtOnce,
     ];
 }

@@ -96,6 +96,17 @@ pub enum Command {
     Started(Result<(), crate::StartError>),
     /// The clean shutdown is complete.
     Stopped,
+    /// The successor takes this drive's place in the world; what was there is let go. Nothing is under
+    /// way with either.
+    Succeed {
+        /// Whose place.
+        device: DeviceId,
+    },
+    /// The successor of this drive is let go: it will not take its place. Nothing is under way with it.
+    LetGo {
+        /// Whose place it would have had.
+        device: DeviceId,
+    },
 }
 
 /// One device command.

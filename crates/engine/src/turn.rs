@@ -7,6 +7,7 @@
 
 use crate::StartError;
 use crate::engine::{Engine, Phase};
+use crate::handover;
 use crate::mirror;
 use crate::port::{Command, Event};
 use tandem_block::{DeviceId, Instant};
@@ -30,7 +31,9 @@ impl Engine {
                 self.mix(2 + u64::from(status.is_err()), u64::from(io.0));
                 if mirror::owner(io).is_some() {
                     self.twin_completed(io, status, checksums, bytes);
-                } else {
+                } else if handover::owns(io) {
+                    self.successor_completed(io, status, bytes);
+                } else if !self.handover_keeps((io, took), status, checksums, bytes) {
                     self.on_completion((io, took), status, checksums, bytes);
                 }
             }
@@ -54,6 +57,7 @@ impl Engine {
 
     /// What every event may have made possible, in order.
     pub(crate) fn turn(&mut self) {
+        self.run_handover();
         self.release_limbo();
         self.rescue_tails();
         // a checkpoint that ends makes room in the journal, so it comes before the commit
@@ -105,7 +109,7 @@ impl Engine {
     fn arm_timer(&mut self) {
         let due = self.commit_due().min(self.moves_due()).min(self.controllers_due());
         let due = due.min(self.follower_due()).min(self.limits_due()).min(self.tiers_due());
-        self.wake_by(due);
+        self.wake_by(due.min(self.handover_due()));
     }
 
     /// Asks to be woken at `due`, unless that is asked for already.

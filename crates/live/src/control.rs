@@ -3,16 +3,19 @@
 //! "tier":"hot-dst","settings":{"extent":65536}}`, one line back for each.
 
 use crate::buffer::Memory;
+use crate::device::DeviceConfig;
 use crate::front::{Desk, Front};
 use crate::listen::Listener;
 use crate::outgoing::Outgoing;
 use crate::uring::{Back, Finished};
 use slab::Slab;
+use std::cell::RefCell;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use tandem_block::{Duration, Instant};
+use std::rc::Rc;
+use tandem_block::{DeviceId, Duration, Instant};
 use tandem_engine::{Done, TierConfig};
 
 /// Longest line of a client.
@@ -22,6 +25,8 @@ const CLIENTS_MAX: usize = 16;
 /// How long after a failed accept the next one is tried.
 const ACCEPT_RETRY: Duration = Duration::from_ms(500);
 const ACCEPT: u64 = u64::MAX;
+/// What may be asked for.
+const VERBS: [&str; 5] = ["status", "stop", "tier", "replace", "cancel-replace"];
 
 struct Client {
     socket: OwnedFd,
@@ -41,6 +46,8 @@ pub struct Control {
     clients: Slab<Client>,
     stopping: bool,
     accepting: bool,
+    /// Without one no drive is replaced.
+    registrar: Option<Rc<RefCell<dyn Registrar>>>,
     /// After a failed accept: when to try again.
     retry_at: Option<Instant>,
 }
@@ -52,6 +59,7 @@ impl Control {
             listener,
             about: serde_json::Value::Null,
             parts: Vec::new(),
+            registrar: None,
             clients: Slab::new(),
             stopping: false,
             accepting: false,
@@ -63,6 +71,13 @@ impl Control {
     #[must_use]
     pub fn about(mut self, about: serde_json::Value) -> Control {
         self.about = about;
+        self
+    }
+
+    /// Lets drives be replaced, and says who knows them.
+    #[must_use]
+    pub fn registrar(mut self, registrar: Rc<RefCell<dyn Registrar>>) -> Control {
+        self.registrar = Some(registrar);
         self
     }
 
@@ -122,14 +137,66 @@ impl Control {
                 Ok(()) => serde_json::json!({ "volume": volume, "changed": true }),
                 Err(error) => serde_json::json!({ "error": error }),
             },
+            Ok(Asked::Replace { old, new, force }) => match self.replace(&old, &new, force, desk) {
+                Ok(()) => serde_json::json!({ "replacing": old, "by": new }),
+                Err(error) => serde_json::json!({ "error": error }),
+            },
+            Ok(Asked::CancelReplace) => match desk.cancel_replace() {
+                Ok(()) => serde_json::json!({ "cancelled": true }),
+                Err(error) => serde_json::json!({ "error": error }),
+            },
             Err(error) => serde_json::json!({ "error": error }),
         }
+    }
+
+    fn replace(
+        &self,
+        old: &str,
+        new: &str,
+        force: bool,
+        desk: &mut Desk<'_>,
+    ) -> Result<(), String> {
+        let registrar = self.registrar.as_ref().ok_or("this pool's drives cannot be replaced")?;
+        let Prepared { device, config, uuid } = registrar.borrow().prepare(old, new, force)?;
+        desk.replace(device, config, uuid)?;
+        let noted = registrar.borrow_mut().begun(device, new);
+        if noted.is_err() {
+            // a crash would leave nobody who knows of it
+            desk.cancel_replace()?;
+        }
+        noted
     }
 
     fn drop_client(&mut self, key: usize, desk: &mut Desk<'_>) {
         self.clients.remove(key);
         self.accept(desk);
     }
+}
+
+/// Who knows what a configuration calls drives, and keeps it true to them.
+pub trait Registrar {
+    /// The drive that is called `old`, and how to open the one called `new`, with an id that no drive
+    /// had before.
+    ///
+    /// # Errors
+    /// If there is no such drive, or the new one must not be used, in words.
+    fn prepare(&self, old: &str, new: &str, force: bool) -> Result<Prepared, String>;
+
+    /// The replacement has begun.
+    ///
+    /// # Errors
+    /// What could not be noted.
+    fn begun(&mut self, device: DeviceId, new: &str) -> Result<(), String>;
+}
+
+/// A drive that may take another one's place.
+pub struct Prepared {
+    /// Whose place.
+    pub device: DeviceId,
+    /// How to open it.
+    pub config: DeviceConfig,
+    /// Its id.
+    pub uuid: u128,
 }
 
 /// What a client asks for.
@@ -146,6 +213,17 @@ pub enum Asked {
         /// The tier with its settings.
         tier: Box<TierConfig>,
     },
+    /// Replace a drive.
+    Replace {
+        /// Its path as the configuration has it.
+        old: String,
+        /// The new drive's.
+        new: String,
+        /// Whatever the new drive holds.
+        force: bool,
+    },
+    /// End the replacement under way.
+    CancelReplace,
 }
 
 impl Asked {
@@ -160,8 +238,22 @@ impl Asked {
             Some("status") => Ok(Asked::Status),
             Some("stop") => Ok(Asked::Stop),
             Some("tier") => Asked::tier(&request),
-            _ => Err("'verb' must be \"status\", \"stop\" or \"tier\"".into()),
+            Some("replace") => Asked::replace(&request),
+            Some("cancel-replace") => Ok(Asked::CancelReplace),
+            _ => Err(format!("'verb' must be one of {}", VERBS.join(", "))),
         }
+    }
+
+    fn replace(request: &serde_json::Value) -> Result<Asked, String> {
+        let text = |name: &str| {
+            let value = request.get(name).and_then(serde_json::Value::as_str);
+            value.map(str::to_owned).ok_or_else(|| format!("{name:?} must be a string"))
+        };
+        let force = match request.get("force") {
+            None => false,
+            Some(value) => value.as_bool().ok_or("\"force\" must be true or false")?,
+        };
+        Ok(Asked::Replace { old: text("old")?, new: text("new")?, force })
     }
 
     fn tier(request: &serde_json::Value) -> Result<Asked, String> {
@@ -272,6 +364,27 @@ pub fn ask_for_tier(
         "verb": "tier", "volume": volume, "tier": tier.name(), "settings": settings,
     });
     send(socket, &asked)
+}
+
+/// Asks the server behind this socket to replace a drive.
+///
+/// # Errors
+/// If nobody listens or answers.
+pub fn ask_to_replace(
+    socket: &Path,
+    (old, new): (&str, &str),
+    force: bool,
+) -> io::Result<serde_json::Value> {
+    let asked = serde_json::json!({ "verb": "replace", "old": old, "new": new, "force": force });
+    send(socket, &asked)
+}
+
+/// Asks the server behind this socket to end the replacement under way.
+///
+/// # Errors
+/// If nobody listens or answers.
+pub fn ask_to_cancel_replace(socket: &Path) -> io::Result<serde_json::Value> {
+    send(socket, &serde_json::json!({ "verb": "cancel-replace" }))
 }
 
 fn send(socket: &Path, asked: &serde_json::Value) -> io::Result<serde_json::Value> {

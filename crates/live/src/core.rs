@@ -2,6 +2,7 @@
 
 use crate::clock::Clock;
 use crate::device::{Bench, Device, IoDone};
+use crate::drives::Drives;
 use crate::front::{Counter, DEVICE_OWNERS, Desk};
 use crate::mind::Mind;
 use crate::payload::Payloads;
@@ -14,7 +15,7 @@ pub(crate) struct Core {
     pub clock: Clock,
     pub ring: Ring,
     pub payloads: Payloads,
-    pub devices: Vec<Box<dyn Device>>,
+    pub devices: Drives,
     pub counter: Counter,
     /// Device commands that are done and that the mind does not know of yet.
     pub done: VecDeque<IoDone>,
@@ -31,7 +32,7 @@ impl Core {
             ring: &mut self.ring,
             payloads: &mut self.payloads,
             counter: &mut self.counter,
-            devices: &self.devices,
+            devices: &mut self.devices,
             mind,
             front,
         }
@@ -44,8 +45,9 @@ impl Core {
         act: impl FnOnce(&mut dyn Device, &mut Bench<'_>),
     ) {
         let Core { ring, payloads, devices, done, .. } = self;
-        let owner = DEVICE_OWNERS + index as u32;
-        act(&mut *devices[index], &mut Bench { now, ring, payloads, done, owner });
+        let (tag, device) = devices.at(index);
+        let owner = DEVICE_OWNERS + tag;
+        act(device, &mut Bench { now, ring, payloads, done, owner });
     }
 
     /// Sends a command to its device.
@@ -59,16 +61,17 @@ impl Core {
     /// A ring operation of a device is done.
     pub fn device_finished(&mut self, finished: &Finished) {
         let now = self.clock.now();
-        let index = (finished.tag.owner - DEVICE_OWNERS) as usize;
+        let place = self.devices.place_of(finished.tag.owner - DEVICE_OWNERS);
+        let Some(index) = place else { return }; // of a drive that was let go
         let (value, result) = (finished.tag.value, finished.result);
         self.with_device(index, now, |device, bench| device.finished(value, result, bench));
     }
 
     /// Lets every device whose time has come act.
     pub fn tick(&mut self) {
-        for index in 0..self.devices.len() {
+        for index in 0..self.devices.count() {
             let now = self.clock.now();
-            if self.devices[index].due() <= now {
+            if self.devices.at(index).1.due() <= now {
                 self.with_device(index, now, |device, bench| device.tick(bench));
             }
         }

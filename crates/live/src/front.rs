@@ -6,15 +6,16 @@
 //! so nothing here may block. A front end that needs threads of its own talks through a
 //! [`crate::door::Door`].
 
-use crate::device::{Device, EmulatedStats};
+use crate::device::{self, DeviceConfig, EmulatedStats};
+use crate::drives::Drives;
 use crate::mind::{Extent, Mind};
 use crate::payload::Payloads;
 use crate::uring::{Finished, Ring, Tag};
 use slab::Slab;
 use std::collections::VecDeque;
 use tandem_block::{
-    Batch, DurabilityClass, Instant, ObjectId, ObjectOp, Op, PayloadId, Request, RequestId,
-    RequestKind, RequestType, StreamId,
+    Batch, DeviceId, DurabilityClass, Instant, ObjectId, ObjectOp, Op, PayloadId, Request,
+    RequestId, RequestKind, RequestType, StreamId,
 };
 use tandem_engine::{Done, Engine, TierConfig};
 
@@ -102,6 +103,7 @@ pub(crate) struct Counter {
     pub max: usize,
     pub starved: bool,
     pub stop_asked: bool,
+    pub wake_asked: bool,
 }
 
 /// What a front end may use, lent for one call.
@@ -114,7 +116,7 @@ pub struct Desk<'a> {
     pub payloads: &'a mut Payloads,
     pub(crate) counter: &'a mut Counter,
     pub(crate) mind: &'a mut dyn Mind,
-    pub(crate) devices: &'a [Box<dyn Device>],
+    pub(crate) devices: &'a mut Drives,
     pub(crate) front: usize,
 }
 
@@ -201,6 +203,37 @@ impl Desk<'_> {
         self.mind.set_tier(volume, tier)
     }
 
+    /// Opens a drive that shall take this one's place, under an id of its own; what comes of it is in the
+    /// status, and told to who was set by `World::on_succession`.
+    ///
+    /// # Errors
+    /// Why not, in words.
+    pub fn replace(
+        &mut self,
+        device: DeviceId,
+        new: DeviceConfig,
+        uuid: u128,
+    ) -> Result<(), String> {
+        self.mind.can_replace(device, u64::MAX)?;
+        let opened = device::open(device, new).map_err(|error| error.to_string())?;
+        let bytes = opened.capacity_bytes();
+        self.mind.can_replace(device, bytes)?;
+        self.devices.add(opened);
+        self.mind.replace(device, bytes, uuid).expect("asked before");
+        self.counter.wake_asked = true;
+        Ok(())
+    }
+
+    /// Ends the replacement under way; the old drive stays.
+    ///
+    /// # Errors
+    /// Why not, in words.
+    pub fn cancel_replace(&mut self) -> Result<(), String> {
+        self.mind.cancel_replace()?;
+        self.counter.wake_asked = true;
+        Ok(())
+    }
+
     /// Asks the world to stop cleanly.
     pub fn stop_world(&mut self) {
         self.counter.stop_asked = true;
@@ -213,11 +246,7 @@ pub(crate) const FRONT_OWNERS: u32 = 1;
 pub(crate) const DEVICE_OWNERS: u32 = 1 << 16;
 
 /// The world's own part of the status document.
-fn world_status(
-    counter: &Counter,
-    payloads: &Payloads,
-    devices: &[Box<dyn Device>],
-) -> serde_json::Value {
+fn world_status(counter: &Counter, payloads: &Payloads, devices: &Drives) -> serde_json::Value {
     let emulated: Vec<serde_json::Value> = devices
         .iter()
         .enumerate()

@@ -5,6 +5,7 @@ use tandem_block::{BLOCK_BYTES, DeviceId, Instant, ObjectId};
 use tandem_engine::bcw::controller::Controller;
 use tandem_engine::bcw::distrust::Distrust;
 use tandem_engine::device::Device;
+use tandem_engine::handover::{Ending, HandoverView, SuccessorConfig};
 use tandem_engine::mirror::{JournalView, PairView};
 use tandem_engine::qos::delivery::Client;
 use tandem_engine::qos::reserve::Rate;
@@ -46,6 +47,30 @@ pub trait Mind {
         None
     }
 
+    /// Could this drive be replaced by one of so many bytes?
+    ///
+    /// # Errors
+    /// Why not, in words.
+    fn can_replace(&self, _device: DeviceId, _capacity_bytes: u64) -> Result<(), String> {
+        Err("nothing here has drives that could be replaced".into())
+    }
+
+    /// A drive behind all others shall take this one's place; it is begun with the next event.
+    ///
+    /// # Errors
+    /// Why not, in words.
+    fn replace(&mut self, device: DeviceId, bytes: u64, _uuid: u128) -> Result<(), String> {
+        self.can_replace(device, bytes)
+    }
+
+    /// Ends the replacement under way with the next event.
+    ///
+    /// # Errors
+    /// Why not, in words.
+    fn cancel_replace(&mut self) -> Result<(), String> {
+        Err("nothing is being replaced".into())
+    }
+
     /// Appends what lies in `offset_bytes..offset_bytes + length_bytes` of an object, from its
     /// beginning on and without gaps; it may stop early but says something. "All of it is data" is
     /// always true enough.
@@ -77,6 +102,19 @@ impl Mind for Engine {
         Engine::set_tier(self, object, tier).map_err(|why| why.to_string())
     }
 
+    fn can_replace(&self, device: DeviceId, capacity_bytes: u64) -> Result<(), String> {
+        Engine::can_replace(self, device, capacity_bytes).map_err(|why| why.to_string())
+    }
+
+    fn replace(&mut self, device: DeviceId, bytes: u64, uuid: u128) -> Result<(), String> {
+        let successor = SuccessorConfig { device, capacity_bytes: bytes };
+        Engine::replace(self, successor, uuid).map_err(|why| why.to_string())
+    }
+
+    fn cancel_replace(&mut self) -> Result<(), String> {
+        Engine::cancel_replace(self).map_err(|why| why.to_string())
+    }
+
     fn status(&self, now: Instant) -> Value {
         let stats = self.stats();
         let (map, population) = (self.map(), self.map().population());
@@ -98,6 +136,7 @@ impl Mind for Engine {
         let today: Vec<Value> = ids.map(|id| today(self, id, now)).collect();
         json!({
             "second_home": follower,
+            "replacing": self.handover().map(|view| replacing(&view, now)),
             "pairs": self.pairs().iter().map(pair).collect::<Vec<_>>(),
             "today": today,
             "day_left_ns": self.day_left(now).ns,
@@ -268,6 +307,25 @@ pub fn read_back(stats: &ReadBackStats) -> Value {
         "hdd_log": hits(stats.from_drive),
         "promoted_blocks": stats.promoted,
         "promotions_forgone": stats.forgone,
+    })
+}
+
+/// A drive that is being replaced, or the last one that was.
+fn replacing(view: &HandoverView, now: Instant) -> Value {
+    let end = view.ended.map_or(now, |(at, _)| at);
+    json!({
+        "device": view.device.0,
+        "stage": view.stage,
+        "copied_bytes": view.copied_bytes,
+        "total_bytes": view.total_bytes,
+        "marked_bytes": view.marked_bytes,
+        "resumed_bytes": view.stats.resumed_bytes,
+        "doubled_bytes": view.stats.doubled_bytes,
+        "unreadable_blocks": view.stats.unreadable_blocks,
+        "marks": view.stats.marks,
+        "ns": end.since(view.began).ns,
+        "finished": view.ended.map(|(_, ending)| ending == Ending::Finished),
+        "ended": view.ended.map(|(_, ending)| ending.to_string()),
     })
 }
 

@@ -12,6 +12,7 @@ use crate::clock::Clock;
 use crate::core::Core;
 use crate::device::{self, Device, DeviceConfig, IoDone, OpenError};
 use crate::door::{self, Door, Stopper, Waker};
+use crate::drives::Drives;
 use crate::front::{Asked, Counter, DEVICE_OWNERS, FRONT_OWNERS, Front, Pending, WORLD_OWNER};
 use crate::mind::Mind;
 use crate::payload::Payloads;
@@ -96,6 +97,9 @@ impl Devices {
     }
 }
 
+/// Hears of the end of a replacement: whose place it was about, and whether the new drive has it.
+pub type Successions = Box<dyn FnMut(DeviceId, bool)>;
+
 /// Hears of every request that is done.
 pub type Observer = Box<dyn FnMut(&Request, &Done, Instant)>;
 
@@ -135,6 +139,7 @@ pub struct World<M: Mind> {
     mind: M,
     fronts: Vec<Box<dyn Front>>,
     observer: Option<Observer>,
+    successions: Option<Successions>,
     commands: Vec<Command>,
     signals: Option<Signals>,
     waker: Arc<Waker>,
@@ -153,7 +158,7 @@ impl<M: Mind> World<M> {
             clock: Clock::start(),
             ring: Ring::new(config.submission).map_err(WorldError::Ring)?,
             payloads: Payloads::new(config.payload_bytes_max),
-            devices: devices.devices,
+            devices: Drives::new(devices.devices),
             counter: Counter { max: config.requests_max.max(1), ..Counter::default() },
             done: VecDeque::new(),
             wake_at: Instant::NEVER,
@@ -168,6 +173,7 @@ impl<M: Mind> World<M> {
             mind,
             fronts: Vec::new(),
             observer: None,
+            successions: None,
             commands: Vec::new(),
             signals: None,
             waker: Arc::new(Waker::new().map_err(WorldError::Ring)?),
@@ -193,6 +199,17 @@ impl<M: Mind> World<M> {
     /// Lets somebody hear of every request that is done, for statistics.
     pub fn observe(&mut self, observer: Observer) {
         self.observer = Some(observer);
+    }
+
+    /// Lets somebody hear of the end of every replacement.
+    pub fn on_succession(&mut self, successions: Successions) {
+        self.successions = Some(successions);
+    }
+
+    fn tell_succession(&mut self, device: DeviceId, is_finished: bool) {
+        if let Some(successions) = &mut self.successions {
+            successions(device, is_finished);
+        }
     }
 
     /// Stops cleanly on the first of these signals, at once on the second.
@@ -268,6 +285,11 @@ impl<M: Mind> World<M> {
         }
         if self.core.counter.starved {
             self.offer_room();
+        }
+        if std::mem::take(&mut self.core.counter.wake_asked) {
+            self.mind.on(self.core.clock.now(), Event::Wake, &mut self.commands);
+            self.carry_out();
+            busy = true;
         }
         if self.core.counter.stop_asked || self.stop_asked.load(Ordering::Relaxed) {
             self.begin_stop();
@@ -391,6 +413,14 @@ impl<M: Mind> World<M> {
                 Command::WakeAt(at) => self.core.wake_at = at,
                 Command::Started(Ok(())) => self.begin_serving(),
                 Command::Started(Err(error)) => self.failed = Some(WorldError::Start(error)),
+                Command::Succeed { device } => {
+                    self.core.devices.succeed(usize::from(device.0));
+                    self.tell_succession(device, true);
+                }
+                Command::LetGo { device } => {
+                    self.core.devices.let_go();
+                    self.tell_succession(device, false);
+                }
                 Command::Stopped => {
                     self.phase = Phase::Ending(self.core.clock.now() + LAST_REPLIES);
                 }

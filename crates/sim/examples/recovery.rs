@@ -215,6 +215,9 @@ impl World {
                     self.done += 1;
                 }
                 Command::Checksum { .. } => unreachable!("only pairs ask for checksums"),
+                Command::Succeed { .. } | Command::LetGo { .. } => {
+                    unreachable!("no drive is replaced here")
+                }
                 Command::WakeAt(at) => self.wake_at = at,
                 Command::Started(answer) => {
                     answer.expect("the pool is sound");

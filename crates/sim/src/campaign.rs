@@ -61,7 +61,7 @@ impl Campaign {
 
     fn is_due(&self, run: &Run) -> bool {
         (self.window.0..self.window.1).contains(&run.events)
-            && run.events.is_multiple_of(self.stride)
+            && (run.events.is_multiple_of(self.stride) || run.changes_drives())
     }
 
     /// Forks that crash at this event, in every way.

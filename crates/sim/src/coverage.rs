@@ -5,6 +5,7 @@
 //! met too little. Source: acceptance of the spine, "never cut or postponed" and line 6.
 
 use std::ops::AddAssign;
+use tandem_engine::handover::Ending;
 use tandem_engine::{Activity, Engine};
 
 /// What is counted: crashes while something went on, then work done.
@@ -43,6 +44,12 @@ pub enum Met {
     Batches,
     InPieces,
     WithoutSpace,
+    InHandover,
+    InSwitch,
+    Replaced,
+    ReplaceResumed,
+    ReplaceEnded,
+    Doubled,
 }
 
 /// What each count is called, in the order of `Met`.
@@ -79,13 +86,25 @@ const NAMES: [&str; COUNTS] = [
     "batches of objects",
     "requests in pieces",
     "writes without space",
+    "while a drive was replaced",
+    "while its successor took over",
+    "drives replaced",
+    "replacements resumed",
+    "replacements ended early",
+    "bytes written to both drives",
 ];
 
-const COUNTS: usize = Met::WithoutSpace as usize + 1;
+const COUNTS: usize = Met::Doubled as usize + 1;
 
 /// Counts of what was met.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Coverage([u64; COUNTS]);
+
+impl Default for Coverage {
+    fn default() -> Self {
+        Coverage([0; COUNTS])
+    }
+}
 
 impl AddAssign for Coverage {
     fn add_assign(&mut self, other: Coverage) {
@@ -123,6 +142,8 @@ impl Coverage {
             (now.starved && now.logs_full, Met::BothFull),
             (now.stopping, Met::InStop),
             (now.starting, Met::InRecovery),
+            (now.handover, Met::InHandover),
+            (now.switch, Met::InSwitch),
         ] {
             if goes_on {
                 self.add(what, crashes);
@@ -151,6 +172,12 @@ impl Coverage {
         self.add(Met::Batches, stats.batches);
         self.add(Met::InPieces, stats.in_pieces);
         self.add(Met::WithoutSpace, stats.without_space);
+        let Some(view) = engine.handover() else { return };
+        let ended = view.ended.map(|(_, ending)| ending);
+        self.add(Met::Replaced, u64::from(ended == Some(Ending::Finished)));
+        self.add(Met::ReplaceEnded, u64::from(ended.is_some_and(|e| e != Ending::Finished)));
+        self.add(Met::ReplaceResumed, u64::from(view.stats.resumed_bytes > 0));
+        self.add(Met::Doubled, view.stats.doubled_bytes);
     }
 
     /// What was met less often than it must be, in words.

@@ -22,6 +22,7 @@ pub mod replay;
 pub mod share;
 pub mod sharing;
 pub mod study;
+pub mod succession;
 pub mod swarm;
 pub mod twin_deaths;
 pub mod workload;

@@ -4,6 +4,7 @@
 //! that takes days on a real pool: checkpoints, journal wraps, write-back, log GC, a full SSD.
 
 use crate::erratic::Erratic;
+use crate::succession::Plan;
 use crate::workload::{Mix, Shape};
 use std::sync::Arc;
 use tandem_block::{
@@ -51,6 +52,8 @@ pub struct SwarmConfig {
     pub pair: Option<PairConfig>,
     /// There are other objects beside the volume, and batches of changes.
     pub objects: bool,
+    /// A drive is replaced.
+    pub replace: Option<Plan>,
 }
 
 /// Times and thresholds of a pool: what is likely within few requests hangs on them.
@@ -199,6 +202,7 @@ impl SwarmConfig {
             tuning,
             pair: None,
             objects: false,
+            replace: None,
         }
     }
 
@@ -414,6 +418,8 @@ impl SwarmConfig {
             writeback_idle: Duration::from_ms(4),
             writeback_run_bytes: 256 * KIB,
             checksum_pages_max: 3,
+            handover_mark_bytes: 512 * KIB,
+            handover_region_bytes: 128 * KIB,
             budgets: vec![
                 DriveBudget {
                     ssd_write_bytes: tuning.ssd_write_budget_bytes,

@@ -8,6 +8,7 @@ use crate::check::{Oracle, Violation, token};
 use crate::explain;
 use crate::objects::{self, Ask, Files};
 pub use crate::pool::{SwarmConfig, VOLUME};
+use crate::succession::Succession;
 use crate::workload::Mix;
 use crate::world::World;
 use std::collections::BTreeMap;
@@ -86,6 +87,7 @@ pub struct Run {
     sent: u64,
     next_at: Instant,
     may_fail: bool,
+    pub(crate) succession: Succession,
     /// The last request that failed, where some may.
     failed: Option<(RequestId, IoError)>,
     /// Events so far.
@@ -122,6 +124,7 @@ impl Run {
             open: BTreeMap::new(),
             sent: 0,
             may_fail: false,
+            succession: Succession::default(),
             failed: None,
             events: 0,
             still: (Instant::ZERO, 0),
@@ -156,9 +159,10 @@ impl Run {
             return Err(self.hang());
         }
         self.events += 1;
+        self.administer()?;
         self.stands_still(due)?;
         self.collect().map_err(|violation| self.broken(0, violation))?;
-        Ok(!(self.sent >= shape.requests && self.open.is_empty()))
+        Ok(self.sent < shape.requests || !self.open.is_empty() || self.is_replacing())
     }
 
     /// Many events without any time passing: the engine asks to be woken for nothing.
@@ -276,7 +280,8 @@ impl Run {
         }
         let mode = self.survivable(mode);
         let mut rng = self.crash_rng();
-        self.world.power_cut(self.config.engine(false), mode, &mut rng);
+        let engine = self.next_engine();
+        self.world.power_cut(engine, mode, &mut rng);
         self.recover()
     }
 
@@ -290,7 +295,8 @@ impl Run {
     pub fn begin_recovery(&mut self, mode: CutMode, events: u64) {
         let mode = self.survivable(mode);
         let mut rng = self.crash_rng();
-        self.world.power_cut(self.config.engine(false), mode, &mut rng);
+        let engine = self.next_engine();
+        self.world.power_cut(engine, mode, &mut rng);
         self.world.begin_start();
         for _ in 0..events {
             if !self.world.step() {
@@ -306,10 +312,12 @@ impl Run {
     /// If the promise is broken.
     pub fn kill(&mut self, then_cut: Option<CutMode>) -> Result<u64, Failure> {
         let mut rng = self.crash_rng();
-        self.world.kill(self.config.engine(false), &mut rng);
+        let engine = self.next_engine();
+        self.world.kill(engine, &mut rng);
         let steps = self.recover()?;
         let Some(mode) = then_cut.map(|mode| self.survivable(mode)) else { return Ok(steps) };
-        self.world.power_cut(self.config.engine(false), mode, &mut rng);
+        let engine = self.next_engine();
+        self.world.power_cut(engine, mode, &mut rng);
         self.recover()
     }
 
@@ -432,7 +440,8 @@ impl Run {
         let device = self.world.engine.pairs()[0].twins[usize::from(twin)];
         self.config.pair.as_mut().expect("asked of pairs").absent = None;
         let (mode, mut rng) = (self.survivable(mode), self.crash_rng());
-        self.world.power_cut(self.config.engine(false), mode, &mut rng);
+        let engine = self.next_engine();
+        self.world.power_cut(engine, mode, &mut rng);
         let drive = self.config.drives().swap_remove(usize::from(device.0));
         self.world.revive_drive(device, drive);
         self.recover()

@@ -7,6 +7,7 @@
 use crate::command::{drive_op, write_of};
 use crate::contents::{SimSector, block_checksum};
 use crate::gone::Gone;
+use crate::succession::Returns;
 use hashbrown::HashMap;
 use slab::Slab;
 use std::cmp::Reverse;
@@ -28,9 +29,9 @@ struct Flight {
 }
 
 /// One drive with its contents.
-struct Station {
-    drive: Box<dyn Drive>,
-    media: Media<SimSector>,
+pub(crate) struct Station {
+    pub drive: Box<dyn Drive>,
+    pub media: Media<SimSector>,
 }
 
 impl Clone for Station {
@@ -85,7 +86,11 @@ pub struct World {
     pub engine: Engine,
     /// Now.
     pub now: Instant,
-    stations: Vec<Station>,
+    pub(crate) stations: Vec<Station>,
+    /// It is there in the next life.
+    pub(crate) returns: Option<Returns>,
+    /// A drive that was replaced in this life, and where it was.
+    pub(crate) released: Option<(DeviceId, Station)>,
     flights: Slab<Flight>,
     due: BinaryHeap<Reverse<(u64, u64, usize)>>,
     sequence: u64,
@@ -96,7 +101,7 @@ pub struct World {
     sums: VecDeque<(IoId, Vec<u32>)>,
     commands: Vec<Command>,
     said: Said,
-    has_contents: bool,
+    pub(crate) has_contents: bool,
     hits: Vec<Hit>,
 }
 
@@ -117,6 +122,8 @@ impl World {
             engine,
             now: Instant::ZERO,
             stations: drives.into_iter().map(station).collect(),
+            returns: None,
+            released: None,
             flights: Slab::new(),
             due: BinaryHeap::new(),
             sequence: 0,
@@ -223,6 +230,11 @@ impl World {
         id
     }
 
+    /// Wakes the engine.
+    pub fn wake(&mut self) {
+        self.tell(Event::Wake);
+    }
+
     /// Asks the engine to stop.
     pub fn shut_down(&mut self) {
         self.tell(Event::Shutdown);
@@ -267,17 +279,6 @@ impl World {
         for what in [HitKind::ReadError, HitKind::WriteError, HitKind::FlushError] {
             self.hits.push(Hit { device, what, range, at: since });
         }
-    }
-
-    /// An empty drive takes the place of another one.
-    pub fn replace_drive(&mut self, device: DeviceId, drive: Box<dyn Drive>) {
-        let media = if self.has_contents { Media::ram() } else { Media::none() };
-        self.stations[usize::from(device.0)] = Station { drive, media };
-    }
-
-    /// A drive that had died is back with what it holds, by another cable: call it between two lives.
-    pub fn revive_drive(&mut self, device: DeviceId, drive: Box<dyn Drive>) {
-        self.stations[usize::from(device.0)].drive = drive;
     }
 
     /// Damages one bit on a drive.
@@ -339,6 +340,7 @@ impl World {
         self.payloads.clear();
         self.wake_at = Instant::NEVER;
         self.said = Said::default();
+        self.arrange_drives(&config);
         self.engine = self.engine.next_life(config).expect("it was valid before");
     }
 
@@ -396,6 +398,8 @@ impl World {
             Command::WakeAt(at) => self.wake_at = at,
             Command::Started(answer) => self.said.started = Some(answer),
             Command::Stopped => self.said.stopped = true,
+            Command::Succeed { device } => self.succeed(device),
+            Command::LetGo { .. } => self.let_go(),
         }
     }
 

@@ -285,6 +285,39 @@ fn retired_at_once() {
     caught(Mutant::RetiredAtOnce, OFTEN, |seed| SwarmConfig::filed(seed, "ssd-first", 300));
 }
 
+/// A drive is replaced to the end.
+fn replaced(seed: u64) -> SwarmConfig {
+    let mut config = SwarmConfig::replaced(seed, "mios-d", 200);
+    config.replace.as_mut().expect("a drive is replaced").then = None;
+    config
+}
+
+/// Forks live on until the replacement is over.
+const TO_THE_END: Campaign =
+    Campaign { window: (150, 1_500), stride: 97, recovery_stride: 0, lives: 2, more_requests: 500 };
+
+#[test]
+fn handover_single() {
+    caught(Mutant::HandoverSingle, TO_THE_END, replaced);
+}
+
+#[test]
+fn handover_without_flush() {
+    caught(Mutant::HandoverWithoutFlush, TO_THE_END, replaced);
+}
+
+#[test]
+fn handover_marks_early() {
+    caught(Mutant::HandoverMarksEarly, TO_THE_END, replaced);
+}
+
+/// The power fails soon after the successor took over.
+#[test]
+fn handover_switches_unflushed() {
+    let soon = Campaign { window: (150, 6_000), stride: 3, lives: 1, ..TO_THE_END };
+    caught(Mutant::HandoverSwitchesUnflushed, soon, replaced);
+}
+
 /// A pair whose roles change often, so that the twins differ at most moments.
 fn paired(seed: u64, requests: u64) -> SwarmConfig {
     let mut config = SwarmConfig::paired(seed, "ssd-first", requests);

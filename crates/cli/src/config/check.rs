@@ -57,6 +57,7 @@ pub(super) fn check(
         }
         devices.push(device);
     }
+    let successor = successor(&parsed, (&devices, &twins), folder)?;
     if devices.is_empty() {
         return Err(Fault::whole(
             "there is no [[device]]: a pool needs an SSD, a hard drive or both",
@@ -89,6 +90,7 @@ pub(super) fn check(
         promote_after_reads,
         devices,
         twins,
+        successor,
         volumes,
         promises,
         serve,
@@ -120,6 +122,34 @@ fn twin<'a>(
         return Err(Fault::at(entry, text));
     }
     Ok(twin)
+}
+
+/// The drive that is about to take another one's place, as the server has noted it.
+fn successor(
+    parsed: &file::File,
+    (devices, twins): (&[PoolDevice], &[PoolTwin]),
+    folder: &Path,
+) -> Result<Option<(usize, PoolDevice)>, Fault> {
+    let mut entries = parsed.device.iter().enumerate();
+    let named = |(index, entry): (usize, &'_ Spanned<file::Device>)| {
+        entry.get_ref().successor.clone().map(|successor| (index, successor))
+    };
+    let Some((index, path)) = entries.by_ref().find_map(named) else { return Ok(None) };
+    if let Some((_, second)) = entries.find_map(named) {
+        return Err(Fault::at(&second, "only one drive is replaced at a time"));
+    }
+    let old = &devices[index];
+    if !matches!(old.backing, Backing::Path(_)) || parsed.device[index].get_ref().pair.is_some() {
+        let text = "memory and mirrored pairs have no successor: a twin is replaced by --new-twin";
+        return Err(Fault::at(&path, text));
+    }
+    let backing = Backing::Path(folder.join(path.get_ref()));
+    let mut known = devices.iter().chain(drives_of(twins));
+    if known.any(|known| same_place(&known.backing, &backing)) {
+        return Err(Fault::at(&path, "it is listed already: a successor is a drive of its own"));
+    }
+    // the profile was measured on the drive that goes
+    Ok(Some((index, PoolDevice { backing, profile: None, ..old.clone() })))
 }
 
 /// The drives of pairs that are no devices of their own.
@@ -459,7 +489,8 @@ fn nbd_address(value: &Spanned<String>, folder: &Path) -> Result<Address, Fault>
 }
 
 /// Two names of one device: equal after `.` and `..` are taken out, or after links are followed.
-fn same_place(one: &Backing, other: &Backing) -> bool {
+/// Are these the same file, as far as their names tell?
+pub fn same_place(one: &Backing, other: &Backing) -> bool {
     let (Backing::Path(one), Backing::Path(other)) = (one, other) else { return false };
     let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| plain(path));
     plain(one) == plain(other) || real(one) == real(other)

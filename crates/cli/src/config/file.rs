@@ -39,6 +39,7 @@ pub(super) struct Pool {
 pub(super) struct Device {
     pub role: Spanned<String>,
     pub path: Spanned<String>,
+    pub successor: Option<Spanned<String>>,
     pub size: Option<Spanned<String>>,
     pub emulate: Option<Spanned<String>>,
     pub profile: Option<Spanned<String>>,

@@ -6,11 +6,15 @@
 
 pub mod budget;
 mod check;
+mod edit;
 mod file;
 pub mod pair;
 pub mod promise;
 #[cfg(test)]
 mod tests;
+
+pub use self::check::same_place;
+pub use self::edit::{Edit, edited};
 
 use self::budget::DeviceBudget;
 use self::pair::PoolTwin;
@@ -21,6 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tandem_block::{DeviceId, DurabilityClass, Duration, ObjectId};
 use tandem_drives::spec::DriveSpec;
+use tandem_engine::handover::SuccessorConfig;
 use tandem_engine::mirror::{Pair, pair_bytes};
 use tandem_engine::qos::admit::{self, AdmitError, Side};
 use tandem_engine::qos::cost::CostTable;
@@ -50,6 +55,8 @@ pub struct PoolConfig {
     pub devices: Vec<PoolDevice>,
     /// Second drives of those devices that are pairs.
     pub twins: Vec<PoolTwin>,
+    /// A drive that is about to take the place of a device: which, and it.
+    pub successor: Option<(usize, PoolDevice)>,
     /// Its volumes.
     pub volumes: Vec<PoolVolume>,
     /// What is promised to whom.
@@ -217,7 +224,8 @@ impl PoolConfig {
     pub fn drives(&self) -> impl Iterator<Item = &PoolDevice> {
         let seconds = self.twins.iter().map(|twin| &twin.drive);
         let journals = self.twins.iter().filter_map(|twin| twin.journal.as_ref());
-        self.devices.iter().chain(seconds).chain(journals)
+        let successor = self.successor.iter().map(|(_, drive)| drive);
+        self.devices.iter().chain(seconds).chain(journals).chain(successor)
     }
 
     /// Position among all drives of a pair's journal, if it has one.
@@ -292,6 +300,10 @@ impl PoolConfig {
                 }
             }
         }
+        config.successor = self.successor.as_ref().map(|(device, _)| SuccessorConfig {
+            device: DeviceId(*device as u8),
+            capacity_bytes: *all_bytes.last().expect("it is the last drive"),
+        });
         config.budgets = self
             .devices
             .iter()

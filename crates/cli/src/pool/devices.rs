@@ -222,7 +222,11 @@ fn model_bytes(device: &PoolDevice, backing_bytes: u64) -> Result<u64> {
     Ok(spec.clone().with_capacity_bytes(backing_bytes)?.capacity_bytes())
 }
 
-fn configure(device: &PoolDevice, index: usize, manner: Manner) -> Result<DeviceConfig> {
+/// How a drive is opened.
+///
+/// # Errors
+/// If it is not there, or its model cannot be built.
+pub fn configure(device: &PoolDevice, index: usize, manner: Manner) -> Result<DeviceConfig> {
     let backing = match (&device.backing, manner) {
         (Backing::Path(path), Manner::Untouched) => Backing::Snapshot(path.clone()),
         (backing, _) => backing.clone(),
@@ -252,6 +256,9 @@ fn configure(device: &PoolDevice, index: usize, manner: Manner) -> Result<Device
 /// # Errors
 /// If no drive is gone, or none that is left tells what the others were.
 pub fn open_rest(pool: &PoolConfig) -> Result<(Opened, Vec<DeviceId>)> {
+    if pool.successor.is_some() {
+        bail!("a drive is being replaced: remove its `successor` from the configuration first");
+    }
     if !pool.twins.is_empty() {
         bail!(
             "a pool with a pair is not read without its other drives yet; a pair does without one of \
@@ -301,7 +308,10 @@ fn members(device: &PoolDevice) -> Option<Vec<Member>> {
 }
 
 /// Size of what holds the bytes, before it is opened for good.
-fn backing_bytes(backing: &Backing) -> Result<u64> {
+///
+/// # Errors
+/// If it cannot be opened, or has none.
+pub fn backing_bytes(backing: &Backing) -> Result<u64> {
     use std::io::{Seek as _, SeekFrom};
     match backing {
         Backing::Ram { bytes } => Ok(*bytes),

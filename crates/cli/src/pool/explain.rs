@@ -55,6 +55,11 @@ pub fn configuration(pool: &PoolConfig, error: ConfigError) -> Error {
 pub fn start(pool: &PoolConfig, error: &StartError) -> Error {
     let told = |device: usize, what: &str| anyhow!("{}: {what}", name(pool, device));
     match error {
+        StartError::Replaced { device } => told(
+            *device,
+            "another drive has taken its place in the pool: list that one's path here; nothing was \
+             changed",
+        ),
         StartError::NotFormatted { device } => told(
             *device,
             "it is not part of a pool: if this pool is new, make it with `tandem format`; \

@@ -23,6 +23,8 @@ enum At {
 const KNOWN: &[(&str, At, &[u8])] = &[
     ("a Tandem pool", At::Start(0), b"TANDEMSB"),
     ("a Tandem pool", At::EndAligned(4096), b"TANDEMSB"),
+    ("the copy of a drive that a Tandem pool was to replace", At::Start(0), b"TANDEMHO"),
+    ("the copy of a drive that a Tandem pool was to replace", At::EndAligned(4096), b"TANDEMHO"),
     ("half of a Tandem pair", At::Start(0), b"TANDEMPR"),
     ("half of a Tandem pair", At::Start(128 << 10), b"TANDEMPR"),
     ("the journal of a Tandem pair", At::Start(0), b"TANDEMPJ"),

@@ -4,6 +4,7 @@
 //! A random change of sealed bytes is caught by the checksum and nothing behind it is tried; so the
 //! bytes are sealed anew first. What then decodes must also encode to the same again.
 
+use super::handover::Mark;
 use super::pair::{self, PairRecord};
 use super::pair_journal::{HEAD_BYTES, HEADER_BYTES_MAX, JournalHead, UnitHeader};
 use super::superblock::Superblock;
@@ -49,6 +50,23 @@ pub fn superblock(bytes: &[u8]) -> Result<(), FormatError> {
     seal(&mut block, 8, BLOCK_BYTES as usize);
     let found = Superblock::decode(&block)?;
     assert_eq!(Superblock::decode(&found.encode()), Ok(found), "it comes back");
+    Ok(())
+}
+
+/// A mark of a drive that shall take another one's place.
+///
+/// # Errors
+/// If it is none.
+///
+/// # Panics
+/// If what decodes does not encode to the same.
+pub fn successor_mark(bytes: &[u8]) -> Result<(), FormatError> {
+    let _ = Mark::decode(bytes);
+    let mut block = bytes.to_vec();
+    block.resize(BLOCK_BYTES as usize, 0);
+    seal(&mut block, 8, BLOCK_BYTES as usize);
+    let found = Mark::decode(&block)?;
+    assert_eq!(Mark::decode(&found.encode()), Ok(found), "it comes back");
     Ok(())
 }
 

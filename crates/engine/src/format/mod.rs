@@ -4,6 +4,7 @@
 
 pub mod cursor;
 pub mod fuzz;
+pub mod handover;
 pub mod image;
 pub mod layout;
 pub mod page;

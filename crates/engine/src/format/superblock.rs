@@ -4,6 +4,7 @@
 //! 0 magic u64 | 8 crc u32 | 12 version u32 | 16 incompatible features u64 | 24 generation u64
 //! 32 pool u128 | 48 device u128 | 64 index u8, role u8, members u8, clean u8 | 68 capacity u64
 //! … layout 13 x u64, with version 2 15 x u64 | members (uuid u128, role u8, capacity u64) | pool name
+//! state u8 (0 none, 1 copying, 2 replaced), index u8, uuid u128 of a successor
 //! ```
 //! Two copies, at the first and the last block. The newer generation that can be read wins.
 
@@ -34,6 +35,27 @@ pub struct Member {
     pub capacity_bytes: u64,
 }
 
+/// How far is a successor?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SuccessorState {
+    /// It is being copied to; what its marks tell counts.
+    Copying,
+    /// It is the member, and this drive is not any more.
+    Replaced,
+}
+
+/// A drive that shall take a member's place, or has. Programs that do not know of it leave it out, which
+/// ends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Successor {
+    /// How far it is.
+    pub state: SuccessorState,
+    /// Position of the member that it replaces.
+    pub index: u8,
+    /// Its id.
+    pub uuid: u128,
+}
+
 /// A drive's superblock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Superblock {
@@ -51,6 +73,8 @@ pub struct Superblock {
     pub layout: Layout,
     /// All drives of the pool.
     pub members: Vec<Member>,
+    /// A drive that shall take a member's place, or has.
+    pub successor: Option<Successor>,
 }
 
 fn role_code(role: Role) -> u8 {
@@ -66,6 +90,21 @@ fn role_of(code: u8) -> Result<Role, FormatError> {
         2 => Ok(Role::Hdd),
         _ => Err(FormatError::Field { what: WHAT, field: "role", value: u64::from(code) }),
     }
+}
+
+fn successor_of(reader: &mut Reader<'_>, members: usize) -> Result<Option<Successor>, FormatError> {
+    let (state, index, uuid) = (reader.u8()?, reader.u8()?, reader.u128()?);
+    let bad = |field, value| FormatError::Field { what: WHAT, field, value: u64::from(value) };
+    let state = match state {
+        0 => return Ok(None),
+        1 => SuccessorState::Copying,
+        2 => SuccessorState::Replaced,
+        other => return Err(bad("state of a successor", other)),
+    };
+    if usize::from(index) >= members {
+        return Err(bad("index of a successor", index));
+    }
+    Ok(Some(Successor { state, index, uuid }))
 }
 
 /// Does this block look like one of our superblocks, sound or not?
@@ -99,6 +138,14 @@ impl Superblock {
             out.u64(member.capacity_bytes);
         }
         out.text(&self.name);
+        if let Some(successor) = &self.successor {
+            out.u8(match successor.state {
+                SuccessorState::Copying => 1,
+                SuccessorState::Replaced => 2,
+            });
+            out.u8(successor.index);
+            out.u128(successor.uuid);
+        }
         out.pad_to(BLOCK_BYTES as usize);
         let crc = crc32c(&out.bytes);
         out.patch_u32(8, crc);
@@ -158,7 +205,8 @@ impl Superblock {
             let value = name.len() as u64;
             return Err(FormatError::Field { what: WHAT, field: "name length", value });
         }
-        Ok(Superblock { generation, pool, name, index, clean, layout, members })
+        let successor = successor_of(&mut reader, members.len())?;
+        Ok(Superblock { generation, pool, name, index, clean, layout, members, successor })
     }
 }
 
@@ -182,6 +230,7 @@ mod tests {
                 ..Layout::default()
             },
             members: vec![member(10, Role::Ssd), member(11, Role::Hdd)],
+            successor: None,
         }
     }
 
@@ -192,6 +241,11 @@ mod tests {
         let block = with_table.encode();
         assert_eq!(Superblock::decode(&block).unwrap(), with_table);
         assert_eq!(block[12], 2, "older programs refuse it");
+        for state in [SuccessorState::Copying, SuccessorState::Replaced] {
+            let mut replaced = sample();
+            replaced.successor = Some(Successor { state, index: 1, uuid: 12 });
+            assert_eq!(Superblock::decode(&replaced.encode()).unwrap(), replaced);
+        }
         let block = sample().encode();
         assert_eq!(block[12], 1, "older programs read it");
         assert_eq!(Superblock::decode(&block).unwrap(), sample());

@@ -23,10 +23,16 @@ pub struct Pair {
 }
 
 impl EngineConfig {
-    /// Drives of the world: the devices, the second twins of pairs, and the journals of pairs.
+    /// Drives of the world: the devices, the second twins of pairs, the journals of pairs, and a
+    /// successor.
     pub fn drive_count(&self) -> usize {
+        usize::from(self.successor_place().0) + usize::from(self.successor.is_some())
+    }
+
+    /// Where the world has a successor, or would have one.
+    pub fn successor_place(&self) -> DeviceId {
         let journals = self.pairs.iter().filter(|pair| pair.config.journal.is_some()).count();
-        self.devices.len() + self.pairs.len() + journals
+        DeviceId((self.devices.len() + self.pairs.len() + journals) as u8)
     }
 
     /// The drive of the world that is the journal of the pair of this number, or would be.

@@ -9,6 +9,7 @@ use crate::device::Purpose;
 use crate::engine::{Engine, Phase};
 use crate::format::shard::Root;
 use crate::format::superblock::{Member, Superblock};
+use crate::handover::Handover;
 use crate::map::bits::Bits;
 use crate::map::objects::Undo;
 use crate::port::{Command, IoOp};
@@ -79,6 +80,7 @@ impl Engine {
             index: index as u8,
             clean,
             layout: self.devices[index].layout,
+            successor: self.handover.as_deref().and_then(Handover::named),
             members: self
                 .devices
                 .iter()

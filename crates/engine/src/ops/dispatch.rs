@@ -190,7 +190,11 @@ impl Engine {
         d.queue_length += 1;
         d.background_in_flight += u32::from(background);
         self.list_io(id.0);
-        self.out.push(Command::Submit(Io { id, device, op }));
+        let io = Io { id, device, op };
+        match &self.handover {
+            Some(handover) if handover.device() == device => self.divert(io),
+            _ => self.out.push(Command::Submit(io)),
+        }
     }
 
     fn count_io(&mut self, device: DeviceId, op: &IoOp, purpose: &Purpose) -> u64 {

@@ -14,7 +14,7 @@ use crate::device::Purpose;
 use crate::engine::{Engine, Phase};
 use crate::format::record;
 use crate::format::shard::{self, Root, SHARD_BYTES, SHARD_HOMES};
-use crate::format::superblock::{self, Superblock};
+use crate::format::superblock::{self, SuccessorState, Superblock};
 use crate::log::Log;
 use crate::map::bits::Bits;
 use crate::map::checkpoint::Recovered;
@@ -102,6 +102,7 @@ impl Engine {
                 self.refuse(error);
                 return;
             }
+            self.open_successor();
             for index in 0..devices {
                 if self.devices[index].faulted {
                     continue;
@@ -129,9 +130,14 @@ impl Engine {
         length_bytes: u64,
         tag: u64,
     ) {
-        self.starting().outstanding += 1;
+        self.expect_recovery_read();
         let op = IoOp::ReadMeta { offset_bytes, length_bytes };
         self.submit(device, op, Purpose::Recovery(tag));
+    }
+
+    /// A read is under way that the present stage waits for.
+    pub(crate) fn expect_recovery_read(&mut self) {
+        self.starting().outstanding += 1;
     }
 
     pub(super) fn fail_start(&mut self, error: StartError) {
@@ -145,7 +151,6 @@ impl Engine {
         status: Result<(), IoError>,
         bytes: &[u8],
     ) {
-        self.starting().outstanding -= 1;
         let stage = self.starting().stage;
         if let Err(error) = status {
             self.recovery_read_failed(device, stage, tag, error);
@@ -164,6 +169,12 @@ impl Engine {
                 Stage::Format | Stage::Flush => unreachable!("nothing is read then"),
             }
         }
+        self.recovery_read_over();
+    }
+
+    /// One of the reads that the present stage waits for has been seen to.
+    pub(crate) fn recovery_read_over(&mut self) {
+        self.starting().outstanding -= 1;
         if self.starting().outstanding == 0 && self.starting().failed.is_some() {
             let error = self.starting().failed.take().expect("asked above");
             self.refuse(error);
@@ -218,7 +229,8 @@ impl Engine {
 
     /// Are these the drives of one pool, all of them, in their places?
     fn check_superblocks(&mut self) -> Result<Vec<(usize, Superblock)>, StartError> {
-        let found = std::mem::take(&mut self.starting().superblocks);
+        let mut found = std::mem::take(&mut self.starting().superblocks);
+        self.resolve_successor(&mut found);
         let mut all = Vec::new();
         let present = found.into_iter().enumerate().filter(|(i, _)| !self.devices[*i].faulted);
         for (index, (superblock, damaged)) in present {
@@ -234,6 +246,16 @@ impl Engine {
         let first = all[0].1.clone();
         let newest = all.iter().map(|(_, s)| s.generation).max().expect("at least one drive");
         for &(index, ref superblock) in &all {
+            let own = superblock.members[usize::from(superblock.index)].uuid;
+            let told = superblock.successor.is_some_and(|s| s.state == SuccessorState::Replaced);
+            let others = all.iter().filter(|(_, s)| s.generation == newest && s.pool == first.pool);
+            let is_other = |s: &Superblock| s.members.get(index).is_some_and(|m| m.uuid != own);
+            if superblock.pool == first.pool && usize::from(superblock.index) == index {
+                let mut others = others.map(|(_, s)| s);
+                if told || others.any(is_other) {
+                    return Err(StartError::Replaced { device: index });
+                }
+            }
             if superblock.pool != first.pool {
                 return Err(StartError::OtherPool {
                     device: index,
@@ -288,6 +310,10 @@ impl Engine {
             device.config.uuid = member.uuid;
             device.config.capacity_bytes = member.capacity_bytes;
         }
+        for (index, superblock) in &superblocks {
+            // who has just taken a place is not known to all others yet
+            self.devices[*index].config.uuid = superblock.members[*index].uuid;
+        }
         let table_bytes = superblocks.iter().map(|(_, s)| s.layout.table_bytes).max().unwrap_or(0);
         let mut layouts = match self.layouts_of_absent(first.layout.journal_bytes, table_bytes) {
             Ok(layouts) => layouts,
@@ -308,6 +334,7 @@ impl Engine {
             return;
         }
         self.lay_out(&layouts);
+        self.plan_handover();
         self.starting().stage = Stage::Roots;
         for device in self.metadata_homes().into_iter().chain(self.follower.home()) {
             let layout = layouts[usize::from(device.0)];

@@ -27,11 +27,14 @@ impl Engine {
             return;
         }
         if self.is_fixed() || self.commit.is_broken() {
-            if self.ios.is_empty() {
+            if self.ios.is_empty() && self.handover.is_none() {
                 self.drop_read_back();
                 self.phase = Phase::Stopped;
                 self.out.push(Command::Stopped);
             }
+            return;
+        }
+        if !self.handover_is_quiet() {
             return;
         }
         if !self.moves.is_idle() || !self.tiers_are_idle() || !self.commit.is_idle() {
@@ -76,20 +79,25 @@ impl Engine {
         self.write_superblock_copies(clean, 0);
     }
 
-    fn write_superblock_copies(&mut self, clean: bool, copy: u8) {
+    pub(crate) fn write_superblock_copies(&mut self, clean: bool, copy: u8) {
         let mut writes = 0;
         for index in 0..self.devices.len() {
-            if self.devices[index].faulted {
+            if self.devices[index].faulted || self.round_skips(index) {
                 continue;
             }
             let bytes = self.superblock(index, clean).encode();
-            let last = self.devices[index].config.capacity_bytes / BLOCK_BYTES * BLOCK_BYTES;
+            let last = self.devices[index].drive_bytes / BLOCK_BYTES * BLOCK_BYTES;
             let offset_bytes = if copy == 0 { 0 } else { last - BLOCK_BYTES };
             let op = IoOp::WriteMeta { offset_bytes, bytes, fua: true };
             self.submit(DeviceId(index as u8), op, Purpose::Superblock);
             writes += 1;
         }
         self.superblock_writes = Some((writes, copy));
+        if writes == 0 && self.round_is_handovers() {
+            // the drive that is replaced is the pool's only one
+            self.superblock_writes = None;
+            self.round_done();
+        }
     }
 
     pub(crate) fn superblock_written(&mut self, _: Result<(), IoError>) {
@@ -99,9 +107,13 @@ impl Engine {
         if left > 1 {
             return;
         }
-        let stopping = matches!(self.phase, Phase::Stopping);
+        let is_handovers = self.round_is_handovers();
+        let stopping = matches!(self.phase, Phase::Stopping) && !is_handovers;
         if copy == 0 {
             self.write_superblock_copies(stopping, 1);
+        } else if is_handovers {
+            self.superblock_writes = None;
+            self.round_done();
         } else if stopping {
             self.phase = Phase::Stopped;
             self.out.push(Command::Stopped);

@@ -1,0 +1,153 @@
+//! How does a server keep its configuration true while drives are replaced?
+//!
+//! The file is edited in its text, so that comments stay: `successor = "…"` stands below the path of a
+//! device while it is replaced, so that a server that is started after a crash goes on; at the end the
+//! path is the new drive's, and the line is gone. What was edited is read back before it counts.
+
+use crate::config::{Edit, PoolConfig, edited};
+use crate::pool::devices::{self, Manner};
+use crate::pool::{place, signature};
+use anyhow::{Context as _, anyhow, bail};
+use serde_json::Value;
+use std::fs::File;
+use std::io::{Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use tandem_block::DeviceId;
+use tandem_live::Backing;
+use tandem_live::control::{Prepared, Registrar};
+
+/// The drives of a pool that is served, as its configuration lists them.
+pub struct Registry {
+    path: PathBuf,
+    pool: PoolConfig,
+    manner: Manner,
+    /// What `status` tells of the pool.
+    about: Value,
+}
+
+impl Registry {
+    /// The configuration at `path`, as it was read.
+    pub fn new(path: &Path, pool: &PoolConfig, manner: Manner, about: Value) -> Registry {
+        Registry { path: path.to_owned(), pool: pool.clone(), manner, about }
+    }
+
+    /// What `status` tells of the pool.
+    pub fn about(&self) -> Value {
+        self.about.clone()
+    }
+
+    fn find(&self, old: &str) -> anyhow::Result<usize> {
+        let wanted = Backing::Path(PathBuf::from(old));
+        let same = |backing: &Backing| crate::config::same_place(backing, &wanted);
+        let drives: Vec<_> = self.pool.drives().collect();
+        match drives.iter().position(|drive| drive.label() == old || same(&drive.backing)) {
+            Some(index) if index < self.pool.devices.len() => {
+                if self.pool.twins.iter().any(|twin| twin.device == index) {
+                    bail!(
+                        "{old} is one of a mirrored pair: start the server with --new-twin to \
+                         put a new drive in the place of a twin"
+                    );
+                }
+                Ok(index)
+            }
+            Some(_) => bail!(
+                "{old} is a twin of a mirrored pair, its journal, or a drive that just takes \
+                 another one's place: it is not replaced in this way"
+            ),
+            None => {
+                let known: Vec<String> =
+                    self.pool.devices.iter().map(|device| device.label()).collect();
+                bail!("the pool has no drive {old:?}; it has {}", known.join(", "))
+            }
+        }
+    }
+
+    fn look(&self, old: &str, new: &str, force: bool) -> anyhow::Result<Prepared> {
+        let device = self.find(old)?;
+        let path = PathBuf::from(new);
+        if path.is_relative() {
+            bail!("the path of the new drive must begin with a slash: {new:?}");
+        }
+        let mut file =
+            File::open(&path).map_err(|why| crate::pool::explain::not_opened(&path, &why))?;
+        let bytes = file.seek(SeekFrom::End(0)).with_context(|| format!("{new} has no size"))?;
+        let holds = signature::find(&file, bytes).with_context(|| format!("reading {new}"))?;
+        let mut trial = self.pool.clone();
+        let mut successor = self.pool.devices[device].clone();
+        successor.backing = Backing::Path(path);
+        trial.successor = Some((device, successor));
+        place::check(&trial)?;
+        if !holds.is_empty() && !force {
+            bail!("{new} holds {}; use --force to lose it", holds.join(", "));
+        }
+        let (_, successor) = trial.successor.as_ref().expect("set above");
+        let config = devices::configure(successor, trial.drives().count() - 1, self.manner)?;
+        Ok(Prepared {
+            device: DeviceId(device as u8),
+            config,
+            uuid: uuid::Uuid::new_v4().as_u128(),
+        })
+    }
+
+    /// The path as it is written into the configuration: short where it lies beside it.
+    fn written(&self, path: &str) -> String {
+        let folder = self.path.parent().and_then(|folder| std::path::absolute(folder).ok());
+        let short =
+            folder.and_then(|folder| Path::new(path).strip_prefix(folder).ok().map(Path::to_owned));
+        short.map_or_else(|| path.to_owned(), |short| short.display().to_string())
+    }
+
+    fn edit(&mut self, device: usize, edit: &Edit) -> anyhow::Result<()> {
+        let shown = self.path.display().to_string();
+        let text =
+            std::fs::read_to_string(&self.path).with_context(|| format!("reading {shown}"))?;
+        let (text, pool) = edited(&text, &self.path, device, edit)
+            .map_err(|why| anyhow!("{shown}: {why}: change it by hand"))?;
+        store(&self.path, &text).with_context(|| format!("writing {shown}"))?;
+        self.pool.devices.clone_from(&pool.devices);
+        self.pool.successor = pool.successor;
+        Ok(())
+    }
+
+    /// A replacement is over.
+    pub fn ended(&mut self, device: DeviceId, is_finished: bool) {
+        let index = usize::from(device.0);
+        let Some((_, successor)) = self.pool.successor.clone() else { return };
+        let (old, new) = (self.pool.devices[index].label(), successor.label());
+        let edit = if is_finished { Edit::Finish } else { Edit::Forget };
+        let outcome = if is_finished {
+            self.about["devices"][index]["path"] = new.clone().into();
+            format!("{new} has taken the place of {old}, which may be removed")
+        } else {
+            format!("{old} stays: {new} does not take its place")
+        };
+        tracing::info!("{outcome}");
+        if let Err(why) = self.edit(index, &edit) {
+            tracing::error!("{why:#} (path = {new:?} in the place of {old:?} if it has taken it)");
+        }
+    }
+}
+
+impl Registrar for Registry {
+    fn prepare(&self, old: &str, new: &str, force: bool) -> Result<Prepared, String> {
+        self.look(old, new, force).map_err(|why| format!("{why:#}"))
+    }
+
+    fn begun(&mut self, device: DeviceId, new: &str) -> Result<(), String> {
+        let written = self.written(new);
+        self.edit(usize::from(device.0), &Edit::Begin(written)).map_err(|why| format!("{why:#}"))
+    }
+}
+
+/// Writes a file so that a crash leaves the old text or the new one.
+fn store(path: &Path, text: &str) -> anyhow::Result<()> {
+    let path = std::fs::canonicalize(path)?;
+    let folder = path.parent().context("it has no folder")?;
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().set_permissions(std::fs::metadata(&path)?.permissions())?;
+    file.as_file().sync_all()?;
+    file.persist(&path)?;
+    File::open(folder)?.sync_all()?;
+    Ok(())
+}

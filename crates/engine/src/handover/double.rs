@@ -1,0 +1,164 @@
+//! What of the engine's commands goes to both drives?
+//!
+//! Every write and TRIM that touches what was copied; it is done when both have it. A flush goes to the
+//! successor too if anything was written there since its last one. Reads go to the old drive.
+
+use super::copy::overlap;
+use super::{Ending, Flight, Handover, Stage};
+use crate::engine::Engine;
+use crate::mutant::Mutant;
+use crate::port::{Command, Io, IoId, IoOp};
+use tandem_block::{Duration, IoError};
+
+/// A command to the old drive under way.
+#[derive(Clone, Debug)]
+pub(super) struct Under {
+    /// Bytes that it changes.
+    pub range: Option<(u64, u64)>,
+    /// It went to both drives, …
+    pub doubled: bool,
+    /// … and the successor has not answered yet.
+    pub awaits_successor: bool,
+    /// What the old drive answered.
+    pub ended: Option<Ended>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Ended {
+    status: Result<(), IoError>,
+    took: Option<Duration>,
+    checksums: Vec<u32>,
+    bytes: Vec<u8>,
+}
+
+/// Bytes that a command changes.
+pub(super) fn changed(op: &IoOp) -> Option<(u64, u64)> {
+    match op {
+        IoOp::Write { offset_bytes, length_bytes, .. }
+        | IoOp::Trim { offset_bytes, length_bytes } => {
+            Some((*offset_bytes, offset_bytes + length_bytes))
+        }
+        IoOp::WriteMeta { offset_bytes, bytes, .. } => {
+            Some((*offset_bytes, offset_bytes + bytes.len() as u64))
+        }
+        IoOp::Read { .. } | IoOp::ReadMeta { .. } | IoOp::Flush => None,
+    }
+}
+
+impl Handover {
+    /// Does a command have to wait?
+    fn holds(&self, range: Option<(u64, u64)>) -> bool {
+        match self.stage {
+            Stage::Settling | Stage::Switching(_) | Stage::Voiding { .. } => true,
+            Stage::Copying => match (self.claim, range) {
+                (Some(claim), Some(range)) => overlap(claim.range, range),
+                _ => false,
+            },
+            // what is copied still comes to nothing
+            Stage::Opening | Stage::Marking | Stage::Announcing { .. } | Stage::Leaving => false,
+        }
+    }
+}
+
+impl Engine {
+    /// A command to the drive that is replaced, on its way to the world.
+    pub(crate) fn divert(&mut self, io: Io) {
+        let single = self.breaks(Mutant::HandoverSingle);
+        let h = self.handover.as_deref_mut().expect("asked while there is one");
+        let range = changed(&io.op);
+        let is_superblock = range.is_some_and(|range| h.plan.is_superblock(range));
+        if !is_superblock && h.holds(range) {
+            h.held.push_back(io);
+            return;
+        }
+        let doubled = h.stage == Stage::Copying
+            && match range {
+                Some(range) => !is_superblock && !single && h.plan.is_copied(range, h.copied_bytes),
+                None => io.op == IoOp::Flush && (h.dirty || h.flushes > 0),
+            };
+        let under = Under { range, doubled, awaits_successor: doubled, ended: None };
+        let before = h.under_way.insert(io.id.0, under);
+        assert!(before.is_none(), "an id in flight is not used again");
+        let mut twin = None;
+        if doubled {
+            if range.is_none() {
+                h.dirty = false;
+                h.flushes += 1;
+            } else {
+                h.stats.doubled_bytes += io.op.bytes();
+            }
+            let id = super::name(h.flights.insert(Flight::Double(io.id)));
+            twin = Some(Io { id, device: h.place, op: io.op.clone() });
+        }
+        self.out.push(Command::Submit(io));
+        self.out.extend(twin.map(Command::Submit));
+    }
+
+    /// The old drive has answered a command of the engine's. True: the answer is kept back.
+    pub(crate) fn handover_keeps(
+        &mut self,
+        (io, took): (IoId, Option<Duration>),
+        status: Result<(), IoError>,
+        checksums: &[u32],
+        bytes: &[u8],
+    ) -> bool {
+        let Some(h) = self.handover.as_deref_mut() else { return false };
+        h.early.remove(&io.0);
+        let Some(under) = h.under_way.get_mut(&io.0) else { return false };
+        let voiding = matches!(h.stage, Stage::Voiding { .. });
+        if under.awaits_successor || (under.doubled && voiding) {
+            // the old drive is not to blame for what the new one takes
+            let took = took.unwrap_or_else(|| self.now.since(self.ios[io.0 as usize].issued));
+            let (checksums, bytes) = (checksums.to_vec(), bytes.to_vec());
+            under.ended = Some(Ended { status, took: Some(took), checksums, bytes });
+            return true;
+        }
+        h.under_way.remove(&io.0);
+        false
+    }
+
+    /// The successor has answered its half.
+    pub(super) fn double_done(&mut self, io: IoId, status: Result<(), IoError>) {
+        let h = self.handover.as_deref_mut().expect("its command ended");
+        let under = h.under_way.get_mut(&io.0).expect("both halves are awaited");
+        under.awaits_successor = false;
+        if under.range.is_none() {
+            h.flushes -= 1;
+        } else {
+            h.dirty = true;
+        }
+        if let Err(error) = status {
+            self.end_handover(Ending::SuccessorFailed(error));
+        }
+        let h = self.handover.as_deref_mut().expect("it ends later");
+        if !matches!(h.stage, Stage::Voiding { .. }) && h.under_way[&io.0].ended.is_some() {
+            self.answer_doubled(io);
+        }
+    }
+
+    fn answer_doubled(&mut self, io: IoId) {
+        let h = self.handover.as_deref_mut().expect("asked while there is one");
+        let under = h.under_way.remove(&io.0).expect("the caller looked");
+        let ended = under.ended.expect("the caller looked");
+        self.on_completion((io, ended.took), ended.status, &ended.checksums, &ended.bytes);
+    }
+
+    /// It is durable that the successor does not count: what waited for that is answered.
+    pub(super) fn answer_all_doubled(&mut self) {
+        let h = self.handover.as_deref().expect("asked while there is one");
+        let is_done = |under: &Under| under.ended.is_some() && !under.awaits_successor;
+        let done: Vec<u32> =
+            h.under_way.iter().filter(|(_, under)| is_done(under)).map(|(&io, _)| io).collect();
+        for io in done {
+            self.answer_doubled(IoId(io));
+        }
+    }
+
+    /// What waited for a region, or for the switch, goes on.
+    pub(super) fn give_free(&mut self) {
+        let h = self.handover.as_deref_mut().expect("asked while there is one");
+        for io in std::mem::take(&mut h.held) {
+            self.divert(io);
+        }
+    }
+}

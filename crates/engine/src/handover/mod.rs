@@ -1,0 +1,457 @@
+//! How does one drive take another one's place while the pool is served?
+//!
+//! Requirement L4. The old drive stays the member, and everything is read from it, until the successor
+//! holds all that it holds, durably; then one superblock decides.
+//!
+//! ```text
+//!             engine: commands to the old drive               copied   claimed     not yet
+//!    reads │        │ writes, flushes             old drive  ▓▓▓▓▓▓▓▓▓│▒▒▒▒▒▒▒│░░░░░░░░░░░░
+//!          ▼        ▼ double.rs                                  │        │          │
+//!       old drive   old drive, and the successor         writes: both   wait   old drive alone
+//!                   where it is copied already
+//!
+//!   marks ─▶ superblocks name the successor ─▶ copy (copy.rs), marks (mark.rs) ─▶ nothing is under way
+//!   ─▶ successor flushed ─▶ its superblock: THE MOMENT ─▶ the other members' ─▶ the old drive's: replaced
+//! ```
+//! - Before that moment a crash leaves the old drive as the member and a copy that goes on at its mark;
+//!   after it the successor is the member, whatever the other superblocks say already (`start.rs`).
+//! - The old one's place is served again only when every superblock has been told.
+//! - When the successor fails, or the administrator changes her mind, the superblocks are told before
+//!   another write is acknowledged: its marks must not count when it comes back (`switch.rs`).
+//!
+//! A room between the device queues and the world, as `mirror` is: no other room knows of it.
+
+mod copy;
+mod double;
+mod mark;
+mod start;
+mod switch;
+
+use crate::engine::{Engine, Phase};
+use crate::format::superblock::{Successor, SuccessorState};
+use crate::port::{Io, IoId};
+use copy::Plan;
+use double::Under;
+use slab::Slab;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use tandem_block::{DeviceId, Instant, IoError, PayloadId};
+
+/// Set in the ids of a handover's own commands; the engine's other ids are small numbers.
+const IO_BIT: u32 = 1 << 30;
+
+/// Is this command a handover's own?
+pub(crate) fn owns(io: IoId) -> bool {
+    io.0 & IO_BIT != 0 && crate::mirror::owner(io).is_none()
+}
+
+fn name(key: usize) -> IoId {
+    assert!(key < 1 << 24, "commands in flight are bounded");
+    IoId(IO_BIT | key as u32)
+}
+
+/// A drive that shall take the place of a member: listed by the world behind all others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SuccessorConfig {
+    /// Whose place.
+    pub device: DeviceId,
+    /// Usable bytes of the successor.
+    pub capacity_bytes: u64,
+}
+
+/// Where a handover is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// At the start: the successor's marks are read.
+    Opening,
+    /// The first marks are written.
+    Marking,
+    /// Superblocks are to name it, or are being written.
+    Announcing { begun: bool },
+    /// Regions are copied.
+    Copying,
+    /// All is copied; what is under way ends, and nothing new goes to the drive.
+    Settling,
+    /// Who is the member changes.
+    Switching(Step),
+    /// The superblocks are told that it is over.
+    Voiding { begun: bool },
+    /// What is under way with the successor ends.
+    Leaving,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// The successor is flushed,
+    Flush,
+    /// … gets its superblocks, one after the other,
+    Own(usize),
+    /// … then the other members,
+    Others,
+    /// … and the old drive.
+    Retire(usize),
+}
+
+/// Why a command of the handover's own is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flight {
+    Open,
+    CopyRead,
+    CopyWrite,
+    Double(IoId),
+    MarkFlush,
+    Mark,
+    SwitchFlush,
+    OwnSuperblock,
+    Retire,
+    Wipe,
+}
+
+/// A region being copied.
+#[derive(Clone, Copy, Debug)]
+struct Claim {
+    range: (u64, u64),
+    since: Instant,
+    buffer: PayloadId,
+    is_sent: bool,
+}
+
+/// How a replacement ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The successor is the member.
+    Finished,
+    /// The administrator wanted it no more.
+    Cancelled,
+    /// The old drive failed, or cannot be read where it must.
+    OldFailed,
+    /// The successor failed.
+    SuccessorFailed(IoError),
+    /// The drive found in the successor's place at the start is none of this pool.
+    NotKnown,
+}
+
+impl std::fmt::Display for Ending {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Ending::Finished => write!(out, "finished"),
+            Ending::Cancelled => write!(out, "cancelled"),
+            Ending::OldFailed => write!(out, "the old drive failed before all was copied"),
+            Ending::SuccessorFailed(error) => write!(out, "the new drive failed: {error}"),
+            Ending::NotKnown => {
+                write!(out, "the new drive holds no copy that this pool knows of: replace again")
+            }
+        }
+    }
+}
+
+/// What a handover did in this life.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HandoverStats {
+    /// Bytes copied.
+    pub copied_bytes: u64,
+    /// Bytes of users' and other writes that went to both drives.
+    pub doubled_bytes: u64,
+    /// Blocks that the old drive could not read.
+    pub unreadable_blocks: u64,
+    /// Marks written.
+    pub marks: u64,
+    /// Bytes that were there already when this life began.
+    pub resumed_bytes: u64,
+}
+
+/// A handover as seen from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HandoverView {
+    /// Whose place is taken.
+    pub device: DeviceId,
+    /// What goes on, in a word.
+    pub stage: &'static str,
+    /// Bytes that are copied.
+    pub copied_bytes: u64,
+    /// … of so many
+    pub total_bytes: u64,
+    /// … and those that a crash would not take back.
+    pub marked_bytes: u64,
+    /// Since when, in this life.
+    pub began: Instant,
+    /// When it ended, and how.
+    pub ended: Option<(Instant, Ending)>,
+    /// Counters.
+    pub stats: HandoverStats,
+}
+
+/// Why a drive cannot be replaced.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReplaceError {
+    /// The pool does not run as it must for that.
+    #[error("the pool {0}")]
+    NotNow(&'static str),
+    /// One at a time.
+    #[error("device {} is being replaced already; wait for its end, or cancel it", .0.0)]
+    UnderWay(DeviceId),
+    /// Nothing to cancel.
+    #[error("no drive is being replaced")]
+    Nothing,
+    /// It is decided already.
+    #[error("all is copied and the new drive is taking over: it is too late to cancel")]
+    TooLate,
+    /// No such drive.
+    #[error("there is no device {}", .0.0)]
+    NoDevice(DeviceId),
+    /// Twins are replaced in another way.
+    #[error(
+        "device {} is a mirrored pair: a twin of it is replaced by `replace` in its `twin`", .0.0
+    )]
+    IsPair(DeviceId),
+    /// The old drive is out of service.
+    #[error("device {} has failed and cannot be copied from", .0.0)]
+    Faulted(DeviceId),
+    /// Too small.
+    #[error("the new drive has {found} bytes, and {wanted} are needed")]
+    TooSmall {
+        /// Bytes that it has.
+        found: u64,
+        /// Bytes that it needs.
+        wanted: u64,
+    },
+}
+
+/// A replacement under way.
+#[derive(Clone, Debug)]
+pub(crate) struct Handover {
+    device: DeviceId,
+    /// Where the world has the successor.
+    place: DeviceId,
+    uuid: u128,
+    old_uuid: u128,
+    drive_bytes: u64,
+    stage: Stage,
+    plan: Plan,
+    copied_bytes: u64,
+    claim: Option<Claim>,
+    careful_until: u64,
+    rests_until: Instant,
+    marked_bytes: u64,
+    mark_number: u64,
+    marking: Option<u64>,
+    flights: Slab<Flight>,
+    /// The engine's commands to the old drive.
+    under_way: BTreeMap<u32, Under>,
+    /// … that were under way when the handover began.
+    early: BTreeSet<u32>,
+    held: VecDeque<Io>,
+    /// Something went to the successor as well since its last flush.
+    dirty: bool,
+    /// Flushes of the engine's that the successor works on.
+    flushes: u32,
+    ending: Option<Ending>,
+    found: start::Found,
+    began: Instant,
+    stats: HandoverStats,
+}
+
+impl Handover {
+    fn new(device: DeviceId, place: DeviceId, drive_bytes: u64, now: Instant) -> Handover {
+        Handover {
+            device,
+            place,
+            uuid: 0,
+            old_uuid: 0,
+            drive_bytes,
+            stage: Stage::Opening,
+            plan: Plan::of(&Default::default(), 2 * tandem_block::BLOCK_BYTES),
+            copied_bytes: 0,
+            claim: None,
+            careful_until: 0,
+            rests_until: Instant::ZERO,
+            marked_bytes: 0,
+            mark_number: 0,
+            marking: None,
+            flights: Slab::new(),
+            under_way: BTreeMap::new(),
+            early: BTreeSet::new(),
+            held: VecDeque::new(),
+            dirty: false,
+            flushes: 0,
+            ending: None,
+            found: start::Found::default(),
+            began: now,
+            stats: HandoverStats::default(),
+        }
+    }
+
+    /// What superblocks say of it now.
+    pub fn named(&self) -> Option<Successor> {
+        let (index, uuid) = (self.device.0, self.uuid);
+        let successor = Successor { state: SuccessorState::Copying, index, uuid };
+        match self.stage {
+            Stage::Announcing { .. } | Stage::Copying | Stage::Settling => Some(successor),
+            Stage::Switching(Step::Flush) => Some(successor),
+            _ => None,
+        }
+    }
+
+    /// Whose commands it takes.
+    #[inline]
+    pub fn device(&self) -> DeviceId {
+        self.device
+    }
+
+    /// Does the successor become the member now?
+    pub fn is_switching(&self) -> bool {
+        matches!(self.stage, Stage::Switching(_))
+    }
+
+    fn view(&self) -> HandoverView {
+        let stage = match self.stage {
+            Stage::Opening | Stage::Marking | Stage::Announcing { .. } => "begins",
+            Stage::Copying => "copies",
+            Stage::Settling | Stage::Switching(_) => "takes over",
+            Stage::Voiding { .. } | Stage::Leaving => "ends",
+        };
+        HandoverView {
+            device: self.device,
+            stage,
+            copied_bytes: self.copied_bytes,
+            total_bytes: self.plan.total_bytes(),
+            marked_bytes: self.marked_bytes,
+            began: self.began,
+            ended: None,
+            stats: self.stats,
+        }
+    }
+}
+
+impl Engine {
+    /// The replacement under way, or the last one that ended in this life.
+    pub fn handover(&self) -> Option<HandoverView> {
+        self.handover.as_deref().map(Handover::view).or(self.handover_ended)
+    }
+
+    /// Where the world has a successor, or would have one: behind all other drives.
+    pub fn successor_place(&self) -> DeviceId {
+        self.config.successor_place()
+    }
+
+    /// Could this drive be replaced by one of so many bytes?
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn can_replace(&self, device: DeviceId, capacity_bytes: u64) -> Result<(), ReplaceError> {
+        if !matches!(self.phase, Phase::Running) {
+            return Err(ReplaceError::NotNow("is not served"));
+        }
+        if self.is_fixed() || self.salvage.is_some() {
+            return Err(ReplaceError::NotNow("is served read-only"));
+        }
+        if let Some(h) = &self.handover {
+            return Err(ReplaceError::UnderWay(h.device));
+        }
+        let index = usize::from(device.0);
+        let Some(old) = self.devices.get(index) else {
+            return Err(ReplaceError::NoDevice(device));
+        };
+        if old.is_pair {
+            return Err(ReplaceError::IsPair(device));
+        }
+        if old.faulted {
+            return Err(ReplaceError::Faulted(device));
+        }
+        let wanted = old.config.capacity_bytes;
+        if capacity_bytes < wanted {
+            return Err(ReplaceError::TooSmall { found: capacity_bytes, wanted });
+        }
+        Ok(())
+    }
+
+    /// A drive that the world has added behind all others shall take the place of this one, under an
+    /// id that no drive had before. The caller wakes the engine.
+    ///
+    /// # Errors
+    /// As `can_replace`.
+    pub fn replace(&mut self, successor: SuccessorConfig, uuid: u128) -> Result<(), ReplaceError> {
+        let SuccessorConfig { device, capacity_bytes } = successor;
+        self.can_replace(device, capacity_bytes)?;
+        let mut h = Handover::new(device, self.successor_place(), capacity_bytes, self.now);
+        let old = &self.devices[usize::from(device.0)];
+        h.plan = Plan::of(&old.layout, old.config.capacity_bytes);
+        (h.uuid, h.old_uuid) = (uuid, old.config.uuid);
+        h.stage = Stage::Marking;
+        let early = self.ios.iter().filter(|(_, io)| io.device == device);
+        h.early = early.map(|(key, _)| key as u32).collect();
+        self.config.successor = Some(successor);
+        self.handover = Some(Box::new(h));
+        self.handover_ended = None;
+        self.handover_wanted = true;
+        Ok(())
+    }
+
+    /// Ends the replacement under way; the old drive stays. The caller wakes the engine.
+    ///
+    /// # Errors
+    /// If there is none, or it is decided.
+    pub fn cancel_replace(&mut self) -> Result<(), ReplaceError> {
+        let h = self.handover.as_deref().ok_or(ReplaceError::Nothing)?;
+        match h.stage {
+            Stage::Settling | Stage::Switching(_) => Err(ReplaceError::TooLate),
+            _ => {
+                self.end_handover(Ending::Cancelled);
+                Ok(())
+            }
+        }
+    }
+
+    /// What of a replacement is possible now.
+    pub(crate) fn run_handover(&mut self) {
+        let Some(h) = self.handover.as_deref() else { return };
+        if self.devices[usize::from(h.device.0)].faulted {
+            self.end_handover(Ending::OldFailed);
+        }
+        if std::mem::take(&mut self.handover_wanted) && self.handover_stage() == Stage::Marking {
+            self.write_mark(0, 0);
+        }
+        if self.handover_stage() == Stage::Copying {
+            self.run_mark();
+            self.run_copy();
+        }
+        self.run_switch();
+    }
+
+    fn handover_stage(&self) -> Stage {
+        self.handover.as_deref().expect("asked while there is one").stage
+    }
+
+    /// Is nothing of it under way that a clean stop would cut?
+    pub(crate) fn handover_is_quiet(&self) -> bool {
+        self.handover.as_deref().is_none_or(|h| {
+            h.stage == Stage::Copying
+                && h.claim.is_none()
+                && h.flights.is_empty()
+                && h.marked_bytes >= h.markable_bytes()
+        })
+    }
+
+    /// A command of a handover's own is done.
+    pub(crate) fn successor_completed(
+        &mut self,
+        io: IoId,
+        status: Result<(), IoError>,
+        bytes: &[u8],
+    ) {
+        let h = self.handover.as_deref_mut().expect("it waits for all its commands");
+        match h.flights.remove((io.0 & !IO_BIT) as usize) {
+            Flight::Open => self.successor_read(status, bytes),
+            Flight::CopyRead => self.region_read(status),
+            Flight::CopyWrite => self.region_written(status),
+            Flight::Double(io) => self.double_done(io, status),
+            Flight::MarkFlush => self.mark_flushed(status),
+            Flight::Mark if h.stage == Stage::Marking => self.first_mark_written(status),
+            Flight::Mark => self.mark_written(status),
+            Flight::SwitchFlush => self.switch_flushed(status),
+            Flight::OwnSuperblock => self.own_superblock_written(status),
+            Flight::Retire => self.old_was_told(),
+            Flight::Wipe => {}
+        }
+    }
+}

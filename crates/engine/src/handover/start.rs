@@ -1,0 +1,128 @@
+//! Which of two drives is the member, when a pool starts with both?
+//!
+//! ```text
+//! successor's own superblock   the other superblocks                       the member is
+//! sound                        each says "member" or "shall be" of it      the successor
+//! no                           each says "shall be" of it, mark is sound   the old one; the copy goes on
+//! anything else                                                            the old one; it is over
+//! ```
+//! A superblock that does not name it is of a life without it, whose writes it lacks.
+
+use super::{Ending, Flight, Handover, HandoverView, Stage};
+use crate::engine::Engine;
+use crate::format::handover::Mark;
+use crate::format::superblock::{SuccessorState, Superblock};
+use crate::port::{Command, IoOp};
+use tandem_block::{BLOCK_BYTES, IoError};
+
+/// What stands on the successor.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Found {
+    superblock: Option<Superblock>,
+    mark: Option<Mark>,
+}
+
+impl Engine {
+    /// Reads the successor's marks, or superblocks, beside those of the members.
+    pub(crate) fn open_successor(&mut self) {
+        let Some(successor) = self.config.successor else { return };
+        let mut h = Handover::new(
+            successor.device,
+            self.successor_place(),
+            successor.capacity_bytes,
+            self.now,
+        );
+        h.old_uuid = self.devices[usize::from(successor.device.0)].config.uuid;
+        let (place, places) = (h.place, h.own_places());
+        self.handover = Some(Box::new(h));
+        for offset_bytes in places {
+            self.expect_recovery_read();
+            let op = IoOp::ReadMeta { offset_bytes, length_bytes: BLOCK_BYTES };
+            self.send_handover(place, op, Flight::Open);
+        }
+    }
+
+    pub(super) fn successor_read(&mut self, status: Result<(), IoError>, bytes: &[u8]) {
+        let found = &mut self.handover.as_deref_mut().expect("its command ended").found;
+        if status.is_ok() {
+            if let Ok(superblock) = Superblock::decode(bytes)
+                && found.superblock.as_ref().is_none_or(|s| s.generation < superblock.generation)
+            {
+                found.superblock = Some(superblock);
+            }
+            if let Ok(mark) = Mark::decode(bytes)
+                && found.mark.as_ref().is_none_or(|known| known.number < mark.number)
+            {
+                found.mark = Some(mark);
+            }
+        }
+        self.recovery_read_over();
+    }
+
+    /// Decides, when all superblocks are read; the successor's takes the old one's place among them if
+    /// it is the member.
+    pub(crate) fn resolve_successor(&mut self, all: &mut [(Option<Superblock>, bool)]) {
+        let Some(h) = self.handover.as_deref_mut() else { return };
+        let (device, index) = (h.device, usize::from(h.device.0));
+        let found = std::mem::take(&mut h.found);
+        let known = || all.iter().enumerate().filter_map(|(i, (s, _))| Some((i, s.as_ref()?)));
+        let shall_be = |s: &Superblock, uuid: u128| {
+            s.successor.is_some_and(|x| x.index == device.0 && x.uuid == uuid)
+        };
+        let is = |s: &Superblock, uuid: u128| {
+            s.members.get(index).is_some_and(|member| member.uuid == uuid)
+        };
+        if let Some(own) = found.superblock {
+            let uuid = own.members[usize::from(own.index)].uuid;
+            let mut named = known().map(|(i, s)| {
+                s.pool == own.pool && (shall_be(s, uuid) || (i != index && is(s, uuid)))
+            });
+            if own.index == device.0 && known().count() > 0 && named.all(|named| named) {
+                self.devices[index].drive_bytes = h.drive_bytes;
+                self.devices[index].config.capacity_bytes = h.drive_bytes;
+                let ended = Some((self.now, Ending::Finished));
+                let view = HandoverView { ended, stage: "ended", ..h.view() };
+                self.handover_ended = Some(view);
+                (self.handover, self.config.successor) = (None, None);
+                self.out.push(Command::Succeed { device });
+                all[index] = (Some(own), false);
+                return;
+            }
+        }
+        let is_known = found.mark.filter(|mark| {
+            let copying = |s: &Superblock| {
+                let state = s.successor.map(|x| x.state);
+                s.pool == mark.pool
+                    && shall_be(s, mark.successor)
+                    && state == Some(SuccessorState::Copying)
+            };
+            mark.index == device.0 && known().count() > 0 && known().all(|(_, s)| copying(s))
+        });
+        match is_known {
+            Some(mark) => {
+                h.uuid = mark.successor;
+                h.old_uuid = mark.replaces;
+                h.mark_number = mark.number;
+                (h.copied_bytes, h.marked_bytes) = (mark.copied_bytes, mark.copied_bytes);
+                h.stats.resumed_bytes = mark.copied_bytes;
+                h.stage = Stage::Copying;
+            }
+            None => {
+                let ended = Some((self.now, Ending::NotKnown));
+                let view = HandoverView { ended, stage: "ended", ..h.view() };
+                self.handover_ended = Some(view);
+                (self.handover, self.config.successor) = (None, None);
+                self.out.push(Command::LetGo { device });
+            }
+        }
+    }
+
+    /// The members' layouts are known: what is copied, and in which order.
+    pub(crate) fn plan_handover(&mut self) {
+        let Some(h) = self.handover.as_deref_mut() else { return };
+        let old = &self.devices[usize::from(h.device.0)];
+        h.plan = super::Plan::of(&old.layout, old.config.capacity_bytes);
+        h.copied_bytes = h.copied_bytes.min(h.plan.data_bytes());
+        h.marked_bytes = h.copied_bytes;
+    }
+}

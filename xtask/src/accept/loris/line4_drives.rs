@@ -1,0 +1,170 @@
+//! Can drives come and go while a pool is served?
+//!
+//! Source: acceptance of tiers and caches, line 4: `drain`, `remove` and `replace` of a full SSD and of a
+//! hard drive under load, killed half way and resumed, on a served volume: no client error, end state
+//! checked, time and bytes printed. Clients are fio with verification over NBD, one job after the other;
+//! the server is killed between two, since no NBD client of ours survives its server.
+
+use super::Options;
+use crate::fio::Fio;
+use crate::row::Row;
+use crate::served::{Pool, Server};
+use crate::{bench, cargo, packages};
+use anyhow::{Context as _, Result, bail};
+use rustix::process::{Pid, Signal};
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const CONFIG: &str = r#"[pool]
+name = "accept"
+[[device]]
+role = "ssd"
+path = "ssd.img"
+size = "1GiB"
+emulate = "960evo"
+[[device]]
+role = "hdd"
+path = "hdd.img"
+size = "3GiB"
+emulate = "wd100efax"
+profile = "wd100efax"
+[[volume]]
+name = "vol0"
+size = "2GiB"
+steer = "ssd-first"
+[serve]
+nbd = ["unix:tandem.sock"]
+"#;
+
+/// Longest wait for a copy.
+const LONG: Duration = Duration::from_secs(1800);
+
+pub(super) fn measure(_: &Options) -> Result<Vec<Row>> {
+    packages::install();
+    let tandem = cargo::build_tandem(true)?;
+    let mut rows = Vec::new();
+    for (old, new, what) in
+        [("ssd.img", "new-ssd.img", "a full SSD"), ("hdd.img", "new-hdd.img", "a hard drive")]
+    {
+        let wanted = format!("replace {what} under load, killed half way and resumed");
+        rows.extend(match replaced(&tandem, old, new) {
+            Ok(found) => {
+                found.into_iter().map(|told| Row::new(wanted.clone(), told, true)).collect()
+            }
+            Err(error) => vec![Row::broken(wanted, &error)],
+        });
+    }
+    for verb in ["drain", "remove"] {
+        for what in ["a full SSD", "a hard drive"] {
+            rows.push(Row::not_built(format!("{verb} {what} under load")));
+        }
+    }
+    Ok(rows)
+}
+
+/// Replaces one drive; what was found of it.
+fn replaced(tandem: &Path, old: &str, new: &str) -> Result<Vec<String>> {
+    let pool = Pool::new(tandem, &bench::folder(), CONFIG)?;
+    pool.call(&["format", "--yes"])?;
+    let size = std::fs::metadata(pool.folder().join(old))?.len();
+    std::fs::File::create(pool.folder().join(new))?.set_len(size)?;
+    let server = pool.serve()?;
+    let all = |rw: &str| client(&pool).set("rw", rw).set("bs", "1m").set("size", "1500m");
+    all("write").set("do_verify", 0).job("fill").set("end_fsync", 1).run()?;
+    let status = status(&pool)?;
+    let (free, bytes) = (number(&status, "ssd_free_bytes"), number(&status, "ssd_bytes"));
+    begin(tandem, &pool, old, new)?;
+    let half = |how: &Value| {
+        number(how, "marked_bytes") > 0
+            && number(how, "copied_bytes") * 2 >= number(how, "total_bytes")
+    };
+    let before = work_until(&pool, half)?;
+    kill(server)?;
+
+    let server = pool.serve()?;
+    let how = work_until(&pool, |how| !how["ended"].is_null())?;
+    if how["finished"] != true {
+        bail!("it ended otherwise: {how}");
+    }
+    if number(&how, "resumed_bytes") == 0 {
+        bail!("it began anew after the kill: {how}");
+    }
+    all("read").set("verify_only", 1).job("verify").run()?;
+    server.stop()?;
+    pool.call(&["check"])?;
+    let config = std::fs::read_to_string(pool.folder().join("pool.toml"))?;
+    if config != CONFIG.replace(&format!("\"{old}\""), &format!("\"{new}\"")) {
+        bail!("the configuration was not kept true: {config}");
+    }
+    let seconds = (number(&before, "ns") + number(&how, "ns")) / 1_000_000_000;
+    let mib = |how: &Value, name: &str| number(how, name) >> 20;
+    Ok(vec![
+        format!(
+            "{} MiB in {seconds} s (killed at {} MiB, went on at {} MiB), {} MiB written to both drives",
+            mib(&how, "total_bytes"),
+            mib(&before, "copied_bytes"),
+            mib(&how, "resumed_bytes"),
+            mib(&before, "doubled_bytes") + mib(&how, "doubled_bytes"),
+        ),
+        format!(
+            "no client error; all that was written is read and verified, tandem check finds it whole; {} of \
+             {} MiB of the SSDs were free when it began",
+            free >> 20,
+            bytes >> 20
+        ),
+    ])
+}
+
+fn client(pool: &Pool) -> Fio {
+    Fio::default()
+        .set("ioengine", "nbd")
+        .set("uri", pool.uri("vol0"))
+        .set("verify", "crc32c")
+        .set("iodepth", 8)
+}
+
+/// Writes and verifies, job after job, behind what was filled, until the replacement is so far.
+fn work_until(pool: &Pool, so: impl Fn(&Value) -> bool) -> Result<Value> {
+    let began = Instant::now();
+    while began.elapsed() < LONG {
+        let job = client(pool).set("rw", "randwrite").set("bs", "16k").set("offset", "1600m");
+        job.set("size", "24m").set("do_verify", 1).job("load").run()?;
+        let how = status(pool)?["replacing"].clone();
+        if so(&how) {
+            return Ok(how);
+        }
+    }
+    bail!("it takes longer than {} s", LONG.as_secs())
+}
+
+fn begin(tandem: &Path, pool: &Pool, old: &str, new: &str) -> Result<()> {
+    let output = Command::new(tandem)
+        .arg("replace")
+        .args(["pool.toml", old, new, "--detach"])
+        .current_dir(pool.folder())
+        .stdin(Stdio::null())
+        .output()
+        .context("starting tandem replace")?;
+    if !output.status.success() {
+        bail!("tandem replace: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(())
+}
+
+fn status(pool: &Pool) -> Result<Value> {
+    serde_json::from_str(&pool.call(&["status", "--json"])?).context("the status is JSON")
+}
+
+/// SIGKILL; returns when it is gone.
+fn kill(server: Server) -> Result<()> {
+    let id = i32::try_from(server.id()).ok().and_then(Pid::from_raw).context("it runs")?;
+    rustix::process::kill_process(id, Signal::KILL).context("killing the server")?;
+    drop(server);
+    Ok(())
+}
+
+fn number(of: &Value, name: &str) -> u64 {
+    of[name].as_u64().unwrap_or(0)
+}
