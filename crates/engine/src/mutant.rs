@@ -66,11 +66,13 @@ pub enum Mutant {
     HandoverSwitchesUnflushed,
     /// Blocks of a removed object are reused before their clearing is durable.
     RetiredAtOnce,
+    /// A discard gives up what was written there before it was answered.
+    GivesUpWritten,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 29] = [
+    pub const ALL: [Mutant; 30] = [
         Mutant::CommitWithoutFlush,
         Mutant::EarlyReuse,
         Mutant::FlushWithoutTails,
@@ -100,6 +102,7 @@ impl Mutant {
         Mutant::HandoverMarksEarly,
         Mutant::HandoverSwitchesUnflushed,
         Mutant::RetiredAtOnce,
+        Mutant::GivesUpWritten,
     ];
 }
 

@@ -231,23 +231,24 @@ impl Files {
         if state_of(engine) != *self.now() {
             return Err(objects(format!("after batch {number}: {:?}", state_of(engine))));
         }
-        for op in &batch.ops {
-            match op {
-                ObjectOp::Resize { object, size_bytes } => {
-                    let blocks = size_bytes.div_ceil(BLOCK_BYTES);
-                    self.contents.entry(object.0).or_default().truncated(blocks, number);
-                }
-                ObjectOp::Remove { object } => {
-                    // a crash may bring it back as it was before
-                    self.contents.entry(object.0).or_default().truncated(0, number);
-                }
-                _ => {}
-            }
-        }
+        self.cut_contents(&batch, number);
         if batch.durable {
             self.durable(number);
         }
         Ok(())
+    }
+
+    /// Notes what a batch of this number cuts off of files, in its order: one may be cut and grow again.
+    fn cut_contents(&mut self, batch: &Batch, number: u64) {
+        for op in &batch.ops {
+            let blocks = match op {
+                ObjectOp::Resize { size_bytes, .. } => size_bytes.div_ceil(BLOCK_BYTES),
+                // a crash may bring it back as it was before
+                ObjectOp::Remove { .. } => 0,
+                _ => continue,
+            };
+            self.contents.entry(op.object().0).or_default().truncated(blocks, number);
+        }
     }
 
     /// Batches up to this one can no longer be lost.
@@ -294,8 +295,10 @@ impl Files {
 
     /// The engine serves again: are the objects those of one moment, and not too old?
     pub fn found(&mut self, engine: &Engine) -> Result<u64, Violation> {
-        if let Some((_, after)) = self.pending.take() {
+        if let Some((batch, after)) = self.pending.take() {
+            // it may be there although it was not answered
             self.states.push(after);
+            self.cut_contents(&batch, self.newest());
         }
         let found = state_of(engine);
         let number = number_of(&found);

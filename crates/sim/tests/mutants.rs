@@ -318,6 +318,13 @@ fn handover_switches_unflushed() {
     caught(Mutant::HandoverSwitchesUnflushed, soon, replaced);
 }
 
+/// What was written and answered while a discard over several runs was under way.
+#[test]
+fn gives_up_written() {
+    let campaign = Campaign { stride: 7, recovery_stride: 15, more_requests: 60, ..OFTEN };
+    caught(Mutant::GivesUpWritten, campaign, |seed| SwarmConfig::filed(seed, "ssd-first", 250));
+}
+
 /// A pair whose roles change often, so that the twins differ at most moments.
 fn paired(seed: u64, requests: u64) -> SwarmConfig {
     let mut config = SwarmConfig::paired(seed, "ssd-first", requests);

@@ -173,6 +173,12 @@ impl Objects {
         bytes <= max
     }
 
+    /// … with so many more runs?
+    pub fn fits_with_runs(&self, runs: usize) -> bool {
+        let (bytes, max) = self.record_bytes();
+        bytes + (runs * PIECE_RECORD_BYTES) as u64 <= max
+    }
+
     /// Makes a volume over the first gap that is large enough.
     ///
     /// # Errors

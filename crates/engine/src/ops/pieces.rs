@@ -16,6 +16,7 @@
 use crate::engine::Engine;
 use crate::format::record::PIECE_RECORD_BYTES;
 use crate::map::runs::Piece;
+use crate::mutant::Mutant;
 use crate::ordering::TaskId;
 use crate::port::Command;
 use crate::task::{Task, task_id};
@@ -171,8 +172,12 @@ impl Engine {
         self.answer(id, PayloadId::NONE, 0);
     }
 
-    /// A discard of a thin object was answered: its whole blocks are nobody's any more, unless somebody
-    /// else is at the object just now, or the next commit has no room for that.
+    /// A discard of a thin object was answered: its whole blocks in which nothing lies are nobody's any
+    /// more, unless somebody else is at the object just now, or the next commit has no room for that, or
+    /// the table has none for the runs that it would cut apart.
+    ///
+    /// Its parts have ended one by one: where the first ones did, or in its holes, others may have written
+    /// since, and that has been answered.
     pub(crate) fn give_up_discarded(&mut self, request: &Request) {
         let first = request.offset_bytes.div_ceil(BLOCK_BYTES) as u32;
         let end = ((request.offset_bytes + request.length_bytes) / BLOCK_BYTES) as u32;
@@ -182,14 +187,40 @@ impl Engine {
         {
             return;
         }
-        let pieces = self.objects.runs().pieces(request.object, first, end);
-        if pieces.len() > self.changes_that_fit() {
+        let empty = self.empty_pieces(request.object, first, end);
+        if empty.is_empty()
+            || empty.len() > self.changes_that_fit()
+            || !self.objects.fits_with_runs(empty.len())
+        {
             return;
         }
-        for left in self.objects.punch(request.object, first, end) {
-            self.retire(left);
+        for (from, to) in empty {
+            for left in self.objects.punch(request.object, from, to) {
+                self.retire(left);
+            }
         }
         self.commit.note_pending(self.now);
+    }
+
+    /// Parts of the runs of these blocks in which nothing lies: the first block of each, and behind the
+    /// last.
+    fn empty_pieces(&self, object: ObjectId, first: u32, end: u32) -> Vec<(u32, u32)> {
+        let mut empty: Vec<(u32, u32)> = Vec::new();
+        for piece in self.objects.runs().pieces(object, first, end) {
+            let Some(logical) = piece.logical else { continue };
+            for i in 0..piece.count {
+                let is_written = self.map.logical().get(logical + i) != 0;
+                if is_written && !self.breaks(Mutant::GivesUpWritten) {
+                    continue;
+                }
+                let at = piece.offset + i;
+                match empty.last_mut() {
+                    Some((_, to)) if *to == at && i > 0 => *to += 1,
+                    _ => empty.push((at, at + 1)),
+                }
+            }
+        }
+        empty
     }
 
     /// Are there requests for this object that touch its blocks?
