@@ -13,7 +13,7 @@ usage: cargo xtask VERB
   fuzz [TARGET...] [--seconds N] [--seed N] [--input FILE] [--list]
                      every decoder of what others wrote, tried with changed inputs
   bench [NAME...]    speed, as ratios and rates; slow
-  accept spine|steering|ianus [N...]
+  accept spine|steering|ianus|loris [N...]
                      what a milestone promises, line by line; spine needs TANDEM_TRACES, and without it
                      ianus skips what asks for traces
 ";
