@@ -4,6 +4,7 @@
 //! `cargo run --release -p tandem-sim --example pair_crashes`.
 
 use tandem_drives::media::CutMode;
+use tandem_engine::mirror::Answer;
 use tandem_sim::campaign::{ALWAYS, Campaign};
 use tandem_sim::pool::SwarmConfig;
 use tandem_sim::swarm::{Failure, Run};
@@ -158,4 +159,19 @@ fn both_at_once_on_a_hard_drive() {
     println!("{found:?}, {forced} of {units} units forced");
     assert!(found.cuts > 800 && found.resyncing > 200, "{found:?}");
     assert!(forced > 10 && units > forced + 10, "{forced} of {units}");
+}
+
+/// Where the journal's drive is the last to have its superblock written, the pair hears of it that the
+/// engine serves by nobody's answer. What users read from then on is not taken for what recovery built
+/// on, which only the lead may have: it was refused when the lead died.
+#[test]
+fn what_users_read_after_a_start_hangs_on_no_twin() {
+    let mut config = SwarmConfig::journaled_on_hdd(7_004, "ect", 200);
+    config.pair.as_mut().expect("it is a pair").answer = Answer::Written;
+    let mut run = ok(Run::new(config));
+    while run.events < 84 {
+        assert!(ok(run.step()), "the fault is met at event 86");
+    }
+    let found = ok(twin_deaths::at_once(run, 2));
+    assert!(found.resyncing > 20, "{found:?}");
 }

@@ -127,7 +127,6 @@ impl Engine {
                 break;
             }
             if matches!(self.phase, Phase::Running | Phase::Stopping) {
-                self.mirrors.iter_mut().for_each(Mirror::engine_runs);
                 self.turn();
             }
         }

@@ -12,6 +12,7 @@ use crate::format::superblock::{Member, Superblock};
 use crate::handover::Handover;
 use crate::map::bits::Bits;
 use crate::map::objects::Undo;
+use crate::mirror::Mirror;
 use crate::port::{Command, IoOp};
 use tandem_block::{BLOCK_BYTES, IoError};
 
@@ -127,7 +128,12 @@ impl Engine {
         if !self.objects.changes().is_empty() {
             self.commit.note_pending(self.now);
         }
-        self.phase = Phase::Running;
+        self.runs();
         self.out.push(Command::Started(Ok(())));
+    }
+    /// From now on what is read is read for users, and not to build on.
+    pub(super) fn runs(&mut self) {
+        self.phase = Phase::Running;
+        self.mirrors.iter_mut().for_each(Mirror::engine_runs);
     }
 }

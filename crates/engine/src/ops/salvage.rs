@@ -7,7 +7,7 @@
 //! overwritten since is caught by its checksum.
 
 use crate::StartError;
-use crate::engine::{Engine, Phase};
+use crate::engine::Engine;
 use crate::format::layout::{self, Layout};
 use crate::map::logical::{FRAGMENTS, HOME, LOG, SSD};
 use crate::port::Command;
@@ -73,7 +73,7 @@ impl Engine {
         self.commit.break_off(IoError::Dead(gone));
         let shards = self.map.shard_count();
         self.follower.begin_life(None, shards);
-        self.phase = Phase::Running;
+        self.runs();
         self.out.push(Command::Started(Ok(())));
     }
 
