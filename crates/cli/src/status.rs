@@ -101,7 +101,7 @@ fn describe(status: &Value) -> String {
     out.push_str(&format!("\n{}\n{}", drives(status), volumes(about)));
     out.push_str(&pairs::describe(status));
     out.push_str(&replacing::describe(status));
-    out.push_str(&streams(status));
+    out.push_str(&streams(list(status, "streams")));
     out.push_str(&buffered_writes(status));
     out.push_str(&today(status));
     out.push_str(&format!("\n{}", latencies(status)));
@@ -390,7 +390,7 @@ fn latencies(status: &Value) -> String {
 }
 
 /// What each stream was promised, what it was given in its last window, and how often that was enough.
-fn streams(status: &Value) -> String {
+pub fn streams(streams: &[Value]) -> String {
     let mut table = Table::new(&[
         "<stream",
         "promised",
@@ -401,7 +401,6 @@ fn streams(status: &Value) -> String {
         "requests",
         "bytes",
     ]);
-    let streams = list(status, "streams");
     let rate = |value: &Value, like: &Value| match value["requests_per_s"].as_u64() {
         Some(count) if like["bytes_per_s"].is_null() || like["requests_per_s"].is_u64() => {
             format!("{}/s", table::count(count))

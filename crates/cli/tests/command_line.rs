@@ -245,6 +245,10 @@ fn exit_codes_tell_usage_from_failure() {
         (&["replay", msr, "--ssd-size", "big"], 2, "--ssd-size"),
         (&["replay", "synth:zpif"], 2, "did you mean \"zipf\""),
         (&["replay", "synth:zipf:reqests=3"], 2, "did you mean \"requests\""),
+        (&["replay", msr, "--qos", "efd"], 2, "did you mean \"edf\""),
+        (&["replay", msr, "--stream", "0:wieght=1"], 2, "did you mean \"weight\""),
+        (&["replay", msr, "--stream", "nobody:weight=1"], 2, "Its volumes are"),
+        (&["replay", msr, "--overcommit"], 2, "name a --stream"),
         (&["replay", "no-such-file"], 1, "no-such-file"),
         (&["replay", msr, "--format", "vscsi"], 1, "is not vscsi"),
         (&["replay", fiu], 1, "line 1"),
@@ -260,6 +264,55 @@ fn exit_codes_tell_usage_from_failure() {
         assert!(output.stdout.is_empty(), "{arguments:?}");
     }
     assert!(replay(&[fiu, "--skip-bad", "--policy", "ssd-first"]).status.success());
+}
+
+/// Readers beside a flood of writes: what they are promised they get by deadlines, and not in the order
+/// of arrival. What does not fit is refused with the figure that would.
+#[test]
+fn streams_of_a_trace_get_what_they_are_promised() {
+    let common = [
+        "replay",
+        "synth:zipf:requests=1500,read_share=100%,rate=500,footprint=1GiB",
+        "synth:zipf:requests=60000,read_share=0%,rate=20000,footprint=1GiB",
+        "--merge",
+        "--json",
+        "--ssd",
+        "x25e",
+        "--ssd-size",
+        "4GiB",
+        "--hdd",
+        "none",
+        "--placement",
+        "fixed",
+        "--policy",
+        "ssd-first",
+    ];
+    let promised = |order: &str, stream: &str| {
+        let more = ["--qos", order, "--stream", stream, "--stream", "1:weight=1"];
+        tandem(&[&common[..], &more].concat())
+    };
+    let given = |order: &str| {
+        let stream = "0:reservation=700/s,window=1s,does=random-read";
+        let run = json(&promised(order, stream))["runs"][0].clone();
+        let streams = run["streams"].as_array().expect("streams").clone();
+        let names: Vec<_> = streams.iter().map(|one| one["name"].as_str().expect("text")).collect();
+        assert_eq!(names, ["0", "1", "others"]);
+        assert_eq!(streams[0]["promised"]["requests_per_s"], 700);
+        assert_eq!(streams[0]["requests"], 1_500);
+        let number = |name: &str| streams[0][name].as_u64().expect("a number");
+        (number("windows"), number("windows_met"), run["read"]["mean_ns"].as_u64().expect("a time"))
+    };
+    let (windows, met, mean_ns) = given("edf");
+    assert_eq!(windows, met, "every window of {windows}");
+    let (windows, met, fifo_ns) = given("fifo");
+    assert!(met < windows, "the flood is one: {met} of {windows}");
+    assert!(mean_ns < fifo_ns, "{mean_ns} of {fifo_ns}");
+    let refused = promised("edf", "0:reservation=999999/s,window=1s,does=random-read");
+    assert_eq!(refused.status.code(), Some(2));
+    let text = String::from_utf8_lossy(&refused.stderr);
+    assert!(text.contains("more than there is") && text.contains("would fit"), "{text}");
+    let plain = json(&replay(&["synth:zipf:requests=30", "--policy", "ssd-first", "--json"]));
+    assert!(plain["runs"][0].get("streams").is_none(), "nobody is told apart");
 }
 
 /// `tandem … | head` is a success.

@@ -32,7 +32,7 @@ mod spin;
 mod world;
 
 pub use device::{Backing, DeviceConfig};
-pub use mind::{Extent, Mind, read_back};
+pub use mind::{Extent, Mind, read_back, streams};
 pub use ring::{buffer, uring};
 pub use tandem_engine::{Command, Done, Engine, Event, Io, IoId, IoOp, ServedFrom, StartError};
 pub use world::{Devices, Observer, Successions, World, WorldConfig, WorldError};

@@ -163,7 +163,7 @@ impl Mind for Engine {
             "bytes_at_risk_max": stats.bytes_at_risk_max,
             "uncommitted_bytes": map.pending_blocks() * BLOCK_BYTES,
             "faulted_drives": stats.faulted_drives,
-            "streams": streams(self, now),
+            "streams": streams(&self.clients(now).unwrap_or_default()),
             "envelopes": self.devices().iter().map(envelope).collect::<Vec<_>>(),
         })
     }
@@ -193,8 +193,7 @@ impl Mind for Engine {
 
 /// What each stream was promised and given; the last is everything else. Nothing where nobody is told
 /// apart.
-fn streams(engine: &Engine, now: Instant) -> Vec<Value> {
-    let clients = engine.clients(now).unwrap_or_default();
+pub fn streams(clients: &[Client]) -> Vec<Value> {
     let amount = |rate: Option<Rate>| match rate {
         None => Value::Null,
         Some(Rate::Requests(count)) => json!({ "requests_per_s": count }),

@@ -8,7 +8,7 @@
 use super::{PoolConfig, PoolVolume, check, file};
 use crate::rate;
 use crate::toml_fault::Fault;
-use tandem_block::{Duration, StreamId};
+use tandem_block::{Duration, ObjectId, StreamId};
 use tandem_drives::spec;
 use tandem_engine::Role;
 use tandem_engine::qos::reserve::{
@@ -89,7 +89,7 @@ pub(super) fn check(parsed: &file::File, volumes: &[PoolVolume]) -> Result<Promi
     for (entry, volume) in parsed.volume.iter().zip(volumes) {
         let wishes = &entry.get_ref().wishes();
         if wishes.any() {
-            promises.streams.push(stream(&volume.name, volume, wishes)?);
+            promises.streams.push(stream(&volume.name, volume.object(), wishes)?);
         }
     }
     for entry in &parsed.stream {
@@ -147,7 +147,7 @@ fn named(
         let text = format!("there are two streams called {name:?}: give one of them a name");
         return Err(Fault::at(entry.name.as_ref().unwrap_or(&entry.volume), text));
     }
-    promises.streams.push(StreamConfig { of, ..stream(name, &volumes[at], &wishes)? });
+    promises.streams.push(StreamConfig { of, ..stream(name, volumes[at].object(), &wishes)? });
     Ok(())
 }
 
@@ -207,12 +207,19 @@ pub(super) fn fits(parsed: &file::File, pool: &PoolConfig) -> Result<(), Fault> 
 }
 
 fn order(value: &Spanned<String>) -> Result<&'static str, Fault> {
-    qos::named(value.get_ref()).map(|entry| entry.name).ok_or_else(|| {
+    order_named(value.get_ref()).map_err(|text| Fault::at(value, text))
+}
+
+/// The order of service of this name.
+///
+/// # Errors
+/// The orders that there are, and the one that is nearest.
+pub fn order_named(name: &str) -> Result<&'static str, String> {
+    qos::named(name).map(|entry| entry.name).ok_or_else(|| {
         let names = ORDERS.iter().map(|entry| entry.name);
-        let nearest = spell::nearest(value.get_ref(), names.clone());
+        let nearest = spell::nearest(name, names.clone());
         let names = names.collect::<Vec<_>>().join(", ");
-        let text = format!("order is one of {names}; did you mean {nearest:?}?");
-        Fault::at(value, text)
+        format!("order is one of {names}; did you mean {nearest:?}?")
     })
 }
 
@@ -226,11 +233,65 @@ fn share(value: &Spanned<String>) -> Result<u64, Fault> {
     }
 }
 
-fn stream(
-    name: &str,
-    volume: &PoolVolume,
-    wishes: &file::Wishes<'_>,
-) -> Result<StreamConfig, Fault> {
+/// What is promised in words, each as in a configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Words {
+    /// The rate.
+    pub reservation: Option<String>,
+    /// … of requests of this size.
+    pub size: Option<String>,
+    /// … over windows of this length.
+    pub window: Option<String>,
+    /// … of this kind.
+    pub does: Option<String>,
+    /// … in so many percent of the windows.
+    pub confidence: Option<String>,
+    /// A part of the slack.
+    pub weight: Option<String>,
+    /// No more than this.
+    pub limit: Option<String>,
+}
+
+impl Words {
+    /// The stream of this name that has them; of no volume yet.
+    ///
+    /// # Errors
+    /// What is wrong, and what would do.
+    pub fn wishes(&self, name: &str) -> Result<StreamConfig, String> {
+        fn unplaced<T>(value: T) -> Spanned<T> {
+            Spanned::new(0..0, value)
+        }
+        let about = [&self.size, &self.window, &self.does, &self.confidence];
+        if self.reservation.is_none() && about.into_iter().any(Option::is_some) {
+            return Err("size, window, does and confidence belong to a reservation".into());
+        }
+        let confidence = self.confidence.as_ref().map(|text| {
+            let percent = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
+            percent.map_err(|_| "a confidence is above 0 and up to 100 (percent)".to_owned())
+        });
+        let confidence = confidence.transpose()?;
+        let reservation = self.reservation.clone().map(|rate| {
+            let (size, does, window) = (self.size.clone(), self.does.clone(), self.window.clone());
+            unplaced(file::Reservation { rate, size, does, window, confidence })
+        });
+        let weight = self.weight.as_ref().map(|text| {
+            // what is no number is out of bounds, too
+            unplaced(text.parse::<i64>().unwrap_or(0))
+        });
+        let limit = self.limit.clone().map(unplaced);
+        let wishes = file::Wishes {
+            reservation: reservation.as_ref(),
+            weight: weight.as_ref(),
+            limit: limit.as_ref(),
+        };
+        if !wishes.any() {
+            return Err("a stream has a reservation, a weight or a limit; this one has none".into());
+        }
+        stream(name, ObjectId(0), &wishes).map_err(|fault| fault.text)
+    }
+}
+
+fn stream(name: &str, of: ObjectId, wishes: &file::Wishes<'_>) -> Result<StreamConfig, Fault> {
     let weight = wishes.weight.map(|value| {
         let weight = u32::try_from(*value.get_ref()).ok();
         let weight = weight.filter(|weight| (1..=WEIGHT_MAX).contains(weight));
@@ -248,7 +309,7 @@ fn stream(
     }
     Ok(StreamConfig {
         name: name.to_owned(),
-        of: Selector::Volume(volume.object()),
+        of: Selector::Volume(of),
         promise,
         weight: weight.transpose()?,
         limit,

@@ -117,6 +117,7 @@ fn result(served: Served, latencies: Recorder, took: Duration) -> RunResult {
         tier_room: None,
         held_ns: 0,
         devices,
+        streams: Vec::new(),
         timeline: None,
     }
 }

@@ -83,6 +83,16 @@ pub struct Arguments {
     /// Keep N requests outstanding instead of following the times of the trace
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub closed_loop: Option<u32>,
+    /// The order in which an SSD serves requests [default: fifo, or edf with a --stream]
+    #[arg(long, value_name = "ORDER")]
+    pub qos: Option<String>,
+    /// What a volume of the trace is promised, as in 0:reservation=250/s,window=1s: reservation, size,
+    /// window, does, confidence, weight, limit; may be given several times
+    #[arg(long, value_name = "VOLUME:S=V,...")]
+    pub stream: Vec<String>,
+    /// More may be promised than the SSDs can: everyone gets the proportion of it
+    #[arg(long)]
+    pub overcommit: bool,
     /// Overlay the traces by time instead of replaying one after the other
     #[arg(long)]
     pub merge: bool,
@@ -146,7 +156,8 @@ impl Arguments {
             tiers.clone().into_iter().map(move |tier| (steer.clone(), tier)).collect::<Vec<_>>()
         };
         let choices = policies.iter().flat_map(pairs).collect();
-        Ok(Settings { choices, speedup, config })
+        let promises = super::promises::Wanted::of(self)?;
+        Ok(Settings { choices, speedup, config, promises })
     }
 
     /// How to read traces.

@@ -55,5 +55,18 @@ pub fn of(steer: &SteerConfig, result: &RunResult, config: &ReplayConfig) -> Vec
                 .into(),
         );
     }
+    let missed: Vec<&str> = result
+        .streams
+        .iter()
+        .filter(|stream| stream.delivery.met < stream.delivery.windows)
+        .map(|stream| stream.name.as_str())
+        .collect();
+    if !missed.is_empty() && of_role(Role::Hdd).any(|device| device.stats.read_requests > 0) {
+        doubts.push(format!(
+            "what stream {} was promised is promised on SSDs, and some was read from hard drives; \
+             try --resident ssd",
+            missed.join(", ")
+        ));
+    }
     doubts
 }

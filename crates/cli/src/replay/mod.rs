@@ -3,6 +3,7 @@
 pub mod arguments;
 pub mod doubts;
 pub mod pace;
+mod promises;
 mod tables;
 
 pub use arguments::Arguments;
@@ -54,6 +55,7 @@ pub struct Settings {
     choices: Vec<(SteerConfig, TierConfig)>,
     speedup: Speedup,
     config: ReplayConfig,
+    promises: promises::Wanted,
 }
 
 /// One trace under all policies.
@@ -111,7 +113,10 @@ fn one(
     let loaded = reading.load(|count| reading_bar.set_position(count))?;
     reading_bar.finish_and_clear();
     let config = settings.config.clone();
-    let plan = plan(&config, &loaded.survey).with_context(|| loaded.name.clone())?;
+    let mut plan = plan(&config, &loaded.survey).with_context(|| loaded.name.clone())?;
+    if !settings.promises.is_usual() {
+        plan.engine_mut().qos = settings.promises.config(&config, &plan)?;
+    }
     for drive in plan.drives.iter().filter(|drive| drive.is_scaled) {
         eprintln!(
             "note: {}: {} is scaled to {}, because the trace reaches over {}",

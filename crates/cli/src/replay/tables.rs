@@ -6,6 +6,7 @@ use crate::report::json::{self, amplification};
 use crate::report::names::{durability_name, placement_name};
 use crate::report::table::{Table, bytes, capacity, count, percent, wrap};
 use crate::report::workload;
+use crate::status;
 use std::fmt::Write as _;
 use tandem_block::Duration;
 use tandem_engine::Role;
@@ -33,6 +34,12 @@ pub fn render(replayed: &Replayed) -> String {
     if replayed.runs.iter().any(|(_, result, _)| result.tier_room.is_some()) {
         text.push('\n');
         text.push_str(&tiers(replayed).render());
+    }
+    for (label, result, _) in &replayed.runs {
+        if !result.streams.is_empty() {
+            let told = tandem_live::streams(&result.streams);
+            let _ = write!(text, "\n{label}\n{}", status::streams(&told));
+        }
     }
     distrust(replayed, &mut text);
     doubts(replayed, &mut text);

@@ -103,6 +103,9 @@ pub struct Run {
     /// What tiers did with their share of the SSDs, if any has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     tier: Option<TierFigures>,
+    /// What each stream was promised and given, if any is told apart; the last is everything else.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    streams: Vec<serde_json::Value>,
     fragments: u64,
     merge_reads: u64,
     backpressure_ns: u64,
@@ -369,6 +372,7 @@ pub fn run(policy: String, result: &RunResult, doubts: Vec<String>) -> Run {
         },
         kept,
         tier: tier(result),
+        streams: tandem_live::streams(&result.streams),
         fragments: stats.fragments,
         merge_reads: stats.merge_reads,
         backpressure_ns: stats.backpressure_ns,

@@ -32,6 +32,7 @@ pub fn of_a_run() -> Value {
             held_ns: 0,
             steering: Default::default(),
             devices: vec![device(Role::Ssd), device(Role::Hdd)],
+            streams: Vec::new(),
             timeline: None,
         };
         let run = json::run(String::new(), &result, Vec::new());

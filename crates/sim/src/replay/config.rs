@@ -4,6 +4,7 @@ use crate::profiles::{self, Belief};
 use tandem_block::{DurabilityClass, GIB, ObjectId};
 use tandem_drives::SsdState;
 use tandem_drives::spec::{DriveSpec, SpecError, load};
+use tandem_engine::profile::MeasureError;
 use tandem_engine::{ConfigError, Placement, StartError, SteerConfig, TierConfig};
 
 /// One drive of the replay.
@@ -165,6 +166,9 @@ pub enum ReplayError {
     /// A drive cannot have the size that is needed.
     #[error(transparent)]
     Spec(#[from] SpecError),
+    /// What requests cost cannot be measured.
+    #[error(transparent)]
+    Measure(#[from] MeasureError),
     /// The engine refuses the configuration.
     #[error(transparent)]
     Config(#[from] ConfigError),

@@ -10,6 +10,7 @@
 //! ```
 
 mod config;
+mod costs;
 mod gauge;
 mod plan;
 mod result;
@@ -21,6 +22,7 @@ mod tests;
 pub mod timeline;
 
 pub use config::{Budgets, DriveChoice, ReadBack, ReplayConfig, ReplayError, Resident};
+pub use costs::costs;
 pub use gauge::GaugeSummary;
 pub use plan::{Plan, PlannedDrive, plan};
 pub use result::{DeviceResult, RunResult};

@@ -56,6 +56,11 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// The engine's settings.
+    pub fn engine(&self) -> &EngineConfig {
+        &self.engine
+    }
+
     /// The engine's settings, for experiments that need others than the default.
     pub fn engine_mut(&mut self) -> &mut EngineConfig {
         &mut self.engine

@@ -5,6 +5,7 @@ use super::timeline::Timeline;
 use crate::profiles::Rating;
 use tandem_engine::Role;
 use tandem_engine::bcw::controller::ControllerStats;
+use tandem_engine::qos::delivery::Client;
 use tandem_engine::stats::recorder::Recorder;
 use tandem_engine::stats::{DeviceStats, EngineStats, TierStats};
 
@@ -31,6 +32,8 @@ pub struct RunResult {
     pub steering: ControllerStats,
     /// By id.
     pub devices: Vec<DeviceResult>,
+    /// What each stream was given; the last is everything else. Empty where nobody is told apart.
+    pub streams: Vec<Client>,
     /// What happened when, if that was asked for.
     pub timeline: Option<Timeline>,
 }

@@ -332,6 +332,7 @@ impl Run {
             held_ns: self.held_ns,
             steering,
             devices,
+            streams: world.engine.clients(end).unwrap_or_default(),
             timeline: self.timeline,
         }
     }
