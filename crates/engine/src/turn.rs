@@ -70,6 +70,7 @@ impl Engine {
         self.run_follower();
         self.run_moves();
         self.run_tiers();
+        self.flush_homed_at_rest();
         self.stop_if_settled();
         let starved = self.starved;
         for device in 0..self.devices.len() {

@@ -121,7 +121,7 @@ impl Engine {
             .collect();
         let pairs: Vec<String> = self.mirrors.iter().map(Mirror::debug_state).collect();
         format!(
-            "phase {:?} tasks {} ios {} pending {} ready {} ssd {} starved {} free {}/{} population {:?}\n{}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{}",
+            "phase {:?} tasks {} ios {} pending {} ready {} ssd {} starved {} free {}/{} population {:?}\n{}\n{:?}\n{:?}\n{:?} {:?}\n{:?}\n{:?}\n{:?}\n{}",
             std::mem::discriminant(&self.phase),
             self.tasks.len(),
             self.ios.len(),
@@ -135,6 +135,8 @@ impl Engine {
             devices.join("\n"),
             self.commit,
             self.moves,
+            self.copies,
+            self.tiers.as_ref().map(|tiers| &tiers.leaving),
             self.checkpoint,
             self.follower,
             self.stats,

@@ -13,3 +13,18 @@ fn a_share_of_the_matrix_loses_nothing() {
     }
     assert!(met.get(Met::Crashes) > 2_000 && met.get(Met::Came) > 50, "{met}");
 }
+
+/// A user waits for both places of a write, its home waits for an older version to settle, and nobody
+/// flushed the hard drive for that: on a pool with nothing else to do it never ended.
+#[test]
+fn who_waits_for_both_places_is_answered_on_an_idle_pool() {
+    let wanted = "even-split + cache-write-through-all + batches";
+    let all = combinations();
+    let found = all.iter().find(|combination| combination.to_string() == wanted);
+    let combination = found.expect("it is one of the matrix");
+    for seed in [0, 1, 3] {
+        if let Err(failure) = run(combination, seed) {
+            panic!("{}", failure.to_string().lines().next().unwrap_or_default());
+        }
+    }
+}

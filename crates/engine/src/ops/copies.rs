@@ -47,6 +47,11 @@ impl Copies {
         !self.awaited.is_empty()
     }
 
+    /// What a home was waited for has settled: if users wait, the batch that says so is not to.
+    pub(super) fn settled(&mut self) {
+        self.hurries |= self.are_awaited();
+    }
+
     /// Shall a commit begin at once?
     pub(super) fn hurry(&self) -> bool {
         self.hurries

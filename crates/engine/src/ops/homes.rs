@@ -6,7 +6,7 @@
 
 use super::moves::{HOMED_BLOCKS_MAX, MoveKind, Part, Stage};
 use crate::device::{Class, Job, Purpose};
-use crate::engine::Engine;
+use crate::engine::{Engine, Phase};
 use crate::map::logical::{HOME, LOG};
 use crate::map::{Logical, NONE, Touch};
 use crate::mutant::Mutant;
@@ -15,6 +15,16 @@ use std::collections::VecDeque;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
 
 impl Engine {
+    /// Nothing is on its way home, and this turn has shown that nothing follows: what was waited with the
+    /// flush for only waits for it, too, and perhaps nobody will ask again.
+    pub(crate) fn flush_homed_at_rest(&mut self) {
+        let moves = self.moves.active.is_none() && !self.moves.homed.is_empty();
+        let serves = self.is_serving() && !matches!(self.phase, Phase::Stopping);
+        if moves && serves && !self.is_fixed() && !self.commit.is_broken() {
+            self.flush_homed();
+        }
+    }
+
     /// Flushes the hard drives when enough homes were written, or nothing else is left to do.
     pub(super) fn flush_homed(&mut self) {
         let enough = self.moves.homed.len() >= HOMED_BLOCKS_MAX
@@ -186,6 +196,7 @@ impl Engine {
             self.map.touch(Touch { logical: part.logical, count: 1 }, NONE, true);
         }
         self.moves.homed = later;
+        self.copies.settled();
         self.look_at_leaving();
         self.commit.note_pending(self.now);
     }
