@@ -4,6 +4,7 @@ use super::file::{self, File};
 use super::relation::{Path, Relation};
 use super::schema;
 use super::sharing::{self, Sharing};
+use super::traces;
 use crate::failure::{ConfigFault, Failure};
 use crate::policy;
 use crate::replay::arguments::{choices, named};
@@ -75,7 +76,8 @@ impl Kind {
     pub fn skipped(&self) -> Option<&str> {
         match self {
             Kind::Sharing(sharing) => sharing.skipped.as_deref(),
-            Kind::Replay(_) | Kind::Predictor(_) | Kind::Staircase(_) => None,
+            Kind::Replay(replay) => replay.skipped.as_deref(),
+            Kind::Predictor(_) | Kind::Staircase(_) => None,
         }
     }
 
@@ -122,6 +124,8 @@ pub struct Replay {
     pub policies: Vec<Choice>,
     /// Reads are what the case is about, not writes.
     pub is_about_reads: bool,
+    /// Why it cannot be run here, if so: its trace is not part of the project.
+    pub skipped: Option<String>,
 }
 
 /// The predictor over a stream of writes.
@@ -246,8 +250,15 @@ fn case(file: &file::Case) -> Result<Case, Fault> {
 
 fn replay(file: &file::Case) -> Result<Replay, Fault> {
     let told = |failure: Failure| Fault::at(&file.name, said(failure));
-    let Some(workload) = &file.workload else {
-        return Err(Fault::at(&file.name, "a case needs a workload"));
+    let (workload, skipped) = match (&file.workload, &file.trace) {
+        (Some(workload), None) => (workload.get_ref().clone(), None),
+        (None, Some(trace)) => {
+            let mut found = traces::Found::default();
+            found.look(Some(trace))?;
+            let path = found.paths.pop().flatten();
+            (path.map_or_else(String::new, |path| path.display().to_string()), found.skipped)
+        }
+        _ => return Err(Fault::at(&file.name, "a case needs either a workload or a trace")),
     };
     let word = |given: &Option<String>, default: &str| given.clone().unwrap_or(default.to_owned());
     let budgets = Budgets {
@@ -306,8 +317,7 @@ fn replay(file: &file::Case) -> Result<Replay, Fault> {
             _ => return Err(Fault::at(measure, "measure is \"read\" or \"write\"")),
         },
     };
-    let workload = workload.get_ref().clone();
-    Ok(Replay { workload, config, speedup, policies, is_about_reads })
+    Ok(Replay { workload, config, speedup, policies, is_about_reads, skipped })
 }
 
 /// What a case is replayed under, over so many SSDs and hard drives.
@@ -391,7 +401,7 @@ fn bytes(text: &Spanned<String>) -> Result<u64, Fault> {
     parse_bytes(text.get_ref()).map_err(|why| Fault::at(text, why))
 }
 
-fn said(failure: Failure) -> String {
+pub(super) fn said(failure: Failure) -> String {
     match failure {
         Failure::Usage(text) => text,
         Failure::Configuration(fault) => fault.to_string(),

@@ -29,6 +29,8 @@ pub(super) struct Case {
     pub name: Spanned<String>,
     pub kind: Option<Spanned<String>>,
     pub workload: Option<Spanned<String>>,
+    /// … or this file in the folder of traces.
+    pub trace: Option<Spanned<String>>,
     #[serde(default)]
     pub ssd: Vec<String>,
     #[serde(default)]

@@ -16,6 +16,7 @@ mod schema;
 mod sharing;
 #[cfg(test)]
 mod tests;
+mod traces;
 mod work;
 
 use crate::failure::Failure;

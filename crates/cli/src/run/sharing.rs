@@ -3,10 +3,9 @@
 //! Fields of a result are told in experiments/README.md.
 
 mod told;
-mod traces;
 
-use super::file;
-use crate::failure::Failure;
+use super::experiment::said;
+use super::{file, traces};
 use crate::policy;
 use crate::rate;
 use crate::replay::arguments::choices;
@@ -256,14 +255,6 @@ fn client(file: &file::Stream) -> Result<ClientSpec, Fault> {
 
 fn bytes(text: &Spanned<String>) -> Result<u64, Fault> {
     parse_bytes(text.get_ref()).map_err(|why| Fault::at(text, why))
-}
-
-fn said(failure: Failure) -> String {
-    match failure {
-        Failure::Usage(text) => text,
-        Failure::Configuration(fault) => fault.to_string(),
-        Failure::Failed(error) => format!("{error:#}"),
-    }
 }
 
 impl Sharing {

@@ -1,6 +1,6 @@
 //! What runs, on how many processors? Every case under every policy, equal ones once.
 
-use super::experiment::{Choice, Experiment, Kind, Predictor, Replay, Staircase, Which};
+use super::experiment::{Choice, Experiment, Kind, Predictor, Replay, Staircase, Which, said};
 use crate::failure::Failure;
 use crate::input::{Loaded, Reading, Source};
 use crate::replay::{doubts, pace};
@@ -80,6 +80,18 @@ pub fn run_all(experiments: &[Experiment]) -> Result<Results, Failure> {
             jobs.entry(key.clone()).or_insert(Job { key, kind: &case.kind, which });
         }
     }
+    // what cannot be run here is told by the report
+    let mut skipped = Results::new();
+    jobs.retain(|key, job| match job.kind {
+        Kind::Replay(replay) => match &replay.skipped {
+            Some(why) => {
+                skipped.insert(key.clone(), Err(why.clone()));
+                false
+            }
+            None => true,
+        },
+        Kind::Predictor(_) | Kind::Staircase(_) | Kind::Sharing(_) => true,
+    });
     let loaded = load_all(jobs.values())?;
     let mut jobs: Vec<(u64, Job<'_>)> =
         jobs.into_values().map(|job| (requests(&job, &loaded), job)).collect();
@@ -95,11 +107,12 @@ pub fn run_all(experiments: &[Experiment]) -> Result<Results, Failure> {
     }
     let pool =
         rayon::ThreadPoolBuilder::new().num_threads(threads.min(jobs.len()).max(1)).build()?;
-    let results = pool.install(|| {
+    let mut results: Results = pool.install(|| {
         let jobs = jobs.into_iter().par_bridge();
         jobs.map(|(_, job)| (job.key.clone(), run_one(&job, &loaded, &progress))).collect()
     });
     progress.finish_and_clear();
+    results.append(&mut skipped);
     Ok(results)
 }
 
@@ -166,11 +179,7 @@ fn run_one(job: &Job<'_>, loaded: &Workloads, progress: &ProgressBar) -> Result<
     };
     let Which::Choice(choice) = job.which else { unreachable!("a replay has a policy") };
     let config = configured(choice, replay.config.clone());
-    replayed(replay, &config, of_case(replay, loaded), progress).map_err(|failure| match failure {
-        Failure::Usage(text) => text,
-        Failure::Configuration(fault) => fault.to_string(),
-        Failure::Failed(error) => format!("{error:#}"),
-    })
+    replayed(replay, &config, of_case(replay, loaded), progress).map_err(said)
 }
 
 fn replayed(

@@ -1,4 +1,4 @@
-//! Which requests do clients have that ask for those of a trace?
+//! Where are the real traces that a case replays, or whose requests clients have?
 //!
 //! Real traces are not part of the project: `TANDEM_TRACES` names the folder that they are in. Without
 //! it a case that wants one is skipped, and says so.
@@ -28,7 +28,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Looks for the trace of the next client.
+    /// Looks for the trace of the next client, or of a case.
     pub fn look(&mut self, name: Option<&Spanned<String>>) -> Result<(), Fault> {
         self.look_in(std::env::var_os("TANDEM_TRACES").as_deref(), name)
     }
@@ -92,8 +92,8 @@ fn requests(path: &Path, wanted: Op) -> Result<Vec<(u64, u64)>, String> {
         Ok::<_, std::convert::Infallible>(of_kind.map(place).take(REQUESTS_MAX).collect())
     };
     let speed = Speedup::parse("1").expect("one is a speed-up");
-    let loaded = reading.load(|_| {}).map_err(super::said)?;
-    loaded.replay(speed, of).map_err(super::said)
+    let loaded = reading.load(|_| {}).map_err(super::experiment::said)?;
+    loaded.replay(speed, of).map_err(super::experiment::said)
 }
 
 #[cfg(test)]
