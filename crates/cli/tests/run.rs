@@ -141,3 +141,55 @@ fn what_holds_is_a_success() {
         "{error}"
     );
 }
+
+/// A case may replay a real trace: one of the folder that `TANDEM_TRACES` names. Without it the case is
+/// skipped, which counts neither way.
+#[test]
+fn a_trace_is_replayed_where_it_is_and_skipped_where_it_is_not() {
+    let experiment = r#"
+name = "real"
+title = "a trace"
+source = "nowhere"
+about = "made for a test"
+items = ["T1"]
+
+[[case]]
+name = "trace"
+trace = "msr.csv"
+ssd = ["960evo"]
+ssd_size = "2GiB"
+hdd = ["wd100efax"]
+policies = ["ssd-first", { policy = "mios-d", label = "d" }]
+
+[[relation]]
+id = "T1.all"
+what = "requests answered"
+paper = "all"
+rule = "direction"
+value = "trace/ssd-first/write.count"
+over = "trace/d/write.count"
+at_least = 1.0
+at_most = 1.0
+"#;
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("real.toml");
+    std::fs::write(&path, experiment).expect("written");
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures");
+    let told = |traces: Option<&Path>| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tandem"));
+        command.arg("run").arg(&path).arg("--json").env_remove("TANDEM_TRACES");
+        if let Some(traces) = traces {
+            command.env("TANDEM_TRACES", traces);
+        }
+        let output = command.output().expect("it runs");
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        let document: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+        document["experiments"][0]["relations"][0].clone()
+    };
+    let found = told(Some(&fixtures));
+    assert_eq!((&found["holds"], &found["skipped"]), (&true.into(), &false.into()), "{found}");
+    let skipped = told(None);
+    assert_eq!(skipped["skipped"], true, "{skipped}");
+    let ours = skipped["ours"].as_str().expect("text");
+    assert!(ours.contains("TANDEM_TRACES names no folder with msr.csv"), "{ours}");
+}
