@@ -11,34 +11,30 @@ use super::ranks::{Rank, Ranks, Side};
 use super::{CollectConfig, Collector, Extent, Memory, Touch};
 use tandem_block::{Duration, Instant};
 
-/// What a collector makes of a request.
-pub trait Measure: std::fmt::Debug + Clone + Send + 'static {
+/// What a collector makes of a request. It may keep words of its own of each extent.
+pub trait Measure<const KEPT: usize>: std::fmt::Debug + Clone + Send + 'static {
     /// Makes one.
     fn new(config: &CollectConfig) -> Self;
-    /// How hot the extent in this slot is after a request; `was` is 0 if it was never used.
-    fn heat(&mut self, slot: u32, was: u64, touch: &Touch, epoch: u32) -> u64;
+    /// How hot an extent is after a request; `was` is 0 if it was never used, and so is what is kept.
+    fn heat(&self, was: u64, kept: &mut [u64; KEPT], touch: &Touch, epoch: u32) -> u64;
     /// Is this heat one that the SSD is for?
     fn is_for_ssd(&self, heat: u64) -> bool {
         heat > 0
-    }
-    /// Bytes that it keeps for all slots.
-    fn memory_bytes(&self) -> u64 {
-        0
     }
 }
 
 /// A collector that counts.
 #[derive(Clone, Debug)]
-pub struct ByHeat<M> {
+pub struct ByHeat<M, const KEPT: usize> {
     measure: M,
-    ranks: Ranks,
+    ranks: Ranks<KEPT>,
     epoch: Epoch,
     uses: u64,
     /// Heat of the last extent that was evicted from the SSD.
     bar: Option<u64>,
 }
 
-impl<M: Measure> ByHeat<M> {
+impl<M: Measure<KEPT>, const KEPT: usize> ByHeat<M, KEPT> {
     /// As it was configured.
     pub fn new(config: &CollectConfig) -> Self {
         ByHeat {
@@ -70,8 +66,8 @@ impl<M: Measure> ByHeat<M> {
     #[inline]
     fn count(&mut self, slot: u32, touch: &Touch) -> Side {
         self.uses += 1;
-        let (measure, epoch) = (&mut self.measure, self.epoch.now);
-        self.ranks.heat_up(slot, self.uses, |was| measure.heat(slot, was, touch, epoch))
+        let (measure, epoch) = (&self.measure, self.epoch.now);
+        self.ranks.heat_up(slot, self.uses, |was, kept| measure.heat(was, kept, touch, epoch))
     }
 
     fn heat(&self, extent: Extent) -> Option<u64> {
@@ -79,7 +75,7 @@ impl<M: Measure> ByHeat<M> {
     }
 }
 
-impl<M: Measure> Collector for ByHeat<M> {
+impl<M: Measure<KEPT>, const KEPT: usize> Collector for ByHeat<M, KEPT> {
     fn touched(&mut self, touch: &Touch) -> bool {
         self.epoch.at(touch.now);
         match self.ranks.find(touch.extent) {
@@ -135,8 +131,7 @@ impl<M: Measure> Collector for ByHeat<M> {
     }
 
     fn memory(&self) -> Memory {
-        let memory = self.ranks.memory();
-        Memory { bytes: memory.bytes + self.measure.memory_bytes(), ..memory }
+        self.ranks.memory()
     }
 
     fn boxed_clone(&self) -> Box<dyn Collector> {

@@ -12,18 +12,18 @@ pub const ENTRY: CollectorEntry = CollectorEntry {
     summary: "every request heats an extent alike",
     source: "Loris, section III; Azor",
     ranks: true,
-    build: |config| Box::new(ByHeat::<Counts>::new(config)),
+    build: |config| Box::new(ByHeat::<Counts, 0>::new(config)),
 };
 
 #[derive(Clone, Debug)]
 struct Counts;
 
-impl Measure for Counts {
+impl Measure<0> for Counts {
     fn new(_: &CollectConfig) -> Self {
         Counts
     }
 
-    fn heat(&mut self, _: u32, was: u64, _: &Touch, epoch: u32) -> u64 {
+    fn heat(&self, was: u64, _: &mut [u64; 0], _: &Touch, epoch: u32) -> u64 {
         Heat::from_number(was).plus(1, epoch).number()
     }
 }

@@ -10,7 +10,7 @@
 use super::by_heat::{ByHeat, Measure};
 use super::heat::Heat;
 use super::{CollectConfig, CollectorEntry, Touch};
-use tandem_block::{SECTOR_BYTES, Table};
+use tandem_block::SECTOR_BYTES;
 
 /// Registry line.
 pub const ENTRY: CollectorEntry = CollectorEntry {
@@ -18,7 +18,7 @@ pub const ENTRY: CollectorEntry = CollectorEntry {
     summary: "heat is requests; extents of large requests on average are left to hard drives",
     source: "Loris, section III; EDT",
     ranks: true,
-    build: |config| Box::new(ByHeat::<Edt>::new(config)),
+    build: |config| Box::new(ByHeat::<Edt, 1>::new(config)),
 };
 
 /// Over the heat: heavy by IOPS.
@@ -26,24 +26,18 @@ const BY_REQUESTS: u64 = 1 << (64 - Heat::SPARE_BITS);
 
 #[derive(Clone, Debug)]
 struct Edt {
-    /// Sectors that were asked for, as heat.
-    sectors: Table<u64>,
     large_sectors: u64,
 }
 
-impl Measure for Edt {
+impl Measure<1> for Edt {
     fn new(config: &CollectConfig) -> Self {
-        Edt {
-            sectors: Table::new(config.tracked_max as usize),
-            large_sectors: config.large_bytes / SECTOR_BYTES,
-        }
+        Edt { large_sectors: config.large_bytes / SECTOR_BYTES }
     }
 
-    fn heat(&mut self, slot: u32, was: u64, touch: &Touch, epoch: u32) -> u64 {
-        let sectors = &mut self.sectors[slot as usize];
-        let before = if was == 0 { Heat::ZERO } else { Heat::from_number(*sectors) };
+    /// What is kept is the sectors that were asked for, as heat.
+    fn heat(&self, was: u64, [sectors]: &mut [u64; 1], touch: &Touch, epoch: u32) -> u64 {
         let more = u32::try_from(touch.bytes.div_ceil(SECTOR_BYTES)).unwrap_or(u32::MAX);
-        let moved = before.plus(more, epoch);
+        let moved = Heat::from_number(*sectors).plus(more, epoch);
         *sectors = moved.number();
         let requests = Heat::from_number(was & !BY_REQUESTS).plus(1, epoch);
         let bound = u64::from(requests.value(epoch)) * self.large_sectors;
@@ -53,9 +47,5 @@ impl Measure for Edt {
 
     fn is_for_ssd(&self, heat: u64) -> bool {
         heat & BY_REQUESTS != 0
-    }
-
-    fn memory_bytes(&self) -> u64 {
-        self.sectors.memory_bytes() as u64
     }
 }

@@ -86,13 +86,19 @@ impl Index {
     }
 }
 
-/// A well-mixed half of splitmix64.
+/// A half of it.
 #[inline]
 fn hash(extent: Extent) -> u32 {
+    (mixed(extent) >> 32) as u32
+}
+
+/// Every bit of it depends on every bit of the extent: splitmix64.
+#[inline]
+pub fn mixed(extent: Extent) -> u64 {
     let mut mixed = extent.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    (mixed >> 32) as u32
+    mixed ^ (mixed >> 31)
 }
 
 /// The bucket where probing begins.

@@ -15,7 +15,7 @@ pub const ENTRY: CollectorEntry = CollectorEntry {
     summary: "small requests heat an extent more than large ones",
     source: "Loris, section III; Hystor",
     ranks: true,
-    build: |config| Box::new(ByHeat::<InverseBitmap>::new(config)),
+    build: |config| Box::new(ByHeat::<InverseBitmap, 0>::new(config)),
 };
 
 /// The paper's 6: the logarithm of the pages that a request has at most.
@@ -32,12 +32,12 @@ pub fn inverse_bitmap(bytes: u64) -> u32 {
 #[derive(Clone, Debug)]
 struct InverseBitmap;
 
-impl Measure for InverseBitmap {
+impl Measure<0> for InverseBitmap {
     fn new(_: &CollectConfig) -> Self {
         InverseBitmap
     }
 
-    fn heat(&mut self, _: u32, was: u64, touch: &Touch, epoch: u32) -> u64 {
+    fn heat(&self, was: u64, _: &mut [u64; 0], touch: &Touch, epoch: u32) -> u64 {
         Heat::from_number(was).plus(inverse_bitmap(touch.bytes), epoch).number()
     }
 }

@@ -19,12 +19,12 @@ pub const ENTRY: CollectorEntry = CollectorEntry {
 #[derive(Clone, Debug)]
 struct Uses;
 
-impl Measure for Uses {
+impl Measure<0> for Uses {
     fn new(_: &CollectConfig) -> Self {
         Uses
     }
 
-    fn heat(&mut self, _: u32, was: u64, _: &Touch, epoch: u32) -> u64 {
+    fn heat(&self, was: u64, _: &mut [u64; 0], _: &Touch, epoch: u32) -> u64 {
         Heat::from_number(was).plus(1, epoch).number()
     }
 }
@@ -32,7 +32,7 @@ impl Measure for Uses {
 /// It tracks what the SSD holds and nothing else.
 #[derive(Clone, Debug)]
 struct Lfu {
-    held: ByHeat<Uses>,
+    held: ByHeat<Uses, 0>,
 }
 
 impl Lfu {

@@ -15,6 +15,7 @@ pub mod arc;
 pub mod by_heat;
 pub mod counts;
 pub mod edt;
+mod ends;
 pub mod heat;
 mod index;
 pub mod inverse_bitmap;

@@ -1,21 +1,25 @@
-//! Which extent is the hottest on the hard drives, which the coldest on the SSD? Two heaps, no scans.
+//! Which extent is the hottest on the hard drives, which the coldest on the SSD? Exactly, without scans.
 //!
 //! Source: [LORIS §III] picks the hottest with the highest counter, the most recently used of equals,
 //! and the coldest with the lowest, the least recently used of equals; its arrays are searched whole,
 //! and it wishes for priority queues.
 //!
-//! An extent is in the heap of one side. Both heaps lie in one table, from its two ends, so that
-//! either may hold all. In 52 bytes an entry.
+//! Extents lie in groups of sixteen, where their hash says, and stay where they are. A group begins with eight
+//! bits of each one's hash, and with the first of either side in the group, above which a tree
+//! (`ends.rs`) has the first of all. So most requests touch two lines near each other, whose places are
+//! known at once: with heaps, and an index beside them, it was eight to ten lines one after the other,
+//! and what nobody had asked for was moved. In 38 bytes an extent.
 
-use super::index::Index;
+use super::ends::{Ends, Levels, Row, key, key_words};
+use super::index::mixed;
 use super::{Extent, Memory};
 use tandem_block::Table;
 
-/// Children of an entry: more levels cost a miss in the cache each, children lie side by side.
-const ARITY: usize = 8;
-/// Entries looked at for one that may be forgotten.
-const LOOKED_AT: usize = 8;
-const NIL: u32 = u32::MAX;
+/// Extents of a group at most, and on average when all that may be tracked are.
+const GROUP: usize = 16;
+const GROUP_MEAN: usize = 12;
+/// Groups that are looked at for one that may be forgotten.
+const LOOKED_AT: usize = 2;
 
 /// Where an extent lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,61 +35,95 @@ pub enum Side {
 pub struct Rank {
     /// How hot.
     pub heat: u64,
-    /// When it was used, as a number that rises.
+    /// When it was used, as a number that rises; below 2^62.
     pub used: u64,
 }
 
-/// A node's words: the extent's halves, its position in its heap or the next free node, its side.
-const POSITION: usize = 2;
-const SIDE: usize = 3;
+/// Bits of a rank's `used`: it and the heat are one key of 126 bits.
+const USED_BITS: u32 = 62;
+/// What every key of the SSD is below zero by.
+const SSD: i128 = 1 << (64 + USED_BITS);
 
-/// Every tracked extent in its order.
+/// A group begins with: hash bits of its slots, zero where nothing is; how many extents belong here and
+/// found no room; a bit for each slot of the SSD; its ends.
+const OVERFLOWED: usize = 2;
+const OF_SSD: usize = 3;
+const ENDS: usize = 4;
+const HEAD_WORDS: usize = 8;
+/// Then come its slots: the extent, its key's halves, low half first, and what a user of it keeps.
+const KEY: usize = 1;
+const KEPT: usize = 3;
+
+/// Every tracked extent in its order, with so many words of each for whoever uses it.
 #[derive(Clone, Debug)]
-pub struct Ranks {
-    nodes: Table<[u32; 4]>,
-    index: Index,
-    /// Two numbers, the least of which is first out, and the node.
-    entries: Table<[u64; 3]>,
+pub struct Ranks<const KEPT_WORDS: usize> {
+    /// Group after group.
+    words: Table<u64>,
+    groups: usize,
+    levels: Levels,
     lens: [usize; 2],
-    free: u32,
-    fresh: u32,
+    entries_max: usize,
     /// Where to look next for one to forget.
     hand: usize,
 }
 
-impl Ranks {
+impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
+    const SLOT_WORDS: usize = KEPT + KEPT_WORDS;
+    const GROUP_WORDS: usize = HEAD_WORDS + GROUP * Self::SLOT_WORDS;
+
     /// For so many extents at most.
     ///
     /// # Panics
     /// If they cannot be numbered with 32 bits.
     pub fn new(entries_max: usize) -> Self {
-        assert!(entries_max < NIL as usize, "{entries_max} entries are too many");
+        let groups = entries_max.div_ceil(GROUP_MEAN).max(1);
+        assert!(groups * GROUP < u32::MAX as usize, "{entries_max} entries are too many");
         Ranks {
-            nodes: Table::new(entries_max),
-            index: Index::new(entries_max),
-            entries: Table::new(entries_max),
+            words: Table::new(groups * Self::GROUP_WORDS),
+            groups,
+            levels: Levels::new(groups),
             lens: [0; 2],
-            free: NIL,
-            fresh: 0,
+            entries_max,
             hand: 0,
         }
     }
 
-    /// The extent's node.
+    /// The extent's slot; it stays the same till it is removed.
     #[inline]
     pub fn find(&self, extent: Extent) -> Option<u32> {
-        let nodes: &[[u32; 4]] = &self.nodes;
-        let words = [extent.0 as u32, (extent.0 >> 32) as u32];
-        let is_in = |node: u32| {
-            let node = &nodes[node as usize];
-            [node[0], node[1]] == words
+        let words: &[u64] = &self.words;
+        let (mut group, tag, likely) = home(extent, self.groups);
+        let is_in = |slot: usize| {
+            let at = Self::slot_words(slot);
+            let &[found, low, high] = words[at..].first_chunk().expect("a whole slot");
+            found == extent.0 && low | high != 0
         };
-        self.index.find(extent, is_in)
+        // without waiting for the tags
+        if is_in(group * GROUP + likely) {
+            return Some((group * GROUP + likely) as u32);
+        }
+        loop {
+            let head = &words[group * Self::GROUP_WORDS..][..HEAD_WORDS];
+            for (half, word) in head.iter().enumerate().take(2) {
+                let mut found = agreeing(*word, tag);
+                while found != 0 {
+                    let slot = group * GROUP + half * 8 + found.trailing_zeros() as usize / 8;
+                    if is_in(slot) {
+                        return Some(slot as u32);
+                    }
+                    found &= found - 1;
+                }
+            }
+            if head[OVERFLOWED] == 0 {
+                return None;
+            }
+            group = after(group, self.groups);
+        }
     }
 
     /// Is there no room?
     pub fn is_full(&self) -> bool {
-        self.lens[0] + self.lens[1] == self.nodes.len()
+        self.lens[0] + self.lens[1] == self.entries_max
     }
 
     /// How many are on a side.
@@ -94,225 +132,278 @@ impl Ranks {
         self.lens[side as usize]
     }
 
-    /// Adds an extent that has no node.
+    /// Adds an extent that has no slot.
     ///
     /// # Panics
     /// If there is no room.
     pub fn insert(&mut self, extent: Extent, side: Side, rank: Rank) -> u32 {
         assert!(!self.is_full(), "there is room for {extent:?}");
-        let node = if self.free == NIL {
-            self.fresh += 1;
-            self.fresh - 1
-        } else {
-            let node = self.free;
-            self.free = self.nodes[node as usize][POSITION];
-            node
+        let (mut group, tag, likely) = home(extent, self.groups);
+        let at = loop {
+            let head = &mut self.words[group * Self::GROUP_WORDS..][..HEAD_WORDS];
+            if let Some(at) = free(head, likely) {
+                head[at / 8] |= u64::from(tag) << (at % 8 * 8);
+                break at;
+            }
+            head[OVERFLOWED] += 1;
+            group = after(group, self.groups);
         };
-        self.nodes[node as usize] = [extent.0 as u32, (extent.0 >> 32) as u32, 0, side as u32];
-        self.index.insert(extent, node);
-        self.push(side, rank, node);
-        node
+        let slot = group * GROUP + at;
+        let words = &mut self.words[Self::slot_words(slot)..][..Self::SLOT_WORDS];
+        words.fill(0);
+        words[0] = extent.0;
+        self.lens[side as usize] += 1;
+        self.set(slot, key_of(side, rank));
+        slot as u32
     }
 
     /// Forgets an extent.
-    pub fn remove(&mut self, node: u32) {
-        let extent = self.extent(node);
-        self.pull(node);
-        self.index.remove(extent, node);
-        self.nodes[node as usize][POSITION] = self.free;
-        self.free = node;
+    pub fn remove(&mut self, slot: u32) {
+        let (extent, side, slot) = (self.extent(slot), self.side(slot), slot as usize);
+        self.lens[side as usize] -= 1;
+        self.set(slot, 0);
+        let (mut group, ..) = home(extent, self.groups);
+        while group != slot / GROUP {
+            self.words[group * Self::GROUP_WORDS + OVERFLOWED] -= 1;
+            group = after(group, self.groups);
+        }
+        let tags = group * Self::GROUP_WORDS + slot % GROUP / 8;
+        self.words[tags] &= !(0xFF << (slot % 8 * 8));
     }
 
     /// Moves an extent to a side, with its rank.
-    pub fn shift(&mut self, node: u32, side: Side) {
-        if self.side(node) != side {
-            let rank = self.rank(node);
-            self.pull(node);
-            self.nodes[node as usize][SIDE] = side as u32;
-            self.push(side, rank, node);
+    pub fn shift(&mut self, slot: u32, side: Side) {
+        let was = self.side(slot);
+        if was != side {
+            let rank = self.rank(slot);
+            self.lens[was as usize] -= 1;
+            self.lens[side as usize] += 1;
+            self.set(slot as usize, key_of(side, rank));
         }
     }
 
-    /// It was used: its heat is what is made of the heat it had. Where is it?
+    /// It was used: its heat is what is made of the heat it had, and of what is kept of it, which is
+    /// zero at first. Where is it?
     #[inline]
-    pub fn heat_up(&mut self, node: u32, used: u64, heat: impl FnOnce(u64) -> u64) -> Side {
-        let side = self.side(node);
-        let mut heap = self.heap(side);
-        let at = heap.nodes[node as usize][POSITION] as usize;
-        let was = rank(side, heap.get(at)).heat;
-        heap.place(at, entry(side, Rank { heat: heat(was), used }, node));
+    pub fn heat_up(
+        &mut self,
+        slot: u32,
+        used: u64,
+        heat: impl FnOnce(u64, &mut [u64; KEPT_WORDS]) -> u64,
+    ) -> Side {
+        let slot = slot as usize;
+        let (side, was) = rank_of(self.key(slot));
+        let kept = self.words[Self::slot_words(slot) + KEPT..].first_chunk_mut();
+        let heat = heat(was.heat, kept.expect("a whole slot"));
+        self.set(slot, key_of(side, Rank { heat, used }));
         side
     }
 
     /// Its rank.
     #[inline]
-    pub fn rank(&self, node: u32) -> Rank {
-        let side = self.side(node);
-        let at = self.nodes[node as usize][POSITION] as usize;
-        rank(side, &self.entries[physical(side, at, self.entries.len())])
+    pub fn rank(&self, slot: u32) -> Rank {
+        rank_of(self.key(slot as usize)).1
     }
 
     /// Its side.
     #[inline]
-    pub fn side(&self, node: u32) -> Side {
-        if self.nodes[node as usize][SIDE] == 0 { Side::Hdd } else { Side::Ssd }
+    pub fn side(&self, slot: u32) -> Side {
+        rank_of(self.key(slot as usize)).0
     }
 
-    /// The extent of a node.
+    /// The extent of a slot.
     #[inline]
-    pub fn extent(&self, node: u32) -> Extent {
-        let [low, high, ..] = self.nodes[node as usize];
-        Extent(u64::from(high) << 32 | u64::from(low))
+    pub fn extent(&self, slot: u32) -> Extent {
+        Extent(self.words[Self::slot_words(slot as usize)])
     }
 
     /// The hottest on the hard drives, the coldest on the SSD.
     #[inline]
     pub fn first(&self, side: Side) -> Option<u32> {
-        let first = physical(side, 0, self.entries.len());
-        (self.lens[side as usize] > 0).then(|| self.entries[first][2] as u32)
+        let Ends { least, greatest } = self.levels.root();
+        let first = if side == Side::Hdd { greatest } else { least };
+        if first == 0 {
+            return None;
+        }
+        let group = self.levels.find(self.row(), first);
+        let slots = group.expect("what is above comes from below") * GROUP;
+        let slot = (slots..slots + GROUP).find(|slot| self.key(*slot) == first);
+        Some(slot.expect("what is above comes from below") as u32)
     }
 
-    /// One that may be forgotten: the coldest of a few on the hard drives that have nothing colder
-    /// below them. Exact it is not; it costs the same however many there are.
+    /// One that may be forgotten: the coldest of the hard drives' in a few groups, each time others.
+    /// Exact it is not; it costs the same however many there are.
     pub fn cold(&mut self) -> Option<u32> {
-        let len = self.lens[Side::Hdd as usize];
-        // the last entry's parent has children, those after it have none
-        let first = if len < 2 { 0 } else { (len - 2) / ARITY + 1 };
-        let leaves = len.checked_sub(first).filter(|leaves| *leaves > 0)?;
-        // far from each other: children of a hot parent may all be hot
-        let looked_at = (0..LOOKED_AT)
-            .map(|step| self.entries[first + (self.hand + step * leaves / LOOKED_AT) % leaves])
-            .max()?;
-        self.hand = (self.hand + 1) % leaves;
-        Some(looked_at[2] as u32)
+        let one = |step: usize| {
+            let group = self.levels.any(self.row(), self.hand.wrapping_add(step))?;
+            let slots = group * GROUP..(group + 1) * GROUP;
+            slots.map(|slot| (self.key(slot), slot)).filter(|(key, _)| *key > 0).min()
+        };
+        let coldest = (0..LOOKED_AT).filter_map(one).min();
+        self.hand = self.hand.wrapping_add(LOOKED_AT);
+        coldest.map(|(_, slot)| slot as u32)
     }
 
     /// What it takes.
     pub fn memory(&self) -> Memory {
-        let bytes =
-            self.nodes.memory_bytes() + self.index.memory_bytes() + self.entries.memory_bytes();
-        Memory { tracked_max: self.nodes.len() as u64, bytes: bytes as u64 }
+        let bytes = self.words.memory_bytes() + self.levels.memory_bytes();
+        Memory { tracked_max: self.entries_max as u64, bytes: bytes as u64 }
     }
 
-    fn push(&mut self, side: Side, rank: Rank, node: u32) {
-        let at = self.lens[side as usize];
-        self.lens[side as usize] += 1;
-        self.heap(side).rise(at, entry(side, rank, node));
-    }
-
-    /// Takes a node's entry out of its heap.
-    fn pull(&mut self, node: u32) {
-        let side = self.side(node);
-        let at = self.nodes[node as usize][POSITION] as usize;
-        let last = self.lens[side as usize] - 1;
-        let moves = *self.heap(side).get(last);
-        self.lens[side as usize] = last;
-        if at != last {
-            self.heap(side).place(at, moves);
-        }
+    /// Where a slot begins.
+    #[inline]
+    fn slot_words(slot: usize) -> usize {
+        slot / GROUP * Self::GROUP_WORDS + HEAD_WORDS + slot % GROUP * Self::SLOT_WORDS
     }
 
     #[inline]
-    fn heap(&mut self, side: Side) -> Heap<'_> {
-        let len = self.lens[side as usize];
-        Heap { nodes: &mut self.nodes, entries: &mut self.entries, side, len }
+    fn key(&self, slot: usize) -> i128 {
+        let at = Self::slot_words(slot) + KEY;
+        key(self.words[at], self.words[at + 1])
+    }
+
+    /// The groups' ends.
+    #[inline]
+    fn row(&self) -> Row<'_> {
+        Row { words: &self.words, first: ENDS, distance: Self::GROUP_WORDS }
+    }
+
+    /// Changes a key, and what that changes above; zero is none.
+    #[inline]
+    fn set(&mut self, slot: usize, to: i128) {
+        let group = slot / GROUP;
+        let words: &mut [u64] = &mut self.words;
+        let words = &mut words[group * Self::GROUP_WORDS..][..Self::GROUP_WORDS];
+        let halves = &mut words[HEAD_WORDS + slot % GROUP * Self::SLOT_WORDS + KEY..][..2];
+        let from = key(halves[0], halves[1]);
+        halves.copy_from_slice(&key_words(to));
+        let bit = 1 << (slot % GROUP);
+        words[OF_SSD] = if to < 0 { words[OF_SSD] | bit } else { words[OF_SSD] & !bit };
+        let (was, words_of_it): (Ends, &[u64]) = (ends(words), words);
+        // only those of the side: an extent of the SSD is often the only one in its group
+        let of_side = |is_ssd: bool| {
+            let of_ssd = words_of_it[OF_SSD];
+            let mut left = if is_ssd { of_ssd } else { !of_ssd & ((1 << GROUP) - 1) };
+            std::iter::from_fn(move || {
+                let at = (left != 0).then(|| left.trailing_zeros() as usize)?;
+                left &= left - 1;
+                let at = HEAD_WORDS + at * Self::SLOT_WORDS + KEY;
+                Some(key(words_of_it[at], words_of_it[at + 1]))
+            })
+        };
+        let is = Ends {
+            least: match () {
+                () if to <= was.least => to,
+                () if from == was.least => of_side(true).fold(0, i128::min),
+                () => was.least,
+            },
+            greatest: match () {
+                () if to >= was.greatest => to,
+                () if from == was.greatest => of_side(false).fold(0, i128::max),
+                () => was.greatest,
+            },
+        };
+        if is != was {
+            words[ENDS..HEAD_WORDS].copy_from_slice(&is.words());
+            let row = Row { words: &self.words, first: ENDS, distance: Self::GROUP_WORDS };
+            self.levels.rise(row, group, was, is);
+        }
     }
 }
 
-/// One side's heap; the tables behind it are looked up once.
-struct Heap<'a> {
-    nodes: &'a mut [[u32; 4]],
-    entries: &'a mut [[u64; 3]],
-    side: Side,
-    len: usize,
+/// What stands in a group's beginning.
+#[inline]
+fn ends(group: &[u64]) -> Ends {
+    Ends::from_words(*group[ENDS..].first_chunk().expect("a whole group"))
 }
 
-impl Heap<'_> {
-    #[inline]
-    fn get(&self, at: usize) -> &[u64; 3] {
-        &self.entries[physical(self.side, at, self.entries.len())]
+/// A slot without an extent, this one if it has none.
+#[inline]
+fn free(head: &[u64], likely: usize) -> Option<usize> {
+    if head[likely / 8] >> (likely % 8 * 8) & 0xFF == 0 {
+        return Some(likely);
     }
+    (0..2).find_map(|half| {
+        let free = agreeing(head[half], 0);
+        (free != 0).then(|| half * 8 + free.trailing_zeros() as usize / 8)
+    })
+}
 
-    #[inline]
-    fn put(&mut self, at: usize, entry: [u64; 3]) {
-        let physical = physical(self.side, at, self.entries.len());
-        self.entries[physical] = entry;
-        self.nodes[entry[2] as usize][POSITION] = at as u32;
+/// The group where an extent belongs, its tag of eight bits, which is never zero, and the slot in the group
+/// where it is if that one was free.
+#[inline]
+fn home(extent: Extent, groups: usize) -> (usize, u8, usize) {
+    let mixed = mixed(extent);
+    let (high, low) = (mixed >> 32, mixed & u64::from(u32::MAX));
+    let group = ((high * groups as u64) >> 32) as usize;
+    (group, 1 + ((low * 255) >> 32) as u8, low as usize % GROUP)
+}
+
+#[inline]
+fn after(group: usize, groups: usize) -> usize {
+    if group + 1 == groups { 0 } else { group + 1 }
+}
+
+/// The top bits of those bytes of a word that are this tag. Above one that is it may be others that are
+/// not.
+#[inline]
+fn agreeing(word: u64, tag: u8) -> u64 {
+    const LOW: u64 = 0x0101_0101_0101_0101;
+    let differs = word ^ (u64::from(tag) * LOW);
+    differs.wrapping_sub(LOW) & !differs & (LOW << 7)
+}
+
+/// The hottest of the hard drives' is the greatest, the coldest of the SSD's the least.
+#[inline]
+fn key_of(side: Side, rank: Rank) -> i128 {
+    debug_assert!(rank.used >> USED_BITS == 0);
+    let key = i128::from(rank.heat) << USED_BITS | i128::from(rank.used);
+    match side {
+        Side::Hdd => key + 1,
+        Side::Ssd => key - SSD,
     }
+}
 
-    /// Puts an entry where the one at this position was, or where it belongs above or below.
-    #[inline]
-    fn place(&mut self, at: usize, entry: [u64; 3]) {
-        if at > 0 && is_before(&entry, self.get((at - 1) / ARITY)) {
-            self.rise(at, entry);
-        } else {
-            self.sink(at, entry);
-        }
-    }
+#[inline]
+fn rank_of(key: i128) -> (Side, Rank) {
+    let (side, key) = if key > 0 { (Side::Hdd, key - 1) } else { (Side::Ssd, key + SSD) };
+    let used = key as u64 & ((1 << USED_BITS) - 1);
+    (side, Rank { heat: (key >> USED_BITS) as u64, used })
+}
 
-    #[inline]
-    fn rise(&mut self, mut at: usize, entry: [u64; 3]) {
-        while at > 0 {
-            let parent = (at - 1) / ARITY;
-            let above = *self.get(parent);
-            if !is_before(&entry, &above) {
-                break;
-            }
-            self.put(at, above);
-            at = parent;
-        }
-        self.put(at, entry);
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
 
-    #[inline]
-    fn sink(&mut self, mut at: usize, entry: [u64; 3]) {
-        loop {
-            let first = at * ARITY + 1;
-            let (mut least, mut child) = (entry, at);
-            for next in first..(first + ARITY).min(self.len) {
-                if is_before(self.get(next), &least) {
-                    (least, child) = (*self.get(next), next);
+    proptest! {
+        /// All in one group and with the tag that is one beside that of empty slots, where `agreeing` says too
+        /// much and what has gone still stands.
+        #[test]
+        fn what_was_removed_is_not_found(
+            steps in proptest::collection::vec(0usize..24, 1..400),
+        ) {
+            let extents: Vec<Extent> = (0..).map(Extent).filter(|extent| home(*extent, 1).1 == 1).take(24).collect();
+            let mut ranks = Ranks::<0>::new(GROUP_MEAN);
+            let mut truth = std::collections::BTreeSet::new();
+            for (used, which) in (0u64..).zip(steps) {
+                let extent = extents[which];
+                match ranks.find(extent) {
+                    Some(slot) => {
+                        prop_assert!(truth.remove(&which));
+                        ranks.remove(slot);
+                    }
+                    None if ranks.is_full() => prop_assert!(!truth.contains(&which)),
+                    None => {
+                        prop_assert!(truth.insert(which));
+                        ranks.insert(extent, Side::Hdd, Rank { heat: 1, used });
+                    }
+                }
+                for (which, extent) in extents.iter().enumerate() {
+                    let found = ranks.find(*extent).map(|slot| ranks.extent(slot));
+                    prop_assert_eq!(found, truth.contains(&which).then_some(*extent));
                 }
             }
-            if child == at {
-                break;
-            }
-            self.put(at, least);
-            at = child;
         }
-        self.put(at, entry);
     }
-}
-
-/// Where an entry of a heap lies in the table.
-#[inline]
-fn physical(side: Side, at: usize, entries: usize) -> usize {
-    match side {
-        Side::Hdd => at,
-        Side::Ssd => entries - 1 - at,
-    }
-}
-
-/// The hottest is first out on the hard drives, the coldest on the SSD.
-#[inline]
-fn entry(side: Side, rank: Rank, node: u32) -> [u64; 3] {
-    match side {
-        Side::Hdd => [!rank.heat, !rank.used, u64::from(node)],
-        Side::Ssd => [rank.heat, rank.used, u64::from(node)],
-    }
-}
-
-/// The rank of an entry.
-#[inline]
-fn rank(side: Side, &[heat, used, _]: &[u64; 3]) -> Rank {
-    match side {
-        Side::Hdd => Rank { heat: !heat, used: !used },
-        Side::Ssd => Rank { heat, used },
-    }
-}
-
-/// Is it out first? No two were used at the same time.
-#[inline]
-fn is_before(one: &[u64; 3], other: &[u64; 3]) -> bool {
-    one[0] < other[0] || one[0] == other[0] && one[1] < other[1]
 }

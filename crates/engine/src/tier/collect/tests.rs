@@ -316,7 +316,7 @@ proptest! {
     fn ranks_are_in_order(
         steps in proptest::collection::vec((0u64..30, 0u64..12, 0u32..6), 1..500),
     ) {
-        let mut ranks = Ranks::new(20);
+        let mut ranks = Ranks::<0>::new(20);
         let mut truth: BTreeMap<u64, (Side, Rank)> = BTreeMap::new();
         for (used, (extent, heat, what)) in (0u64..).zip(steps) {
             let rank = Rank { heat, used };
@@ -331,7 +331,7 @@ proptest! {
                     truth.get_mut(&extent).expect("known").0 = side;
                 }
                 (Some(node), _) => {
-                    let side = ranks.heat_up(node, used, |was| {
+                    let side = ranks.heat_up(node, used, |was, _| {
                         assert_eq!(was, truth[&extent].1.heat);
                         heat
                     });
