@@ -17,20 +17,25 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const MIB: &str = "1024";
-const PERCENT: u64 = 80;
+pub(super) const PERCENT: u64 = 80;
 const JOBS: u64 = 2;
 const START_MAX: Duration = Duration::from_secs(20);
-const LOADS: [(&str, u32); 4] =
+pub(super) const LOADS: [(&str, u32); 4] =
     [("randwrite", 32), ("randread", 32), ("randwrite", 1), ("randread", 1)];
 
 /// A mounted file. The process ends before the mount is forced away.
-struct Mounted {
-    file: PathBuf,
+pub(super) struct Mounted {
+    pub(super) file: PathBuf,
     _server: Server,
     _mount: Undo,
 }
 
-fn mount(program: &Path, folder: &Path, (name, threads): (&str, &[&str])) -> Result<Mounted> {
+/// Starts one of the examples; waits until its file is there.
+pub(super) fn mount(
+    program: &Path,
+    folder: &Path,
+    (name, threads): (&str, &[&str]),
+) -> Result<Mounted> {
     std::fs::create_dir_all(folder)?;
     let point = folder.to_str().context("a path in UTF-8")?;
     let child = Command::new(program)
@@ -53,7 +58,20 @@ fn mount(program: &Path, folder: &Path, (name, threads): (&str, &[&str])) -> Res
     Ok(Mounted { file, _server: server, _mount: mount })
 }
 
-fn fio(file: &Path, rw: &str, depth: u32) -> Result<u64> {
+/// Writes all of a file: what was never written is answered without reading anything.
+pub(super) fn fill(file: &Path) -> Result<()> {
+    let fill = Fio::default().job("fill").set("ioengine", "io_uring").set("direct", 1);
+    fill.set("filename", file.display())
+        .set("rw", "write")
+        .set("bs", "1m")
+        .set("iodepth", 4)
+        .set("size", "1g")
+        .run()?;
+    Ok(())
+}
+
+/// Requests a second.
+pub(super) fn fio(file: &Path, rw: &str, depth: u32) -> Result<u64> {
     let job = Fio::default()
         .job("load")
         .set("ioengine", "io_uring")
@@ -91,14 +109,7 @@ pub fn rows() -> Result<Vec<Row>> {
         mounted.push(mount(program, &point, (name, threads))?);
     }
     for one in &mounted {
-        // what was never written is answered without reading anything
-        let fill = Fio::default().job("fill").set("ioengine", "io_uring").set("direct", 1);
-        fill.set("filename", one.file.display())
-            .set("rw", "write")
-            .set("bs", "1m")
-            .set("iodepth", 4)
-            .set("size", "1g")
-            .run()?;
+        fill(&one.file)?;
     }
     let mut rates = vec![[const { Vec::new() }; 3]; LOADS.len()];
     for _ in 0..RUNS {

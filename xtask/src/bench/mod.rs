@@ -7,6 +7,7 @@ pub mod decode;
 pub mod device;
 pub mod drives;
 pub mod emulated;
+pub mod files;
 pub mod fuse;
 pub mod journal;
 pub mod map;
@@ -47,6 +48,11 @@ const BENCHES: &[Bench] = &[
         name: "fuse",
         question: "Is a volume as a file nearly as fast as a bare one?",
         rows: fuse::rows,
+    },
+    Bench {
+        name: "files",
+        question: "Is a file on a mount nearly as fast as one of a bare file system?",
+        rows: files::rows,
     },
     Bench {
         name: "device",

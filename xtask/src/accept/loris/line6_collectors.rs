@@ -3,7 +3,8 @@
 //! Source: acceptance of tiers and caches, "Build" 2: miss ratios within 0.002 of libCacheSim's .2237
 //! (LRU), .1970 (S3-FIFO) and .1979 (SIEVE) at zipf 1.0, one million objects of 4 KiB, five million
 //! requests, 400 MiB. The draws are ours, so the last digits may differ; that every hit and every
-//! eviction is the textbook's is what the engine's tests show. Beside them the bench `collect`.
+//! eviction is the textbook's is what the engine's tests show. Beside them the benches `collect` and `files`, of "Speed
+//! and memory".
 
 use crate::accept::Options;
 use crate::bench;
@@ -19,7 +20,7 @@ pub(super) fn measure(_: &Options) -> Result<Vec<Row>> {
     let words =
         ["run", "--release", "-p", "tandem-engine", "--example", "collect_request", "ratios"];
     let mut rows = ratios(&cargo::output(&words)?)?;
-    rows.extend(bench::rows(&["collect"]).into_iter().map(|(_, row)| row));
+    rows.extend(bench::rows(&["collect", "files"]).into_iter().map(|(_, row)| row));
     Ok(rows)
 }
 
