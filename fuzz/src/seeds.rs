@@ -15,7 +15,9 @@ use tandem_engine::format::record::{
     ThinRecord,
 };
 use tandem_engine::format::shard::{Root, RootImage, ShardWriter, SlotEntry};
-use tandem_engine::format::superblock::{Member, Successor, SuccessorState, Superblock};
+use tandem_engine::format::superblock::{
+    self, Member, Numbered, Successor, SuccessorState, Superblock,
+};
 use tandem_engine::format::{image, page, unit::Unit};
 use tandem_engine::map::NONE;
 use tandem_engine::map::runs::Piece;
@@ -149,11 +151,15 @@ pub fn superblocks() -> Vec<Vec<u8>> {
         clean: index == 0,
         layout: if index == 0 { layout } else { without_table },
         members: vec![member(1, Role::Ssd), member(2, Role::Hdd)],
+        standings: vec![superblock::Standing::Serves; 2],
         successor: None,
     };
     let told = Successor { state: SuccessorState::Replaced, index: 1, uuid: 3 };
     let replaced = Superblock { successor: Some(told), ..of(1) };
-    vec![of(0).encode(), of(1).encode(), replaced.encode()]
+    let gone =
+        superblock::Standing::Gone(Numbered { home_first: 0, home_blocks: 512, slot_count: 64 });
+    let removed = Superblock { standings: vec![superblock::Standing::Drains, gone], ..of(0) };
+    vec![of(0).encode(), of(1).encode(), replaced.encode(), removed.encode()]
 }
 
 fn objects() -> Vec<u8> {

@@ -128,6 +128,7 @@ fn check(pool: &PoolConfig, signals: Signals) -> Result<Report, Failure> {
     // nothing is moved while we look
     (config.writeback_high_percent, config.log_gc_percent) = (100, 100);
     config.writeback_idle = Duration::from_s(1 << 30);
+    config.drains = false;
     config.verify_copies = true;
     let mut world = devices::world(pool, devices, config, pool.world_config())?;
     world.stop_on(signals);
@@ -160,7 +161,7 @@ fn fill(report: &mut Report, pool: &PoolConfig, world: &World<Engine>, findings:
     }
     report.bad.clone_from(&findings.bad);
     report.bad_copies = copies::of(pool, world.mind());
-    for device in world.mind().devices() {
+    for device in world.mind().devices().iter().filter(|device| !device.is_gone()) {
         let losses = world.mind().loss_without(device.id);
         let blocks: u64 = losses.iter().map(|loss| loss.blocks).sum();
         let only_here_bytes = blocks * BLOCK_BYTES;

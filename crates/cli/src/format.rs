@@ -90,6 +90,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
                     and memory cannot be mixed with drives";
         return Err(Failure::Usage(text.into()));
     }
+    if pool.devices.iter().any(|device| device.gone) {
+        let text = "a drive of this configuration is gone: take its entry away to make a new pool";
+        return Err(Failure::Usage(text.into()));
+    }
     if pool.successor.is_some() {
         let text = "a drive of this pool is being replaced: end that first, or remove its \
                     `successor` from the configuration";

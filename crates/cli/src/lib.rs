@@ -6,6 +6,7 @@
 mod check;
 pub mod config;
 mod demo;
+mod drain;
 mod drives;
 mod failure;
 mod format;
@@ -50,6 +51,8 @@ enum Verb {
     Status(status::Arguments),
     Tier(tier::Arguments),
     Replace(replace::Arguments),
+    Drain(drain::Arguments),
+    Remove(drain::RemoveArguments),
     Replay(Box<replay::Arguments>),
     Run(run::Arguments),
     Profile(profile::Arguments),
@@ -71,6 +74,8 @@ pub fn main() -> ExitCode {
         Verb::Status(arguments) => status::run(&arguments),
         Verb::Tier(arguments) => tier::run(&arguments),
         Verb::Replace(arguments) => replace::run(&arguments),
+        Verb::Drain(arguments) => drain::run(&arguments),
+        Verb::Remove(arguments) => drain::remove(&arguments),
         Verb::Replay(arguments) => replay::run(&arguments),
         Verb::Run(arguments) => run::run(&arguments),
         Verb::Profile(arguments) => profile::run(&arguments),

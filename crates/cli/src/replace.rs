@@ -16,7 +16,8 @@ use tandem_live::control;
 /// How often a server is asked how far it is.
 const ASK_EVERY: Duration = Duration::from_millis(500);
 /// What a drive is taken to copy in a second, where nothing else is known: SSDs and hard drives.
-const GUESSED_BYTES_PER_S: [(&str, u64); 2] = [("ssd", 300_000_000), ("hdd", 100_000_000)];
+pub(crate) const GUESSED_BYTES_PER_S: [(&str, u64); 2] =
+    [("ssd", 300_000_000), ("hdd", 100_000_000)];
 
 /// Replace a drive of a pool while it is served
 ///
@@ -86,7 +87,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// What the configuration calls a drive that the user names, whatever folder either starts from.
-fn listed(config: &Path, old: &Path) -> Result<String, Failure> {
+pub(crate) fn listed(config: &Path, old: &Path) -> Result<String, Failure> {
     let pool = pool::read(config)?;
     let labels: Vec<String> = pool.drives().map(|drive| drive.label()).collect();
     let by = |name: &Path| {

@@ -146,8 +146,8 @@ pub(crate) fn serve(
     let about = about(path, pool, &capacities, &ways_in);
     let registry = Rc::new(RefCell::new(Registry::new(path, pool, manner, about)));
     let (told, heard_of) = (Rc::clone(&registry), Rc::clone(&registry));
-    world.on_succession(Box::new(move |device, is_finished| {
-        heard_of.borrow_mut().ended(device, is_finished);
+    world.on_succession(Box::new(move |device, change| {
+        heard_of.borrow_mut().changed(device, change);
     }));
     let control = control(path, pool)?
         .with("pool", Box::new(move || told.borrow().about()))
@@ -249,6 +249,7 @@ fn about(
             serde_json::json!({
                 "path": device.label(),
                 "role": format::role(device.role),
+                "gone": device.gone,
                 "bytes": bytes,
                 "emulates": device.emulate.as_ref().map(|spec| spec.name.clone()),
                 "profile": device.profile.as_ref().map(|belief| belief.name.clone()),
@@ -290,7 +291,9 @@ fn report_end(pool: &PoolConfig, world: &World<Engine>) -> Result<(), Failure> {
         .iter()
         .zip(&pool.devices)
         // those that were gone from the beginning are no news
-        .filter(|(device, _)| device.faulted && !world.mind().is_absent(device.id))
+        .filter(|(device, _)| {
+            device.faulted && !device.is_gone() && !world.mind().is_absent(device.id)
+        })
         .map(|(device, _)| pool.label(usize::from(device.id.0)))
         .collect();
     if faulted.is_empty() {

@@ -1,5 +1,6 @@
 //! `tandem status`: how is a running server doing?
 
+mod draining;
 mod pairs;
 mod replacing;
 
@@ -101,6 +102,7 @@ fn describe(status: &Value) -> String {
     out.push_str(&format!("\n{}\n{}", drives(status), volumes(about)));
     out.push_str(&pairs::describe(status));
     out.push_str(&replacing::describe(status));
+    out.push_str(&draining::describe(status));
     out.push_str(&streams(list(status, "streams")));
     out.push_str(&buffered_writes(status));
     out.push_str(&today(status));
@@ -220,7 +222,7 @@ fn drives(status: &Value) -> String {
         let path = text(known, "path").to_owned();
         table.row(vec![
             pairs::label(status, index).unwrap_or(path),
-            text(known, "role").to_owned(),
+            if known["gone"] == true { "gone" } else { text(known, "role") }.to_owned(),
             bytes(known, "bytes"),
             bytes(counters, "written_bytes"),
             bytes(counters, "user_bytes"),

@@ -35,6 +35,8 @@ pub struct Activity {
     pub handover: bool,
     /// … and the new one becomes the member now
     pub switch: bool,
+    /// A drive is being drained, or removed.
+    pub drain: bool,
     /// A write waits for space.
     pub starved: bool,
     /// No log takes a redirected write any more.
@@ -60,6 +62,7 @@ impl Engine {
             hdd_flush: self.devices.iter().any(|device| device.flushing.is_some()),
             handover: self.handover.is_some(),
             switch: self.handover.as_deref().is_some_and(Handover::is_switching),
+            drain: self.drain.is_some(),
             starved: self.starved,
             logs_full: self.logs_are_full(),
         }

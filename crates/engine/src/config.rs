@@ -105,6 +105,11 @@ pub struct EngineConfig {
     /// Drives that are gone, and whose loss was accepted: the pool is served read-only from the
     /// others. Default none.
     pub absent: Vec<DeviceId>,
+    /// Drives that were removed: they keep their numbers, and the world has nothing in their places. Default
+    /// none.
+    pub gone: Vec<DeviceId>,
+    /// Does a start go on with a drain that it finds? Default yes; no for who only looks.
+    pub drains: bool,
     /// Write a fresh pool instead of recovering the one on the drives.
     pub format: bool,
     /// Do payloads have contents? Without, checksums are not verified.
@@ -192,6 +197,8 @@ impl EngineConfig {
             volumes,
             placement: Placement::Mapped,
             absent: Vec::new(),
+            gone: Vec::new(),
+            drains: true,
             format: true,
             contents: true,
             verify_copies: false,
@@ -231,9 +238,16 @@ impl EngineConfig {
         self.budgets.get(usize::from(device.0)).copied().unwrap_or_default()
     }
 
+    /// The drives that were not removed, with their positions.
+    pub fn present(&self) -> impl Iterator<Item = (usize, &DeviceConfig)> {
+        let all = self.devices.iter().enumerate();
+        all.filter(|(index, _)| !self.gone.contains(&DeviceId(*index as u8)))
+    }
+
     /// Position of the drive that holds the journal: the first SSD, or the first drive.
     pub fn metadata_device(&self) -> usize {
-        self.devices.iter().position(|d| d.role == Role::Ssd).unwrap_or(0)
+        let mut ssds = self.with_role(Role::Ssd).filter(|id| !self.gone.contains(id));
+        ssds.next().map_or(0, |id| usize::from(id.0))
     }
 
     /// The drive that keeps the second home of the metadata, if it is not a second SSD: the first hard
@@ -241,7 +255,9 @@ impl EngineConfig {
     pub fn following_device(&self) -> Option<DeviceId> {
         let one_ssd = self.with_role(Role::Ssd).count() == 1;
         let follows = one_ssd && self.placement == Placement::Mapped;
-        if follows { self.with_role(Role::Hdd).next() } else { None }
+        let first = self.with_role(Role::Hdd).next().filter(|_| follows)?;
+        // no other one has room for it
+        (!self.gone.contains(&first)).then_some(first)
     }
 
     /// Does this drive keep the table of home checksums?

@@ -3,6 +3,7 @@
 use crate::bcw::controller::Controller;
 use crate::config::{DeviceConfig, Role, WriteCache};
 use crate::format::layout::Layout;
+use crate::format::superblock::Standing;
 use crate::load::Load;
 use crate::log::Log;
 use crate::map::{Logical, Run, Slot};
@@ -238,8 +239,10 @@ pub struct Device {
     pub queue_length: u32,
     /// A write has completed since the last flush was issued.
     pub dirty: bool,
-    /// Taken out of service after an error.
+    /// Taken out of service after an error, or removed.
     pub faulted: bool,
+    /// What it is to the pool.
+    pub standing: Standing,
     /// A hard drive's log.
     pub log: Option<Log>,
     /// A hard drive's tail.
@@ -278,6 +281,7 @@ impl Device {
             queue_length: 0,
             dirty: false,
             faulted: false,
+            standing: Standing::Serves,
             log: None,
             tail: Tail::default(),
             flushing: None,
@@ -314,6 +318,17 @@ impl Device {
             (true, _) => self.in_flight - self.load.reads_in_flight,
         };
         in_flight < self.config.depth.min(depth)
+    }
+
+    /// May anything new be written to it?
+    #[inline]
+    pub fn takes_new(&self) -> bool {
+        !self.faulted && self.standing == Standing::Serves
+    }
+
+    /// Was it removed?
+    pub fn is_gone(&self) -> bool {
+        matches!(self.standing, Standing::Gone(_))
     }
 
     /// Is it an SSD?

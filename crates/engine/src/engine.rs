@@ -6,6 +6,7 @@
 use crate::bcw::controller::{Control, Controller};
 use crate::config::{EngineConfig, Placement, Role};
 use crate::device::{Device, Purpose, TailCopy};
+use crate::drain::{Drain, DrainView};
 use crate::format::layout::{self, Layout};
 use crate::handover::{Handover, HandoverView};
 use crate::ledger::Ledger;
@@ -119,6 +120,9 @@ pub struct Engine {
     pub(crate) handover: Option<Box<Handover>>,
     pub(crate) handover_ended: Option<HandoverView>,
     pub(crate) handover_wanted: bool,
+    /// A drive is about to leave; and the last one that did, or did not.
+    pub(crate) drain: Option<Box<Drain>>,
+    pub(crate) drain_ended: Option<DrainView>,
     pub(crate) mirrors: Vec<Mirror>,
     /// Pairs that are not ready yet.
     pub(crate) mirrors_opening: usize,
@@ -212,6 +216,9 @@ pub enum ConfigError {
         /// The most.
         max: usize,
     },
+    /// None of the drives is left.
+    #[error("every drive is listed as gone, or one that is not there: list those that are there")]
+    AllGone,
     /// A successor that cannot be one.
     #[error("a successor needs a drive of a pool that is served as a whole, and no pair of drives")]
     Successor,
@@ -238,6 +245,10 @@ impl Engine {
         let max = crate::format::superblock::MEMBERS_MAX;
         if found == 0 || found > max {
             return Err(ConfigError::Drives { max, found });
+        }
+        let is_wrong = |id: &DeviceId| usize::from(id.0) >= found || config.format;
+        if config.gone.len() >= found || config.gone.iter().any(is_wrong) {
+            return Err(ConfigError::AllGone);
         }
         if let Some(successor) = config.successor {
             let is_pair = config.pairs.iter().any(|pair| pair.device == successor.device);
@@ -367,6 +378,8 @@ impl Engine {
             handover: None,
             handover_ended: None,
             handover_wanted: false,
+            drain: None,
+            drain_ended: None,
             mirrors: mirror::mirrors(&config),
             mirrors_opening: 0,
             mirrors_stopping: None,
@@ -522,6 +535,8 @@ fn devices_of(config: &EngineConfig, layouts: &[Layout]) -> Vec<Device> {
         let id = DeviceId(index as u8);
         let mut device = Device::new(id, d.clone(), *layout);
         device.is_pair = config.pairs.iter().any(|pair| pair.device == id);
+        // what it leaves behind is known when the superblocks are read
+        device.faulted = config.gone.contains(&id);
         device
     };
     config.devices.iter().zip(layouts).enumerate().map(device).collect()

@@ -25,6 +25,7 @@ mod activity;
 pub mod bcw;
 pub mod config;
 pub mod device;
+pub mod drain;
 mod engine;
 pub mod format;
 pub mod handover;
@@ -129,7 +130,9 @@ pub enum StartError {
         place: usize,
     },
     /// Too few or too many drives.
-    #[error("the pool has {members} drives, the configuration lists {found}")]
+    #[error(
+        "the pool has {members} drives, the configuration lists {found} (one that was removed keeps its entry, with gone = true)"
+    )]
     Members {
         /// Drives in the configuration.
         found: usize,
@@ -149,6 +152,12 @@ pub enum StartError {
     /// The drive missed a life of the pool.
     #[error("device {device} is an older copy: the pool has been in use without it")]
     StaleDevice {
+        /// Position in the configuration.
+        device: usize,
+    },
+    /// A drive is listed as removed that the pool did not remove.
+    #[error("device {device} is listed as gone, but the pool has it: take that line away")]
+    NotGone {
         /// Position in the configuration.
         device: usize,
     },

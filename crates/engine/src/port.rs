@@ -102,6 +102,11 @@ pub enum Command {
         /// Whose place.
         device: DeviceId,
     },
+    /// This drive was removed: it is let go, and its place stays empty. Nothing is under way with it.
+    Close {
+        /// Which drive.
+        device: DeviceId,
+    },
     /// The successor of this drive is let go: it will not take its place. Nothing is under way with it.
     LetGo {
         /// Whose place it would have had.

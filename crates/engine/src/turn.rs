@@ -58,6 +58,7 @@ impl Engine {
     /// What every event may have made possible, in order.
     pub(crate) fn turn(&mut self) {
         self.run_handover();
+        self.run_drain();
         self.release_limbo();
         self.rescue_tails();
         // a checkpoint that ends makes room in the journal, so it comes before the commit
@@ -110,7 +111,7 @@ impl Engine {
     fn arm_timer(&mut self) {
         let due = self.commit_due().min(self.moves_due()).min(self.controllers_due());
         let due = due.min(self.follower_due()).min(self.limits_due()).min(self.tiers_due());
-        self.wake_by(due.min(self.handover_due()));
+        self.wake_by(due.min(self.handover_due()).min(self.drain_due()));
     }
 
     /// Asks to be woken at `due`, unless that is asked for already.

@@ -6,6 +6,7 @@ use crate::buffer::Memory;
 use crate::device::DeviceConfig;
 use crate::front::{Desk, Front};
 use crate::listen::Listener;
+use crate::mind::Leave;
 use crate::outgoing::Outgoing;
 use crate::uring::{Back, Finished};
 use slab::Slab;
@@ -26,7 +27,8 @@ const CLIENTS_MAX: usize = 16;
 const ACCEPT_RETRY: Duration = Duration::from_ms(500);
 const ACCEPT: u64 = u64::MAX;
 /// What may be asked for.
-const VERBS: [&str; 5] = ["status", "stop", "tier", "replace", "cancel-replace"];
+const VERBS: [&str; 8] =
+    ["status", "stop", "tier", "replace", "cancel-replace", "drain", "cancel-drain", "remove"];
 
 struct Client {
     socket: OwnedFd,
@@ -145,8 +147,38 @@ impl Control {
                 Ok(()) => serde_json::json!({ "cancelled": true }),
                 Err(error) => serde_json::json!({ "error": error }),
             },
+            Ok(Asked::Drain { drive, dry_run }) => match self.drain(&drive, dry_run, desk) {
+                Ok(bytes) => serde_json::json!({ "draining": drive, "bytes": bytes }),
+                Err(error) => serde_json::json!({ "error": error }),
+            },
+            Ok(Asked::CancelDrain) => match desk.change_members(Leave::Cancel) {
+                Ok(()) => serde_json::json!({ "cancelled": true }),
+                Err(error) => serde_json::json!({ "error": error }),
+            },
+            Ok(Asked::Remove { drive }) => {
+                let device = self.device(&drive);
+                match device.and_then(|device| desk.change_members(Leave::Remove(device))) {
+                    Ok(()) => serde_json::json!({ "removing": drive }),
+                    Err(error) => serde_json::json!({ "error": error }),
+                }
+            }
             Err(error) => serde_json::json!({ "error": error }),
         }
+    }
+
+    fn device(&self, drive: &str) -> Result<DeviceId, String> {
+        let registrar = self.registrar.as_ref().ok_or("this pool's drives cannot leave it")?;
+        registrar.borrow().device(drive)
+    }
+
+    /// Returns how many bytes have to move.
+    fn drain(&self, drive: &str, dry_run: bool, desk: &mut Desk<'_>) -> Result<u64, String> {
+        let device = self.device(drive)?;
+        let bytes = desk.can_drain(device)?;
+        if !dry_run {
+            desk.change_members(Leave::Drain(device))?;
+        }
+        Ok(bytes)
     }
 
     fn replace(
@@ -181,6 +213,12 @@ pub trait Registrar {
     /// # Errors
     /// If there is no such drive, or the new one must not be used, in words.
     fn prepare(&self, old: &str, new: &str, force: bool) -> Result<Prepared, String>;
+
+    /// Which drive this is.
+    ///
+    /// # Errors
+    /// If there is no such drive, or none that can leave, in words.
+    fn device(&self, drive: &str) -> Result<DeviceId, String>;
 
     /// The replacement has begun.
     ///
@@ -224,6 +262,20 @@ pub enum Asked {
     },
     /// End the replacement under way.
     CancelReplace,
+    /// Move everything off a drive.
+    Drain {
+        /// Its path as the configuration has it.
+        drive: String,
+        /// Only say whether that could be, and how much it is.
+        dry_run: bool,
+    },
+    /// The drive that is drained stays.
+    CancelDrain,
+    /// A drive that was drained is none of the pool any more.
+    Remove {
+        /// Its path as the configuration has it.
+        drive: String,
+    },
 }
 
 impl Asked {
@@ -240,20 +292,19 @@ impl Asked {
             Some("tier") => Asked::tier(&request),
             Some("replace") => Asked::replace(&request),
             Some("cancel-replace") => Ok(Asked::CancelReplace),
+            Some("drain") => {
+                let dry_run = flag(&request, "dry_run")?;
+                Ok(Asked::Drain { drive: text(&request, "drive")?, dry_run })
+            }
+            Some("cancel-drain") => Ok(Asked::CancelDrain),
+            Some("remove") => Ok(Asked::Remove { drive: text(&request, "drive")? }),
             _ => Err(format!("'verb' must be one of {}", VERBS.join(", "))),
         }
     }
 
     fn replace(request: &serde_json::Value) -> Result<Asked, String> {
-        let text = |name: &str| {
-            let value = request.get(name).and_then(serde_json::Value::as_str);
-            value.map(str::to_owned).ok_or_else(|| format!("{name:?} must be a string"))
-        };
-        let force = match request.get("force") {
-            None => false,
-            Some(value) => value.as_bool().ok_or("\"force\" must be true or false")?,
-        };
-        Ok(Asked::Replace { old: text("old")?, new: text("new")?, force })
+        let force = flag(request, "force")?;
+        Ok(Asked::Replace { old: text(request, "old")?, new: text(request, "new")?, force })
     }
 
     fn tier(request: &serde_json::Value) -> Result<Asked, String> {
@@ -275,6 +326,18 @@ impl Asked {
             tier.set(name, value).map_err(|error| error.to_string())?;
         }
         Ok(Asked::Tier { volume, tier: Box::new(tier) })
+    }
+}
+
+fn text(request: &serde_json::Value, name: &str) -> Result<String, String> {
+    let value = request.get(name).and_then(serde_json::Value::as_str);
+    value.map(str::to_owned).ok_or_else(|| format!("{name:?} must be a string"))
+}
+
+fn flag(request: &serde_json::Value, name: &str) -> Result<bool, String> {
+    match request.get(name) {
+        None => Ok(false),
+        Some(value) => value.as_bool().ok_or_else(|| format!("{name:?} must be true or false")),
     }
 }
 
@@ -385,6 +448,30 @@ pub fn ask_to_replace(
 /// If nobody listens or answers.
 pub fn ask_to_cancel_replace(socket: &Path) -> io::Result<serde_json::Value> {
     send(socket, &serde_json::json!({ "verb": "cancel-replace" }))
+}
+
+/// Asks the server behind this socket to move everything off a drive, or whether it could.
+///
+/// # Errors
+/// If nobody listens or answers.
+pub fn ask_to_drain(socket: &Path, drive: &str, dry_run: bool) -> io::Result<serde_json::Value> {
+    send(socket, &serde_json::json!({ "verb": "drain", "drive": drive, "dry_run": dry_run }))
+}
+
+/// Asks the server behind this socket to keep the drive that it drains.
+///
+/// # Errors
+/// If nobody listens or answers.
+pub fn ask_to_cancel_drain(socket: &Path) -> io::Result<serde_json::Value> {
+    send(socket, &serde_json::json!({ "verb": "cancel-drain" }))
+}
+
+/// Asks the server behind this socket to remove a drive that was drained.
+///
+/// # Errors
+/// If nobody listens or answers.
+pub fn ask_to_remove(socket: &Path, drive: &str) -> io::Result<serde_json::Value> {
+    send(socket, &serde_json::json!({ "verb": "remove", "drive": drive }))
 }
 
 fn send(socket: &Path, asked: &serde_json::Value) -> io::Result<serde_json::Value> {

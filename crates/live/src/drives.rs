@@ -62,6 +62,12 @@ impl Drives {
         self.seats[place] = seat;
     }
 
+    /// What is at this place is closed, and `empty` stands there.
+    pub fn close(&mut self, place: usize, empty: Box<dyn Device>) {
+        self.seats[place] = Seat { tag: self.tags, device: empty };
+        self.tags += 1;
+    }
+
     /// The last one is closed.
     ///
     /// # Panics
@@ -97,5 +103,7 @@ mod tests {
         assert_eq!(drives.at(2).0, 3, "a tag is used once");
         drives.let_go();
         assert_eq!(drives.count(), 2);
+        drives.close(0, ram(4096));
+        assert_eq!((drives.count(), drives.at(0).0, drives.place_of(2)), (2, 4, None));
     }
 }

@@ -8,7 +8,7 @@
 
 use crate::device::{self, DeviceConfig, EmulatedStats};
 use crate::drives::Drives;
-use crate::mind::{Extent, Mind};
+use crate::mind::{Extent, Leave, Mind};
 use crate::payload::Payloads;
 use crate::uring::{Finished, Ring, Tag};
 use slab::Slab;
@@ -230,6 +230,25 @@ impl Desk<'_> {
     /// Why not, in words.
     pub fn cancel_replace(&mut self) -> Result<(), String> {
         self.mind.cancel_replace()?;
+        self.counter.wake_asked = true;
+        Ok(())
+    }
+
+    /// What would be moved if this drive were drained, in bytes.
+    ///
+    /// # Errors
+    /// Why it cannot be, in words.
+    pub fn can_drain(&self, device: DeviceId) -> Result<u64, String> {
+        self.mind.can_drain(device)
+    }
+
+    /// Moves everything off a drive, or ends that, or removes the drive when that is done; what comes of it
+    /// is in the status.
+    ///
+    /// # Errors
+    /// Why not, in words.
+    pub fn change_members(&mut self, asked: Leave) -> Result<(), String> {
+        self.mind.change_members(asked)?;
         self.counter.wake_asked = true;
         Ok(())
     }

@@ -35,4 +35,4 @@ pub use device::{Backing, DeviceConfig};
 pub use mind::{Extent, Mind, read_back, streams};
 pub use ring::{buffer, uring};
 pub use tandem_engine::{Command, Done, Engine, Event, Io, IoId, IoOp, ServedFrom, StartError};
-pub use world::{Devices, Observer, Successions, World, WorldConfig, WorldError};
+pub use world::{Change, Devices, Observer, Successions, World, WorldConfig, WorldError};

@@ -5,6 +5,7 @@ use tandem_block::{BLOCK_BYTES, DeviceId, Instant, ObjectId};
 use tandem_engine::bcw::controller::Controller;
 use tandem_engine::bcw::distrust::Distrust;
 use tandem_engine::device::Device;
+use tandem_engine::drain::{self, DrainView};
 use tandem_engine::handover::{Ending, HandoverView, SuccessorConfig};
 use tandem_engine::mirror::{JournalView, PairView};
 use tandem_engine::qos::delivery::Client;
@@ -71,6 +72,22 @@ pub trait Mind {
         Err("nothing is being replaced".into())
     }
 
+    /// How many bytes would be moved if this drive were drained?
+    ///
+    /// # Errors
+    /// Why it cannot be, in words.
+    fn can_drain(&self, _device: DeviceId) -> Result<u64, String> {
+        Err("nothing here has drives that could leave".into())
+    }
+
+    /// A drive shall leave, stay after all, or be gone; it is begun with the next event.
+    ///
+    /// # Errors
+    /// Why not, in words.
+    fn change_members(&mut self, _asked: Leave) -> Result<(), String> {
+        Err("nothing here has drives that could leave".into())
+    }
+
     /// Appends what lies in `offset_bytes..offset_bytes + length_bytes` of an object, from its
     /// beginning on and without gaps; it may stop early but says something. "All of it is data" is
     /// always true enough.
@@ -78,6 +95,17 @@ pub trait Mind {
         let _ = object;
         out.push(Extent { length_bytes: range.1, allocated: true });
     }
+}
+
+/// How a drive leaves a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leave {
+    /// Everything is moved off it.
+    Drain(DeviceId),
+    /// The one that is drained stays.
+    Cancel,
+    /// It was drained, and is none of the pool any more.
+    Remove(DeviceId),
 }
 
 /// Blocks looked at for one answer of [`Mind::extents`]: about half a millisecond.
@@ -115,6 +143,19 @@ impl Mind for Engine {
         Engine::cancel_replace(self).map_err(|why| why.to_string())
     }
 
+    fn can_drain(&self, device: DeviceId) -> Result<u64, String> {
+        Engine::can_drain(self, device).map_err(|why| why.to_string())
+    }
+
+    fn change_members(&mut self, asked: Leave) -> Result<(), String> {
+        let done = match asked {
+            Leave::Drain(device) => Engine::drain(self, device),
+            Leave::Cancel => Engine::cancel_drain(self),
+            Leave::Remove(device) => Engine::remove(self, device),
+        };
+        done.map_err(|why| why.to_string())
+    }
+
     fn status(&self, now: Instant) -> Value {
         let stats = self.stats();
         let (map, population) = (self.map(), self.map().population());
@@ -137,6 +178,8 @@ impl Mind for Engine {
         json!({
             "second_home": follower,
             "replacing": self.handover().map(|view| replacing(&view, now)),
+            "draining": self.drain_view().map(|view| draining(&view, now)),
+            "gone": self.devices().iter().filter(|d| d.is_gone()).map(|d| d.id.0).collect::<Vec<_>>(),
             "pairs": self.pairs().iter().map(pair).collect::<Vec<_>>(),
             "today": today,
             "day_left_ns": self.day_left(now).ns,
@@ -324,6 +367,23 @@ fn replacing(view: &HandoverView, now: Instant) -> Value {
         "marks": view.stats.marks,
         "ns": end.since(view.began).ns,
         "finished": view.ended.map(|(_, ending)| ending == Ending::Finished),
+        "ended": view.ended.map(|(_, ending)| ending.to_string()),
+    })
+}
+
+/// A drive that is being drained or removed, or the last one that was.
+fn draining(view: &DrainView, now: Instant) -> Value {
+    let end = view.ended.map(|(at, _)| at).or(view.drained).unwrap_or(now);
+    json!({
+        "device": view.device.0,
+        "stage": view.stage,
+        "left_bytes": view.left_bytes,
+        "total_bytes": view.total_bytes,
+        "moved_bytes": view.moved_bytes,
+        "unreadable_blocks": view.unreadable_blocks,
+        "drained": view.drained.is_some(),
+        "ns": end.since(view.began).ns,
+        "removed": view.ended.map(|(_, ending)| ending == drain::Ending::Removed),
         "ended": view.ended.map(|(_, ending)| ending.to_string()),
     })
 }

@@ -97,8 +97,19 @@ impl Devices {
     }
 }
 
-/// Hears of the end of a replacement: whose place it was about, and whether the new drive has it.
-pub type Successions = Box<dyn FnMut(DeviceId, bool)>;
+/// What became of a drive's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Its successor has it.
+    Succeeded,
+    /// Its successor was let go.
+    Stayed,
+    /// It was removed, and the place is empty.
+    Removed,
+}
+
+/// Hears of the end of a replacement, and of drives that were removed.
+pub type Successions = Box<dyn FnMut(DeviceId, Change)>;
 
 /// Hears of every request that is done.
 pub type Observer = Box<dyn FnMut(&Request, &Done, Instant)>;
@@ -201,14 +212,14 @@ impl<M: Mind> World<M> {
         self.observer = Some(observer);
     }
 
-    /// Lets somebody hear of the end of every replacement.
+    /// Lets somebody hear of the end of every replacement, and of drives that were removed.
     pub fn on_succession(&mut self, successions: Successions) {
         self.successions = Some(successions);
     }
 
-    fn tell_succession(&mut self, device: DeviceId, is_finished: bool) {
+    fn tell_succession(&mut self, device: DeviceId, change: Change) {
         if let Some(successions) = &mut self.successions {
-            successions(device, is_finished);
+            successions(device, change);
         }
     }
 
@@ -415,11 +426,15 @@ impl<M: Mind> World<M> {
                 Command::Started(Err(error)) => self.failed = Some(WorldError::Start(error)),
                 Command::Succeed { device } => {
                     self.core.devices.succeed(usize::from(device.0));
-                    self.tell_succession(device, true);
+                    self.tell_succession(device, Change::Succeeded);
                 }
                 Command::LetGo { device } => {
                     self.core.devices.let_go();
-                    self.tell_succession(device, false);
+                    self.tell_succession(device, Change::Stayed);
+                }
+                Command::Close { device } => {
+                    self.core.devices.close(usize::from(device.0), device::nothing());
+                    self.tell_succession(device, Change::Removed);
                 }
                 Command::Stopped => {
                     self.phase = Phase::Ending(self.core.clock.now() + LAST_REPLIES);

@@ -215,8 +215,8 @@ impl World {
                     self.done += 1;
                 }
                 Command::Checksum { .. } => unreachable!("only pairs ask for checksums"),
-                Command::Succeed { .. } | Command::LetGo { .. } => {
-                    unreachable!("no drive is replaced here")
+                Command::Succeed { .. } | Command::LetGo { .. } | Command::Close { .. } => {
+                    unreachable!("no drive comes or goes here")
                 }
                 Command::WakeAt(at) => self.wake_at = at,
                 Command::Started(answer) => {

@@ -5,6 +5,7 @@
 //! met too little. Source: acceptance of the spine, "never cut or postponed" and line 6.
 
 use std::ops::AddAssign;
+use tandem_engine::drain;
 use tandem_engine::handover::Ending;
 use tandem_engine::{Activity, Engine};
 
@@ -50,6 +51,10 @@ pub enum Met {
     ReplaceResumed,
     ReplaceEnded,
     Doubled,
+    InDrain,
+    Removed,
+    DrainCancelled,
+    Drained,
 }
 
 /// What each count is called, in the order of `Met`.
@@ -92,9 +97,13 @@ const NAMES: [&str; COUNTS] = [
     "replacements resumed",
     "replacements ended early",
     "bytes written to both drives",
+    "while a drive was drained",
+    "drives removed",
+    "drains cancelled",
+    "bytes moved off drives",
 ];
 
-const COUNTS: usize = Met::Doubled as usize + 1;
+const COUNTS: usize = Met::Drained as usize + 1;
 
 /// Counts of what was met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,6 +153,7 @@ impl Coverage {
             (now.starting, Met::InRecovery),
             (now.handover, Met::InHandover),
             (now.switch, Met::InSwitch),
+            (now.drain, Met::InDrain),
         ] {
             if goes_on {
                 self.add(what, crashes);
@@ -172,6 +182,12 @@ impl Coverage {
         self.add(Met::Batches, stats.batches);
         self.add(Met::InPieces, stats.in_pieces);
         self.add(Met::WithoutSpace, stats.without_space);
+        if let Some(view) = engine.drain_view() {
+            let ended = view.ended.map(|(_, ending)| ending);
+            self.add(Met::Removed, u64::from(ended == Some(drain::Ending::Removed)));
+            self.add(Met::DrainCancelled, u64::from(ended == Some(drain::Ending::Cancelled)));
+            self.add(Met::Drained, view.moved_bytes);
+        }
         let Some(view) = engine.handover() else { return };
         let ended = view.ended.map(|(_, ending)| ending);
         self.add(Met::Replaced, u64::from(ended == Some(Ending::Finished)));

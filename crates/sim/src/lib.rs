@@ -10,6 +10,7 @@ mod command;
 pub mod contents;
 pub mod coverage;
 pub mod erratic;
+pub mod exodus;
 pub mod explain;
 mod gone;
 pub mod matrix;

@@ -4,6 +4,7 @@
 //! that takes days on a real pool: checkpoints, journal wraps, write-back, log GC, a full SSD.
 
 use crate::erratic::Erratic;
+use crate::exodus;
 use crate::succession::Plan;
 use crate::workload::{Mix, Shape};
 use std::sync::Arc;
@@ -54,6 +55,8 @@ pub struct SwarmConfig {
     pub objects: bool,
     /// A drive is replaced.
     pub replace: Option<Plan>,
+    /// A drive is drained and removed.
+    pub drain: Option<exodus::Plan>,
 }
 
 /// Times and thresholds of a pool: what is likely within few requests hangs on them.
@@ -203,6 +206,7 @@ impl SwarmConfig {
             pair: None,
             objects: false,
             replace: None,
+            drain: None,
         }
     }
 

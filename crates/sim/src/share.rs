@@ -300,6 +300,22 @@ pub const ARMS: &[Arm] = &[
         least_in_turn: &[(Met::Crashes, 250), (Met::Replaced, 10), (Met::ReplaceResumed, 20)],
     },
     Arm {
+        name: "drained",
+        what: "a drive is drained and removed, sampled crashes, two lives",
+        policies: ALL,
+        in_turn: IN_TURN,
+        make: |seed, policy| SwarmConfig::drained(seed, policy, 200),
+        campaign: |_| Campaign { stride: 37, recovery_stride: 8, lives: 2, ..EVERY_EVENT },
+        least: &[
+            (Met::Crashes, 400),
+            (Met::InRecovery, 100),
+            (Met::InDrain, 100),
+            (Met::Removed, 15),
+            (Met::Drained, 1_500_000),
+        ],
+        least_in_turn: &[(Met::Crashes, 100), (Met::InDrain, 20), (Met::Removed, 3)],
+    },
+    Arm {
         name: "long",
         what: "2,000 requests, sampled crashes, three lives",
         policies: ALL,

@@ -158,6 +158,7 @@ impl World {
 impl Run {
     /// What the administrator does after this event.
     pub(crate) fn administer(&mut self) -> Result<(), Failure> {
+        self.drain_drives();
         let Some(plan) = self.config.replace else { return Ok(()) };
         self.note_succession();
         let s = &mut self.succession;
@@ -206,15 +207,18 @@ impl Run {
 
     /// Is it worth while to go on, although nobody asks for anything?
     pub(crate) fn is_replacing(&self) -> bool {
-        self.succession.present.is_some()
+        let replaces = self.succession.present.is_some()
             && self.world.engine.handover().is_some_and(|view| view.ended.is_none())
-            && self.events < self.succession.began + EVENTS_MAX
+            && self.events < self.succession.began + EVENTS_MAX;
+        replaces || self.is_draining()
     }
 
     /// Is who is the member about to change, or what is known of it? Crash tests look at each event then.
     pub fn changes_drives(&self) -> bool {
         let view = self.world.engine.handover().filter(|view| view.ended.is_none());
+        let drain = self.world.engine.drain_view();
         view.is_some_and(|view| view.stage != "copies")
+            || drain.is_some_and(|view| view.stage == "leaves")
     }
 
     /// What has become of it meanwhile.
@@ -248,6 +252,7 @@ impl Run {
         if let Some((device, bytes)) = s.member_bytes {
             config.devices[usize::from(device.0)].capacity_bytes = bytes;
         }
+        self.without_removed(&mut config);
         config
     }
 }

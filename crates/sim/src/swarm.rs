@@ -5,6 +5,7 @@
 //! during recovery), large ones sampled.
 
 use crate::check::{Oracle, Violation, token};
+use crate::exodus::Exodus;
 use crate::explain;
 use crate::objects::{self, Ask, Files};
 pub use crate::pool::{SwarmConfig, VOLUME};
@@ -88,6 +89,7 @@ pub struct Run {
     next_at: Instant,
     may_fail: bool,
     pub(crate) succession: Succession,
+    pub(crate) exodus: Exodus,
     /// The last request that failed, where some may.
     failed: Option<(RequestId, IoError)>,
     /// Events so far.
@@ -125,6 +127,7 @@ impl Run {
             sent: 0,
             may_fail: false,
             succession: Succession::default(),
+            exodus: Exodus::default(),
             failed: None,
             events: 0,
             still: (Instant::ZERO, 0),

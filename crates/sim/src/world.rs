@@ -91,6 +91,8 @@ pub struct World {
     pub(crate) returns: Option<Returns>,
     /// A drive that was replaced in this life, and where it was.
     pub(crate) released: Option<(DeviceId, Station)>,
+    /// A drive that was removed in this life or before, and where it was.
+    pub(crate) removed: Option<(DeviceId, Station)>,
     flights: Slab<Flight>,
     due: BinaryHeap<Reverse<(u64, u64, usize)>>,
     sequence: u64,
@@ -124,6 +126,7 @@ impl World {
             stations: drives.into_iter().map(station).collect(),
             returns: None,
             released: None,
+            removed: None,
             flights: Slab::new(),
             due: BinaryHeap::new(),
             sequence: 0,
@@ -400,6 +403,7 @@ impl World {
             Command::Stopped => self.said.stopped = true,
             Command::Succeed { device } => self.succeed(device),
             Command::LetGo { .. } => self.let_go(),
+            Command::Close { device } => self.close(device),
         }
     }
 

@@ -62,6 +62,9 @@ pub(super) fn check(pool: &PoolConfig, capacities: &[u64]) -> anyhow::Result<Fou
     // what the engine is told is without the records of pairs
     let config = pool.engine_config(capacities);
     for (index, (device, told)) in pool.devices.iter().zip(&config.devices).enumerate() {
+        if device.gone {
+            continue;
+        }
         let capacity = &told.capacity_bytes;
         let (Backing::Path(path), Some(last)) =
             (&device.backing, (capacity / BLOCK_BYTES).checked_sub(1))

@@ -255,9 +255,16 @@ fn device(entry: &file::Device, folder: &Path, line: usize) -> Result<PoolDevice
     }
     let profile = entry.profile.as_ref().map(|value| profile(value, role, folder)).transpose()?;
     let profile_age_days = entry.profile_age_days.unwrap_or(PROFILE_AGE_DAYS);
+    let gone = entry.gone.as_ref().is_some_and(|gone| *gone.get_ref());
+    if let (true, Some(gone), true) =
+        (gone, &entry.gone, entry.pair.is_some() || entry.successor.is_some())
+    {
+        return Err(Fault::at(gone, "a drive that is gone is no pair and has no successor"));
+    }
     Ok(PoolDevice {
         role,
         backing,
+        gone,
         size_bytes,
         emulate,
         profile,

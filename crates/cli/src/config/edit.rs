@@ -14,6 +14,8 @@ pub enum Edit {
     Finish,
     /// It has none any more.
     Forget,
+    /// It was removed.
+    Remove,
 }
 
 /// The text after a change, and what it says.
@@ -33,13 +35,12 @@ pub fn edited(
     let quoted = |path: &str| toml::Value::String(path.to_owned()).to_string();
     match (edit, successor) {
         (Edit::Begin(new), None) => {
-            let line = line_around(&text, &own.span());
-            let rest = &text[line.start..];
-            let indent = &rest[..rest.len() - rest.trim_start_matches([' ', '\t']).len()];
-            let added = format!("{indent}successor = {}\n", quoted(new));
-            let gap = if text[..line.end].ends_with('\n') { "" } else { "\n" };
-            text.insert_str(line.end, &format!("{gap}{added}"));
+            add_below(&mut text, &own.span(), &format!("successor = {}", quoted(new)));
         }
+        (Edit::Remove, None) if entry.gone.is_none() => {
+            add_below(&mut text, &own.span(), "gone = true # removed: the entry keeps its number");
+        }
+        (Edit::Remove, _) => return Err("the device is gone, or being replaced".into()),
         (Edit::Finish | Edit::Forget, Some(successor)) => {
             let line = line_around(&text, &successor.span());
             if !text[line.clone()].trim_start().starts_with("successor") {
@@ -64,6 +65,16 @@ pub fn edited(
     }
     let pool = PoolConfig::parse(&text, path).map_err(|fault| fault.to_string())?;
     Ok((text, pool))
+}
+
+/// Adds a line below the one that a value stands on.
+fn add_below(text: &mut String, value: &Range<usize>, added: &str) {
+    let line = line_around(text, value);
+    let rest = &text[line.start..];
+    let indent = &rest[..rest.len() - rest.trim_start_matches([' ', '\t']).len()];
+    let gap = if text[..line.end].ends_with('\n') { "" } else { "\n" };
+    let added = format!("{gap}{indent}{added}\n");
+    text.insert_str(line.end, &added);
 }
 
 /// The line that a value stands on, with its end.
@@ -92,6 +103,10 @@ mod tests {
         assert_eq!(pool.devices[0].label(), "/x/b \"2\".img");
         assert!(pool.successor.is_none());
         assert_eq!(change(&begun, &Edit::Forget), TEXT);
+        let (removed, pool) = edited(TEXT, Path::new("/x/pool.toml"), 0, &Edit::Remove).unwrap();
+        assert!(removed.contains("# the old one\n  gone = true"), "{removed}");
+        assert!(pool.devices[0].gone && !pool.devices[1].gone);
+        assert!(edited(&removed, Path::new("/x/pool.toml"), 0, &Edit::Remove).is_err());
         let finished = change(&begun, &Edit::Finish);
         assert!(
             finished.contains("# the old one\nsize") && finished.contains("# mine"),

@@ -40,6 +40,7 @@ pub(super) struct Device {
     pub role: Spanned<String>,
     pub path: Spanned<String>,
     pub successor: Option<Spanned<String>>,
+    pub gone: Option<Spanned<bool>>,
     pub size: Option<Spanned<String>>,
     pub emulate: Option<Spanned<String>>,
     pub profile: Option<Spanned<String>>,

@@ -72,6 +72,8 @@ pub struct PoolDevice {
     pub role: Role,
     /// Where its bytes are.
     pub backing: Backing,
+    /// It was removed: its entry stays, since drives are numbered, and is not opened any more.
+    pub gone: bool,
     /// How large to make a file that does not exist yet.
     pub size_bytes: Option<u64>,
     /// Timed, and volatile, like this modelled drive.
@@ -152,7 +154,7 @@ impl PoolConfig {
         let mut qos = self.promises.config();
         qos.costs = self.costs();
         for (id, device) in self.devices.iter().enumerate() {
-            if device.role == Role::Ssd && qos.promises() {
+            if device.role == Role::Ssd && !device.gone && qos.promises() {
                 for &side in Side::of(self.twin_of(id).is_some()) {
                     admit::asked(&qos, DeviceId(id as u8), side)?;
                 }
@@ -304,6 +306,8 @@ impl PoolConfig {
             device: DeviceId(*device as u8),
             capacity_bytes: *all_bytes.last().expect("it is the last drive"),
         });
+        let gone = (0..self.devices.len()).filter(|&index| self.devices[index].gone);
+        config.gone = gone.map(|index| DeviceId(index as u8)).collect();
         config.budgets = self
             .devices
             .iter()

@@ -80,6 +80,10 @@ pub fn open(pool: &PoolConfig, manner: Manner) -> Result<Opened> {
     let mut configs = Vec::new();
     for (index, device) in drives.iter().enumerate() {
         let mut config = match others[index] {
+            _ if device.gone => {
+                let backing = Backing::Ram { bytes: DEVICE_BYTES_MIN };
+                Ok(DeviceConfig { backing, emulate: None })
+            }
             None if !absent.contains(&index) => configure(device, index, manner),
             other => {
                 let without = match other {
@@ -100,7 +104,7 @@ pub fn open(pool: &PoolConfig, manner: Manner) -> Result<Opened> {
     let devices = Devices::open(configs).map_err(|error| explain_open(pool, error))?;
     let mut capacities = devices.capacities();
     for (index, (device, capacity)) in drives.iter().zip(&mut capacities).enumerate() {
-        if others[index].is_some() || absent.contains(&index) {
+        if others[index].is_some() || absent.contains(&index) || device.gone {
             continue;
         }
         *capacity = model_bytes(device, *capacity)?;
@@ -266,8 +270,8 @@ pub fn open_rest(pool: &PoolConfig) -> Result<(Opened, Vec<DeviceId>)> {
         );
     }
     place::check(pool)?;
-    let is_there = |device: &PoolDevice| backing_bytes(&device.backing).is_ok();
-    let Some(members) = pool.devices.iter().find_map(members) else {
+    let is_there = |device: &PoolDevice| device.gone || backing_bytes(&device.backing).is_ok();
+    let Some(members) = pool.devices.iter().filter(|device| !device.gone).find_map(members) else {
         bail!("no drive that is left says what pool it belongs to: there is nothing to read by");
     };
     if members.len() != pool.devices.len() {
@@ -277,7 +281,9 @@ pub fn open_rest(pool: &PoolConfig) -> Result<(Opened, Vec<DeviceId>)> {
     let mut absent = Vec::new();
     for (index, device) in pool.devices.iter().enumerate() {
         let mut config = configure(device, index, Manner::Untouched)?;
-        if !is_there(device) {
+        if device.gone {
+            config.backing = Backing::Ram { bytes: DEVICE_BYTES_MIN };
+        } else if !is_there(device) {
             // stands in its place and is never asked
             config.backing = Backing::Ram { bytes: DEVICE_BYTES_MIN };
             absent.push(DeviceId(u8::try_from(index).expect("a pool has few devices")));

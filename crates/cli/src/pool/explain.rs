@@ -60,6 +60,10 @@ pub fn start(pool: &PoolConfig, error: &StartError) -> Error {
             "another drive has taken its place in the pool: list that one's path here; nothing was \
              changed",
         ),
+        StartError::NotGone { device } => told(
+            *device,
+            "it is listed as gone, but the pool has it: take `gone = true` away from its entry",
+        ),
         StartError::NotFormatted { device } => told(
             *device,
             "it is not part of a pool: if this pool is new, make it with `tandem format`; \

@@ -35,7 +35,7 @@ struct Standing {
 /// With both names.
 pub fn check(pool: &PoolConfig) -> Result<()> {
     let mut seen: Vec<(&Path, Standing)> = Vec::new();
-    for device in pool.drives() {
+    for device in pool.drives().filter(|device| !device.gone) {
         let Backing::Path(path) = &device.backing else { continue };
         let Some(standing) = standing(path) else { continue };
         for (known, other) in &seen {

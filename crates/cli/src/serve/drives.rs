@@ -13,8 +13,8 @@ use std::fs::File;
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use tandem_block::DeviceId;
-use tandem_live::Backing;
 use tandem_live::control::{Prepared, Registrar};
+use tandem_live::{Backing, Change};
 
 /// The drives of a pool that is served, as its configuration lists them.
 pub struct Registry {
@@ -45,14 +45,14 @@ impl Registry {
                 if self.pool.twins.iter().any(|twin| twin.device == index) {
                     bail!(
                         "{old} is one of a mirrored pair: start the server with --new-twin to \
-                         put a new drive in the place of a twin"
+                         put a new drive in the place of a twin; a pair is not drained"
                     );
                 }
                 Ok(index)
             }
             Some(_) => bail!(
                 "{old} is a twin of a mirrored pair, its journal, or a drive that just takes \
-                 another one's place: it is not replaced in this way"
+                 another one's place: it neither leaves nor is replaced in this way"
             ),
             None => {
                 let known: Vec<String> =
@@ -109,8 +109,27 @@ impl Registry {
         Ok(())
     }
 
+    /// A drive's place has changed.
+    pub fn changed(&mut self, device: DeviceId, change: Change) {
+        match change {
+            Change::Succeeded => self.ended(device, true),
+            Change::Stayed => self.ended(device, false),
+            Change::Removed => self.removed(device),
+        }
+    }
+
+    fn removed(&mut self, device: DeviceId) {
+        let index = usize::from(device.0);
+        let label = self.pool.devices[index].label();
+        self.about["devices"][index]["gone"] = true.into();
+        tracing::info!("{label} was removed, and may be unplugged");
+        if let Err(why) = self.edit(index, &Edit::Remove) {
+            tracing::error!("{why:#} (gone = true to the entry of {label})");
+        }
+    }
+
     /// A replacement is over.
-    pub fn ended(&mut self, device: DeviceId, is_finished: bool) {
+    fn ended(&mut self, device: DeviceId, is_finished: bool) {
         let index = usize::from(device.0);
         let Some((_, successor)) = self.pool.successor.clone() else { return };
         let (old, new) = (self.pool.devices[index].label(), successor.label());
@@ -131,6 +150,11 @@ impl Registry {
 impl Registrar for Registry {
     fn prepare(&self, old: &str, new: &str, force: bool) -> Result<Prepared, String> {
         self.look(old, new, force).map_err(|why| format!("{why:#}"))
+    }
+
+    fn device(&self, drive: &str) -> Result<DeviceId, String> {
+        let index = self.find(drive).map_err(|why| format!("{why:#}"))?;
+        Ok(DeviceId(index as u8))
     }
 
     fn begun(&mut self, device: DeviceId, new: &str) -> Result<(), String> {

@@ -200,14 +200,15 @@ pub fn plan(config: &EngineConfig) -> Result<Vec<Layout>, LayoutError> {
         .map(|d| d.capacity_bytes / BLOCK_BYTES)
         .sum();
     // one length for all, so that every drive can hold the same metadata at the same offsets
-    let smallest = config.devices.iter().map(|d| d.capacity_bytes).min().unwrap_or(0);
+    let smallest = config.present().map(|(_, d)| d.capacity_bytes).min().unwrap_or(0);
     let journal_bytes =
         config.journal_bytes.unwrap_or_else(|| down((smallest / 128).clamp(512 * KIB, 256 * MIB)));
     let shard_count = shards_at_most(config, homes_max, log_percent);
-    let mut layouts = Vec::new();
+    // what those that are gone leave behind is said by the superblocks
+    let mut layouts = vec![Layout::default(); config.devices.len()];
     let mut home_first = 0u64;
     let mut slots_all = 0u64;
-    for (index, device) in config.devices.iter().enumerate() {
+    for (index, device) in config.present() {
         let mut layout = Layout::default();
         let mut at = SUPERBLOCK_BYTES;
         layout.journal_offset = at;
@@ -257,7 +258,7 @@ pub fn plan(config: &EngineConfig) -> Result<Vec<Layout>, LayoutError> {
         }
         slots_all += layout.slot_count;
         assert!(layout.is_sane(device.capacity_bytes), "planned layouts are sane: {layout:?}");
-        layouts.push(layout);
+        layouts[index] = layout;
     }
     if slots_all >= u64::from(u32::MAX) || home_first >= u64::from(u32::MAX) {
         return Err(LayoutError::TooLarge);

@@ -5,6 +5,8 @@
 //! 32 pool u128 | 48 device u128 | 64 index u8, role u8, members u8, clean u8 | 68 capacity u64
 //! … layout 13 x u64, with version 2 15 x u64 | members (uuid u128, role u8, capacity u64) | pool name
 //! state u8 (0 none, 1 copying, 2 replaced), index u8, uuid u128 of a successor
+//! with feature 1: members x standing u8 (0 serves, 1 is drained, 2 gone); what is numbered of each that is
+//!     gone: first logical block u64, homes u64, slots u64
 //! ```
 //! Two copies, at the first and the last block. The newer generation that can be read wins.
 
@@ -19,6 +21,8 @@ const MAGIC: u64 = u64::from_le_bytes(*b"TANDEMSB");
 /// Drives without a table of objects are as they were before there was one.
 const VERSION: u32 = 1;
 const VERSION_WITH_TABLE: u32 = 2;
+/// Incompatible feature: not every member serves.
+const FEATURE_STANDINGS: u64 = 1;
 /// Drives in one set at most.
 pub const MEMBERS_MAX: usize = 16;
 /// Bytes of a pool's name at most.
@@ -33,6 +37,44 @@ pub struct Member {
     pub role: Role,
     /// Its size when it was formatted.
     pub capacity_bytes: u64,
+}
+
+/// What a member is to the pool. Its number stays its own, also when it is gone: slots, homes and their
+/// shards are numbered through all members.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Standing {
+    /// It is read and written.
+    #[default]
+    Serves,
+    /// It takes nothing new, and what lies on it is moved away.
+    Drains,
+    /// It was removed. What others need to know of its layout.
+    Gone(Numbered),
+}
+
+/// What a drive has a part of the numbering for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Numbered {
+    /// First logical block of its homes.
+    pub home_first: u64,
+    /// How many homes.
+    pub home_blocks: u64,
+    /// How many slots.
+    pub slot_count: u64,
+}
+
+impl Numbered {
+    /// What a drive of this layout leaves behind.
+    pub fn of(layout: &Layout) -> Numbered {
+        let Layout { home_first, home_blocks, slot_count, .. } = *layout;
+        Numbered { home_first, home_blocks, slot_count }
+    }
+
+    /// As much of a layout as there is of a drive that is gone.
+    pub fn layout(self) -> Layout {
+        let Numbered { home_first, home_blocks, slot_count } = self;
+        Layout { home_first, home_blocks, slot_count, ..Layout::default() }
+    }
 }
 
 /// How far is a successor?
@@ -73,6 +115,8 @@ pub struct Superblock {
     pub layout: Layout,
     /// All drives of the pool.
     pub members: Vec<Member>,
+    /// … and what each of them is to it.
+    pub standings: Vec<Standing>,
     /// A drive that shall take a member's place, or has.
     pub successor: Option<Successor>,
 }
@@ -107,6 +151,58 @@ fn successor_of(reader: &mut Reader<'_>, members: usize) -> Result<Option<Succes
     Ok(Some(Successor { state, index, uuid }))
 }
 
+fn encode_successor(successor: &Successor, out: &mut Writer) {
+    out.u8(match successor.state {
+        SuccessorState::Copying => 1,
+        SuccessorState::Replaced => 2,
+    });
+    out.u8(successor.index);
+    out.u128(successor.uuid);
+}
+
+fn encode_standings(standings: &[Standing], out: &mut Writer) {
+    for standing in standings {
+        out.u8(match standing {
+            Standing::Serves => 0,
+            Standing::Drains => 1,
+            Standing::Gone(_) => 2,
+        });
+    }
+    for standing in standings {
+        if let Standing::Gone(numbered) = standing {
+            out.u64(numbered.home_first);
+            out.u64(numbered.home_blocks);
+            out.u64(numbered.slot_count);
+        }
+    }
+}
+
+fn standings_of(reader: &mut Reader<'_>, members: usize) -> Result<Vec<Standing>, FormatError> {
+    let codes = (0..members).map(|_| reader.u8()).collect::<Result<Vec<u8>, _>>()?;
+    let mut standings = Vec::with_capacity(members);
+    for code in codes {
+        standings.push(match code {
+            0 => Standing::Serves,
+            1 => Standing::Drains,
+            2 => {
+                let (home_first, home_blocks) = (reader.u64()?, reader.u64()?);
+                let slot_count = reader.u64()?;
+                let most = u64::from(u32::MAX);
+                if home_first > most || home_blocks > most || slot_count > most {
+                    let (field, value) = ("numbers of a drive that is gone", slot_count);
+                    return Err(FormatError::Field { what: WHAT, field, value });
+                }
+                Standing::Gone(Numbered { home_first, home_blocks, slot_count })
+            }
+            other => {
+                let (field, value) = ("standing of a member", u64::from(other));
+                return Err(FormatError::Field { what: WHAT, field, value });
+            }
+        });
+    }
+    Ok(standings)
+}
+
 /// Does this block look like one of our superblocks, sound or not?
 pub fn is_ours(block: &[u8]) -> bool {
     block.len() >= 8 && block[..8] == MAGIC.to_le_bytes()
@@ -116,13 +212,14 @@ impl Superblock {
     /// The block to write.
     pub fn encode(&self) -> Vec<u8> {
         assert!(self.members.len() <= MEMBERS_MAX && usize::from(self.index) < self.members.len());
-        assert!(self.name.len() <= NAME_BYTES_MAX);
+        assert!(self.name.len() <= NAME_BYTES_MAX && self.standings.len() == self.members.len());
+        let all_serve = self.standings.iter().all(|standing| *standing == Standing::Serves);
         let own = self.members[usize::from(self.index)];
         let mut out = Writer::default();
         out.u64(MAGIC);
         out.u32(0);
         out.u32(if self.layout.has_table() { VERSION_WITH_TABLE } else { VERSION });
-        out.u64(0);
+        out.u64(if all_serve { 0 } else { FEATURE_STANDINGS });
         out.u64(self.generation);
         out.u128(self.pool);
         out.u128(own.uuid);
@@ -138,13 +235,13 @@ impl Superblock {
             out.u64(member.capacity_bytes);
         }
         out.text(&self.name);
-        if let Some(successor) = &self.successor {
-            out.u8(match successor.state {
-                SuccessorState::Copying => 1,
-                SuccessorState::Replaced => 2,
-            });
-            out.u8(successor.index);
-            out.u128(successor.uuid);
+        match &self.successor {
+            None if all_serve => {}
+            None => out.bytes.extend([0; 18]),
+            Some(successor) => encode_successor(successor, &mut out),
+        }
+        if !all_serve {
+            encode_standings(&self.standings, &mut out);
         }
         out.pad_to(BLOCK_BYTES as usize);
         let crc = crc32c(&out.bytes);
@@ -172,7 +269,8 @@ impl Superblock {
             return Err(FormatError::Checksum { what: WHAT });
         }
         let features = reader.u64()?;
-        if !(VERSION..=VERSION_WITH_TABLE).contains(&version) || features != 0 {
+        if !(VERSION..=VERSION_WITH_TABLE).contains(&version) || features & !FEATURE_STANDINGS != 0
+        {
             let known = VERSION_WITH_TABLE;
             return Err(FormatError::Version { what: WHAT, found: version, known });
         }
@@ -206,7 +304,21 @@ impl Superblock {
             return Err(FormatError::Field { what: WHAT, field: "name length", value });
         }
         let successor = successor_of(&mut reader, members.len())?;
-        Ok(Superblock { generation, pool, name, index, clean, layout, members, successor })
+        let standings = match features & FEATURE_STANDINGS {
+            0 => vec![Standing::Serves; members.len()],
+            _ => standings_of(&mut reader, members.len())?,
+        };
+        Ok(Superblock {
+            generation,
+            pool,
+            name,
+            index,
+            clean,
+            layout,
+            members,
+            standings,
+            successor,
+        })
     }
 }
 
@@ -230,6 +342,7 @@ mod tests {
                 ..Layout::default()
             },
             members: vec![member(10, Role::Ssd), member(11, Role::Hdd)],
+            standings: vec![Standing::Serves; 2],
             successor: None,
         }
     }
@@ -246,8 +359,16 @@ mod tests {
             replaced.successor = Some(Successor { state, index: 1, uuid: 12 });
             assert_eq!(Superblock::decode(&replaced.encode()).unwrap(), replaced);
         }
+        let numbered = Numbered { home_first: 3, home_blocks: 4, slot_count: 5 };
+        for standing in [Standing::Drains, Standing::Gone(numbered)] {
+            let mut drained = sample();
+            drained.standings[1] = standing;
+            let block = drained.encode();
+            assert_eq!(Superblock::decode(&block).unwrap(), drained);
+            assert_eq!(block[16], 1, "older programs refuse it");
+        }
         let block = sample().encode();
-        assert_eq!(block[12], 1, "older programs read it");
+        assert_eq!((block[12], block[16]), (1, 0), "older programs read it");
         assert_eq!(Superblock::decode(&block).unwrap(), sample());
         for at in 0..block.len() {
             let mut bad = block.clone();

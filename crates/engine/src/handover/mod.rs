@@ -348,6 +348,11 @@ impl Engine {
         if let Some(h) = &self.handover {
             return Err(ReplaceError::UnderWay(h.device));
         }
+        if self.drain.is_some() {
+            return Err(ReplaceError::NotNow(
+                "has a drive that is being drained: remove it, or cancel that, first",
+            ));
+        }
         let index = usize::from(device.0);
         let Some(old) = self.devices.get(index) else {
             return Err(ReplaceError::NoDevice(device));

@@ -323,10 +323,10 @@ impl Map {
 
     fn take_from_allocator(&mut self, slot: Slot) {
         let mut first = 0;
-        for allocator in &mut self.allocators {
+        for (allocator, closed) in self.allocators.iter_mut().zip(&self.closed) {
             if slot < first + allocator.slot_count() {
                 allocator.take(slot);
-                self.ssd_free -= 1;
+                self.ssd_free -= u64::from(!closed);
                 return;
             }
             first += allocator.slot_count();

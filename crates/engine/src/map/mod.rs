@@ -21,6 +21,7 @@ pub mod changes;
 pub mod checkpoint;
 pub mod checksums;
 mod compose;
+mod depart;
 mod displaced;
 mod entry;
 pub mod image;
@@ -120,7 +121,8 @@ pub struct Map {
     logical: LogicalBits,
     allocators: Vec<Allocator>,
     next_allocator: usize,
-    /// Free slots of all allocators, and all slots.
+    closed: Vec<bool>,
+    /// Free slots of all allocators that are not closed, and all their slots.
     ssd_free: u64,
     ssd_slots: u64,
     fragments: BTreeMap<Logical, Vec<Fragment>>,
@@ -148,6 +150,7 @@ impl Map {
     pub fn new(regions: Vec<SlotRegion>, logical_blocks: usize, devices: usize) -> Self {
         let allocators =
             regions.iter().filter(|r| !r.is_log).map(Allocator::new).collect::<Vec<_>>();
+        let regions_of_ssds = allocators.len();
         let ssd_slots = allocators.iter().map(|a| u64::from(a.slot_count())).sum();
         let slots = Slots::new(regions);
         // a block has one place on the SSDs and one in a log at most
@@ -161,6 +164,7 @@ impl Map {
             logical: LogicalBits::new(logical_blocks),
             allocators,
             next_allocator: 0,
+            closed: vec![false; regions_of_ssds],
             ssd_free: ssd_slots,
             ssd_slots,
             fragments: BTreeMap::new(),
@@ -241,13 +245,13 @@ impl Map {
         !self.pending.hdd[usize::from(device.0)].is_empty()
     }
 
-    /// Free SSD slots over all SSDs.
+    /// Free SSD slots over all SSDs that take anything new.
     #[inline]
     pub fn ssd_free(&self) -> u64 {
         self.ssd_free
     }
 
-    /// SSD slots over all SSDs.
+    /// SSD slots over all of these.
     #[inline]
     pub fn ssd_slots(&self) -> u64 {
         self.ssd_slots
@@ -256,7 +260,9 @@ impl Map {
     /// Takes up to `wanted` contiguous slots of the SSD at this position among the SSDs.
     pub fn allocate_on(&mut self, ssd: usize, wanted: u32) -> Option<Run> {
         let run = self.allocators[ssd].allocate(wanted)?;
-        self.ssd_free -= u64::from(run.count);
+        if !self.closed[ssd] {
+            self.ssd_free -= u64::from(run.count);
+        }
         Some(run)
     }
 
@@ -265,6 +271,9 @@ impl Map {
         for _ in 0..self.allocators.len() {
             let which = self.next_allocator;
             self.next_allocator = (which + 1) % self.allocators.len();
+            if self.closed[which] {
+                continue;
+            }
             if let Some(run) = self.allocate_on(which, wanted) {
                 return Some(run);
             }
@@ -498,9 +507,11 @@ impl Map {
     pub fn release_unused(&mut self, run: Run) {
         let first = run.slot;
         let mut base = 0;
-        for allocator in &mut self.allocators {
+        for (allocator, closed) in self.allocators.iter_mut().zip(&self.closed) {
             if first < base + allocator.slot_count() {
-                self.ssd_free += u64::from(run.count);
+                if !closed {
+                    self.ssd_free += u64::from(run.count);
+                }
                 return allocator.release(run);
             }
             base += allocator.slot_count();

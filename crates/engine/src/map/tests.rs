@@ -108,7 +108,7 @@ impl Pair {
     fn step(&mut self) {
         let block = self.rng.below(u64::from(BLOCKS)) as Logical;
         let before = self.naive[block as usize].clone();
-        match self.rng.below(9) {
+        match self.rng.below(10) {
             0..3 => self.write(block, 255),
             3 => {
                 let mask = self.rng.between(1, 254) as u8;
@@ -122,6 +122,7 @@ impl Pair {
             5 => self.note_home(block, &before),
             6 => self.drop_place(block, &before),
             7 => self.add_copy(block, &before),
+            8 => self.move_place(block, &before),
             _ => self.commit(),
         }
         self.compare();
@@ -179,6 +180,19 @@ impl Pair {
         } else {
             self.map.release_unused(Run { slot: ssd, count: 1 });
         }
+    }
+
+    fn move_place(&mut self, block: Logical, before: &Naive) {
+        let Some(to) = self.take_slot(false) else { return };
+        assert!(!self.map.move_place(block, to, to), "it is not there");
+        let Some(from) = before.ssd else {
+            return self.map.release_unused(Run { slot: to, count: 1 });
+        };
+        assert!(self.map.move_place(block, from, to));
+        assert!(!self.map.move_place(block, from, to), "it has moved on");
+        self.sums[to as usize] = self.sums[from as usize];
+        self.naive[block as usize].ssd = Some(to);
+        self.touch(block, to, false);
     }
 
     /// Composes everything; what is free afterwards is exactly what neither state names.
@@ -239,6 +253,27 @@ fn assert_same(map: &Map, naive: &[Naive], sums: &[u32]) {
             );
         }
     }
+}
+
+#[test]
+fn nothing_new_goes_to_an_ssd_that_is_closed() {
+    let mut map = fresh();
+    let half = SSD_SLOTS / 2;
+    let old = map.allocate_on(0, 10).expect("it is empty");
+    map.close_ssd(0, true);
+    assert_eq!((map.ssd_slots(), map.ssd_free()), (u64::from(half), u64::from(half)));
+    assert_eq!((map.ssd_used(0), map.ssd_used(1)), (10, 0));
+    // what was on its way there still is
+    let late = map.allocate_on(0, 2).expect("there is room");
+    for _ in 0..half {
+        assert!(map.allocate_ssd(1).expect("there is room").slot >= half);
+    }
+    assert_eq!((map.allocate_ssd(1), map.ssd_free()), (None, 0));
+    map.release_unused(old);
+    map.release_unused(late);
+    assert_eq!((map.ssd_used(0), map.ssd_free()), (0, 0), "it is drained, and counts for nothing");
+    map.close_ssd(0, false);
+    assert_eq!((map.ssd_slots(), map.ssd_free()), (u64::from(SSD_SLOTS), u64::from(half)));
 }
 
 #[test]

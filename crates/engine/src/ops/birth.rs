@@ -91,6 +91,7 @@ impl Engine {
                     capacity_bytes: d.config.capacity_bytes,
                 })
                 .collect(),
+            standings: self.devices.iter().map(|d| d.standing).collect(),
         }
     }
 

@@ -302,8 +302,9 @@ impl Engine {
             for index in 0..self.ssds.len() {
                 let device = self.ssds[index];
                 let d = &mut self.devices[usize::from(device.0)];
-                // also one that was taken out of service: what it holds unsettled was acknowledged
-                if d.dirty && d.is_volatile() {
+                // also one that was taken out of service: what it holds unsettled was acknowledged; but not
+                // one that was drained and leaves, on which nothing lies any more
+                if d.dirty && d.is_volatile() && !d.is_gone() {
                     d.dirty = false;
                     self.commit.outstanding += 1;
                     self.submit(device, IoOp::Flush, Purpose::CommitFlush);
@@ -444,7 +445,11 @@ impl Engine {
             return vec![home];
         }
         let all = if self.ssds.is_empty() { &self.hdds[..1] } else { &self.ssds[..] };
-        all.iter().copied().filter(|d| !self.devices[usize::from(d.0)].faulted).collect()
+        let serves = |d: &DeviceId| {
+            let d = &self.devices[usize::from(d.0)];
+            !d.faulted && !d.is_gone()
+        };
+        all.iter().copied().filter(serves).collect()
     }
 
     /// The one that is asked first; if none is sound, the one whose death says why.

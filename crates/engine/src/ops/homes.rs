@@ -101,7 +101,7 @@ impl Engine {
                 self.map.log_source(part.logical, part.slot)
                     || self.is_fixed_source(part.logical, part.slot)
             }
-            MoveKind::Merge | MoveKind::Promotion => false,
+            MoveKind::Merge | MoveKind::Promotion | MoveKind::Drain => false,
         }
     }
 
@@ -120,6 +120,10 @@ impl Engine {
             return;
         }
         let (at, count) = ((tag & 0xffff) as usize, (tag >> 16) as usize);
+        if m.kind == MoveKind::Drain {
+            self.drained_written((at, count), status, checksums);
+            return;
+        }
         let parts = m.parts[at..at + count].to_vec();
         let d = &mut self.devices[usize::from(device.0)];
         if status.is_err() {

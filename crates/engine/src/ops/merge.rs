@@ -71,6 +71,8 @@ impl Engine {
             after_read: 0,
             fragments: self.map.fragments(block).to_vec(),
             target: Run { slot: NONE, count: 1 },
+            targets: Vec::new(),
+            since: self.now,
         });
         let id = crate::task::task_id(self.tasks.insert(Task::new(request, block, block + 1)));
         self.begin_user_read(id);

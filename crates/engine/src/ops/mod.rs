@@ -11,6 +11,7 @@ pub mod commit;
 mod complete;
 pub mod copies;
 mod dispatch;
+mod draining;
 pub mod follow;
 mod gather;
 pub mod hdd;

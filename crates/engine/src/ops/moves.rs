@@ -35,6 +35,8 @@ pub enum MoveKind {
     Merge,
     /// What is read again and again from a log to an SSD.
     Promotion,
+    /// From a drive that shall leave to others.
+    Drain,
 }
 
 impl MoveKind {
@@ -74,6 +76,9 @@ pub(super) struct Move {
     /// A merge's fragments as they were read.
     pub(super) fragments: Vec<crate::map::Fragment>,
     pub(super) target: Run,
+    /// Of a drain's move: where each part goes.
+    pub(super) targets: Vec<Slot>,
+    pub(super) since: Instant,
 }
 
 /// State of background moves.
@@ -172,7 +177,9 @@ impl Engine {
     #[inline]
     pub(crate) fn run_moves(&mut self) {
         self.answer_both();
-        if self.hdds.is_empty() || self.commit.is_broken() {
+        if (self.hdds.is_empty() && self.drain.is_none() && self.moves.is_idle())
+            || self.commit.is_broken()
+        {
             return;
         }
         if self.moves.active.is_some() {
@@ -183,6 +190,9 @@ impl Engine {
             return;
         }
         if !self.is_serving() || matches!(self.phase, crate::engine::Phase::Stopping) {
+            return;
+        }
+        if self.begin_draining() || self.hdds.is_empty() {
             return;
         }
         if !self.is_fixed() {
@@ -337,6 +347,8 @@ impl Engine {
             after_read: self.reads_issued,
             fragments: Vec::new(),
             target: Run { slot: NONE, count: 1 },
+            targets: Vec::new(),
+            since: self.now,
         };
         let mut at = 0;
         while at < m.parts.len() {
@@ -355,7 +367,11 @@ impl Engine {
             };
             m.outstanding += 1;
             let purpose = Purpose::MoveRead(at as u32);
-            self.enqueue(region.device, Class::Background, Job::Io(op, purpose));
+            if kind == MoveKind::Drain {
+                self.send_drained(region.device, op, purpose);
+            } else {
+                self.enqueue(region.device, Class::Background, Job::Io(op, purpose));
+            }
             at += count;
         }
         self.moves.active = Some(m);
@@ -378,6 +394,7 @@ impl Engine {
         checksums: &[u32],
     ) {
         let contents = self.config.contents;
+        let mut bad = Vec::new();
         let m = self.moves.active.as_mut().expect("a move was reading");
         m.outstanding -= 1;
         if status.is_err() {
@@ -387,10 +404,12 @@ impl Engine {
             // home, and if it is still current a user's read will say so
             for (part, &found) in m.parts[at as usize..].iter_mut().zip(checksums) {
                 if found != part.checksum {
+                    bad.extend((m.kind == MoveKind::Drain).then_some(part.slot));
                     part.slot = NONE;
                 }
             }
         }
+        self.note_unreadable(&bad);
         if self.moves.active.as_ref().is_some_and(|m| m.outstanding == 0) {
             let m = self.moves.active.as_mut().expect("asked above");
             m.stage = Stage::Waiting;
@@ -401,6 +420,9 @@ impl Engine {
         let m = self.moves.active.as_ref().expect("asked by the caller");
         if m.kind.is_of_one_block() || m.stage != Stage::Waiting {
             return;
+        }
+        if m.kind == MoveKind::Drain {
+            return if m.failed { self.drained_unread() } else { self.write_drained() };
         }
         if m.failed {
             self.end_move();

@@ -14,7 +14,7 @@ use crate::device::Purpose;
 use crate::engine::{Engine, Phase};
 use crate::format::record;
 use crate::format::shard::{self, Root, SHARD_BYTES, SHARD_HOMES};
-use crate::format::superblock::{self, SuccessorState, Superblock};
+use crate::format::superblock::{self, Standing, SuccessorState, Superblock};
 use crate::log::Log;
 use crate::map::bits::Bits;
 use crate::map::checkpoint::Recovered;
@@ -230,6 +230,7 @@ impl Engine {
     /// Are these the drives of one pool, all of them, in their places?
     fn check_superblocks(&mut self) -> Result<Vec<(usize, Superblock)>, StartError> {
         let mut found = std::mem::take(&mut self.starting().superblocks);
+        self.take_standings(&mut found)?;
         self.resolve_successor(&mut found);
         let mut all = Vec::new();
         let present = found.into_iter().enumerate().filter(|(i, _)| !self.devices[*i].faulted);
@@ -242,6 +243,9 @@ impl Engine {
                 });
             };
             all.push((index, superblock));
+        }
+        if all.is_empty() {
+            return Err(StartError::NoMetadata);
         }
         let first = all[0].1.clone();
         let newest = all.iter().map(|(_, s)| s.generation).max().expect("at least one drive");
@@ -324,6 +328,11 @@ impl Engine {
         };
         for (index, superblock) in &superblocks {
             layouts[*index] = superblock.layout;
+        }
+        for (layout, device) in layouts.iter_mut().zip(&self.devices) {
+            if let Standing::Gone(numbered) = device.standing {
+                *layout = numbered.layout();
+            }
         }
         if layouts.iter().map(|l| l.slot_count).sum::<u64>() >= u64::from(u32::MAX)
             || layouts.iter().map(|l| l.home_blocks).sum::<u64>() >= u64::from(u32::MAX)
@@ -538,6 +547,11 @@ impl Engine {
         }
         let strays = recovered.strays(&self.objects.ranges());
         if let Err(text) = recovered.install(&mut self.map) {
+            self.refuse(StartError::Corrupt(text));
+            return;
+        }
+        self.go_on_draining();
+        if let Err(text) = self.look_at_gone() {
             self.refuse(StartError::Corrupt(text));
             return;
         }

@@ -138,7 +138,7 @@ impl Engine {
     fn view_ssds(&self, views: &mut Vec<SsdView>) {
         for &id in &self.ssds {
             let device = &self.devices[usize::from(id.0)];
-            if device.faulted {
+            if !device.takes_new() {
                 continue;
             }
             views.push(SsdView {
@@ -172,8 +172,9 @@ impl Engine {
             if class == DurabilityClass::Protected && device.is_volatile() {
                 continue;
             }
+            let takes_new = device.takes_new();
             let (Some(bcw), Some(log)) = (&mut device.bcw, &device.log) else { continue };
-            let takes = !device.faulted
+            let takes = takes_new
                 && !settling
                 && bytes <= bcw.write_bytes_max()
                 && log.used_percent() < stop_percent
@@ -230,7 +231,7 @@ impl Engine {
         }
         self.ssds
             .iter()
-            .filter(|id| !self.devices[usize::from(id.0)].faulted)
+            .filter(|id| self.devices[usize::from(id.0)].takes_new())
             .map(|&id| (id, self.devices[usize::from(id.0)].queue_length))
             .min_by_key(|&(id, length)| (length, id))
             .unwrap_or((self.ssds[0], u32::MAX))
@@ -240,7 +241,7 @@ impl Engine {
     pub(super) fn device_of(&self, target: Target) -> DeviceId {
         match target {
             Target::Log(device) => device,
-            Target::ThisSsd(device) if !self.devices[usize::from(device.0)].faulted => device,
+            Target::ThisSsd(device) if self.devices[usize::from(device.0)].takes_new() => device,
             Target::Ssd | Target::ThisSsd(_) => self.shortest_ssd().0,
         }
     }

@@ -34,7 +34,7 @@ impl Engine {
             }
             return;
         }
-        if !self.handover_is_quiet() {
+        if !self.handover_is_quiet() || !self.drain_is_quiet() {
             return;
         }
         if !self.moves.is_idle() || !self.tiers_are_idle() || !self.commit.is_idle() {
@@ -82,7 +82,8 @@ impl Engine {
     pub(crate) fn write_superblock_copies(&mut self, clean: bool, copy: u8) {
         let mut writes = 0;
         for index in 0..self.devices.len() {
-            if self.devices[index].faulted || self.round_skips(index) {
+            let skips = self.devices[index].faulted || self.round_skips(index);
+            if !self.round_is_for(index).unwrap_or(!skips) {
                 continue;
             }
             let bytes = self.superblock(index, clean).encode();
@@ -108,12 +109,17 @@ impl Engine {
             return;
         }
         let is_handovers = self.round_is_handovers();
-        let stopping = matches!(self.phase, Phase::Stopping) && !is_handovers;
+        let is_drains = self.round_is_drains();
+        let is_stops = !is_handovers && !is_drains;
+        let stopping = matches!(self.phase, Phase::Stopping) && is_stops;
         if copy == 0 {
             self.write_superblock_copies(stopping, 1);
         } else if is_handovers {
             self.superblock_writes = None;
             self.round_done();
+        } else if is_drains {
+            self.superblock_writes = None;
+            self.drain_round_done();
         } else if stopping {
             self.phase = Phase::Stopped;
             self.out.push(Command::Stopped);

@@ -38,7 +38,8 @@ impl Engine {
         let tells = self.qos.tells_streams();
         self.clients =
             (tells || !config.streams.is_empty()).then(|| Box::new(Clients::new(config)));
-        let ssds = self.ssds.len() as u64;
+        let there = |id: &&DeviceId| !self.config.gone.contains(id);
+        let ssds = self.ssds.iter().filter(there).count() as u64;
         for device in &mut self.devices {
             device.streams = None;
             if tells && device.config.role == Role::Ssd {

@@ -197,6 +197,24 @@ impl Engine {
         Ok(())
     }
 
+    /// Could the tiers' share be made of so many slots?
+    ///
+    /// # Errors
+    /// Words, if not.
+    pub(crate) fn try_space(&self, ssd_slots: u64) -> Result<(), String> {
+        let next = self.space_next.as_ref().unwrap_or(&self.space);
+        let Some(config) = next else { return Ok(()) };
+        let blocks = self.map.logical().len() as u64;
+        Space::new(config, ssd_slots, blocks).map(|_| ()).map_err(|why| why.to_string())
+    }
+
+    /// The SSDs have more room, or less: the share is made anew.
+    pub(crate) fn share_anew(&mut self) {
+        if self.space.is_some() && self.space_next.is_none() {
+            self.space_next = Some(self.space.clone());
+        }
+    }
+
     /// The account begins anew, with what the SSDs hold, once nothing is under way.
     fn change_space(&mut self) {
         if !self.tiers_are_idle() {

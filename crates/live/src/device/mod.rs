@@ -105,6 +105,11 @@ pub(crate) trait Device {
     }
 }
 
+/// What stands in the place of a drive that was removed: whatever is asked of it is out of its range.
+pub(crate) fn nothing() -> Box<dyn Device> {
+    Box::new(ram::RamDevice::new(0))
+}
+
 /// Opens a device for one set of drives.
 ///
 /// # Errors

@@ -56,10 +56,13 @@ pub(super) fn measure(_: &Options) -> Result<Vec<Row>> {
             Err(error) => vec![Row::broken(wanted, &error)],
         });
     }
+    let wanted = "drain a full SSD under load, killed half way and resumed, and remove it";
+    rows.extend(match drained(&tandem) {
+        Ok(found) => found.into_iter().map(|told| Row::new(wanted, told, true)).collect(),
+        Err(error) => vec![Row::broken(wanted, &error)],
+    });
     for verb in ["drain", "remove"] {
-        for what in ["a full SSD", "a hard drive"] {
-            rows.push(Row::not_built(format!("{verb} {what} under load")));
-        }
+        rows.push(Row::not_built(format!("{verb} a hard drive under load")));
     }
     Ok(rows)
 }
@@ -75,16 +78,16 @@ fn replaced(tandem: &Path, old: &str, new: &str) -> Result<Vec<String>> {
     all("write").set("do_verify", 0).job("fill").set("end_fsync", 1).run()?;
     let status = status(&pool)?;
     let (free, bytes) = (number(&status, "ssd_free_bytes"), number(&status, "ssd_bytes"));
-    begin(tandem, &pool, old, new)?;
+    call(tandem, &pool, &["replace", "pool.toml", old, new, "--detach"])?;
     let half = |how: &Value| {
         number(how, "marked_bytes") > 0
             && number(how, "copied_bytes") * 2 >= number(how, "total_bytes")
     };
-    let before = work_until(&pool, half)?;
+    let before = work_until(&pool, "replacing", half)?;
     kill(server)?;
 
     let server = pool.serve()?;
-    let how = work_until(&pool, |how| !how["ended"].is_null())?;
+    let how = work_until(&pool, "replacing", |how| !how["ended"].is_null())?;
     if how["finished"] != true {
         bail!("it ended otherwise: {how}");
     }
@@ -117,6 +120,60 @@ fn replaced(tandem: &Path, old: &str, new: &str) -> Result<Vec<String>> {
     ])
 }
 
+/// Drains and removes the second of two SSDs; what was found of it.
+fn drained(tandem: &Path) -> Result<Vec<String>> {
+    let second =
+        "[[device]]\nrole = \"ssd\"\npath = \"ssd2.img\"\nsize = \"1GiB\"\nemulate = \"960evo\"\n";
+    let config = CONFIG.replacen(
+        "[[device]]\nrole = \"hdd\"",
+        &format!("{second}[[device]]\nrole = \"hdd\""),
+        1,
+    );
+    let pool = Pool::new(tandem, &bench::folder(), &config)?;
+    pool.call(&["format", "--yes"])?;
+    let server = pool.serve()?;
+    let all = |rw: &str| client(&pool).set("rw", rw).set("bs", "1m").set("size", "1500m");
+    all("write").set("do_verify", 0).job("fill").set("end_fsync", 1).run()?;
+    let before = status(&pool)?;
+    let (free, bytes) = (number(&before, "ssd_free_bytes"), number(&before, "ssd_bytes"));
+    call(tandem, &pool, &["drain", "pool.toml", "ssd2.img", "--detach"])?;
+    let half = |how: &Value| number(how, "left_bytes") * 2 <= number(how, "total_bytes");
+    let first = work_until(&pool, "draining", half)?;
+    kill(server)?;
+
+    let server = pool.serve()?;
+    let second = work_until(&pool, "draining", |how| how["drained"] == true)?;
+    if number(&second, "total_bytes") >= number(&first, "total_bytes") {
+        bail!("it began anew after the kill: {first} {second}");
+    }
+    call(tandem, &pool, &["remove", "pool.toml", "ssd2.img"])?;
+    std::fs::remove_file(pool.folder().join("ssd2.img"))?;
+    all("read").set("verify_only", 1).job("verify").run()?;
+    server.stop()?;
+    let server = pool.serve()?;
+    all("read").set("verify_only", 1).job("again").run()?;
+    server.stop()?;
+    pool.call(&["check"])?;
+    let seconds = (number(&first, "ns") + number(&second, "ns")) / 1_000_000_000;
+    let mib = |how: &Value, name: &str| number(how, name) >> 20;
+    Ok(vec![
+        format!(
+            "{} MiB lay there; empty after {seconds} s (killed with {} MiB left, went on with {} MiB), {} MiB \
+             of it moved to the other SSD, the rest home",
+            mib(&first, "total_bytes"),
+            mib(&first, "left_bytes"),
+            mib(&second, "total_bytes"),
+            mib(&first, "moved_bytes") + mib(&second, "moved_bytes"),
+        ),
+        format!(
+            "no client error; all that was written is read and verified without the drive, also in the next \
+             life, tandem check finds it whole; {} of {} MiB of the SSDs were free when it began",
+            free >> 20,
+            bytes >> 20
+        ),
+    ])
+}
+
 fn client(pool: &Pool) -> Fio {
     Fio::default()
         .set("ioengine", "nbd")
@@ -125,13 +182,13 @@ fn client(pool: &Pool) -> Fio {
         .set("iodepth", 8)
 }
 
-/// Writes and verifies, job after job, behind what was filled, until the replacement is so far.
-fn work_until(pool: &Pool, so: impl Fn(&Value) -> bool) -> Result<Value> {
+/// Writes and verifies, job after job, behind what was filled, until it is so far.
+fn work_until(pool: &Pool, what: &str, so: impl Fn(&Value) -> bool) -> Result<Value> {
     let began = Instant::now();
     while began.elapsed() < LONG {
         let job = client(pool).set("rw", "randwrite").set("bs", "16k").set("offset", "1600m");
         job.set("size", "24m").set("do_verify", 1).job("load").run()?;
-        let how = status(pool)?["replacing"].clone();
+        let how = status(pool)?[what].clone();
         if so(&how) {
             return Ok(how);
         }
@@ -139,16 +196,15 @@ fn work_until(pool: &Pool, so: impl Fn(&Value) -> bool) -> Result<Value> {
     bail!("it takes longer than {} s", LONG.as_secs())
 }
 
-fn begin(tandem: &Path, pool: &Pool, old: &str, new: &str) -> Result<()> {
+fn call(tandem: &Path, pool: &Pool, words: &[&str]) -> Result<()> {
     let output = Command::new(tandem)
-        .arg("replace")
-        .args(["pool.toml", old, new, "--detach"])
+        .args(words)
         .current_dir(pool.folder())
         .stdin(Stdio::null())
         .output()
-        .context("starting tandem replace")?;
+        .with_context(|| format!("starting tandem {}", words[0]))?;
     if !output.status.success() {
-        bail!("tandem replace: {}", String::from_utf8_lossy(&output.stderr).trim());
+        bail!("tandem {}: {}", words[0], String::from_utf8_lossy(&output.stderr).trim());
     }
     Ok(())
 }

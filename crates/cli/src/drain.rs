@@ -1,0 +1,218 @@
+//! `tandem drain` and `tandem remove`: how does a drive leave a pool that is served, with none in its place?
+
+use crate::failure::Failure;
+use crate::replace::{GUESSED_BYTES_PER_S, listed};
+use crate::report::table::bytes as shown;
+use crate::report::{print_json, print_text};
+use crate::{pool, status};
+use anyhow::anyhow;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tandem_live::control;
+
+/// How often a server is asked how far it is.
+const ASK_EVERY: Duration = Duration::from_millis(200);
+
+/// Move everything off an SSD of a pool while it is served
+///
+/// Nothing new goes to the drive, and what lies on it is moved to the other drives in the background, while
+/// users go on. A server that is stopped meanwhile, or killed, goes on when it is started again. Then
+/// `tandem remove` takes the drive out of the pool. Until that the drive is needed, and --cancel keeps it.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// The configuration of the pool that is served
+    #[arg(value_name = "CONFIG")]
+    config: PathBuf,
+    /// The drive that shall leave, as the configuration lists it
+    #[arg(value_name = "DRIVE", required_unless_present = "cancel")]
+    drive: Option<PathBuf>,
+    /// Only say whether it could be, what is at risk and how long it takes
+    #[arg(long, conflicts_with = "cancel")]
+    dry_run: bool,
+    /// Keep the drive that is being drained: it is used again
+    #[arg(long, conflicts_with = "drive")]
+    cancel: bool,
+    /// Begin, and do not wait for the end: `tandem status` tells how far it is
+    #[arg(long, conflicts_with_all = ["cancel", "dry_run"])]
+    detach: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// Take a drive that was drained out of a pool while it is served
+///
+/// It is done when every other drive knows of it; the configuration notes it, and the drive may be unplugged.
+/// A drive on which something lies is refused, with how much that is.
+#[derive(Debug, clap::Args)]
+pub struct RemoveArguments {
+    /// The configuration of the pool that is served
+    #[arg(value_name = "CONFIG")]
+    config: PathBuf,
+    /// The drive that leaves, as the configuration lists it
+    #[arg(value_name = "DRIVE")]
+    drive: PathBuf,
+    /// Only say what would be done and what is at risk
+    #[arg(long)]
+    dry_run: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// Drains a drive.
+///
+/// # Errors
+/// A drive that cannot leave, a server that does not answer, what it refuses, and a drain that fails.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let socket = status::socket(&arguments.config)?;
+    if arguments.cancel {
+        let answer = control::ask_to_cancel_drain(&socket);
+        refused("drained", &answer.map_err(|why| status::silent(&socket, &why))?)?;
+        return follow(&socket, arguments.json, "cancelled");
+    }
+    let Some(drive) = &arguments.drive else {
+        return Err(Failure::Usage("name the drive that shall leave".into()));
+    };
+    let drive = listed(&arguments.config, drive)?;
+    let answer = control::ask_to_drain(&socket, &drive, arguments.dry_run);
+    let answer = answer.map_err(|why| status::silent(&socket, &why))?;
+    refused("drained", &answer)?;
+    if arguments.dry_run {
+        return tell(arguments, &drive, &answer);
+    }
+    if !arguments.detach {
+        return follow(&socket, arguments.json, "drained");
+    }
+    if arguments.json {
+        return print_json(&answer);
+    }
+    print_text(&format!("{drive} is being drained; `tandem status` tells how far it is\n"))
+}
+
+/// Removes a drive.
+///
+/// # Errors
+/// A drive that was not drained, a server that does not answer, and what it refuses.
+pub fn remove(arguments: &RemoveArguments) -> Result<(), Failure> {
+    let socket = status::socket(&arguments.config)?;
+    let drive = listed(&arguments.config, &arguments.drive)?;
+    if arguments.dry_run {
+        return tell_of_removal(arguments, &socket, &drive);
+    }
+    let answer = control::ask_to_remove(&socket, &drive);
+    refused("removed", &answer.map_err(|why| status::silent(&socket, &why))?)?;
+    follow(&socket, arguments.json, "removed")
+}
+
+fn refused(what: &str, answer: &Value) -> Result<(), Failure> {
+    match answer["error"].as_str() {
+        // a server from before there was this verb
+        Some(why) if why.contains("'verb' must be") => Err(anyhow!(
+            "the server is of an older version that cannot drain drives: restart it with this one"
+        )
+        .into()),
+        Some(why) => Err(anyhow!("not {what}: {why}").into()),
+        None => Ok(()),
+    }
+}
+
+/// What a drain would do.
+fn tell(arguments: &Arguments, drive: &str, answer: &Value) -> Result<(), Failure> {
+    let pool = pool::read(&arguments.config)?;
+    let device = pool.devices.iter().find(|device| device.label() == drive);
+    let role = device.map_or("ssd", |device| crate::format::role(device.role));
+    let rate = GUESSED_BYTES_PER_S.iter().find(|(of, _)| *of == role).expect("both are listed").1;
+    let bytes = answer["bytes"].as_u64().unwrap_or(0);
+    let seconds = bytes.div_ceil(rate);
+    if arguments.json {
+        return print_json(&json!({
+            "drive": drive, "bytes": bytes, "seconds_at_least": seconds, "at_risk": Value::Null,
+        }));
+    }
+    print_text(&format!(
+        "{} would be moved from {drive} to the other drives: {seconds} s or more ({} a second, half of it \
+         while users work).\nAt risk: nothing. Each block stays on {drive} until its new place is durable. \
+         The pool has the room of one SSD less from the beginning on.\n",
+        shown(bytes),
+        shown(rate),
+    ))
+}
+
+/// What a removal would do.
+fn tell_of_removal(arguments: &RemoveArguments, socket: &Path, drive: &str) -> Result<(), Failure> {
+    let status = control::ask(socket, "status").map_err(|why| status::silent(socket, &why))?;
+    let how = &status["draining"];
+    let index = how["device"].as_u64().and_then(|index| usize::try_from(index).ok());
+    let named = index.and_then(|index| status["pool"]["devices"][index]["path"].as_str());
+    let is_drained = named == Some(drive) && how["drained"] == true && how["ended"].is_null();
+    let left = if named == Some(drive) { how["left_bytes"].clone() } else { Value::Null };
+    if arguments.json {
+        let told = json!({ "drive": drive, "drained": is_drained, "left_bytes": left });
+        return print_json(&told);
+    }
+    print_text(&match is_drained {
+        true => format!("{drive} would be removed at once. At risk: nothing, it is drained.\n"),
+        false => format!("{drive} would not be removed: it is not drained (`tandem drain`).\n"),
+    })
+}
+
+/// Tells how far it is until it is so far.
+fn follow(socket: &Path, as_json: bool, until: &str) -> Result<(), Failure> {
+    let bar = indicatif::ProgressBar::new(0).with_style(
+        indicatif::ProgressStyle::with_template(
+            "{bar:40} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left {msg}",
+        )
+        .expect("the template is sound"),
+    );
+    let how = loop {
+        let status = control::ask(socket, "status").map_err(|why| {
+            anyhow!("the server has gone ({why}); when it is started again it goes on")
+        })?;
+        let how = status["draining"].clone();
+        let number = |name: &str| how[name].as_u64().unwrap_or(0);
+        let total = number("total_bytes").max(number("left_bytes"));
+        bar.set_length(total);
+        bar.set_position(total - number("left_bytes"));
+        bar.set_message(how["stage"].as_str().unwrap_or_default().to_owned());
+        let is_there = until == "drained" && how["drained"] == true;
+        if how.is_null() || !how["ended"].is_null() || is_there {
+            break how;
+        }
+        let (left, stuck) = (number("left_bytes"), number("unreadable_blocks"));
+        if until == "drained" && stuck > 0 && left <= stuck * tandem_block::BLOCK_BYTES {
+            bar.finish_and_clear();
+            return Err(anyhow!(
+                "{stuck} blocks cannot be read on the drive, and stay there: see `tandem check` for whose \
+                 they are; when they are written or discarded the drain goes on"
+            )
+            .into());
+        }
+        std::thread::sleep(ASK_EVERY);
+    };
+    bar.finish_and_clear();
+    if as_json {
+        print_json(&how)?;
+    } else {
+        print_text(&outcome(&how))?;
+    }
+    match (how["ended"].as_str(), how["drained"] == true) {
+        (Some(ended), _) if ended == until => Ok(()),
+        (None, true) if until == "drained" => Ok(()),
+        (Some(why), _) => Err(anyhow!("not {until}: {why}").into()),
+        (None, _) => Err(anyhow!("the server knows of no drain").into()),
+    }
+}
+
+fn outcome(how: &Value) -> String {
+    let number = |name: &str| how[name].as_u64().unwrap_or(0);
+    let seconds = number("ns") / 1_000_000_000;
+    let ended = how["ended"].as_str().unwrap_or("drained");
+    format!(
+        "{ended}: {} moved in {seconds} s, {} left of {}\n",
+        shown(number("moved_bytes")),
+        shown(number("left_bytes")),
+        shown(number("total_bytes")),
+    )
+}

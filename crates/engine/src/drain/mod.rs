@@ -1,0 +1,362 @@
+//! How does a drive leave a pool that is served, without another one in its place?
+//!
+//! Requirement: pool life. It is drained first: nothing new goes to it, and what lies on it is moved to
+//! others (`ops/draining`), by moves that are recorded like any other. Then it is removed.
+//!
+//! ```text
+//! drain ─▶ superblocks: it drains ─▶ moves, until no record names a place on it ─▶ (remove) it is no metadata
+//!   │                                                                              home any more, all is quiet
+//!   └── cancel ─▶ superblocks: it serves                                           ─▶ superblocks of the others:
+//!                                                                                  GONE ─▶ its own ─▶ let go
+//! ```
+//! - What superblocks say of a drive that drains only makes the next life go on with it: a crash costs the
+//!   move under way.
+//! - A drive that is gone keeps its number, and its part of the numbering of slots and homes: nothing else
+//!   moves. No record names any of it, which a start makes sure of.
+
+mod switch;
+
+use crate::config::Role;
+use crate::engine::{Engine, Phase};
+use crate::format::superblock::Standing;
+use crate::map::Slot;
+use std::collections::BTreeSet;
+use tandem_block::{BLOCK_BYTES, DeviceId, Instant};
+
+/// Places that could not be read are remembered up to so many: bounds RAM (guess).
+pub(crate) const UNREADABLE_MAX: usize = 65_536;
+
+/// Where a drain is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// The superblocks are to be told, or are being told. Moves have begun.
+    Announcing { begun: bool },
+    /// What lies on it is moved, or nothing does any more.
+    Moving,
+    /// The superblocks are told that it serves again.
+    Voiding { begun: bool },
+    /// It becomes none of the pool.
+    Removing(Step),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// What is under way with it ends,
+    Quiet,
+    /// … the other members are told,
+    Others,
+    /// … and its own superblocks.
+    Own,
+}
+
+/// How a drain ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The drive is none of the pool any more.
+    Removed,
+    /// The administrator wanted to keep it.
+    Cancelled,
+    /// It failed while something lay on it.
+    Failed,
+}
+
+impl std::fmt::Display for Ending {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(match self {
+            Ending::Removed => "removed",
+            Ending::Cancelled => "cancelled",
+            Ending::Failed => "the drive failed before all was moved away",
+        })
+    }
+}
+
+/// A drain as seen from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DrainView {
+    /// Which drive.
+    pub device: DeviceId,
+    /// What goes on, in a word: `moves`, `drained`, `leaves` or `ended`.
+    pub stage: &'static str,
+    /// Bytes on it that a record names, or that are being written there.
+    pub left_bytes: u64,
+    /// … when the drain began in this life.
+    pub total_bytes: u64,
+    /// Bytes moved to other drives in this life.
+    pub moved_bytes: u64,
+    /// Blocks on it that could not be read, and stay.
+    pub unreadable_blocks: u64,
+    /// Since when, in this life.
+    pub began: Instant,
+    /// When nothing was left.
+    pub drained: Option<Instant>,
+    /// When it ended, and how.
+    pub ended: Option<(Instant, Ending)>,
+}
+
+/// Why a drive cannot be drained, or removed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DrainError {
+    /// The pool does not run as it must for that.
+    #[error("the pool {0}")]
+    NotNow(&'static str),
+    /// One at a time.
+    #[error("device {} is being drained; remove it, or cancel that, first", .0.0)]
+    UnderWay(DeviceId),
+    /// Nothing to cancel.
+    #[error("no drive is being drained")]
+    Nothing,
+    /// It is decided already.
+    #[error("the drive is being removed: it is too late to cancel")]
+    TooLate,
+    /// No such drive.
+    #[error("there is no device {}", .0.0)]
+    NoDevice(DeviceId),
+    /// It was removed before.
+    #[error("device {} is gone already", .0.0)]
+    Gone(DeviceId),
+    /// Twins leave in another way.
+    #[error("device {} is a mirrored pair, which cannot be drained", .0.0)]
+    IsPair(DeviceId),
+    /// The drive is out of service.
+    #[error("device {} has failed: nothing can be moved away from it", .0.0)]
+    Faulted(DeviceId),
+    /// Nobody else has its role.
+    #[error("device {} is the pool's last {role} in service, which has to stay; replace it instead", .device.0)]
+    Last {
+        /// Which drive.
+        device: DeviceId,
+        /// What it is.
+        role: &'static str,
+    },
+    /// The others cannot take it.
+    #[error("the other drives have room for {room} bytes of the {wanted} that must move to them")]
+    NoRoom {
+        /// Bytes that they have room for.
+        room: u64,
+        /// Bytes that must find some.
+        wanted: u64,
+    },
+    /// What was promised to streams needs it.
+    #[error("streams were promised a part of every SSD: take the promises back first")]
+    Promised,
+    /// The tiers' share of the SSDs would not fit the others.
+    #[error("tiers: {0}")]
+    Tier(String),
+    /// It holds something still.
+    #[error("device {} holds {bytes} bytes: drain it first", .device.0)]
+    NotDrained {
+        /// Which drive.
+        device: DeviceId,
+        /// How much.
+        bytes: u64,
+    },
+}
+
+/// A drain under way.
+#[derive(Clone, Debug)]
+pub(crate) struct Drain {
+    pub(crate) device: DeviceId,
+    pub(crate) stage: Stage,
+    /// Where to look next.
+    pub(crate) cursor: Slot,
+    /// Places are read one by one before this one: one of them is bad.
+    pub(crate) careful_until: Slot,
+    /// Places that could not be read.
+    pub(crate) unreadable: BTreeSet<Slot>,
+    /// Others' moves had their turn.
+    pub(crate) has_turn: bool,
+    pub(crate) rests_until: Instant,
+    pub(crate) looks_at: Instant,
+    pub(crate) total_bytes: u64,
+    pub(crate) moved_blocks: u64,
+    pub(crate) began: Instant,
+    pub(crate) drained: Option<Instant>,
+}
+
+impl Drain {
+    fn new(device: DeviceId, stage: Stage, total_bytes: u64, now: Instant) -> Drain {
+        Drain {
+            device,
+            stage,
+            cursor: 0,
+            careful_until: 0,
+            unreadable: BTreeSet::new(),
+            has_turn: true,
+            rests_until: Instant::ZERO,
+            looks_at: now,
+            total_bytes,
+            moved_blocks: 0,
+            began: now,
+            drained: None,
+        }
+    }
+
+    /// Does it move what lies on the drive?
+    pub(crate) fn moves(&self) -> bool {
+        matches!(self.stage, Stage::Announcing { .. } | Stage::Moving)
+    }
+}
+
+impl Engine {
+    /// The drain under way, or the last one that ended in this life.
+    pub fn drain_view(&self) -> Option<DrainView> {
+        self.drain.as_deref().map(|drain| self.view_drain(drain)).or(self.drain_ended)
+    }
+
+    fn view_drain(&self, drain: &Drain) -> DrainView {
+        let stage = match drain.stage {
+            Stage::Announcing { .. } => "moves",
+            Stage::Moving if drain.drained.is_none() => "moves",
+            Stage::Moving => "drained",
+            Stage::Voiding { .. } => "ends",
+            Stage::Removing(_) => "leaves",
+        };
+        let is_there = |slot: &&Slot| {
+            let owner = self.map.slots().owner(**slot);
+            owner != crate::map::NONE && self.map.slots().is_current(**slot, owner)
+        };
+        DrainView {
+            device: drain.device,
+            stage,
+            left_bytes: self.lies_on(drain.device),
+            total_bytes: drain.total_bytes,
+            moved_bytes: drain.moved_blocks * BLOCK_BYTES,
+            unreadable_blocks: drain.unreadable.iter().filter(is_there).count() as u64,
+            began: drain.began,
+            drained: drain.drained,
+            ended: None,
+        }
+    }
+
+    /// Bytes of a drive that a record names, or that are being written.
+    pub fn lies_on(&self, device: DeviceId) -> u64 {
+        let ssd = self.ssds.iter().position(|&id| id == device);
+        ssd.map_or(0, |ssd| u64::from(self.map.ssd_used(ssd)) * BLOCK_BYTES)
+    }
+
+    /// Could this drive be drained? Says how many bytes would have to move.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn can_drain(&self, device: DeviceId) -> Result<u64, DrainError> {
+        self.can_change_members()?;
+        if let Some(drain) = &self.drain {
+            return Err(DrainError::UnderWay(drain.device));
+        }
+        if self.handover.is_some() {
+            return Err(DrainError::NotNow("replaces a drive: wait for its end, or cancel that"));
+        }
+        let index = usize::from(device.0);
+        let Some(d) = self.devices.get(index) else {
+            return Err(DrainError::NoDevice(device));
+        };
+        if d.is_gone() {
+            return Err(DrainError::Gone(device));
+        }
+        if d.is_pair {
+            return Err(DrainError::IsPair(device));
+        }
+        if d.faulted {
+            return Err(DrainError::Faulted(device));
+        }
+        if self.others_like(device) == 0 {
+            let role = if d.is_ssd() { "SSD" } else { "hard drive" };
+            return Err(DrainError::Last { device, role });
+        }
+        match d.config.role {
+            Role::Ssd => self.can_drain_ssd(device),
+            Role::Hdd => Err(DrainError::NotNow("cannot drain hard drives yet: replace it")),
+        }
+    }
+
+    fn can_change_members(&self) -> Result<(), DrainError> {
+        if !matches!(self.phase, Phase::Running) || self.commit.is_broken() {
+            return Err(DrainError::NotNow("is not served"));
+        }
+        if self.is_fixed() || self.salvage.is_some() {
+            return Err(DrainError::NotNow("is served read-only"));
+        }
+        Ok(())
+    }
+
+    fn can_drain_ssd(&self, device: DeviceId) -> Result<u64, DrainError> {
+        if self.config.qos.streams.iter().any(|stream| stream.promise.is_some()) {
+            return Err(DrainError::Promised);
+        }
+        let others: u64 = (0..self.ssds.len())
+            .filter(|&ssd| self.ssds[ssd] != device)
+            .filter(|&ssd| self.devices[usize::from(self.ssds[ssd].0)].takes_new())
+            .map(|ssd| u64::from(self.map.allocators()[ssd].slot_count()))
+            .sum();
+        self.try_space(others).map_err(DrainError::Tier)?;
+        if self.hdds.is_empty() {
+            // what does not fit the other SSDs has no home to go to
+            let (room, owned) = (others * 85 / 100, self.space_blocks().2);
+            if owned > room {
+                let (room, wanted) = (room * BLOCK_BYTES, owned * BLOCK_BYTES);
+                return Err(DrainError::NoRoom { room, wanted });
+            }
+        }
+        Ok(self.lies_on(device))
+    }
+
+    /// Nothing new goes to this drive from now on, and what lies there is moved away. The caller wakes the
+    /// engine.
+    ///
+    /// # Errors
+    /// As `can_drain`.
+    pub fn drain(&mut self, device: DeviceId) -> Result<(), DrainError> {
+        let bytes = self.can_drain(device)?;
+        let stage = Stage::Announcing { begun: false };
+        self.drain = Some(Box::new(Drain::new(device, stage, bytes, self.now)));
+        self.drain_ended = None;
+        self.set_standing(device, Standing::Drains);
+        Ok(())
+    }
+
+    /// The drive that drains serves again; what was moved stays where it is. The caller wakes the engine.
+    ///
+    /// # Errors
+    /// If there is none, or it is decided.
+    pub fn cancel_drain(&mut self) -> Result<(), DrainError> {
+        let drain = self.drain.as_deref_mut().ok_or(DrainError::Nothing)?;
+        if !drain.moves() {
+            return Err(DrainError::TooLate);
+        }
+        // a round under way says that it drains: another one follows
+        drain.stage = Stage::Voiding { begun: false };
+        let device = drain.device;
+        self.set_standing(device, Standing::Serves);
+        Ok(())
+    }
+
+    /// Could this drive be removed now?
+    ///
+    /// # Errors
+    /// Why not; if something lies on it, how much.
+    pub fn can_remove(&self, device: DeviceId) -> Result<(), DrainError> {
+        self.can_change_members()?;
+        let Some(drain) = self.drain.as_deref().filter(|drain| drain.device == device) else {
+            // for what is wrong with it in the first place
+            let bytes = self.can_drain(device)?;
+            return Err(DrainError::NotDrained { device, bytes });
+        };
+        match drain.stage {
+            Stage::Voiding { .. } => Err(DrainError::NotNow("takes the drive back")),
+            Stage::Removing(_) => Err(DrainError::TooLate),
+            _ if drain.drained.is_some() => Ok(()),
+            _ => Err(DrainError::NotDrained { device, bytes: self.lies_on(device) }),
+        }
+    }
+
+    /// A drive that was drained is none of the pool any more. The caller wakes the engine.
+    ///
+    /// # Errors
+    /// As `can_remove`.
+    pub fn remove(&mut self, device: DeviceId) -> Result<(), DrainError> {
+        self.can_remove(device)?;
+        self.begin_removal();
+        Ok(())
+    }
+}

@@ -1,0 +1,229 @@
+//! Who has to know before a drive comes or goes?
+//!
+//! Superblocks are written in rounds, each under the next generation. Before the one that makes a drive
+//! gone, it is no metadata home any more, and nothing is under way with it: its metadata may then be
+//! behind, as that of an SSD that died, and a start that finds it a member still takes what is newest.
+
+use super::{Drain, Ending, Stage, Step};
+use crate::StartError;
+use crate::engine::{Engine, Phase};
+use crate::format::superblock::{Numbered, Standing, Superblock};
+use crate::port::Command;
+use tandem_block::{DeviceId, Instant};
+
+impl Engine {
+    /// What a drive is from now on, to everybody who asks.
+    pub(crate) fn set_standing(&mut self, device: DeviceId, standing: Standing) {
+        self.devices[usize::from(device.0)].standing = standing;
+        if let Some(ssd) = self.ssds.iter().position(|&id| id == device) {
+            self.map.close_ssd(ssd, standing != Standing::Serves);
+            self.share_anew();
+        }
+    }
+
+    /// At the start: what every member is, as the newest superblocks say. Who was removed is not asked for
+    /// anything, also if the configuration lists it still.
+    pub(crate) fn take_standings(
+        &mut self,
+        found: &mut [(Option<Superblock>, bool)],
+    ) -> Result<(), StartError> {
+        let newest = found.iter().filter_map(|(s, _)| s.as_ref()).max_by_key(|s| s.generation);
+        let Some(newest) = newest else { return Ok(()) };
+        let (pool, members) = (newest.pool, newest.members.clone());
+        let newest = newest.standings.clone();
+        for index in 0..found.len().min(newest.len()) {
+            let of_pool = found.iter().filter_map(|(s, _)| s.as_ref()).filter(|s| s.pool == pool);
+            let mut told = of_pool.filter_map(|s| s.standings.get(index)).copied();
+            let gone = told.find(|standing| matches!(standing, Standing::Gone(_)));
+            let device = DeviceId(index as u8);
+            let is_listed = !self.config.gone.contains(&device);
+            self.devices[index].standing = gone.unwrap_or(newest[index]);
+            match gone {
+                None if !is_listed => return Err(StartError::NotGone { device: index }),
+                None => {}
+                // slots and homes are numbered by role
+                Some(_) if members[index].role != self.devices[index].config.role => {
+                    return Err(StartError::WrongPlace { device: index, place: index });
+                }
+                Some(_) => {
+                    found[index] = (None, false);
+                    self.devices[index].faulted = true;
+                    if is_listed {
+                        self.config.gone.push(device);
+                        self.out.push(Command::Close { device });
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// No record names a place on a drive that is gone.
+    ///
+    /// # Errors
+    /// Words, if one does.
+    pub(crate) fn look_at_gone(&self) -> Result<(), String> {
+        for device in self.devices.iter().filter(|device| device.is_gone()) {
+            let bytes = self.lies_on(device.id);
+            if bytes > 0 {
+                return Err(format!(
+                    "the map names {bytes} bytes on device {}, which was removed",
+                    device.id.0
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// At the start, when it is known who is what and where everything lies.
+    pub(crate) fn go_on_draining(&mut self) {
+        for index in 0..self.devices.len() {
+            let (device, standing) = (DeviceId(index as u8), self.devices[index].standing);
+            if standing == Standing::Serves {
+                continue;
+            }
+            if let Some(ssd) = self.ssds.iter().position(|&id| id == device) {
+                self.map.close_ssd(ssd, true);
+            }
+            if standing == Standing::Drains && self.config.drains && self.salvage.is_none() {
+                let bytes = self.lies_on(device);
+                self.drain = Some(Box::new(Drain::new(device, Stage::Moving, bytes, self.now)));
+            }
+        }
+    }
+
+    /// What of a drain is possible now, beside moves.
+    pub(crate) fn run_drain(&mut self) {
+        let Some(drain) = self.drain.as_deref() else { return };
+        let (device, stage) = (drain.device, drain.stage);
+        let no_round = self.superblock_writes.is_none();
+        match stage {
+            Stage::Announcing { begun: false } if no_round => {
+                self.set_drain_stage(Stage::Announcing { begun: true });
+                self.write_superblocks(false);
+            }
+            Stage::Voiding { begun: false } if no_round => {
+                self.set_drain_stage(Stage::Voiding { begun: true });
+                self.write_superblocks(false);
+            }
+            Stage::Removing(Step::Quiet) if no_round => self.leave_if_quiet(device),
+            _ => {}
+        }
+        let d = &self.devices[usize::from(device.0)];
+        let failed = d.faulted && !d.is_gone();
+        let Some(drain) = self.drain.as_deref() else { return };
+        if !drain.moves() {
+            return;
+        }
+        if !failed && self.others_like(device) == 0 {
+            // the others have died meanwhile: it is needed again
+            self.cancel_drain().expect("it moves");
+            return;
+        }
+        let is_over = self.is_drained(device);
+        let now = self.now;
+        let drain = self.drain.as_deref_mut().expect("asked above");
+        if failed && !is_over {
+            // what lies there is lost, as if it had never been drained
+            self.end_drain(Ending::Failed);
+        } else if is_over != drain.drained.is_some() {
+            drain.drained = is_over.then_some(now);
+        }
+    }
+
+    /// Drives of the same role that take something new.
+    pub(super) fn others_like(&self, device: DeviceId) -> usize {
+        let role = self.devices[usize::from(device.0)].config.role;
+        let others = self
+            .devices
+            .iter()
+            .filter(|other| other.id != device && other.takes_new() && other.config.role == role);
+        others.count()
+    }
+
+    fn set_drain_stage(&mut self, stage: Stage) {
+        self.drain.as_deref_mut().expect("asked while there is one").stage = stage;
+    }
+
+    pub(super) fn begin_removal(&mut self) {
+        let drain = self.drain.as_deref_mut().expect("asked by the caller");
+        drain.stage = Stage::Removing(Step::Quiet);
+        let d = &mut self.devices[usize::from(drain.device.0)];
+        d.standing = Standing::Gone(Numbered::of(&d.layout));
+        // it is no metadata home from now on: what is under way with it ends
+    }
+
+    fn leave_if_quiet(&mut self, device: DeviceId) {
+        let d = &mut self.devices[usize::from(device.0)];
+        if d.in_flight > 0 || d.has_waiting() {
+            return;
+        }
+        (d.dirty, d.faulted) = (false, true);
+        self.set_drain_stage(Stage::Removing(Step::Others));
+        self.write_superblocks(false);
+    }
+
+    /// Is a round of superblocks under way that is a drain's?
+    pub(crate) fn round_is_drains(&self) -> bool {
+        let running = matches!(self.phase, Phase::Running | Phase::Stopping);
+        running
+            && self.drain.as_deref().is_some_and(|drain| {
+                matches!(
+                    drain.stage,
+                    Stage::Announcing { begun: true }
+                        | Stage::Voiding { .. }
+                        | Stage::Removing(Step::Others | Step::Own)
+                )
+            })
+    }
+
+    /// Does the round go to the drive that leaves, and to nobody else?
+    pub(crate) fn round_is_for(&self, index: usize) -> Option<bool> {
+        let drain = self.drain.as_deref()?;
+        let is_own = drain.stage == Stage::Removing(Step::Own);
+        is_own.then_some(usize::from(drain.device.0) == index)
+    }
+
+    /// Both copies of the round are written.
+    pub(crate) fn drain_round_done(&mut self) {
+        let stage = self.drain.as_deref().expect("asked above").stage;
+        match stage {
+            Stage::Announcing { .. } => self.set_drain_stage(Stage::Moving),
+            // one that was under way when it ended: another one follows
+            Stage::Voiding { begun: false } => {}
+            Stage::Voiding { begun: true } => self.end_drain(Ending::Cancelled),
+            Stage::Removing(Step::Others) => {
+                self.set_drain_stage(Stage::Removing(Step::Own));
+                self.write_superblock_copies(false, 0);
+            }
+            Stage::Removing(Step::Own) => {
+                let device = self.drain.as_deref().expect("asked above").device;
+                self.devices[usize::from(device.0)].dirty = false;
+                self.end_drain(Ending::Removed);
+                self.config.gone.push(device);
+                self.out.push(Command::Close { device });
+            }
+            other => unreachable!("no round in {other:?}"),
+        }
+    }
+
+    fn end_drain(&mut self, why: Ending) {
+        let drain = self.drain.take().expect("asked while there is one");
+        let view = self.view_drain(&drain);
+        let ended = Some((self.now, why));
+        self.drain_ended = Some(super::DrainView { ended, stage: "ended", ..view });
+    }
+
+    /// Is nothing of it under way that a clean stop would cut?
+    pub(crate) fn drain_is_quiet(&self) -> bool {
+        self.drain.as_deref().is_none_or(|drain| drain.stage == Stage::Moving)
+    }
+
+    /// When a drain wants to be asked again, although nothing happens.
+    pub(crate) fn drain_due(&self) -> Instant {
+        let serves = matches!(self.phase, Phase::Running) && !self.commit.is_broken();
+        let drain = self.drain.as_deref().filter(|drain| serves && drain.moves());
+        let drain = drain.filter(|drain| drain.drained.is_none() && self.moves.is_idle());
+        drain.map_or(Instant::NEVER, |drain| drain.looks_at.max(drain.rests_until))
+    }
+}

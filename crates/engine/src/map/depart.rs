@@ -1,0 +1,33 @@
+//! What does the map do for an SSD that shall leave?
+
+use super::logical::SSD;
+use super::{Logical, Map, Slot};
+
+impl Map {
+    /// Nothing new shall go to the SSD at this position, or it may again.
+    pub fn close_ssd(&mut self, ssd: usize, closed: bool) {
+        self.closed[ssd] = closed;
+        let open = || self.allocators.iter().zip(&self.closed).filter(|(_, closed)| !**closed);
+        self.ssd_free = open().map(|(a, _)| u64::from(a.free_count())).sum();
+        self.ssd_slots = open().map(|(a, _)| u64::from(a.slot_count())).sum();
+    }
+
+    /// Slots of the SSD at this position that hold something, or that a crash would find something in.
+    pub fn ssd_used(&self, ssd: usize) -> u32 {
+        let allocator = &self.allocators[ssd];
+        allocator.slot_count() - allocator.free_count()
+    }
+
+    /// A block's place on an SSD moves to another slot with the same contents. False, and nothing is
+    /// changed, if it is not there any more.
+    pub fn move_place(&mut self, block: Logical, from: Slot, to: Slot) -> bool {
+        if self.logical.get(block) & SSD == 0 || self.entry(block).ssd != from {
+            return false;
+        }
+        let old = self.index.replace(block, &self.slots, false, to);
+        let checksum = self.slots.checksum(old);
+        self.displace(block, old);
+        self.slots.assign(to, block, checksum);
+        true
+    }
+}

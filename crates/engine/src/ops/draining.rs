@@ -1,0 +1,304 @@
+//! What steps move everything off a drive that shall leave?
+//!
+//! Source: requirements of pool life; design decisions 6 and 10.
+//!
+//! ```text
+//! SSD: what lives in its slots, a run at a time ─▶ read ─▶ written to slots of other SSDs ─▶ the map names these,
+//!      if the block has not changed since ─▶ a commit records it, which frees the old slots
+//!      where the others are short of space: copies are dropped, the rest is moved home by write-back
+//!      blocks with fragments are merged, which takes them to another SSD
+//! ```
+//! It goes round until nothing is left. Moves take turns with others', and rest as long as they took while
+//! users work. What cannot be read stays, and is told.
+
+use super::moves::{MoveKind, Part};
+use crate::device::{Class, Job, Purpose};
+use crate::drain::UNREADABLE_MAX;
+use crate::engine::Engine;
+use crate::map::logical::{FRAGMENTS, HOME, LOG, SSD};
+use crate::map::{Logical, NONE, Run, Slot, Touch};
+use crate::port::IoOp;
+use tandem_block::{BLOCK_BYTES, DeviceId, Duration, IoError};
+
+/// Slots looked at in one step at most: bounds the time that an event takes.
+const LOOK_SLOTS_MAX: u32 = 16_384;
+/// Commands of one move at most.
+const RUNS_MAX: usize = 32;
+/// It looks again after this long if nothing could be moved.
+const LOOK_EVERY: Duration = Duration::from_ms(20);
+
+/// What was found on a drive.
+#[derive(Default)]
+struct Found {
+    parts: Vec<Part>,
+    /// A block to merge.
+    fragmented: Option<Logical>,
+    /// Copies that need not be moved: their source cannot be read, and their homes can.
+    copies: Vec<(Logical, Slot)>,
+    /// A home is on its way.
+    homed: bool,
+}
+
+impl Engine {
+    /// Does nothing lie on the drive, also after a crash, and is nothing on its way there?
+    pub(crate) fn is_drained(&self, device: DeviceId) -> bool {
+        let d = &self.devices[usize::from(device.0)];
+        !d.has_waiting() && self.lies_on(device) == 0
+    }
+
+    /// Begins a move of what lies on a drive that drains. False: not now, or there is nothing.
+    pub(super) fn begin_draining(&mut self) -> bool {
+        let (now, quiet) = (self.now, self.is_quiet());
+        let Some(drain) = self.drain.as_deref_mut().filter(|drain| drain.moves()) else {
+            return false;
+        };
+        let rests = now < drain.rests_until && !quiet;
+        if rests || now < drain.looks_at || drain.drained.is_some() {
+            return false;
+        }
+        // others' moves go in turn with these
+        if !std::mem::replace(&mut drain.has_turn, true) {
+            return false;
+        }
+        drain.has_turn = false;
+        let device = drain.device;
+        let found = self.find_on_ssd(device);
+        self.drop_copies_of(&found.copies);
+        if found.homed {
+            self.want_home_flush();
+        }
+        let begins = if !found.parts.is_empty() {
+            self.move_away(found.parts)
+        } else {
+            found.fragmented.is_some_and(|block| self.start_merge(block))
+        };
+        if !begins {
+            self.drain.as_deref_mut().expect("asked above").looks_at = now + LOOK_EVERY;
+            if self.map.displaced_count() > 0 || self.map.pending_blocks() > 0 {
+                self.commit.note_pending(now);
+            }
+        }
+        begins
+    }
+
+    fn find_on_ssd(&mut self, device: DeviceId) -> Found {
+        let ssd = self.ssds.iter().position(|&id| id == device).expect("an SSD");
+        let region = self.map.slots().regions()[ssd];
+        let blocks_max = (self.config.writeback_run_bytes / BLOCK_BYTES) as usize;
+        let drain = self.drain.as_deref().expect("asked by the caller");
+        let mut found = Found::default();
+        let mut slot = if region.contains(drain.cursor) { drain.cursor } else { region.first };
+        let mut runs = 0;
+        for _ in 0..region.count.min(LOOK_SLOTS_MAX) {
+            let is_careful = slot < drain.careful_until;
+            let limit = if is_careful { 1 } else { blocks_max };
+            if found.parts.len() >= limit {
+                break;
+            }
+            if let Some(part) = self.found_in(slot, &mut found) {
+                runs += usize::from(found.parts.last().is_none_or(|last| last.slot + 1 != slot));
+                if runs > RUNS_MAX {
+                    break;
+                }
+                found.parts.push(part);
+            }
+            slot = if slot + 1 == region.first + region.count { region.first } else { slot + 1 };
+            if slot == region.first {
+                break; // what is read one by one is told by position
+            }
+        }
+        let drain = self.drain.as_deref_mut().expect("asked by the caller");
+        if slot == region.first {
+            drain.careful_until = 0;
+        }
+        drain.cursor = slot;
+        found
+    }
+
+    /// What of a slot has to be moved.
+    fn found_in(&self, slot: Slot, found: &mut Found) -> Option<Part> {
+        let logical = self.map.slots().owner(slot);
+        if logical == NONE || !self.map.slots().is_current(slot, logical) {
+            return None;
+        }
+        let state = self.map.state(logical);
+        if state & FRAGMENTS != 0 {
+            found.fragmented.get_or_insert(logical);
+            return None;
+        }
+        if self.is_homed(logical) {
+            found.homed = true;
+            return None;
+        }
+        let drain = self.drain.as_deref().expect("asked by the caller");
+        if drain.unreadable.contains(&slot) {
+            if state == SSD | HOME && self.map.logical().recorded_home(logical) {
+                found.copies.push((logical, slot));
+            }
+            return None;
+        }
+        let checksum = self.map.slots().checksum(slot);
+        Some(Part { logical, slot, checksum })
+    }
+
+    /// To other SSDs, or home.
+    fn move_away(&mut self, parts: Vec<Part>) -> bool {
+        let kept = if self.hdds.is_empty() { 0 } else { self.map.ssd_slots() / 16 };
+        if self.map.ssd_free() >= parts.len() as u64 + kept {
+            self.begin_home_move(MoveKind::Drain, parts);
+            return true;
+        }
+        if self.hdds.is_empty() {
+            return false;
+        }
+        let is_copy = |part: &&Part| {
+            self.map.state(part.logical) == SSD | HOME
+                && self.map.logical().recorded_home(part.logical)
+        };
+        let copies: Vec<(Logical, Slot)> =
+            parts.iter().filter(is_copy).map(|part| (part.logical, part.slot)).collect();
+        self.drop_copies_of(&copies);
+        let source = |part: &&Part| {
+            self.map.writeback_source(part.logical) == Some(part.slot)
+                && !self.devices[usize::from(self.home_of(part.logical).0.0)].faulted
+        };
+        let mut home: Vec<(Logical, Slot)> =
+            parts.iter().filter(source).map(|part| (part.logical, part.slot)).collect();
+        // a tail's copy goes when its drive was flushed
+        for part in parts.iter().filter(|part| self.map.state(part.logical) & LOG != 0) {
+            let log = self.map.entry(part.logical).log;
+            let d = &mut self.devices[usize::from(self.map.slots().region(log).device.0)];
+            d.flush_wanted |= d.flushing.is_none() && !d.faulted;
+        }
+        home.sort_unstable();
+        if home.is_empty() || self.moves.homed_count() >= super::moves::HOMED_BLOCKS_MAX {
+            self.want_home_flush();
+            return false;
+        }
+        self.begin_writeback_of(&home);
+        true
+    }
+
+    fn drop_copies_of(&mut self, copies: &[(Logical, Slot)]) {
+        for &(logical, slot) in copies {
+            if self.map.drop_place(logical, slot) {
+                self.map.touch(Touch { logical, count: 1 }, NONE, true);
+                self.commit.note_pending(self.now);
+            }
+        }
+    }
+
+    /// Queues a command of a drain's: users of an SSD would keep it waiting for ever, so it does not wait
+    /// behind them where nobody is told apart.
+    pub(super) fn send_drained(&mut self, device: DeviceId, op: IoOp, purpose: Purpose) {
+        let d = &self.devices[usize::from(device.0)];
+        if d.is_ssd() && d.streams.is_none() && !d.faulted {
+            self.submit(device, op, purpose);
+        } else {
+            self.enqueue(device, Class::Background, Job::Io(op, purpose));
+        }
+    }
+
+    /// The sources of a drain's move are read: they are written to other SSDs.
+    pub(super) fn write_drained(&mut self) {
+        let mut m = self.moves.active.take().expect("asked by the caller");
+        m.stage = super::moves::Stage::Writing;
+        m.targets = vec![NONE; m.parts.len()];
+        let mut at = 0;
+        while at < m.parts.len() {
+            let sound = m.parts[at..].iter().take_while(|part| part.slot != NONE).count();
+            if sound == 0 {
+                at += 1;
+                continue;
+            }
+            let Some(run) = self.map.allocate_ssd(sound as u32) else { break };
+            let region = *self.map.slots().region(run.slot);
+            for i in 0..run.count {
+                m.targets[at + i as usize] = run.slot + i;
+            }
+            let op = IoOp::Write {
+                offset_bytes: region.address(run.slot),
+                length_bytes: u64::from(run.count) * BLOCK_BYTES,
+                from: m.buffer,
+                from_offset_bytes: at as u64 * BLOCK_BYTES,
+                fua: false,
+            };
+            m.outstanding += 1;
+            self.send_drained(region.device, op, Purpose::MoveWrite(at as u32 | run.count << 16));
+            at += run.count as usize;
+        }
+        let idle = m.outstanding == 0;
+        self.moves.active = Some(m);
+        if idle {
+            self.end_drained();
+        }
+    }
+
+    /// A part of it is written.
+    pub(super) fn drained_written(
+        &mut self,
+        (at, count): (usize, usize),
+        status: Result<(), IoError>,
+        checksums: &[u32],
+    ) {
+        let m = self.moves.active.as_ref().expect("a move was writing");
+        let moved: Vec<(Part, Slot)> =
+            (at..at + count).map(|i| (m.parts[i], m.targets[i])).collect();
+        let outstanding = m.outstanding;
+        for (i, (part, to)) in moved.into_iter().enumerate() {
+            let is_same = checksums.get(i).is_none_or(|found| *found == part.checksum)
+                && self.map.slots().checksum(part.slot) == part.checksum;
+            let unchanged = is_same && status.is_ok();
+            if unchanged && self.map.move_place(part.logical, part.slot, to) {
+                self.drained_to(part.logical, to);
+            } else {
+                self.map.release_unused(Run { slot: to, count: 1 });
+                self.stats.moves_dropped += 1;
+            }
+        }
+        self.commit.note_pending(self.now);
+        if outstanding == 0 {
+            self.end_drained();
+        }
+    }
+
+    fn drained_to(&mut self, logical: Logical, to: Slot) {
+        self.map.touch(Touch { logical, count: 1 }, to, false);
+        if let Some(drain) = self.drain.as_deref_mut() {
+            drain.moved_blocks += 1;
+        }
+    }
+
+    /// What was read of a move is not what was written there once, or cannot be read.
+    pub(super) fn note_unreadable(&mut self, slots: &[Slot]) {
+        let Some(drain) = self.drain.as_deref_mut() else { return };
+        for &slot in slots {
+            if drain.unreadable.len() < UNREADABLE_MAX {
+                drain.unreadable.insert(slot);
+            }
+        }
+    }
+
+    /// A read of a drain's move failed: its places are read one by one.
+    pub(super) fn drained_unread(&mut self) {
+        let m = self.moves.active.as_ref().expect("asked by the caller");
+        let slots: Vec<Slot> =
+            m.parts.iter().map(|part| part.slot).filter(|&slot| slot != NONE).collect();
+        if slots.len() == 1 {
+            self.note_unreadable(&slots);
+        } else if let (Some(drain), Some(last)) = (self.drain.as_deref_mut(), slots.last()) {
+            drain.careful_until = last + 1;
+            drain.cursor = slots[0];
+        }
+        self.end_drained();
+    }
+
+    fn end_drained(&mut self) {
+        let now = self.now;
+        let since = self.moves.active.as_ref().expect("asked by the caller").since;
+        if let Some(drain) = self.drain.as_deref_mut() {
+            drain.rests_until = now + now.since(since);
+        }
+        self.end_move();
+    }
+}

@@ -1,0 +1,143 @@
+//! What if a drive is drained and removed while all this goes on?
+//!
+//! The administrator drains a drive in the middle of the workload, at times changes her mind and begins
+//! again, and removes it as soon as she may. Power cuts and deaths of the process come at any moment, and
+//! at times her configuration is behind: the pool starts with the drive that was removed.
+
+use crate::gone::Gone;
+use crate::pool::SwarmConfig;
+use crate::swarm::Run;
+use crate::world::World;
+use tandem_block::{DeviceId, KIB, MIB, Rng};
+use tandem_engine::EngineConfig;
+
+/// Events from a change of mind to the next attempt.
+const PAUSE_EVENTS: u64 = 60;
+/// Events within which a drain ends, if nothing comes between.
+const EVENTS_MAX: u64 = 6_000;
+
+/// What the administrator does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Which drive goes.
+    pub device: DeviceId,
+    /// After so many events.
+    pub at: u64,
+    /// She changes her mind once, so many events later.
+    pub cancels: Option<u64>,
+    /// So many events pass before a drained drive is removed.
+    pub lingers: u64,
+}
+
+/// How a run's drain stands.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Exodus {
+    began: Option<u64>,
+    drained: Option<u64>,
+    cancelled: bool,
+    again_at: u64,
+}
+
+impl SwarmConfig {
+    /// A drive of a small pool is drained and removed.
+    pub fn drained(seed: u64, policy: &str, requests: u64) -> Self {
+        let mut config = match seed % 5 {
+            0 | 3 => SwarmConfig::tiny(seed, policy, requests),
+            1 => SwarmConfig::crowded(seed, policy, requests),
+            2 => SwarmConfig::logged(seed, policy, requests),
+            _ => SwarmConfig::tiered(seed, policy, requests),
+        };
+        let mut rng = Rng::new(seed ^ 0xD4A1);
+        config.drives = [(2, 1), (2, 2), (3, 1)][(seed / 2 % 3) as usize];
+        if policy == "ssd-first" && seed % 5 == 3 {
+            config.drives = (2, 0);
+            config.shape.volume_bytes = 2 * MIB;
+            config.shape.footprint_bytes = MIB;
+        }
+        config.shape.length_bytes_max = config.shape.length_bytes_max.min(128 * KIB);
+        let device = DeviceId(rng.below(config.drives.0 as u64) as u8);
+        let cancels = (seed % 3 == 2).then(|| rng.below(120));
+        let lingers = [0, 40][(seed / 3 % 2) as usize];
+        config.drain = Some(Plan { device, at: 30 + rng.below(150), cancels, lingers });
+        config
+    }
+}
+
+impl World {
+    /// A drive was removed: whoever sends anything there is told.
+    pub(crate) fn close(&mut self, device: DeviceId) {
+        let capacity_bytes = self.stations[usize::from(device.0)].drive.capacity_bytes();
+        let gone = Box::new(Gone { device, capacity_bytes, since: self.now });
+        let empty = self.station(gone);
+        let place = &mut self.stations[usize::from(device.0)];
+        self.removed = Some((device, std::mem::replace(place, empty)));
+    }
+
+    /// The next life begins without the drive that was removed, unless its configuration is behind.
+    fn arrange_removed(&mut self, config: &mut EngineConfig, lags: bool) {
+        match self.removed.take() {
+            Some((device, station)) if lags => {
+                self.stations[usize::from(device.0)] = station;
+            }
+            Some((device, station)) => {
+                config.gone = vec![device];
+                self.removed = Some((device, station));
+            }
+            None => {}
+        }
+    }
+}
+
+impl Run {
+    /// What the administrator does after this event.
+    pub(crate) fn drain_drives(&mut self) {
+        let Some(plan) = self.config.drain else { return };
+        let engine = &mut self.world.engine;
+        let stage = engine.drain_view().filter(|view| view.ended.is_none()).map(|v| v.stage);
+        let x = &mut self.exodus;
+        match stage {
+            Some("moves" | "drained") => {
+                let began = *x.began.get_or_insert(self.events);
+                let due = plan.cancels.filter(|after| self.events >= began + after);
+                if due.is_some() && !x.cancelled {
+                    x.cancelled = true;
+                    (x.began, x.drained) = (None, None);
+                    x.again_at = self.events + PAUSE_EVENTS;
+                    engine.cancel_drain().expect("it moves");
+                } else if stage == Some("drained") {
+                    let drained = *x.drained.get_or_insert(self.events);
+                    if self.events < drained + plan.lingers {
+                        return;
+                    }
+                    engine.remove(plan.device).expect("it is drained");
+                } else {
+                    x.drained = None;
+                    return;
+                }
+            }
+            Some(_) => return,
+            None => {
+                let is_due = self.events >= plan.at.max(x.again_at);
+                if !is_due || engine.can_drain(plan.device).is_err() {
+                    return;
+                }
+                engine.drain(plan.device).expect("asked before");
+                (x.began, x.drained) = (Some(self.events), None);
+            }
+        }
+        self.world.wake();
+    }
+
+    /// Is it worth while to go on, although nobody asks for anything?
+    pub(crate) fn is_draining(&self) -> bool {
+        let under_way = self.world.engine.drain_view().is_some_and(|view| view.ended.is_none());
+        under_way && self.exodus.began.is_some_and(|began| self.events < began + EVENTS_MAX)
+    }
+
+    /// The next life's configuration. At times it still lists the drive that was removed.
+    pub(crate) fn without_removed(&mut self, config: &mut EngineConfig) {
+        (self.exodus.began, self.exodus.drained) = (None, None);
+        let lags = Rng::new(self.config.seed ^ self.events ^ 0x90E).chance_ppm(300_000);
+        self.world.arrange_removed(config, lags);
+    }
+}
