@@ -64,6 +64,10 @@ pub enum Mutant {
     HandoverMarksEarly,
     /// A successor becomes the member before it was flushed.
     HandoverSwitchesUnflushed,
+    /// What is moved off a drive counts although the block has changed since it was read.
+    DrainWithoutCompare,
+    /// A drive counts as drained although records name places on it.
+    DrainedTooEarly,
     /// Blocks of a removed object are reused before their clearing is durable.
     RetiredAtOnce,
     /// A discard gives up what was written there before it was answered.
@@ -72,7 +76,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 30] = [
+    pub const ALL: [Mutant; 32] = [
         Mutant::CommitWithoutFlush,
         Mutant::EarlyReuse,
         Mutant::FlushWithoutTails,
@@ -101,6 +105,8 @@ impl Mutant {
         Mutant::HandoverWithoutFlush,
         Mutant::HandoverMarksEarly,
         Mutant::HandoverSwitchesUnflushed,
+        Mutant::DrainWithoutCompare,
+        Mutant::DrainedTooEarly,
         Mutant::RetiredAtOnce,
         Mutant::GivesUpWritten,
     ];

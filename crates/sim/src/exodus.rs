@@ -36,6 +36,8 @@ pub(crate) struct Exodus {
     drained: Option<u64>,
     cancelled: bool,
     again_at: u64,
+    /// The configuration calls it gone, whatever the pool says.
+    by_word: Option<DeviceId>,
 }
 
 impl SwarmConfig {
@@ -134,10 +136,16 @@ impl Run {
         under_way && self.exodus.began.is_some_and(|began| self.events < began + EVENTS_MAX)
     }
 
+    /// From the next life on the configuration calls this drive gone, whatever the pool says.
+    pub fn call_gone(&mut self, device: DeviceId) {
+        self.exodus.by_word = Some(device);
+    }
+
     /// The next life's configuration. At times it still lists the drive that was removed.
     pub(crate) fn without_removed(&mut self, config: &mut EngineConfig) {
         (self.exodus.began, self.exodus.drained) = (None, None);
         let lags = Rng::new(self.config.seed ^ self.events ^ 0x90E).chance_ppm(300_000);
         self.world.arrange_removed(config, lags);
+        config.gone.extend(self.exodus.by_word);
     }
 }

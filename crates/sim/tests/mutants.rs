@@ -10,6 +10,7 @@ use tandem_engine::TierConfig;
 use tandem_engine::mutant::Mutant;
 use tandem_sim::campaign::{ALWAYS, Campaign};
 use tandem_sim::coverage::Met;
+use tandem_sim::exodus::Plan;
 use tandem_sim::pool::{SwarmConfig, Tuning};
 use tandem_sim::swarm::{Failure, Run};
 use tandem_sim::twin_deaths;
@@ -316,6 +317,37 @@ fn handover_marks_early() {
 fn handover_switches_unflushed() {
     let soon = Campaign { window: (150, 6_000), stride: 3, lives: 1, ..TO_THE_END };
     caught(Mutant::HandoverSwitchesUnflushed, soon, replaced);
+}
+
+/// An SSD is drained and removed.
+fn drained(seed: u64) -> SwarmConfig {
+    let mut config = SwarmConfig::tiny(seed, "ssd-first", 250);
+    config.drives = (2, 1);
+    config.shape.depth = 8;
+    config.shape.footprint_bytes = MIB;
+    config.shape.unaligned_ppm = 0;
+    config.shape.pause = Duration::from_us(50);
+    let device = tandem_block::DeviceId((seed % 2) as u8);
+    config.drain = Some(Plan { device, at: 60, cancels: None, lingers: 0 });
+    config
+}
+
+/// Blocks are written over while they are moved off the drive.
+#[test]
+fn drain_without_compare() {
+    caught(Mutant::DrainWithoutCompare, SELDOM, |seed| {
+        let mut config = drained(seed);
+        config.shape.footprint_bytes = 256 * KIB;
+        config.shape.pause = Duration::ZERO;
+        config.tuning.ssd_latency_ns = (1_000_000, 400_000);
+        config
+    });
+}
+
+/// The power fails after the drive was removed, and before a commit.
+#[test]
+fn drained_too_early() {
+    caught(Mutant::DrainedTooEarly, Campaign { stride: 3, lives: 1, ..OFTEN }, drained);
 }
 
 /// What was written and answered while a discard over several runs was under way.
