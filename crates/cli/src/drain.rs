@@ -1,7 +1,7 @@
 //! `tandem drain` and `tandem remove`: how does a drive leave a pool that is served, with none in its place?
 
 use crate::failure::Failure;
-use crate::replace::{GUESSED_BYTES_PER_S, listed};
+use crate::replace::{GUESSED_BYTES_PER_S, listed, refused};
 use crate::report::table::bytes as shown;
 use crate::report::{print_json, print_text};
 use crate::{pool, status};
@@ -69,7 +69,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let socket = status::socket(&arguments.config)?;
     if arguments.cancel {
         let answer = control::ask_to_cancel_drain(&socket);
-        refused("drained", &answer.map_err(|why| status::silent(&socket, &why))?)?;
+        refused(("drain", "drained"), &answer.map_err(|why| status::silent(&socket, &why))?)?;
         return follow(&socket, arguments.json, "cancelled");
     }
     let Some(drive) = &arguments.drive else {
@@ -78,7 +78,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let drive = listed(&arguments.config, drive)?;
     let answer = control::ask_to_drain(&socket, &drive, arguments.dry_run);
     let answer = answer.map_err(|why| status::silent(&socket, &why))?;
-    refused("drained", &answer)?;
+    refused(("drain", "drained"), &answer)?;
     if arguments.dry_run {
         return tell(arguments, &drive, &answer);
     }
@@ -102,20 +102,8 @@ pub fn remove(arguments: &RemoveArguments) -> Result<(), Failure> {
         return tell_of_removal(arguments, &socket, &drive);
     }
     let answer = control::ask_to_remove(&socket, &drive);
-    refused("removed", &answer.map_err(|why| status::silent(&socket, &why))?)?;
+    refused(("remove", "removed"), &answer.map_err(|why| status::silent(&socket, &why))?)?;
     follow(&socket, arguments.json, "removed")
-}
-
-fn refused(what: &str, answer: &Value) -> Result<(), Failure> {
-    match answer["error"].as_str() {
-        // a server from before there was this verb
-        Some(why) if why.contains("'verb' must be") => Err(anyhow!(
-            "the server is of an older version that cannot drain drives: restart it with this one"
-        )
-        .into()),
-        Some(why) => Err(anyhow!("not {what}: {why}").into()),
-        None => Ok(()),
-    }
 }
 
 /// What a drain would do.

@@ -60,7 +60,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let socket = status::socket(&arguments.config)?;
     if arguments.cancel {
         let answer = control::ask_to_cancel_replace(&socket);
-        refused(&answer.map_err(|why| status::silent(&socket, &why))?)?;
+        refused(("replace", "replaced"), &answer.map_err(|why| status::silent(&socket, &why))?)?;
         return follow(&socket, arguments.json);
     }
     let (Some(old), Some(new)) = (&arguments.old, &arguments.new) else {
@@ -74,7 +74,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let named = new.to_str().ok_or_else(|| anyhow!("{} is not UTF-8", new.display()))?;
     let answer = control::ask_to_replace(&socket, (&listed, named), arguments.force);
     let answer = answer.map_err(|why| status::silent(&socket, &why))?;
-    refused(&answer)?;
+    refused(("replace", "replaced"), &answer)?;
     if !arguments.detach {
         return follow(&socket, arguments.json);
     }
@@ -105,14 +105,16 @@ pub(crate) fn listed(config: &Path, old: &Path) -> Result<String, Failure> {
     })
 }
 
-fn refused(answer: &Value) -> Result<(), Failure> {
+/// What a server says that does not do what it was asked for: `what` names it, as in "not replaced".
+pub(crate) fn refused(what: (&str, &str), answer: &Value) -> Result<(), Failure> {
+    let (verb, done) = what;
     match answer["error"].as_str() {
         // a server from before there was this verb
         Some(why) if why.contains("'verb' must be") => Err(anyhow!(
-            "the server is of an older version that cannot replace drives: restart it with this one"
+            "the server is of an older version that cannot {verb} drives: restart it with this one"
         )
         .into()),
-        Some(why) => Err(anyhow!("not replaced: {why}").into()),
+        Some(why) => Err(anyhow!("not {done}: {why}").into()),
         None => Ok(()),
     }
 }
