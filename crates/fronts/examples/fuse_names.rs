@@ -79,8 +79,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     store.format(ROOT, 0o755, &Caller { uid, gid, now_ns: now_ns() })?;
     let Mounted { store, tree } = Mounted::mount(store, ROOT, &["hot", "cold"])?;
     let mut ram = Ram { store, asked: VecDeque::new() };
-    let mut session = Session::new(tree);
     let (mount, fd) = Mount::of_tree(Path::new(&point), "names")?;
+    let mut session = Session::new(tree, mount.agreed());
     rustix::io::ioctl_fionbio(&fd, false)?;
     let mut device = std::fs::File::from(fd.try_clone()?);
     let mut message = vec![0; TRANSFER_BYTES_MAX + 4096];
@@ -98,6 +98,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         while let Some((tag, work)) = ram.asked.pop_front() {
             let result = ram.perform(work);
             session.answered(tag, result, &mut ram);
+        }
+        for node in session.take_stale() {
+            // a node that the kernel has forgotten is an error, and no matter
+            let _ = device.write_all(&wire::stale_attributes(node));
         }
         for reply in session.take_replies() {
             let (errno, body) = match reply.result {

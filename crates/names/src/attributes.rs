@@ -5,6 +5,7 @@ use crate::draft::Draft;
 use crate::error::NameError;
 use crate::inode::{Kind, mode};
 use crate::objects::{Change, Objects};
+use crate::privileges::Strip;
 use crate::tree::Tree;
 use tandem_block::{BLOCK_BYTES, ObjectId};
 
@@ -26,6 +27,8 @@ pub struct SetAttributes {
     pub accessed_ns: Option<i64>,
     /// Time of change of the contents, in nanoseconds since 1970.
     pub modified_ns: Option<i64>,
+    /// What it loses by that.
+    pub strip: Strip,
 }
 
 impl Tree {
@@ -49,6 +52,7 @@ impl Tree {
             self.set_size(&mut draft, object, size_bytes)?;
             draft.inode(object)?.modified_ns = now_ns;
         }
+        draft.strip(object, set.strip)?;
         let inode = draft.inode(object)?;
         if let Some(permissions) = set.mode {
             inode.mode = inode.mode & mode::KIND | permissions & mode::PERMISSIONS;

@@ -25,6 +25,10 @@ pub mod mode {
     pub const SYMLINK: u32 = 0o120_000;
     /// Permissions and the bits set-user, set-group and sticky.
     pub const PERMISSIONS: u32 = 0o7777;
+    /// Set-user: a program runs as its owner.
+    pub const SET_USER: u32 = 0o4000;
+    /// The group may execute it.
+    pub const GROUP_EXECUTES: u32 = 0o010;
     /// Set-group: what is made in such a directory belongs to its group.
     pub const SET_GROUP: u32 = 0o2000;
 }

@@ -15,6 +15,9 @@ pub const VOLUME: &[u8] = b"V";
 /// An extended attribute: its name.
 pub const XATTR: u8 = b'X';
 
+/// The extended attribute in which Linux keeps what a program may do.
+pub const CAPABILITY: &[u8] = b"Xsecurity.capability";
+
 /// The key of the entry at `position`.
 pub fn entry(position: u64) -> Vec<u8> {
     with_number(ENTRY, position)

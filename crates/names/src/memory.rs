@@ -8,6 +8,7 @@
 use crate::attributes::SetAttributes;
 use crate::data::cover;
 use crate::objects::{Change, Objects, Space};
+use crate::privileges::Strip;
 use crate::tree::{Caller, Tree};
 use crate::{NameError, VolumeMark};
 use std::collections::BTreeMap;
@@ -374,7 +375,7 @@ impl Mounted {
         let changes = self.tree.make_room(&self.store, file, end)?;
         self.commit(&changes)?;
         self.put(file, offset, bytes);
-        let changes = self.tree.written(&self.store, file, end, now_ns)?;
+        let changes = self.tree.written(&self.store, file, end, Strip::Nothing, now_ns)?;
         self.commit(&changes)
     }
 

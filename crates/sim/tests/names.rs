@@ -22,8 +22,8 @@ use tandem_block::{
 use tandem_drives::media::CutMode;
 use tandem_engine::Engine;
 use tandem_names::{
-    Caller, Change, NameError, New, Objects, SetAttributes, SetMode, Space, Tree, check, cover,
-    mode,
+    Caller, Change, NameError, New, Objects, SetAttributes, SetMode, Space, Strip, Tree, check,
+    cover, mode,
 };
 use tandem_sim::World;
 use tandem_sim::campaign::MODES;
@@ -262,7 +262,7 @@ impl Fs {
         let changes = self.tree.make_room(&self.on(), file, end)?;
         self.commit(changes, false, hook)?;
         self.put(file, offset, bytes, hook);
-        let changes = self.tree.written(&self.on(), file, end, now_ns)?;
+        let changes = self.tree.written(&self.on(), file, end, Strip::Nothing, now_ns)?;
         self.commit(changes, false, hook)
     }
 

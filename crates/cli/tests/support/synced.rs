@@ -2,14 +2,16 @@
 //!
 //! Source: acceptance of tiers and caches, line 3. The drives are emulated and volatile, so that a kill is
 //! a power cut. Each writer has a directory of its own and does what programs do that mean to lose
-//! nothing: it replaces a file through a new one and a rename, appends to a log, and makes a new file.
+//! nothing: it replaces a file through a new one and a rename, appends to a log, makes a new file, and
+//! writes blocks of a file in place, past the kernel's memory, as databases do.
 //! What it was told is durable must be there, whole; what it was not told may be there or not.
 
 use super::{PATIENCE, Pool, Server};
+use rustix::fs::OFlags;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -46,6 +48,10 @@ steer = { policy = "mios-d", queue_length = 1 }
 const WRITERS: u64 = 6;
 /// Files that each replaces in turn.
 const REPLACED: u64 = 4;
+/// Blocks that each writes in place.
+const BLOCKS: u64 = 12;
+/// Bytes of one.
+const BLOCK: usize = 4096;
 /// New files that each keeps.
 const MADE: u64 = 20;
 /// Longest a mount is used before its server is killed: nothing here may wait for ever.
@@ -181,6 +187,8 @@ struct Known {
     log: (u64, u64),
     /// Newest of the files made: durable, and handed in.
     made: (u64, u64),
+    /// Version of each block that is written in place: durable, and handed in.
+    blocks: BTreeMap<u64, (u64, u64)>,
     synced: u64,
     next: u64,
 }
@@ -204,6 +212,13 @@ fn contents(writer: u64, number: u64) -> Vec<u8> {
     bytes
 }
 
+/// A block of a version, which is one as a whole or not.
+fn block(writer: u64, number: u64) -> Vec<u8> {
+    let mut bytes = contents(writer, number);
+    bytes.resize(BLOCK, number as u8);
+    bytes
+}
+
 /// The version of some contents, if they are one.
 fn version(writer: u64, bytes: &[u8]) -> Option<u64> {
     let number = u64::from_le_bytes(bytes.get(8..16)?.try_into().ok()?);
@@ -215,7 +230,8 @@ impl Known {
         let directory = File::open(folder)?;
         self.next += 1;
         let number = self.next;
-        match rng.below(3) {
+        match rng.below(4) {
+            3 => self.write_block(writer, folder, rng)?,
             0 => {
                 let which = rng.below(REPLACED);
                 let (temporary, name) =
@@ -252,6 +268,24 @@ impl Known {
         Ok(())
     }
 
+    /// A block in place, which is durable by its flag or by a call.
+    fn write_block(&mut self, writer: u64, folder: &Path, rng: &mut Rng) -> io::Result<()> {
+        let (which, number) = (rng.below(BLOCKS), self.next);
+        let by_flag = rng.below(2) == 0;
+        let flags = OFlags::DIRECT | if by_flag { OFlags::DSYNC } else { OFlags::empty() };
+        let mut options = File::options();
+        options.write(true).create(true).truncate(false);
+        options.custom_flags(flags.bits().cast_signed());
+        let file = options.open(folder.join("blocks"))?;
+        self.blocks.entry(which).or_default().1 = number;
+        file.write_all_at(&block(writer, number), which * BLOCK as u64)?;
+        if !by_flag {
+            file.sync_data()?;
+        }
+        self.blocks.entry(which).or_default().0 = number;
+        Ok(())
+    }
+
     /// Writes until the mount is gone.
     fn write_on(&mut self, writer: u64, folder: &Path, rng: &mut Rng, over: &AtomicBool) {
         while !over.load(Ordering::Relaxed) {
@@ -281,6 +315,20 @@ impl Known {
                     *known = (number, number);
                 }
                 found => lost(format!("file {which} is {found:?} in place of {known:?}")),
+            }
+        }
+        let blocks = fs::read(folder.join("blocks")).unwrap_or_default();
+        for (&which, known) in &mut self.blocks {
+            let found = blocks.get(which as usize * BLOCK..).and_then(|rest| rest.get(..BLOCK));
+            let number =
+                found.map_or(0, |found| u64::from_le_bytes(found[8..16].try_into().unwrap()));
+            let is_whole = number == 0 || found == Some(&block(writer, number)[..]);
+            outcome.looked_at += 1;
+            if is_whole && (number == known.0 || number == known.1) {
+                outcome.newer += u64::from(number > known.0);
+                *known = (number, number);
+            } else {
+                lost(format!("block {which} is {number} ({is_whole}) in place of {known:?}"));
             }
         }
         let log = fs::read(folder.join("log")).unwrap_or_default();

@@ -10,7 +10,7 @@
 //!   closed ◀── closing: flush ─▶ "closed cleanly", durably ◀── stop, or unmounted ─────────┘
 //! ```
 
-use super::inbox::Inbox;
+use super::inbox::{self, Inbox};
 use super::mount::{self, FuseError, Mount, TRANSFER_BYTES_MAX};
 use super::pool::{FileIds, LivePool, Volume};
 use super::tree::Session;
@@ -60,7 +60,7 @@ enum State {
     Marking(Tree),
     /// Files without a name are removed.
     Reaping(Tree),
-    Serving(Session),
+    Serving(Box<Session>),
     /// Everything becomes durable.
     Flushing(Tree),
     /// It is being noted that it was closed.
@@ -74,7 +74,6 @@ pub struct FilesServer {
     inbox: Inbox,
     volume: Volume,
     state: State,
-    reads: Vec<u64>,
     at_unmount: AtUnmount,
     trouble: Trouble,
     stopping: bool,
@@ -107,7 +106,6 @@ impl FilesServer {
             inbox: Inbox::new(fd),
             volume: Volume::new(root, stream, ids.clone()),
             state: State::Waiting,
-            reads: Vec::new(),
             at_unmount,
             trouble: Trouble::default(),
             stopping: false,
@@ -121,14 +119,6 @@ impl FilesServer {
     /// Where it will be told what went wrong with the volume itself.
     pub fn trouble(&self) -> Trouble {
         Rc::clone(&self.trouble)
-    }
-
-    fn pool<'a, 'd>(
-        volume: &'a Volume,
-        reads: &'a mut Vec<u64>,
-        desk: &'a mut Desk<'d>,
-    ) -> LivePool<'a, 'd> {
-        LivePool { volume, desk, reads }
     }
 
     /// Asks for changes of the volume itself.
@@ -157,7 +147,7 @@ impl FilesServer {
         };
         self.volume.learn(engine);
         let root = self.volume.root;
-        let pool = Self::pool(&self.volume, &mut self.reads, desk);
+        let pool = LivePool { volume: &self.volume, desk };
         if VolumeMark::of(&pool, root).is_none() {
             let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
             let owner = Caller { uid: uid.as_raw(), gid: gid.as_raw(), now_ns: now_ns() };
@@ -175,7 +165,7 @@ impl FilesServer {
     }
 
     fn reap(&mut self, tree: Tree, desk: &mut Desk<'_>) {
-        let pool = Self::pool(&self.volume, &mut self.reads, desk);
+        let pool = LivePool { volume: &self.volume, desk };
         match tree.reap(&pool, REAPED_AT_ONCE) {
             Ok(changes) if changes.is_empty() => self.begin_serving(tree, desk),
             Ok(changes) => {
@@ -187,7 +177,7 @@ impl FilesServer {
     }
 
     fn begin_serving(&mut self, tree: Tree, desk: &mut Desk<'_>) {
-        self.state = State::Serving(Session::new(tree));
+        self.state = State::Serving(Box::new(Session::new(tree, self.mount.agreed())));
         self.serve(desk);
     }
 
@@ -220,6 +210,7 @@ impl FilesServer {
 
     /// Takes messages until there are none, or no room for what they ask.
     fn serve(&mut self, desk: &mut Desk<'_>) {
+        let mut time_ns = None;
         for _ in 0..MESSAGES_PER_TURN {
             if self.stopping || self.is_full() || !self.inbox.fetch_in_turn() {
                 break;
@@ -230,8 +221,9 @@ impl FilesServer {
             }
             let State::Serving(session) = &mut self.state else { break };
             let (head, body, total) = self.inbox.message();
-            let mut pool = Self::pool(&self.volume, &mut self.reads, desk);
-            if !session.message_parts(head, body, now_ns(), &mut pool) {
+            let mut pool = LivePool { volume: &self.volume, desk };
+            let time_ns = *time_ns.get_or_insert_with(now_ns);
+            if !session.message_parts(head, body, time_ns, &mut pool) {
                 tracing::error!("a message of {total} bytes on /dev/fuse makes no sense");
             }
             self.inbox.done();
@@ -266,6 +258,9 @@ impl FilesServer {
 
     fn reply(&mut self) {
         let State::Serving(session) = &mut self.state else { return };
+        for node in session.take_stale() {
+            self.inbox.forget_attributes(node);
+        }
         for reply in session.take_replies() {
             let (errno, body) = match &reply.result {
                 Ok(body) => (0, &body[..]),
@@ -286,7 +281,7 @@ impl FilesServer {
         };
         if !self.read_only {
             self.state = State::Flushing(session.into_tree());
-            Self::pool(&self.volume, &mut self.reads, desk).flush(OWN);
+            LivePool { volume: &self.volume, desk }.flush(OWN);
         }
     }
 }
@@ -307,17 +302,30 @@ impl Front for FilesServer {
             return;
         }
         let tag = cookie as usize;
-        let mut bytes = Vec::new();
-        if done.payload != PayloadId::NONE {
-            let length = self.reads[tag];
-            desk.payloads.append_to(done.payload, done.skip_bytes, length, &mut bytes);
-            desk.release(done.payload);
-        }
         let State::Serving(session) = &mut self.state else {
             unreachable!("a volume is closed when nothing is under way");
         };
-        let mut pool = Self::pool(&self.volume, &mut self.reads, desk);
-        session.answered(tag, done.status.map(|()| bytes).map_err(IoError::errno), &mut pool);
+        if done.payload == PayloadId::NONE {
+            let result = done.status.map(|()| Vec::new()).map_err(IoError::errno);
+            let mut pool = LivePool { volume: &self.volume, desk };
+            session.answered(tag, result, &mut pool);
+        } else if let Some(sent) = session.read_answer(tag).filter(|_| done.status.is_ok()) {
+            // from the engine's memory
+            let head = wire::reply_head(sent.unique, 0, sent.length);
+            let bytes = (done.payload, done.skip_bytes + sent.skip as u64, sent.length as u64);
+            inbox::report(desk.payloads.write_out(self.inbox.fd(), &head, bytes));
+            desk.release(done.payload);
+            let mut pool = LivePool { volume: &self.volume, desk };
+            session.read_sent(tag, &mut pool);
+        } else {
+            let mut bytes = Vec::new();
+            let length = session.expects_bytes(tag) as u64;
+            desk.payloads.append_to(done.payload, done.skip_bytes, length, &mut bytes);
+            desk.release(done.payload);
+            let result = done.status.map(|()| bytes).map_err(IoError::errno);
+            let mut pool = LivePool { volume: &self.volume, desk };
+            session.answered(tag, result, &mut pool);
+        }
         self.reply();
         self.close(desk);
     }

@@ -4,7 +4,7 @@
 //! one needs no copy to become a payload.
 
 use super::mount::TRANSFER_BYTES_MAX;
-use super::wire::{REPLY_BYTES, WRITE_HEAD_BYTES};
+use super::wire::{self, REPLY_BYTES, WRITE_HEAD_BYTES};
 use rustix::io::Errno;
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -101,6 +101,12 @@ impl Inbox {
     pub fn take_body(&mut self, next: Rc<Memory>) -> Rc<Memory> {
         assert!(next.len() >= TRANSFER_BYTES_MAX, "the largest request fits the body");
         std::mem::replace(&mut self.body, next)
+    }
+
+    /// Tells the kernel that it must ask for a node's attributes before it believes them again.
+    pub fn forget_attributes(&self, node: u64) {
+        // that it does not know the node any more is no matter
+        report(rustix::io::write(&self.fd, &wire::stale_attributes(node)));
     }
 
     /// Answers; a request that was taken back meanwhile needs none.

@@ -3,6 +3,7 @@
 //! `fuser` mounts, negotiates and unmounts; requests are then read from its descriptor by the
 //! world's own thread (see [`super::FuseServer`]), so its loop is never run.
 
+use super::tree::Agreed;
 use fuser::{Config, Filesystem, InitFlags, KernelConfig, MountOption, Session};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -10,6 +11,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 /// Largest read or write that the kernel sends, in bytes; larger ones it splits.
 pub const TRANSFER_BYTES_MAX: usize = 1 << 20;
@@ -185,7 +187,12 @@ fn check_kernel() -> Result<(), FuseError> {
 }
 
 /// What is asked of the kernel.
-struct Negotiation;
+struct Negotiation {
+    /// For files of all kinds.
+    of_tree: bool,
+    /// What it has agreed to, once it was asked.
+    agreed: Arc<OnceLock<Agreed>>,
+}
 
 impl Filesystem for Negotiation {
     fn init(&mut self, _request: &fuser::Request, config: &mut KernelConfig) -> io::Result<()> {
@@ -199,6 +206,14 @@ impl Filesystem for Negotiation {
                 "this kernel's FUSE has no asynchronous direct I/O; depth will not help"
             );
         }
+        if self.of_tree {
+            let mut agrees = |flag| config.add_capabilities(flag).is_ok();
+            let agreed = Agreed {
+                direct: agrees(InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP),
+                strips: agrees(InitFlags::FUSE_HANDLE_KILLPRIV_V2),
+            };
+            self.agreed.set(agreed).expect("a mount is negotiated once");
+        }
         Ok(())
     }
 }
@@ -207,6 +222,7 @@ impl Filesystem for Negotiation {
 pub struct Mount {
     point: PathBuf,
     session: Option<Session<Negotiation>>,
+    agreed: Agreed,
 }
 
 impl Mount {
@@ -215,7 +231,7 @@ impl Mount {
     /// # Errors
     /// What is in the way, and what to do about it.
     pub fn new(point: &Path, source: &str) -> Result<(Mount, OwnedFd), FuseError> {
-        Mount::with(point, source, MountOption::NoExec)
+        Mount::with(point, source, false)
     }
 
     /// As [`Mount::new`], for files of all kinds, programs among them.
@@ -223,10 +239,10 @@ impl Mount {
     /// # Errors
     /// What is in the way, and what to do about it.
     pub fn of_tree(point: &Path, source: &str) -> Result<(Mount, OwnedFd), FuseError> {
-        Mount::with(point, source, MountOption::Exec)
+        Mount::with(point, source, true)
     }
 
-    fn with(point: &Path, source: &str, exec: MountOption) -> Result<(Mount, OwnedFd), FuseError> {
+    fn with(point: &Path, source: &str, of_tree: bool) -> Result<(Mount, OwnedFd), FuseError> {
         clear_point(point)?;
         check_kernel()?;
         let failed = |source| FuseError::Mount { point: point.to_path_buf(), source };
@@ -237,11 +253,14 @@ impl Mount {
             MountOption::Subtype(NAME.into()),
             MountOption::DefaultPermissions,
             MountOption::NoAtime,
-            exec,
+            if of_tree { MountOption::Exec } else { MountOption::NoExec },
         ];
-        let session = Session::new(Negotiation, &point, &config)
+        let agreed = Arc::default();
+        let negotiation = Negotiation { of_tree, agreed: Arc::clone(&agreed) };
+        let session = Session::new(negotiation, &point, &config)
             .map_err(|source| FuseError::Mount { point: point.clone(), source })?;
-        let mount = |session| Mount { point: point.clone(), session: Some(session) };
+        let agreed = agreed.get().copied().unwrap_or_default();
+        let mount = |session| Mount { point: point.clone(), session: Some(session), agreed };
         let fd = match nonblocking(&session) {
             Ok(fd) => fd,
             Err(source) => {
@@ -258,6 +277,11 @@ impl Mount {
         if let Some(session) = self.session.take() {
             std::mem::forget(session);
         }
+    }
+
+    /// What the kernel has agreed to.
+    pub fn agreed(&self) -> Agreed {
+        self.agreed
     }
 
     /// Where it is mounted.

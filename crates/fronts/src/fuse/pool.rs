@@ -58,8 +58,6 @@ impl Volume {
 pub(super) struct LivePool<'a, 'd> {
     pub volume: &'a Volume,
     pub desk: &'a mut Desk<'d>,
-    /// Bytes that each job reads.
-    pub reads: &'a mut Vec<u64>,
 }
 
 impl LivePool<'_, '_> {
@@ -131,20 +129,11 @@ impl Pool for LivePool<'_, '_> {
                 self.desk.batch(ops, false, cookie);
             }
             Work::Read { object, offset_bytes, length_bytes } => {
-                if self.reads.len() <= tag {
-                    self.reads.resize(tag + 1, 0);
-                }
-                self.reads[tag] = length_bytes;
                 let wish = self.wish(object, Op::Read, (offset_bytes, length_bytes));
                 self.desk.submit(wish, cookie);
             }
             Work::Write { object, offset_bytes, bytes } => {
-                let payload = self.desk.payloads.begin(bytes.len(), offset_bytes);
-                self.desk.payloads.fill(payload, 0, &bytes);
-                self.desk.payloads.seal(payload);
-                let range = (offset_bytes, bytes.len() as u64);
-                let wish = Wish { payload, ..self.wish(object, Op::Write, range) };
-                self.desk.submit(wish, cookie);
+                self.write(tag, object, offset_bytes, &bytes);
             }
             Work::Discard { object, offset_bytes, length_bytes } => {
                 let wish = self.wish(object, Op::Discard, (offset_bytes, length_bytes));
@@ -152,5 +141,14 @@ impl Pool for LivePool<'_, '_> {
             }
             Work::Flush => self.flush(cookie),
         }
+    }
+
+    fn write(&mut self, tag: usize, object: ObjectId, offset_bytes: u64, bytes: &[u8]) {
+        let payload = self.desk.payloads.begin(bytes.len(), offset_bytes);
+        self.desk.payloads.fill(payload, 0, bytes);
+        self.desk.payloads.seal(payload);
+        let range = (offset_bytes, bytes.len() as u64);
+        let wish = Wish { payload, ..self.wish(object, Op::Write, range) };
+        self.desk.submit(wish, tag as u64);
     }
 }

@@ -228,6 +228,17 @@ pub fn reply_head(unique: u64, errno: i32, length: usize) -> [u8; REPLY_BYTES] {
     head
 }
 
+/// `FUSE_NOTIFY_INVAL_INODE` without a range: a node's attributes have changed, its bytes have not.
+pub fn stale_attributes(node: u64) -> [u8; REPLY_BYTES + 24] {
+    const INVAL_INODE: i32 = 2;
+    let mut notice = [0; REPLY_BYTES + 24];
+    // with no request that it answers the number of the kind stands for an errno
+    notice[..REPLY_BYTES].copy_from_slice(&reply_head(0, -INVAL_INODE, 24));
+    notice[REPLY_BYTES..REPLY_BYTES + 8].copy_from_slice(&node.to_ne_bytes());
+    notice[REPLY_BYTES + 8..REPLY_BYTES + 16].copy_from_slice(&(-1i64).to_ne_bytes());
+    notice
+}
+
 /// A file or directory as the kernel is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attributes {

@@ -5,6 +5,7 @@
 //! without.
 
 use super::super::wire::{HEADER_BYTES, WRITE_HEAD_BYTES, errno, is_write};
+use rustix::fs::OFlags;
 
 /// What every message says first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,12 +80,15 @@ pub enum Call {
         name: Name,
     },
     /// Open a file or directory.
-    Open,
+    Open {
+        /// `O_DIRECT` and the like.
+        flags: u32,
+    },
     /// Open a file that is made if it is not there.
     Create {
         /// Its name.
         name: Name,
-        /// `O_EXCL` and the like.
+        /// `O_EXCL`, `O_DIRECT` and the like.
         flags: u32,
         /// Permissions.
         mode: u32,
@@ -98,10 +102,8 @@ pub enum Call {
     },
     /// New bytes of a file.
     Write {
-        /// First byte.
-        offset: u64,
-        /// The open file's flags (`O_DSYNC`).
-        flags: u32,
+        /// Where, and by whom.
+        head: WriteHead,
         /// The bytes.
         bytes: Vec<u8>,
     },
@@ -158,6 +160,25 @@ pub enum Call {
     Refused(i32),
 }
 
+/// What a write says besides its bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WriteHead {
+    /// First byte.
+    pub offset: u64,
+    /// The open file's flags (`O_DSYNC`).
+    pub flags: u32,
+    /// The writer may not leave the bits set-user-ID and set-group-ID as they are.
+    pub strips: bool,
+}
+
+impl WriteHead {
+    /// Shall it be durable before it is answered?
+    pub fn is_durable(&self) -> bool {
+        // `O_SYNC` includes it
+        self.flags & OFlags::DSYNC.bits() != 0
+    }
+}
+
 /// Bits of `FATTR_*` that say what is set.
 pub mod set {
     /// Permissions.
@@ -176,6 +197,8 @@ pub mod set {
     pub const ATIME_NOW: u32 = 1 << 7;
     /// Time of change: now.
     pub const MTIME_NOW: u32 = 1 << 8;
+    /// Who changes the size may not leave the bits set-user-ID and set-group-ID as they are.
+    pub const STRIPS: u32 = 1 << 11;
 }
 
 /// A change of attributes: what the bits of `valid` say.
@@ -235,9 +258,18 @@ pub fn parse_parts(head: &[u8], body: &[u8]) -> Option<(Header, Call)> {
     if !is_write(head) || head.len() != WRITE_HEAD_BYTES {
         return if body.is_empty() { parse(head) } else { parse(&[head, body].concat()) };
     }
-    let header = header(head, head.len() + body.len())?;
-    let call = write(&head[HEADER_BYTES..], body);
+    let (header, head) = parse_write(head, body)?;
+    let call = head.map(|head| Call::Write { head, bytes: body.to_vec() });
     Some((header, call.unwrap_or(Call::Refused(errno::EIO))))
+}
+
+/// The head of a write, whose bytes stay where they are; `None` within if it does not fit them.
+pub fn parse_write(head: &[u8], bytes: &[u8]) -> Option<(Header, Option<WriteHead>)> {
+    if !is_write(head) || head.len() != WRITE_HEAD_BYTES {
+        return None;
+    }
+    let header = header(head, head.len() + bytes.len())?;
+    Some((header, write(&head[HEADER_BYTES..], bytes)))
 }
 
 fn header(bytes: &[u8], total: usize) -> Option<Header> {
@@ -252,13 +284,14 @@ fn header(bytes: &[u8], total: usize) -> Option<Header> {
     })
 }
 
-/// `fuse_write_in`, and the bytes behind it.
-fn write(head: &[u8], bytes: &[u8]) -> Option<Call> {
+/// `fuse_write_in`, of the bytes behind it.
+fn write(head: &[u8], bytes: &[u8]) -> Option<WriteHead> {
+    const KILL_SUIDGID: u32 = 1 << 2;
     if bytes.len() != u32_at(head, 16)? as usize {
         return None;
     }
-    let bytes = bytes.to_vec();
-    Some(Call::Write { offset: u64_at(head, 8)?, flags: u32_at(head, 32)?, bytes })
+    let strips = u32_at(head, 20)? & KILL_SUIDGID != 0;
+    Some(WriteHead { offset: u64_at(head, 8)?, flags: u32_at(head, 32)?, strips })
 }
 
 /// Calls about names and what hangs on them.
@@ -319,9 +352,12 @@ fn of_files(opcode: u32, body: &[u8]) -> Option<Call> {
             gid: u32_at(body, 80)?,
         }),
         // open, opendir
-        14 | 27 => Call::Open,
+        14 | 27 => Call::Open { flags: u32_at(body, 0)? },
         15 => Call::Read { offset: u64_at(body, 8)?, size: u32_at(body, 16)? },
-        16 => write(body, body.get(40..)?)?,
+        16 => {
+            let bytes = body.get(40..)?;
+            Call::Write { head: write(body, bytes)?, bytes: bytes.to_vec() }
+        }
         17 => Call::StatFs,
         // release, releasedir
         18 | 29 => Call::Release,

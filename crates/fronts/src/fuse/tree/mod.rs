@@ -16,9 +16,11 @@ pub mod call;
 mod locks;
 mod reply;
 mod session;
+mod short;
 mod steps;
 
-pub use session::{Pool, Reply, Session, Work};
+pub use session::{Agreed, Pool, Reply, Session, Work};
+pub use short::Sent;
 
 /// Fuzz entry: whatever the kernel says is understood (1), refused (0), or no message at all.
 pub fn fuzz_message(bytes: &[u8]) -> Option<u64> {

@@ -1,5 +1,6 @@
 //! What does the kernel hear of files? The structures that answers consist of.
 
+use fuser::FopenFlags;
 use tandem_block::ObjectId;
 use tandem_names::{FsStat, Inode, Kind, Listed};
 
@@ -55,12 +56,14 @@ pub fn entry_out(node: u64, it: &Inode) -> Vec<u8> {
     out
 }
 
-/// `fuse_open_out`: what the kernel remembers of a file stays right while it is closed.
-pub fn open_out() -> Vec<u8> {
-    const KEEP_CACHE: u32 = 1 << 1;
+/// `fuse_open_out`: what the kernel remembers of a file stays right while it is closed. A `direct` handle
+/// goes past it, and its writes within the file need not wait for each other.
+pub fn open_out(direct: bool) -> Vec<u8> {
+    let ways = FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES;
+    let ways = if direct { ways } else { FopenFlags::empty() };
     let mut out = Vec::with_capacity(16);
     put_u64(&mut out, &[0]);
-    put_u32(&mut out, &[KEEP_CACHE, 0]);
+    put_u32(&mut out, &[(FopenFlags::FOPEN_KEEP_CACHE | ways).bits(), 0]);
     out
 }
 

@@ -1,20 +1,29 @@
 //! How does one call become changes and moves of bytes, and one reply?
 
 use super::super::mount::TRANSFER_BYTES_MAX;
-use super::super::wire::errno;
-use super::call::{self, Call, Header, Set, set};
+use super::super::wire::{self, errno};
+use super::call::{self, Call, Header, Set, WriteHead, set};
 use super::locks::{Locks, Use};
 use super::reply;
+use super::short::Short;
 use super::steps::{Job, Plan, Step};
+use rustix::fs::OFlags;
 use slab::Slab;
 use std::collections::VecDeque;
-use tandem_block::{ObjectId, SECTOR_BYTES};
-use tandem_names::{Caller, Change, Kind, NameError, Objects, Tree};
+use tandem_block::ObjectId;
+use tandem_names::{Caller, Change, NameError, Objects, Strip, Tree};
 
 /// `ERANGE`: more than the caller takes.
 const ERANGE: i32 = 34;
-/// `O_DSYNC`, which `O_SYNC` includes.
-const O_DSYNC: u32 = 0o10_000;
+
+/// What the kernel has agreed to, besides what every kernel does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Agreed {
+    /// Files may be opened past its memory, and yet be mapped: `O_DIRECT` is answered in kind.
+    pub direct: bool,
+    /// It does not ask before each write whether the file has privileges to lose: we take them.
+    pub strips: bool,
+}
 
 /// What a session asks of its pool. What was asked for must not be answered before the call returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +65,11 @@ pub enum Work {
 pub trait Pool: Objects {
     /// Begins something; [`Session::answered`] is told of its end with the same tag.
     fn ask(&mut self, tag: usize, work: Work);
+
+    /// The same for a write of whole sectors, whose bytes are lent for this call.
+    fn write(&mut self, tag: usize, object: ObjectId, offset_bytes: u64, bytes: &[u8]) {
+        self.ask(tag, Work::Write { object, offset_bytes, bytes: bytes.to_vec() });
+    }
 }
 
 /// An answer for the kernel.
@@ -72,6 +86,7 @@ pub struct Reply {
 pub struct Session {
     pub(super) tree: Tree,
     pub(super) jobs: Slab<Job>,
+    pub(super) short: Slab<Short>,
     pub(super) locks: Locks,
     /// The job whose changes are being applied.
     pub(super) changing: Option<usize>,
@@ -80,35 +95,46 @@ pub struct Session {
     /// Jobs that can take their next step.
     pub(super) ready: VecDeque<usize>,
     pub(super) replies: Vec<Reply>,
+    /// Nodes whose mode has changed without the kernel's asking.
+    pub(super) stale: Vec<u64>,
+    agreed: Agreed,
 }
 
 impl Session {
     /// Serves a volume that was mounted, and whose orphans were reaped.
-    pub fn new(tree: Tree) -> Session {
+    pub fn new(tree: Tree, agreed: Agreed) -> Session {
         Session {
             tree,
             jobs: Slab::new(),
+            short: Slab::new(),
             locks: Locks::default(),
             changing: None,
             queue: VecDeque::new(),
             ready: VecDeque::new(),
             replies: Vec::new(),
+            stale: Vec::new(),
+            agreed,
         }
     }
 
     /// Is nothing under way?
     pub fn is_quiet(&self) -> bool {
-        self.jobs.is_empty()
+        self.jobs.is_empty() && self.short.is_empty()
     }
 
     /// Requests under way.
     pub fn under_way(&self) -> usize {
-        self.jobs.len()
+        self.jobs.len() + self.short.len()
     }
 
     /// What is to be said to the kernel now.
-    pub fn take_replies(&mut self) -> Vec<Reply> {
-        std::mem::take(&mut self.replies)
+    pub fn take_replies(&mut self) -> impl Iterator<Item = Reply> {
+        self.replies.drain(..)
+    }
+
+    /// Nodes of which the kernel must not believe any longer what it knows; to be said before the replies.
+    pub fn take_stale(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.stale)
     }
 
     /// The volume's names, to unmount them when nothing is under way.
@@ -122,7 +148,9 @@ impl Session {
 
     /// A message of the kernel; false if it is none.
     pub fn message(&mut self, bytes: &[u8], now_ns: i64, pool: &mut impl Pool) -> bool {
-        self.message_parts(bytes, &[], now_ns, pool)
+        let head = if wire::is_write(bytes) { wire::WRITE_HEAD_BYTES } else { bytes.len() };
+        let (head, body) = bytes.split_at(head.min(bytes.len()));
+        self.message_parts(head, body, now_ns, pool)
     }
 
     /// The same for a message in two parts, as it was read.
@@ -133,7 +161,17 @@ impl Session {
         now_ns: i64,
         pool: &mut impl Pool,
     ) -> bool {
+        if let Some((header, Some(write))) = call::parse_write(head, body)
+            && self.write_within(&header, write, body, now_ns, pool)
+        {
+            return true;
+        }
         let Some((header, call)) = call::parse_parts(head, body) else { return false };
+        if let Call::Read { offset, size } = call
+            && self.read_calm(&header, (offset, size), pool)
+        {
+            return true;
+        }
         if let Some(result) = self.tell(&header, &call, pool) {
             self.reply(header.unique, result);
         } else if !matches!(call, Call::Silent) {
@@ -171,7 +209,10 @@ impl Session {
                 self.tree.inode(on, object).map(|inode| reply::attr_out(header.node, &inode))
             }
             Call::ReadLink => self.tree.read_link(on, object).map(<[u8]>::to_vec),
-            Call::Open => self.tree.open(on, object).map(|_| reply::open_out()),
+            Call::Open { flags } => {
+                let direct = self.goes_past(*flags);
+                self.tree.open(on, object).map(|_| reply::open_out(direct))
+            }
             Call::ReadDir { cookie, size } => self.list(on, object, *cookie, *size as usize),
             Call::StatFs => Ok(reply::statfs_out(&self.tree.statfs(on))),
             Call::GetXattr { name, size } => match self.tree.xattr(on, object, name) {
@@ -211,12 +252,12 @@ impl Session {
     fn begin(&mut self, header: &Header, call: Call, now_ns: i64, pool: &mut impl Pool) {
         let object = self.object(header.node);
         let by = Caller { uid: header.uid, gid: header.gid, now_ns };
-        let steps = match self.steps(object, call, pool) {
+        let steps = match self.steps(object, call, &by) {
             Ok(steps) => steps,
             Err(errno) => return self.reply(header.unique, Err(errno)),
         };
         let (lock, steps) = steps;
-        let job = Job::new(header.unique, by, object, lock, steps);
+        let job = Job::new(header.unique, (by, object), lock, steps);
         let key = self.jobs.insert(job);
         if lock.is_none_or(|how| self.locks.take(object, key, how)) {
             self.ready.push_back(key);
@@ -228,7 +269,7 @@ impl Session {
         &self,
         file: ObjectId,
         call: Call,
-        on: &impl Objects,
+        by: &Caller,
     ) -> Result<(Option<Use>, VecDeque<Step>), i32> {
         let change = |plan| Step::Change(plan);
         Ok(match call {
@@ -236,21 +277,19 @@ impl Session {
                 let length = u64::from(size).min(TRANSFER_BYTES_MAX as u64);
                 (Some(Use::Shared), [Step::Read { offset, length }].into())
             }
-            Call::Write { offset, flags, bytes } => {
-                let length = bytes.len() as u64;
+            Call::Write { head, bytes } => {
+                let (offset, length) = (head.offset, bytes.len() as u64);
                 let end = offset.checked_add(length).ok_or(errno::EFBIG)?;
                 if length == 0 {
                     return Err(errno::EINVAL);
                 }
-                let how = self.use_of_write(on, file, offset, end)?;
                 let mut steps = VecDeque::from([
                     Step::Clean { end },
                     change(Plan::MakeRoom { end }),
                     Step::Patch { offset, bytes },
-                    change(Plan::Written { end, count: length as u32 }),
                 ]);
-                steps.extend((flags & O_DSYNC != 0).then_some(Step::Flush));
-                (Some(how), steps)
+                steps.extend(self.after_bytes(&head, length));
+                (Some(Use::Alone), steps)
             }
             Call::SetAttr(Set { valid, size_bytes, .. }) if valid & set::SIZE != 0 => {
                 let clean = Step::Clean { end: size_bytes };
@@ -258,7 +297,9 @@ impl Session {
             }
             Call::Allocate { offset, length, mode } => {
                 let end = offset.checked_add(length).ok_or(errno::EFBIG)?;
-                (Some(Use::Alone), allocate_steps(offset, end, mode)?)
+                // who has `CAP_FSETID` is not told here
+                let strip = self.strip(by.uid != 0);
+                (Some(Use::Alone), allocate_steps(offset, end, mode, strip)?)
             }
             Call::Sync => (None, [Step::Flush].into()),
             Call::Release if !self.tree.is_held(file) => return Err(errno::EIO),
@@ -266,22 +307,30 @@ impl Session {
         })
     }
 
-    /// Whole sectors within the file can be written beside others, while nobody changes its size.
-    fn use_of_write(
+    /// What follows when the bytes of a write are there.
+    pub(super) fn after_bytes(
         &self,
-        on: &impl Objects,
-        file: ObjectId,
-        offset: u64,
-        end: u64,
-    ) -> Result<Use, i32> {
-        let inode = self.tree.inode(on, file).map_err(NameError::errno)?;
-        if inode.kind() != Kind::File {
-            return Err(errno::EINVAL);
+        write: &WriteHead,
+        length: u64,
+    ) -> impl Iterator<Item = Step> + use<> {
+        let end = write.offset + length;
+        let strip = self.strip(write.strips);
+        let written = Step::Change(Plan::Written { end, count: length as u32, strip });
+        [Some(written), write.is_durable().then_some(Step::Flush)].into_iter().flatten()
+    }
+
+    /// What a file loses, if we have to see to it.
+    pub(super) fn strip(&self, all: bool) -> Strip {
+        match (self.agreed.strips, all) {
+            (false, _) => Strip::Nothing,
+            (true, false) => Strip::Capabilities,
+            (true, true) => Strip::All,
         }
-        let is_whole = (offset | end).is_multiple_of(SECTOR_BYTES);
-        let within = end <= inode.size_bytes;
-        let calm = self.locks.is_calm(file);
-        Ok(if is_whole && within && calm { Use::Shared } else { Use::Alone })
+    }
+
+    /// Shall a handle with these flags go past the kernel's memory?
+    pub(super) fn goes_past(&self, flags: u32) -> bool {
+        self.agreed.direct && flags & OFlags::DIRECT.bits() != 0
     }
 }
 
@@ -295,7 +344,7 @@ fn sized(value: &[u8], room: u32) -> Result<Vec<u8>, i32> {
 }
 
 /// Holes are punched and ranges zeroed. Space is not reserved: who asks for that writes zeroes.
-fn allocate_steps(offset: u64, end: u64, mode: u32) -> Result<VecDeque<Step>, i32> {
+fn allocate_steps(offset: u64, end: u64, mode: u32, strip: Strip) -> Result<VecDeque<Step>, i32> {
     use super::super::wire::allocate::{KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE};
     let mut steps = VecDeque::new();
     let kept = mode & KEEP_SIZE != 0;
@@ -308,6 +357,6 @@ fn allocate_steps(offset: u64, end: u64, mode: u32) -> Result<VecDeque<Step>, i3
         }
         _ => return Err(errno::EOPNOTSUPP),
     }
-    steps.extend([Step::Zero { offset, end }, Step::Change(Plan::Touch)]);
+    steps.extend([Step::Zero { offset, end }, Step::Change(Plan::Touch { strip })]);
     Ok(steps)
 }

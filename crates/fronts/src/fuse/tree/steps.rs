@@ -4,9 +4,12 @@ use super::call::{Call, Set, set};
 use super::locks::Use;
 use super::reply;
 use super::session::{Pool, Session, Work};
+use super::short;
 use std::collections::VecDeque;
 use tandem_block::{ObjectId, SECTOR_BYTES};
-use tandem_names::{Caller, Change, Inode, NameError, New, SetAttributes, SetMode, cover};
+use tandem_names::{
+    Caller, Change, Inode, NameError, New, SetAttributes, SetMode, Strip, cover, mode,
+};
 
 /// `O_EXCL`.
 const O_EXCL: u32 = 0o200;
@@ -47,11 +50,11 @@ pub(super) enum Plan {
     /// Room for bytes up to here.
     MakeRoom { end: u64 },
     /// Bytes up to here were written.
-    Written { end: u64, count: u32 },
+    Written { end: u64, count: u32, strip: Strip },
     /// The file is as long as this.
     Grow { end: u64 },
     /// Bytes within the file have changed.
-    Touch,
+    Touch { strip: Strip },
     /// What was behind the end is zeroes.
     TailIsZero,
     /// What is behind the end is unknown.
@@ -64,8 +67,8 @@ enum Then {
     Nothing,
     /// The object as an entry.
     Entry(ObjectId),
-    /// The same, and it is open.
-    Opened(ObjectId),
+    /// The same, and it is open; past the kernel's memory?
+    Opened(ObjectId, bool),
     /// The attributes of the job's own.
     Attributes,
     /// How many bytes were written.
@@ -108,8 +111,7 @@ pub(super) struct Job {
 impl Job {
     pub fn new(
         unique: u64,
-        by: Caller,
-        object: ObjectId,
+        (by, object): (Caller, ObjectId),
         lock: Option<Use>,
         steps: VecDeque<Step>,
     ) -> Job {
@@ -133,6 +135,10 @@ impl Session {
     /// # Panics
     /// If nothing was asked with this tag.
     pub fn answered(&mut self, tag: usize, result: Result<Vec<u8>, i32>, pool: &mut impl Pool) {
+        if let Some(key) = short::key_of(tag) {
+            self.short_answered(key, result, pool);
+            return;
+        }
         let waits = std::mem::replace(&mut self.jobs[tag].waits, Waits::Nothing);
         if matches!(waits, Waits::Change(_)) {
             assert_eq!(self.changing.take(), Some(tag), "one changes at a time");
@@ -154,6 +160,18 @@ impl Session {
         }
         self.ready.push_back(tag);
         self.run(pool);
+    }
+
+    /// So many bytes are wanted of what was read for a tag.
+    pub fn expects_bytes(&self, tag: usize) -> usize {
+        if let Some(sent) = self.read_answer(tag) {
+            return sent.skip + sent.length;
+        }
+        match self.jobs[tag].waits {
+            Waits::Read { skip, length } => skip + length,
+            Waits::Edge { .. } => SECTOR_BYTES as usize,
+            Waits::Change(_) | Waits::End | Waits::Nothing => 0,
+        }
     }
 
     /// Lets everybody go on who can.
@@ -340,8 +358,8 @@ impl Session {
         match plan {
             Plan::Call(call) => self.plan_call(object, call, &by, on),
             Plan::MakeRoom { end } => tree.make_room(on, object, *end).map(nothing),
-            Plan::Written { end, count } => {
-                let changes = tree.written(on, object, *end, now_ns)?;
+            Plan::Written { end, count, strip } => {
+                let changes = self.written(object, *end, *strip, now_ns, on)?;
                 Ok((changes, Then::Count(*count)))
             }
             Plan::Grow { end } => {
@@ -349,10 +367,27 @@ impl Session {
                 let set = SetAttributes { size_bytes: Some(size_bytes), ..Default::default() };
                 tree.set_attributes(on, object, &set, now_ns).map(nothing)
             }
-            Plan::Touch => tree.written(on, object, 0, now_ns).map(nothing),
+            Plan::Touch { strip } => self.written(object, 0, *strip, now_ns, on).map(nothing),
             Plan::TailIsZero => tree.tail_is_zero(on, object).map(nothing),
             Plan::TailIsUnknown => tree.tail_is_unknown(on, object).map(nothing),
         }
+    }
+
+    /// Bytes were written. What that takes from the file the kernel does not find out by itself.
+    fn written(
+        &mut self,
+        file: ObjectId,
+        end: u64,
+        strip: Strip,
+        now_ns: i64,
+        on: &impl Pool,
+    ) -> Result<Vec<Change>, NameError> {
+        let changes = self.tree.written(on, file, end, strip, now_ns)?;
+        if strip == Strip::All && !changes.is_empty() {
+            let bits = self.tree.inode(on, file)?.mode & (mode::SET_USER | mode::SET_GROUP);
+            self.stale.extend((bits != 0).then(|| self.node(file)));
+        }
+        Ok(changes)
     }
 
     fn plan_call(
@@ -366,6 +401,11 @@ impl Session {
         let elsewhere = match call {
             Call::Rename { directory: node, .. } | Call::Link { node, .. } => self.object(*node),
             _ => object,
+        };
+        let direct = matches!(call, Call::Create { flags, .. } if self.goes_past(*flags));
+        let strip = match call {
+            Call::SetAttr(it) => self.strip_of(it),
+            _ => Strip::Nothing,
         };
         let tree = &mut self.tree;
         let nothing = |changes| (changes, Then::Nothing);
@@ -385,14 +425,15 @@ impl Session {
             Call::Create { name, flags, mode } => {
                 let how = (*mode, flags & O_EXCL != 0);
                 let made = tree.create(on, object, name, how, by)?;
-                Ok((made.changes, Then::Opened(made.stat.object)))
+                Ok((made.changes, Then::Opened(made.stat.object, direct)))
             }
             Call::Link { name, .. } => {
                 let made = tree.link(on, elsewhere, (object, name), now_ns)?;
                 Ok((made.changes, Then::Entry(made.stat.object)))
             }
             Call::SetAttr(set) => {
-                let changes = tree.set_attributes(on, object, &attributes(set, now_ns), now_ns)?;
+                let set = SetAttributes { strip, ..attributes(set, now_ns) };
+                let changes = tree.set_attributes(on, object, &set, now_ns)?;
                 Ok((changes, Then::Attributes))
             }
             Call::Unlink(name) => tree.unlink(on, object, name, now_ns).map(nothing),
@@ -416,6 +457,15 @@ impl Session {
         }
     }
 
+    /// What a file loses by other attributes: by an owner all, by a size what the kernel says.
+    fn strip_of(&self, it: &Set) -> Strip {
+        let has_owner = it.valid & (set::UID | set::GID) != 0;
+        if has_owner || it.valid & set::SIZE != 0 {
+            return self.strip(has_owner || it.valid & set::STRIPS != 0);
+        }
+        Strip::Nothing
+    }
+
     /// A change can be seen: what does the caller hear?
     fn applied(&mut self, key: usize, then: Then, on: &impl Pool) {
         let of = |session: &Session, object, say: fn(u64, &Inode) -> Vec<u8>| {
@@ -427,11 +477,11 @@ impl Session {
             Then::Entry(object) => of(self, object, reply::entry_out),
             Then::Attributes => of(self, self.jobs[key].object, reply::attr_out),
             Then::Count(count) => Ok(reply::count_out(count)),
-            Then::Opened(object) => self
+            Then::Opened(object, direct) => self
                 .tree
                 .open(on, object)
                 .map(|inode| {
-                    [reply::entry_out(self.node(object), &inode), reply::open_out()].concat()
+                    [reply::entry_out(self.node(object), &inode), reply::open_out(direct)].concat()
                 })
                 .map_err(NameError::errno),
         };
@@ -456,5 +506,6 @@ fn attributes(it: &Set, now_ns: i64) -> SetAttributes {
         size_bytes: has(set::SIZE).then_some(it.size_bytes),
         accessed_ns: time(set::ATIME, set::ATIME_NOW, it.accessed_ns),
         modified_ns: time(set::MTIME, set::MTIME_NOW, it.modified_ns),
+        strip: Strip::Nothing,
     }
 }

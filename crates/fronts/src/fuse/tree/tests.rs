@@ -75,16 +75,24 @@ struct Kernel {
 
 impl Kernel {
     fn new(seed: u64) -> Kernel {
+        Kernel::agreeing(seed, Agreed { direct: true, strips: true })
+    }
+
+    fn agreeing(seed: u64, agreed: Agreed) -> Kernel {
         let mut store = Memory::new(1000);
         let owner = Caller { uid: 0, gid: 0, now_ns: 0 };
         store.format(ROOT, 0o755, &owner).unwrap();
-        Kernel::over(store, seed)
+        Kernel::with(store, seed, agreed)
     }
 
     fn over(store: Memory, seed: u64) -> Kernel {
+        Kernel::with(store, seed, Agreed::default())
+    }
+
+    fn with(store: Memory, seed: u64, agreed: Agreed) -> Kernel {
         let Mounted { store, tree } = Mounted::mount(store, ROOT, &["hot"]).unwrap();
         let pool = MemoryPool { store, asked: Vec::new(), is_broken: false };
-        Kernel { session: Session::new(tree), pool, unique: 0, rng: Rng::new(seed) }
+        Kernel { session: Session::new(tree, agreed), pool, unique: 0, rng: Rng::new(seed) }
     }
 
     /// Asks without waiting; gives the request's number.
@@ -106,7 +114,7 @@ impl Kernel {
             self.session.answered(tag, result, &mut self.pool);
         }
         assert!(self.session.is_quiet(), "nobody waits for ever");
-        self.session.take_replies()
+        self.session.take_replies().collect()
     }
 
     fn call(&mut self, opcode: u32, node: u64, body: &[u8]) -> Result<Vec<u8>, i32> {
@@ -383,6 +391,111 @@ fn fsync_means_it() {
     after.call(16, f, &write_body(3, b"safe", 0o10_000)).unwrap();
     let mut after = Kernel::over(after.pool.store.after_crash(0, || false), 10);
     assert_eq!(after.read(f, 0, 10), b"\0\0\0safe");
+}
+
+/// Who asks for direct I/O gets it where the kernel can map such files, too; nobody else does.
+#[test]
+fn handles_go_past_the_kernels_memory_where_they_ask_for_it() {
+    const DIRECT: u32 = rustix::fs::OFlags::DIRECT.bits();
+    let flags = |reply: &[u8]| {
+        let at = reply.len() - 8;
+        u32::from_ne_bytes(reply[at..at + 4].try_into().unwrap())
+    };
+    for agreed in [true, false] {
+        let mut kernel = Kernel::agreeing(11, Agreed { direct: agreed, strips: false });
+        let f = kernel.create(1, b"f");
+        let past = if agreed { 1 << 6 | 1 } else { 0 };
+        let opened = kernel.call(14, f, &words(&[DIRECT, 0], &[])).unwrap();
+        assert_eq!(flags(&opened), 1 << 1 | past);
+        assert_eq!(flags(&kernel.call(14, f, &words(&[2, 0], &[])).unwrap()), 1 << 1);
+        let made = kernel.call(35, 1, &create_body(b"g", DIRECT | 2)).unwrap();
+        assert_eq!(flags(&made), 1 << 1 | past);
+    }
+}
+
+/// A program that others have changed does not keep its rights, if the kernel has left that to us; and
+/// where it knows the mode, it is told.
+#[test]
+fn privileges_go_with_what_others_write() {
+    const CAPABILITY: &[u8] = b"security.capability\0";
+    let written = |strips: u32, offset: u64, bytes: &[u8]| {
+        let mut body = write_body(offset, bytes, 0);
+        body[20..24].copy_from_slice(&(strips << 2).to_ne_bytes());
+        body
+    };
+    let set = |valid: u32, mode: u32, size: u64| {
+        let mut body = size_body(size);
+        body[..4].copy_from_slice(&valid.to_ne_bytes());
+        body[68..72].copy_from_slice(&mode.to_ne_bytes());
+        body
+    };
+    // what is done, who does it, and the mode and capability that are left of 6755 with one
+    type Deed<'a> = (&'a str, u32, Vec<u8>);
+    let hole = [vec![0; 8], [0u64, 100].map(u64::to_ne_bytes).concat(), words(&[3, 0], &[])];
+    let deeds: [(Deed<'_>, u32, bool); 7] = [
+        (("within, by root", 16, written(0, 0, &[7; 512])), 0o6755, false),
+        (("within", 16, written(1, 0, &[7; 512])), 0o755, false),
+        (("at the end", 16, written(1, 3000, b"more")), 0o755, false),
+        (("a size, by root", 4, set(set::SIZE, 0, 5)), 0o6755, false),
+        (("a size", 4, set(set::SIZE | set::STRIPS, 0, 5)), 0o755, false),
+        (("an owner", 4, set(set::UID, 0, 0)), 0o755, false),
+        (("a hole", 43, hole.concat()), 0o755, false),
+    ];
+    for agreed in [true, false] {
+        for ((what, opcode, body), mode, has) in &deeds {
+            let mut kernel = Kernel::agreeing(12, Agreed { direct: false, strips: agreed });
+            let f = kernel.create(1, b"f");
+            kernel.write(f, 0, &[1; 2048]).unwrap();
+            kernel.call(21, f, &words(&[3, 0], &[CAPABILITY, b"cap"].concat())).unwrap();
+            kernel.call(4, f, &set(set::MODE, 0o6755, 0)).unwrap();
+            kernel.session.take_stale();
+            kernel.call(*opcode, f, body).unwrap();
+            let it = kernel.call(3, f, &[0; 16]).unwrap();
+            let found = u32::from_ne_bytes(it[76..80].try_into().unwrap()) & 0o7777;
+            let cap = kernel.call(22, f, &words(&[0, 0], CAPABILITY)).is_ok();
+            let expected = if agreed { (*mode, *has) } else { (0o6755, true) };
+            assert_eq!((found, cap), expected, "{what}, {agreed}");
+            let is_told = agreed && *opcode != 4 && *mode == 0o755;
+            let told = if is_told { vec![f] } else { vec![] };
+            assert_eq!(kernel.session.take_stale(), told, "{what}");
+            kernel.assert_sound();
+        }
+    }
+    // a directory keeps its group, and so does a file that the group may not execute
+    let mut kernel = Kernel::new(13);
+    let made = kernel.call(9, 1, &words(&[0o755, 0], b"d\0")).unwrap();
+    let (d, f) = (u64_at(&made, 0), kernel.create(1, b"f"));
+    for node in [d, f] {
+        kernel.call(4, node, &set(set::MODE, 0o2644, 0)).unwrap();
+        let it = kernel.call(4, node, &set(set::GID, 0, 0)).unwrap();
+        let found = u32::from_ne_bytes(it[76..80].try_into().unwrap()) & 0o7777;
+        assert_eq!(found, 0o2644);
+    }
+}
+
+/// Direct writes of one file are under way side by side, and so are reads; who changes its size is alone.
+#[test]
+fn whole_sectors_within_a_file_wait_for_nobody() {
+    let mut kernel = Kernel::new(14);
+    let f = kernel.create(1, b"f");
+    kernel.write(f, 0, &[1; 8192]).unwrap();
+    for at in 0..4 {
+        kernel.ask(16, f, &write_body(at * 512, &[at as u8 + 2; 512], 0));
+        kernel.ask(15, f, &range_body(4096 + at * 512, 512, 0));
+    }
+    assert_eq!(kernel.pool.asked.len(), 8);
+    kernel.ask(4, f, &size_body(1024));
+    kernel.ask(15, f, &range_body(0, 8192, 0));
+    assert_eq!(kernel.pool.asked.len(), 8, "the size waits for all, and who came later for it");
+    let replies = kernel.settle();
+    let last = replies.last().unwrap().result.clone().unwrap();
+    assert!(last == [[2; 512], [3; 512]].concat(), "{last:?}");
+    assert!(replies.iter().all(|reply| reply.result.is_ok()) && replies.len() == 10);
+    kernel.pool.is_broken = true;
+    assert_eq!(kernel.write(f, 0, &[9; 512]), Err(EIO));
+    kernel.pool.is_broken = false;
+    assert!(kernel.truncate(f, 0).is_ok(), "nobody holds it any more");
+    kernel.assert_sound();
 }
 
 #[test]
