@@ -11,6 +11,7 @@ use crate::pool::devices::Manner;
 use crate::serve;
 use anyhow::Context as _;
 use std::path::PathBuf;
+use tandem_fronts::fuse::Reach;
 use tandem_live::uring::Signals;
 
 /// Serve a pool with a volume of files mounted, until it is unmounted, SIGTERM or SIGINT
@@ -25,6 +26,9 @@ pub struct Arguments {
     /// Which volume, if the pool has several of files
     #[arg(long, value_name = "NAME")]
     volume: Option<String>,
+    /// Let all users of this machine in, as their permissions say (`allow_other` of the volume)
+    #[arg(long)]
+    allow_other: bool,
     /// Emulated drives acknowledge flushes and do not do them: shows that tests see the loss
     #[arg(long, hide = true)]
     ignore_flushes: bool,
@@ -77,6 +81,9 @@ fn choose(pool: &mut PoolConfig, arguments: &Arguments) -> Result<String, Failur
     };
     if let Some(point) = &arguments.point {
         volume.mount = Some(point.clone());
+    }
+    if arguments.allow_other {
+        volume.reach = Reach::Everybody;
     }
     if volume.mount.is_none() {
         let name = &volume.name;

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 use tandem_block::{IoError, ObjectId};
 use tandem_fronts::fuse::tree::{Pool, Session, Work};
-use tandem_fronts::fuse::{Mount, TRANSFER_BYTES_MAX, wire};
+use tandem_fronts::fuse::{Mount, Reach, TRANSFER_BYTES_MAX, wire};
 use tandem_names::memory::{Memory, Mounted};
 use tandem_names::{Caller, Objects, Space, check};
 
@@ -79,7 +79,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     store.format(ROOT, 0o755, &Caller { uid, gid, now_ns: now_ns() })?;
     let Mounted { store, tree } = Mounted::mount(store, ROOT, &["hot", "cold"])?;
     let mut ram = Ram { store, asked: VecDeque::new() };
-    let (mount, fd) = Mount::of_tree(Path::new(&point), "names")?;
+    let (mount, fd) = Mount::of_tree(Path::new(&point), "names", Reach::Owner)?;
     let mut session = Session::new(tree, mount.agreed());
     rustix::io::ioctl_fionbio(&fd, false)?;
     let mut device = std::fs::File::from(fd.try_clone()?);

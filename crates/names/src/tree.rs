@@ -55,6 +55,11 @@ impl Tree {
         self.root
     }
 
+    /// What `user.tandem.tier` may say.
+    pub fn tiers(&self) -> &[String] {
+        &self.tiers
+    }
+
     pub(crate) fn draft<'a, O: Objects>(&self, on: &'a O) -> Draft<'a, O> {
         Draft::new(on, self.root)
     }

@@ -11,6 +11,7 @@ use tandem_drives::spec::{self, DriveKind};
 use tandem_engine::format::layout::DEVICE_BYTES_MIN;
 use tandem_engine::format::superblock::MEMBERS_MAX;
 use tandem_engine::{Role, SteerConfig, TierConfig, WriteCache};
+use tandem_fronts::fuse::Reach;
 use tandem_live::Backing;
 use tandem_live::listen::Address;
 use tandem_live::uring::Submission;
@@ -376,6 +377,18 @@ fn mount_point(entry: &file::Volume, folder: &Path) -> Result<Option<PathBuf>, F
     Ok(Some(folder.join(value.get_ref())))
 }
 
+fn reach(entry: &file::Volume) -> Result<Reach, Fault> {
+    match &entry.allow_other {
+        Some(value) if entry.mount.is_none() => {
+            let text =
+                "allow_other opens a mount to other users: add mount = \"DIR\", or drop this key";
+            Err(Fault::at(value, text))
+        }
+        Some(value) if *value.get_ref() => Ok(Reach::Everybody),
+        _ => Ok(Reach::Owner),
+    }
+}
+
 fn volume(
     entry: &file::Volume,
     devices: &[PoolDevice],
@@ -384,6 +397,7 @@ fn volume(
     let name = name(&entry.name, "volume")?;
     let size_bytes = volume_size(entry)?;
     let (is_files, mount) = (entry.files, mount_point(entry, folder)?);
+    let reach = reach(entry)?;
     let steer = match &entry.steer {
         Some(value) => steering(value, devices)?,
         None => SteerConfig::default(),
@@ -414,7 +428,7 @@ fn volume(
             return Err(Fault::at(value, text));
         }
     }
-    Ok(PoolVolume { name, size_bytes, is_files, mount, steer, tier, durability })
+    Ok(PoolVolume { name, size_bytes, is_files, mount, reach, steer, tier, durability })
 }
 
 fn tier(value: &Spanned<file::Steer>) -> Result<TierConfig, Fault> {

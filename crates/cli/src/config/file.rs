@@ -118,6 +118,7 @@ pub(super) struct Volume {
     #[serde(default)]
     pub files: bool,
     pub mount: Option<Spanned<String>>,
+    pub allow_other: Option<Spanned<bool>>,
     pub steer: Option<Spanned<Steer>>,
     pub tier: Option<Spanned<Steer>>,
     pub durability: Option<Spanned<String>>,

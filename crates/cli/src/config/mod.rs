@@ -32,6 +32,7 @@ use tandem_engine::qos::cost::CostTable;
 use tandem_engine::{
     DeviceConfig, EngineConfig, Placement, Role, SteerConfig, TierConfig, VolumeConfig, WriteCache,
 };
+use tandem_fronts::fuse::Reach;
 use tandem_live::listen::Address;
 use tandem_live::uring::Submission;
 use tandem_live::{Backing, WorldConfig};
@@ -101,6 +102,8 @@ pub struct PoolVolume {
     pub is_files: bool,
     /// Where its files are mounted.
     pub mount: Option<PathBuf>,
+    /// Whom the kernel lets in there.
+    pub reach: Reach,
     /// Where its writes go.
     pub steer: SteerConfig,
     /// Where its data belongs.

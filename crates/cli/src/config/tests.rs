@@ -216,7 +216,12 @@ fn a_volume_of_files_has_a_mount_point_and_no_size() {
     let volume = &good.volumes[0];
     assert!(volume.is_files && volume.told_bytes().is_none() && good.block_volumes().count() == 0);
     assert_eq!(volume.mount.as_deref(), Some(Path::new("/pool/tree")));
+    assert_eq!(volume.reach, Reach::Owner);
+    let open =
+        parse(&of_files("files = true\nmount = \"tree\"\nallow_other = true")).expect("good");
+    assert_eq!(open.volumes[0].reach, Reach::Everybody);
     for (text, want) in [
+        ("files = true\nallow_other = true", "add mount"),
         ("files = true\nsize = \"1GiB\"", "drop this key"),
         ("files = false", "add size"),
         ("size = \"1GiB\"\nmount = \"tree\"", "cannot be mounted"),

@@ -29,7 +29,7 @@ pub fn add(
         };
         let named = (&volume.name[..], volume.object());
         let stream = StreamId(LAST_STREAM - number);
-        let server = FilesServer::mount(point, named, stream, &ids, at_unmount)
+        let server = FilesServer::mount((point, volume.reach), named, stream, &ids, at_unmount)
             .with_context(|| format!("volume {}", volume.name))?;
         troubles.push(server.trouble());
         world.add_front(Box::new(server));

@@ -11,7 +11,7 @@
 //! ```
 
 use super::inbox::{self, Inbox};
-use super::mount::{self, FuseError, Mount, TRANSFER_BYTES_MAX};
+use super::mount::{self, FuseError, Mount, Reach, TRANSFER_BYTES_MAX};
 use super::pool::{FileIds, LivePool, Volume};
 use super::tree::Session;
 use super::wire;
@@ -87,20 +87,19 @@ pub struct FilesServer {
 }
 
 impl FilesServer {
-    /// Mounts the volume of this name and object on the directory `point`, for the user who runs this
-    /// process. Requests wait until the world serves. Dropping it unmounts. `ids` are shared by all
+    /// Mounts the volume of this name and object on the directory `point`, for whom `reach` says. Requests wait until the world serves. Dropping it unmounts. `ids` are shared by all
     /// such volumes of a pool.
     ///
     /// # Errors
     /// What is in the way, and what to do about it.
     pub fn mount(
-        point: &Path,
+        (point, reach): (&Path, Reach),
         (name, root): (&str, ObjectId),
         stream: StreamId,
         ids: &FileIds,
         at_unmount: AtUnmount,
     ) -> Result<FilesServer, FuseError> {
-        let (mount, fd) = Mount::of_tree(point, mount::NAME)?;
+        let (mount, fd) = Mount::of_tree(point, mount::NAME, reach)?;
         Ok(FilesServer {
             name: name.to_owned(),
             inbox: Inbox::new(fd),

@@ -28,7 +28,7 @@ pub mod wire;
 
 pub use files::VolumeFile;
 pub use files_server::{AtUnmount, FilesServer, Trouble};
-pub use mount::{FuseError, Mount, TRANSFER_BYTES_MAX, check_point};
+pub use mount::{FuseError, Mount, Reach, TRANSFER_BYTES_MAX, check_point};
 pub use pool::FileIds;
 pub use server::FuseServer;
 

@@ -4,7 +4,7 @@
 //! world's own thread (see [`super::FuseServer`]), so its loop is never run.
 
 use super::tree::Agreed;
-use fuser::{Config, Filesystem, InitFlags, KernelConfig, MountOption, Session};
+use fuser::{Config, Filesystem, InitFlags, KernelConfig, MountOption, Session, SessionACL};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::io;
@@ -20,6 +20,8 @@ pub const TRANSFER_BYTES_MAX: usize = 1 << 20;
 const BACKGROUND_MAX: u16 = 256;
 const DEVICE: &str = "/dev/fuse";
 const HELPER: &str = "fusermount3";
+/// What the helper asks before it lets others in.
+const HELPER_CONFIG: &str = "/etc/fuse.conf";
 /// What our mounts are called.
 pub(super) const NAME: &str = "tandem";
 /// Dead mounts on top of each other that are taken away.
@@ -70,6 +72,12 @@ pub enum FuseError {
     /// Not root, and no help.
     #[error("{HELPER} is not in PATH; without being root it is needed: install the package fuse3")]
     NoHelper,
+    /// Not root, and others shall come in.
+    #[error(
+        "{HELPER_CONFIG} does not let users open their mounts to others (allow_other): add a line \
+         user_allow_other to it, start as root, or leave it to yourself"
+    )]
+    OthersForbidden,
     /// A volume that cannot be a file.
     #[error("the volume's name {0:?} cannot be the name of a file")]
     Name(String),
@@ -81,6 +89,32 @@ pub enum FuseError {
         /// Why.
         source: io::Error,
     },
+}
+
+/// Whom does the kernel let in? What they may do there their permissions say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reach {
+    /// The user who mounted it, and nobody else.
+    #[default]
+    Owner,
+    /// All users of this machine.
+    Everybody,
+}
+
+impl Reach {
+    /// May this process open a mount so far?
+    fn check(self) -> Result<(), FuseError> {
+        if self == Reach::Owner || rustix::process::geteuid().is_root() {
+            return Ok(());
+        }
+        let config = std::fs::read_to_string(HELPER_CONFIG).unwrap_or_default();
+        if lets_others_in(&config) { Ok(()) } else { Err(FuseError::OthersForbidden) }
+    }
+}
+
+/// Does the helper's configuration have the line?
+fn lets_others_in(config: &str) -> bool {
+    config.lines().any(|line| line.trim() == "user_allow_other")
 }
 
 /// Is `point` fit to be mounted on?
@@ -231,23 +265,37 @@ impl Mount {
     /// # Errors
     /// What is in the way, and what to do about it.
     pub fn new(point: &Path, source: &str) -> Result<(Mount, OwnedFd), FuseError> {
-        Mount::with(point, source, false)
+        Mount::with(point, source, false, Reach::Owner)
     }
 
     /// As [`Mount::new`], for files of all kinds, programs among them.
     ///
     /// # Errors
     /// What is in the way, and what to do about it.
-    pub fn of_tree(point: &Path, source: &str) -> Result<(Mount, OwnedFd), FuseError> {
-        Mount::with(point, source, true)
+    pub fn of_tree(
+        point: &Path,
+        source: &str,
+        reach: Reach,
+    ) -> Result<(Mount, OwnedFd), FuseError> {
+        Mount::with(point, source, true, reach)
     }
 
-    fn with(point: &Path, source: &str, of_tree: bool) -> Result<(Mount, OwnedFd), FuseError> {
+    fn with(
+        point: &Path,
+        source: &str,
+        of_tree: bool,
+        reach: Reach,
+    ) -> Result<(Mount, OwnedFd), FuseError> {
         clear_point(point)?;
+        reach.check()?;
         check_kernel()?;
         let failed = |source| FuseError::Mount { point: point.to_path_buf(), source };
         let point = point.canonicalize().map_err(failed)?;
         let mut config = Config::default();
+        config.acl = match reach {
+            Reach::Owner => SessionACL::Owner,
+            Reach::Everybody => SessionACL::All,
+        };
         config.mount_options = vec![
             MountOption::FSName(source.to_owned()),
             MountOption::Subtype(NAME.into()),
@@ -332,6 +380,13 @@ mod tests {
         let missing = check_point(&folder.path().join("nothing")).unwrap_err();
         assert!(missing.to_string().contains("mkdir -p"), "{missing}");
     }
+    #[test]
+    fn the_helper_lets_others_in_by_a_line_of_its_own() {
+        assert!(lets_others_in("# x\n\nuser_allow_other\nmount_max = 5\n"));
+        assert!(lets_others_in(" user_allow_other \n"));
+        assert!(!lets_others_in("# user_allow_other\nuser_allow_others\n"));
+    }
+
     #[test]
     fn the_newest_mount_on_a_point_is_found() {
         let text = "36 35 0:31 / / rw - ext4 /dev/x rw\n\

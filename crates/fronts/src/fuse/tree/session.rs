@@ -97,6 +97,8 @@ pub struct Session {
     pub(super) replies: Vec<Reply>,
     /// Nodes whose mode has changed without the kernel's asking.
     pub(super) stale: Vec<u64>,
+    /// Why a tier was refused has been said.
+    pub(super) told_of_tiers: bool,
     agreed: Agreed,
 }
 
@@ -113,6 +115,7 @@ impl Session {
             ready: VecDeque::new(),
             replies: Vec::new(),
             stale: Vec::new(),
+            told_of_tiers: false,
             agreed,
         }
     }

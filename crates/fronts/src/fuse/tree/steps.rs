@@ -8,7 +8,8 @@ use super::short;
 use std::collections::VecDeque;
 use tandem_block::{ObjectId, SECTOR_BYTES};
 use tandem_names::{
-    Caller, Change, Inode, NameError, New, SetAttributes, SetMode, Strip, cover, mode,
+    Caller, Change, Inode, NameError, New, SetAttributes, SetMode, Strip, TIER_ATTRIBUTE, cover,
+    mode,
 };
 
 /// `O_EXCL`.
@@ -449,11 +450,33 @@ impl Session {
                     [false, true] => SetMode::Replace,
                     [true, true] => return Err(NameError::Invalid),
                 };
-                tree.set_xattr(on, object, (name, value), mode, now_ns).map(nothing)
+                let changes = tree.set_xattr(on, object, (name, value), mode, now_ns);
+                if name == TIER_ATTRIBUTE && changes.is_err() {
+                    self.tell_of_tiers(value);
+                }
+                changes.map(nothing)
             }
             Call::RemoveXattr(name) => tree.remove_xattr(on, object, name, now_ns).map(nothing),
             Call::Release => tree.release(on, object).map(nothing),
             _ => unreachable!("the other calls have steps of their own or change nothing"),
+        }
+    }
+
+    /// Why a file does not get the tier that somebody wants, once: the errno does not say it.
+    fn tell_of_tiers(&mut self, wanted: &[u8]) {
+        if std::mem::replace(&mut self.told_of_tiers, true) {
+            return;
+        }
+        let wanted = String::from_utf8_lossy(wanted);
+        match self.tree.tiers() {
+            [] => tracing::warn!(
+                "user.tandem.tier was set to {wanted:?}, which is refused: files have no tiers of \
+                 their own yet; the volume's `tier` holds for all of them"
+            ),
+            known => tracing::warn!(
+                "user.tandem.tier was set to {wanted:?}, which is refused; it may be {}",
+                known.join(", ")
+            ),
         }
     }
 
