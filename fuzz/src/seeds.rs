@@ -166,7 +166,7 @@ fn objects() -> Vec<u8> {
     let mut writer = RecordWriter::default();
     let name = "vol0".into();
     let (id, size_bytes, first, blocks, flags) = (1, 1 << 20, 0, 256, 0);
-    writer.object(&ObjectRecord { id, size_bytes, first, blocks, flags, name });
+    writer.object(&ObjectRecord { id, size_bytes, first, blocks, flags, name, in_pieces: None });
     writer.take()
 }
 
@@ -192,8 +192,9 @@ fn files() -> Vec<u8> {
     for (id, kind) in [(8, ObjectKind::Directory), (9, ObjectKind::Data)] {
         writer.thin(&ThinRecord { id, size_bytes: 5000, volume: 1, owner: 1000, kind });
     }
-    writer.piece(9, Piece { offset: 0, logical: Some(700), count: 2 });
-    writer.piece(9, Piece { offset: 2, logical: None, count: 1 });
+    writer.piece(9, Piece { offset: 0, logical: Some(700), count: 2 }, false);
+    writer.piece(9, Piece { offset: 2, logical: None, count: 1 }, false);
+    writer.piece(9, Piece { offset: 3, logical: Some(700), count: 2 }, true);
     writer.attribute(8, b"a name", &9u64.to_le_bytes());
     writer.attribute_gone(8, b"another name");
     writer.take()

@@ -90,6 +90,29 @@ pub enum ObjectOp {
         /// Of which attribute.
         key: Box<[u8]>,
     },
+    /// Some blocks of a thin object are those of another one, or others of its own, as they are now: by
+    /// reference, until either is written to. What they held before is gone.
+    Share {
+        /// Whose they are.
+        from: ObjectId,
+        /// The first of them.
+        from_block: u32,
+        /// Who has them, too.
+        to: ObjectId,
+        /// Its first block that changes.
+        to_block: u32,
+        /// How many, in both within the size.
+        blocks: u32,
+    },
+    /// A volume as it is now, under a name of its own: by reference, and it never changes.
+    Snapshot {
+        /// The volume.
+        from: ObjectId,
+        /// The snapshot's id, not in use.
+        to: ObjectId,
+        /// Its name, not in use, at most [`NAME_BYTES_MAX`] bytes.
+        name: String,
+    },
 }
 
 impl ObjectOp {
@@ -103,6 +126,15 @@ impl ObjectOp {
             | ObjectOp::Resize { object, .. }
             | ObjectOp::SetAttribute { object, .. }
             | ObjectOp::RemoveAttribute { object, .. } => *object,
+            ObjectOp::Share { to, .. } | ObjectOp::Snapshot { to, .. } => *to,
+        }
+    }
+
+    /// The object whose blocks another one gets, too.
+    pub const fn shared_from(&self) -> Option<ObjectId> {
+        match self {
+            ObjectOp::Share { from, .. } | ObjectOp::Snapshot { from, .. } => Some(*from),
+            _ => None,
         }
     }
 }

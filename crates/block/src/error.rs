@@ -51,6 +51,9 @@ pub enum IoError {
     /// Drives are gone, and the pool is served from the others as it is.
     #[error("the pool is read-only: drives are missing")]
     ReadOnly,
+    /// A snapshot shows what was, and never changes.
+    #[error("a snapshot is never written to")]
+    Snapshot,
     /// The operation is not possible on this drive or object.
     #[error("operation not supported")]
     Unsupported,
@@ -71,7 +74,7 @@ impl IoError {
             IoError::TooLarge => 7,
             IoError::Stopping => 108,
             IoError::Exists => 17,
-            IoError::ReadOnly => 30,
+            IoError::ReadOnly | IoError::Snapshot => 30,
             IoError::Unsupported => 95,
         }
     }

@@ -25,6 +25,7 @@ use crate::ops::follow::Follower;
 use crate::ops::moves::Moves;
 use crate::ops::read_back::{self, Promotions};
 use crate::ops::reuse::Limbo;
+use crate::ops::sharing::Sharing;
 use crate::ops::start::Starting;
 use crate::ops::steering::{SharedSteer, Steering};
 use crate::ops::tiering::{self, Tiering};
@@ -149,6 +150,8 @@ pub struct Engine {
     pub(crate) homed_log: Vec<(Logical, Slot)>,
     /// Changes of objects that wait for room in a batch, and blocks that objects have left.
     pub(crate) object_changes: ObjectChanges,
+    /// Objects that get blocks of others, and writes to such blocks.
+    pub(crate) sharing: Sharing,
     /// Requests for thin objects that wait for room in a commit.
     pub(crate) thin_waiting: VecDeque<Request>,
     /// Superblock writes that the stop (or the start) still waits for, and which copy.
@@ -398,6 +401,7 @@ impl Engine {
             copy_payloads: Vec::new(),
             homed_log: Vec::new(),
             object_changes: ObjectChanges::default(),
+            sharing: Sharing::default(),
             thin_waiting: VecDeque::new(),
             superblock_writes: None,
             padding_buffer: None,

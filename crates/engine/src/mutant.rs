@@ -72,11 +72,19 @@ pub enum Mutant {
     RetiredAtOnce,
     /// A discard gives up what was written there before it was answered.
     GivesUpWritten,
+    /// Blocks that several objects have are written to.
+    WritesShared,
+    /// The piece that a write to shared blocks leads to is recorded before what lies there.
+    LinksAhead,
+    /// A clone does not wait for the writes that are under way.
+    ClonesUnderWay,
+    /// A clone does not wait until what was written is durable.
+    ClonesUnsettled,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 32] = [
+    pub const ALL: [Mutant; 36] = [
         Mutant::CommitWithoutFlush,
         Mutant::EarlyReuse,
         Mutant::FlushWithoutTails,
@@ -109,6 +117,10 @@ impl Mutant {
         Mutant::DrainedTooEarly,
         Mutant::RetiredAtOnce,
         Mutant::GivesUpWritten,
+        Mutant::WritesShared,
+        Mutant::LinksAhead,
+        Mutant::ClonesUnderWay,
+        Mutant::ClonesUnsettled,
     ];
 }
 

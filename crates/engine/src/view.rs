@@ -64,8 +64,12 @@ impl Engine {
 
     /// Bytes of the pool that an object has taken.
     pub fn taken_bytes(&self, object: ObjectId) -> u64 {
-        let reserved = self.objects.get(object).map_or(0, |known| u64::from(known.blocks));
-        (reserved + self.objects.runs().blocks(object)) * BLOCK_BYTES
+        self.objects.held_blocks(object).0 * BLOCK_BYTES
+    }
+
+    /// … and those of them that no other object has.
+    pub fn own_bytes(&self, object: ObjectId) -> u64 {
+        self.objects.held_blocks(object).1 * BLOCK_BYTES
     }
 
     /// Bytes that objects have taken or can take, and how many of them are free.
@@ -78,7 +82,8 @@ impl Engine {
     /// clearing is not durable yet.
     pub fn space_blocks(&self) -> (u64, u64, u64) {
         let owned: u64 = self.objects.owned().map(|(range, _)| u64::from(range.count)).sum();
-        let in_use = owned + self.object_changes.retired_blocks();
+        let owned = owned - self.objects.shares().extra_blocks();
+        let in_use = owned + self.object_changes.retired_blocks() + self.sharing.lingering_blocks();
         (self.map.logical().len() as u64, self.objects.free_blocks(), in_use)
     }
 

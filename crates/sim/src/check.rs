@@ -334,6 +334,29 @@ impl Oracle {
         Ok(())
     }
 
+    /// What a clone made just now shows of a block: what was answered last, or if somebody wrote since
+    /// version `low`, anything from there on.
+    pub fn shown_by_clone(&self, block: u64, low: Option<usize>) -> Vec<BlockState> {
+        let Some(history) = self.blocks.get(&block) else { return vec![[0; SECTORS]] };
+        let high = if low.is_some() { history.newest() } else { history.answered };
+        let low = low.unwrap_or(history.answered);
+        let mut versions = history.possible(low);
+        versions.truncate((high + 1).saturating_sub(low));
+        let mut states = versions.concat();
+        states.sort_unstable();
+        states.dedup();
+        states
+    }
+
+    /// A batch of this number, applied now, makes a block one of these. Nothing is under way there.
+    pub fn became(&mut self, block: u64, states: Vec<BlockState>, batch: u64) {
+        let history = self.blocks.entry(block).or_default();
+        let (tokens, shown) = (states[0], Some(states));
+        let batch = Some(batch);
+        history.changes.push(Change { mask: 255, tokens, doubtful: false, shown, batch });
+        history.answered = history.newest();
+    }
+
     /// Nothing lies from `block` on, and never did.
     pub fn ends_at(&mut self, block: u64) {
         self.blocks.split_off(&block);

@@ -45,6 +45,8 @@ pub enum Met {
     Batches,
     InPieces,
     WithoutSpace,
+    Cloned,
+    CopiedUp,
     InHandover,
     InSwitch,
     Replaced,
@@ -91,6 +93,8 @@ const NAMES: [&str; COUNTS] = [
     "batches of objects",
     "requests in pieces",
     "writes without space",
+    "clones and snapshots",
+    "shared blocks copied for a part",
     "while a drive was replaced",
     "while its successor took over",
     "drives replaced",
@@ -182,6 +186,8 @@ impl Coverage {
         self.add(Met::Batches, stats.batches);
         self.add(Met::InPieces, stats.in_pieces);
         self.add(Met::WithoutSpace, stats.without_space);
+        self.add(Met::Cloned, stats.clones);
+        self.add(Met::CopiedUp, stats.copied_up);
         if let Some(view) = engine.drain_view() {
             let ended = view.ended.map(|(_, ending)| ending);
             self.add(Met::Removed, u64::from(ended == Some(drain::Ending::Removed)));

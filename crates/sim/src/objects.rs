@@ -6,13 +6,16 @@
 //! prefix of those that were handed in, with all that was promised. Objects and attributes must then be
 //! what that prefix made of them, and each block of each file one of the versions that it had, none older
 //! than what was flushed, none from before a truncation that is there or from behind one that is not.
+//!
+//! Batches may clone files, or parts of them, and take snapshots of the volume, while others write to what
+//! is cloned: the clone shows what had been answered, and keeps it.
 
 use crate::check::{BlockState, Oracle, Violation, token};
-use crate::pool::VOLUME;
+use crate::pool::{SwarmConfig, VOLUME};
 use crate::world::World;
 use std::collections::{BTreeMap, BTreeSet};
 use tandem_block::{
-    BLOCK_BYTES, Batch, IoError, ObjectId, ObjectKind, ObjectOp, Op, Request, RequestId, Rng,
+    BLOCK_BYTES, Batch, IoError, MIB, ObjectId, ObjectKind, ObjectOp, Op, Request, RequestId, Rng,
     SECTOR_BYTES, SECTORS_PER_BLOCK,
 };
 use tandem_engine::Engine;
@@ -31,6 +34,7 @@ const NUMBER: &[u8] = b"number";
 struct File {
     size_bytes: u64,
     owner: u64,
+    is_snapshot: bool,
     attributes: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
@@ -61,6 +65,10 @@ pub(crate) struct Files {
     next_id: u64,
     /// Batches still to come that make the table of objects several pages long.
     preload: u64,
+    /// Files are cloned, and snapshots taken of the volume.
+    clones: bool,
+    /// What was answered of the objects that the pending batch clones, when it was handed in.
+    before: BTreeMap<u64, BTreeMap<u64, usize>>,
 }
 
 fn objects(text: String) -> Violation {
@@ -69,7 +77,12 @@ fn objects(text: String) -> Violation {
 
 impl Files {
     /// None but the volume, with a table that may become longer than a page.
-    pub fn new(engine: &Engine, seed: u64) -> Files {
+    pub fn of(engine: &Engine, config: &SwarmConfig) -> Option<Box<Files>> {
+        let files = || Files::new(engine, config.seed, config.clones);
+        config.objects.then(|| Box::new(files()))
+    }
+
+    fn new(engine: &Engine, seed: u64, clones: bool) -> Files {
         Files {
             states: vec![state_of(engine)],
             first: 0,
@@ -79,6 +92,8 @@ impl Files {
             open: BTreeMap::new(),
             next_id: 100,
             preload: [0, PRELOAD][(seed % 2) as usize],
+            clones,
+            before: BTreeMap::new(),
         }
     }
 
@@ -108,7 +123,11 @@ impl Files {
             return Ask::Request(Request::new(id, VOLUME, Op::Flush, (0, 0), world.now));
         }
         let file = files[rng.below(files.len() as u64) as usize];
-        let end = self.now()[&file].size_bytes.next_multiple_of(BLOCK_BYTES);
+        let mut end = self.now()[&file].size_bytes.next_multiple_of(BLOCK_BYTES);
+        if self.now()[&file].is_snapshot {
+            // of a volume, of which little was ever written to
+            end = end.min(MIB);
+        }
         if end == 0 {
             return Ask::Request(Request::new(id, VOLUME, Op::Flush, (0, 0), world.now));
         }
@@ -119,6 +138,7 @@ impl Files {
         let places = (end - length) / grain;
         let place = if rng.chance_ppm(300_000) { places } else { rng.below(places + 1) };
         let op = match rng.below(10) {
+            _ if self.now()[&file].is_snapshot => Op::Read,
             0 | 1 => Op::Read,
             2 => Op::Discard,
             3 => Op::WriteZeroes,
@@ -146,7 +166,55 @@ impl Files {
         ObjectOp::SetAttribute { object, key: NUMBER.into(), value }
     }
 
+    /// A clone of a file under a new id, of a part of one over a part of another one, or a snapshot.
+    fn draw_clone(&mut self, rng: &mut Rng) -> Vec<ObjectOp> {
+        let state = self.now();
+        let blocks = |id: u64| state[&id].size_bytes.div_ceil(BLOCK_BYTES) as u32;
+        let files: Vec<u64> = state.keys().copied().filter(|&id| id != VOLUME.0).collect();
+        let snapshots: Vec<u64> =
+            files.iter().copied().filter(|id| state[id].is_snapshot).collect();
+        let thin = files.iter().copied().filter(|&id| !state[&id].is_snapshot && blocks(id) > 0);
+        let thin: Vec<u64> = thin.collect();
+        let has_room = files.len() < FILES_MAX;
+        let pick = |rng: &mut Rng, of: &[u64]| of[rng.below(of.len() as u64) as usize];
+        if has_room && snapshots.len() < 3 && (thin.is_empty() || rng.chance_ppm(300_000)) {
+            self.next_id += 1;
+            let to = ObjectId(self.next_id);
+            let of_snapshot = !snapshots.is_empty() && rng.chance_ppm(250_000);
+            let from = ObjectId(if of_snapshot { pick(rng, &snapshots) } else { VOLUME.0 });
+            return vec![ObjectOp::Snapshot { from, to, name: format!("snapshot {}", to.0) }];
+        }
+        if thin.is_empty() {
+            return Vec::new();
+        }
+        let from = pick(rng, &thin);
+        let (size_bytes, all) = (state[&from].size_bytes, blocks(from));
+        if has_room && rng.chance_ppm(600_000) {
+            let made = self.create(rng);
+            let (from, to) = (ObjectId(from), made.object());
+            let size = ObjectOp::Resize { object: to, size_bytes };
+            let share = ObjectOp::Share { from, from_block: 0, to, to_block: 0, blocks: all };
+            return vec![made, size, share];
+        }
+        let to = pick(rng, &thin);
+        let count = rng.between(1, u64::from(all.min(blocks(to)).min(20))) as u32;
+        let from_block = rng.below(u64::from(all - count + 1)) as u32;
+        let to_block = rng.below(u64::from(blocks(to) - count + 1)) as u32;
+        if from == to && from_block.abs_diff(to_block) < count {
+            return Vec::new();
+        }
+        let (from, to) = (ObjectId(from), ObjectId(to));
+        vec![ObjectOp::Share { from, from_block, to, to_block, blocks: count }]
+    }
+
     fn draw_batch(&mut self, id: RequestId, rng: &mut Rng) -> Batch {
+        if self.clones && rng.chance_ppm(400_000) {
+            let mut ops = self.draw_clone(rng);
+            if !ops.is_empty() {
+                ops.push(self.number());
+                return Batch { id, ops, durable: rng.chance_ppm(300_000) };
+            }
+        }
         let mut state = self.now().clone();
         let mut ops = Vec::new();
         for _ in 0..rng.between(1, 4) {
@@ -158,6 +226,9 @@ impl Files {
                 0..=2 if !files.is_empty() => ObjectOp::Remove { object: pick(rng) },
                 3..=6 => {
                     let object = pick(rng);
+                    if state[&object.0].is_snapshot {
+                        continue;
+                    }
                     ObjectOp::Resize {
                         object,
                         size_bytes: resized(state[&object.0].size_bytes, rng),
@@ -192,7 +263,12 @@ impl Files {
     }
 
     /// A batch is handed in.
-    pub fn batch_issued(&mut self, batch: &Batch) {
+    pub fn batch_issued(&mut self, batch: &Batch, volume: &Oracle) {
+        for from in batch.ops.iter().filter_map(ObjectOp::shared_from) {
+            let contents = if from == VOLUME { Some(volume) } else { self.contents.get(&from.0) };
+            let answered = contents.map(Oracle::answered).unwrap_or_default();
+            self.before.insert(from.0, answered.into_iter().collect());
+        }
         let mut after = self.now().clone();
         for op in &batch.ops {
             assert!(apply(&mut after, op), "only possible batches are drawn");
@@ -216,12 +292,18 @@ impl Files {
         &mut self,
         status: Result<(), IoError>,
         engine: &Engine,
+        volume: &mut Oracle,
     ) -> Result<(), Violation> {
         let (batch, after) = self.pending.take().expect("it was handed in");
+        let before = std::mem::take(&mut self.before);
         let in_use = |object: &u64| self.open.values().any(|open| open.0 == *object);
         match status {
             Ok(()) => {}
             Err(IoError::Busy) if touched(&batch).iter().any(in_use) => {
+                return Ok(());
+            }
+            // what was cloned lies in too many pieces for one unit of this small journal
+            Err(IoError::TooLarge) if batch.ops.iter().any(|op| op.shared_from().is_some()) => {
                 return Ok(());
             }
             Err(error) => return Err(Violation::Failed { request: batch.id, error }),
@@ -232,10 +314,52 @@ impl Files {
             return Err(objects(format!("after batch {number}: {:?}", state_of(engine))));
         }
         self.cut_contents(&batch, number);
+        // others may have written since, where the batch is answered later than it is carried out
+        let before = if batch.durable { Some(&before) } else { None };
+        self.clone_contents(&batch, number, before, volume);
         if batch.durable {
             self.durable(number);
         }
         Ok(())
+    }
+
+    /// Notes what a batch of this number gives to objects. `before`: what had been answered before it,
+    /// unless nothing else can have been written since it was carried out.
+    fn clone_contents(
+        &mut self,
+        batch: &Batch,
+        number: u64,
+        before: Option<&BTreeMap<u64, BTreeMap<u64, usize>>>,
+        volume: &mut Oracle,
+    ) {
+        for op in &batch.ops {
+            let Some(from) = op.shared_from() else { continue };
+            let source = match from == VOLUME {
+                true => volume.clone(),
+                false => self.contents.entry(from.0).or_default().clone(),
+            };
+            let (first, at, blocks) = match op {
+                ObjectOp::Share { from_block, to_block, blocks, .. } => {
+                    (u64::from(*from_block), u64::from(*to_block), u64::from(*blocks))
+                }
+                _ => (0, 0, source.touched().last().map_or(0, |last| last + 1)),
+            };
+            let known = before.map(|before| &before[&from.0]);
+            let low = |block| known.map(|known| known.get(&block).copied().unwrap_or_default());
+            let shown = (first..first + blocks).map(|at| source.shown_by_clone(at, low(at)));
+            let shown: Vec<Vec<BlockState>> = shown.collect();
+            let target = self.contents.entry(op.object().0).or_default();
+            for (block, states) in (at..).zip(shown) {
+                target.became(block, states, number);
+            }
+            // it was all made durable first, so that the clone shows one moment after a crash, too
+            let Some(known) = known else { continue };
+            let answered: Vec<(u64, usize)> = known.iter().map(|(&b, &v)| (b, v)).collect();
+            match from == VOLUME {
+                true => volume.expect_durable(&answered),
+                false => self.contents.entry(from.0).or_default().expect_durable(&answered),
+            }
+        }
     }
 
     /// Notes what a batch of this number cuts off of files, in its order: one may be cut and grow again.
@@ -278,10 +402,7 @@ impl Files {
         }
         self.open.remove(&request.id);
         // the pool is over-committed: that is refused, and nothing else
-        let (_, free_bytes) = engine.space_bytes();
-        let fails = status == Err(IoError::NoSpace)
-            && free_bytes < request.length_bytes + 2 * BLOCK_BYTES
-            && request.op == Op::Write;
+        let fails = is_full(request, status, engine) && (self.clones || request.op == Op::Write);
         let oracle = self.contents.entry(request.object.0).or_default();
         oracle.done(request, status, tokens, fails)
     }
@@ -294,11 +415,15 @@ impl Files {
     }
 
     /// The engine serves again: are the objects those of one moment, and not too old?
-    pub fn found(&mut self, engine: &Engine) -> Result<u64, Violation> {
+    pub fn found(&mut self, engine: &Engine, volume: &mut Oracle) -> Result<u64, Violation> {
         if let Some((batch, after)) = self.pending.take() {
             // it may be there although it was not answered
             self.states.push(after);
             self.cut_contents(&batch, self.newest());
+            let before = std::mem::take(&mut self.before);
+            if number_of(&state_of(engine)) == self.newest() {
+                self.clone_contents(&batch, self.newest(), Some(&before), volume);
+            }
         }
         let found = state_of(engine);
         let number = number_of(&found);
@@ -328,9 +453,14 @@ impl Files {
             if file == VOLUME.0 {
                 continue;
             }
-            let blocks = size_bytes.div_ceil(BLOCK_BYTES);
+            let mut blocks = size_bytes.div_ceil(BLOCK_BYTES);
+            let is_snapshot = self.now()[&file].is_snapshot;
             let oracle = self.contents.entry(file).or_default();
             oracle.ends_at(blocks);
+            if is_snapshot {
+                // of the volume: what was read of it, or written
+                blocks = oracle.touched().last().map_or(1, |last| last + 1);
+            }
             if blocks == 0 {
                 continue;
             }
@@ -359,6 +489,14 @@ fn wait(world: &mut World, id: RequestId) -> Result<Vec<u64>, Violation> {
         }
         assert!(world.step(), "a read never hangs");
     }
+}
+
+/// Was it refused because the pool is over-committed?
+pub(crate) fn is_full(request: &Request, status: Result<(), IoError>, engine: &Engine) -> bool {
+    let (_, free_bytes) = engine.space_bytes();
+    status == Err(IoError::NoSpace)
+        && free_bytes < request.length_bytes + 2 * BLOCK_BYTES
+        && request.op.is_write()
 }
 
 /// Tokens of a write to a file: they tell the request.
@@ -397,6 +535,13 @@ fn apply(state: &mut State, op: &ObjectOp) -> bool {
             state.insert(object.0, File { owner: *owner, ..File::default() });
             true
         }
+        (ObjectOp::Snapshot { from, to, .. }, None) => {
+            let Some(of) = state.get(&from.0) else { return false };
+            let size_bytes = of.size_bytes;
+            state.insert(to.0, File { size_bytes, is_snapshot: true, ..File::default() });
+            true
+        }
+        (ObjectOp::Share { from, .. }, Some(_)) => state.contains_key(&from.0),
         (ObjectOp::Remove { object }, Some(_)) => state.remove(&object.0).is_some(),
         (ObjectOp::Resize { size_bytes, .. }, Some(file)) => {
             file.size_bytes = *size_bytes;
@@ -418,7 +563,8 @@ fn state_of(engine: &Engine) -> State {
     let file = |(id, object): (ObjectId, &tandem_engine::map::objects::Object)| {
         let attributes = engine.attributes_from(id, &[]);
         let attributes = attributes.map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
-        (id.0, File { size_bytes: object.size_bytes, owner: object.owner, attributes })
+        let (size_bytes, owner) = (object.size_bytes, object.owner);
+        (id.0, File { size_bytes, owner, is_snapshot: object.is_snapshot, attributes })
     };
     engine.objects().iter().map(file).collect()
 }

@@ -53,6 +53,8 @@ pub struct SwarmConfig {
     pub pair: Option<PairConfig>,
     /// There are other objects beside the volume, and batches of changes.
     pub objects: bool,
+    /// … and clones and snapshots of them.
+    pub clones: bool,
     /// A drive is replaced.
     pub replace: Option<Plan>,
     /// A drive is drained and removed.
@@ -205,6 +207,7 @@ impl SwarmConfig {
             tuning,
             pair: None,
             objects: false,
+            clones: false,
             replace: None,
             drain: None,
         }
@@ -227,6 +230,14 @@ impl SwarmConfig {
         // what the volume leaves is for files: little under every other seed
         let left = [256 * KIB, 6 * MIB][(seed / 2 % 2) as usize];
         config.shape.volume_bytes = config.space_bytes().saturating_sub(left);
+        config
+    }
+
+    /// The same, and files and the volume are cloned while they are written to.
+    pub fn cloned(seed: u64, policy: &str, requests: u64) -> Self {
+        let mut config = SwarmConfig::filed(seed, policy, requests);
+        config.clones = true;
+        config.shape.footprint_bytes = 256 * KIB;
         config
     }
 

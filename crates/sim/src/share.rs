@@ -281,6 +281,16 @@ pub const ARMS: &[Arm] = &[
         least_in_turn: &[(Met::Crashes, 950), (Met::Batches, 2_900), (Met::InPieces, 2_200)],
     },
     Arm {
+        name: "cloned",
+        what: "clones of files, snapshots of the volume, writes to both, sampled crashes, two lives",
+        policies: ALL,
+        in_turn: IN_TURN,
+        make: |seed, policy| SwarmConfig::cloned(seed, policy, 100),
+        campaign: |_| Campaign { stride: 5, recovery_stride: 40, lives: 2, ..EVERY_EVENT },
+        least: &[(Met::Crashes, 700), (Met::Cloned, 500), (Met::CopiedUp, 50)],
+        least_in_turn: &[(Met::Crashes, 150), (Met::Cloned, 100), (Met::CopiedUp, 5)],
+    },
+    Arm {
         name: "replaced",
         what: "a drive is replaced, sampled crashes, two lives",
         policies: ALL,

@@ -7,7 +7,7 @@
 use crate::check::{Oracle, Violation, token};
 use crate::exodus::Exodus;
 use crate::explain;
-use crate::objects::{self, Ask, Files};
+use crate::objects::{self, Ask, Files, is_full};
 pub use crate::pool::{SwarmConfig, VOLUME};
 use crate::succession::Succession;
 use crate::workload::Mix;
@@ -118,7 +118,7 @@ impl Run {
         world.start().map_err(|error| Failure::Refused { seed, point: 0, error })?;
         Ok(Run {
             rng: Rng::new(seed),
-            files: config.objects.then(|| Box::new(Files::new(&world.engine, seed))),
+            files: Files::of(&world.engine, &config),
             config,
             next_at: world.now,
             world,
@@ -222,7 +222,7 @@ impl Run {
         self.next_at = self.world.now + pause;
         match files.draw(id, &self.world, &mut self.rng) {
             Ask::Batch(batch) => {
-                files.batch_issued(&batch);
+                files.batch_issued(&batch, &self.oracle);
                 self.world.batch(&batch);
                 let stands_for = Request::new(id, VOLUME, Op::Flush, (0, 0), self.world.now);
                 self.open.insert(id, stands_for);
@@ -252,7 +252,7 @@ impl Run {
             if let Some(files) = &mut self.files {
                 let engine = &self.world.engine;
                 if files.is_batch(request.id) {
-                    files.batch_done(done.status, engine)?;
+                    files.batch_done(done.status, engine, &mut self.oracle)?;
                     continue;
                 }
                 if request.object != VOLUME || request.op == Op::Flush {
@@ -267,7 +267,8 @@ impl Run {
             {
                 return Err(Violation::Unexplained { request: request.id, error });
             }
-            self.oracle.done(&request, done.status, &tokens, self.may_fail)?;
+            let full = self.config.clones && is_full(&request, done.status, &self.world.engine);
+            self.oracle.done(&request, done.status, &tokens, self.may_fail || full)?;
         }
         Ok(())
     }
@@ -359,7 +360,7 @@ impl Run {
     /// Objects beside the volume, and all that they hold.
     fn check_objects(&mut self) -> Result<(), Violation> {
         let Some(mut files) = self.files.take() else { return Ok(()) };
-        let batches = files.found(&self.world.engine)?;
+        let batches = files.found(&self.world.engine, &mut self.oracle)?;
         files.check_contents(&mut self.world, batches)?;
         self.files = Some(files);
         Ok(())

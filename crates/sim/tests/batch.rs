@@ -46,6 +46,8 @@ fn apply(objects: &mut Objects, ops: &[ObjectOp]) -> bool {
                 known.1 = size_bytes / BLOCK_BYTES;
             }
             ObjectOp::CreateThin { .. }
+            | ObjectOp::Share { .. }
+            | ObjectOp::Snapshot { .. }
             | ObjectOp::SetAttribute { .. }
             | ObjectOp::RemoveAttribute { .. } => unreachable!("volumes alone are drawn here"),
         }

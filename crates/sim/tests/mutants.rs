@@ -286,6 +286,27 @@ fn retired_at_once() {
     caught(Mutant::RetiredAtOnce, OFTEN, |seed| SwarmConfig::filed(seed, "ssd-first", 300));
 }
 
+/// What is cloned is written to soon.
+#[test]
+fn writes_shared() {
+    caught(Mutant::WritesShared, SELDOM, |seed| SwarmConfig::cloned(seed, "ssd-first", 150));
+}
+
+#[test]
+fn links_ahead() {
+    caught(Mutant::LinksAhead, OFTEN, |seed| SwarmConfig::cloned(seed, "ssd-first", 150));
+}
+
+#[test]
+fn clones_under_way() {
+    caught(Mutant::ClonesUnderWay, SELDOM, |seed| SwarmConfig::cloned(seed, "ssd-first", 300));
+}
+
+#[test]
+fn clones_unsettled() {
+    caught(Mutant::ClonesUnsettled, OFTEN, |seed| SwarmConfig::cloned(seed, "ssd-first", 150));
+}
+
 /// A drive is replaced to the end.
 fn replaced(seed: u64) -> SwarmConfig {
     let mut config = SwarmConfig::replaced(seed, "mios-d", 200);

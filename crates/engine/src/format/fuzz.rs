@@ -173,7 +173,9 @@ pub fn records(body: &[u8]) -> Result<(), FormatError> {
                 assert!((1..=record::FRAGMENTS_MAX).contains(&count), "{count} fragments");
                 assert!(block.fragments.iter().all(|part| part.mask != 0), "an empty fragment");
             }
-            record::Record::Piece(_, piece) => assert!(piece.count > 0, "an empty piece"),
+            record::Record::Piece(_, piece) | record::Record::SharedPiece(_, piece) => {
+                assert!(piece.count > 0, "an empty piece")
+            }
             record::Record::Attribute(attribute) => {
                 let value = attribute.value.as_deref().unwrap_or_default();
                 assert!(Attributes::check(&attribute.key, value).is_ok(), "what no batch sets");

@@ -12,9 +12,11 @@
 //! fragmented = flags u8, fragments u8, 0 u16, logical u32, ssd u32, log u32, base checksum u32,
 //!           (slot u32, checksum u32, mask u8, 0 u8 x 3) x fragments, oldest first
 //! object  = id u64, size u64, first logical u32, blocks u32, flags u32, name          a volume
+//! object, version 2 = id u64, size u64, origin u64, flags u32, name    a volume, or snapshot, in pieces
 //! gone    = id u64                                          an object, its blocks and attributes
 //! thin    = id u64, size u64, volume u64, owner u64, kind u8 (1 data, 2 directory), 0 u8 x 3
 //! piece   = object u64, offset u32, logical u32 (NONE: a hole), count u32, all in blocks
+//!           (version 2: its blocks may be other pieces', too)
 //! attribute = object u64, key length u16, key, value to the end
 //! attribute gone = object u64, key to the end
 //! ```
@@ -27,6 +29,8 @@ use tandem_block::{KEY_BYTES_MAX, ObjectKind, VALUE_BYTES_MAX};
 
 const WHAT: &str = "journal record";
 const VERSION: u8 = 1;
+/// Of what programs that know of no snapshots must not read.
+const VERSION_SHARED: u8 = 2;
 const KIND_RUN: u8 = 1;
 const KIND_FRAGMENTED: u8 = 2;
 const KIND_OBJECT: u8 = 3;
@@ -42,6 +46,9 @@ pub const FLAG_HOME: u8 = 1;
 pub const FLAG_LOG_UNSETTLED: u8 = 2;
 /// The checksums are real; without it they are unknown and zero.
 pub const FLAG_CHECKSUMS: u8 = 4;
+
+/// Of an object in pieces: it never changes.
+const FLAG_SNAPSHOT: u32 = 1;
 
 /// Blocks in one run record at most: the body length is 16 bits.
 pub const RUN_BLOCKS_MAX: usize = 8192;
@@ -114,6 +121,17 @@ pub struct ObjectRecord {
     pub flags: u32,
     /// Its name.
     pub name: String,
+    /// It lies in pieces, like a thin object, and not in blocks that follow each other.
+    pub in_pieces: Option<InPieces>,
+}
+
+/// What is to be said of a named object that lies in pieces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InPieces {
+    /// The volume whose policies apply to it: its own id, or of what it is a snapshot.
+    pub origin: u64,
+    /// It never changes.
+    pub is_snapshot: bool,
 }
 
 /// A thin object as it is now, without its blocks.
@@ -157,6 +175,8 @@ pub enum Record {
     Thin(ThinRecord),
     /// These blocks of an object lie here now.
     Piece(u64, Piece),
+    /// The same, and others may lie there, too.
+    SharedPiece(u64, Piece),
     /// The attribute is this now.
     Attribute(AttributeRecord),
 }
@@ -247,6 +267,16 @@ impl RecordWriter {
     /// Adds an object.
     pub fn object(&mut self, object: &ObjectRecord) {
         self.close();
+        if let Some(pieces) = object.in_pieces {
+            let body_bytes = OBJECT_RECORD_BYTES - 4 + object.name.len();
+            self.header_of(KIND_OBJECT, VERSION_SHARED, body_bytes);
+            self.out.u64(object.id);
+            self.out.u64(object.size_bytes);
+            self.out.u64(pieces.origin);
+            self.out.u32(if pieces.is_snapshot { FLAG_SNAPSHOT } else { 0 });
+            self.out.text(&object.name);
+            return;
+        }
         self.header(KIND_OBJECT, OBJECT_RECORD_BYTES - 4 + object.name.len());
         self.out.u64(object.id);
         self.out.u64(object.size_bytes);
@@ -278,10 +308,11 @@ impl RecordWriter {
         });
     }
 
-    /// Adds where some blocks of a thin object lie.
-    pub fn piece(&mut self, id: u64, piece: Piece) {
+    /// Adds where some blocks of a thin object lie, and whether others may lie there, too.
+    pub fn piece(&mut self, id: u64, piece: Piece, is_shared: bool) {
         self.close();
-        self.header(KIND_PIECE, PIECE_RECORD_BYTES - 4);
+        let version = if is_shared { VERSION_SHARED } else { VERSION };
+        self.header_of(KIND_PIECE, version, PIECE_RECORD_BYTES - 4);
         self.out.u64(id);
         self.out.u32(piece.offset);
         self.out.u32(piece.logical.unwrap_or(NONE));
@@ -307,8 +338,12 @@ impl RecordWriter {
     }
 
     fn header(&mut self, kind: u8, body_bytes: usize) {
+        self.header_of(kind, VERSION, body_bytes);
+    }
+
+    fn header_of(&mut self, kind: u8, version: u8, body_bytes: usize) {
         self.out.u8(kind);
-        self.out.u8(VERSION);
+        self.out.u8(version);
         self.out.u16(u16::try_from(body_bytes).expect("record bodies are bounded"));
     }
 
@@ -357,7 +392,8 @@ pub fn decode(body: &[u8]) -> Result<Vec<Record>, FormatError> {
     while reader.left() > 0 {
         let kind = reader.u8()?;
         let version = reader.u8()?;
-        if version != VERSION {
+        let is_shared = version == VERSION_SHARED && [KIND_OBJECT, KIND_PIECE].contains(&kind);
+        if version != VERSION && !is_shared {
             let (found, known) = (u32::from(version), u32::from(VERSION));
             return Err(FormatError::Version { what: WHAT, found, known });
         }
@@ -366,10 +402,11 @@ pub fn decode(body: &[u8]) -> Result<Vec<Record>, FormatError> {
         let record = match kind {
             KIND_RUN => Record::Run(run(&mut inner)?),
             KIND_FRAGMENTED => Record::Fragmented(fragmented(&mut inner)?),
+            KIND_OBJECT if is_shared => Record::Object(object_in_pieces(&mut inner)?),
             KIND_OBJECT => Record::Object(object(&mut inner)?),
             KIND_OBJECT_GONE => Record::ObjectGone(inner.u64()?),
             KIND_THIN => Record::Thin(thin(&mut inner)?),
-            KIND_PIECE => piece(&mut inner)?,
+            KIND_PIECE => piece(&mut inner, is_shared)?,
             KIND_ATTRIBUTE | KIND_ATTRIBUTE_GONE => {
                 Record::Attribute(attribute(&mut inner, kind == KIND_ATTRIBUTE)?)
             }
@@ -442,7 +479,19 @@ fn object(reader: &mut Reader<'_>) -> Result<ObjectRecord, FormatError> {
         blocks: reader.u32()?,
         flags: reader.u32()?,
         name: reader.text()?,
+        in_pieces: None,
     })
+}
+
+fn object_in_pieces(reader: &mut Reader<'_>) -> Result<ObjectRecord, FormatError> {
+    let (id, size_bytes, origin) = (reader.u64()?, reader.u64()?, reader.u64()?);
+    let flags = reader.u32()?;
+    if flags & !FLAG_SNAPSHOT != 0 {
+        return Err(field("flags of an object", u64::from(flags)));
+    }
+    let in_pieces = Some(InPieces { origin, is_snapshot: flags & FLAG_SNAPSHOT != 0 });
+    let name = reader.text()?;
+    Ok(ObjectRecord { id, size_bytes, first: 0, blocks: 0, flags: 0, name, in_pieces })
 }
 
 fn thin(reader: &mut Reader<'_>) -> Result<ThinRecord, FormatError> {
@@ -456,7 +505,7 @@ fn thin(reader: &mut Reader<'_>) -> Result<ThinRecord, FormatError> {
     Ok(ThinRecord { id, size_bytes, volume, owner, kind })
 }
 
-fn piece(reader: &mut Reader<'_>) -> Result<Record, FormatError> {
+fn piece(reader: &mut Reader<'_>, is_shared: bool) -> Result<Record, FormatError> {
     let (id, offset) = (reader.u64()?, reader.u32()?);
     let (logical, count) = (reader.u32()?, reader.u32()?);
     let logical = (logical != NONE).then_some(logical);
@@ -464,7 +513,8 @@ fn piece(reader: &mut Reader<'_>) -> Result<Record, FormatError> {
     if count == 0 || offset.checked_add(count).is_none() || !logical.is_none_or(ends) {
         return Err(field("count of a piece", u64::from(count)));
     }
-    Ok(Record::Piece(id, Piece { offset, logical, count }))
+    let piece = Piece { offset, logical, count };
+    Ok(if is_shared { Record::SharedPiece(id, piece) } else { Record::Piece(id, piece) })
 }
 
 fn attribute(reader: &mut Reader<'_>, is_set: bool) -> Result<AttributeRecord, FormatError> {
@@ -515,7 +565,10 @@ mod tests {
             blocks: 1,
             flags: 0,
             name: "vol0".into(),
+            in_pieces: None,
         };
+        let in_pieces = Some(InPieces { origin: 1, is_snapshot: true });
+        let snapshot = ObjectRecord { id: 2, blocks: 0, in_pieces, ..object.clone() };
         writer.block(0, 1, 2, 3, 4);
         writer.fragmented(&fragmented);
         writer.object(&object);
@@ -529,11 +582,15 @@ mod tests {
         };
         writer.thin(&thin);
         let pieces = [Some(77), None].map(|logical| Piece { offset: 5, logical, count: 3 });
-        pieces.iter().for_each(|&piece| writer.piece(9, piece));
+        pieces.iter().for_each(|&piece| writer.piece(9, piece, false));
         writer.attribute(9, b"key", b"");
         writer.attribute_gone(9, &[7; KEY_BYTES_MAX]);
+        writer.object(&snapshot);
+        writer.piece(2, pieces[0], true);
         let records = decode(&writer.take()).unwrap();
-        assert_eq!(records.len(), 9);
+        assert_eq!(records.len(), 11);
+        assert_eq!(records[9], Record::Object(snapshot));
+        assert_eq!(records[10], Record::SharedPiece(2, pieces[0]));
         assert_eq!(records[4], Record::Thin(thin));
         assert_eq!(records[5..7], pieces.map(|piece| Record::Piece(9, piece)));
         let value = Some(Vec::new());

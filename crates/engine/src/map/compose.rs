@@ -283,6 +283,19 @@ impl Map {
             || places.into_iter().any(|slot| slot != NONE && !self.slots.is_recorded(slot))
     }
 
+    /// Does a record that is composed, or durable, say what this block is, or what it was after it was last
+    /// nobody's?
+    pub fn is_recorded(&self, block: Logical) -> bool {
+        let state = self.logical.get(block);
+        if state == 0 || self.logical.recorded_home(block) || self.displaced.contains(block) {
+            return true;
+        }
+        let entry = self.entry(block);
+        let places = [entry.ssd, entry.log].into_iter();
+        let mut places = places.chain(self.fragments(block).iter().map(|f| f.slot));
+        places.any(|slot| slot != NONE && self.slots.is_recorded(slot))
+    }
+
     fn mark_recorded(
         &mut self,
         block: Logical,

@@ -145,7 +145,7 @@ fn runs(objects: &Objects, object: ObjectId, offset: u32, records: &mut RecordWr
         if is_full(records) {
             return Next::Run(id, piece.offset);
         }
-        records.piece(id.0, piece);
+        records.piece(id.0, piece, objects.is_shared(&piece));
     }
     Next::Attribute(ObjectId(0), Box::default(), false)
 }

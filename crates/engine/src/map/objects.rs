@@ -6,19 +6,26 @@
 //! only when it is durable that nothing lies in them: until then they are *retired*.
 
 mod blocks;
+mod links;
 mod replay;
+mod shares;
+mod sharing;
+mod undo;
 
 use super::Logical;
-use super::attributes::{Attributes, Removed};
+use super::attributes::Attributes;
 use super::changes::Changes;
 use super::runs::{Piece, Runs};
 pub use super::space::BlockRange;
 use super::space::Space;
 use crate::format::record::{
-    ObjectRecord, PIECE_RECORD_BYTES, RecordWriter, THIN_RECORD_BYTES, ThinRecord,
+    InPieces, ObjectRecord, PIECE_RECORD_BYTES, RecordWriter, THIN_RECORD_BYTES, ThinRecord,
 };
+use links::Links;
+use shares::Shares;
 use std::collections::{BTreeMap, VecDeque};
 use tandem_block::{BLOCK_BYTES, IoError, NAME_BYTES_MAX, ObjectId, ObjectKind, ObjectOp};
+pub use undo::Undo;
 
 /// One object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,9 +34,9 @@ pub struct Object {
     pub name: String,
     /// Its size in bytes.
     pub size_bytes: u64,
-    /// First logical block of a volume.
+    /// First logical block of a volume whose blocks follow each other.
     pub first: Logical,
-    /// Logical blocks reserved for a volume.
+    /// Logical blocks reserved for such a volume.
     pub blocks: u32,
     /// What it is for.
     pub kind: ObjectKind,
@@ -37,12 +44,19 @@ pub struct Object {
     pub volume: ObjectId,
     /// Whose it is: a number of the front end's.
     pub owner: u64,
+    /// It shows what a volume was, and never changes.
+    pub is_snapshot: bool,
 }
 
 impl Object {
-    /// Does it take blocks as they are written?
+    /// Has it no name?
     pub fn is_thin(&self) -> bool {
         self.kind != ObjectKind::Volume
+    }
+
+    /// Do its blocks lie in runs? Those of a volume do once there was a snapshot of it.
+    pub fn lies_in_runs(&self) -> bool {
+        self.blocks == 0
     }
 }
 
@@ -55,6 +69,8 @@ pub struct Located {
     pub size_bytes: u64,
     /// They lie in runs.
     pub is_thin: bool,
+    /// It never changes.
+    pub is_snapshot: bool,
     /// The volume whose policies apply.
     pub volume: ObjectId,
 }
@@ -65,7 +81,13 @@ pub struct Objects {
     by_id: BTreeMap<ObjectId, Object>,
     by_name: BTreeMap<String, ObjectId>,
     space: Space,
+    /// As they may be recorded.
     runs: Runs,
+    /// Where something else is read and written, which may not be recorded yet.
+    links: Links,
+    shares: Shares,
+    /// Something was shared since the start, or before it.
+    was_shared: bool,
     attributes: Attributes,
     /// Blocks taken for what will be appended to objects: of nobody, after a crash.
     ahead: VecDeque<(ObjectId, BlockRange)>,
@@ -76,6 +98,8 @@ pub struct Objects {
     record_bytes_max: u64,
     /// Is there a table on the drives for thin objects and attributes?
     has_table: bool,
+    /// What records of a start said that several objects may have.
+    may_share: Vec<BlockRange>,
     changes: Changes,
     /// The table on the drives is older than what journal units say.
     is_unsaved: bool,
@@ -115,7 +139,8 @@ impl Objects {
         }
         let object = self.by_id.get(&id).ok_or(IoError::NoObject)?;
         let (first, size_bytes, volume) = (object.first, object.size_bytes, object.volume);
-        let located = Located { first, size_bytes, is_thin: object.is_thin(), volume };
+        let (is_thin, is_snapshot) = (object.lies_in_runs(), object.is_snapshot);
+        let located = Located { first, size_bytes, is_thin, is_snapshot, volume };
         self.recent = Some((id, located));
         Ok(located)
     }
@@ -140,7 +165,7 @@ impl Objects {
         self.by_id.get(&id)
     }
 
-    /// Where thin objects lie.
+    /// Where thin objects lie, as it may be recorded.
     pub fn runs(&self) -> &Runs {
         &self.runs
     }
@@ -163,7 +188,8 @@ impl Objects {
 
     /// Bytes of the records of all objects, and how many they may be.
     pub fn record_bytes(&self) -> (u64, u64) {
-        let runs = (self.runs.len() * PIECE_RECORD_BYTES) as u64;
+        // a link that becomes a run may cut another one in two
+        let runs = ((self.runs.len() + 2 * self.links.len()) * PIECE_RECORD_BYTES) as u64;
         (self.header_bytes + runs + self.attributes.record_bytes(), self.record_bytes_max)
     }
 
@@ -197,7 +223,9 @@ impl Objects {
         }
         let first = self.space.take_whole(blocks).ok_or(IoError::NoSpace)?;
         let (kind, name) = (ObjectKind::Volume, name.to_owned());
-        let object = Object { name, size_bytes, first, blocks, kind, volume: id, owner: 0 };
+        let volume = id;
+        let (owner, is_snapshot) = (0, false);
+        let object = Object { name, size_bytes, first, blocks, kind, volume, owner, is_snapshot };
         self.insert(id, object);
         Ok(())
     }
@@ -209,7 +237,7 @@ impl Objects {
         volume: ObjectId,
         owner: u64,
     ) -> Result<(), IoError> {
-        let is_volume = |known: &Object| known.kind == ObjectKind::Volume;
+        let is_volume = |known: &Object| known.kind == ObjectKind::Volume && !known.is_snapshot;
         if kind == ObjectKind::Volume || !self.has_table {
             return Err(IoError::Unsupported);
         }
@@ -219,8 +247,16 @@ impl Objects {
         if !self.by_id.get(&volume).is_some_and(is_volume) {
             return Err(IoError::NoObject);
         }
-        let (name, size_bytes) = (String::new(), 0);
-        let object = Object { name, size_bytes, first: 0, blocks: 0, kind, volume, owner };
+        let object = Object {
+            name: String::new(),
+            size_bytes: 0,
+            first: 0,
+            blocks: 0,
+            kind,
+            volume,
+            owner,
+            is_snapshot: false,
+        };
         self.insert(id, object);
         Ok(())
     }
@@ -243,8 +279,9 @@ impl Objects {
             ObjectOp::Remove { object } => {
                 let before = self.detach(*object).ok_or(IoError::NoObject)?;
                 let pieces = self.runs.cut(*object, 0, u32::MAX);
+                let links = self.links.cut(*object, 0, u32::MAX);
                 let attributes = self.attributes.remove_all(*object);
-                Ok(Undo::Gone { object: *object, before, pieces, attributes })
+                Ok(Undo::Gone { object: *object, before, pieces, links, attributes })
             }
             ObjectOp::Rename { object, name } => self.rename(*object, name),
             ObjectOp::Resize { object, size_bytes } => self.resize(*object, *size_bytes),
@@ -262,6 +299,10 @@ impl Objects {
                 let before = self.attributes.remove(*object, key).ok_or(IoError::NoAttribute)?;
                 Ok(Undo::Value { object: *object, key: key.clone(), before: Some(before) })
             }
+            ObjectOp::Share { from, from_block, to, to_block, blocks } => {
+                self.share((*from, *from_block), (*to, *to_block), *blocks)
+            }
+            ObjectOp::Snapshot { from, to, name } => self.snapshot(*from, *to, name),
         }
     }
 
@@ -277,15 +318,21 @@ impl Objects {
         }
         let before = self.detach(id).expect("found above");
         self.insert(id, Object { name: name.to_owned(), ..before.clone() });
-        Ok(Undo::Changed { object: id, before, pieces: Vec::new(), left: None })
+        Ok(Undo::Changed { object: id, before, pieces: Vec::new(), links: Vec::new(), left: None })
     }
 
     fn resize(&mut self, id: ObjectId, size_bytes: u64) -> Result<Undo, IoError> {
         let known = self.by_id.get(&id).ok_or(IoError::NoObject)?;
+        if known.is_snapshot {
+            return Err(IoError::Snapshot);
+        }
         if known.is_thin() {
             return self.resize_thin(id, size_bytes);
         }
         let blocks = blocks_of(size_bytes)?;
+        if known.lies_in_runs() {
+            return self.resize_thin(id, size_bytes);
+        }
         let (first, had) = (known.first, known.blocks);
         if blocks > had {
             // in place: homes are fixed, so a volume grows into the gap behind it or not at all
@@ -302,7 +349,8 @@ impl Objects {
         let left = (cut.count > 0).then_some(cut);
         let before = self.detach(id).expect("found above");
         self.insert(id, Object { size_bytes, blocks, ..before.clone() });
-        Ok(Undo::Changed { object: id, before, pieces: Vec::new(), left })
+        let (pieces, links) = (Vec::new(), Vec::new());
+        Ok(Undo::Changed { object: id, before, pieces, links, left })
     }
 
     fn resize_thin(&mut self, id: ObjectId, size_bytes: u64) -> Result<Undo, IoError> {
@@ -313,12 +361,13 @@ impl Objects {
         let before = object.clone();
         object.size_bytes = size_bytes;
         self.recent = None;
-        let mut pieces = Vec::new();
+        let (mut pieces, mut links) = (Vec::new(), Vec::new());
         if size_bytes < before.size_bytes {
             pieces = self.runs.cut(id, blocks, u32::MAX);
+            links = self.links.cut(id, blocks, u32::MAX);
             self.drop_ahead_of(id);
         }
-        Ok(Undo::Changed { object: id, before, pieces, left: None })
+        Ok(Undo::Changed { object: id, before, pieces, links, left: None })
     }
 
     /// A step of a batch holds: notes what journal units have to say, and returns the blocks that it left
@@ -331,64 +380,34 @@ impl Objects {
                 self.changes.header(*id, is_volume);
                 Vec::new()
             }
-            Undo::Gone { object, before, pieces, .. } => {
+            Undo::Gone { object, before, pieces, links, .. } => {
                 self.changes.gone(*object, !before.is_thin());
                 self.drop_ahead_of(*object);
                 let reserved = BlockRange { first: before.first, count: before.blocks };
                 let reserved = (reserved.count > 0).then_some(reserved);
-                pieces.iter().map(range_of).chain(reserved).collect()
+                let mut left = self.leave(pieces, links);
+                left.extend(reserved);
+                if before.is_snapshot {
+                    self.settle_back(before.volume);
+                }
+                left
             }
-            Undo::Changed { object, before, pieces, left } => {
+            Undo::Changed { object, before, pieces, links, left } => {
                 self.changes.header(*object, !before.is_thin());
                 if let (Some(first), Some(last)) = (pieces.first(), pieces.last()) {
                     self.changes.blocks(*object, first.offset, last.offset + last.count, 1);
                 }
-                pieces.iter().map(range_of).chain(*left).collect()
+                let mut gone = self.leave(pieces, links);
+                gone.extend(*left);
+                gone
             }
+            Undo::Shared { to, added, pieces, .. } => self.note_shared(*to, added, pieces),
+            Undo::Snapshot { from, to, before } => self.note_snapshot(*from, *to, before),
             Undo::Value { object, key, .. } => {
                 let value_bytes = self.attributes.get(*object, key).map_or(0, <[u8]>::len);
                 self.changes.attribute(*object, key, value_bytes);
                 Vec::new()
             }
-        }
-    }
-
-    /// Takes a step back. Steps are undone in the opposite order.
-    pub fn undo(&mut self, undo: Undo) {
-        match undo {
-            Undo::Made(id) => {
-                let made = self.detach(id).expect("it was made");
-                self.space.release(BlockRange { first: made.first, count: made.blocks });
-            }
-            Undo::Gone { object, before, pieces, attributes } => {
-                self.insert(object, before);
-                self.put_back(object, &pieces);
-                for (key, value) in attributes {
-                    self.attributes.set(object, &key, &value);
-                }
-            }
-            Undo::Changed { object, before, pieces, left: _ } => {
-                let after = self.detach(object).expect("it was changed");
-                if after.blocks > before.blocks {
-                    let (first, count) =
-                        (after.first + before.blocks, after.blocks - before.blocks);
-                    self.space.release(BlockRange { first, count });
-                }
-                self.insert(object, before);
-                self.put_back(object, &pieces);
-            }
-            Undo::Value { object, key, before: Some(value) } => {
-                self.attributes.set(object, &key, &value);
-            }
-            Undo::Value { object, key, before: None } => {
-                self.attributes.remove(object, &key);
-            }
-        }
-    }
-
-    fn put_back(&mut self, object: ObjectId, pieces: &[Piece]) {
-        for piece in pieces {
-            self.runs.put(object, piece.offset, range_of(piece));
         }
     }
 
@@ -433,7 +452,8 @@ impl Objects {
             }
             for (from, to) in changed.blocks {
                 for piece in self.runs.pieces(id, from, to) {
-                    records.piece(id.0, piece);
+                    let is_shared = self.is_shared(&piece);
+                    records.piece(id.0, piece, is_shared);
                 }
             }
             for key in changed.keys {
@@ -470,44 +490,6 @@ impl Objects {
     }
 }
 
-/// What takes one step of a batch back.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Undo {
-    /// The object was made.
-    Made(ObjectId),
-    /// It was taken away, with everything.
-    Gone {
-        /// Which.
-        object: ObjectId,
-        /// As it was.
-        before: Object,
-        /// Its runs.
-        pieces: Vec<Piece>,
-        /// Its attributes.
-        attributes: Vec<Removed>,
-    },
-    /// Its name or size changed.
-    Changed {
-        /// Which.
-        object: ObjectId,
-        /// As it was.
-        before: Object,
-        /// Runs that were cut off.
-        pieces: Vec<Piece>,
-        /// What was cut off of a volume.
-        left: Option<BlockRange>,
-    },
-    /// An attribute changed.
-    Value {
-        /// Of which object.
-        object: ObjectId,
-        /// Which.
-        key: Box<[u8]>,
-        /// Its value, if it was there.
-        before: Option<Box<[u8]>>,
-    },
-}
-
 fn range_of(piece: &Piece) -> BlockRange {
     BlockRange { first: piece.logical.expect("holes are nowhere"), count: piece.count }
 }
@@ -538,6 +520,9 @@ pub fn write_header(id: ObjectId, object: &Object, records: &mut RecordWriter) {
         blocks: object.blocks,
         flags: 0,
         name: object.name.clone(),
+        in_pieces: object
+            .lies_in_runs()
+            .then_some(InPieces { origin: object.volume.0, is_snapshot: object.is_snapshot }),
     });
 }
 

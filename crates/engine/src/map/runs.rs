@@ -22,7 +22,7 @@ pub struct Piece {
 
 impl Piece {
     /// The part of it between these blocks of the object, which it touches.
-    fn within(self, from: u32, to: u32) -> Piece {
+    pub fn within(self, from: u32, to: u32) -> Piece {
         let offset = self.offset.max(from);
         let end = (self.offset + self.count).min(to);
         let logical = self.logical.map(|logical| logical + (offset - self.offset));

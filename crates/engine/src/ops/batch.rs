@@ -51,7 +51,8 @@ impl Engine {
             self.say(batch.id, Err(error));
             return;
         }
-        if !batch.durable && self.object_changes.waiting.is_empty() && self.has_room_for(batch) {
+        let at_once = !batch.durable && !is_sharing(batch);
+        if at_once && self.object_changes.waiting.is_empty() && self.has_room_for(batch) {
             let status = self.apply_batch(batch);
             self.say(batch.id, status);
             return;
@@ -61,9 +62,38 @@ impl Engine {
         self.object_changes.waiting.push_back((id, batch.clone()));
     }
 
+    /// Bytes that the records of a batch take at most.
+    fn bytes_of(&self, batch: &Batch) -> usize {
+        let is_snapshot = |id| self.objects.get(id).is_some_and(|known| known.is_snapshot);
+        let bytes = |op: &ObjectOp| match op {
+            ObjectOp::Resize { .. } => HEADER_BYTES_MAX + 3 * PIECE_RECORD_BYTES,
+            ObjectOp::SetAttribute { key, value, .. } => {
+                ATTRIBUTE_RECORD_BYTES + key.len() + value.len()
+            }
+            ObjectOp::RemoveAttribute { key, .. } => ATTRIBUTE_RECORD_BYTES + key.len(),
+            // the volume may lie in one piece again
+            ObjectOp::Remove { object } if is_snapshot(*object) => {
+                2 * HEADER_BYTES_MAX + 3 * PIECE_RECORD_BYTES
+            }
+            ObjectOp::Create { .. }
+            | ObjectOp::CreateThin { .. }
+            | ObjectOp::Remove { .. }
+            | ObjectOp::Rename { .. } => HEADER_BYTES_MAX,
+            ObjectOp::Share { from, from_block, blocks, .. } => {
+                let end = from_block.saturating_add(*blocks);
+                self.objects.pieces_shared(*from, *from_block, end) * PIECE_RECORD_BYTES
+            }
+            ObjectOp::Snapshot { from, .. } => {
+                let pieces = self.objects.pieces_shared(*from, 0, u32::MAX) + 3;
+                2 * HEADER_BYTES_MAX + pieces * PIECE_RECORD_BYTES
+            }
+        };
+        batch.ops.iter().map(bytes).sum()
+    }
+
     /// Has the next journal unit room for what this batch changes?
     fn has_room_for(&self, batch: &Batch) -> bool {
-        self.objects.changes().bytes() + bytes_of(batch) <= self.changes_bytes_max()
+        self.objects.changes().bytes() + self.bytes_of(batch) <= self.changes_bytes_max()
     }
 
     /// Bytes of changes of objects that one commit carries at most: they go into one unit.
@@ -81,7 +111,7 @@ impl Engine {
         if self.is_fixed() {
             return Err(IoError::Unsupported);
         }
-        if bytes_of(batch) > self.changes_bytes_max() {
+        if self.bytes_of(batch) > self.changes_bytes_max() {
             return Err(IoError::TooLarge);
         }
         self.commit.broken().map_or(Ok(()), Err)
@@ -90,22 +120,41 @@ impl Engine {
     /// Carries out waiting batches, as many as the next journal unit has room for.
     #[inline]
     pub(crate) fn run_batches(&mut self) {
-        while let Some((_, batch)) = self.object_changes.waiting.front() {
+        self.retire_lingering();
+        while let Some((id, batch)) = self.object_changes.waiting.front() {
             let broken = self.commit.broken();
-            if broken.is_none() && !self.has_room_for(batch) {
+            let mut refused = broken.map_or(Ok(()), Err);
+            if refused.is_ok() && self.bytes_of(batch) > self.changes_bytes_max() {
+                // an object has come to lie in more pieces
+                refused = Err(IoError::TooLarge);
+            }
+            if refused.is_ok() && !self.has_room_for(batch) {
                 return;
             }
-            let (id, batch) = self.object_changes.waiting.pop_front().expect("asked above");
-            let done = broken.map_or(Ok(()), Err).and_then(|()| self.apply_batch(&batch));
+            let id = *id;
+            if refused.is_ok() && is_sharing(batch) {
+                match self.ready_to_share(id) {
+                    Some(ready) => refused = ready,
+                    None => return,
+                }
+            }
+            let (_, batch) = self.object_changes.waiting.pop_front().expect("asked above");
+            let done = refused.and_then(|()| self.apply_batch(&batch));
             if done.is_ok() && batch.durable {
                 self.commit.wait_fua(id);
-                continue;
+            } else {
+                if let Err(error) = done {
+                    self.note_error(id, error);
+                }
+                self.answer(id, PayloadId::NONE, 0);
             }
-            if let Err(error) = done {
-                self.note_error(id, error);
-            }
-            self.answer(id, PayloadId::NONE, 0);
+            self.thaw();
         }
+    }
+
+    /// The batch that is next, if any waits.
+    pub(crate) fn next_batch(&self) -> Option<&Batch> {
+        self.object_changes.waiting.front().map(|(_, batch)| batch)
     }
 
     /// Do changes of objects wait for room in a commit?
@@ -139,9 +188,10 @@ impl Engine {
             return Err(error);
         }
         self.stats.batches += 1;
+        self.stats.clones += u64::from(is_sharing(batch));
         for step in &undo {
             for left in self.objects.note(step) {
-                self.retire(left);
+                self.let_go_of(left);
             }
         }
         self.commit.note_pending(self.now);
@@ -224,18 +274,7 @@ impl Engine {
     }
 }
 
-/// Bytes that the records of a batch take at most.
-fn bytes_of(batch: &Batch) -> usize {
-    let bytes = |op: &ObjectOp| match op {
-        ObjectOp::Resize { .. } => HEADER_BYTES_MAX + 3 * PIECE_RECORD_BYTES,
-        ObjectOp::SetAttribute { key, value, .. } => {
-            ATTRIBUTE_RECORD_BYTES + key.len() + value.len()
-        }
-        ObjectOp::RemoveAttribute { key, .. } => ATTRIBUTE_RECORD_BYTES + key.len(),
-        ObjectOp::Create { .. }
-        | ObjectOp::CreateThin { .. }
-        | ObjectOp::Remove { .. }
-        | ObjectOp::Rename { .. } => HEADER_BYTES_MAX,
-    };
-    batch.ops.iter().map(bytes).sum()
+/// Does an object get blocks of another one?
+fn is_sharing(batch: &Batch) -> bool {
+    batch.ops.iter().any(|op| op.shared_from().is_some())
 }

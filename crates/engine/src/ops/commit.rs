@@ -162,7 +162,7 @@ impl Engine {
     }
 
     fn begin_commit(&mut self) {
-        let asked = !self.commit.flush_waiting.is_empty();
+        let asked = !self.commit.flush_waiting.is_empty() || self.links_press();
         let fua = !self.commit.fua_waiting.is_empty();
         let due = self.is_commit_due();
         let wanted = self.checkpoint_awaits_objects();
@@ -264,7 +264,7 @@ impl Engine {
     fn blocks_that_fit(&self) -> u64 {
         let ring = self.journal.ring_bytes();
         let of_objects = match self.objects.has_table() {
-            true => ring / 8 + self.objects.changes().bytes() as u64,
+            true => ring / 8 + self.objects.changes().bytes() as u64 + self.link_bytes(),
             false => 0,
         };
         let kept = ring / 4 + of_objects;
@@ -279,11 +279,15 @@ impl Engine {
         let mut records = RecordWriter::default();
         let limits = Limits { blocks: self.blocks_that_fit(), body_bytes: self.body_bytes_max() };
         self.record_objects(&mut records);
-        self.commit.batch = self.map.compose(cover, limits, &mut records);
+        let mut batch = self.map.compose(cover, limits, &mut records);
+        let left = self.record_links(&mut batch);
+        self.commit.batch = batch;
         self.commit.composed += 1;
+        left.into_iter().for_each(|range| self.let_go_of(range));
         if !self.commit.batch.is_partial {
             self.commit.served = std::mem::take(&mut self.commit.fua_waiting);
             if cover == Cover::SsdFlush {
+                self.check_links();
                 self.commit.served.append(&mut self.commit.flush_waiting);
             }
         }
@@ -432,11 +436,20 @@ impl Engine {
             served.append(&mut self.commit.fua_waiting);
         }
         for id in served {
+            if self.sharing.settles(id, status) {
+                self.run_batches();
+                continue;
+            }
             if let Err(error) = status {
                 self.note_error(id, error);
             }
             self.answer(id, PayloadId::NONE, 0);
         }
+    }
+
+    /// Does a FLUSH wait?
+    pub(crate) fn flush_waits(&self) -> bool {
+        !self.commit.flush_waiting.is_empty()
     }
 
     /// Drives that hold the journal: every SSD, or the first hard drive of a pool without.

@@ -30,6 +30,7 @@ pub(crate) mod request;
 mod resident;
 pub mod reuse;
 pub mod salvage;
+pub(crate) mod sharing;
 mod snapshot;
 pub mod start;
 pub mod steering;

@@ -17,6 +17,7 @@ use crate::engine::Engine;
 use crate::format::record::PIECE_RECORD_BYTES;
 use crate::map::runs::Piece;
 use crate::mutant::Mutant;
+use crate::ops::sharing::Leaves;
 use crate::ordering::TaskId;
 use crate::port::Command;
 use crate::task::{Task, task_id};
@@ -44,18 +45,24 @@ impl Engine {
     #[inline]
     pub(crate) fn run_thin_waiting(&mut self) {
         while let Some(request) = self.thin_waiting.front().copied() {
-            let broken = self.commit.broken();
-            if let Some(error) = broken {
-                self.refuse_request(&request, error);
-            } else if !self.begin_thin(&request) {
-                return;
+            let found = self.objects.locate(request.object);
+            match (self.commit.broken(), found) {
+                (Some(error), _) | (None, Err(error)) => self.refuse_request(&request, error),
+                (None, Ok(_)) if self.is_frozen(&request) => return,
+                (None, Ok(found)) if !found.is_thin => {
+                    // a volume, of which no snapshot was taken after all
+                    let (from, to) = blocks(&request);
+                    self.enter(Task::new(request, found.first + from, found.first + to));
+                }
+                (None, Ok(_)) if !self.begin_thin(&request) => return,
+                (None, Ok(_)) => {}
             }
             self.thin_waiting.pop_front();
         }
     }
 
     /// Pieces whose change the next commit has room for.
-    fn changes_that_fit(&self) -> usize {
+    pub(super) fn changes_that_fit(&self) -> usize {
         let room = self.changes_bytes_max().saturating_sub(self.objects.changes().bytes());
         room / CHANGE_BYTES
     }
@@ -80,7 +87,24 @@ impl Engine {
                 }
             }
         }
+        let mut left = false;
+        if request.op.is_write() && !self.objects.shares().is_empty() {
+            match self.leave_shared(request, from, to) {
+                Ok(Leaves::Nothing) => {}
+                Ok(Leaves::Shared) => left = true,
+                Ok(Leaves::NotNow) => return false,
+                Err(error) => {
+                    self.stats.without_space += 1;
+                    self.refuse_request(request, error);
+                    return true;
+                }
+            }
+        }
         let mut task = Task::new(*request, 0, 0);
+        if request.op.is_write() && request.op != Op::Write {
+            // blocks that it has left are no part of it
+            task.over_base = left;
+        }
         if let Some(object) = self.objects.get(request.object) {
             task.volume = object.volume;
             if object.kind.data_type() == RequestType::Metadata {
@@ -88,7 +112,7 @@ impl Engine {
             }
         }
         self.name_stream(&mut task);
-        if let Some(logical) = self.objects.runs().single(request.object, from, to) {
+        if let Some(logical) = self.objects.single(request.object, from, to) {
             (task.first, task.end) = (logical, logical + (to - from));
             let id = task_id(self.tasks.insert(task));
             self.take_blocks(id);
@@ -113,7 +137,7 @@ impl Engine {
         let (stream, sequential, volume) = (parent.stream, parent.sequential, parent.volume);
         let buffer = parent.buffer;
         let parent = task_id(self.tasks.insert(parent));
-        for piece in self.objects.runs().pieces(request.object, from, to) {
+        for piece in self.objects.pieces(request.object, from, to) {
             let Some(logical) = piece.logical else { continue };
             let of_part = part_of(&request, piece);
             let mut part = Task::new(of_part, logical, logical + piece.count);
@@ -160,6 +184,7 @@ impl Engine {
             return;
         }
         let (request, buffer, status) = (task.request, task.buffer, task.status);
+        let has_left = task.over_base && status.is_ok();
         match request.op {
             Op::Read if status.is_ok() => {
                 self.answer(id, buffer, request.offset_bytes % BLOCK_BYTES);
@@ -167,6 +192,13 @@ impl Engine {
             }
             Op::Read if buffer != PayloadId::NONE => self.out.push(Command::Release(buffer)),
             Op::Write => self.unretain(request.payload),
+            Op::Discard | Op::WriteZeroes if has_left => {
+                self.keep_class(id);
+                if self.tasks[id as usize].request.fua {
+                    self.commit.wait_fua(id);
+                    return;
+                }
+            }
             _ => {}
         }
         self.answer(id, PayloadId::NONE, 0);
@@ -196,7 +228,7 @@ impl Engine {
         }
         for (from, to) in empty {
             for left in self.objects.punch(request.object, from, to) {
-                self.retire(left);
+                self.let_go_of(left);
             }
         }
         self.commit.note_pending(self.now);
@@ -206,7 +238,7 @@ impl Engine {
     /// last.
     fn empty_pieces(&self, object: ObjectId, first: u32, end: u32) -> Vec<(u32, u32)> {
         let mut empty: Vec<(u32, u32)> = Vec::new();
-        for piece in self.objects.runs().pieces(object, first, end) {
+        for piece in self.objects.pieces(object, first, end) {
             let Some(logical) = piece.logical else { continue };
             for i in 0..piece.count {
                 let is_written = self.map.logical().get(logical + i) != 0;

@@ -198,6 +198,7 @@ impl Engine {
             | Record::ObjectGone(_)
             | Record::Thin(_)
             | Record::Piece(..)
+            | Record::SharedPiece(..)
             | Record::Attribute(_) => return self.objects.replay_record(found),
         }
         true

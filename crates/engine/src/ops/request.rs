@@ -20,6 +20,7 @@ impl Engine {
         self.last_request = self.now;
         self.note_arrival(request);
         match self.admit(request) {
+            Ok(_) if self.waits_for_a_clone(request) => self.thin_waiting.push_back(*request),
             Ok(Some((first, end))) => self.enter(Task::new(*request, first, end)),
             Ok(None) => self.enter_thin(request),
             Err(error) => self.refuse_request(request, error),
@@ -47,6 +48,9 @@ impl Engine {
         let found = self.objects.locate(request.object)?;
         if request.op.is_write() && self.salvage.is_some() {
             return Err(IoError::ReadOnly);
+        }
+        if request.op.is_write() && found.is_snapshot {
+            return Err(IoError::Snapshot);
         }
         if request.op == Op::Flush {
             return Ok(Some((0, 0)));
@@ -78,7 +82,7 @@ impl Engine {
         Ok(Some((block(offset), found.first + end.div_ceil(BLOCK_BYTES) as Logical)))
     }
 
-    fn enter(&mut self, mut task: Task) {
+    pub(crate) fn enter(&mut self, mut task: Task) {
         self.name_stream(&mut task);
         let op = task.request.op;
         let id = task_id(self.tasks.insert(task));
@@ -115,6 +119,9 @@ impl Engine {
         let task = &self.tasks[id as usize];
         if task.request.op.is_write() && self.tiers.is_some() {
             self.note_changing(task.first, task.end);
+        }
+        if self.fails_with_link(id) {
+            return;
         }
         match self.tasks[id as usize].request.op {
             Op::Read => self.begin_user_read(id),
@@ -166,7 +173,9 @@ impl Engine {
     /// A task has nothing outstanding any more: answers the user and wakes who waited for it.
     pub(crate) fn answer(&mut self, id: TaskId, payload: PayloadId, skip_bytes: u64) {
         if self.tasks[id as usize].request.kind == RequestKind::Background {
-            if self.is_coming(id) {
+            if self.is_copy_up(id) {
+                self.copied_up(id, payload);
+            } else if self.is_coming(id) {
                 self.coming_read(id, payload);
             } else {
                 self.merge_read(id, payload);
@@ -179,6 +188,11 @@ impl Engine {
         } else {
             self.part_answered(&task);
         }
+        self.let_others(id, &task);
+    }
+
+    /// A task has ended: who waited for its blocks may begin.
+    pub(crate) fn let_others(&mut self, id: TaskId, task: &Task) {
         if task.holds {
             let mut woken = std::mem::take(&mut self.work_list);
             self.ordering.release(id, task.first, task.end, &mut woken);
@@ -191,6 +205,7 @@ impl Engine {
             }
             self.work_list = woken;
         }
+        self.drop_failed_link(id);
     }
 
     fn say_done(&mut self, task: &Task, payload: PayloadId, skip_bytes: u64) {

@@ -259,12 +259,17 @@ impl Engine {
             let Some(policy) = self.policies.get(&id).filter(|p| p.tier.has_share()) else {
                 continue;
             };
-            shares.push(Share {
-                first: object.first,
-                blocks: object.blocks,
-                comes: policy.tier.comes(),
-                keeps_alone: policy.tier.keeps_alone(),
-            });
+            let share = |first, blocks| {
+                let (comes, keeps_alone) = (policy.tier.comes(), policy.tier.keeps_alone());
+                Share { first, blocks, comes, keeps_alone }
+            };
+            if object.lies_in_runs() {
+                // there is a snapshot of it, or was
+                let runs = self.objects.runs().of(id);
+                shares.extend(runs.filter_map(|run| Some(share(run.logical?, run.count))));
+            } else {
+                shares.push(share(object.first, object.blocks));
+            }
         }
         shares.sort_unstable_by_key(|share| share.first);
         shares

@@ -255,6 +255,8 @@ impl Engine {
         }
         let (durable, exposed) = (task.request.fua, task.exposed);
         let sound = task.status.is_ok();
+        let is_linked_in_part = self.note_link_written(id);
+        let task = &self.tasks[id as usize];
         let (buffer, retained) = (task.buffer, task.retained);
         if retained {
             self.unretain(buffer);
@@ -264,7 +266,7 @@ impl Engine {
         if exposed && sound {
             self.commit.wait_flush(id);
         } else if durable && sound && !self.is_fixed() && !self.breaks(Mutant::EarlyFua) {
-            if self.tasks[id as usize].over_base {
+            if self.tasks[id as usize].over_base || is_linked_in_part {
                 // its record must name a base that may be in some drive's buffer still
                 self.commit.wait_flush(id);
             } else {

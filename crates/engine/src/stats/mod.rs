@@ -153,6 +153,10 @@ pub struct EngineStats {
     pub in_pieces: u64,
     /// Writes to thin objects for which there was no space.
     pub without_space: u64,
+    /// Batches that gave objects blocks of others.
+    pub clones: u64,
+    /// Blocks shared by objects that were copied because a part of them was written to.
+    pub copied_up: u64,
     /// Bytes of the table of objects written by checkpoints, to each home of the metadata.
     pub table_bytes: u64,
     /// Reads that met a wrong checksum.

@@ -76,16 +76,21 @@ impl Objects {
 
     /// Makes a hole of `from..to`, and returns the blocks that lay there.
     pub fn punch(&mut self, object: ObjectId, from: u32, to: u32) -> Vec<BlockRange> {
-        let pieces = self.runs.cut(object, from, to);
+        let (pieces, links) = (self.runs.cut(object, from, to), self.links.cut(object, from, to));
         for piece in &pieces {
             self.changes.blocks(object, piece.offset, piece.offset + piece.count, 1);
         }
         self.is_unsaved |= !pieces.is_empty();
-        pieces.iter().map(range_of).collect()
+        self.leave(&pieces, &links)
     }
 
     /// Blocks for an object, where what it has ends if possible. There are some.
-    fn take_for(&mut self, object: ObjectId, goal: Option<Logical>, wanted: u32) -> BlockRange {
+    pub(super) fn take_for(
+        &mut self,
+        object: ObjectId,
+        goal: Option<Logical>,
+        wanted: u32,
+    ) -> BlockRange {
         let own =
             self.ahead.iter().position(|(id, range)| *id == object && goal == Some(range.first));
         if let Some((id, range)) = own.and_then(|at| self.ahead.remove(at)) {

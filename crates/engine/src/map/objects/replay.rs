@@ -3,7 +3,7 @@
 //! Source: design decision 7: records are absolute, and come in their order over a table that may be
 //! younger than the first of them. So on the way anything may contradict anything; at the end nothing may.
 
-use super::{Object, Objects};
+use super::{Object, Objects, range_of};
 use crate::format::record::{ObjectRecord, Record, ThinRecord};
 use crate::map::runs::Piece;
 use crate::map::space::{BlockRange, Space};
@@ -14,9 +14,11 @@ impl Objects {
     /// other on the way, so that only `end_replay` sees whether they fit together.
     pub fn replay(&mut self, record: &ObjectRecord) -> bool {
         let end = record.first.checked_add(record.blocks);
-        if end.is_none_or(|end| end > self.blocks)
-            || record.size_bytes > u64::from(record.blocks) * BLOCK_BYTES
-        {
+        let blocks = match record.in_pieces {
+            Some(_) => u64::from(u32::MAX),
+            None => u64::from(record.blocks),
+        };
+        if end.is_none_or(|end| end > self.blocks) || record.size_bytes > blocks * BLOCK_BYTES {
             return false;
         }
         let object = Object {
@@ -25,8 +27,9 @@ impl Objects {
             first: record.first,
             blocks: record.blocks,
             kind: ObjectKind::Volume,
-            volume: ObjectId(record.id),
+            volume: ObjectId(record.in_pieces.map_or(record.id, |pieces| pieces.origin)),
             owner: 0,
+            is_snapshot: record.in_pieces.is_some_and(|pieces| pieces.is_snapshot),
         };
         self.by_id.insert(ObjectId(record.id), object);
         true
@@ -39,6 +42,10 @@ impl Objects {
             Record::ObjectGone(id) => self.replay_gone(ObjectId(*id)),
             Record::Thin(thin) => self.replay_thin(thin),
             Record::Piece(id, piece) => return self.replay_piece(ObjectId(*id), *piece),
+            Record::SharedPiece(id, piece) => {
+                self.may_share.extend(piece.logical.map(|_| range_of(piece)));
+                return self.replay_piece(ObjectId(*id), *piece);
+            }
             Record::Attribute(attribute) => {
                 let value = attribute.value.as_deref();
                 self.replay_attribute(ObjectId(attribute.id), &attribute.key, value);
@@ -58,6 +65,7 @@ impl Objects {
             kind: record.kind,
             volume: ObjectId(record.volume),
             owner: record.owner,
+            is_snapshot: false,
         };
         self.by_id.insert(ObjectId(record.id), object);
     }
@@ -97,16 +105,24 @@ impl Objects {
         ranges.sort_unstable_by_key(|(range, _)| range.first);
         let mut space = Space::default();
         let mut at = 0;
+        let may_share = union(std::mem::take(&mut self.may_share));
         for &(range, id) in &ranges {
+            let end = range.first + range.count;
             if range.first < at {
-                return Err(format!("object {} lies over blocks of another one", id.0));
+                let both = BlockRange { first: range.first, count: at.min(end) - range.first };
+                let behind = may_share.partition_point(|wide| wide.first <= both.first);
+                if behind == 0 || !has(may_share[behind - 1], both) {
+                    return Err(format!("object {} lies over blocks of another one", id.0));
+                }
+            } else {
+                space.release(BlockRange { first: at, count: range.first - at });
             }
-            space.release(BlockRange { first: at, count: range.first - at });
-            at = range.first + range.count;
+            at = at.max(end);
         }
+        self.count_shares(&ranges);
         space.release(BlockRange { first: at, count: self.blocks - at });
         for id in self.runs.iter().map(|(id, _)| id) {
-            if !self.by_id.get(&id).is_some_and(Object::is_thin) {
+            if !self.by_id.get(&id).is_some_and(Object::lies_in_runs) {
                 return Err(format!("blocks belong to object {}, which is not there", id.0));
             }
         }
@@ -132,13 +148,32 @@ impl Objects {
             (o.blocks > 0).then_some((BlockRange { first: o.first, count: o.blocks }, id))
         };
         let runs = self.runs.iter().map(|(id, range)| (range, id));
-        self.by_id.iter().filter_map(reserved).chain(runs)
+        self.by_id.iter().filter_map(reserved).chain(runs).chain(self.links.ranges())
     }
 
-    /// Blocks that objects have, in order.
+    /// Blocks that objects have, in order, each once.
     pub fn ranges(&self) -> Vec<BlockRange> {
-        let mut ranges: Vec<BlockRange> = self.owned().map(|(range, _)| range).collect();
-        ranges.sort_unstable_by_key(|range| range.first);
-        ranges
+        union(self.owned().map(|(range, _)| range).collect())
     }
+}
+
+/// The same blocks in ranges that neither overlap nor touch, in order.
+fn union(mut ranges: Vec<BlockRange>) -> Vec<BlockRange> {
+    ranges.sort_unstable_by_key(|range| range.first);
+    let mut all: Vec<BlockRange> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        match all.last_mut() {
+            Some(last) if range.first <= last.first + last.count => {
+                let end = (last.first + last.count).max(range.first + range.count);
+                last.count = end - last.first;
+            }
+            _ => all.push(range),
+        }
+    }
+    all
+}
+
+/// Does it have all of these blocks?
+fn has(wide: BlockRange, range: BlockRange) -> bool {
+    wide.first <= range.first && range.first + range.count <= wide.first + wide.count
 }

@@ -206,6 +206,7 @@ fn records_bring_everything_back() {
 #[test]
 fn records_that_contradict_each_other_are_refused_at_the_end() {
     let record = |id, first, name: &str| ObjectRecord {
+        in_pieces: None,
         id,
         size_bytes: 4096,
         first,
@@ -231,4 +232,150 @@ fn records_that_contradict_each_other_are_refused_at_the_end() {
     assert_eq!(objects.get(ObjectId(3)).unwrap().first, 10, "the gap between them");
     assert!(!objects.replay(&record(4, 95, "d")), "beyond the end");
     assert!(!objects.replay_piece(ObjectId(4), piece(96)), "beyond the end");
+}
+
+/// A volume of ten blocks with something behind it, and a file over three of twenty blocks.
+fn with_file() -> Objects {
+    let mut objects = with_table(200);
+    objects.create(ObjectId(2), "b", 10 * 4096).unwrap();
+    done(&mut objects, &thin(5));
+    done(&mut objects, &ObjectOp::Resize { object: ObjectId(5), size_bytes: 20 * 4096 });
+    objects.fill(ObjectId(5), 4, 7, usize::MAX).unwrap();
+    objects
+}
+
+fn share(from: u64, from_block: u32, to: u64, to_block: u32, blocks: u32) -> ObjectOp {
+    let (from, to) = (ObjectId(from), ObjectId(to));
+    ObjectOp::Share { from, from_block, to, to_block, blocks }
+}
+
+fn snapshot(from: u64, to: u64, name: &str) -> ObjectOp {
+    ObjectOp::Snapshot { from: ObjectId(from), to: ObjectId(to), name: name.into() }
+}
+
+/// As a start finds them, by the records of all.
+fn restarted(objects: &Objects) -> Objects {
+    let mut records = RecordWriter::default();
+    for (id, object) in objects.iter() {
+        write_header(id, object, &mut records);
+    }
+    for (id, _) in objects.iter() {
+        for piece in objects.runs().of(id) {
+            records.piece(id.0, piece, objects.is_shared(&piece));
+        }
+    }
+    let mut again = Objects::new(200);
+    again.bound(1 << 20, true);
+    for record in crate::format::record::decode(&records.take()).unwrap() {
+        assert!(again.replay_record(&record));
+    }
+    again.end_replay().unwrap();
+    again
+}
+
+#[test]
+fn the_last_holder_of_blocks_leaves_them() {
+    let mut objects = with_file();
+    let free = objects.free_blocks();
+    let at = objects.runs().single(ObjectId(5), 4, 7).unwrap();
+    done(&mut objects, &thin(6));
+    done(&mut objects, &ObjectOp::Resize { object: ObjectId(6), size_bytes: 20 * 4096 });
+    assert_eq!(done(&mut objects, &share(5, 3, 6, 10, 5)), []);
+    assert_eq!(objects.runs().single(ObjectId(6), 11, 14), Some(at));
+    assert_eq!(objects.held_blocks(ObjectId(5)), (3, 0));
+    assert_eq!(objects.free_blocks(), free, "a clone takes no blocks");
+    assert_eq!(objects.shared_parts(ObjectId(6), 0, 20), [(11, 14)]);
+    let again = restarted(&objects);
+    assert!(again.iter().eq(objects.iter()));
+    assert_eq!(again.shares().extra_blocks(), 3);
+    // written to: elsewhere, at once for reads, and for records when it is recorded
+    objects.link(ObjectId(6), &[(12, 13)]).unwrap();
+    let new = objects.single(ObjectId(6), 12, 13).unwrap();
+    assert!(new != at + 1 && objects.single(ObjectId(6), 11, 14).is_none());
+    assert_eq!(objects.runs().single(ObjectId(6), 11, 14), Some(at));
+    assert_eq!(objects.settle_links(|_| true), (vec![], vec![]), "it was not written to");
+    objects.note_written(new);
+    let (settled, left) = objects.settle_links(|_| true);
+    assert_eq!((settled.len(), left), (1, vec![]), "the other one still has it");
+    assert_eq!(objects.shared_parts(ObjectId(6), 0, 20), [(11, 12), (13, 14)]);
+    assert_eq!(done(&mut objects, &ObjectOp::Remove { object: ObjectId(5) }), [range(at + 1, 1)]);
+    assert!(objects.shares().is_empty());
+    let mut left = done(&mut objects, &ObjectOp::Remove { object: ObjectId(6) });
+    left.sort_unstable_by_key(|range| range.first);
+    assert_eq!(left.iter().map(|range| range.count).sum::<u32>(), 3);
+}
+
+#[test]
+fn shares_that_cannot_be_are_refused() {
+    let mut objects = with_file();
+    for (op, error) in [
+        (share(5, 0, 5, 10, 11), IoError::OutOfRange),
+        (share(5, 0, 5, 1, 3), IoError::OutOfRange),
+        (share(5, 0, 5, 10, 0), IoError::OutOfRange),
+        (share(5, 0, 9, 0, 1), IoError::NoObject),
+        (share(1, 0, 5, 0, 1), IoError::Unsupported),
+        (share(5, 0, 1, 0, 1), IoError::Unsupported),
+        (snapshot(5, 9, "s"), IoError::Unsupported),
+        (snapshot(1, 5, "s"), IoError::Exists),
+        (snapshot(1, 9, "b"), IoError::Exists),
+        (snapshot(7, 9, "s"), IoError::NoObject),
+    ] {
+        assert_eq!(objects.apply(&op), Err(error), "{op:?}");
+    }
+    done(&mut objects, &snapshot(1, 9, "s"));
+    let resize = ObjectOp::Resize { object: ObjectId(9), size_bytes: 4096 };
+    assert_eq!(objects.apply(&resize), Err(IoError::Snapshot));
+}
+
+/// With a snapshot a volume lies in runs; without it follows itself again, if nothing was written.
+#[test]
+fn a_volume_is_what_it_was_when_its_snapshots_are_gone() {
+    let mut objects = with_file();
+    let before = objects.get(ObjectId(1)).unwrap().clone();
+    let plain = objects.clone();
+    let undo = objects.apply(&snapshot(1, 9, "s")).unwrap();
+    objects.undo(undo);
+    assert!(objects.iter().eq(plain.iter()) && objects.runs().blocks(ObjectId(1)) == 0);
+    done(&mut objects, &snapshot(1, 9, "s"));
+    done(&mut objects, &snapshot(9, 10, "t"));
+    let taken = objects.get(ObjectId(10)).unwrap();
+    assert_eq!((taken.volume, taken.is_snapshot, &*taken.name), (ObjectId(1), true, "t"));
+    assert!(objects.locate(ObjectId(1)).unwrap().is_thin);
+    assert!(restarted(&objects).iter().eq(objects.iter()));
+    assert_eq!(done(&mut objects, &ObjectOp::Remove { object: ObjectId(9) }), []);
+    assert!(objects.locate(ObjectId(1)).unwrap().is_thin);
+    let mut written = objects.clone();
+    assert_eq!(done(&mut objects, &ObjectOp::Remove { object: ObjectId(10) }), []);
+    assert_eq!(*objects.get(ObjectId(1)).unwrap(), before);
+    assert!(objects.runs().blocks(ObjectId(1)) == 0 && objects.shares().is_empty());
+    // … which it does not if something was
+    written.link(ObjectId(1), &[(3, 4)]).unwrap();
+    written.note_written(written.single(ObjectId(1), 3, 4).unwrap());
+    assert_eq!(written.settle_links(|_| true).1, []);
+    let left = done(&mut written, &ObjectOp::Remove { object: ObjectId(10) });
+    assert_eq!(left, [range(before.first + 3, 1)]);
+    assert!(written.locate(ObjectId(1)).unwrap().is_thin);
+    assert!(restarted(&written).iter().eq(written.iter()));
+}
+
+#[test]
+fn shared_blocks_are_damage_where_no_record_says_so() {
+    let mut objects = Objects::new(200);
+    objects.bound(1 << 20, true);
+    for id in [5, 6] {
+        let kind = ObjectKind::Data;
+        objects.replay_thin(&ThinRecord { id, size_bytes: 1 << 20, volume: 1, owner: 0, kind });
+    }
+    let piece = |count| Piece { offset: 0, logical: Some(50), count };
+    let shared = |id, count| crate::format::record::Record::SharedPiece(id, piece(count));
+    objects.replay_piece(ObjectId(5), piece(3));
+    objects.replay_piece(ObjectId(6), piece(2));
+    assert!(objects.clone().end_replay().unwrap_err().contains("over blocks"));
+    objects.replay_record(&shared(6, 2));
+    let mut fine = objects.clone();
+    fine.end_replay().unwrap();
+    assert_eq!(fine.shares().extra_blocks(), 2);
+    objects.replay_record(&shared(6, 2));
+    objects.replay_piece(ObjectId(6), piece(3));
+    assert!(objects.end_replay().unwrap_err().contains("over blocks"));
 }

@@ -1,0 +1,448 @@
+//! In which steps does an object get blocks of another one, and where do writes to such blocks go?
+//!
+//! Source: requirements L3, L4 (snapshots and clones of files and volumes).
+//!
+//! ```text
+//! clone   the batch is next ─▶ writes to both objects wait ─▶ those under way are answered
+//!              ─▶ FLUSH: what was written is recorded ─▶ pieces are shared, writes go on
+//! write   to shared blocks ─▶ new blocks, a link ─▶ written ─▶ recorded, and behind that the piece
+//!              (a part of a block: the whole block is copied there first)
+//! zeroes  over shared blocks ─▶ a hole
+//! ```
+//! So a clone shows one moment, also after a crash, and blocks with several holders never change: their
+//! places may be moved like all others.
+
+use crate::engine::Engine;
+use crate::format::record::{PIECE_RECORD_BYTES, RecordWriter};
+use crate::map::objects::BlockRange;
+use crate::map::{self, Logical};
+use crate::mutant::Mutant;
+use crate::ordering::TaskId;
+use crate::task::{Task, task_id};
+use tandem_block::{
+    BLOCK_BYTES, IoError, ObjectId, Op, PayloadId, Request, RequestId, RequestKind,
+};
+
+/// Links at once, at most; one request may have more if it is alone (guess).
+const LINKS_MAX: u64 = 4096;
+
+/// Does a write, or a zeroing, leave blocks that its object shares?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leaves {
+    /// They are not part of it any more: a hole, which is to be recorded.
+    Shared,
+    /// No, or for links.
+    Nothing,
+    /// There is no room for that now.
+    NotNow,
+}
+
+/// A block that is copied before a part of it is written to.
+#[derive(Clone, Copy, Debug)]
+struct CopyUp {
+    read: TaskId,
+    write: TaskId,
+}
+
+/// What goes on between objects that share blocks.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sharing {
+    /// Objects of the clone that is next: requests that write to them wait, and for some all.
+    frozen: Vec<(ObjectId, bool)>,
+    /// The task of its batch, which waits for a FLUSH, and how that ended.
+    settling: Option<(TaskId, Option<Result<(), IoError>>)>,
+    copy_ups: Vec<CopyUp>,
+    /// Writes that have failed, and the new blocks of the links that were made for them.
+    failed: Vec<(TaskId, BlockRange, IoError)>,
+    /// Blocks that nobody has any more, but that somebody reads.
+    lingering: Vec<BlockRange>,
+}
+
+impl Sharing {
+    /// A FLUSH that a batch waits for has ended. False: it is not one of these.
+    pub(crate) fn settles(&mut self, id: TaskId, status: Result<(), IoError>) -> bool {
+        match &mut self.settling {
+            Some((waiting, ended)) if *waiting == id && ended.is_none() => {
+                *ended = Some(status);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Blocks that are nobody's once nobody reads them.
+    pub(crate) fn lingering_blocks(&self) -> u64 {
+        self.lingering.iter().map(|range| u64::from(range.count)).sum()
+    }
+}
+
+impl Engine {
+    // ---- clones ----
+
+    /// Must this request wait for a clone, or behind one that does?
+    #[inline]
+    pub(crate) fn waits_for_a_clone(&self, request: &Request) -> bool {
+        if self.sharing.frozen.is_empty() && self.thin_waiting.is_empty() {
+            return false;
+        }
+        let is_behind = |waiting: &Request| waiting.object == request.object;
+        request.op != Op::Flush
+            && (self.is_frozen(request) || self.thin_waiting.iter().any(is_behind))
+    }
+
+    /// Must it wait until a clone is made?
+    pub(crate) fn is_frozen(&self, request: &Request) -> bool {
+        let stops = |&(object, all): &(ObjectId, bool)| {
+            object == request.object && (all || request.op.is_write())
+        };
+        self.sharing.frozen.iter().any(stops)
+    }
+
+    /// May the batch that is next share blocks, or why not? `None`: not yet.
+    pub(crate) fn ready_to_share(&mut self, id: TaskId) -> Option<Result<(), IoError>> {
+        if self.sharing.frozen.is_empty() {
+            let batch = self.next_batch().expect("it is next");
+            let mut frozen = Vec::new();
+            for op in &batch.ops {
+                if let Some(from) = op.shared_from() {
+                    frozen.extend([(from, false), (op.object(), true)]);
+                }
+            }
+            self.sharing.frozen = frozen;
+        }
+        if let Some((_, ended)) = self.sharing.settling {
+            return ended;
+        }
+        let is_in_the_way =
+            |task: &Task| task.request.op != Op::Flush && self.is_frozen(&task.request);
+        if !self.breaks(Mutant::ClonesUnderWay)
+            && self.tasks.iter().any(|(_, task)| is_in_the_way(task))
+        {
+            return None;
+        }
+        if self.breaks(Mutant::ClonesUnsettled) && self.objects.links().is_empty() {
+            return Some(Ok(()));
+        }
+        self.sharing.settling = Some((id, None));
+        self.commit.wait_flush(id);
+        None
+    }
+
+    /// The batch that was next is done: what waited for it goes on.
+    pub(crate) fn thaw(&mut self) {
+        if self.sharing.frozen.is_empty() {
+            return;
+        }
+        self.sharing.frozen.clear();
+        self.sharing.settling = None;
+        self.run_thin_waiting();
+    }
+
+    // ---- writes ----
+
+    /// Links at once at most.
+    fn links_max(&self) -> usize {
+        let room = self.journal.ring_bytes() / 16 / PIECE_RECORD_BYTES as u64;
+        room.min(LINKS_MAX) as usize
+    }
+
+    /// Must links be recorded, though no FLUSH asks for it?
+    pub(crate) fn links_press(&self) -> bool {
+        let written = self.objects.links().written();
+        written > 0 && (2 * written >= self.links_max() || !self.thin_waiting.is_empty())
+    }
+
+    /// Bytes of the journal that links will take, at most.
+    pub(crate) fn link_bytes(&self) -> u64 {
+        (self.objects.links().len() * PIECE_RECORD_BYTES) as u64
+    }
+
+    /// A write or a zeroing of these blocks of an object, which may share some with others, is about to
+    /// begin: it will find none that are shared.
+    ///
+    /// # Errors
+    /// `NoSpace`.
+    pub(crate) fn leave_shared(
+        &mut self,
+        request: &Request,
+        from: u32,
+        to: u32,
+    ) -> Result<Leaves, IoError> {
+        let object = request.object;
+        let shared = self.objects.shared_parts(object, from, to);
+        if shared.is_empty() || self.breaks(Mutant::WritesShared) {
+            return Ok(Leaves::Nothing);
+        }
+        let (edges, whole) = apart(request, &shared, from, to);
+        let is_write = request.op == Op::Write;
+        let linked: Vec<(u32, u32)> =
+            if is_write { [&edges[..], &whole[..]].concat() } else { edges.clone() };
+        let links = self.objects.links().len();
+        if links > 0 && links + linked.len() > self.links_max() {
+            return Ok(Leaves::NotNow);
+        }
+        if !is_write && whole.len() > self.changes_that_fit() {
+            return Ok(Leaves::NotNow);
+        }
+        if !is_write && !self.objects.fits_with_runs(whole.len()) {
+            return Err(IoError::NoSpace);
+        }
+        let old: Vec<Logical> = edges
+            .iter()
+            .map(|&(block, end)| self.objects.single(object, block, end).expect("a shared block"))
+            .collect();
+        self.objects.link(object, &linked)?;
+        for (&(block, _), old) in edges.iter().zip(old) {
+            self.copy_up(object, block, old);
+        }
+        if is_write || whole.is_empty() {
+            return Ok(Leaves::Nothing);
+        }
+        for (from, to) in whole {
+            for left in self.objects.punch(object, from, to) {
+                self.let_go_of(left);
+            }
+        }
+        self.commit.note_pending(self.now);
+        Ok(Leaves::Shared)
+    }
+
+    /// Copies a shared block to the new one that it is linked to, ahead of what will be written there.
+    fn copy_up(&mut self, object: ObjectId, block: u32, old: Logical) {
+        let new = self.objects.single(object, block, block + 1).expect("it was linked");
+        let background = |object, op, range| Request {
+            kind: RequestKind::Background,
+            ..Request::new(RequestId(u64::MAX), object, op, range, self.now)
+        };
+        let range = (u64::from(block) * BLOCK_BYTES, BLOCK_BYTES);
+        let mut write = Task::new(background(object, Op::Write, range), new, new + 1);
+        let read = background(ObjectId(u64::MAX), Op::Read, (0, BLOCK_BYTES));
+        write.volume = self.objects.get(object).map_or(object, |known| known.volume);
+        self.name_stream(&mut write);
+        let write = task_id(self.tasks.insert(write));
+        self.ordering.hold(write, new, new + 1);
+        self.tasks[write as usize].holds = true;
+        let read = task_id(self.tasks.insert(Task::new(read, old, old + 1)));
+        self.sharing.copy_ups.push(CopyUp { read, write });
+        self.stats.copied_up += 1;
+        self.begin_user_read(read);
+    }
+
+    /// Is it a step of such a copy?
+    pub(crate) fn is_copy_up(&self, id: TaskId) -> bool {
+        self.sharing.copy_ups.iter().any(|copy| copy.read == id || copy.write == id)
+    }
+
+    /// A step of a copy is done: the block was read, or written.
+    pub(crate) fn copied_up(&mut self, id: TaskId, payload: PayloadId) {
+        let at = self.sharing.copy_ups.iter().position(|copy| copy.read == id || copy.write == id);
+        let at = at.expect("asked before");
+        let CopyUp { read, write } = self.sharing.copy_ups[at];
+        let task = self.tasks.remove(id as usize);
+        if id == write {
+            self.sharing.copy_ups.swap_remove(at);
+            self.let_others(id, &task);
+            return;
+        }
+        self.sharing.copy_ups[at].read = write;
+        assert!(id == read, "a copy is read, then written");
+        if let Err(error) = task.status {
+            self.note_error(write, error);
+            self.finish_write(write);
+            return;
+        }
+        let new = &mut self.tasks[write as usize];
+        (new.buffer, new.request.payload) = (payload, payload);
+        let (first, end) = (new.first, new.end);
+        self.note_changing(first, end);
+        self.begin_user_write(write);
+    }
+
+    /// A write has ended, well or not. Does it lie in a link whose other blocks may not be durable?
+    pub(crate) fn note_link_written(&mut self, id: TaskId) -> bool {
+        if self.objects.links().is_empty() {
+            return false;
+        }
+        let task = &self.tasks[id as usize];
+        let (first, end, status) = (task.first, task.end, task.status);
+        let Some((_, _, link)) = self.objects.links().at(first) else { return false };
+        let covers = first == link.range.first && end == link.range.first + link.range.count;
+        match status {
+            Ok(()) => self.objects.note_written(first),
+            Err(error) if !link.written => self.sharing.failed.push((id, link.range, error)),
+            Err(_) => {}
+        }
+        !covers
+    }
+
+    /// Everything that lies behind a write to shared blocks that has failed fails, too: it was to be
+    /// written to blocks that the object will not get. True: this task does, and is answered.
+    pub(crate) fn fails_with_link(&mut self, id: TaskId) -> bool {
+        let task = &self.tasks[id as usize];
+        let (first, end) = (task.first, task.end);
+        let has = |range: &BlockRange| overlaps(*range, first, end);
+        let failed = self.sharing.failed.iter().find(|(_, range, _)| has(range));
+        let Some(&(_, _, error)) = failed else { return false };
+        let op = task.request.op;
+        self.note_error(id, error);
+        match op {
+            Op::Read => self.answer(id, PayloadId::NONE, 0),
+            _ => self.finish_write(id),
+        }
+        true
+    }
+
+    /// A task has ended, and all that waited for it. If a link was made for it, and it failed, the object
+    /// has again what it had.
+    pub(crate) fn drop_failed_link(&mut self, id: TaskId) {
+        if self.sharing.failed.is_empty() {
+            return;
+        }
+        let Some(at) = self.sharing.failed.iter().position(|(task, ..)| *task == id) else {
+            return;
+        };
+        let (_, range, _) = self.sharing.failed.swap_remove(at);
+        if let Some(range) = self.objects.drop_link(range.first) {
+            self.let_go_of(range);
+        }
+    }
+
+    // ---- records ----
+
+    /// Links of which everything stands in a batch, or in one before it, become pieces, and stand behind
+    /// that. Returns the blocks that nobody has any more.
+    pub(crate) fn record_links(&mut self, batch: &mut map::Batch) -> Vec<BlockRange> {
+        if self.objects.links().written() == 0 {
+            return Vec::new();
+        }
+        let ahead = self.breaks(Mutant::LinksAhead);
+        let map = &self.map;
+        let (settled, left) = self.objects.settle_links(|block| ahead || map.is_recorded(block));
+        let mut records = RecordWriter::default();
+        let max = self.body_bytes_max();
+        if ahead && !batch.bodies.is_empty() {
+            // the rule that is broken: first what lies there, then that it is the object's
+            settled.iter().for_each(|&(object, piece)| records.piece(object.0, piece, false));
+            batch.bodies.insert(0, records.take());
+            return left;
+        }
+        for (object, piece) in settled {
+            let whole = batch.bodies.last().map_or(0, Vec::len) + records.len_bytes();
+            if whole + PIECE_RECORD_BYTES > max {
+                add(&mut batch.bodies, records.take(), max);
+            }
+            let is_shared = self.objects.is_shared(&piece);
+            records.piece(object.0, piece, is_shared);
+        }
+        if !records.is_empty() {
+            add(&mut batch.bodies, records.take(), max);
+        }
+        left
+    }
+
+    /// A FLUSH is about to be answered with this batch: no write that was answered may be left out.
+    pub(crate) fn check_links(&self) {
+        assert!(
+            !self.flush_waits()
+                || self.objects.links().written() == 0
+                || self.breaks(Mutant::FlushWithoutTails),
+            "what was written is recorded by the commit of a FLUSH, and then its links are"
+        );
+    }
+
+    // ---- blocks that nobody has ----
+
+    /// Nobody has these blocks any more: they are cleared once nobody reads them.
+    pub(crate) fn let_go_of(&mut self, range: BlockRange) {
+        if self.objects.was_shared() && self.is_touched(range) {
+            self.sharing.lingering.push(range);
+        } else {
+            self.retire(range);
+        }
+    }
+
+    fn is_touched(&self, range: BlockRange) -> bool {
+        self.tasks.iter().any(|(_, task)| overlaps(range, task.first, task.end))
+    }
+
+    /// Clears what lingered until now.
+    #[inline]
+    pub(crate) fn retire_lingering(&mut self) {
+        if self.sharing.lingering.is_empty() {
+            return;
+        }
+        for range in std::mem::take(&mut self.sharing.lingering) {
+            match self.is_touched(range) {
+                true => self.sharing.lingering.push(range),
+                false => {
+                    self.retire(range);
+                    self.commit.note_pending(self.now);
+                }
+            }
+        }
+    }
+}
+
+fn overlaps(range: BlockRange, first: Logical, end: Logical) -> bool {
+    range.first < end && first < range.first + range.count
+}
+
+/// Adds records to the last body, or as one more.
+fn add(bodies: &mut Vec<Vec<u8>>, records: Vec<u8>, max: usize) {
+    match bodies.last_mut() {
+        Some(last) if last.len() + records.len() <= max => last.extend(records),
+        _ if records.is_empty() => {}
+        _ => bodies.push(records),
+    }
+}
+
+/// Shared parts that a request touches: blocks at its ends that it touches a part of, and the rest.
+#[allow(clippy::type_complexity)]
+fn apart(
+    request: &Request,
+    shared: &[(u32, u32)],
+    from: u32,
+    to: u32,
+) -> (Vec<(u32, u32)>, Vec<(u32, u32)>) {
+    let end_bytes = request.offset_bytes + request.length_bytes;
+    let head = (!request.offset_bytes.is_multiple_of(BLOCK_BYTES)).then_some(from);
+    let tail = (!end_bytes.is_multiple_of(BLOCK_BYTES)).then_some(to - 1);
+    let tail = tail.filter(|&tail| head != Some(tail));
+    let (mut edges, mut whole) = (Vec::new(), Vec::new());
+    for &(mut begin, mut end) in shared {
+        if head == Some(begin) {
+            edges.push((begin, begin + 1));
+            begin += 1;
+        }
+        if begin < end && tail == Some(end - 1) {
+            edges.push((end - 1, end));
+            end -= 1;
+        }
+        if begin < end {
+            whole.push((begin, end));
+        }
+    }
+    (edges, whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tandem_block::Instant;
+
+    #[test]
+    fn blocks_at_the_ends_are_told_apart() {
+        let request = |offset, length| {
+            Request::new(RequestId(1), ObjectId(1), Op::Write, (offset, length), Instant::ZERO)
+        };
+        let of = |offset, length, shared: &[(u32, u32)]| {
+            let r = request(offset, length);
+            apart(&r, shared, (offset / 4096) as u32, (offset + length).div_ceil(4096) as u32)
+        };
+        assert_eq!(of(4096, 8192, &[(1, 3)]), (vec![], vec![(1, 3)]));
+        assert_eq!(of(4608, 512, &[(1, 2)]), (vec![(1, 2)], vec![]));
+        assert_eq!(of(4608, 12288, &[(1, 5)]), (vec![(1, 2), (4, 5)], vec![(2, 4)]));
+        assert_eq!(of(4608, 12288, &[(2, 3)]), (vec![], vec![(2, 3)]));
+        assert_eq!(of(4608, 4096, &[(1, 3)]), (vec![(1, 2), (2, 3)], vec![]));
+    }
+}
