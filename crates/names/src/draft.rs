@@ -78,6 +78,11 @@ impl<'a, O: Objects> Draft<'a, O> {
         self.changes.push(Change::Resize { object, size_bytes });
     }
 
+    /// Blocks of one object become those of another one, too.
+    pub fn share(&mut self, change: Change) {
+        self.changes.push(change);
+    }
+
     pub fn set(&mut self, object: ObjectId, key: Vec<u8>, value: Vec<u8>) {
         self.changes.push(Change::Set { object, key, value });
     }

@@ -34,8 +34,8 @@
 //! grows over them: [`Inode::tail_epoch`] says whether the bytes there are known to be zeroes, and the
 //! first growth after a crash, or after a cut within a block, zeroes and flushes them before.
 //!
-//! **Snapshots** of a file or a volume will be one more method of [`Tree`]: a batch of `Change`s that
-//! share extents between an object and a new one, whose attributes are copied like those of a link.
+//! **Clones.** [`Tree::share`] gives a file blocks of another one, by reference: one change of a batch like
+//! any other. Whoever applies it makes durable first what had been written to either.
 
 mod attributes;
 pub mod check;
@@ -53,6 +53,7 @@ mod objects;
 mod privileges;
 mod remove;
 mod rename;
+mod share;
 mod tree;
 mod volume;
 mod xattr;
@@ -67,6 +68,7 @@ pub use make::{Made, New, SYMLINK_BYTES_MAX};
 pub use objects::{Change, Objects, Space};
 pub use privileges::Strip;
 pub use rename::{EXCHANGE, NOREPLACE};
+pub use share::Shared;
 pub use tree::{Caller, LINKS_MAX, Stat, Tree};
 pub use volume::{FsStat, VolumeMark};
 pub use xattr::{SetMode, TIER_ATTRIBUTE, XATTR_LIST_BYTES_MAX, XATTR_VALUE_BYTES_MAX};

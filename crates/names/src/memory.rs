@@ -74,6 +74,22 @@ impl State {
                 let cut = object.blocks.split_off(&(size_bytes / BLOCK_BYTES));
                 self.blocks -= cut.len() as u64;
             }
+            Change::Share { from, from_block, to, to_block, blocks } => {
+                let (first, at) = (u64::from(*from_block), u64::from(*to_block));
+                let count = u64::from(*blocks);
+                let source = &self.object(*from).blocks;
+                let shared: Vec<(u64, Box<Block>)> = source
+                    .range(first..first + count)
+                    .map(|(number, block)| (number - first + at, block.clone()))
+                    .collect();
+                let target = self.object(*to);
+                assert!((at + count) * BLOCK_BYTES <= target.size_bytes, "it has room");
+                let before = target.blocks.len() as u64;
+                target.blocks.retain(|number, _| !(at..at + count).contains(number));
+                target.blocks.extend(shared);
+                let after = target.blocks.len() as u64;
+                self.blocks = self.blocks - before + after;
+            }
             Change::Set { object, key, value } => {
                 assert!(!key.is_empty() && key.len() <= 264 && value.len() <= 4096);
                 self.object(*object).attributes.insert(key.clone(), value.clone());
@@ -149,6 +165,10 @@ impl Memory {
         let made = changes.iter().filter(|change| matches!(change, Change::Create { .. })).count();
         if made as u64 > self.space().free_objects {
             return Err(IoError::NoSpace);
+        }
+        if changes.iter().any(|change| matches!(change, Change::Share { .. })) {
+            // as the engine does: what is shared is durable first
+            self.flush();
         }
         changes.iter().for_each(|change| self.now.apply(change));
         if !changes.is_empty() {

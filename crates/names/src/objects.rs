@@ -69,6 +69,19 @@ pub enum Change {
         /// At most 4096 bytes.
         value: Vec<u8>,
     },
+    /// Some blocks of an object are those of another one, by reference; what was there is gone.
+    Share {
+        /// Whose they are.
+        from: ObjectId,
+        /// The first of them.
+        from_block: u32,
+        /// Who has them, too.
+        to: ObjectId,
+        /// Its first block that changes.
+        to_block: u32,
+        /// How many, in both within the size.
+        blocks: u32,
+    },
     /// An attribute that there is goes.
     Unset {
         /// Whose.
@@ -90,6 +103,9 @@ impl Change {
             Change::Resize { object, size_bytes } => ObjectOp::Resize { object, size_bytes },
             Change::Set { object, key, value } => {
                 ObjectOp::SetAttribute { object, key: key.into(), value: value.into() }
+            }
+            Change::Share { from, from_block, to, to_block, blocks } => {
+                ObjectOp::Share { from, from_block, to, to_block, blocks }
             }
             Change::Unset { object, key } => ObjectOp::RemoveAttribute { object, key: key.into() },
         }

@@ -152,12 +152,27 @@ pub enum Call {
         /// `FALLOC_FL_*`.
         mode: u32,
     },
+    /// Bytes of a file for another one.
+    Copy(Copy),
     /// Nothing to do, and success.
     Fine,
     /// Nothing to do, and nobody waits.
     Silent,
     /// Refused with this errno.
     Refused(i32),
+}
+
+/// What a copy says besides whose bytes they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Copy {
+    /// The first of them.
+    pub offset: u64,
+    /// Which node gets them.
+    pub to: u64,
+    /// Where.
+    pub to_offset: u64,
+    /// How many at most.
+    pub length: u64,
 }
 
 /// What a write says besides its bytes.
@@ -372,11 +387,18 @@ fn of_files(opcode: u32, body: &[u8]) -> Option<Call> {
             length: u64_at(body, 16)?,
             mode: u32_at(body, 24)?,
         },
+        // copy_file_range
+        47 => Call::Copy(Copy {
+            offset: u64_at(body, 8)?,
+            to: u64_at(body, 16)?,
+            to_offset: u64_at(body, 32)?,
+            length: u64_at(body, 40)?,
+        }),
         // tmpfile
         51 => Call::Refused(errno::EOPNOTSUPP),
         // names of names, which others have understood or refused
         1 | 5 | 6 | 8..=13 | 21..=24 | 35 | 45 => return None,
-        // locks, access, flush at close, seeks, copies: the kernel goes on without
+        // locks, access, flush at close, seeks: the kernel goes on without
         _ => Call::Refused(errno::ENOSYS),
     })
 }

@@ -59,6 +59,7 @@ pub fn sound_messages() -> Vec<Vec<u8>> {
         (35, named(16)),
         (43, vec![0; 32]),
         (45, two(16)),
+        (47, vec![0; 56]),
     ];
     let header = call::Header { unique: 1, node: 1, uid: 0, gid: 0 };
     bodies.iter().map(|(opcode, body)| message(*opcode, &header, body)).collect()

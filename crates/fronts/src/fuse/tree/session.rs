@@ -2,7 +2,7 @@
 
 use super::super::mount::TRANSFER_BYTES_MAX;
 use super::super::wire::{self, errno};
-use super::call::{self, Call, Header, Set, WriteHead, set};
+use super::call::{self, Call, Copy, Header, Set, WriteHead, set};
 use super::locks::{Locks, Use};
 use super::reply;
 use super::short::Short;
@@ -11,8 +11,10 @@ use rustix::fs::OFlags;
 use slab::Slab;
 use std::collections::VecDeque;
 use tandem_block::ObjectId;
-use tandem_names::{Caller, Change, NameError, Objects, Strip, Tree};
+use tandem_names::{Caller, Change, NameError, Objects, Shared, Strip, Tree};
 
+/// Bytes of one copy at most.
+const COPY_BYTES_MAX: u64 = 1 << 30;
 /// `ERANGE`: more than the caller takes.
 const ERANGE: i32 = 34;
 
@@ -255,7 +257,11 @@ impl Session {
     fn begin(&mut self, header: &Header, call: Call, now_ns: i64, pool: &mut impl Pool) {
         let object = self.object(header.node);
         let by = Caller { uid: header.uid, gid: header.gid, now_ns };
-        let steps = match self.steps(object, call, &by) {
+        let (object, steps) = match call {
+            Call::Copy(copy) => (self.object(copy.to), self.copy_steps(object, &copy, pool)),
+            call => (object, self.steps(object, call, &by)),
+        };
+        let steps = match steps {
             Ok(steps) => steps,
             Err(errno) => return self.reply(header.unique, Err(errno)),
         };
@@ -308,6 +314,26 @@ impl Session {
             Call::Release if !self.tree.is_held(file) => return Err(errno::EIO),
             call => (None, [change(Plan::Call(call))].into()),
         })
+    }
+
+    /// Bytes are shared if they can be; otherwise the kernel copies them.
+    fn copy_steps(
+        &self,
+        from: ObjectId,
+        copy: &Copy,
+        on: &impl Objects,
+    ) -> Result<(Option<Use>, VecDeque<Step>), i32> {
+        let shared = Shared {
+            from,
+            from_bytes: copy.offset,
+            to: self.object(copy.to),
+            to_bytes: copy.to_offset,
+            // the answer is a number of 32 bits
+            length_bytes: copy.length.min(COPY_BYTES_MAX),
+        };
+        let length = self.tree.shareable(on, &shared).map_err(NameError::errno)?;
+        let clean = Step::Clean { end: shared.to_bytes + length };
+        Ok((Some(Use::Alone), [clean, Step::Change(Plan::Share(shared))].into()))
     }
 
     /// What follows when the bytes of a write are there.

@@ -1,5 +1,6 @@
 //! In which steps does a job go on, and who waits for whom?
 
+use super::super::wire::errno;
 use super::call::{Call, Set, set};
 use super::locks::Use;
 use super::reply;
@@ -8,10 +9,12 @@ use super::short;
 use std::collections::VecDeque;
 use tandem_block::{ObjectId, SECTOR_BYTES};
 use tandem_names::{
-    Caller, Change, Inode, NameError, New, SetAttributes, SetMode, Strip, TIER_ATTRIBUTE, cover,
-    mode,
+    Caller, Change, Inode, NameError, New, SetAttributes, SetMode, Shared, Strip, TIER_ATTRIBUTE,
+    cover, mode,
 };
 
+/// More than fits one batch: files that are shared may lie in many pieces.
+const E2BIG: i32 = 7;
 /// `O_EXCL`.
 const O_EXCL: u32 = 0o200;
 /// `XATTR_CREATE` and `XATTR_REPLACE`.
@@ -54,6 +57,8 @@ pub(super) enum Plan {
     Written { end: u64, count: u32, strip: Strip },
     /// The file is as long as this.
     Grow { end: u64 },
+    /// Bytes are another file's, too.
+    Share(Shared),
     /// Bytes within the file have changed.
     Touch { strip: Strip },
     /// What was behind the end is zeroes.
@@ -145,6 +150,8 @@ impl Session {
             assert_eq!(self.changing.take(), Some(tag), "one changes at a time");
         }
         match result {
+            // in too many pieces: the kernel copies it
+            Err(E2BIG) => self.fail(tag, errno::EOPNOTSUPP),
             Err(errno) => self.fail(tag, errno),
             Ok(bytes) => match waits {
                 Waits::Change(then) => self.applied(tag, then, pool),
@@ -369,6 +376,11 @@ impl Session {
                 tree.set_attributes(on, object, &set, now_ns).map(nothing)
             }
             Plan::Touch { strip } => self.written(object, 0, *strip, now_ns, on).map(nothing),
+            Plan::Share(shared) => {
+                let strip = self.strip(by.uid != 0);
+                let (changes, count) = self.tree.share(on, shared, strip, now_ns)?;
+                Ok((changes, Then::Count(count as u32)))
+            }
             Plan::TailIsZero => tree.tail_is_zero(on, object).map(nothing),
             Plan::TailIsUnknown => tree.tail_is_unknown(on, object).map(nothing),
         }

@@ -504,3 +504,39 @@ fn messages_of_each_kind_are_understood() {
         assert_eq!(fuzz_message(&bytes), Some(1), "{bytes:?}");
     }
 }
+
+fn copy_body(offset: u64, to: u64, to_offset: u64, length: u64) -> Vec<u8> {
+    let words = [0, offset, to, 0, to_offset, length, 0];
+    words.iter().flat_map(|word: &u64| word.to_ne_bytes()).collect()
+}
+
+/// Whole blocks are shared, also while somebody writes to the file that gets them; the kernel copies others.
+#[test]
+fn copies_share_what_they_can() {
+    let mut kernel = Kernel::new(7);
+    let (from, to) = (kernel.create(1, b"a"), kernel.create(1, b"b"));
+    let bytes: Vec<u8> = (0..100_001u32).map(|i| (i / 7) as u8).collect();
+    kernel.write(from, 0, &bytes).unwrap();
+    kernel.write(to, 200_000, b"end").unwrap();
+    let shared = |count: u32| Ok(words(&[count, 0], &[]));
+    assert_eq!(kernel.call(47, from, &copy_body(0, to, 4096, 1 << 40)), shared(98_304));
+    assert_eq!(kernel.read(to, 4096, 98_304), bytes[..98_304]);
+    assert_eq!(kernel.size(to), 200_003);
+    assert_eq!(kernel.call(47, from, &copy_body(0, to, 204_800, 1 << 40)), shared(100_001));
+    assert_eq!(kernel.size(to), 304_801);
+    assert_eq!(kernel.read(to, 204_800, 200_000), bytes);
+    assert_eq!(kernel.call(47, from, &copy_body(1, to, 0, 90_000)), Err(95));
+    assert_eq!(kernel.call(47, from, &copy_body(200_000, to, 0, 90_000)), shared(0));
+    assert_eq!(kernel.call(47, from, &copy_body(0, 99, 0, 90_000)), Err(2));
+    // one behind the other for the file that grows
+    let copy = kernel.ask(47, from, &copy_body(0, to, 307_200, 100_001));
+    let write = kernel.ask(16, to, &write_body(500_000, b"x", 0));
+    let replies = kernel.settle();
+    assert_eq!(replies.iter().map(|reply| reply.unique).collect::<Vec<_>>(), [copy, write]);
+    assert!(replies.iter().all(|reply| reply.result.is_ok()), "{replies:?}");
+    assert_eq!(kernel.read(to, 307_200, 100_001), bytes);
+    assert_eq!(kernel.read(to, 407_201, 92_799), vec![0; 92_799], "nothing else shows");
+    kernel.write(from, 0, b"new").unwrap();
+    assert_eq!(kernel.read(to, 4096, 3), bytes[..3]);
+    kernel.assert_sound();
+}
