@@ -24,6 +24,7 @@ mod report;
 mod run;
 mod serve;
 mod setting;
+mod snapshot;
 mod status;
 mod synth;
 mod tier;
@@ -53,6 +54,7 @@ enum Verb {
     Replace(replace::Arguments),
     Drain(drain::Arguments),
     Remove(drain::RemoveArguments),
+    Snapshot(snapshot::Arguments),
     Replay(Box<replay::Arguments>),
     Run(run::Arguments),
     Profile(profile::Arguments),
@@ -76,6 +78,7 @@ pub fn main() -> ExitCode {
         Verb::Replace(arguments) => replace::run(&arguments),
         Verb::Drain(arguments) => drain::run(&arguments),
         Verb::Remove(arguments) => drain::remove(&arguments),
+        Verb::Snapshot(arguments) => snapshot::run(&arguments),
         Verb::Replay(arguments) => replay::run(&arguments),
         Verb::Run(arguments) => run::run(&arguments),
         Verb::Profile(arguments) => profile::run(&arguments),

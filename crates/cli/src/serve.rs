@@ -127,6 +127,7 @@ pub(crate) fn serve(
     let listeners = listeners::nbd(pool, inherited)?;
     let ways_in = ways_in(pool, &listeners);
     let nbd = NbdServer::new(NbdConfig::default(), listeners, exports(pool));
+    let users = nbd.users();
     world.add_front(Box::new(nbd));
     if let Some(point) = &pool.serve.fuse {
         let files = FuseServer::mount(point, files(pool), FUSE_STREAM).context("[serve] fuse")?;
@@ -151,6 +152,7 @@ pub(crate) fn serve(
     }));
     let control = control(path, pool)?
         .with("pool", Box::new(move || told.borrow().about()))
+        .users(users)
         .registrar(registry);
     let told = Box::new(move || json::served(&latencies.borrow()));
     world.add_front(Box::new(control.with("latencies", told)));
@@ -184,6 +186,7 @@ fn exports(pool: &PoolConfig) -> Vec<Export> {
         name: name.to_owned(),
         object: volume.object(),
         size_bytes: volume.size_bytes,
+        read_only: false,
         stream,
     };
     let volumes = pool.block_volumes().map(|volume| export(&volume.name, volume, None));

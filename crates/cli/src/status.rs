@@ -100,6 +100,7 @@ fn describe(status: &Value) -> String {
         out.push_str(&format!("  {}\n", way.as_str().unwrap_or_default()));
     }
     out.push_str(&format!("\n{}\n{}", drives(status), volumes(about)));
+    out.push_str(&crate::snapshot::describe(status));
     out.push_str(&pairs::describe(status));
     out.push_str(&replacing::describe(status));
     out.push_str(&draining::describe(status));

@@ -44,6 +44,7 @@ impl Server {
                 name: name.into(),
                 object: ObjectId(index),
                 size_bytes: VOLUME,
+                read_only: false,
                 stream: None,
             };
             let exports = [(0, "vol0"), (1, "vol1")].map(export).to_vec();

@@ -2,6 +2,8 @@
 //! over a Unix socket: `{"verb":"status"}`, `{"verb":"stop"}` or `{"verb":"tier","volume":"vol0",
 //! "tier":"hot-dst","settings":{"extent":65536}}`, one line back for each.
 
+mod snapshots;
+
 use crate::buffer::Memory;
 use crate::device::DeviceConfig;
 use crate::front::{Desk, Front};
@@ -9,7 +11,10 @@ use crate::listen::Listener;
 use crate::mind::Leave;
 use crate::outgoing::Outgoing;
 use crate::uring::{Back, Finished};
+use crate::users::Users;
 use slab::Slab;
+pub(crate) use snapshots::list as snapshots;
+pub use snapshots::{Snapshot, ask_for_snapshot};
 use std::cell::RefCell;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -27,12 +32,24 @@ const CLIENTS_MAX: usize = 16;
 const ACCEPT_RETRY: Duration = Duration::from_ms(500);
 const ACCEPT: u64 = u64::MAX;
 /// What may be asked for.
-const VERBS: [&str; 8] =
-    ["status", "stop", "tier", "replace", "cancel-replace", "drain", "cancel-drain", "remove"];
+const VERBS: [&str; 10] = [
+    "status",
+    "stop",
+    "tier",
+    "replace",
+    "cancel-replace",
+    "drain",
+    "cancel-drain",
+    "remove",
+    "snapshot",
+    "delete-snapshot",
+];
 
 struct Client {
     socket: OwnedFd,
     line: Vec<u8>,
+    /// What the engine is doing for it: the answer follows.
+    awaits: Option<Snapshot>,
 }
 
 /// A part of every status that changes while the world runs.
@@ -50,6 +67,8 @@ pub struct Control {
     accepting: bool,
     /// Without one no drive is replaced.
     registrar: Option<Rc<RefCell<dyn Registrar>>>,
+    /// Who uses snapshots.
+    users: Users,
     /// After a failed accept: when to try again.
     retry_at: Option<Instant>,
 }
@@ -62,6 +81,7 @@ impl Control {
             about: serde_json::Value::Null,
             parts: Vec::new(),
             registrar: None,
+            users: Users::default(),
             clients: Slab::new(),
             stopping: false,
             accepting: false,
@@ -80,6 +100,13 @@ impl Control {
     #[must_use]
     pub fn registrar(mut self, registrar: Rc<RefCell<dyn Registrar>>) -> Control {
         self.registrar = Some(registrar);
+        self
+    }
+
+    /// Keeps snapshots that somebody uses.
+    #[must_use]
+    pub fn users(mut self, users: Users) -> Control {
+        self.users = users;
         self
     }
 
@@ -109,7 +136,15 @@ impl Control {
         let mut batch = Outgoing::new();
         while let Some(end) = self.clients[key].line.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.clients[key].line.drain(..=end).collect();
-            let reply = self.reply(&line, desk);
+            let reply = match Asked::parse(&line) {
+                Ok(Asked::Snapshot(it)) => {
+                    if batch.is_empty() && self.begin_snapshot(key, &it, desk) {
+                        return Some(batch);
+                    }
+                    self.refuse_snapshot(&it, desk)
+                }
+                asked => self.reply(asked, desk),
+            };
             batch.stage(|out| {
                 out.extend_from_slice(reply.to_string().as_bytes());
                 out.push(b'\n');
@@ -119,8 +154,9 @@ impl Control {
     }
 
     /// The answer to one line.
-    fn reply(&self, line: &[u8], desk: &mut Desk<'_>) -> serde_json::Value {
-        match Asked::parse(line) {
+    fn reply(&self, asked: Result<Asked, String>, desk: &mut Desk<'_>) -> serde_json::Value {
+        match asked {
+            Ok(Asked::Snapshot(_)) => unreachable!("answered when it is done"),
             Ok(Asked::Status) => {
                 let mut status = desk.status();
                 if let Some(status) = status.as_object_mut() {
@@ -164,6 +200,24 @@ impl Control {
             }
             Err(error) => serde_json::json!({ "error": error }),
         }
+    }
+
+    /// Hands a snapshot to the engine; false if it cannot be.
+    fn begin_snapshot(&mut self, key: usize, it: &Snapshot, desk: &mut Desk<'_>) -> bool {
+        let op = desk.engine().map(|engine| it.op(engine, &self.users));
+        let Some(Ok(op)) = op.filter(|_| !self.stopping) else { return false };
+        desk.batch(vec![op], true, key as u64);
+        self.clients[key].awaits = Some(it.clone());
+        true
+    }
+
+    fn refuse_snapshot(&self, it: &Snapshot, desk: &Desk<'_>) -> serde_json::Value {
+        let why = match desk.engine().map(|engine| it.op(engine, &self.users)) {
+            Some(Err(why)) => why,
+            _ if self.stopping => "the server is stopping".into(),
+            _ => "a snapshot is asked for alone".into(),
+        };
+        serde_json::json!({ "error": why })
     }
 
     fn device(&self, drive: &str) -> Result<DeviceId, String> {
@@ -276,6 +330,8 @@ pub enum Asked {
         /// Its path as the configuration has it.
         drive: String,
     },
+    /// Take a snapshot, or delete one.
+    Snapshot(Snapshot),
 }
 
 impl Asked {
@@ -297,6 +353,8 @@ impl Asked {
                 Ok(Asked::Drain { drive: text(&request, "drive")?, dry_run })
             }
             Some("cancel-drain") => Ok(Asked::CancelDrain),
+            Some("snapshot") => Snapshot::parse(&request, false),
+            Some("delete-snapshot") => Snapshot::parse(&request, true),
             Some("remove") => Ok(Asked::Remove { drive: text(&request, "drive")? }),
             _ => Err(format!("'verb' must be one of {}", VERBS.join(", "))),
         }
@@ -351,7 +409,8 @@ impl Front for Control {
             self.accepting = false;
             match done.accepted() {
                 Ok(socket) => {
-                    let key = self.clients.insert(Client { socket, line: Vec::new() });
+                    let key =
+                        self.clients.insert(Client { socket, line: Vec::new(), awaits: None });
                     self.receive(key, desk);
                     self.accept(desk);
                 }
@@ -375,6 +434,7 @@ impl Front for Control {
         };
         match batch {
             None => self.drop_client(key, desk),
+            Some(_) if self.clients[key].awaits.is_some() => {}
             Some(batch) if batch.is_empty() => self.receive(key, desk),
             Some(batch) => {
                 let tag = desk.tag(key as u64);
@@ -384,7 +444,17 @@ impl Front for Control {
         }
     }
 
-    fn completed(&mut self, _cookie: u64, _done: &Done, _desk: &mut Desk<'_>) {}
+    fn completed(&mut self, cookie: u64, done: &Done, desk: &mut Desk<'_>) {
+        let key = cookie as usize;
+        let Some(it) = self.clients[key].awaits.take() else { return };
+        let mut batch = Outgoing::new();
+        batch.stage(|out| {
+            out.extend_from_slice(it.answer(done.status).to_string().as_bytes());
+            out.push(b'\n');
+        });
+        let tag = desk.tag(key as u64);
+        desk.ring.send(tag, self.clients[key].socket.as_fd(), Box::new(batch));
+    }
 
     fn turn_ends(&mut self, desk: &mut Desk<'_>) {
         if self.retry_at.is_some_and(|at| desk.now >= at) {
@@ -400,7 +470,7 @@ impl Front for Control {
     }
 
     fn is_quiet(&self) -> bool {
-        true
+        self.clients.iter().all(|(_, client)| client.awaits.is_none())
     }
 }
 

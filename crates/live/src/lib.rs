@@ -29,6 +29,7 @@ pub mod probe;
 #[allow(unsafe_code, reason = "the kernel is given addresses, and memory aligned by hand")]
 mod ring;
 mod spin;
+pub mod users;
 mod world;
 
 pub use device::{Backing, DeviceConfig};

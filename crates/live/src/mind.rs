@@ -179,6 +179,7 @@ impl Mind for Engine {
             "second_home": follower,
             "replacing": self.handover().map(|view| replacing(&view, now)),
             "draining": self.drain_view().map(|view| draining(&view, now)),
+            "snapshots": crate::control::snapshots(self),
             "gone": self.devices().iter().filter(|d| d.is_gone()).map(|d| d.id.0).collect::<Vec<_>>(),
             "pairs": self.pairs().iter().map(pair).collect::<Vec<_>>(),
             "today": today,
@@ -219,8 +220,8 @@ impl Mind for Engine {
             (start / BLOCK_BYTES..end.div_ceil(BLOCK_BYTES)).take(EXTENT_BLOCKS_MAX as usize)
         {
             let next = ((block + 1) * BLOCK_BYTES).min(end);
-            let logical = match (u32::try_from(block), found.is_thin()) {
-                (Ok(block), true) => self.objects().runs().single(object, block, block + 1),
+            let logical = match (u32::try_from(block), found.lies_in_runs()) {
+                (Ok(block), true) => self.objects().single(object, block, block + 1),
                 (Ok(block), false) => Some(found.first + block),
                 (Err(_), _) => None,
             };

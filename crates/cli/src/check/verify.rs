@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use tandem_block::{BLOCK_BYTES, DurabilityClass, MIB, ObjectId, Op, PayloadId, StreamId};
+use tandem_engine::map::objects::Object;
 use tandem_live::front::{Desk, Front, Wish};
 use tandem_live::uring::Finished;
 use tandem_live::{Done, Extent};
@@ -102,11 +103,12 @@ impl Verify {
         }
     }
 
-    /// Finds the files of all volumes.
+    /// Finds the files of all volumes, and their snapshots.
     fn find_files(&mut self, desk: &Desk<'_>) {
         let Some(engine) = desk.engine() else { return };
         let volumes = self.wholes.clone();
-        for (object, known) in engine.objects().iter().filter(|(_, known)| known.is_thin()) {
+        let is_more = |known: &Object| known.is_thin() || known.is_snapshot;
+        for (object, known) in engine.objects().iter().filter(|(_, known)| is_more(known)) {
             if let Some(of) = volumes.iter().find(|volume| volume.object == known.volume) {
                 // sizes are to the byte, data is in blocks
                 let size_bytes = known.size_bytes.next_multiple_of(BLOCK_BYTES);

@@ -150,8 +150,13 @@ fn serve(folder: &Path, policy: &str, life: Life, ready: &mpsc::Sender<Stopper>)
     let devices = Devices::open(opened)?;
     let mut world = World::new(WorldConfig::default(), devices, Engine::new(config)?)?;
     let listener = Listener::bind(&Address::Unix(folder.join("demo.sock")), false)?;
-    let export =
-        Export { name: "demo".into(), object: VOLUME, size_bytes: VOLUME_BYTES, stream: None };
+    let export = Export {
+        name: "demo".into(),
+        object: VOLUME,
+        size_bytes: VOLUME_BYTES,
+        read_only: false,
+        stream: None,
+    };
     let nbd = NbdConfig { connections_max: CLIENTS + 2, ..NbdConfig::default() };
     world.add_front(Box::new(NbdServer::new(nbd, vec![listener], vec![export])));
     // whoever connects before the engine is ready waits in the socket

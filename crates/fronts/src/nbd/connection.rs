@@ -17,6 +17,7 @@ use tandem_live::buffer::Memory;
 use tandem_live::front::{Desk, Wish};
 use tandem_live::outgoing::Outgoing;
 use tandem_live::uring::{Back, Finished};
+use tandem_live::users::{User, Users};
 
 /// Size of the receive buffer: many small requests in one call.
 const BUFFER_BYTES: usize = 512 * 1024;
@@ -81,6 +82,9 @@ impl Replies {
 pub(super) struct Connection {
     socket: OwnedFd,
     session: Session,
+    users: Users,
+    /// It uses a snapshot, which must not go.
+    user: Option<User>,
     stream: StreamId,
     /// Position in the server's table.
     key: u64,
@@ -108,12 +112,14 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub fn new(socket: OwnedFd, key: u64, exports: Rc<[Export]>) -> Connection {
+    pub fn new(socket: OwnedFd, key: u64, exports: Rc<[Export]>, users: Users) -> Connection {
         let mut gathering = Replies::default();
         let session = gathering.batch.stage(|out| Session::new(exports, out));
         Connection {
             socket,
             session,
+            users,
+            user: None,
             stream: StreamId(u32::try_from(key).expect("few connections")),
             key,
             buffer: Some(Box::new(Memory::zeroed(BUFFER_BYTES))),
@@ -172,6 +178,11 @@ impl Connection {
             }
             Step::Consumed(count) => {
                 self.start += count;
+                if self.user.is_none()
+                    && let Some(export) = self.session.chosen().filter(|export| export.read_only)
+                {
+                    self.user = Some(self.users.enter(export.object));
+                }
                 true
             }
             Step::Ask(count, ask) => {

@@ -16,6 +16,8 @@ pub struct Export {
     pub object: ObjectId,
     /// Its size in bytes.
     pub size_bytes: u64,
+    /// It is never written to.
+    pub read_only: bool,
     /// Whose requests come by this name; none: each connection is a stream of its own.
     pub stream: Option<StreamId>,
 }

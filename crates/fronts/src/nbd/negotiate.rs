@@ -147,15 +147,14 @@ impl Negotiation {
         self.exports.iter().position(|export| export.name == name)
     }
 
-    fn flags(&self) -> u16 {
+    fn flags(&self, export: usize) -> u16 {
         // one engine serves all connections, so a flush on any of them covers all: MULTI_CONN is
         // the truth
-        let always = can::HAS_FLAGS
-            | can::FLUSH
-            | can::FUA
-            | can::TRIM
-            | can::WRITE_ZEROES
-            | can::MULTI_CONN;
+        let written = match self.exports[export].read_only {
+            true => can::READ_ONLY,
+            false => can::FUA | can::TRIM | can::WRITE_ZEROES,
+        };
+        let always = can::HAS_FLAGS | can::FLUSH | can::MULTI_CONN | written;
         if self.structured { always | can::DF } else { always }
     }
 
@@ -164,7 +163,7 @@ impl Negotiation {
         let name = std::str::from_utf8(data).ok();
         let Some(export) = name.and_then(|name| self.find(name)) else { return Outcome::Close };
         out.extend_from_slice(&self.exports[export].size_bytes.to_be_bytes());
-        out.extend_from_slice(&self.flags().to_be_bytes());
+        out.extend_from_slice(&self.flags(export).to_be_bytes());
         let no_zeroes = u32::from(handshake::NO_ZEROES);
         if self.client_flags.is_some_and(|flags| flags & no_zeroes == 0) {
             out.extend_from_slice(&[0; 124]);
@@ -191,7 +190,7 @@ impl Negotiation {
         };
         let mut entry = info::EXPORT.to_be_bytes().to_vec();
         entry.extend_from_slice(&self.exports[export].size_bytes.to_be_bytes());
-        entry.extend_from_slice(&self.flags().to_be_bytes());
+        entry.extend_from_slice(&self.flags(export).to_be_bytes());
         wire::write_option_reply(out, option, reply::INFO, &entry);
         // said unasked too: who does not know it may send requests that we must refuse
         let mut entry = info::BLOCK_SIZE.to_be_bytes().to_vec();

@@ -10,6 +10,7 @@ use tandem_live::Done;
 use tandem_live::front::{Desk, Front};
 use tandem_live::listen::Listener;
 use tandem_live::uring::Finished;
+use tandem_live::users::Users;
 
 /// The knobs of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +40,7 @@ pub struct NbdServer {
     listeners: Vec<Listener>,
     accepting: Vec<bool>,
     exports: Rc<[Export]>,
+    users: Users,
     connections: Slab<Connection>,
     stopping: bool,
     /// After a failed accept (no descriptors left, say): when to try again.
@@ -54,6 +56,7 @@ impl NbdServer {
             listeners,
             accepting,
             exports: exports.into(),
+            users: Users::default(),
             connections: Slab::new(),
             stopping: false,
             retry_at: None,
@@ -72,23 +75,49 @@ impl NbdServer {
         }
     }
 
-    fn welcome(&mut self, socket: OwnedFd) {
+    /// Who uses snapshots.
+    pub fn users(&self) -> Users {
+        self.users.clone()
+    }
+
+    /// What is offered to a client that comes now: snapshots of what is exported, too.
+    fn offered(&self, desk: &Desk<'_>) -> Rc<[Export]> {
+        let Some(engine) = desk.engine() else { return Rc::clone(&self.exports) };
+        let is_ours = |volume| self.exports.iter().any(|export| export.object == volume);
+        let named = engine.objects().named();
+        let snapshots = named.filter(|(_, known)| known.is_snapshot && is_ours(known.volume));
+        let mut snapshots = snapshots.peekable();
+        if snapshots.peek().is_none() {
+            return Rc::clone(&self.exports);
+        }
+        let snapshots = snapshots.map(|(object, known)| Export {
+            name: known.name.clone(),
+            object,
+            size_bytes: known.size_bytes,
+            read_only: true,
+            stream: None,
+        });
+        self.exports.iter().cloned().chain(snapshots).collect()
+    }
+
+    fn welcome(&mut self, socket: OwnedFd, desk: &Desk<'_>) {
         use rustix::net::sockopt;
         let size = self.config.socket_buffer_bytes;
         // all three are wishes: a Unix socket has no delay, and the kernel caps sizes
         let _ = sockopt::set_tcp_nodelay(&socket, true);
         let _ = sockopt::set_socket_send_buffer_size(&socket, size);
         let _ = sockopt::set_socket_recv_buffer_size(&socket, size);
+        let (exports, users) = (self.offered(desk), self.users.clone());
         let entry = self.connections.vacant_entry();
         let key = entry.key() as u64;
-        entry.insert(Connection::new(socket, key, Rc::clone(&self.exports)));
+        entry.insert(Connection::new(socket, key, exports, users));
     }
 
     fn accepted(&mut self, done: &Finished, desk: &mut Desk<'_>) {
         self.accepting[(done.tag.value & !ACCEPT_BIT) as usize] = false;
         match done.accepted() {
             Ok(_) if self.stopping => {}
-            Ok(socket) => self.welcome(socket),
+            Ok(socket) => self.welcome(socket, desk),
             Err(error) => {
                 tracing::warn!("an NBD client could not be accepted: {error}; trying again soon");
                 self.retry_at = Some(desk.now + ACCEPT_RETRY);

@@ -114,6 +114,14 @@ impl Session {
         }
     }
 
+    /// What the client has chosen.
+    pub fn chosen(&self) -> Option<&Export> {
+        match self.phase {
+            Phase::Transmission(export) | Phase::Skipping(export, _) => Some(&self.exports[export]),
+            Phase::Negotiating | Phase::Closed => None,
+        }
+    }
+
     /// Requests that wait for their answer.
     pub fn in_flight(&self) -> usize {
         self.flights.len()
@@ -209,6 +217,10 @@ impl Session {
             }
             _ => return Err(error::EINVAL),
         };
+        let writes = matches!(known, Command::Write | Command::Trim | Command::WriteZeroes);
+        if writes && self.exports[export].read_only {
+            return Err(error::EPERM);
+        }
         if header.flags & !allowed != 0 {
             return Err(error::EINVAL);
         }
@@ -331,8 +343,20 @@ fn number(failure: IoError) -> u32 {
 /// every ask, at once or late.
 pub(super) fn fuzz(bytes: &[u8]) -> u64 {
     let exports: Rc<[Export]> = Rc::from([
-        Export { name: "a".into(), object: ObjectId(1), size_bytes: 1 << 20, stream: None },
-        Export { name: "b".into(), object: ObjectId(2), size_bytes: 1 << 40, stream: None },
+        Export {
+            name: "a".into(),
+            object: ObjectId(1),
+            size_bytes: 1 << 20,
+            read_only: false,
+            stream: None,
+        },
+        Export {
+            name: "b".into(),
+            object: ObjectId(2),
+            size_bytes: 1 << 40,
+            read_only: true,
+            stream: None,
+        },
     ]);
     let mut out = Vec::new();
     let mut session = Session::new(exports, &mut out);

@@ -77,6 +77,8 @@ pub mod info {
 pub mod can {
     /// The flags mean something.
     pub const HAS_FLAGS: u16 = 1;
+    /// Nothing can be written.
+    pub const READ_ONLY: u16 = 1 << 1;
     /// FLUSH.
     pub const FLUSH: u16 = 1 << 2;
     /// FUA.
@@ -151,6 +153,8 @@ pub mod extent {
 pub mod error {
     /// Input/output error.
     pub const EIO: u32 = 5;
+    /// It is never written to.
+    pub const EPERM: u32 = 1;
     /// Invalid argument.
     pub const EINVAL: u32 = 22;
     /// Beyond the end, or the pool is full.

@@ -8,11 +8,18 @@ const SIZE: u64 = 1 << 30;
 
 fn exports() -> Rc<[Export]> {
     Rc::from([
-        Export { name: "vol0".into(), object: ObjectId(5), size_bytes: SIZE, stream: None },
+        Export {
+            name: "vol0".into(),
+            object: ObjectId(5),
+            size_bytes: SIZE,
+            read_only: false,
+            stream: None,
+        },
         Export {
             name: "vol1".into(),
             object: ObjectId(6),
             size_bytes: 1 << 20,
+            read_only: true,
             stream: Some(StreamId(9)),
         },
     ])

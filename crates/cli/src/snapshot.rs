@@ -1,0 +1,103 @@
+//! `tandem snapshot`: what was on a volume at one moment?
+
+use crate::failure::Failure;
+use crate::report::table::bytes as shown;
+use crate::report::{print_json, print_text};
+use crate::status;
+use anyhow::anyhow;
+use serde_json::Value;
+use std::path::PathBuf;
+use tandem_live::control::{self, Snapshot};
+
+/// Keep what is on a volume now, under a name, while the pool is served
+///
+/// A snapshot takes no time and no room: it shares all blocks with the volume, and what is written to the
+/// volume from then on goes elsewhere. It shows what had been acknowledged before it, and never changes.
+/// NBD clients that connect from then on find it as VOLUME@NAME, which they can only read.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// The configuration of the pool that is served
+    #[arg(value_name = "CONFIG")]
+    config: PathBuf,
+    /// The volume; without one all snapshots are listed
+    #[arg(value_name = "VOLUME", requires = "name")]
+    volume: Option<String>,
+    /// What the snapshot is called
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    /// Delete the snapshot of this name
+    #[arg(long, requires = "name")]
+    delete: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// Takes a snapshot, deletes one, or lists all.
+///
+/// # Errors
+/// A server that does not answer, and what it refuses.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let socket = status::socket(&arguments.config)?;
+    let silent = |why| status::silent(&socket, &why);
+    let (Some(volume), Some(name)) = (&arguments.volume, &arguments.name) else {
+        let told = control::ask(&socket, "status").map_err(silent)?;
+        if arguments.json {
+            return print_json(&told["snapshots"]);
+        }
+        let text = describe(&told);
+        return print_text(if text.is_empty() { "no snapshots\n" } else { text.trim_start() });
+    };
+    let it = Snapshot { volume: volume.clone(), name: name.clone(), delete: arguments.delete };
+    let answer = control::ask_for_snapshot(&socket, &it).map_err(silent)?;
+    if let Some(why) = answer["error"].as_str() {
+        let what = if arguments.delete { "deleted" } else { "taken" };
+        return Err(Failure::Failed(anyhow!("the snapshot was not {what}: {why}")));
+    }
+    if arguments.json {
+        return print_json(&answer);
+    }
+    let full = it.full_name();
+    print_text(&match arguments.delete {
+        true => format!("{full} is deleted\n"),
+        false => {
+            format!("{full} is taken; NBD clients that connect now can read it by this name\n")
+        }
+    })
+}
+
+/// All snapshots in words; nothing if there are none.
+pub fn describe(status: &Value) -> String {
+    let snapshots = status["snapshots"].as_array().map_or(&[][..], Vec::as_slice);
+    if snapshots.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from("\nSnapshots:\n");
+    for it in snapshots {
+        let text = |name: &str| it[name].as_str().unwrap_or("-").to_owned();
+        let own = it["own_bytes"].as_u64().unwrap_or(0);
+        out.push_str(&format!(
+            "  {}@{}: {}, of which {} are its own: that much is free if it is deleted\n",
+            text("volume"),
+            text("name"),
+            shown(it["bytes"].as_u64().unwrap_or(0)),
+            shown(own),
+        ));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn snapshots_are_told_in_words() {
+        let one = serde_json::json!({
+            "volume": "vol0", "name": "monday", "bytes": 1 << 30, "own_bytes": 4096,
+        });
+        let text = describe(&serde_json::json!({ "snapshots": [one] }));
+        assert!(text.contains("vol0@monday: 1.0 GiB, of which 4.0 KiB are its own"), "{text}");
+        assert_eq!(describe(&serde_json::json!({ "snapshots": [] })), "");
+    }
+}
