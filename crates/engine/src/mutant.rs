@@ -76,15 +76,13 @@ pub enum Mutant {
     WritesShared,
     /// The piece that a write to shared blocks leads to is recorded before what lies there.
     LinksAhead,
-    /// A clone does not wait for the writes that are under way.
-    ClonesUnderWay,
     /// A clone does not wait until what was written is durable.
     ClonesUnsettled,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 36] = [
+    pub const ALL: [Mutant; 35] = [
         Mutant::CommitWithoutFlush,
         Mutant::EarlyReuse,
         Mutant::FlushWithoutTails,
@@ -119,7 +117,6 @@ impl Mutant {
         Mutant::GivesUpWritten,
         Mutant::WritesShared,
         Mutant::LinksAhead,
-        Mutant::ClonesUnderWay,
         Mutant::ClonesUnsettled,
     ];
 }

@@ -298,11 +298,6 @@ fn links_ahead() {
 }
 
 #[test]
-fn clones_under_way() {
-    caught(Mutant::ClonesUnderWay, SELDOM, |seed| SwarmConfig::cloned(seed, "ssd-first", 300));
-}
-
-#[test]
 fn clones_unsettled() {
     caught(Mutant::ClonesUnsettled, OFTEN, |seed| SwarmConfig::cloned(seed, "ssd-first", 150));
 }

@@ -115,9 +115,7 @@ impl Engine {
         }
         let is_in_the_way =
             |task: &Task| task.request.op != Op::Flush && self.is_frozen(&task.request);
-        if !self.breaks(Mutant::ClonesUnderWay)
-            && self.tasks.iter().any(|(_, task)| is_in_the_way(task))
-        {
+        if self.tasks.iter().any(|(_, task)| is_in_the_way(task)) {
             return None;
         }
         if self.breaks(Mutant::ClonesUnsettled) && self.objects.links().is_empty() {

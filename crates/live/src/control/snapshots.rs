@@ -7,7 +7,7 @@ use crate::users::Users;
 use serde_json::{Value, json};
 use std::io;
 use std::path::Path;
-use tandem_block::{IoError, ObjectId, ObjectOp};
+use tandem_block::{BLOCK_BYTES, IoError, ObjectId, ObjectOp};
 use tandem_engine::Engine;
 
 /// Longest name of a snapshot, in bytes: the volume's stands before it.
@@ -69,7 +69,9 @@ impl Snapshot {
                 "this pool was formatted without a table of objects, where snapshots are noted";
             return Err(why.into());
         }
-        if engine.attributes_from(from, &[]).next().is_some() {
+        // one that was never mounted has no attributes yet, but is of one block
+        let has_attributes = engine.attributes_from(from, &[]).next().is_some();
+        if has_attributes || known.size_bytes == BLOCK_BYTES {
             return Err(format!(
                 "{} is a volume of files, of which no snapshot can be taken; clone files on its mount: \
                  cp --reflink=auto FILE CLONE",
