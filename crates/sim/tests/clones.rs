@@ -1,0 +1,164 @@
+//! What becomes of clones where writes fail, where there is no room, and when the last one goes?
+
+use std::collections::BTreeMap;
+use tandem_block::{
+    BLOCK_BYTES, Batch, DeviceId, Instant, IoError, ObjectId, ObjectKind, ObjectOp, Op, Request,
+    RequestId, SECTORS_PER_BLOCK,
+};
+use tandem_drives::faulty::{Fault, FaultRule, FaultScript, Faulty, OpFilter};
+use tandem_engine::Engine;
+use tandem_engine::format::layout;
+use tandem_sim::World;
+use tandem_sim::pool::{SwarmConfig, VOLUME};
+
+const FILE: ObjectId = ObjectId(100);
+const CLONE: ObjectId = ObjectId(101);
+const SNAPSHOT: ObjectId = ObjectId(102);
+/// When faults begin: long after the files were made.
+const FROM: Instant = Instant::from_ns(10_000_000_000);
+
+/// A pool whose SSD fails one write of data after `FROM`, if it shall.
+fn pool(config: &SwarmConfig, fails: bool) -> World {
+    let engine = config.engine(true);
+    let layouts = layout::plan(&engine).expect("it can be laid out");
+    let end = layouts[0].slot_offset + layouts[0].slot_count * BLOCK_BYTES;
+    let rule = FaultRule {
+        ops: OpFilter::Writes,
+        range: Some((layouts[0].slot_offset, end)),
+        from: FROM,
+        count: u64::from(fails),
+        ..FaultRule::once(Fault::Error)
+    };
+    let drives = config.drives().into_iter().zip(0..).map(|(drive, index)| {
+        let script = if index == 0 { FaultScript::of([rule]) } else { FaultScript::default() };
+        let faulty = Faulty::new(drive, DeviceId(index), script, 1);
+        Box::new(faulty) as Box<dyn tandem_block::Drive>
+    });
+    let mut world = World::new(Engine::new(engine).expect("valid"), drives.collect(), true);
+    world.start().expect("a pool");
+    world
+}
+
+fn ask(world: &mut World, object: ObjectId, id: u64, op: Op, (first, blocks): (u64, u64)) {
+    let range = (first * BLOCK_BYTES, blocks * BLOCK_BYTES);
+    let mut request = Request::new(RequestId(id), object, op, range, world.now);
+    if op == Op::Write {
+        request.payload = world.payload((0..blocks * SECTORS_PER_BLOCK).map(|_| id));
+    }
+    world.request(&request);
+}
+
+type Answers = BTreeMap<u64, (Result<(), IoError>, Vec<u64>)>;
+
+fn wait(world: &mut World, open: &[u64]) -> Answers {
+    let mut answers = Answers::new();
+    loop {
+        for (done, tokens) in world.take_said().done {
+            answers.insert(done.request.0, (done.status, tokens));
+        }
+        if open.iter().all(|id| answers.contains_key(id)) {
+            return answers;
+        }
+        assert!(world.step(), "a request never hangs");
+    }
+}
+
+fn done(world: &mut World, object: ObjectId, id: u64, op: Op, range: (u64, u64)) -> Vec<u64> {
+    ask(world, object, id, op, range);
+    let (status, tokens) = wait(world, &[id]).remove(&id).expect("answered");
+    assert_eq!(status, Ok(()), "request {id}");
+    tokens
+}
+
+fn batch(world: &mut World, id: u64, ops: Vec<ObjectOp>) {
+    world.batch(&Batch { id: RequestId(id), ops, durable: true });
+    assert_eq!(wait(world, &[id])[&id].0, Ok(()), "batch {id}");
+}
+
+/// One token for each block.
+fn blocks(tokens: &[u64]) -> Vec<u64> {
+    let whole = tokens.chunks_exact(SECTORS_PER_BLOCK as usize);
+    whole.map(|block| block.iter().copied().reduce(u64::max).expect("sectors")).collect()
+}
+
+fn thin(object: ObjectId) -> [ObjectOp; 2] {
+    let size_bytes = 8 * BLOCK_BYTES;
+    let make = ObjectOp::CreateThin { object, kind: ObjectKind::Data, volume: VOLUME, owner: 0 };
+    [make, ObjectOp::Resize { object, size_bytes }]
+}
+
+/// The object has again what it had; who waited behind the write fails as well, and a later write does not.
+#[test]
+fn a_write_to_shared_blocks_that_fails_leaves_what_was_there() {
+    for at in [2, 6] {
+        let config = SwarmConfig::filed(6, "ssd-first", 0);
+        let mut world = pool(&config, true);
+        batch(&mut world, 1, thin(FILE).to_vec());
+        done(&mut world, FILE, 2, Op::Write, (0, 8));
+        let share =
+            ObjectOp::Share { from: FILE, from_block: 0, to: CLONE, to_block: 0, blocks: 8 };
+        batch(&mut world, 3, thin(CLONE).into_iter().chain([share]).collect());
+        world.run_until(FROM);
+        ask(&mut world, FILE, 10, Op::Write, (at, 2));
+        ask(&mut world, FILE, 11, Op::Write, (at + 1, 1));
+        ask(&mut world, FILE, 12, Op::Read, (at, 1));
+        ask(&mut world, FILE, 13, Op::Write, (0, 1));
+        let answers = wait(&mut world, &[10, 11, 12, 13]);
+        let failed = Err(IoError::Device(DeviceId(0)));
+        for id in [10, 11, 12] {
+            assert_eq!(answers[&id].0, failed, "request {id}");
+        }
+        assert_eq!(answers[&13].0, Ok(()), "elsewhere");
+        let mut expected = vec![2; 8];
+        expected[0] = 13;
+        assert_eq!(blocks(&done(&mut world, FILE, 14, Op::Read, (0, 8))), expected);
+        done(&mut world, FILE, 15, Op::Write, (at, 1));
+        done(&mut world, VOLUME, 16, Op::Flush, (0, 0));
+        expected[at as usize] = 15;
+        assert_eq!(blocks(&done(&mut world, FILE, 17, Op::Read, (0, 8))), expected);
+        assert_eq!(blocks(&done(&mut world, CLONE, 18, Op::Read, (0, 8))), [2; 8]);
+        let (all, free, others) = world.engine.space_blocks();
+        assert_eq!(all, free + others, "no block is lost");
+    }
+}
+
+/// Writes beyond what is left are refused; all that was there stays, and the room of a snapshot that goes
+/// is room again.
+#[test]
+fn no_room_behind_a_snapshot() {
+    // 256 KiB are left beside the volume
+    let config = SwarmConfig::filed(0, "ssd-first", 0);
+    let mut world = pool(&config, false);
+    done(&mut world, VOLUME, 1, Op::Write, (0, 200));
+    let name = "volume@one".to_owned();
+    batch(&mut world, 2, vec![ObjectOp::Snapshot { from: VOLUME, to: SNAPSHOT, name }]);
+    let (_, free, _) = world.engine.space_blocks();
+    assert!((20..150).contains(&free), "{free} blocks are left");
+    done(&mut world, VOLUME, 10, Op::Write, (0, free));
+    ask(&mut world, VOLUME, 11, Op::Write, (free, 1));
+    // a part of a block, too, and zeroes need none
+    let half = (free * BLOCK_BYTES + 512, 512);
+    let mut request = Request::new(RequestId(12), VOLUME, Op::Write, half, world.now);
+    request.payload = world.payload([12].into_iter());
+    world.request(&request);
+    ask(&mut world, VOLUME, 13, Op::Discard, (free + 1, 1));
+    let answers = wait(&mut world, &[11, 12, 13]);
+    assert_eq!(answers[&11].0, Err(IoError::NoSpace));
+    assert_eq!(answers[&12].0, Err(IoError::NoSpace));
+    assert_eq!(answers[&13].0, Ok(()));
+    done(&mut world, VOLUME, 14, Op::Write, (0, free));
+    let mut expected = vec![1; 200];
+    expected[..free as usize].fill(14);
+    expected[free as usize + 1] = 0;
+    assert_eq!(blocks(&done(&mut world, VOLUME, 15, Op::Read, (0, 200))), expected);
+    assert_eq!(blocks(&done(&mut world, SNAPSHOT, 16, Op::Read, (0, 200))), [1; 200]);
+    ask(&mut world, SNAPSHOT, 17, Op::Write, (0, 1));
+    assert_eq!(wait(&mut world, &[17])[&17].0, Err(IoError::Snapshot));
+    batch(&mut world, 20, vec![ObjectOp::Remove { object: SNAPSHOT }]);
+    done(&mut world, VOLUME, 21, Op::Flush, (0, 0));
+    let (all, free, others) = world.engine.space_blocks();
+    assert_eq!(all, free + others);
+    assert!(free > 0, "what the snapshot held alone is free");
+    done(&mut world, VOLUME, 22, Op::Write, (0, 200));
+    assert_eq!(blocks(&done(&mut world, VOLUME, 23, Op::Read, (0, 200))), [22; 200]);
+}
