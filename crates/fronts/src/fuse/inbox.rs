@@ -103,7 +103,8 @@ impl Inbox {
         std::mem::replace(&mut self.body, next)
     }
 
-    /// Tells the kernel that it must ask for a node's attributes before it believes them again.
+    /// Tells the kernel that it must ask for a node's attributes before it believes them again. It waits for
+    /// nobody there: no bytes are named, and the file is open while we answer its writer.
     pub fn forget_attributes(&self, node: u64) {
         // that it does not know the node any more is no matter
         report(rustix::io::write(&self.fd, &wire::stale_attributes(node)));
