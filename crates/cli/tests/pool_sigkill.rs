@@ -5,7 +5,7 @@
 mod support;
 
 use std::path::Path;
-use support::sigkill::{self, FUSE, JOURNALED, NBD, Outcome, PAIR, Plan, Way};
+use support::sigkill::{self, FUSE, JOURNALED, MOUNT, NBD, Outcome, PAIR, Plan, Way};
 
 fn run(way: &Way, rounds: u64, seed: u64, ignore_flushes: bool) -> Outcome {
     let tandem = support::program::program().to_owned();
@@ -56,9 +56,11 @@ fn what_was_synced_through_the_file_survives_sigkill() {
         println!("skipped: there is no /dev/fuse here, so crashes under files are NOT tested");
         return;
     }
-    let outcome = run(&FUSE, 5, 7, false);
-    assert!(outcome.lost.is_empty(), "{:?}", outcome.lost);
-    assert!(outcome.rounds == 5 && outcome.flushes > 50 && outcome.flushed > 0, "{outcome:?}");
-    let outcome = run(&FUSE, 8, 8, true);
-    assert!(!outcome.lost.is_empty(), "{outcome:?}");
+    for way in [FUSE, MOUNT] {
+        let outcome = run(&way, 5, 7, false);
+        assert!(outcome.lost.is_empty(), "{:?}", outcome.lost);
+        assert!(outcome.rounds == 5 && outcome.flushes > 50 && outcome.flushed > 0, "{outcome:?}");
+        let outcome = run(&way, 8, 8, true);
+        assert!(!outcome.lost.is_empty(), "{outcome:?}");
+    }
 }

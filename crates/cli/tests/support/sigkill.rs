@@ -160,6 +160,14 @@ pub const FUSE: Way = Way {
     },
 };
 
+/// Over a file of a mounted volume of files, whose writers go side by side.
+pub const MOUNT: Way = Way {
+    open: over_mount,
+    serve: "[[volume]]\nname = \"files\"\nfiles = true\nmount = \"mnt\"\n\
+            steer = { policy = \"mios-d\", queue_length = 1 }\n",
+    ..FUSE
+};
+
 /// The volume as a file, with direct I/O.
 struct DirectFile(File);
 
@@ -197,6 +205,21 @@ pub fn over_fuse(folder: &Path) -> Result<Box<dyn Target>, String> {
     let mut options = File::options();
     let opened = options.read(true).write(true).custom_flags(flags).open(folder.join("mnt/vol0"));
     Ok(Box::new(DirectFile(opened.map_err(|error| format!("mnt/vol0: {error}"))?)))
+}
+
+/// Over a file in the mounted volume, which is made before anything is promised.
+fn over_mount(folder: &Path) -> Result<Box<dyn Target>, String> {
+    let path = folder.join("mnt/file");
+    let failed = |error: std::io::Error| format!("mnt/file: {error}");
+    let flags = OFlags::DIRECT.bits().cast_signed();
+    let mut options = File::options();
+    options.read(true).write(true).create(true).truncate(false).custom_flags(flags);
+    let file = options.open(path).map_err(failed)?;
+    let size = WRITERS * BLOCKS * BLOCK as u64;
+    if file.metadata().map_err(failed)?.len() < size {
+        file.set_len(size).and_then(|()| file.sync_all()).map_err(failed)?;
+    }
+    Ok(Box::new(DirectFile(file)))
 }
 
 /// Over NBD.
@@ -563,5 +586,5 @@ pub fn timed(plan: &Plan, way: &Way) -> Result<(Outcome, Duration), String> {
 
 /// The fronts there are, by name.
 pub fn fronts() -> BTreeMap<&'static str, Way> {
-    BTreeMap::from([("nbd", NBD), ("fuse", FUSE)])
+    BTreeMap::from([("nbd", NBD), ("fuse", FUSE), ("mount", MOUNT)])
 }

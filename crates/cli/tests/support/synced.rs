@@ -187,6 +187,9 @@ struct Known {
     log: (u64, u64),
     /// Newest of the files made: durable, and handed in.
     made: (u64, u64),
+    /// Newest of those that were to be removed: a crash may have kept it or not, and the next life begins
+    /// with that.
+    removed: u64,
     /// Version of each block that is written in place: durable, and handed in.
     blocks: BTreeMap<u64, (u64, u64)>,
     synced: u64,
@@ -258,7 +261,15 @@ impl Known {
                 self.made.1 = number;
                 fs::write(folder.join(format!("made-{number}")), contents(writer, number))?;
                 if number > MADE {
-                    fs::remove_file(folder.join(format!("made-{}", number - MADE)))?;
+                    let old = number - MADE;
+                    match fs::remove_file(folder.join(format!("made-{old}"))) {
+                        Err(error)
+                            if error.kind() == io::ErrorKind::NotFound && old <= self.removed => {}
+                        result => {
+                            self.removed = self.removed.max(old);
+                            result?;
+                        }
+                    }
                 }
                 File::open(folder.join(format!("made-{number}")))?.sync_all()?;
                 self.made.0 = number;
@@ -354,13 +365,15 @@ impl Known {
         for number in first..=self.made.0 {
             outcome.looked_at += 1;
             let path = folder.join(format!("made-{number}"));
-            // the one behind may have gone with the next that was made
-            let may_be_gone = number + MADE <= self.made.1;
+            let may_be_gone = number <= self.removed;
             match fs::read(&path) {
                 Ok(bytes) if version(writer, &bytes) == Some(number) => {}
                 Err(error) if may_be_gone && error.kind() == io::ErrorKind::NotFound => {}
                 Ok(bytes) => lost(format!("made-{number} holds {} other bytes", bytes.len())),
-                Err(error) => lost(format!("made-{number}: {error}")),
+                Err(error) => lost(format!(
+                    "made-{number}: {error}; {:?}, {} removed",
+                    self.made, self.removed
+                )),
             }
         }
         self.made.1 = self.made.0;
