@@ -286,9 +286,9 @@ pub const ARMS: &[Arm] = &[
         policies: ALL,
         in_turn: IN_TURN,
         make: |seed, policy| SwarmConfig::cloned(seed, policy, 100),
-        campaign: |_| Campaign { stride: 5, recovery_stride: 40, lives: 2, ..EVERY_EVENT },
-        least: &[(Met::Crashes, 700), (Met::Cloned, 500), (Met::CopiedUp, 50)],
-        least_in_turn: &[(Met::Crashes, 150), (Met::Cloned, 100), (Met::CopiedUp, 5)],
+        campaign: |_| Campaign { stride: 8, recovery_stride: 40, lives: 2, ..EVERY_EVENT },
+        least: &[(Met::Crashes, 550), (Met::Cloned, 300), (Met::CopiedUp, 50)],
+        least_in_turn: &[(Met::Crashes, 140), (Met::Cloned, 70), (Met::CopiedUp, 5)],
     },
     Arm {
         name: "replaced",

@@ -275,7 +275,11 @@ impl Engine {
 
     /// Everything that lies behind a write to shared blocks that has failed fails, too: it was to be
     /// written to blocks that the object will not get. True: this task does, and is answered.
+    #[inline]
     pub(crate) fn fails_with_link(&mut self, id: TaskId) -> bool {
+        if self.sharing.failed.is_empty() {
+            return false;
+        }
         let task = &self.tasks[id as usize];
         let (first, end) = (task.first, task.end);
         let has = |range: &BlockRange| overlaps(*range, first, end);

@@ -6,7 +6,7 @@
 use super::tree::{Pool, Work};
 use std::cell::Cell;
 use std::rc::Rc;
-use tandem_block::{BLOCK_BYTES, DurabilityClass, ObjectId, ObjectKind, Op, PayloadId, StreamId};
+use tandem_block::{DurabilityClass, ObjectId, ObjectKind, Op, PayloadId, StreamId};
 use tandem_live::Engine;
 use tandem_live::front::{Desk, Wish};
 use tandem_names::{Objects, Space};
@@ -49,8 +49,8 @@ impl Volume {
     /// Looks at the objects, once they are there.
     pub fn learn(&mut self, engine: &Engine) {
         self.ids.learn(engine);
-        let reserved = engine.objects().iter().map(|(_, object)| u64::from(object.blocks));
-        self.reserved_bytes = reserved.sum::<u64>() * BLOCK_BYTES;
+        let volumes = engine.objects().named().filter(|(_, known)| !known.is_snapshot);
+        self.reserved_bytes = volumes.map(|(_, volume)| volume.size_bytes).sum();
     }
 }
 
