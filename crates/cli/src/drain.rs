@@ -14,7 +14,7 @@ use tandem_live::control;
 /// How often a server is asked how far it is.
 const ASK_EVERY: Duration = Duration::from_millis(200);
 
-/// Move everything off an SSD of a pool while it is served
+/// Move everything off a drive of a pool while it is served
 ///
 /// Nothing new goes to the drive, and what lies on it is moved to the other drives in the background, while
 /// users go on. A server that is stopped meanwhile, or killed, goes on when it is started again. Then
@@ -122,9 +122,10 @@ fn tell(arguments: &Arguments, drive: &str, answer: &Value) -> Result<(), Failur
     print_text(&format!(
         "{} would be moved from {drive} to the other drives: {seconds} s or more ({} a second, half of it \
          while users work).\nAt risk: nothing. Each block stays on {drive} until its new place is durable. \
-         The pool has the room of one SSD less from the beginning on.\n",
+         The pool has the room of one {} less from the beginning on.\n",
         shown(bytes),
         shown(rate),
+        if role == "ssd" { "SSD" } else { "hard drive" },
     ))
 }
 

@@ -522,12 +522,12 @@ impl Engine {
     }
 
     /// The hard drive and the byte where the home of a block lies.
-    pub(crate) fn home_of(&self, block: Logical) -> (DeviceId, u64) {
-        let block = u64::from(block);
+    pub fn home_of(&self, block: Logical) -> (DeviceId, u64) {
+        let place = u64::from(self.objects.homes().of(block));
         for &id in &self.hdds {
             let layout = &self.devices[usize::from(id.0)].layout;
-            if block >= layout.home_first && block - layout.home_first < layout.home_blocks {
-                return (id, layout.home_offset + (block - layout.home_first) * BLOCK_BYTES);
+            if place >= layout.home_first && place - layout.home_first < layout.home_blocks {
+                return (id, layout.home_offset + (place - layout.home_first) * BLOCK_BYTES);
             }
         }
         unreachable!("every logical block of a pool with hard drives has a home")

@@ -66,6 +66,10 @@ pub enum Mutant {
     HandoverSwitchesUnflushed,
     /// What is moved off a drive counts although the block has changed since it was read.
     DrainWithoutCompare,
+    /// A home that was copied counts before the drive that it was copied to was flushed.
+    RehomedUnsettled,
+    /// A copy of a home counts although the home was written since.
+    StaleRehomed,
     /// A drive counts as drained although records name places on it.
     DrainedTooEarly,
     /// Blocks of a removed object are reused before their clearing is durable.
@@ -82,7 +86,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 35] = [
+    pub const ALL: [Mutant; 37] = [
         Mutant::CommitWithoutFlush,
         Mutant::EarlyReuse,
         Mutant::FlushWithoutTails,
@@ -112,6 +116,8 @@ impl Mutant {
         Mutant::HandoverMarksEarly,
         Mutant::HandoverSwitchesUnflushed,
         Mutant::DrainWithoutCompare,
+        Mutant::RehomedUnsettled,
+        Mutant::StaleRehomed,
         Mutant::DrainedTooEarly,
         Mutant::RetiredAtOnce,
         Mutant::GivesUpWritten,

@@ -74,7 +74,7 @@ impl Engine {
 
     /// Bytes that objects have taken or can take, and how many of them are free.
     pub fn space_bytes(&self) -> (u64, u64) {
-        let all = self.map.logical().len() as u64;
+        let all = self.map.logical().len() as u64 - self.objects.out_of_use_blocks();
         (all * BLOCK_BYTES, self.objects.free_blocks() * BLOCK_BYTES)
     }
 
@@ -84,7 +84,8 @@ impl Engine {
         let owned: u64 = self.objects.owned().map(|(range, _)| u64::from(range.count)).sum();
         let owned = owned - self.objects.shares().extra_blocks();
         let in_use = owned + self.object_changes.retired_blocks() + self.sharing.lingering_blocks();
-        (self.map.logical().len() as u64, self.objects.free_blocks(), in_use)
+        let all = self.map.logical().len() as u64 - self.objects.out_of_use_blocks();
+        (all, self.objects.free_blocks(), in_use)
     }
 
     /// The drives, to look at.

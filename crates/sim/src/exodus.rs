@@ -65,6 +65,47 @@ impl SwarmConfig {
     }
 }
 
+impl SwarmConfig {
+    /// A hard drive is drained and removed: its homes and its log.
+    pub fn vacated(seed: u64, policy: &str, requests: u64) -> Self {
+        let mut config = match seed % 5 {
+            0 => SwarmConfig::tiny(seed, policy, requests),
+            1 => SwarmConfig::crowded(seed, policy, requests),
+            2 => SwarmConfig::logged(seed, policy, requests),
+            3 => SwarmConfig::filed(seed, policy, requests),
+            _ => SwarmConfig::tiered(seed, policy, requests),
+        };
+        let mut rng = Rng::new(seed ^ 0xFACA);
+        config.drives = [(2, 2), (1, 3), (2, 3)][(seed / 2 % 3) as usize];
+        if policy == "ssd-first" && seed.is_multiple_of(2) && seed % 5 < 4 {
+            config.drives = (0, 3);
+        }
+        let (ssds, hdds) = config.drives;
+        // the first one keeps metadata where there is one SSD, or none; on the last one nothing lies
+        let first = u64::from(ssds < 2);
+        let nth = rng.between(first, hdds as u64 - 2);
+        config.tuning.object_table_bytes = 256 * KIB;
+        // much is at home before it begins
+        config.tuning.writeback_percent = [(2, 1), (10, 5)][(seed / 3 % 2) as usize];
+        config.shape.length_bytes_max = config.shape.length_bytes_max.min(128 * KIB);
+        // the volume has blocks on every drive, and there is room without one of them
+        let homes_bytes = config.space_bytes() / hdds as u64;
+        let left = if config.objects { 2 * MIB } else { 256 * KIB };
+        let room = homes_bytes * (hdds as u64 - 1);
+        config.shape.volume_bytes = room.saturating_sub(left) / (4 * KIB) * (4 * KIB);
+        let footprint = config.shape.footprint_bytes.clamp(2 * MIB, room / 2);
+        config.shape.footprint_bytes = footprint;
+        let begins = (nth * homes_bytes).saturating_sub(footprint / 2);
+        let begins = begins.min(config.shape.volume_bytes - footprint);
+        config.shape.footprint_offset_bytes = begins / (4 * KIB) * (4 * KIB);
+        let cancels = (seed % 3 == 2).then(|| rng.below(200));
+        let lingers = [0, 40][(seed / 3 % 2) as usize];
+        let device = DeviceId(ssds as u8 + nth as u8);
+        config.drain = Some(Plan { device, at: 200 + rng.below(800), cancels, lingers });
+        config
+    }
+}
+
 impl World {
     /// A drive was removed: whoever sends anything there is told.
     pub(crate) fn close(&mut self, device: DeviceId) {

@@ -108,14 +108,11 @@ fn extents_of(world: &World, block: u64) -> Vec<Extent> {
 }
 
 fn home_extents(world: &World, logical: u64) -> Vec<Extent> {
-    let mut extents = Vec::new();
+    let block = u32::try_from(logical).expect("a block's number");
+    let (home, first) = world.engine.home_of(block);
+    let mut extents = vec![(home, (first, first + BLOCK_BYTES))];
     for device in world.engine.devices() {
         let layout = &device.layout;
-        let homes = layout.home_first..layout.home_first + layout.home_blocks;
-        if !device.is_ssd() && homes.contains(&logical) {
-            let first = layout.home_offset + (logical - layout.home_first) * BLOCK_BYTES;
-            extents.push((device.id, (first, first + BLOCK_BYTES)));
-        }
         if layout.checksum_pages > 0 {
             let page = logical / PAGE_CHECKSUMS as u64;
             let first = layout.checksum_offset + page * 2 * PAGE_BYTES;

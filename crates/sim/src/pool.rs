@@ -181,6 +181,7 @@ impl SwarmConfig {
             requests,
             depth: rng.between(1, 8) as usize,
             volume_bytes: 12 * MIB,
+            footprint_offset_bytes: 0,
             footprint_bytes: [512 * KIB, 2 * MIB, 12 * MIB][rng.below(3) as usize],
             length_bytes_max: [8 * KIB, 64 * KIB, 256 * KIB][rng.below(3) as usize],
             unaligned_ppm: [0, 200_000, 700_000][rng.below(3) as usize],
@@ -370,7 +371,7 @@ impl SwarmConfig {
     }
 
     /// What all objects together can take.
-    fn space_bytes(&self) -> u64 {
+    pub(crate) fn space_bytes(&self) -> u64 {
         let layouts = layout::plan(&self.engine(true)).expect("tiny pools can be laid out");
         let homes: u64 = layouts.iter().map(|layout| layout.home_blocks).sum();
         let slots: u64 = layouts.iter().map(|layout| layout.slot_count).sum();

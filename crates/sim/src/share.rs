@@ -326,6 +326,27 @@ pub const ARMS: &[Arm] = &[
         least_in_turn: &[(Met::Crashes, 100), (Met::InDrain, 20), (Met::Removed, 3)],
     },
     Arm {
+        name: "vacated",
+        what: "a hard drive is drained and removed, sampled crashes, two lives",
+        policies: ALL,
+        in_turn: IN_TURN,
+        make: |seed, policy| SwarmConfig::vacated(seed, policy, 300),
+        campaign: |_| Campaign { stride: 37, recovery_stride: 8, lives: 2, ..EVERY_EVENT },
+        least: &[
+            (Met::Crashes, 3_000),
+            (Met::InRecovery, 1_500),
+            (Met::InDrain, 1_000),
+            (Met::Removed, 90),
+            (Met::Drained, 300_000_000),
+        ],
+        least_in_turn: &[
+            (Met::Crashes, 800),
+            (Met::InDrain, 250),
+            (Met::Removed, 30),
+            (Met::Drained, 100_000_000),
+        ],
+    },
+    Arm {
         name: "long",
         what: "2,000 requests, sampled crashes, three lives",
         policies: ALL,

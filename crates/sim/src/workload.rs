@@ -11,8 +11,10 @@ pub struct Shape {
     pub depth: usize,
     /// Bytes of the volume.
     pub volume_bytes: u64,
-    /// The part of it that is used, from its start.
+    /// The part of it that is used,
     pub footprint_bytes: u64,
+    /// … and where that begins.
+    pub footprint_offset_bytes: u64,
     /// Longest request in bytes.
     pub length_bytes_max: u64,
     /// Requests that begin and end anywhere, not at 4 KiB, in ppm.
@@ -74,7 +76,7 @@ impl Shape {
         let places = (self.footprint_bytes - length) / grain + 1;
         Step {
             op,
-            offset_bytes: rng.below(places) * grain,
+            offset_bytes: self.footprint_offset_bytes + rng.below(places) * grain,
             length_bytes: length,
             fua: op == Op::Write && rng.chance_ppm(mix.fua),
             pause,

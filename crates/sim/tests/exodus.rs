@@ -1,11 +1,13 @@
-//! Can an SSD leave while the pool works, and what may not leave?
+//! Can a drive leave while the pool works, and what may not leave?
 //!
-//! Requirement of pool life. Power cuts at every moment are the swarm's (arm `drained`); here are the ends.
+//! Requirement of pool life. Power cuts at every moment are the swarm's (arms `drained` and `vacated`); here
+//! are the ends.
 
-use tandem_block::DeviceId;
+use tandem_block::{BLOCK_BYTES, DeviceId};
 use tandem_drives::media::CutMode;
 use tandem_engine::StartError;
 use tandem_engine::drain::{DrainError, Ending};
+use tandem_engine::map::logical::HOME;
 use tandem_sim::exodus::Plan;
 use tandem_sim::pool::SwarmConfig;
 use tandem_sim::swarm::{Failure, Run};
@@ -74,6 +76,115 @@ fn its_death_ends_it() {
     run.allow_failures();
     run.world.kill_drive(DeviceId(1));
     assert_eq!(until_ended(&mut run), Ending::Failed);
+}
+
+/// A pool of two SSDs and three hard drives of which this one leaves, with data on all of them.
+fn of_hard_drives(nth: u8) -> SwarmConfig {
+    let mut config = SwarmConfig::vacated(5, "ssd-first", 2_000);
+    assert_eq!(config.drives, (2, 3));
+    config.tuning.writeback_percent = (3, 1);
+    config.shape.footprint_offset_bytes = 0;
+    config.shape.footprint_bytes = config.shape.volume_bytes;
+    let plan = config.drain.as_mut().expect("it drains one");
+    *plan = Plan { device: DeviceId(2 + nth), at: 6_000, cancels: None, lingers: 0 };
+    config
+}
+
+/// Blocks that are at home on this drive.
+fn at_home_on(run: &Run, device: DeviceId) -> Vec<u32> {
+    let (engine, map) = (&run.world.engine, run.world.engine.map());
+    let lies = |block: &u32| map.state(*block) & HOME != 0 && engine.home_of(*block).0 == device;
+    (0..map.logical().len() as u32).filter(lies).collect()
+}
+
+#[test]
+fn a_hard_drive_leaves_with_its_homes_and_its_log() {
+    for nth in [0, 1] {
+        let mut run = Run::new(of_hard_drives(nth)).unwrap();
+        let gone = DeviceId(2 + nth);
+        let (all, ..) = run.world.engine.space_blocks();
+        while run.world.engine.drain_view().is_none() {
+            assert!(run.step().unwrap(), "it begins");
+        }
+        let began = run.world.engine.drain_view().expect("it has begun");
+        assert!(began.total_bytes > 0, "something lies there: {}", run.world.engine.debug_state());
+        let (left, free, used) = run.world.engine.space_blocks();
+        assert_eq!(left, free + used);
+        assert_eq!(left, all - all / 3, "its homes are not offered any more");
+        assert_eq!(until_ended(&mut run), Ending::Removed);
+        assert_eq!(run.world.engine.space_blocks().0, left);
+        assert_eq!(at_home_on(&run, gone), []);
+        let engine = &run.world.engine;
+        assert_eq!(engine.lies_on(gone), 0);
+        assert_eq!(engine.can_drain(gone), Err(DrainError::Gone(gone)));
+        run.extend(50, 3);
+        run.flush_all().unwrap();
+        for mode in [CutMode::DropAll, CutMode::KeepAll] {
+            run.crash(mode, None).unwrap();
+            assert_eq!(run.world.engine.space_blocks().0, left, "in every life");
+            run.extend(50, 4);
+        }
+        run.finish().unwrap();
+    }
+}
+
+/// What cannot be read stays, is counted, and does not keep the rest.
+#[test]
+fn a_home_that_cannot_be_read_stays_until_it_is_written() {
+    let mut run = Run::new(of_hard_drives(0)).unwrap();
+    let device = DeviceId(2);
+    while at_home_on(&run, device).len() < 20 {
+        assert!(run.step().unwrap(), "something comes home before it begins");
+    }
+    let bad = at_home_on(&run, device)[10];
+    let (_, at) = run.world.engine.home_of(bad);
+    run.world.corrupt(device, at, 3);
+    run.allow_failures();
+    let mut view = None;
+    for _ in 0..20_000 {
+        let more = run.step().unwrap();
+        view = run.world.engine.drain_view();
+        if view.is_some_and(|view| view.unreadable_blocks > 0 && view.left_bytes <= BLOCK_BYTES) {
+            break;
+        }
+        if !more {
+            run.extend(20, run.events);
+        }
+    }
+    let view = view.expect("it drains");
+    let is_overwritten = view.ended.is_some();
+    assert!(
+        is_overwritten || (view.unreadable_blocks, view.left_bytes) == (1, BLOCK_BYTES),
+        "{view:?}"
+    );
+    // the workload writes there sooner or later
+    assert_eq!(until_ended(&mut run), Ending::Removed);
+}
+
+#[test]
+fn a_hard_drive_that_is_needed_stays() {
+    let refused = |config: SwarmConfig, device: u8| {
+        let mut run = Run::new(SwarmConfig { drain: None, ..config }).unwrap();
+        for _ in 0..100 {
+            run.step().unwrap();
+        }
+        run.world.engine.can_drain(DeviceId(device)).expect_err("it stays")
+    };
+    let with_drives = |drives| SwarmConfig { drives, ..of_hard_drives(0) };
+    let second = "the second home of the pool's metadata";
+    let device = DeviceId(1);
+    assert_eq!(refused(with_drives((1, 3)), 1), DrainError::Keeps { device, what: second });
+    let (device, what) = (DeviceId(0), "the pool's metadata");
+    let alone = SwarmConfig { drives: (0, 3), policy: "ssd-first".into(), ..of_hard_drives(0) };
+    assert_eq!(refused(alone, 0), DrainError::Keeps { device, what });
+    let mut full = of_hard_drives(0);
+    full.shape.volume_bytes = full.shape.volume_bytes / 2 * 3;
+    full.shape.footprint_offset_bytes = 0;
+    let DrainError::NoRoom { room, wanted } = refused(full, 3) else { panic!("there is no room") };
+    assert!(room < wanted, "{room} {wanted}");
+    let mut old = of_hard_drives(0);
+    old.tuning.object_table_bytes = 0;
+    assert!(matches!(refused(old, 3), DrainError::NotNow(_)));
 }
 
 #[test]

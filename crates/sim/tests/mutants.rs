@@ -366,6 +366,35 @@ fn drained_too_early() {
     caught(Mutant::DrainedTooEarly, Campaign { stride: 3, lives: 1, ..OFTEN }, drained);
 }
 
+/// A hard drive is drained that has the only copy of most blocks: there is little SSD.
+fn vacated(seed: u64) -> SwarmConfig {
+    let mut config = SwarmConfig::vacated(15, "ssd-first", 600);
+    assert_eq!(config.drives, (1, 3));
+    config.seed = seed;
+    config.tuning.writeback_percent = (3, 1);
+    let shape = &mut config.shape;
+    let drive_begins = shape.footprint_offset_bytes + shape.footprint_bytes / 2;
+    shape.footprint_offset_bytes = drive_begins - 2 * MIB;
+    shape.footprint_bytes = 16 * MIB;
+    shape.length_bytes_max = 128 * KIB;
+    config.shape.unaligned_ppm = 0;
+    config.shape.pause = Duration::from_us(50);
+    let device = tandem_block::DeviceId(2);
+    config.drain = Some(Plan { device, at: 1_500, cancels: None, lingers: 0 });
+    config
+}
+
+#[test]
+fn rehomed_unsettled() {
+    caught(Mutant::RehomedUnsettled, Campaign { stride: 25, ..OFTEN }, vacated);
+}
+
+/// Blocks are written home while copies of their homes wait for a flush.
+#[test]
+fn stale_rehomed() {
+    caught(Mutant::StaleRehomed, Campaign { stride: 25, ..OFTEN }, vacated);
+}
+
 /// What was written and answered while a discard over several runs was under way.
 #[test]
 fn gives_up_written() {

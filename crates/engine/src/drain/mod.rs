@@ -1,7 +1,7 @@
 //! How does a drive leave a pool that is served, without another one in its place?
 //!
 //! Requirement: pool life. It is drained first: nothing new goes to it, and what lies on it is moved to
-//! others (`ops/draining`), by moves that are recorded like any other. Then it is removed.
+//! others (`ops/draining`, `ops/vacating`), by moves that are recorded like any other. Then it is removed.
 //!
 //! ```text
 //! drain ─▶ superblocks: it drains ─▶ moves, until no record names a place on it ─▶ (remove) it is no metadata
@@ -19,7 +19,8 @@ mod switch;
 use crate::config::Role;
 use crate::engine::{Engine, Phase};
 use crate::format::superblock::Standing;
-use crate::map::Slot;
+use crate::map::{Logical, Slot};
+use crate::ops::vacating::Rehomed;
 use std::collections::BTreeSet;
 use tandem_block::{BLOCK_BYTES, DeviceId, Instant};
 
@@ -137,6 +138,14 @@ pub enum DrainError {
         /// Bytes that must find some.
         wanted: u64,
     },
+    /// It holds what no other drive has a place for.
+    #[error("device {} keeps {what}, which no other drive has room for; replace it instead", .device.0)]
+    Keeps {
+        /// Which drive.
+        device: DeviceId,
+        /// What.
+        what: &'static str,
+    },
     /// What was promised to streams needs it.
     #[error("streams were promised a part of every SSD: take the promises back first")]
     Promised,
@@ -164,6 +173,16 @@ pub(crate) struct Drain {
     pub(crate) careful_until: Slot,
     /// Places that could not be read.
     pub(crate) unreadable: BTreeSet<Slot>,
+    /// Blocks whose homes there could not be read.
+    pub(crate) unreadable_homes: BTreeSet<Logical>,
+    /// Homes that were written elsewhere and are not settled there.
+    pub(crate) rehomed: Vec<Rehomed>,
+    /// Checksums of homes that are being read.
+    pub(crate) awaits_page: Option<u32>,
+    /// The batch that records the last home that was left.
+    pub(crate) left_with: u64,
+    /// The move under way is its own.
+    pub(crate) owns_move: bool,
     /// Others' moves had their turn.
     pub(crate) has_turn: bool,
     pub(crate) rests_until: Instant,
@@ -182,6 +201,11 @@ impl Drain {
             cursor: 0,
             careful_until: 0,
             unreadable: BTreeSet::new(),
+            unreadable_homes: BTreeSet::new(),
+            rehomed: Vec::new(),
+            awaits_page: None,
+            left_with: 0,
+            owns_move: false,
             has_turn: true,
             rests_until: Instant::ZERO,
             looks_at: now,
@@ -222,7 +246,8 @@ impl Engine {
             left_bytes: self.lies_on(drain.device),
             total_bytes: drain.total_bytes,
             moved_bytes: drain.moved_blocks * BLOCK_BYTES,
-            unreadable_blocks: drain.unreadable.iter().filter(is_there).count() as u64,
+            unreadable_blocks: (drain.unreadable.iter().filter(is_there).count()
+                + self.unreadable_homes(drain)) as u64,
             began: drain.began,
             drained: drain.drained,
             ended: None,
@@ -231,8 +256,11 @@ impl Engine {
 
     /// Bytes of a drive that a record names, or that are being written.
     pub fn lies_on(&self, device: DeviceId) -> u64 {
-        let ssd = self.ssds.iter().position(|&id| id == device);
-        ssd.map_or(0, |ssd| u64::from(self.map.ssd_used(ssd)) * BLOCK_BYTES)
+        let blocks = match self.ssds.iter().position(|&id| id == device) {
+            Some(ssd) => u64::from(self.map.ssd_used(ssd)),
+            None => self.blocks_on_hdd(device),
+        };
+        blocks * BLOCK_BYTES
     }
 
     /// Could this drive be drained? Says how many bytes would have to move.
@@ -266,7 +294,7 @@ impl Engine {
         }
         match d.config.role {
             Role::Ssd => self.can_drain_ssd(device),
-            Role::Hdd => Err(DrainError::NotNow("cannot drain hard drives yet: replace it")),
+            Role::Hdd => self.can_vacate(device),
         }
     }
 

@@ -18,6 +18,10 @@ impl Engine {
         if let Some(ssd) = self.ssds.iter().position(|&id| id == device) {
             self.map.close_ssd(ssd, standing != Standing::Serves);
             self.share_anew();
+        } else if standing == Standing::Serves {
+            self.vacate_no_more();
+        } else {
+            self.vacate(device);
         }
     }
 
@@ -62,10 +66,11 @@ impl Engine {
     ///
     /// # Errors
     /// Words, if one does.
-    pub(crate) fn look_at_gone(&self) -> Result<(), String> {
+    pub(crate) fn look_at_gone(&mut self) -> Result<(), String> {
         for device in self.devices.iter().filter(|device| device.is_gone()) {
             let bytes = self.lies_on(device.id);
-            if bytes > 0 {
+            let is_nobodys = device.is_ssd() || self.objects.leave_out(self.home_places(device.id));
+            if bytes > 0 || !is_nobodys {
                 return Err(format!(
                     "the map names {bytes} bytes on device {}, which was removed",
                     device.id.0
@@ -89,6 +94,14 @@ impl Engine {
                 let bytes = self.lies_on(device);
                 self.drain = Some(Box::new(Drain::new(device, Stage::Moving, bytes, self.now)));
             }
+        }
+    }
+
+    /// At the start, when it is known which blocks nobody has.
+    pub(crate) fn go_on_vacating(&mut self) {
+        let Some(device) = self.drain.as_deref().map(|drain| drain.device) else { return };
+        if !self.devices[usize::from(device.0)].is_ssd() {
+            self.vacate(device);
         }
     }
 
@@ -122,11 +135,14 @@ impl Engine {
         }
         let is_over = self.is_drained(device);
         let now = self.now;
-        let drain = self.drain.as_deref_mut().expect("asked above");
         if failed && !is_over {
             // what lies there is lost, as if it had never been drained
+            self.vacate_no_more();
             self.end_drain(Ending::Failed);
-        } else if is_over != drain.drained.is_some() {
+            return;
+        }
+        let drain = self.drain.as_deref_mut().expect("asked above");
+        if is_over != drain.drained.is_some() {
             drain.drained = is_over.then_some(now);
         }
     }
@@ -197,6 +213,7 @@ impl Engine {
                 self.write_superblock_copies(false, 0);
             }
             Stage::Removing(Step::Own) => {
+                self.objects.vacated();
                 let device = self.drain.as_deref().expect("asked above").device;
                 self.devices[usize::from(device.0)].dirty = false;
                 self.end_drain(Ending::Removed);

@@ -176,6 +176,11 @@ pub fn records(body: &[u8]) -> Result<(), FormatError> {
             record::Record::Piece(_, piece) | record::Record::SharedPiece(_, piece) => {
                 assert!(piece.count > 0, "an empty piece")
             }
+            record::Record::Homes(blocks, place) => {
+                let fits =
+                    [blocks.first, place].iter().all(|at| at.checked_add(blocks.count).is_some());
+                assert!(blocks.count > 0 && fits, "homes of nothing, or over the end");
+            }
             record::Record::Attribute(attribute) => {
                 let value = attribute.value.as_deref().unwrap_or_default();
                 assert!(Attributes::check(&attribute.key, value).is_ok(), "what no batch sets");

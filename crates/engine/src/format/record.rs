@@ -19,11 +19,13 @@
 //!           (version 2: its blocks may be other pieces', too)
 //! attribute = object u64, key length u16, key, value to the end
 //! attribute gone = object u64, key to the end
+//! homes   = logical u32, place u32, count u32        homes of these blocks lie there, in the numbering of blocks
 //! ```
 
 use super::FormatError;
 use super::cursor::{Reader, Writer};
 use crate::map::runs::Piece;
+use crate::map::space::BlockRange;
 use crate::map::{Logical, NONE, Slot};
 use tandem_block::{KEY_BYTES_MAX, ObjectKind, VALUE_BYTES_MAX};
 
@@ -39,6 +41,7 @@ const KIND_THIN: u8 = 5;
 const KIND_PIECE: u8 = 6;
 const KIND_ATTRIBUTE: u8 = 7;
 const KIND_ATTRIBUTE_GONE: u8 = 8;
+const KIND_HOMES: u8 = 9;
 
 /// The home holds this version.
 pub const FLAG_HOME: u8 = 1;
@@ -58,6 +61,8 @@ pub const OBJECT_RECORD_BYTES: usize = 4 + 30;
 pub const THIN_RECORD_BYTES: usize = 4 + 36;
 /// Bytes of the record of a piece.
 pub const PIECE_RECORD_BYTES: usize = 4 + 20;
+/// Bytes of the record of where homes lie.
+pub const HOMES_RECORD_BYTES: usize = 4 + 12;
 /// Bytes of the longest record of an object or a part of one.
 pub const OBJECTS_RECORD_BYTES_MAX: usize = 4 + 10 + KEY_BYTES_MAX + VALUE_BYTES_MAX;
 /// Sectors in a block bound the fragments that can lie over it.
@@ -179,6 +184,8 @@ pub enum Record {
     SharedPiece(u64, Piece),
     /// The attribute is this now.
     Attribute(AttributeRecord),
+    /// The homes of these blocks lie here now, one behind the other.
+    Homes(BlockRange, Logical),
 }
 
 /// Gathers records for one batch; adjacent blocks become one run.
@@ -337,6 +344,15 @@ impl RecordWriter {
         self.out.bytes.extend_from_slice(key);
     }
 
+    /// Adds where the homes of some blocks lie.
+    pub fn homes(&mut self, blocks: BlockRange, place: Logical) {
+        self.close();
+        self.header(KIND_HOMES, HOMES_RECORD_BYTES - 4);
+        self.out.u32(blocks.first);
+        self.out.u32(place);
+        self.out.u32(blocks.count);
+    }
+
     fn header(&mut self, kind: u8, body_bytes: usize) {
         self.header_of(kind, VERSION, body_bytes);
     }
@@ -410,6 +426,7 @@ pub fn decode(body: &[u8]) -> Result<Vec<Record>, FormatError> {
             KIND_ATTRIBUTE | KIND_ATTRIBUTE_GONE => {
                 Record::Attribute(attribute(&mut inner, kind == KIND_ATTRIBUTE)?)
             }
+            KIND_HOMES => homes(&mut inner)?,
             _ => return Err(field("kind", u64::from(kind))),
         };
         if inner.left() > 0 {
@@ -517,6 +534,15 @@ fn piece(reader: &mut Reader<'_>, is_shared: bool) -> Result<Record, FormatError
     Ok(if is_shared { Record::SharedPiece(id, piece) } else { Record::Piece(id, piece) })
 }
 
+fn homes(reader: &mut Reader<'_>) -> Result<Record, FormatError> {
+    let (first, place, count) = (reader.u32()?, reader.u32()?, reader.u32()?);
+    let ends = |first: u32| first.checked_add(count).is_some_and(|end| end != NONE);
+    if count == 0 || !ends(first) || !ends(place) {
+        return Err(field("count of homes", u64::from(count)));
+    }
+    Ok(Record::Homes(BlockRange { first, count }, place))
+}
+
 fn attribute(reader: &mut Reader<'_>, is_set: bool) -> Result<AttributeRecord, FormatError> {
     let id = reader.u64()?;
     let length = if is_set { usize::from(reader.u16()?) } else { reader.left() };
@@ -585,12 +611,15 @@ mod tests {
         pieces.iter().for_each(|&piece| writer.piece(9, piece, false));
         writer.attribute(9, b"key", b"");
         writer.attribute_gone(9, &[7; KEY_BYTES_MAX]);
+        let blocks = BlockRange { first: 3, count: 9 };
+        writer.homes(blocks, 70);
         writer.object(&snapshot);
         writer.piece(2, pieces[0], true);
         let records = decode(&writer.take()).unwrap();
-        assert_eq!(records.len(), 11);
-        assert_eq!(records[9], Record::Object(snapshot));
-        assert_eq!(records[10], Record::SharedPiece(2, pieces[0]));
+        assert_eq!(records.len(), 12);
+        assert_eq!(records[9], Record::Homes(blocks, 70));
+        assert_eq!(records[10], Record::Object(snapshot));
+        assert_eq!(records[11], Record::SharedPiece(2, pieces[0]));
         assert_eq!(records[4], Record::Thin(thin));
         assert_eq!(records[5..7], pieces.map(|piece| Record::Piece(9, piece)));
         let value = Some(Vec::new());

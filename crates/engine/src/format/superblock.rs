@@ -23,6 +23,8 @@ const VERSION: u32 = 1;
 const VERSION_WITH_TABLE: u32 = 2;
 /// Incompatible feature: not every member serves.
 const FEATURE_STANDINGS: u64 = 1;
+/// Homes of blocks may lie at others' numbers.
+const FEATURE_MOVED_HOMES: u64 = 2;
 /// Drives in one set at most.
 pub const MEMBERS_MAX: usize = 16;
 /// Bytes of a pool's name at most.
@@ -117,6 +119,8 @@ pub struct Superblock {
     pub members: Vec<Member>,
     /// … and what each of them is to it.
     pub standings: Vec<Standing>,
+    /// May homes lie at other blocks' numbers, since a hard drive was drained, or is?
+    pub has_moved_homes: bool,
     /// A drive that shall take a member's place, or has.
     pub successor: Option<Successor>,
 }
@@ -219,7 +223,8 @@ impl Superblock {
         out.u64(MAGIC);
         out.u32(0);
         out.u32(if self.layout.has_table() { VERSION_WITH_TABLE } else { VERSION });
-        out.u64(if all_serve { 0 } else { FEATURE_STANDINGS });
+        let standings = if all_serve { 0 } else { FEATURE_STANDINGS };
+        out.u64(standings | if self.has_moved_homes { FEATURE_MOVED_HOMES } else { 0 });
         out.u64(self.generation);
         out.u128(self.pool);
         out.u128(own.uuid);
@@ -269,8 +274,8 @@ impl Superblock {
             return Err(FormatError::Checksum { what: WHAT });
         }
         let features = reader.u64()?;
-        if !(VERSION..=VERSION_WITH_TABLE).contains(&version) || features & !FEATURE_STANDINGS != 0
-        {
+        let unknown = features & !(FEATURE_STANDINGS | FEATURE_MOVED_HOMES);
+        if !(VERSION..=VERSION_WITH_TABLE).contains(&version) || unknown != 0 {
             let known = VERSION_WITH_TABLE;
             return Err(FormatError::Version { what: WHAT, found: version, known });
         }
@@ -317,6 +322,7 @@ impl Superblock {
             layout,
             members,
             standings,
+            has_moved_homes: features & FEATURE_MOVED_HOMES != 0,
             successor,
         })
     }
@@ -343,6 +349,7 @@ mod tests {
             },
             members: vec![member(10, Role::Ssd), member(11, Role::Hdd)],
             standings: vec![Standing::Serves; 2],
+            has_moved_homes: false,
             successor: None,
         }
     }
@@ -367,6 +374,9 @@ mod tests {
             assert_eq!(Superblock::decode(&block).unwrap(), drained);
             assert_eq!(block[16], 1, "older programs refuse it");
         }
+        let moved = Superblock { has_moved_homes: true, ..sample() };
+        assert_eq!(Superblock::decode(&moved.encode()).unwrap(), moved);
+        assert_eq!(moved.encode()[16], 2, "older programs refuse it");
         let block = sample().encode();
         assert_eq!((block[12], block[16]), (1, 0), "older programs read it");
         assert_eq!(Superblock::decode(&block).unwrap(), sample());

@@ -210,6 +210,19 @@ impl Log {
         }
     }
 
+    /// What was appended last may be cleaned, too: what comes next takes another segment.
+    pub fn seal_open(&mut self) {
+        if self.next_in_open > 0 {
+            self.seal();
+            self.next_in_open = self.segment_slots;
+        }
+    }
+
+    /// Living slots.
+    pub fn live_slots(&self) -> u64 {
+        self.segments.iter().map(|segment| u64::from(segment.live)).sum()
+    }
+
     /// Living slots in a segment.
     pub fn live(&self, segment: usize) -> u32 {
         self.segments[segment].live

@@ -5,7 +5,8 @@
 //! makes batches whole and keeps their order; `bytes` bounds what that unit will be from above.
 
 use super::attributes::ATTRIBUTE_RECORD_BYTES;
-use crate::format::record::{OBJECT_RECORD_BYTES, PIECE_RECORD_BYTES};
+use super::space::BlockRange;
+use crate::format::record::{HOMES_RECORD_BYTES, OBJECT_RECORD_BYTES, PIECE_RECORD_BYTES};
 use std::collections::{BTreeMap, BTreeSet};
 use tandem_block::{NAME_BYTES_MAX, ObjectId};
 
@@ -29,6 +30,8 @@ pub struct Changed {
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
     objects: BTreeMap<ObjectId, Changed>,
+    /// Blocks whose homes lie elsewhere.
+    homes: Vec<BlockRange>,
     bytes: usize,
     named: bool,
 }
@@ -36,7 +39,7 @@ pub struct Changes {
 impl Changes {
     /// Is there nothing?
     pub fn is_empty(&self) -> bool {
-        self.objects.is_empty()
+        self.objects.is_empty() && self.homes.is_empty()
     }
 
     /// Bytes of records at most.
@@ -85,8 +88,21 @@ impl Changes {
         }
     }
 
-    /// Everything, and nothing is left.
+    /// The homes of these blocks, which lie in one piece, lie elsewhere.
+    pub fn homes(&mut self, blocks: BlockRange) {
+        // … and a part of them may since lie elsewhere again
+        self.bytes += 3 * HOMES_RECORD_BYTES;
+        self.homes.push(blocks);
+    }
+
+    /// Blocks whose homes lie elsewhere.
+    pub fn take_homes(&mut self) -> Vec<BlockRange> {
+        std::mem::take(&mut self.homes)
+    }
+
+    /// Everything else, and nothing is left.
     pub fn take(&mut self) -> BTreeMap<ObjectId, Changed> {
+        self.homes.clear();
         self.bytes = 0;
         self.named = false;
         std::mem::take(&mut self.objects)

@@ -1,11 +1,12 @@
 //! In which steps does the table of objects become pages?
 //!
-//! Source: design decision 7. Headers of all objects, then their runs, then their attributes, each in
-//! order, a page at a time; between two pages the objects may change. What changes after the checkpoint
+//! Source: design decision 7. Headers of all objects, then their runs, then their attributes, then which
+//! homes are not at their own numbers, each in order, a page at a time; between two pages the objects may change. What changes after the checkpoint
 //! began is in journal units that are replayed over the pages, absolutely, so a page may show it or not.
 //! Should so much come behind the place that has been reached, and go before it, that the area is too
 //! short, all pages are made in one step.
 
+use super::Logical;
 use super::objects::{Objects, write_header};
 use crate::format::crc32c;
 use crate::format::image::{self, IMAGE_BODY_BYTES};
@@ -26,6 +27,7 @@ enum Next {
     Header(ObjectId),
     Run(ObjectId, u32),
     Attribute(ObjectId, Box<[u8]>, bool),
+    Homes(Logical),
     Nothing,
 }
 
@@ -117,6 +119,7 @@ impl ImageJob {
                 Next::Attribute(object, key, behind) => {
                     attributes(objects, object, &key, behind, &mut records)
                 }
+                Next::Homes(from) => homes(objects, from, &mut records),
                 Next::Nothing => return (!records.is_empty()).then(|| records.take()),
             };
             if is_full(&records) {
@@ -162,6 +165,16 @@ fn attributes(
             return Next::Attribute(id, key.into(), false);
         }
         records.attribute(id.0, key, value);
+    }
+    Next::Homes(0)
+}
+
+fn homes(objects: &Objects, from: Logical, records: &mut RecordWriter) -> Next {
+    for (blocks, place) in objects.homes().from(from) {
+        if is_full(records) {
+            return Next::Homes(blocks.first);
+        }
+        records.homes(blocks, place);
     }
     Next::Nothing
 }

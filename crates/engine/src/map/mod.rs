@@ -24,11 +24,13 @@ mod compose;
 mod depart;
 mod displaced;
 mod entry;
+pub mod homes;
 pub mod image;
 pub mod index;
 pub mod journal;
 pub mod logical;
 pub mod objects;
+mod population;
 pub mod runs;
 mod settled;
 pub mod slots;
@@ -40,6 +42,7 @@ pub use allocator::Run;
 pub use compose::{Batch, Cover, Limits};
 pub use displaced::FixedHasher;
 pub use entry::{Entry, Fragment, Place, PlaceRole};
+pub use population::Population;
 pub use slots::{Logical, NONE, Slot, SlotRegion};
 
 use crate::format::record::FRAGMENTS_MAX;
@@ -98,19 +101,6 @@ struct Pending {
     hdd_settled: Vec<bool>,
     /// Nothing: everything is settled.
     ready: Vec<Hinted>,
-}
-
-/// Counts of blocks by where they live now.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Population {
-    /// On an SSD and nowhere else.
-    pub dirty_ssd: u64,
-    /// On an SSD and at home.
-    pub clean_ssd: u64,
-    /// In a log (with or without a tail copy).
-    pub in_log: u64,
-    /// Under fragments.
-    pub fragmented: u64,
 }
 
 /// The map.
@@ -578,23 +568,5 @@ impl Map {
         }
         self.population.count(before, false);
         self.population.count(after, true);
-    }
-}
-
-impl Population {
-    fn count(&mut self, bits: u8, add: bool) {
-        let step = |counter: &mut u64| {
-            *counter = if add { *counter + 1 } else { *counter - 1 };
-        };
-        if bits & LOG != 0 {
-            step(&mut self.in_log);
-        } else if bits & (SSD | HOME) == SSD {
-            step(&mut self.dirty_ssd);
-        } else if bits & SSD != 0 {
-            step(&mut self.clean_ssd);
-        }
-        if bits & FRAGMENTS != 0 {
-            step(&mut self.fragmented);
-        }
     }
 }

@@ -11,15 +11,18 @@ mod replay;
 mod shares;
 mod sharing;
 mod undo;
+mod vacate;
 
 use super::Logical;
 use super::attributes::Attributes;
 use super::changes::Changes;
+use super::homes::Homes;
 use super::runs::{Piece, Runs};
 pub use super::space::BlockRange;
 use super::space::Space;
 use crate::format::record::{
-    InPieces, ObjectRecord, PIECE_RECORD_BYTES, RecordWriter, THIN_RECORD_BYTES, ThinRecord,
+    HOMES_RECORD_BYTES, InPieces, ObjectRecord, PIECE_RECORD_BYTES, RecordWriter,
+    THIN_RECORD_BYTES, ThinRecord,
 };
 use links::Links;
 use shares::Shares;
@@ -89,6 +92,11 @@ pub struct Objects {
     /// Something was shared since the start, or before it.
     was_shared: bool,
     attributes: Attributes,
+    homes: Homes,
+    /// Homes that are being left.
+    vacating: Option<vacate::Vacating>,
+    /// Blocks whose homes were left, with the drives that are gone.
+    gone_blocks: u64,
     /// Blocks taken for what will be appended to objects: of nobody, after a crash.
     ahead: VecDeque<(ObjectId, BlockRange)>,
     blocks: u32,
@@ -175,6 +183,11 @@ impl Objects {
         &self.attributes
     }
 
+    /// Where homes lie.
+    pub fn homes(&self) -> &Homes {
+        &self.homes
+    }
+
     /// What no journal unit says yet.
     pub fn changes(&self) -> &Changes {
         &self.changes
@@ -189,8 +202,10 @@ impl Objects {
     /// Bytes of the records of all objects, and how many they may be.
     pub fn record_bytes(&self) -> (u64, u64) {
         // a link that becomes a run may cut another one in two
-        let runs = ((self.runs.len() + 2 * self.links.len()) * PIECE_RECORD_BYTES) as u64;
-        (self.header_bytes + runs + self.attributes.record_bytes(), self.record_bytes_max)
+        let runs = (self.runs.len() + 2 * self.links.len()) * PIECE_RECORD_BYTES;
+        let homes = self.homes.len() * HOMES_RECORD_BYTES;
+        let bytes = self.header_bytes + (runs + homes) as u64 + self.attributes.record_bytes();
+        (bytes, self.record_bytes_max)
     }
 
     /// Do the records still fit the place that they have on the drives?
@@ -430,18 +445,13 @@ impl Objects {
         Some(object)
     }
 
-    /// Takes free blocks away from everyone, until they are released.
-    pub fn reserve(&mut self, range: BlockRange) {
-        self.space.take(range);
-    }
-
-    /// Nothing lies in these blocks any more, and that is durable.
-    pub fn release(&mut self, range: BlockRange) {
-        self.space.release(range);
-    }
-
     /// Writes everything that changed, as it is now.
     pub fn record_changes(&mut self, records: &mut RecordWriter) {
+        for blocks in self.changes.take_homes() {
+            for (run, place) in self.homes.runs(blocks) {
+                records.homes(run, place);
+            }
+        }
         for (id, changed) in self.changes.take() {
             if changed.gone {
                 records.object_gone(id.0);

@@ -57,6 +57,36 @@ impl Space {
         gap.map_or(0, |(&first, &count)| (first + count).saturating_sub(block))
     }
 
+    /// The first free blocks from this one on, as far as they follow each other.
+    pub fn next(&self, from: Logical) -> Option<BlockRange> {
+        let here = self.free_at(from);
+        if here > 0 {
+            return Some(BlockRange { first: from, count: here });
+        }
+        self.gaps.range(from..).next().map(|(&first, &count)| BlockRange { first, count })
+    }
+
+    /// The gaps, the largest first.
+    pub fn largest(&self) -> impl Iterator<Item = BlockRange> + '_ {
+        self.by_size.iter().rev().map(|&(count, first)| BlockRange { first, count })
+    }
+
+    /// These blocks in order, in pieces of which all or none are free.
+    pub fn pieces(&self, range: BlockRange) -> Vec<(BlockRange, bool)> {
+        let (mut at, end) = (range.first, range.first + range.count);
+        let mut pieces = Vec::new();
+        while at < end {
+            let free = self.free_at(at).min(end - at);
+            let count = match free {
+                0 => self.next(at).map_or(end, |next| next.first.min(end)) - at,
+                free => free,
+            };
+            pieces.push((BlockRange { first: at, count }, free > 0));
+            at += count;
+        }
+        pieces
+    }
+
     /// Are all of these free?
     pub fn is_free(&self, range: BlockRange) -> bool {
         self.free_at(range.first) >= range.count
@@ -144,6 +174,23 @@ mod tests {
         space.release(range(40, 10));
         assert_eq!((space.gaps.len(), space.free_blocks()), (1, 70), "gaps that touch are one");
         assert!(space.is_free(range(30, 70)) && !space.is_free(range(29, 2)));
+    }
+
+    #[test]
+    fn what_is_free_of_a_range_is_told_in_pieces() {
+        let mut space = Space::default();
+        assert_eq!(space.pieces(range(5, 5)), [(range(5, 5), false)]);
+        space.release(range(10, 10));
+        space.release(range(30, 5));
+        let pieces = space.pieces(range(5, 30));
+        let want = [(5, 5, false), (10, 10, true), (20, 10, false), (30, 5, true)];
+        assert_eq!(pieces, want.map(|(first, count, is_free)| (range(first, count), is_free)));
+        assert_eq!(space.pieces(range(12, 3)), [(range(12, 3), true)]);
+        assert_eq!(space.next(0), Some(range(10, 10)));
+        assert_eq!(space.next(15), Some(range(15, 5)));
+        assert_eq!(space.next(20), Some(range(30, 5)));
+        assert_eq!(space.next(35), None);
+        assert!(space.largest().eq([range(10, 10), range(30, 5)]));
     }
 
     #[test]

@@ -92,6 +92,7 @@ impl Engine {
                 })
                 .collect(),
             standings: self.devices.iter().map(|d| d.standing).collect(),
+            has_moved_homes: self.has_moved_homes(),
         }
     }
 

@@ -226,7 +226,7 @@ impl Engine {
             Purpose::MoveWrite(id) => match self.moves.counts_as(*id) {
                 MoveKind::WriteBack => &mut s.home_bytes,
                 MoveKind::LogGc => &mut s.gc_bytes,
-                MoveKind::Merge | MoveKind::Drain => &mut s.writeback_bytes,
+                MoveKind::Merge | MoveKind::Drain | MoveKind::Rehome => &mut s.writeback_bytes,
                 MoveKind::Promotion => &mut s.promotion_bytes,
             },
             _ => &mut s.map_bytes,

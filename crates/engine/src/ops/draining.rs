@@ -3,6 +3,7 @@
 //! Source: requirements of pool life; design decisions 6 and 10.
 //!
 //! ```text
+//! hard drive: `vacating`
 //! SSD: what lives in its slots, a run at a time ─▶ read ─▶ written to slots of other SSDs ─▶ the map names these,
 //!      if the block has not changed since ─▶ a commit records it, which frees the old slots
 //!      where the others are short of space: copies are dropped, the rest is moved home by write-back
@@ -44,8 +45,10 @@ impl Engine {
     /// Does nothing lie on the drive, also after a crash, and is nothing on its way there?
     pub(crate) fn is_drained(&self, device: DeviceId) -> bool {
         let d = &self.devices[usize::from(device.0)];
+        let Some(ssd) = self.ssds.iter().position(|&id| id == device) else {
+            return !d.has_waiting() && self.is_vacated(device);
+        };
         if self.breaks(Mutant::DrainedTooEarly) {
-            let ssd = self.ssds.iter().position(|&id| id == device).expect("an SSD");
             let region = self.map.slots().regions()[ssd];
             let lives =
                 |slot: Slot| self.map.slots().is_current(slot, self.map.slots().owner(slot));
@@ -61,6 +64,9 @@ impl Engine {
             return false;
         };
         let rests = now < drain.rests_until && !quiet;
+        if drain.awaits_page.is_some_and(|page| self.checksums.has_page(page)) {
+            drain.looks_at = now;
+        }
         if rests || now < drain.looks_at || drain.drained.is_some() {
             return false;
         }
@@ -70,23 +76,29 @@ impl Engine {
         }
         drain.has_turn = false;
         let device = drain.device;
-        let found = self.find_on_ssd(device);
-        self.drop_copies_of(&found.copies);
-        if found.homed {
-            self.want_home_flush();
-        }
-        let begins = if !found.parts.is_empty() {
-            self.move_away(found.parts)
-        } else {
-            found.fragmented.is_some_and(|block| self.start_merge(block))
-        };
+        let is_ssd = self.devices[usize::from(device.0)].is_ssd();
+        let begins = if is_ssd { self.empty_ssd(device) } else { self.begin_vacating(device) };
+        let drain = self.drain.as_deref_mut().expect("asked above");
+        drain.owns_move = begins;
         if !begins {
-            self.drain.as_deref_mut().expect("asked above").looks_at = now + LOOK_EVERY;
+            drain.looks_at = now + LOOK_EVERY;
             if self.map.displaced_count() > 0 || self.map.pending_blocks() > 0 {
                 self.commit.note_pending(now);
             }
         }
         begins
+    }
+
+    fn empty_ssd(&mut self, device: DeviceId) -> bool {
+        let found = self.find_on_ssd(device);
+        self.drop_copies_of(&found.copies);
+        if found.homed {
+            self.want_home_flush();
+        }
+        if found.parts.is_empty() {
+            return found.fragmented.is_some_and(|block| self.start_merge(block));
+        }
+        self.move_away(found.parts)
     }
 
     fn find_on_ssd(&mut self, device: DeviceId) -> Found {
@@ -238,7 +250,7 @@ impl Engine {
         let idle = m.outstanding == 0;
         self.moves.active = Some(m);
         if idle {
-            self.end_drained();
+            self.end_move();
         }
     }
 
@@ -269,7 +281,7 @@ impl Engine {
         }
         self.commit.note_pending(self.now);
         if outstanding == 0 {
-            self.end_drained();
+            self.end_move();
         }
     }
 
@@ -300,15 +312,6 @@ impl Engine {
         } else if let (Some(drain), Some(last)) = (self.drain.as_deref_mut(), slots.last()) {
             drain.careful_until = last + 1;
             drain.cursor = slots[0];
-        }
-        self.end_drained();
-    }
-
-    fn end_drained(&mut self) {
-        let now = self.now;
-        let since = self.moves.active.as_ref().expect("asked by the caller").since;
-        if let Some(drain) = self.drain.as_deref_mut() {
-            drain.rests_until = now + now.since(since);
         }
         self.end_move();
     }

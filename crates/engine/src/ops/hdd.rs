@@ -10,6 +10,7 @@ use crate::bcw::pool::{self, Standing};
 use crate::device::{Class, Job, Purpose};
 use crate::engine::{Engine, IoState};
 use crate::map::Run;
+use crate::ops::vacating::Turn;
 use crate::port::IoOp;
 use crate::steer::Reason;
 use crate::task::Task;
@@ -28,6 +29,17 @@ impl Engine {
         }
         if self.follower_is_late(device) && self.catch_up(device) {
             return false;
+        }
+        match self.drain_turn(device) {
+            Some(Turn::Flush) => {
+                self.settle_hdd(device);
+                return false;
+            }
+            Some(Turn::Move) => {
+                self.disturb(device, false);
+                return self.issue_class(device, Class::Background);
+            }
+            None => {}
         }
         let d = &self.devices[index];
         let reads = !d.waiting[Class::Read as usize].is_empty();

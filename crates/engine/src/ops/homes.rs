@@ -63,6 +63,7 @@ impl Engine {
                 continue;
             }
             let (device, address) = self.home_of(part.logical);
+            self.forget_rehomed(part.logical);
             let mut count = 1;
             while at + count < order.len() {
                 let next = m.parts[order[at + count]];
@@ -73,6 +74,7 @@ impl Engine {
                 if !follows {
                     break;
                 }
+                self.forget_rehomed(next.logical);
                 count += 1;
             }
             let op = IoOp::Write {
@@ -101,7 +103,7 @@ impl Engine {
                 self.map.log_source(part.logical, part.slot)
                     || self.is_fixed_source(part.logical, part.slot)
             }
-            MoveKind::Merge | MoveKind::Promotion | MoveKind::Drain => false,
+            MoveKind::Merge | MoveKind::Promotion | MoveKind::Drain | MoveKind::Rehome => false,
         }
     }
 
@@ -120,9 +122,10 @@ impl Engine {
             return;
         }
         let (at, count) = ((tag & 0xffff) as usize, (tag >> 16) as usize);
-        if m.kind == MoveKind::Drain {
-            self.drained_written((at, count), status, checksums);
-            return;
+        match m.kind {
+            MoveKind::Drain => return self.drained_written((at, count), status, checksums),
+            MoveKind::Rehome => return self.rehomed_written(device, status),
+            _ => {}
         }
         let parts = m.parts[at..at + count].to_vec();
         let d = &mut self.devices[usize::from(device.0)];
@@ -173,6 +176,7 @@ impl Engine {
                 self.moves.homed.push_back((number, part));
             }
         }
+        self.lose_rehomed(device);
     }
 
     /// A flush of a hard drive settled its home writes up to `mark`.
@@ -200,6 +204,7 @@ impl Engine {
             self.map.touch(Touch { logical: part.logical, count: 1 }, NONE, true);
         }
         self.moves.homed = later;
+        self.rehomed_settled(device, mark);
         self.copies.settled();
         self.look_at_leaving();
         self.commit.note_pending(self.now);

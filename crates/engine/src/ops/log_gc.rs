@@ -92,7 +92,7 @@ impl Engine {
     }
 
     /// Blocks in a run of log slots that can be moved home now.
-    fn living_parts(&self, run: Run, blocks_max: usize) -> Vec<Part> {
+    pub(super) fn living_parts(&self, run: Run, blocks_max: usize) -> Vec<Part> {
         let mut parts = Vec::new();
         for slot in run.slot..run.slot + run.count {
             let owner = self.map.slots().owner(slot);
@@ -112,7 +112,7 @@ impl Engine {
 
     /// A segment has living blocks that cannot be moved as they are: unsettled ones need a flush,
     /// unrecorded ones a commit, fragments a merge.
-    fn unlock_segment(&mut self, device: DeviceId, run: Run) {
+    pub(super) fn unlock_segment(&mut self, device: DeviceId, run: Run) {
         let mut fragmented = None;
         let mut unsettled = false;
         let mut unrecorded = false;

@@ -112,7 +112,7 @@ impl Engine {
         (0..self.hdds.len()).find_map(|index| {
             let device = self.hdds[index];
             let d = &self.devices[usize::from(device.0)];
-            let usable = !d.faulted && d.log.is_some();
+            let usable = d.takes_new() && d.log.is_some();
             usable.then(|| self.append_to_log(device, 1, true)).flatten()
         })
     }

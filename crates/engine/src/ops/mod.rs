@@ -39,5 +39,6 @@ pub mod streams;
 mod table;
 pub mod tail;
 pub(crate) mod tiering;
+pub(crate) mod vacating;
 pub mod verify;
 mod write;

@@ -37,6 +37,8 @@ pub enum MoveKind {
     Promotion,
     /// From a drive that shall leave to others.
     Drain,
+    /// Homes from a hard drive that shall leave to another one.
+    Rehome,
 }
 
 impl MoveKind {
@@ -76,7 +78,7 @@ pub(super) struct Move {
     /// A merge's fragments as they were read.
     pub(super) fragments: Vec<crate::map::Fragment>,
     pub(super) target: Run,
-    /// Of a drain's move: where each part goes.
+    /// Of a drain's move: where each part goes, a slot or the block whose place its home takes.
     pub(super) targets: Vec<Slot>,
     pub(super) since: Instant,
 }
@@ -399,6 +401,8 @@ impl Engine {
         m.outstanding -= 1;
         if status.is_err() {
             m.failed = true;
+        } else if m.kind == MoveKind::Rehome {
+            self.check_homes_read(checksums);
         } else if contents {
             // a source that was freed and rewritten meanwhile looks like a damaged one: neither goes
             // home, and if it is still current a user's read will say so
@@ -424,6 +428,9 @@ impl Engine {
         if m.kind == MoveKind::Drain {
             return if m.failed { self.drained_unread() } else { self.write_drained() };
         }
+        if m.kind == MoveKind::Rehome {
+            return self.advance_rehoming();
+        }
         if m.failed {
             self.end_move();
             return;
@@ -444,6 +451,13 @@ impl Engine {
 
     pub(super) fn end_move(&mut self) {
         let m = self.moves.active.take().expect("asked by the caller");
+        if let Some(drain) = self.drain.as_deref_mut().filter(|drain| drain.owns_move) {
+            drain.owns_move = false;
+            if m.kind == MoveKind::LogGc && !m.failed {
+                drain.moved_blocks += m.parts.len() as u64;
+            }
+            drain.rests_until = self.now + self.now.since(m.since);
+        }
         self.restoring_done(false);
         self.look_at_leaving();
         if m.buffer != PayloadId::NONE {

@@ -199,6 +199,7 @@ impl Engine {
             | Record::Thin(_)
             | Record::Piece(..)
             | Record::SharedPiece(..)
+            | Record::Homes(..)
             | Record::Attribute(_) => return self.objects.replay_record(found),
         }
         true

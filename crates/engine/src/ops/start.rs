@@ -557,6 +557,7 @@ impl Engine {
         }
         if self.salvage.is_none() {
             self.retire_strays(&strays);
+            self.go_on_vacating();
         }
         for shard in mended {
             self.map.mark_shard_dirty(shard);

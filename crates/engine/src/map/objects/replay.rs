@@ -5,6 +5,7 @@
 
 use super::{Object, Objects, range_of};
 use crate::format::record::{ObjectRecord, Record, ThinRecord};
+use crate::map::Logical;
 use crate::map::runs::Piece;
 use crate::map::space::{BlockRange, Space};
 use tandem_block::{BLOCK_BYTES, ObjectId, ObjectKind};
@@ -50,6 +51,7 @@ impl Objects {
                 let value = attribute.value.as_deref();
                 self.replay_attribute(ObjectId(attribute.id), &attribute.key, value);
             }
+            Record::Homes(blocks, place) => return self.replay_homes(*blocks, *place),
             Record::Run(_) | Record::Fragmented(_) => return false,
         }
         true
@@ -89,6 +91,17 @@ impl Objects {
         };
     }
 
+    /// The same of where homes lie.
+    fn replay_homes(&mut self, blocks: BlockRange, place: Logical) -> bool {
+        let ends = |first: Logical| first.checked_add(blocks.count);
+        let fits = |first| ends(first).is_some_and(|end| end <= self.blocks);
+        let fits = fits(blocks.first) && fits(place);
+        if fits {
+            self.homes.set(blocks, place);
+        }
+        fits
+    }
+
     /// A record says that the object is gone, and everything with it.
     pub fn replay_gone(&mut self, id: ObjectId) {
         self.by_id.remove(&id);
@@ -99,8 +112,9 @@ impl Objects {
     /// All records were replayed: names and free blocks are found out.
     ///
     /// # Errors
-    /// Two objects with one name, or over the same blocks, or parts of an object that is not there.
+    /// Two blocks with one home, two objects with one name, or over the same blocks, or parts of an object that is not there.
     pub fn end_replay(&mut self) -> Result<(), String> {
+        self.homes.check(self.blocks)?;
         let mut ranges: Vec<(BlockRange, ObjectId)> = self.owned().collect();
         ranges.sort_unstable_by_key(|(range, _)| range.first);
         let mut space = Space::default();

@@ -77,7 +77,7 @@ impl Objects {
         match undo {
             Undo::Made(id) => {
                 let made = self.detach(id).expect("it was made");
-                self.space.release(BlockRange { first: made.first, count: made.blocks });
+                self.release(BlockRange { first: made.first, count: made.blocks });
             }
             Undo::Gone { object, before, pieces, links, attributes } => {
                 self.insert(object, before);
@@ -92,7 +92,7 @@ impl Objects {
                 if after.blocks > before.blocks {
                     let (first, count) =
                         (after.first + before.blocks, after.blocks - before.blocks);
-                    self.space.release(BlockRange { first, count });
+                    self.release(BlockRange { first, count });
                 }
                 self.insert(object, before);
                 self.put_back(object, &pieces);

@@ -1,0 +1,34 @@
+//! How many blocks live where?
+
+use super::logical::{FRAGMENTS, HOME, LOG, SSD};
+
+/// Counts of blocks by where they live now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Population {
+    /// On an SSD and nowhere else.
+    pub dirty_ssd: u64,
+    /// On an SSD and at home.
+    pub clean_ssd: u64,
+    /// In a log (with or without a tail copy).
+    pub in_log: u64,
+    /// Under fragments.
+    pub fragmented: u64,
+}
+
+impl Population {
+    pub(super) fn count(&mut self, bits: u8, add: bool) {
+        let step = |counter: &mut u64| {
+            *counter = if add { *counter + 1 } else { *counter - 1 };
+        };
+        if bits & LOG != 0 {
+            step(&mut self.in_log);
+        } else if bits & (SSD | HOME) == SSD {
+            step(&mut self.dirty_ssd);
+        } else if bits & SSD != 0 {
+            step(&mut self.clean_ssd);
+        }
+        if bits & FRAGMENTS != 0 {
+            step(&mut self.fragmented);
+        }
+    }
+}

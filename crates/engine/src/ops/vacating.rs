@@ -1,0 +1,525 @@
+//! What steps move everything off a hard drive that shall leave?
+//!
+//! Source: requirements of pool life; design decisions 6 and 10.
+//!
+//! ```text
+//! homes: a run that somebody has (`map/objects/vacate`)
+//!   nothing in it that a record or a reader needs ─▶ it changes places at once
+//!   else: read ─▶ written to the home of a block that nobody has ─▶ that drive is flushed
+//!      ─▶ both change places, in RAM and with the next batch of the journal
+//! log: when no home is left: its living blocks are moved home, like those of log GC
+//! ```
+//! What a crash leaves is the place before or the one after; both hold the same until the place is
+//! recorded, since nothing is written to the old one any more. A home that is written while its copy
+//! waits for the flush makes the copy void (`forget_rehomed`).
+
+use super::moves::{Move, MoveKind, Part, Stage};
+use crate::device::{Class, Job, Purpose};
+use crate::drain::{Drain, DrainError, UNREADABLE_MAX};
+use crate::engine::Engine;
+use crate::format::record::HOMES_RECORD_BYTES;
+use crate::format::superblock::Standing;
+use crate::map::checksums::page_of;
+use crate::map::logical::HOME;
+use crate::map::space::{BlockRange, Space};
+use crate::map::{Logical, NONE, Run};
+use crate::mutant::Mutant;
+use crate::port::IoOp;
+use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
+
+/// Runs looked at in one step at most, and blocks in one that hold nothing: bounds the time that an event
+/// takes.
+const LOOK_RUNS_MAX: u32 = 64;
+const EMPTY_BLOCKS_MAX: u32 = 16_384;
+/// Runs that wait for a flush at most: with it all of them become records of one unit.
+const WAITING_RUNS_MAX: usize = 64;
+
+/// Homes that were written elsewhere, and wait for the flush of that drive.
+#[derive(Clone, Debug)]
+pub(crate) struct Rehomed {
+    /// Where they were written, and with which home write.
+    device: DeviceId,
+    number: u64,
+    /// Whose homes.
+    blocks: BlockRange,
+    /// The first of the blocks whose places they take.
+    taken: Logical,
+}
+
+/// What a drain wants of a hard drive before its users have their turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// The next command of its move.
+    Move,
+    /// A flush.
+    Flush,
+}
+
+/// What can become of the next run.
+enum Next {
+    /// Nothing to do with it now; look behind it.
+    Behind(Logical),
+    /// Nothing needs what lies there.
+    Empty(BlockRange),
+    /// It has to be copied.
+    Copy(BlockRange),
+}
+
+impl Engine {
+    /// The places of the homes on a hard drive.
+    pub(crate) fn home_places(&self, device: DeviceId) -> BlockRange {
+        let layout = &self.devices[usize::from(device.0)].layout;
+        let number = |blocks: u64| u32::try_from(blocks).expect("checked by the layout");
+        BlockRange { first: number(layout.home_first), count: number(layout.home_blocks) }
+    }
+
+    /// Places of homes on all other hard drives that take something new.
+    fn open_places(&self, device: DeviceId) -> Vec<BlockRange> {
+        let others = self.hdds.iter().filter(|&&other| other != device);
+        let others = others.filter(|other| self.devices[usize::from(other.0)].takes_new());
+        others.map(|&other| self.home_places(other)).collect()
+    }
+
+    /// Do homes lie at other blocks' numbers, or may they soon?
+    pub(crate) fn has_moved_homes(&self) -> bool {
+        let mut hdds = self.hdds.iter().map(|id| self.devices[usize::from(id.0)].standing);
+        !self.objects.homes().is_empty() || hdds.any(|standing| standing != Standing::Serves)
+    }
+
+    /// Could this hard drive be drained?
+    pub(crate) fn can_vacate(&self, device: DeviceId) -> Result<u64, DrainError> {
+        if self.config.following_device() == Some(device) {
+            let what = "the second home of the pool's metadata";
+            return Err(DrainError::Keeps { device, what });
+        }
+        if self.metadata_homes().contains(&device) {
+            return Err(DrainError::Keeps { device, what: "the pool's metadata" });
+        }
+        if !self.objects.has_table() {
+            return Err(DrainError::NotNow(
+                "was made by a version that could not drain hard drives",
+            ));
+        }
+        let places = self.home_places(device);
+        let (free, room) = self.objects.room_without(places, &self.open_places(device));
+        let wanted = u64::from(places.count) - free;
+        if wanted > room {
+            let (room, wanted) = (room * BLOCK_BYTES, wanted * BLOCK_BYTES);
+            return Err(DrainError::NoRoom { room, wanted });
+        }
+        Ok(self.lies_on(device))
+    }
+
+    /// The homes on this drive are to be left.
+    pub(crate) fn vacate(&mut self, device: DeviceId) {
+        let (places, open) = (self.home_places(device), self.open_places(device));
+        self.objects.vacate(places, &open);
+    }
+
+    /// They stay after all.
+    pub(crate) fn vacate_no_more(&mut self) {
+        self.objects.vacate_no_more();
+        let rehomed = self.drain.as_deref_mut().map(|drain| std::mem::take(&mut drain.rehomed));
+        rehomed.into_iter().flatten().for_each(|known| self.put_taken(&known));
+    }
+
+    /// Blocks on a hard drive that a record names, or that are being written.
+    pub(crate) fn blocks_on_hdd(&self, device: DeviceId) -> u64 {
+        let recorded = self.map.logical().recorded_homes();
+        let homes = self.objects.homes().lying_in(self.home_places(device));
+        let count =
+            |range: &BlockRange| recorded.count_run(range.first as usize, range.count as usize);
+        let log = self.devices[usize::from(device.0)].log.as_ref();
+        homes.iter().map(count).sum::<usize>() as u64 + log.map_or(0, |log| log.live_slots())
+    }
+
+    /// Is nothing left of what lay on it, and is that durable?
+    pub(super) fn is_vacated(&self, device: DeviceId) -> bool {
+        let drain = self.drain.as_deref().expect("asked by the caller");
+        let log = self.devices[usize::from(device.0)].log.as_ref();
+        let is_durable = self.commit.durable() >= drain.left_with;
+        self.objects.left_blocks() == 0
+            && drain.rehomed.is_empty()
+            && (is_durable || self.breaks(Mutant::DrainedTooEarly))
+            && log.is_none_or(|log| log.live_slots() == 0)
+            // what it has not settled of its log is in RAM
+            && self.devices[usize::from(device.0)].tail.items.is_empty()
+    }
+
+    /// Begins a move of what lies on a hard drive. False: not now, or there is nothing.
+    pub(super) fn begin_vacating(&mut self, device: DeviceId) -> bool {
+        if self.objects.left_blocks() > 0 {
+            return self.begin_rehoming(device);
+        }
+        let drain = self.drain.as_deref().expect("asked by the caller");
+        if drain.rehomed.is_empty() && self.empty_log(device) {
+            return true;
+        }
+        self.want_home_flush();
+        let d = &mut self.devices[usize::from(device.0)];
+        d.flush_wanted |= !d.tail.items.is_empty() && d.flushing.is_none();
+        false
+    }
+
+    fn begin_rehoming(&mut self, device: DeviceId) -> bool {
+        for _ in 0..LOOK_RUNS_MAX {
+            let from = self.drain.as_deref().expect("asked by the caller").cursor;
+            let Some(left) = self.objects.next_left(from) else {
+                self.set_drain_cursor(0);
+                self.drain.as_deref_mut().expect("asked by the caller").careful_until = 0;
+                self.want_home_flush();
+                return false;
+            };
+            let run = match self.next_home_run(left) {
+                Next::Behind(block) => {
+                    self.set_drain_cursor(block);
+                    continue;
+                }
+                Next::Empty(_) | Next::Copy(_) if !self.may_leave_more() => return false,
+                Next::Empty(run) => {
+                    let Some(taken) = self.take_target(device, run.count) else { return false };
+                    let run = BlockRange { count: taken.count, ..run };
+                    self.leave_homes(run, taken.first);
+                    self.set_drain_cursor(run.first + run.count);
+                    continue;
+                }
+                Next::Copy(run) => run,
+            };
+            if !self.has_checksums_of(run) {
+                return false;
+            }
+            let Some(taken) = self.take_target(device, run.count) else { return false };
+            let run = BlockRange { count: taken.count, ..run };
+            self.set_drain_cursor(run.first + run.count);
+            self.read_homes(run, taken.first);
+            return true;
+        }
+        false
+    }
+
+    fn set_drain_cursor(&mut self, block: Logical) {
+        self.drain.as_deref_mut().expect("asked by the caller").cursor = block;
+    }
+
+    /// Do the records of one more run that changes places fit: in the next journal unit, with those that
+    /// wait for a flush, and in the table?
+    fn may_leave_more(&mut self) -> bool {
+        let waiting = self.drain.as_deref().map_or(0, |drain| drain.rehomed.len());
+        let most = (self.body_bytes_max() / 4 / (6 * HOMES_RECORD_BYTES)).min(WAITING_RUNS_MAX);
+        if waiting >= most {
+            self.want_home_flush();
+            return false;
+        }
+        let is_crowded = self.objects.changes().bytes() > self.body_bytes_max() / 4;
+        !is_crowded && self.objects.fits_with_homes(waiting + 1)
+    }
+
+    /// Does a reader, or a crash, find something in the home of this block?
+    fn needs_home(&self, block: Logical) -> bool {
+        self.map.state(block) & HOME != 0 || self.map.logical().recorded_home(block)
+    }
+
+    /// What can become of the first of these blocks, and of those behind it that are like it.
+    fn next_home_run(&self, left: BlockRange) -> Next {
+        let drain = self.drain.as_deref().expect("asked by the caller");
+        let (first, end) = (left.first, left.first + left.count);
+        let is_in = |blocks: &BlockRange, block: Logical| {
+            (blocks.first..blocks.first + blocks.count).contains(&block)
+        };
+        if let Some(known) = drain.rehomed.iter().find(|known| is_in(&known.blocks, first)) {
+            return Next::Behind(known.blocks.first + known.blocks.count);
+        }
+        let needed = self.needs_home(first);
+        let is_kept = |block: Logical| {
+            // one that was written and not flushed becomes a place where it was written
+            self.is_homed(block) || needed && drain.unreadable_homes.contains(&block)
+        };
+        if is_kept(first) {
+            return Next::Behind(first + 1);
+        }
+        let most = match needed {
+            true if first < drain.careful_until => 1,
+            true => (self.config.writeback_run_bytes / BLOCK_BYTES) as u32,
+            false => EMPTY_BLOCKS_MAX,
+        };
+        let copied = drain.rehomed.iter().map(|known| known.blocks.first);
+        let copied = copied.filter(|&at| at > first).min();
+        let end = end.min(copied.unwrap_or(end)).min(first.saturating_add(most));
+        let end = first + self.objects.homes().run_at(first, end).1;
+        let like = |&block: &Logical| self.needs_home(block) == needed && !is_kept(block);
+        let count = (first..end).take_while(like).count() as u32;
+        let run = BlockRange { first, count };
+        if needed { Next::Copy(run) } else { Next::Empty(run) }
+    }
+
+    /// Takes blocks that nobody has, at most so many, whose homes lie behind each other on another drive
+    /// that takes something new. `None`: there are none.
+    fn take_target(&mut self, device: DeviceId, wanted: u32) -> Option<BlockRange> {
+        for _ in 0..LOOK_RUNS_MAX {
+            let Some(next) = self.objects.reserved_next() else {
+                let open = self.open_places(device);
+                self.objects.reserve_homes(&open);
+                self.objects.reserved_next()?;
+                continue;
+            };
+            let (on, _) = self.home_of(next.first);
+            if !self.devices[usize::from(on.0)].takes_new() {
+                self.objects.drop_reserved(next);
+                continue;
+            }
+            let (place, places) = (self.objects.homes().of(next.first), self.home_places(on));
+            let behind = places.first + places.count - place;
+            let taken = BlockRange { count: next.count.min(behind).min(wanted), ..next };
+            self.objects.take_reserved(taken);
+            return Some(taken);
+        }
+        None
+    }
+
+    /// Blocks whose homes on the drive that leaves cannot be read, and are needed.
+    pub(crate) fn unreadable_homes(&self, drain: &Drain) -> usize {
+        let one = |first: Logical| BlockRange { first, count: 1 };
+        let is_kept = |&&block: &&Logical| {
+            self.needs_home(block) && !self.objects.left_of(one(block)).is_empty()
+        };
+        drain.unreadable_homes.iter().filter(is_kept).count()
+    }
+
+    /// Are the checksums of these homes in RAM, so that what is copied is what was written? Asks for them.
+    fn has_checksums_of(&mut self, run: BlockRange) -> bool {
+        if !self.config.contents {
+            return true;
+        }
+        for page in page_of(run.first)..=page_of(run.first + run.count - 1) {
+            if self.checksums.has_page(page) {
+                continue;
+            }
+            let drain = self.drain.as_deref_mut().expect("asked by the caller");
+            let was_asked = drain.awaits_page.replace(page) == Some(page);
+            let is_coming = self.page_waiters.iter().any(|(known, _)| *known == page);
+            if !was_asked {
+                self.load_checksum_page(page, None);
+                return false;
+            }
+            if is_coming {
+                return false;
+            }
+            // one that cannot be read: the copy is as good as what is copied
+        }
+        self.drain.as_deref_mut().expect("asked by the caller").awaits_page = None;
+        true
+    }
+
+    fn read_homes(&mut self, run: BlockRange, taken: Logical) {
+        assert!(self.moves.active.is_none(), "one move at a time");
+        let (device, offset_bytes) = self.home_of(run.first);
+        let length_bytes = u64::from(run.count) * BLOCK_BYTES;
+        let buffer = self.reserve_for_move(length_bytes);
+        let part = |logical| Part { logical, slot: NONE, checksum: 0 };
+        self.moves.active = Some(Move {
+            kind: MoveKind::Rehome,
+            stage: Stage::Reading,
+            parts: (run.first..run.first + run.count).map(part).collect(),
+            buffer,
+            outstanding: 1,
+            failed: false,
+            after_batch: 0,
+            after_read: self.reads_issued,
+            fragments: Vec::new(),
+            target: Run { slot: NONE, count: 1 },
+            targets: (taken..taken + run.count).collect(),
+            since: self.now,
+        });
+        let op = IoOp::Read { offset_bytes, length_bytes, into: buffer, into_offset_bytes: 0 };
+        self.enqueue(device, Class::Background, Job::Io(op, Purpose::MoveRead(0)));
+    }
+
+    /// Homes were read: are they what was written there once?
+    pub(super) fn check_homes_read(&mut self, checksums: &[u32]) {
+        let m = self.moves.active.as_ref().expect("a move was reading");
+        let differs = |(part, found): (&Part, &u32)| {
+            let known = self.checksums.get(part.logical);
+            known.is_some_and(|known| known != *found) && self.needs_home(part.logical)
+        };
+        let is_bad = m.parts.iter().zip(checksums).any(differs);
+        self.moves.active.as_mut().expect("asked above").failed |= is_bad;
+    }
+
+    /// Blocks of a move that nobody has, and whose places homes take.
+    fn taken_by_move(&self) -> BlockRange {
+        let m = self.moves.active.as_ref().expect("asked while it moves");
+        BlockRange { first: m.targets[0], count: m.targets.len() as u32 }
+    }
+
+    /// Advances a move of homes that have been read.
+    pub(super) fn advance_rehoming(&mut self) {
+        let m = self.moves.active.as_ref().expect("asked by the caller");
+        if m.failed {
+            return self.homes_unread();
+        }
+        // whoever still reads what was there before gets it
+        if self.reads_base < m.after_read {
+            return;
+        }
+        let (buffer, taken) = (m.buffer, self.taken_by_move());
+        let (device, offset_bytes) = self.home_of(taken.first);
+        let op = IoOp::Write {
+            offset_bytes,
+            length_bytes: u64::from(taken.count) * BLOCK_BYTES,
+            from: buffer,
+            from_offset_bytes: 0,
+            fua: false,
+        };
+        let m = self.moves.active.as_mut().expect("asked above");
+        (m.stage, m.outstanding) = (Stage::Writing, 1);
+        let purpose = Purpose::MoveWrite(taken.count << 16);
+        self.enqueue(device, Class::Background, Job::Io(op, purpose));
+    }
+
+    /// A run of homes cannot be read in one piece, or is not what was written: one by one, if it was
+    /// several. One alone stays.
+    fn homes_unread(&mut self) {
+        let taken = self.taken_by_move();
+        self.objects.put_reserved(taken);
+        let m = self.moves.active.as_ref().expect("asked by the caller");
+        let first = m.parts[0].logical;
+        if let Some(drain) = self.drain.as_deref_mut() {
+            if taken.count > 1 {
+                (drain.cursor, drain.careful_until) = (first, first + taken.count);
+            } else if drain.unreadable_homes.len() < UNREADABLE_MAX {
+                drain.unreadable_homes.insert(first);
+            }
+        }
+        self.end_move();
+    }
+
+    /// Homes were written to another drive.
+    pub(super) fn rehomed_written(&mut self, device: DeviceId, status: Result<(), IoError>) {
+        let taken = self.taken_by_move();
+        let m = self.moves.active.as_ref().expect("a move was writing");
+        let blocks = BlockRange { first: m.parts[0].logical, count: taken.count };
+        if status.is_err() {
+            self.fault_hdd(device);
+        }
+        let d = &mut self.devices[usize::from(device.0)];
+        d.home_writes += u64::from(status.is_ok());
+        let number = d.home_writes;
+        match self.drain.as_deref_mut() {
+            Some(drain) if drain.moves() && status.is_ok() => {
+                let taken = taken.first;
+                drain.rehomed.push(Rehomed { device, number, blocks, taken });
+            }
+            _ => self.objects.put_reserved(taken),
+        }
+        if self.breaks(Mutant::RehomedUnsettled) && status.is_ok() {
+            self.rehomed_settled(device, number);
+        }
+        self.end_move();
+    }
+
+    /// A flush of a hard drive settled its home writes up to `mark`: what it holds of homes that are left
+    /// counts.
+    pub(super) fn rehomed_settled(&mut self, device: DeviceId, mark: u64) {
+        let Some(drain) = self.drain.as_deref_mut() else { return };
+        let is_settled = |known: &Rehomed| known.device == device && known.number <= mark;
+        let (settled, waiting): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut drain.rehomed).into_iter().partition(is_settled);
+        drain.rehomed = waiting;
+        for Rehomed { blocks, taken, .. } in settled {
+            let mut unused = Space::default();
+            unused.release(BlockRange { first: taken, count: blocks.count });
+            for piece in self.objects.left_of(blocks) {
+                let first = taken + (piece.first - blocks.first);
+                unused.take(BlockRange { first, count: piece.count });
+                self.leave_homes(piece, first);
+                let drain = self.drain.as_deref_mut().expect("asked above");
+                drain.moved_blocks += u64::from(piece.count);
+            }
+            // whose blocks nobody has any more
+            let mut at = taken;
+            while let Some(range) = unused.next(at) {
+                self.objects.put_reserved(range);
+                at = range.first + range.count;
+            }
+        }
+    }
+
+    /// The blocks whose places these would have taken are not needed.
+    fn put_taken(&mut self, rehomed: &Rehomed) {
+        let count = rehomed.blocks.count;
+        self.objects.put_reserved(BlockRange { first: rehomed.taken, count });
+    }
+
+    /// From now on the homes of these blocks lie where those of the others lay.
+    fn leave_homes(&mut self, blocks: BlockRange, taken: Logical) {
+        for block in blocks.first..blocks.first + blocks.count {
+            let is_known = self.breaks(Mutant::StaleRehomed) || !self.is_homed(block);
+            assert!(is_known, "what was written and not flushed stays where it is");
+        }
+        self.objects.swap_homes(blocks, taken);
+        let batch = self.commit.composed() + 1;
+        self.drain.as_deref_mut().expect("homes are left by a drain").left_with = batch;
+        self.commit.note_pending(self.now);
+    }
+
+    /// The home of this block is about to be written: a copy that waits for its flush is void.
+    pub(super) fn forget_rehomed(&mut self, block: Logical) {
+        let Some(drain) = self.drain.as_deref_mut() else { return };
+        drain.unreadable_homes.remove(&block);
+        let has = |known: &Rehomed| {
+            (known.blocks.first..known.blocks.first + known.blocks.count).contains(&block)
+        };
+        let Some(at) = drain.rehomed.iter().position(has) else { return };
+        if self.breaks(Mutant::StaleRehomed) {
+            return;
+        }
+        let drain = self.drain.as_deref_mut().expect("asked above");
+        let known = drain.rehomed.swap_remove(at);
+        self.put_taken(&known);
+    }
+
+    /// The drive failed: what was copied there and not settled is lost.
+    pub(super) fn lose_rehomed(&mut self, device: DeviceId) {
+        let Some(drain) = self.drain.as_deref_mut() else { return };
+        let (lost, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut drain.rehomed)
+            .into_iter()
+            .partition(|known| known.device == device);
+        drain.rehomed = kept;
+        lost.into_iter().for_each(|known| self.put_taken(&known));
+    }
+
+    /// Begins to move home what lives in the log of a hard drive. False: not now, or nothing does.
+    fn empty_log(&mut self, device: DeviceId) -> bool {
+        let Some(log) = &mut self.devices[usize::from(device.0)].log else { return false };
+        log.seal_open();
+        let living = log.victims().into_iter().filter(|&segment| log.live(segment) > 0);
+        let runs: Vec<Run> = living.map(|segment| log.segment_run(segment)).collect();
+        let blocks_max = (self.config.writeback_run_bytes / BLOCK_BYTES) as usize;
+        for run in runs {
+            let parts = self.living_parts(run, blocks_max);
+            if !parts.is_empty() {
+                self.begin_home_move(MoveKind::LogGc, parts);
+                return true;
+            }
+            self.unlock_segment(device, run);
+            if self.moves.active.is_some() {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Does a drain have its turn on this hard drive? It rests as long as a move took, so users have it as
+    /// long; but where they always ask for something it would never come.
+    pub(super) fn drain_turn(&self, device: DeviceId) -> Option<Turn> {
+        let drain = self.drain.as_deref().filter(|drain| drain.moves())?;
+        let d = &self.devices[usize::from(device.0)];
+        let waits_for_flush = drain.rehomed.iter().any(|known| known.device == device)
+            || self.objects.left_blocks() == 0 && !self.moves.homed.is_empty();
+        if d.flush_wanted && waits_for_flush {
+            return Some(Turn::Flush);
+        }
+        let moves = drain.owns_move && !d.waiting[Class::Background as usize].is_empty();
+        moves.then_some(Turn::Move)
+    }
+}
