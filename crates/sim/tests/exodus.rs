@@ -3,7 +3,7 @@
 //! Requirement of pool life. Power cuts at every moment are the swarm's (arms `drained` and `vacated`); here
 //! are the ends.
 
-use tandem_block::{BLOCK_BYTES, DeviceId};
+use tandem_block::{BLOCK_BYTES, DeviceId, MIB};
 use tandem_drives::media::CutMode;
 use tandem_engine::StartError;
 use tandem_engine::drain::{DrainError, Ending};
@@ -131,7 +131,9 @@ fn a_hard_drive_leaves_with_its_homes_and_its_log() {
 /// What cannot be read stays, is counted, and does not keep the rest.
 #[test]
 fn a_home_that_cannot_be_read_stays_until_it_is_written() {
-    let mut run = Run::new(of_hard_drives(0)).unwrap();
+    let mut config = of_hard_drives(0);
+    config.shape.footprint_bytes = MIB;
+    let mut run = Run::new(config).unwrap();
     let device = DeviceId(2);
     while at_home_on(&run, device).len() < 20 {
         assert!(run.step().unwrap(), "something comes home before it begins");

@@ -299,7 +299,10 @@ impl Engine {
             if self.moves.homed_blocks.contains(&block) {
                 continue;
             }
-            if self.devices[usize::from(self.home_of(block).0.0)].faulted || self.is_kept(block) {
+            // where the home is on a drive that leaves it will soon be elsewhere
+            let home = &self.devices[usize::from(self.home_of(block).0.0)];
+            let is_open = home.takes_new() || self.starved && !home.faulted;
+            if !is_open || self.is_kept(block) {
                 continue;
             }
             if let Some(slot) = self.map.writeback_source(block) {
