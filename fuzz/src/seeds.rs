@@ -21,6 +21,7 @@ use tandem_engine::format::superblock::{
 use tandem_engine::format::{image, page, unit::Unit};
 use tandem_engine::map::NONE;
 use tandem_engine::map::runs::Piece;
+use tandem_engine::map::space::BlockRange;
 use tandem_fronts::nbd::wire::{
     self, RequestHeader, chunk, command, flag, handshake, info, option,
 };
@@ -152,6 +153,7 @@ pub fn superblocks() -> Vec<Vec<u8>> {
         layout: if index == 0 { layout } else { without_table },
         members: vec![member(1, Role::Ssd), member(2, Role::Hdd)],
         standings: vec![superblock::Standing::Serves; 2],
+        has_moved_homes: index == 1,
         successor: None,
     };
     let told = Successor { state: SuccessorState::Replaced, index: 1, uuid: 3 };
@@ -197,6 +199,7 @@ fn files() -> Vec<u8> {
     writer.piece(9, Piece { offset: 3, logical: Some(700), count: 2 }, true);
     writer.attribute(8, b"a name", &9u64.to_le_bytes());
     writer.attribute_gone(8, b"another name");
+    writer.homes(BlockRange { first: 640, count: 16 }, 32);
     writer.take()
 }
 
