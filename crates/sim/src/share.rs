@@ -337,13 +337,13 @@ pub const ARMS: &[Arm] = &[
             (Met::InRecovery, 700),
             (Met::InDrain, 400),
             (Met::Removed, 20),
-            (Met::Drained, 50_000_000),
+            (Met::Drained, 15_000_000),
         ],
         least_in_turn: &[
             (Met::Crashes, 350),
             (Met::InDrain, 120),
             (Met::Removed, 10),
-            (Met::Drained, 15_000_000),
+            (Met::Drained, 2_000_000),
         ],
     },
     Arm {

@@ -121,13 +121,13 @@ impl<M: Measure<KEPT>, const KEPT: usize> Collector for ByHeat<M, KEPT> {
     }
 
     fn hottest(&self) -> Option<Extent> {
-        let slot = self.ranks.hottest()?;
+        let slot = self.ranks.first(Side::Hdd)?;
         let is_for_ssd = self.measure.is_for_ssd(self.ranks.rank(slot).heat);
         is_for_ssd.then(|| self.ranks.extent(slot))
     }
 
     fn victim(&mut self, _: Option<Extent>) -> Option<Extent> {
-        self.ranks.coldest().map(|slot| self.ranks.extent(slot))
+        self.ranks.first(Side::Ssd).map(|slot| self.ranks.extent(slot))
     }
 
     fn memory(&self) -> Memory {

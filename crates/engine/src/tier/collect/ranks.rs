@@ -9,11 +9,6 @@
 //! (`ends.rs`) has the first of all. So most requests touch two lines near each other, whose places are
 //! known at once: with heaps, and an index beside them, it was eight to ten lines one after the other,
 //! and what nobody had asked for was moved. In 38 bytes an extent.
-//!
-//! An extent of the SSD that is used gets hotter, away from the end that is asked for. So its group and the
-//! tree are not told: what they say of the coldest is a bound, which nothing in the group is below. Whoever
-//! asks for the coldest looks whether the least bound is true, mends it if not, and looks again. That no
-//! question finds many to mend, requests mend some on their way (`CHECK_EVERY`).
 
 use super::ends::{Ends, Levels, Row, key, key_words};
 use super::index::mixed;
@@ -23,9 +18,6 @@ use tandem_block::Table;
 /// Extents of a group at most, and on average when all that may be tracked are.
 const GROUP: usize = 16;
 const GROUP_MEAN: usize = 12;
-/// Extents of the SSD that are used without a look at the least bound; where that is not true, every
-/// following request mends two.
-const CHECK_EVERY: u8 = 16;
 /// Groups that are looked at for one that may be forgotten.
 const LOOKED_AT: usize = 2;
 
@@ -73,8 +65,6 @@ pub struct Ranks<const KEPT_WORDS: usize> {
     entries_max: usize,
     /// Where to look next for one to forget.
     hand: usize,
-    /// Extents of the SSD that may be used before the next look at the least bound.
-    unchecked: u8,
 }
 
 impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
@@ -95,7 +85,6 @@ impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
             lens: [0; 2],
             entries_max,
             hand: 0,
-            unchecked: CHECK_EVERY,
         }
     }
 
@@ -205,18 +194,8 @@ impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
         let slot = slot as usize;
         let (side, was) = rank_of(self.key(slot));
         let kept = self.words[Self::slot_words(slot) + KEPT..].first_chunk_mut();
-        let rank = Rank { heat: heat(was.heat, kept.expect("a whole slot")), used };
-        if side == Side::Ssd && rank >= was {
-            let at = Self::slot_words(slot) + KEY;
-            self.words[at..at + 2].copy_from_slice(&key_words(key_of(side, rank)));
-            self.unchecked -= 1;
-            if self.unchecked == 0 {
-                let is_true = self.mends() == Mended::Nothing || self.mends() == Mended::Nothing;
-                self.unchecked = if is_true { CHECK_EVERY } else { 1 };
-            }
-        } else {
-            self.set(slot, key_of(side, rank));
-        }
+        let heat = heat(was.heat, kept.expect("a whole slot"));
+        self.set(slot, key_of(side, Rank { heat, used }));
         side
     }
 
@@ -238,10 +217,11 @@ impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
         Extent(self.words[Self::slot_words(slot as usize)])
     }
 
-    /// The hottest on the hard drives.
+    /// The hottest on the hard drives, the coldest on the SSD.
     #[inline]
-    pub fn hottest(&self) -> Option<u32> {
-        let first = self.levels.root().greatest;
+    pub fn first(&self, side: Side) -> Option<u32> {
+        let Ends { least, greatest } = self.levels.root();
+        let first = if side == Side::Hdd { greatest } else { least };
         if first == 0 {
             return None;
         }
@@ -249,41 +229,6 @@ impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
         let slots = group.expect("what is above comes from below") * GROUP;
         let slot = (slots..slots + GROUP).find(|slot| self.key(*slot) == first);
         Some(slot.expect("what is above comes from below") as u32)
-    }
-
-    /// The coldest on the SSD.
-    #[inline]
-    pub fn coldest(&mut self) -> Option<u32> {
-        while self.mends() == Mended::Bound {}
-        let first = self.levels.root().least;
-        if first == 0 {
-            return None;
-        }
-        let group = self.levels.find(self.row(), first);
-        let slots = group.expect("what is above comes from below") * GROUP;
-        let slot = (slots..slots + GROUP).find(|slot| self.key(*slot) == first);
-        Some(slot.expect("the bound is true") as u32)
-    }
-
-    /// Looks whether the least bound is true, and makes that of its group true if not.
-    fn mends(&mut self) -> Mended {
-        let least = self.levels.root().least;
-        if least == 0 {
-            return Mended::Nothing;
-        }
-        let group = self.levels.find(self.row(), least);
-        let group = group.expect("what is above comes from below");
-        let words = &mut self.words[group * Self::GROUP_WORDS..][..Self::GROUP_WORDS];
-        let was = ends(words);
-        let is = Ends { least: Self::of_side(words, Side::Ssd).fold(0, i128::min), ..was };
-        if is == was {
-            return Mended::Nothing;
-        }
-        assert!(is.least > was.least, "nothing in a group is below its bound");
-        words[ENDS..HEAD_WORDS].copy_from_slice(&is.words());
-        let row = Row { words: &self.words, first: ENDS, distance: Self::GROUP_WORDS };
-        self.levels.rise(row, group, was, is);
-        Mended::Bound
     }
 
     /// One that may be forgotten: the coldest of the hard drives' in a few groups, each time others.
@@ -323,19 +268,6 @@ impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
         Row { words: &self.words, first: ENDS, distance: Self::GROUP_WORDS }
     }
 
-    /// The keys of a group on a side: an extent of the SSD is often the only one in its group.
-    #[inline]
-    fn of_side(words: &[u64], side: Side) -> impl Iterator<Item = i128> + '_ {
-        let of_ssd = words[OF_SSD];
-        let mut left = if side == Side::Ssd { of_ssd } else { !of_ssd & ((1 << GROUP) - 1) };
-        std::iter::from_fn(move || {
-            let at = (left != 0).then(|| left.trailing_zeros() as usize)?;
-            left &= left - 1;
-            let at = HEAD_WORDS + at * Self::SLOT_WORDS + KEY;
-            Some(key(words[at], words[at + 1]))
-        })
-    }
-
     /// Changes a key, and what that changes above; zero is none.
     #[inline]
     fn set(&mut self, slot: usize, to: i128) {
@@ -347,16 +279,27 @@ impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
         halves.copy_from_slice(&key_words(to));
         let bit = 1 << (slot % GROUP);
         words[OF_SSD] = if to < 0 { words[OF_SSD] | bit } else { words[OF_SSD] & !bit };
-        let was = ends(words);
+        let (was, words_of_it): (Ends, &[u64]) = (ends(words), words);
+        // only those of the side: an extent of the SSD is often the only one in its group
+        let of_side = |is_ssd: bool| {
+            let of_ssd = words_of_it[OF_SSD];
+            let mut left = if is_ssd { of_ssd } else { !of_ssd & ((1 << GROUP) - 1) };
+            std::iter::from_fn(move || {
+                let at = (left != 0).then(|| left.trailing_zeros() as usize)?;
+                left &= left - 1;
+                let at = HEAD_WORDS + at * Self::SLOT_WORDS + KEY;
+                Some(key(words_of_it[at], words_of_it[at + 1]))
+            })
+        };
         let is = Ends {
             least: match () {
                 () if to <= was.least => to,
-                () if from == was.least => Self::of_side(words, Side::Ssd).fold(0, i128::min),
+                () if from == was.least => of_side(true).fold(0, i128::min),
                 () => was.least,
             },
             greatest: match () {
                 () if to >= was.greatest => to,
-                () if from == was.greatest => Self::of_side(words, Side::Hdd).fold(0, i128::max),
+                () if from == was.greatest => of_side(false).fold(0, i128::max),
                 () => was.greatest,
             },
         };
@@ -366,15 +309,6 @@ impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
             self.levels.rise(row, group, was, is);
         }
     }
-}
-
-/// What was mended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mended {
-    /// The least bound was true.
-    Nothing,
-    /// A bound; perhaps there are more.
-    Bound,
 }
 
 /// What stands in a group's beginning.

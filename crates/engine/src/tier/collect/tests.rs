@@ -351,8 +351,8 @@ proptest! {
             let of = |side| truth.iter().filter(move |file| file.1.0 == side);
             let hottest = of(Side::Hdd).max_by_key(|file| file.1.1).map(|file| Extent(*file.0));
             let coldest = of(Side::Ssd).min_by_key(|file| file.1.1).map(|file| Extent(*file.0));
-            prop_assert_eq!(ranks.hottest().map(|node| ranks.extent(node)), hottest);
-            prop_assert_eq!(ranks.coldest().map(|node| ranks.extent(node)), coldest);
+            prop_assert_eq!(ranks.first(Side::Hdd).map(|node| ranks.extent(node)), hottest);
+            prop_assert_eq!(ranks.first(Side::Ssd).map(|node| ranks.extent(node)), coldest);
             for (extent, (side, rank)) in &truth {
                 let node = ranks.find(Extent(*extent)).expect("known");
                 prop_assert_eq!((ranks.side(node), ranks.rank(node)), (*side, *rank));
