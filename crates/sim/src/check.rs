@@ -23,6 +23,8 @@ struct Change {
     tokens: BlockState,
     /// It failed: it is there or not.
     doubtful: bool,
+    /// It was answered.
+    ended: bool,
     /// What reads after it have shown, if that decided anything.
     shown: Option<Vec<BlockState>>,
     /// It is a truncation: there if the batch of this number is, and only then.
@@ -60,6 +62,15 @@ impl History {
 
     fn newest(&self) -> usize {
         self.changes.len()
+    }
+
+    /// A write was answered. Those that overlap are carried out one after the other, so the answer to one
+    /// says that those before it are over. One that fails may have been refused at once, and says nothing.
+    fn answers(&mut self, version: Option<usize>) {
+        self.answered = self.answered.max(version.unwrap_or(0));
+        while self.changes.get(self.answered).is_some_and(|change| change.ended) {
+            self.answered += 1;
+        }
     }
 
     /// What each version from `from` on may be, in order, each state once a version.
@@ -203,7 +214,9 @@ impl Oracle {
                 *sector = if request.op == Op::Write { token(request.id.0, at - first) } else { 0 };
             }
         }
-        history.changes.push(Change { mask, tokens, doubtful: false, shown: None, batch: None });
+        let (shown, batch) = (None, None);
+        let change = Change { mask, tokens, doubtful: false, ended: false, shown, batch };
+        history.changes.push(change);
         (block, history.newest())
     }
 
@@ -221,8 +234,9 @@ impl Oracle {
         let id = request.id;
         for (block, version) in self.writes.remove(&id).unwrap_or_default() {
             let history = self.blocks.entry(block).or_default();
-            history.answered = history.answered.max(version);
-            history.changes[version - 1].doubtful = status.is_err();
+            let change = &mut history.changes[version - 1];
+            (change.doubtful, change.ended) = (status.is_err(), true);
+            history.answers(status.is_ok().then_some(version));
             if request.fua && status.is_ok() {
                 history.durable = history.durable.max(version);
             }
@@ -310,7 +324,8 @@ impl Oracle {
         for (_, history) in self.blocks.range_mut(block..) {
             let (mask, tokens) = (255, [0; SECTORS]);
             let batch = Some(batch);
-            history.changes.push(Change { mask, tokens, doubtful: false, shown: None, batch });
+            let (shown, doubtful) = (None, false);
+            history.changes.push(Change { mask, tokens, doubtful, ended: true, shown, batch });
             history.answered = history.newest();
         }
     }
@@ -353,7 +368,8 @@ impl Oracle {
         let history = self.blocks.entry(block).or_default();
         let (tokens, shown) = (states[0], Some(states));
         let batch = Some(batch);
-        history.changes.push(Change { mask: 255, tokens, doubtful: false, shown, batch });
+        let (mask, doubtful) = (255, false);
+        history.changes.push(Change { mask, tokens, doubtful, ended: true, shown, batch });
         history.answered = history.newest();
     }
 

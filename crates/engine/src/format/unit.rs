@@ -69,6 +69,16 @@ fn stamp(pool: u128, sequence: u64) -> u32 {
     }
 }
 
+/// Which blocks of 4 KiB, from the beginning of `bytes` on, have a sector of this unit? Offsets in bytes.
+pub fn blocks_of(bytes: &[u8], pool: u128, sequence: u64) -> Vec<usize> {
+    let wanted = stamp(pool, sequence).to_le_bytes();
+    let bytes = &bytes[..bytes.len().min(UNIT_BYTES_MAX)];
+    let blocks = bytes.chunks_exact(BLOCK_BYTES as usize).enumerate();
+    let has_one =
+        |block: &[u8]| block.chunks_exact(SECTOR).any(|sector| sector[SECTOR_BODY..] == wanted);
+    blocks.filter(|(_, block)| has_one(block)).map(|(at, _)| at * BLOCK_BYTES as usize).collect()
+}
+
 /// Was this unit written to its end, though it cannot be read? `bytes` begin where it would lie.
 pub fn is_damaged(bytes: &[u8], pool: u128, sequence: u64) -> bool {
     let wanted = stamp(pool, sequence);
@@ -192,6 +202,18 @@ impl Unit {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn blocks_of_a_torn_unit_are_found() {
+        let unit = Unit { sequence: 16, acked_upto: 15, body: vec![7; 9_000] };
+        let bytes = unit.encode(3);
+        assert_eq!(blocks_of(&bytes, 3, 16), [0, 4096, 8192]);
+        assert_eq!(blocks_of(&bytes, 3, 17), []);
+        let mut torn = bytes.clone();
+        torn[4096..8192].fill(0);
+        torn[512..1024].fill(9);
+        assert_eq!(blocks_of(&torn, 3, 16), [0, 8192]);
+    }
 
     #[test]
     fn a_unit_comes_back_and_damage_is_seen() {

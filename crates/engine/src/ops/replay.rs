@@ -14,7 +14,7 @@ use crate::map::journal::Journal;
 use crate::map::{NONE, Slot};
 use crate::mutant::Mutant;
 use crate::port::IoOp;
-use tandem_block::{DeviceId, MIB, SECTORS_PER_BLOCK};
+use tandem_block::{BLOCK_BYTES, DeviceId, MIB, SECTORS_PER_BLOCK};
 
 impl Engine {
     pub(super) fn begin_journal(&mut self) {
@@ -114,6 +114,7 @@ impl Engine {
         let journal = Journal::recovered(ring_bytes as u64, start, end as u64, next);
         if self.salvage.is_none() {
             self.mend_journals(&rings, best, pieces);
+            self.erase_torn(&rings, end, next);
         }
         self.starting().journal = Some(journal);
         self.flush_all();
@@ -153,6 +154,26 @@ impl Engine {
                 let layout = &self.devices[usize::from(device.0)].layout;
                 let offset_bytes = layout.journal_offset + piece.start as u64;
                 let op = IoOp::WriteMeta { offset_bytes, bytes: bytes.to_vec(), fua: true };
+                self.starting().outstanding += 1;
+                self.submit(*device, op, Purpose::Formatting);
+            }
+        }
+    }
+
+    /// What a cut left of the unit that comes next goes: another one will have its number, and if that
+    /// one is cut, too, sectors of both would look like one that was written to its end.
+    fn erase_torn(&mut self, rings: &[(DeviceId, Vec<u8>)], end: usize, next: u64) {
+        for (device, ring) in rings {
+            let begins = if end == 0 { &[0][..] } else { &[0, end][..] };
+            let torn = begins.iter().flat_map(|&begin| {
+                let blocks = unit::blocks_of(&ring[begin..], self.config.pool, next);
+                blocks.into_iter().map(move |at| begin + at)
+            });
+            for at in torn.collect::<std::collections::BTreeSet<usize>>() {
+                let layout = &self.devices[usize::from(device.0)].layout;
+                let offset_bytes = layout.journal_offset + at as u64;
+                let bytes = vec![0; BLOCK_BYTES as usize];
+                let op = IoOp::WriteMeta { offset_bytes, bytes, fua: true };
                 self.starting().outstanding += 1;
                 self.submit(*device, op, Purpose::Formatting);
             }
