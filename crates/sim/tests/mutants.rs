@@ -389,12 +389,6 @@ fn rehomed_unsettled() {
     caught(Mutant::RehomedUnsettled, Campaign { stride: 25, ..OFTEN }, vacated);
 }
 
-/// Blocks are written home while copies of their homes wait for a flush.
-#[test]
-fn stale_rehomed() {
-    caught(Mutant::StaleRehomed, Campaign { stride: 25, ..OFTEN }, vacated);
-}
-
 /// What was written and answered while a discard over several runs was under way.
 #[test]
 fn gives_up_written() {
