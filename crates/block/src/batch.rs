@@ -141,6 +141,10 @@ impl ObjectOp {
 
 /// Longest key of an attribute in bytes: a name of 255 behind eight of the front end's own, and one more.
 pub const KEY_BYTES_MAX: usize = 264;
+/// The attribute of an object that names the tier that applies to it, instead of its volume's: what a file
+/// system shows as `user.tandem.tier`. The value is one of the names that the volume lets its files have; what
+/// is none of them says nothing.
+pub const TIER_KEY: &[u8] = b"Xuser.tandem.tier";
 /// Longest value of an attribute in bytes.
 pub const VALUE_BYTES_MAX: usize = 4096;
 

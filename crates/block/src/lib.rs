@@ -18,7 +18,9 @@ mod zipf;
 
 pub use address::{BLOCK_BYTES, DeviceId, ObjectId, SECTOR_BYTES, SECTORS_PER_BLOCK, StreamId};
 pub use arrival::Arrival;
-pub use batch::{Batch, KEY_BYTES_MAX, NAME_BYTES_MAX, ObjectKind, ObjectOp, VALUE_BYTES_MAX};
+pub use batch::{
+    Batch, KEY_BYTES_MAX, NAME_BYTES_MAX, ObjectKind, ObjectOp, TIER_KEY, VALUE_BYTES_MAX,
+};
 pub use drive::{
     ContentFault, ContentFaultKind, Drive, DriveEvent, DriveEventKind, DriveOp, DriveOpKind,
     Outcome, Ticket,

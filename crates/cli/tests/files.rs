@@ -15,7 +15,8 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _, Per
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::Pool;
-use support::program::{flip, formatted, json, printed, program, status, tandem, told};
+use support::mounting::{errno, has_fuse, mount, with_point};
+use support::program::{flip, json, printed, program, status, tandem, told};
 use support::synced::{self, Cleared, EMULATED, Mounted, Outcome, Plan};
 use tandem_block::Rng;
 
@@ -35,29 +36,6 @@ files = true
 mount = "mnt"
 "#;
 
-/// Says loudly what is missing.
-fn has_fuse() -> bool {
-    let found = Path::new("/dev/fuse").exists();
-    if !found {
-        println!("skipped: there is no /dev/fuse here, so volumes of files are NOT tested");
-    }
-    found
-}
-
-/// A formatted pool with an empty mount point.
-fn with_point(text: &str) -> (Pool, PathBuf, Cleared) {
-    let pool = formatted(text);
-    let point = pool.at("mnt");
-    fs::create_dir(&point).unwrap();
-    let cleared = Cleared(point.clone());
-    (pool, point, cleared)
-}
-
-fn mount(pool: &Pool, point: &Path) -> Mounted {
-    let started = Mounted::start(program(), &["mount", pool.config()], point);
-    started.unwrap_or_else(|output| panic!("{}", told(&output)))
-}
-
 fn is_mounted(point: &Path) -> bool {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
     mounts.lines().any(|line| line.split(' ').nth(4) == point.to_str())
@@ -66,10 +44,6 @@ fn is_mounted(point: &Path) -> bool {
 fn noise(seed: u64, length: usize) -> Vec<u8> {
     let mut rng = Rng::new(seed);
     (0..length).map(|_| rng.bits() as u8).collect()
-}
-
-fn errno<T>(result: std::io::Result<T>) -> Option<i32> {
-    result.err().and_then(|error| error.raw_os_error())
 }
 
 /// Everything below a directory: names, kinds, sizes, links and contents.
@@ -103,7 +77,7 @@ fn tree(folder: &Path) -> Vec<(PathBuf, String, Vec<u8>)> {
 
 #[test]
 fn files_and_directories_are_what_posix_says() {
-    if !has_fuse() {
+    if !has_fuse("volumes of files") {
         return;
     }
     let (pool, point, _cleared) = with_point(FILES);
@@ -227,7 +201,7 @@ fn attributes(point: &Path) {
     let mut value = [0; 16];
     assert_eq!(rustix::fs::getxattr(&path, "user.color", &mut value[..]), Ok(5));
     assert_eq!(&value[..5], b"green");
-    assert_eq!(set("user.tandem.tier", b"hot"), Err(Errno::OPNOTSUPP), "files have no tiers yet");
+    assert_eq!(set("user.tandem.tier", b"hot"), Err(Errno::OPNOTSUPP), "its volume has none");
     rustix::fs::removexattr(&path, "user.color").unwrap();
     let gone = rustix::fs::getxattr(&path, "user.color", &mut value[..]);
     assert_eq!(gone, Err(Errno::NODATA));
@@ -264,7 +238,7 @@ fn names_of_any_bytes(point: &Path) {
 #[test]
 fn memory_maps_are_written_back() {
     let has_fio = Command::new("fio").arg("--version").output().is_ok();
-    if !has_fuse() || !has_fio {
+    if !has_fuse("volumes of files") || !has_fio {
         println!("skipped: this needs FUSE and fio, so memory maps are NOT tested");
         return;
     }
@@ -293,7 +267,7 @@ fn memory_maps_are_written_back() {
 /// Who unmounts it ends `tandem mount`; what is in the way of one is said.
 #[test]
 fn a_mount_comes_and_goes_and_says_what_is_in_its_way() {
-    if !has_fuse() {
+    if !has_fuse("volumes of files") {
         return;
     }
     let (pool, point, _cleared) = with_point(FILES);
@@ -345,7 +319,7 @@ fn a_mount_comes_and_goes_and_says_what_is_in_its_way() {
 /// A pool with volumes of blocks and two of files, served as a whole.
 #[test]
 fn volumes_of_files_live_beside_each_other_and_beside_blocks() {
-    if !has_fuse() {
+    if !has_fuse("volumes of files") {
         return;
     }
     let text = format!(
@@ -394,7 +368,7 @@ fn volumes_of_files_live_beside_each_other_and_beside_blocks() {
 /// A full volume says so, loses nothing that it took, and has room again when something is removed.
 #[test]
 fn a_full_volume_keeps_what_it_has() {
-    if !has_fuse() {
+    if !has_fuse("volumes of files") {
         return;
     }
     let text = FILES.replace("256MiB", "64MiB").replace("512MiB", "128MiB");
@@ -455,7 +429,7 @@ fn a_full_volume_keeps_what_it_has() {
 /// Rot in a file is told with the file's name, and is an error where it lies and nowhere else.
 #[test]
 fn check_names_the_file_that_is_damaged() {
-    if !has_fuse() {
+    if !has_fuse("volumes of files") {
         return;
     }
     let (pool, point, _cleared) = with_point(FILES);
@@ -497,7 +471,7 @@ fn killed(rounds: u64, seed: u64, ignore_flushes: bool) -> Outcome {
 /// A few of the rounds that `examples/synced.rs` runs fifty of.
 #[test]
 fn what_was_fsynced_survives_sigkill_and_lying_drives_are_found_out() {
-    if !has_fuse() {
+    if !has_fuse("volumes of files") {
         return;
     }
     let outcome = killed(6, 1, false);
@@ -511,7 +485,7 @@ fn what_was_fsynced_survives_sigkill_and_lying_drives_are_found_out() {
 /// What was removed while open is freed by the next mount, after a kill too.
 #[test]
 fn what_has_no_name_goes_with_the_next_mount() {
-    if !has_fuse() {
+    if !has_fuse("volumes of files") {
         return;
     }
     let (pool, point, _cleared) = with_point(EMULATED);

@@ -12,28 +12,16 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::Pool;
-use support::program::{formatted, printed, program, tandem, told};
-use support::synced::{Cleared, EMULATED, Mounted};
+use support::mounting::{has_fuse, mount, with_point};
+use support::program::{printed, tandem, told};
+use support::synced::{Cleared, EMULATED};
 use tandem_block::Rng;
 
 const MIB: usize = 1 << 20;
 
 /// An empty mount point, unless there is no FUSE, which is said.
 fn prepared() -> Option<(Pool, PathBuf, Cleared)> {
-    if !Path::new("/dev/fuse").exists() {
-        println!("skipped: there is no /dev/fuse here, so clones of files are NOT tested");
-        return None;
-    }
-    let pool = formatted(EMULATED);
-    let point = pool.at("mnt");
-    fs::create_dir(&point).unwrap();
-    let cleared = Cleared(point.clone());
-    Some((pool, point, cleared))
-}
-
-fn mount(pool: &Pool, point: &Path) -> Mounted {
-    let started = Mounted::start(program(), &["mount", pool.config()], point);
-    started.unwrap_or_else(|output| panic!("{}", told(&output)))
+    has_fuse("clones of files").then(|| with_point(EMULATED))
 }
 
 fn noise(seed: u64, length: usize) -> Vec<u8> {

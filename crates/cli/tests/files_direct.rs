@@ -11,7 +11,8 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _, Per
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use support::Pool;
-use support::program::{formatted, printed, program, tandem, told};
+use support::mounting::{end, has_fuse, mount, with_point};
+use support::program::{printed, told};
 use support::synced::{Cleared, Mounted};
 use tandem_block::Rng;
 
@@ -32,29 +33,16 @@ const BLOCKS: u64 = 64;
 
 /// A mounted pool, unless there is no FUSE, which is said.
 fn mounted() -> Option<(Mounted, Pool, PathBuf, Cleared)> {
-    if !Path::new("/dev/fuse").exists() {
-        println!("skipped: there is no /dev/fuse here, so direct I/O on files is NOT tested");
+    if !has_fuse("handles that go past the kernel's memory") {
         return None;
     }
-    let pool = formatted(FILES);
-    let point = pool.at("mnt");
-    fs::create_dir(&point).unwrap();
-    let cleared = Cleared(point.clone());
-    let started = Mounted::start(program(), &["mount", pool.config()], &point);
-    let mounted = started.unwrap_or_else(|output| panic!("{}", told(&output)));
-    Some((mounted, pool, point, cleared))
+    let (pool, point, cleared) = with_point(FILES);
+    Some((mount(&pool, &point), pool, point, cleared))
 }
 
 fn direct(path: &Path) -> File {
     let flags = OFlags::DIRECT.bits().cast_signed();
     File::options().read(true).write(true).custom_flags(flags).open(path).unwrap()
-}
-
-/// Ends with a file system that is sound.
-fn end(mounted: Mounted, pool: &Pool) {
-    assert!(mounted.stop().0.success());
-    let checked = tandem(&["check", pool.config()]);
-    assert!(checked.status.success(), "{}{}", printed(&checked), told(&checked));
 }
 
 /// Whoever writes, all see it: through the kernel's memory, past it, and by a handle that was opened

@@ -11,8 +11,9 @@ use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use support::Pool;
-use support::program::{formatted, printed, program, tandem, told};
-use support::synced::{Cleared, Mounted};
+use support::mounting::{end, errno, has_fuse, mount_as, with_point};
+use support::program::told;
+use support::synced::Cleared;
 
 const MIB: u64 = 1 << 20;
 /// With a volume of blocks beside it, whose room is reserved.
@@ -36,40 +37,15 @@ size = "64MiB"
 "#;
 
 /// A formatted pool with an empty mount point, unless there is no FUSE, which is said.
-fn with_point() -> Option<(Pool, PathBuf, Cleared)> {
-    if !Path::new("/dev/fuse").exists() {
-        println!("skipped: there is no /dev/fuse here, so limits of files are NOT tested");
-        return None;
-    }
-    let pool = formatted(FILES);
-    let point = pool.at("mnt");
-    fs::create_dir(&point).unwrap();
-    let cleared = Cleared(point.clone());
-    Some((pool, point, cleared))
-}
-
-fn mount(pool: &Pool, point: &Path, words: &[&str]) -> Mounted {
-    let started = Mounted::start(program(), &[&["mount", pool.config()], words].concat(), point);
-    started.unwrap_or_else(|output| panic!("{}", told(&output)))
-}
-
-fn end(mounted: Mounted, pool: &Pool) -> String {
-    let (ended, said) = mounted.stop();
-    assert!(ended.success(), "{said}");
-    let checked = tandem(&["check", pool.config()]);
-    assert!(checked.status.success(), "{}{}", printed(&checked), told(&checked));
-    said
-}
-
-fn errno<T>(result: std::io::Result<T>) -> Option<i32> {
-    result.err().and_then(|error| error.raw_os_error())
+fn prepared() -> Option<(Pool, PathBuf, Cleared)> {
+    has_fuse("limits of files").then(|| with_point(FILES))
 }
 
 /// Too large is another error than full, and neither hurts what is there.
 #[test]
 fn a_file_is_too_large_before_a_pool_is_full() {
-    let Some((pool, point, _cleared)) = with_point() else { return };
-    let mounted = mount(&pool, &point, &[]);
+    let Some((pool, point, _cleared)) = prepared() else { return };
+    let mounted = mount_as(&pool, &point, &[]);
     const LARGEST: u64 = (1 << 44) - 2 * 4096;
     const EFBIG: Option<i32> = Some(27);
     let path = point.join("large");
@@ -103,8 +79,8 @@ fn a_file_is_too_large_before_a_pool_is_full() {
 /// What `df` says is free can be written, and no more; what others have reserved is not in it.
 #[test]
 fn free_room_is_what_can_be_written() {
-    let Some((pool, point, _cleared)) = with_point() else { return };
-    let mounted = mount(&pool, &point, &[]);
+    let Some((pool, point, _cleared)) = prepared() else { return };
+    let mounted = mount_as(&pool, &point, &[]);
     let room = || {
         let stat = rustix::fs::statvfs(&point).unwrap();
         assert_eq!(stat.f_bfree, stat.f_bavail);
@@ -141,8 +117,8 @@ fn free_room_is_what_can_be_written() {
 /// An errno cannot say why; the log does, once.
 #[test]
 fn a_tier_that_is_refused_is_explained() {
-    let Some((pool, point, _cleared)) = with_point() else { return };
-    let mounted = mount(&pool, &point, &[]);
+    let Some((pool, point, _cleared)) = prepared() else { return };
+    let mounted = mount_as(&pool, &point, &[]);
     fs::write(point.join("f"), "x").unwrap();
     for wanted in ["lukewarm", "hot"] {
         let set = rustix::fs::setxattr(
@@ -157,14 +133,14 @@ fn a_tier_that_is_refused_is_explained() {
     let found = rustix::fs::getxattr(point.join("f"), "user.tandem.tier", &mut value[..]);
     assert_eq!(found, Err(Errno::NODATA));
     let said = end(mounted, &pool);
-    assert!(said.contains("\"lukewarm\"") && said.contains("volume's `tier`"), "{said}");
+    assert!(said.contains("\"lukewarm\"") && said.contains("`file_tiers`"), "{said}");
     assert!(!said.contains("\"hot\""), "once is enough: {said}");
 }
 
 /// Others come in if they are let in, and then as far as permissions go.
 #[test]
 fn other_users_come_in_where_they_are_let_in() {
-    let Some((pool, point, _cleared)) = with_point() else { return };
+    let Some((pool, point, _cleared)) = prepared() else { return };
     fs::set_permissions(pool.folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let other = |words: &[&str], path: &Path| {
         let mut command = Command::new("setpriv");
@@ -177,7 +153,7 @@ fn other_users_come_in_where_they_are_let_in() {
         return;
     }
     for (words, is_open) in [(&[][..], false), (&["--allow-other"], true)] {
-        let mounted = mount(&pool, &point, words);
+        let mounted = mount_as(&pool, &point, words);
         for (name, mode) in [("all", 0o644), ("own", 0o600)] {
             fs::write(point.join(name), name).unwrap();
             fs::set_permissions(point.join(name), fs::Permissions::from_mode(mode)).unwrap();
@@ -194,7 +170,7 @@ fn other_users_come_in_where_they_are_let_in() {
     // the configuration says the same
     let open = FILES.replace("mount = \"mnt\"", "mount = \"mnt\"\nallow_other = true");
     fs::write(&pool.config, open).unwrap();
-    let mounted = mount(&pool, &point, &[]);
+    let mounted = mount_as(&pool, &point, &[]);
     assert!(other(&["cat"], &point.join("all")).unwrap().status.success());
     end(mounted, &pool);
 }

@@ -108,6 +108,7 @@ fn engine(order: &str, count: u32) -> Engine {
         size_bytes: 4 << 30,
         steer: SteerConfig::default(),
         tier: "none".into(),
+        file_tiers: Vec::new(),
         durability: Default::default(),
     };
     let mut config = EngineConfig::with_drives(vec![device], vec![volume]);

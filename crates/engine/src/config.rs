@@ -68,6 +68,9 @@ pub struct VolumeConfig {
     pub steer: SteerConfig,
     /// Where its data belongs. Default `none`.
     pub tier: TierConfig,
+    /// Tiers that its files may have instead, each by its name ([`tandem_block::TIER_KEY`]). Of what all
+    /// volumes of a pool have alike they have what these have. Default none.
+    pub file_tiers: Vec<TierConfig>,
     /// What an acknowledgement means.
     pub durability: DurabilityClass,
 }

@@ -21,6 +21,7 @@ use crate::ops::batch::ObjectChanges;
 use crate::ops::checkpoint::Checkpoint;
 use crate::ops::commit::Commit;
 use crate::ops::copies::Copies;
+use crate::ops::file_tiers::{self, FileTiers};
 use crate::ops::follow::Follower;
 use crate::ops::moves::Moves;
 use crate::ops::read_back::{self, Promotions};
@@ -78,6 +79,8 @@ pub(crate) struct VolumePolicy {
     /// Position in `steers`.
     pub steer: usize,
     pub tier: Box<dyn Tier>,
+    /// Those that its files may have instead.
+    pub file_tiers: FileTiers,
     pub durability: DurabilityClass,
 }
 
@@ -282,8 +285,9 @@ impl Engine {
                 steers.push(SharedSteer { config: volume.steer.clone(), policy });
             }
             let tier = volume.tier.build().expect("looked up with the space");
-            let durability = volume.durability;
-            policies.insert(volume.object, VolumePolicy { steer, tier, durability });
+            let (durability, file_tiers) = (volume.durability, file_tiers::build(volume)?);
+            let policy = VolumePolicy { steer, tier, file_tiers, durability };
+            policies.insert(volume.object, policy);
         }
         let order = qos::named(&config.qos.order).ok_or_else(|| ConfigError::UnknownOrder {
             name: config.qos.order.clone(),

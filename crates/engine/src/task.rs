@@ -6,6 +6,7 @@ use crate::ordering::TaskId;
 use crate::port::ServedFrom;
 use crate::qos::delivery::StreamIndex;
 use crate::steer::{Reason, Target};
+use crate::tier::TierNumber;
 use tandem_block::{BLOCK_BYTES, Instant, IoError, ObjectId, PayloadId, Request};
 
 /// No task.
@@ -29,6 +30,8 @@ pub struct Task {
     pub request: Request,
     /// The volume whose policies apply.
     pub volume: ObjectId,
+    /// The tier that its object has instead of its volume's.
+    pub tier: Option<TierNumber>,
     /// The request that it is a part of, or `NO_PARENT`.
     pub parent: TaskId,
     /// First logical block touched.
@@ -92,6 +95,7 @@ impl Task {
         Task {
             request,
             volume: request.object,
+            tier: None,
             parent: NO_PARENT,
             first,
             end,

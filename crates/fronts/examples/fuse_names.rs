@@ -45,6 +45,10 @@ impl Objects for Ram {
 }
 
 impl Pool for Ram {
+    fn file_tiers(&self) -> Vec<&str> {
+        vec!["hot", "cold"]
+    }
+
     fn ask(&mut self, tag: usize, work: Work) {
         self.asked.push_back((tag, work));
     }
@@ -77,7 +81,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut store = Memory::default();
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     store.format(ROOT, 0o755, &Caller { uid, gid, now_ns: now_ns() })?;
-    let Mounted { store, tree } = Mounted::mount(store, ROOT, &["hot", "cold"])?;
+    let Mounted { store, tree } = Mounted::mount(store, ROOT, &[])?;
     let mut ram = Ram { store, asked: VecDeque::new() };
     let (mount, fd) = Mount::of_tree(Path::new(&point), "names", Reach::Owner)?;
     let mut session = Session::new(tree, mount.agreed());

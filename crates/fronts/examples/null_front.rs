@@ -124,6 +124,7 @@ fn life(
         size_bytes: load.span_bytes,
         steer: SteerConfig::default(),
         tier: "none".into(),
+        file_tiers: Vec::new(),
         durability: DurabilityClass::VolatileOk,
     };
     let config = EngineConfig::with_drives(vec![ssd], vec![volume]);

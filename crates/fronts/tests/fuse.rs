@@ -48,6 +48,7 @@ fn world(volume_bytes: u64, config: WorldConfig) -> World<Engine> {
         size_bytes: volume_bytes,
         steer: SteerConfig::default(),
         tier: "none".into(),
+        file_tiers: Vec::new(),
         durability: DurabilityClass::VolatileOk,
     };
     let engine = EngineConfig::with_drives(vec![drive], vec![volume(0), volume(1)]);

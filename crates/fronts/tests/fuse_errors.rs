@@ -178,6 +178,7 @@ fn world(error: Arc<Mutex<Option<IoError>>>, failing: Arc<AtomicU8>) -> World<Re
         size_bytes: VOLUME_BYTES,
         steer: SteerConfig::default(),
         tier: "none".into(),
+        file_tiers: Vec::new(),
         durability: DurabilityClass::VolatileOk,
     };
     let engine = Engine::new(EngineConfig::with_drives(vec![drive], vec![volume])).unwrap();

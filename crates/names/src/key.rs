@@ -46,3 +46,14 @@ fn with_number(tag: u8, number: u64) -> Vec<u8> {
     key.extend_from_slice(&number.to_be_bytes());
     key
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The engine looks for it there.
+    #[test]
+    fn the_tier_is_where_the_engine_looks_for_it() {
+        assert_eq!(xattr(crate::xattr::TIER_ATTRIBUTE), tandem_block::TIER_KEY);
+    }
+}

@@ -55,6 +55,13 @@ impl Tree {
         self.root
     }
 
+    /// From now on `user.tandem.tier` may say this: volumes get other tiers while they are served.
+    pub fn let_tiers(&mut self, tiers: &[&str]) {
+        if !self.tiers.iter().eq(tiers.iter()) {
+            self.tiers = tiers.iter().map(|tier| (*tier).to_owned()).collect();
+        }
+    }
+
     /// What `user.tandem.tier` may say.
     pub fn tiers(&self) -> &[String] {
         &self.tiers

@@ -275,7 +275,7 @@ impl Run {
             }
             Step::SetXattr { object, which, value } => {
                 let (object, which) = (self.object(object), attribute(which));
-                let value = [&b"hot"[..], b"cold", b"neither"][usize::from(value)];
+                let value = [&b"hot-dst"[..], b"none", b"neither"][usize::from(value)];
                 let answer = self.fs.tree.set_xattr(
                     &self.fs.store,
                     object,

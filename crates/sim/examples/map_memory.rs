@@ -46,6 +46,7 @@ fn row(what: &str, ssd_tib: u64, hdd_tib: u64, wanted: Option<f64>) -> f64 {
         size_bytes: GIB,
         steer: SteerConfig::default(),
         tier: "none".into(),
+        file_tiers: Vec::new(),
         durability: DurabilityClass::VolatileOk,
     };
     let config = EngineConfig::with_drives(drives, vec![volume]);

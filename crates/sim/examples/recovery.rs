@@ -67,6 +67,7 @@ fn config(format: bool) -> EngineConfig {
         size_bytes: VOLUME_BLOCKS * 4096,
         steer: SteerConfig::default(),
         tier: "none".into(),
+        file_tiers: Vec::new(),
         durability: DurabilityClass::VolatileOk,
     };
     let drives = vec![device(Role::Ssd, 128 * GB, 1), device(Role::Hdd, 500 * GB, 2)];

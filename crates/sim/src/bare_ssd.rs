@@ -30,6 +30,7 @@ pub fn bare_ssd(spec: &DriveSpec, drive: &dyn Drive) -> EngineConfig {
         size_bytes: capacity_bytes,
         steer: SteerConfig::default(),
         tier: "none".into(),
+        file_tiers: Vec::new(),
         durability: Default::default(),
     };
     EngineConfig {

@@ -16,7 +16,7 @@ use crate::world::World;
 use std::collections::{BTreeMap, BTreeSet};
 use tandem_block::{
     BLOCK_BYTES, Batch, IoError, MIB, ObjectId, ObjectKind, ObjectOp, Op, Request, RequestId, Rng,
-    SECTOR_BYTES, SECTORS_PER_BLOCK,
+    SECTOR_BYTES, SECTORS_PER_BLOCK, TIER_KEY,
 };
 use tandem_engine::Engine;
 
@@ -67,6 +67,8 @@ pub(crate) struct Files {
     preload: u64,
     /// Files are cloned, and snapshots taken of the volume.
     clones: bool,
+    /// Tiers that files may name.
+    tiers: Vec<&'static str>,
     /// What was answered of the objects that the pending batch clones, when it was handed in.
     before: BTreeMap<u64, BTreeMap<u64, usize>>,
 }
@@ -93,6 +95,7 @@ impl Files {
             next_id: 100,
             preload: [0, PRELOAD][(seed % 2) as usize],
             clones,
+            tiers: engine.file_tiers(VOLUME),
             before: BTreeMap::new(),
         }
     }
@@ -140,6 +143,8 @@ impl Files {
         let op = match rng.below(10) {
             _ if self.now()[&file].is_snapshot => Op::Read,
             0 | 1 => Op::Read,
+            // what is read comes to its tier
+            4..=6 if !self.tiers.is_empty() => Op::Read,
             2 => Op::Discard,
             3 => Op::WriteZeroes,
             _ => Op::Write,
@@ -241,13 +246,27 @@ impl Files {
                     ObjectOp::RemoveAttribute { object, key: key[..].into() }
                 }
                 _ if files.is_empty() => self.create(rng),
-                _ => set(pick(rng), rng),
+                _ => match self.draw_tier(rng) {
+                    Some(value) => {
+                        ObjectOp::SetAttribute { object: pick(rng), key: TIER_KEY.into(), value }
+                    }
+                    None => set(pick(rng), rng),
+                },
             };
             assert!(apply(&mut state, &op), "{op:?} can be done");
             ops.push(op);
         }
         ops.push(self.number());
         Batch { id, ops, durable: rng.chance_ppm(300_000) }
+    }
+
+    /// The tier that a file gets; at times one that there is not.
+    fn draw_tier(&self, rng: &mut Rng) -> Option<Box<[u8]>> {
+        if self.tiers.is_empty() || rng.chance_ppm(200_000) {
+            return None;
+        }
+        let name = self.tiers.get(rng.below(self.tiers.len() as u64 + 1) as usize);
+        Some(name.unwrap_or(&"lukewarm").as_bytes().into())
     }
 
     fn create(&mut self, rng: &mut Rng) -> ObjectOp {
@@ -468,7 +487,7 @@ impl Files {
             let range = (0, blocks * BLOCK_BYTES);
             world.request(&Request::new(id, ObjectId(file), Op::Read, range, world.now));
             let tokens = wait(world, id)?;
-            for (block, found) in (0..).zip(tokens.chunks_exact(SECTORS_PER_BLOCK as usize)) {
+            for (block, found) in (0..blocks).zip(in_blocks(&tokens, blocks)) {
                 let found: BlockState = found.try_into().expect("a block has eight sectors");
                 oracle.found_with_batches(block, found, batches).map_err(|violation| {
                     objects(format!("file {file}, with {batches} batches: {violation}"))
@@ -500,6 +519,13 @@ pub(crate) fn is_full(request: &Request, status: Result<(), IoError>, engine: &E
 }
 
 /// Tokens of a write to a file: they tell the request.
+/// What a read of so many blocks found, block by block. Behind them its buffer may have more of an extent,
+/// of which others may have a part.
+pub(crate) fn in_blocks(tokens: &[u64], blocks: u64) -> impl Iterator<Item = &[u64]> {
+    assert!(tokens.len() as u64 >= blocks * SECTORS_PER_BLOCK, "a read finds all blocks");
+    tokens.chunks_exact(SECTORS_PER_BLOCK as usize)
+}
+
 pub(crate) fn tokens(request: &Request) -> impl Iterator<Item = u64> + use<> {
     let number = request.id.0;
     (0..request.length_bytes / SECTOR_BYTES).map(move |i| token(number, i))

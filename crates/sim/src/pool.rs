@@ -41,6 +41,8 @@ pub struct SwarmConfig {
     pub drives: (usize, usize),
     /// Where the volume's data belongs.
     pub tier: TierConfig,
+    /// Tiers that its files may have instead.
+    pub file_tiers: Vec<TierConfig>,
     /// What the volume promises.
     pub durability: DurabilityClass,
     /// The workload.
@@ -202,6 +204,7 @@ impl SwarmConfig {
             policy: policy.into(),
             drives,
             tier: TierConfig::default(),
+            file_tiers: Vec::new(),
             durability,
             shape,
             sizes,
@@ -328,6 +331,25 @@ impl SwarmConfig {
         config
     }
 
+    /// Files that get tiers of their own, and others, while they are written to and read; under every other
+    /// seed the volume itself has none.
+    pub fn varied(seed: u64, policy: &str, requests: u64) -> Self {
+        let mut config = SwarmConfig::tiered(seed, policy, requests);
+        config.objects = true;
+        config.clones = seed % 3 == 2;
+        config.shape.footprint_bytes = 256 * KIB;
+        config.tuning.object_table_bytes = 256 * KIB;
+        config.shape.volume_bytes = config.space_bytes().saturating_sub(6 * MIB);
+        if seed % 2 == 1 {
+            let first = std::mem::take(&mut config.tier);
+            let others = ["none", "hot-dst", "cold-dst", "cache-read-only", "cache-write-back"];
+            let others = others.into_iter().filter(|name| *name != first.name());
+            let others: Vec<TierConfig> = others.map(TierConfig::named).collect();
+            config.file_tiers = [vec![first], others].concat();
+        }
+        config
+    }
+
     /// The SSD is a mirrored pair whose roles change every few commands.
     pub fn paired(seed: u64, policy: &str, requests: u64) -> Self {
         let mut config = SwarmConfig::tiny(seed, policy, requests);
@@ -415,6 +437,7 @@ impl SwarmConfig {
             size_bytes: self.shape.volume_bytes,
             steer: SteerConfig::named(&self.policy).with("queue_length", 1),
             tier: self.tier.clone(),
+            file_tiers: self.file_tiers.clone(),
             durability: self.durability,
         };
         let tuning = self.tuning;

@@ -7,7 +7,7 @@
 use crate::check::{Oracle, Violation, token};
 use crate::exodus::Exodus;
 use crate::explain;
-use crate::objects::{self, Ask, Files, is_full};
+use crate::objects::{self, Ask, Files, in_blocks, is_full};
 pub use crate::pool::{SwarmConfig, VOLUME};
 use crate::succession::Succession;
 use crate::workload::Mix;
@@ -390,7 +390,7 @@ impl Run {
             }
             return (first..first + count).try_for_each(|block| self.check_run(block, 1));
         };
-        for (block, found) in (first..).zip(tokens.chunks_exact(SECTORS_PER_BLOCK as usize)) {
+        for (block, found) in (first..first + count).zip(in_blocks(&tokens, count)) {
             let found = found.try_into().expect("a block has eight sectors");
             self.oracle.found_after_crash(block, found)?;
         }

@@ -406,6 +406,7 @@ fn volume(
         Some(value) => tier(value)?,
         None => TierConfig::default(),
     };
+    let file_tiers = file_tiers(entry)?;
     let classes = [
         ("volatile-ok", DurabilityClass::VolatileOk),
         ("journaled", DurabilityClass::Journaled),
@@ -428,7 +429,28 @@ fn volume(
             return Err(Fault::at(value, text));
         }
     }
-    Ok(PoolVolume { name, size_bytes, is_files, mount, reach, steer, tier, durability })
+    Ok(PoolVolume { name, size_bytes, is_files, mount, reach, steer, tier, file_tiers, durability })
+}
+
+fn file_tiers(entry: &file::Volume) -> Result<Vec<TierConfig>, Fault> {
+    let mut all: Vec<TierConfig> = Vec::new();
+    for value in &entry.file_tiers {
+        if !entry.files {
+            let text = "a volume of blocks has no files, so none of them has a tier: drop file_tiers, \
+                        or add files = true (and drop size)";
+            return Err(Fault::at(value, text));
+        }
+        let tier = tier(value)?;
+        if all.iter().any(|known| known.name() == tier.name()) {
+            let text = format!(
+                "tier {} is listed twice: files name a tier, not its settings",
+                tier.name()
+            );
+            return Err(Fault::at(value, text));
+        }
+        all.push(tier);
+    }
+    Ok(all)
 }
 
 fn tier(value: &Spanned<file::Steer>) -> Result<TierConfig, Fault> {

@@ -121,6 +121,8 @@ pub(super) struct Volume {
     pub allow_other: Option<Spanned<bool>>,
     pub steer: Option<Spanned<Steer>>,
     pub tier: Option<Spanned<Steer>>,
+    #[serde(default)]
+    pub file_tiers: Vec<Spanned<Steer>>,
     pub durability: Option<Spanned<String>>,
     pub reservation: Option<Spanned<Reservation>>,
     pub weight: Option<Spanned<i64>>,

@@ -108,6 +108,8 @@ pub struct PoolVolume {
     pub steer: SteerConfig,
     /// Where its data belongs.
     pub tier: TierConfig,
+    /// Tiers that its files may have instead.
+    pub file_tiers: Vec<TierConfig>,
     /// What an acknowledgement means.
     pub durability: DurabilityClass,
 }
@@ -279,6 +281,7 @@ impl PoolConfig {
                 size_bytes: volume.size_bytes,
                 steer: volume.steer.clone(),
                 tier: volume.tier.clone(),
+                file_tiers: volume.file_tiers.clone(),
                 durability: volume.durability,
             })
             .collect();

@@ -143,6 +143,7 @@ fn serve(folder: &Path, policy: &str, life: Life, ready: &mpsc::Sender<Stopper>)
         size_bytes: VOLUME_BYTES,
         steer: SteerConfig::named(policy),
         tier: "none".into(),
+        file_tiers: Vec::new(),
         durability: DurabilityClass::VolatileOk,
     };
     let format = life == Life::First;

@@ -4,10 +4,13 @@
 //! ordered set of keys and values per object; a directory's entries are attributes too, so a page of them
 //! from a key on costs what the page is long. All objects' attributes are in one table.
 
+use super::FixedState;
+use crate::tier::{self, TierNumber};
+use hashbrown::HashMap;
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use tandem_block::{IoError, KEY_BYTES_MAX, ObjectId, VALUE_BYTES_MAX};
+use tandem_block::{IoError, KEY_BYTES_MAX, ObjectId, TIER_KEY, VALUE_BYTES_MAX};
 
 /// Bytes of an attribute's record without key and value: header, object and length of the key.
 pub const ATTRIBUTE_RECORD_BYTES: usize = 4 + 10;
@@ -70,6 +73,8 @@ pub type Removed = (Box<[u8]>, Box<[u8]>);
 pub struct Attributes {
     values: BTreeMap<Name, Box<[u8]>>,
     record_bytes: u64,
+    /// Objects with a tier of their own ([`TIER_KEY`]): asked for with every request.
+    tiers: HashMap<ObjectId, TierNumber, FixedState>,
 }
 
 fn record_bytes(key: &[u8], value: &[u8]) -> u64 {
@@ -106,8 +111,20 @@ impl Attributes {
         self.values.get(&(object, key) as &dyn AsName).map(|value| &**value)
     }
 
+    /// The tier that an object names for itself.
+    #[inline]
+    pub fn tier(&self, object: ObjectId) -> Option<TierNumber> {
+        if self.tiers.is_empty() { None } else { self.tiers.get(&object).copied() }
+    }
+
     /// Sets a key's value and returns the one before.
     pub fn set(&mut self, object: ObjectId, key: &[u8], value: &[u8]) -> Option<Box<[u8]>> {
+        if key == TIER_KEY {
+            match tier::number(value) {
+                Some(number) => self.tiers.insert(object, number),
+                None => self.tiers.remove(&object),
+            };
+        }
         self.record_bytes += record_bytes(key, value);
         let before = match self.values.get_mut(&(object, key) as &dyn AsName) {
             Some(known) => Some(std::mem::replace(known, value.into())),
@@ -122,6 +139,9 @@ impl Attributes {
     /// Takes an attribute away and returns its value.
     pub fn remove(&mut self, object: ObjectId, key: &[u8]) -> Option<Box<[u8]>> {
         let value = self.values.remove(&(object, key) as &dyn AsName)?;
+        if key == TIER_KEY {
+            self.tiers.remove(&object);
+        }
         self.record_bytes -= record_bytes(key, &value);
         Some(value)
     }
@@ -191,6 +211,24 @@ mod tests {
         assert_eq!(attributes.remove(B, b"x"), None);
         assert_eq!(attributes.remove(B, b"a").as_deref(), Some(&b"1"[..]));
         assert_eq!(attributes.record_bytes(), 0);
+    }
+
+    #[test]
+    fn an_object_may_name_its_tier() {
+        let mut attributes = Attributes::default();
+        assert_eq!(attributes.tier(A), None);
+        attributes.set(A, TIER_KEY, b"hot-dst");
+        assert_eq!((attributes.tier(A), attributes.tier(B)), (tier::number(b"hot-dst"), None));
+        assert!(attributes.tier(A).is_some());
+        attributes.set(A, TIER_KEY, b"none");
+        assert_eq!(attributes.tier(A), tier::number(b"none"));
+        attributes.set(B, TIER_KEY, b"lukewarm");
+        assert_eq!(attributes.tier(B), None, "of another age, or another hand");
+        attributes.set(A, TIER_KEY, b"lukewarm");
+        assert_eq!(attributes.tier(A), None);
+        attributes.set(A, TIER_KEY, b"edt");
+        attributes.remove_all(A);
+        assert_eq!(attributes.tier(A), None);
     }
 
     #[test]

@@ -194,6 +194,7 @@ impl Engine {
                 self.let_go_of(left);
             }
         }
+        self.note_tiers_named(&batch.ops);
         self.commit.note_pending(self.now);
         Ok(())
     }

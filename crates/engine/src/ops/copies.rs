@@ -91,8 +91,7 @@ impl Engine {
     /// A write is on an SSD. Does its user wait for the hard drive, too?
     pub(super) fn awaits_both(&self, id: TaskId) -> bool {
         let task = &self.tasks[id as usize];
-        let policy = self.policies.get(&task.volume);
-        task.both && policy.is_some_and(|policy| policy.tier.acknowledges_both())
+        task.both && self.tier_of(task).is_some_and(|tier| tier.acknowledges_both())
     }
 
     /// Its user is answered when both places have it.

@@ -271,7 +271,7 @@ impl Engine {
             Job::Write(id) => {
                 let task = &tasks[*id as usize];
                 let policy = policies.get(&task.volume);
-                is_wanted(task, policy.is_none_or(|policy| policy.tier.detours()))
+                is_wanted(task, policy.is_none_or(|policy| policy.tier_of(task.tier).detours()))
             }
             Job::Edge { .. } | Job::Io(..) => false,
         };

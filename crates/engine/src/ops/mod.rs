@@ -12,6 +12,7 @@ mod complete;
 pub mod copies;
 mod dispatch;
 mod draining;
+pub(crate) mod file_tiers;
 pub mod follow;
 mod gather;
 pub mod hdd;

@@ -107,6 +107,7 @@ impl Engine {
         }
         if let Some(object) = self.objects.get(request.object) {
             task.volume = object.volume;
+            task.tier = self.objects.attributes().tier(request.object);
             if object.kind.data_type() == RequestType::Metadata {
                 task.request.data_type = RequestType::Metadata;
             }
@@ -134,14 +135,15 @@ impl Engine {
         if request.op == Op::Write {
             *self.retained.entry(request.payload).or_insert(0) += 1;
         }
-        let (stream, sequential, volume) = (parent.stream, parent.sequential, parent.volume);
+        let (stream, sequential) = (parent.stream, parent.sequential);
+        let (volume, tier) = (parent.volume, parent.tier);
         let buffer = parent.buffer;
         let parent = task_id(self.tasks.insert(parent));
         for piece in self.objects.pieces(request.object, from, to) {
             let Some(logical) = piece.logical else { continue };
             let of_part = part_of(&request, piece);
             let mut part = Task::new(of_part, logical, logical + piece.count);
-            (part.parent, part.volume) = (parent, volume);
+            (part.parent, part.volume, part.tier) = (parent, volume, tier);
             (part.stream, part.sequential) = (stream, sequential);
             match request.op {
                 Op::Read => {

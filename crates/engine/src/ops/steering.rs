@@ -67,12 +67,14 @@ impl Steering {
 }
 
 impl Engine {
-    /// The tier's wish and the policy's decision about a write of so many bytes.
+    /// The tier's wish and the policy's decision about a write of so many bytes. `detours`: may an SSD take
+    /// it that belongs on a hard drive, while that is busy?
     pub(super) fn decide(
         &mut self,
         request: &Request,
         bytes: u64,
         intention: Intention,
+        detours: bool,
     ) -> Decision {
         if self.ssds.is_empty() {
             return Decision { target: Target::Log(self.hdds[0]), reason: Reason::NoSsd };
@@ -89,9 +91,7 @@ impl Engine {
         let weighs = |steer: usize| self.steering.shared[steer].policy.weighs_time();
         let weighs_time = self.hdds.len() > 1 || asked.is_some_and(weighs);
         self.view_hdds(bytes, request.class, weighs_time, &mut hdds);
-        // a write that belongs on a hard drive does not wait there behind anything but writes, unless its
-        // tier says so: it is brought there later
-        let waits = intention == Intention::Hdd && !self.may_detour(request.object);
+        let waits = intention == Intention::Hdd && !detours;
         let is_spare = |hdd: &&HddView| {
             let d = &self.devices[usize::from(hdd.device.0)];
             waits || (d.reads() == 0 && d.flushing.is_none() && d.background_in_flight == 0)

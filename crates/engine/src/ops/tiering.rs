@@ -9,13 +9,14 @@ use crate::engine::{ConfigError, Engine, Phase};
 use crate::map::Logical;
 use crate::map::logical::SSD;
 use crate::ops::coming::Arrivals;
+use crate::ops::file_tiers;
 use crate::ops::leaving::Leaving;
 use crate::ordering::TaskId;
 use crate::port::Command;
-use crate::settings::Registry;
+use crate::task::NO_PARENT;
 use crate::tier::settings as names;
 use crate::tier::space::{Space, SpaceConfig, SpaceStats};
-use crate::tier::{Comes, Intention, TierConfig, TierView, Tiers};
+use crate::tier::{Comes, Intention, TierConfig, TierView};
 use tandem_block::{BLOCK_BYTES, Duration, Instant, ObjectId, PayloadId, RequestKind};
 
 /// Everything that tiers with a share of the SSDs keep.
@@ -26,25 +27,6 @@ pub(crate) struct Tiering {
     pub leaving: Leaving,
     /// Bytes that may come in this second, and when it ends.
     pub rate: Rate,
-    /// Volumes that share it, in the order of their addresses.
-    shares: Vec<Share>,
-}
-
-/// A volume whose tier has a share.
-#[derive(Clone, Copy, Debug)]
-struct Share {
-    first: Logical,
-    blocks: u32,
-    comes: Comes,
-    keeps_alone: bool,
-}
-
-impl Tiering {
-    fn share_of(&self, block: Logical) -> Option<&Share> {
-        let at = self.shares.partition_point(|share| share.first <= block).checked_sub(1)?;
-        let share = &self.shares[at];
-        (block - share.first < share.blocks).then_some(share)
-    }
 }
 
 /// A bound on what comes in a second.
@@ -87,33 +69,29 @@ impl Rate {
 /// If drives are missing, or the volumes contradict each other.
 pub(crate) fn space_config(config: &EngineConfig) -> Result<Option<SpaceConfig>, ConfigError> {
     let mut space: Option<SpaceConfig> = None;
-    for volume in &config.volumes {
-        let tier = &volume.tier;
+    let own = config.volumes.iter().map(|volume| (volume, &volume.tier, false));
+    let of_files = config
+        .volumes
+        .iter()
+        .flat_map(|volume| volume.file_tiers.iter().map(move |tier| (volume, tier, true)));
+    for (volume, tier, is_of_files) in own.chain(of_files) {
         let wrong = |why: String| ConfigError::Tier {
             volume: volume.name.clone(),
             tier: tier.name().to_owned(),
             why,
         };
-        let built = tier.build().ok_or_else(|| ConfigError::Unknown {
-            volume: volume.name.clone(),
-            what: Tiers::WHAT,
-            name: tier.name().to_owned(),
-            known: Tiers::names().join(", "),
-        })?;
+        let built = tier.build().ok_or_else(|| file_tiers::unknown(volume, tier))?;
         if !built.has_share() {
             continue;
         }
-        if config.placement == Placement::Fixed {
-            return Err(wrong("under fixed placement nothing moves: use mapped placement".into()));
-        }
-        for (role, what) in [(Role::Ssd, "an SSD"), (Role::Hdd, "a hard drive")] {
-            if config.with_role(role).next().is_none() {
-                return Err(wrong(format!("it needs {what}, and there is none")));
-            }
-        }
+        check_drives(config).map_err(wrong)?;
         let extent = tier.get(names::EXTENT.name);
         if !extent.is_power_of_two() {
             return Err(wrong(format!("extent = {extent} bytes is no power of two")));
+        }
+        if is_of_files {
+            file_tiers::join(&mut space, tier).map_err(wrong)?;
+            continue;
         }
         let own = own_config(tier).map_err(wrong)?;
         match &mut space {
@@ -124,7 +102,20 @@ pub(crate) fn space_config(config: &EngineConfig) -> Result<Option<SpaceConfig>,
     Ok(space)
 }
 
-fn own_config(tier: &TierConfig) -> Result<SpaceConfig, String> {
+/// Could any tier have a share of these drives?
+fn check_drives(config: &EngineConfig) -> Result<(), String> {
+    if config.placement == Placement::Fixed {
+        return Err("under fixed placement nothing moves: use mapped placement".into());
+    }
+    for (role, what) in [(Role::Ssd, "an SSD"), (Role::Hdd, "a hard drive")] {
+        if config.with_role(role).next().is_none() {
+            return Err(format!("it needs {what}, and there is none"));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn own_config(tier: &TierConfig) -> Result<SpaceConfig, String> {
     let interval = tier.get(names::INTERVAL.name);
     let collector = names::collector_name(tier.get(names::COLLECTOR.name));
     let ranks = crate::tier::collect::COLLECTORS.iter().any(|c| c.name == collector && c.ranks);
@@ -142,7 +133,7 @@ fn own_config(tier: &TierConfig) -> Result<SpaceConfig, String> {
 }
 
 /// The volumes of a pool share its SSDs and one collector.
-fn join(space: &mut SpaceConfig, own: &SpaceConfig) -> Result<(), String> {
+pub(super) fn join(space: &mut SpaceConfig, own: &SpaceConfig) -> Result<(), String> {
     let other = space.tier.name();
     let differs = |name: &&&str| space.tier.get(name) != own.tier.get(name);
     if let Some(name) = names::OF_THE_SPACE.iter().find(differs) {
@@ -189,9 +180,12 @@ impl Engine {
                 why: why.to_string(),
             })?;
         }
+        let volume = config.volumes.iter().find(|v| v.object == object).expect("found above");
+        let of_files = file_tiers::build(volume)?;
         self.config.volumes = config.volumes;
         if let Some(policy) = self.policies.get_mut(&object) {
             policy.tier = tier.build().expect("looked up with the space");
+            policy.file_tiers = of_files;
         }
         self.space_next = Some(space);
         Ok(())
@@ -241,67 +235,51 @@ impl Engine {
         let blocks = self.map.logical().len() as u64;
         let rate = Rate::new(config.tier.get(names::RATE.name));
         let space = Space::new(&config, self.map.ssd_slots(), blocks).map_err(|e| e.to_string())?;
-        let mut tiering = Tiering {
-            space,
-            arrivals: Arrivals::default(),
-            leaving: Leaving::default(),
-            rate,
-            shares: self.shares(),
-        };
+        let mut tiering =
+            Tiering { space, arrivals: Arrivals::default(), leaving: Leaving::default(), rate };
         self.find_held(&mut tiering);
         self.tiers = Some(Box::new(tiering));
         Ok(())
     }
 
-    fn shares(&self) -> Vec<Share> {
-        let mut shares = Vec::new();
-        for (id, object) in self.objects.iter() {
-            let Some(policy) = self.policies.get(&id).filter(|p| p.tier.has_share()) else {
-                continue;
-            };
-            let share = |first, blocks| {
-                let (comes, keeps_alone) = (policy.tier.comes(), policy.tier.keeps_alone());
-                Share { first, blocks, comes, keeps_alone }
-            };
-            if object.lies_in_runs() {
-                // there is a snapshot of it, or was
-                let runs = self.objects.runs().of(id);
-                shares.extend(runs.filter_map(|run| Some(share(run.logical?, run.count))));
-            } else {
-                shares.push(share(object.first, object.blocks));
-            }
-        }
-        shares.sort_unstable_by_key(|share| share.first);
-        shares
-    }
-
     /// After a start: what lies on the SSDs is held, as far as there is room; the rest leaves. How hot it
     /// was is not known any more.
     fn find_held(&self, tiering: &mut Tiering) {
-        for share in tiering.shares.clone() {
-            let (mut block, end) = (share.first, share.first + share.blocks);
-            while let Some(found) = self.map.logical().next_on_ssd(block, end) {
-                let extent = tiering.space.extent_of(found);
-                if !tiering.space.found(extent) && !tiering.space.bring_away(extent) {
-                    return; // what is left goes home by the watermarks
+        let mut has_room = true;
+        for (id, object) in self.objects.iter() {
+            let Some(class) = self.class_of(id) else { continue };
+            if object.lies_in_runs() {
+                // a file, or there is a snapshot of it, or was
+                for run in self.objects.runs().of(id) {
+                    let first = run.logical.expect("a run");
+                    tiering.space.classify(first, first + run.count, Some(class));
+                    has_room = has_room && self.find_in(tiering, first, first + run.count);
                 }
-                block = Logical::try_from(tiering.space.blocks_of(extent).1).unwrap_or(end);
-                if block >= end {
-                    break;
-                }
+            } else if object.blocks > 0 {
+                let end = object.first + object.blocks;
+                tiering.space.classify(object.first, end, Some(class));
+                has_room = has_room && self.find_in(tiering, object.first, end);
             }
         }
-        tiering.leaving.look();
+        if has_room {
+            tiering.leaving.look();
+        }
     }
 
-    fn tier_of(&self, object: ObjectId) -> Option<&dyn crate::tier::Tier> {
-        let policy = self.policies.get(&object)?;
-        policy.tier.has_share().then_some(&*policy.tier)
-    }
-
-    /// May the SSD take a write of this volume that belongs on a hard drive, while that is busy?
-    pub(crate) fn may_detour(&self, object: ObjectId) -> bool {
-        self.policies.get(&object).is_none_or(|policy| policy.tier.detours())
+    /// False: there is no room for what was found. The rest goes home by the watermarks.
+    fn find_in(&self, tiering: &mut Tiering, first: Logical, end: Logical) -> bool {
+        let mut block = first;
+        while let Some(found) = self.map.logical().next_on_ssd(block, end) {
+            let extent = tiering.space.extent_of(found);
+            if !tiering.space.found(extent) && !tiering.space.bring_away(extent) {
+                return false;
+            }
+            block = Logical::try_from(tiering.space.blocks_of(extent).1).unwrap_or(end);
+            if block >= end {
+                break;
+            }
+        }
+        true
     }
 
     /// Has so much to leave that moves must not wait for users to leave a hard drive alone?
@@ -320,16 +298,19 @@ impl Engine {
             data_type: request.data_type,
             held,
         };
-        let Some(policy) = self.policies.get(&request.object) else { return Intention::Ssd };
-        let Some(tiers) = self.tiers.as_mut().filter(|_| policy.tier.has_share()) else {
-            return policy.tier.intend(&view(false));
-        };
-        let view = view(tiers.space.touched(self.now, first, end));
-        if !policy.tier.admits(&view) {
+        let Some(policy) = self.policies.get(&task.volume) else { return Intention::Ssd };
+        let tier = policy.tier_of(task.tier);
+        let Some(tiers) = &mut self.tiers else { return tier.intend(&view(false)) };
+        if !tier.has_share() {
+            tiers.space.classify(first, end, None);
+            return tier.intend(&view(false));
+        }
+        let view = view(tiers.space.touched(self.now, first, end, tier.class()));
+        if !tier.admits(&view) {
             self.stats.tiers.sieved += 1;
             return Intention::Hdd;
         }
-        let intention = policy.tier.intend(&view);
+        let intention = tier.intend(&view);
         if intention == Intention::Hdd || view.held || tiers.space.claim(first, end) {
             return intention;
         }
@@ -338,8 +319,9 @@ impl Engine {
     }
 
     /// A write of a volume with a share is on an SSD now; what is not held there is brought away again.
-    pub(crate) fn note_on_ssd(&mut self, object: ObjectId, first: Logical, count: u32) {
-        if self.tiers.is_none() || self.tier_of(object).is_none() {
+    pub(crate) fn note_on_ssd(&mut self, id: TaskId, first: Logical, count: u32) {
+        let tier = self.tier_of(&self.tasks[id as usize]);
+        if self.tiers.is_none() || tier.is_none_or(|tier| !tier.has_share()) {
             return;
         }
         let tiers = self.tiers.as_mut().expect("asked above");
@@ -363,10 +345,12 @@ impl Engine {
         if task.noted || request.kind == RequestKind::Background {
             return;
         }
+        let (volume, named, is_part) = (task.volume, task.tier, task.parent != NO_PARENT);
         self.tasks[id as usize].noted = true;
-        let Some(policy) = self.policies.get(&request.object) else { return };
-        let Some(tiers) = self.tiers.as_mut().filter(|_| policy.tier.has_share()) else { return };
-        let held = tiers.space.touched(self.now, first, end);
+        let Some(policy) = self.policies.get(&volume) else { return };
+        let tier = policy.tier_of(named);
+        let Some(tiers) = self.tiers.as_mut().filter(|_| tier.has_share()) else { return };
+        let held = tiers.space.touched(self.now, first, end, tier.class());
         let lacks = |block| {
             let state = self.map.state(block);
             state != 0 && state & SSD == 0
@@ -374,17 +358,18 @@ impl Engine {
         let missing = u64::from((first..end).map(|block| u32::from(lacks(block))).sum::<u32>());
         self.stats.tiers.hit_blocks += u64::from(end - first) - missing;
         self.stats.tiers.missed_blocks += missing;
-        if missing == 0 || policy.tier.comes() != Comes::WhenRead {
+        if missing == 0 || tier.comes() != Comes::WhenRead {
             return;
         }
         let view =
             TierView { logical: first, count: end - first, data_type: request.data_type, held };
-        if !policy.tier.admits(&view) {
+        if !tier.admits(&view) {
             self.stats.tiers.sieved += 1;
             return;
         }
         let extent = tiers.space.extent_of(first);
-        let is_one = extent == tiers.space.extent_of(end - 1);
+        // a part reads into the buffer of the whole, which has room for no more
+        let is_one = extent == tiers.space.extent_of(end - 1) && !is_part;
         if !is_one || !tiers.space.may_come_at_once(extent) {
             tiers.space.missed(first, end);
             return;
@@ -475,33 +460,28 @@ impl Engine {
     /// Blocks that may be dirty on the SSDs without being due at home.
     #[inline]
     pub(crate) fn kept_blocks_max(&self) -> u64 {
-        let Some(tiers) = &self.tiers else { return 0 };
-        let keeps = tiers.shares.iter().any(|share| share.keeps_alone);
-        if !keeps || self.is_short_of_space() {
+        let Some(tiers) = self.tiers.as_ref().filter(|_| !self.is_short_of_space()) else {
             return 0;
-        }
-        u64::from(tiers.space.held().0) * tiers.space.extent_blocks()
+        };
+        u64::from(tiers.space.keeping()) * tiers.space.extent_blocks()
     }
 
     /// Does this block stay on the SSD although it is dirty?
     pub(crate) fn is_kept(&self, block: Logical) -> bool {
         let Some(tiers) = &self.tiers else { return false };
-        tiers.space.is_held(tiers.space.extent_of(block))
-            && tiers.share_of(block).is_some_and(|share| share.keeps_alone)
-            && !self.is_short_of_space()
+        tiers.space.keeps(block) && !self.is_short_of_space()
     }
 
-    /// How does data of this block's volume come?
+    /// How does data of this block's owner come?
     pub(crate) fn comes(&self, block: Logical) -> Comes {
-        let share = self.tiers.as_ref().and_then(|tiers| tiers.share_of(block));
-        share.map_or(Comes::Never, |share| share.comes)
+        self.tiers.as_ref().map_or(Comes::Never, |tiers| tiers.space.comes(block))
     }
 
     /// What the tiers' account has counted, and what their collector takes, in bytes; `None`: no volume's
     /// tier has a share.
     pub fn tier_account(&self) -> Option<(SpaceStats, u64)> {
         let tiers = self.tiers.as_ref()?;
-        Some((tiers.space.stats(), tiers.space.memory().bytes))
+        Some((tiers.space.stats(), tiers.space.memory_bytes()))
     }
 
     /// What the tiers hold, in extents and bytes, and what it may be: `(held, room, extent_bytes)`.

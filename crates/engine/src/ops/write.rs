@@ -46,7 +46,11 @@ impl Engine {
         let bytes = u64::from(blocks) * BLOCK_BYTES;
         let intention = self.intend(id);
         self.tasks[id as usize].both = intention == Intention::Both;
-        let decision = self.decide(&request, bytes, intention);
+        // a write that belongs on a hard drive does not wait there behind anything but writes, unless its
+        // tier says so: it is brought there later
+        let task = &self.tasks[id as usize];
+        let detours = self.tier_of(task).is_none_or(|tier| tier.detours());
+        let decision = self.decide(&request, bytes, intention, detours);
         self.stats.steered.count(decision.reason, request.length_bytes);
         self.tasks[id as usize].reason = decision.reason;
         match decision.target {
@@ -220,8 +224,7 @@ impl Engine {
             self.keep_for_reads(id, run, offset_bytes);
         }
         if !is_log && self.tiers.is_some() {
-            let object = self.tasks[id as usize].request.object;
-            self.note_on_ssd(object, logical, run.count);
+            self.note_on_ssd(id, logical, run.count);
         }
         let volatile = self.devices[usize::from(device.0)].is_volatile();
         self.commit.note_pending(self.now);

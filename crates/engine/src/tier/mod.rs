@@ -8,6 +8,7 @@
 //!
 //! Most of what was published differs in four answers, so it is a table (`rules.rs`).
 
+mod classes;
 pub mod collect;
 pub mod none;
 pub mod presets;
@@ -15,6 +16,8 @@ pub mod rules;
 pub mod settings;
 pub mod sieve;
 pub mod space;
+
+pub use classes::Classes;
 
 use crate::map::Logical;
 use crate::settings::{Chosen, Registry, Setting};
@@ -56,6 +59,15 @@ pub enum Comes {
     AtIntervals,
 }
 
+/// What a tier says of data that no request asks for just now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Class {
+    /// When does it come that was read from a hard drive?
+    pub comes: Comes,
+    /// Does what was written to the SSD stay there alone?
+    pub keeps_alone: bool,
+}
+
 /// A tiering or caching policy.
 pub trait Tier: std::fmt::Debug + Send {
     /// Where does this write belong?
@@ -91,6 +103,11 @@ pub trait Tier: std::fmt::Debug + Send {
     /// Is a write for an SSD and a hard drive acknowledged only when both have it?
     fn acknowledges_both(&self) -> bool {
         false
+    }
+
+    /// What applies to data of its own while no request asks for it.
+    fn class(&self) -> Class {
+        Class { comes: self.comes(), keeps_alone: self.keeps_alone() }
     }
 
     /// A copy of itself, so that engines can be cloned.
@@ -138,6 +155,23 @@ pub const TIERS: &[TierEntry] = &[
     presets::HYSTOR,
     presets::EASYTIER,
 ];
+
+/// A registered tier by its place in the registry: for as long as the program runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TierNumber(u8);
+
+impl TierNumber {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        TIERS[usize::from(self.0)].name
+    }
+}
+
+/// The tier of this name.
+pub fn number(name: &[u8]) -> Option<TierNumber> {
+    let at = TIERS.iter().position(|entry| entry.name.as_bytes() == name)?;
+    Some(TierNumber(u8::try_from(at).expect("a handful")))
+}
 
 /// The tiers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,10 +12,10 @@
 //!             written to the SSD ────────────────┘   (room: the collector's victim leaves)
 //! ```
 
-use super::TierConfig;
 use super::collect::{self, CollectConfig, CollectError, Collector, EXTENTS_MAX, Extent, Touch};
 use super::settings::{self, AUTO, NEVER};
 use super::sieve::Reads;
+use super::{Class, Classes, Comes, TierConfig};
 use std::collections::{BTreeSet, VecDeque};
 use tandem_block::{BLOCK_BYTES, Duration, Instant};
 
@@ -88,8 +88,11 @@ pub struct Space {
     collector: Box<dyn Collector>,
     /// Blocks of an extent, as a power of two.
     shift: u32,
+    classes: Classes,
     held: u32,
     held_max: u32,
+    /// Extents held of which what was written stays there alone.
+    keeping: u32,
     waiting: VecDeque<Extent>,
     is_waiting: BTreeSet<Extent>,
     leaving: BTreeSet<Extent>,
@@ -134,8 +137,10 @@ impl Space {
         Ok(Space {
             collector: collect::build(name, &collect)?,
             shift: extent_blocks.trailing_zeros(),
+            classes: Classes::new(blocks.div_ceil(extent_blocks)),
             held: 0,
             held_max,
+            keeping: 0,
             waiting: VecDeque::new(),
             is_waiting: BTreeSet::new(),
             leaving: BTreeSet::new(),
@@ -173,13 +178,65 @@ impl Space {
         (u64::from(first) >> self.shift..=u64::from(end - 1) >> self.shift).map(Extent)
     }
 
-    /// A request touches these blocks. Are all their extents held?
+    /// These blocks are of this class from now on; of no tier with a share, if there is none.
+    pub fn classify(&mut self, first: u32, end: u32, class: Option<Class>) {
+        for extent in self.extents(first, end) {
+            self.note_class(extent, class);
+        }
+    }
+
     #[inline]
-    pub fn touched(&mut self, now: Instant, first: u32, end: u32) -> bool {
+    fn note_class(&mut self, extent: Extent, class: Option<Class>) {
+        if !self.classes.note(extent, class) || !self.is_held(extent) {
+            return;
+        }
+        if self.classes.keeps_alone(extent) {
+            self.keeping += 1;
+        } else {
+            self.keeping -= 1;
+        }
+    }
+
+    /// It is held from now on.
+    fn hold(&mut self, extent: Extent) {
+        self.collector.promoted(extent);
+        self.held += 1;
+        self.keeping += u32::from(self.classes.keeps_alone(extent));
+        assert!(self.keeping <= self.held && self.held <= self.held_max, "what is held fits");
+    }
+
+    /// It was held until now.
+    fn note_unheld(&mut self, extent: Extent) {
+        self.held -= 1;
+        self.keeping -= u32::from(self.classes.keeps_alone(extent));
+    }
+
+    /// When does this block come, if a hard drive was read for it?
+    #[inline]
+    pub fn comes(&self, block: u32) -> Comes {
+        self.classes.comes(self.extent_of(block))
+    }
+
+    /// Is it held, and does what was written to it stay there alone?
+    #[inline]
+    pub fn keeps(&self, block: u32) -> bool {
+        let extent = self.extent_of(block);
+        self.classes.keeps_alone(extent) && self.is_held(extent)
+    }
+
+    /// Extents of which that is so.
+    pub fn keeping(&self) -> u32 {
+        self.keeping
+    }
+
+    /// A request of this class touches these blocks. Are all their extents held?
+    #[inline]
+    pub fn touched(&mut self, now: Instant, first: u32, end: u32, class: Class) -> bool {
         let mut all = true;
         self.stirred = true;
         let shift = self.shift;
         for extent in self.extents(first, end) {
+            self.note_class(extent, Some(class));
             let from = u64::from(first).max(extent.0 << shift);
             let to = u64::from(end).min((extent.0 + 1) << shift);
             let touch = Touch { extent, bytes: (to - from) * BLOCK_BYTES, now };
@@ -265,9 +322,7 @@ impl Space {
             }
         }
         self.leaving.remove(&extent);
-        self.collector.promoted(extent);
-        self.held += 1;
-        assert!(self.held <= self.held_max, "what is held fits");
+        self.hold(extent);
         Claim::Taken
     }
 
@@ -286,7 +341,7 @@ impl Space {
     fn give_up(&mut self, extent: Extent) {
         assert!(self.is_held(extent), "only what is held is given up");
         self.collector.demoted(extent);
-        self.held -= 1;
+        self.note_unheld(extent);
         self.leaving.insert(extent);
     }
 
@@ -405,8 +460,7 @@ impl Space {
         if self.held == self.held_max {
             return false;
         }
-        self.collector.promoted(extent);
-        self.held += 1;
+        self.hold(extent);
         true
     }
 
@@ -417,7 +471,7 @@ impl Space {
             let is_whole = from >= u64::from(first) && to <= u64::from(end);
             if is_whole {
                 if self.is_held(extent) {
-                    self.held -= 1;
+                    self.note_unheld(extent);
                 }
                 self.collector.removed(extent);
                 self.leaving.remove(&extent);
@@ -440,9 +494,9 @@ impl Space {
         self.stats
     }
 
-    /// What the collector takes.
-    pub fn memory(&self) -> collect::Memory {
-        self.collector.memory()
+    /// What the collector takes, and the classes.
+    pub fn memory_bytes(&self) -> u64 {
+        self.collector.memory().bytes + self.classes.bytes()
     }
 }
 
@@ -465,8 +519,14 @@ mod tests {
         Space::new(&SpaceConfig { tier, interval, reads }, 18, 1024).expect("it fits")
     }
 
+    const CLASS: Class = Class { comes: Comes::WhenRead, keeps_alone: true };
+
+    fn touch(space: &mut Space, now: Instant, extent: u32) -> bool {
+        space.touched(now, extent * 4, extent * 4 + 1, CLASS)
+    }
+
     fn read(space: &mut Space, extent: u32) -> bool {
-        let held = space.touched(Instant::ZERO, extent * 4, extent * 4 + 1);
+        let held = touch(space, Instant::ZERO, extent);
         if !held {
             space.missed(extent * 4, extent * 4 + 1);
         }
@@ -521,7 +581,7 @@ mod tests {
         let mut space = space("hot-dst", &[("interval", 5_000_000_000)]);
         for extent in 1..=6 {
             for _ in 0..extent {
-                space.touched(Instant::ZERO, extent * 4, extent * 4 + 1);
+                touch(&mut space, Instant::ZERO, extent);
             }
         }
         assert_eq!((space.next_to_come(), space.has_to_come()), (None, false));
@@ -532,7 +592,7 @@ mod tests {
         assert_eq!(came, [6, 5, 4, 3, 2]);
         assert_eq!(space.leaving_from(Extent(0)).collect::<Vec<_>>(), [Extent(3)]);
         assert_eq!(space.due(), Instant::NEVER, "nothing was touched since");
-        space.touched(Instant::ZERO + Duration::from_s(6), 0, 1);
+        touch(&mut space, Instant::ZERO + Duration::from_s(6), 0);
         assert_eq!(space.due(), Instant::ZERO + Duration::from_s(10));
     }
 
@@ -572,6 +632,33 @@ mod tests {
         space.removed(2, 12);
         assert_eq!(space.held(), (2, 4), "two whole extents went, and two parts");
         assert!(space.is_held(Extent(0)) && !space.is_held(Extent(1)));
+    }
+
+    /// What is kept alone is counted whichever changes: what is held, or of which class it is.
+    #[test]
+    fn what_is_kept_alone_is_counted() {
+        let mut space = space("cold-dst", &[]);
+        let cached = Class { keeps_alone: false, ..CLASS };
+        space.classify(0, 8, Some(CLASS));
+        space.classify(8, 16, Some(cached));
+        assert_eq!(space.keeping(), 0, "nothing is held");
+        assert!(space.claim(0, 16));
+        assert_eq!((space.keeping(), space.held()), (2, (4, 4)));
+        assert!(space.keeps(7) && !space.keeps(8));
+        space.touched(Instant::ZERO, 6, 9, CLASS);
+        assert_eq!(space.keeping(), 3);
+        space.classify(0, 8, None);
+        assert_eq!((space.keeping(), space.keeps(0), space.keeps(11)), (1, false, true));
+        space.removed(8, 12);
+        assert_eq!((space.keeping(), space.held()), (0, (3, 4)));
+        assert!(space.found(Extent(2)));
+        assert_eq!(space.keeping(), 1, "its class is what it was");
+        assert!(space.claim(16, 20), "another one leaves");
+        assert!(space.keeping() <= 1);
+        assert_eq!(
+            (0..20).step_by(4).filter(|&b| space.keeps(b)).count(),
+            space.keeping() as usize
+        );
     }
 
     #[test]

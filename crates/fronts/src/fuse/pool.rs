@@ -121,6 +121,10 @@ impl Objects for LivePool<'_, '_> {
 }
 
 impl Pool for LivePool<'_, '_> {
+    fn file_tiers(&self) -> Vec<&str> {
+        self.engine().file_tiers(self.volume.root)
+    }
+
     fn ask(&mut self, tag: usize, work: Work) {
         let cookie = tag as u64;
         match work {

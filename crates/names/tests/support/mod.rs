@@ -8,7 +8,7 @@ use tandem_block::ObjectId;
 use tandem_names::memory::Mounted;
 use tandem_names::{EXCHANGE, FIRST_COOKIE, Kind, NOREPLACE, Objects, Tree, mode};
 
-pub const TIERS: &[&str] = &["hot", "cold"];
+pub const TIERS: &[&str] = &["hot-dst", "cache-write-back", "none"];
 pub const TIER: &[u8] = b"user.tandem.tier";
 
 pub mod errno {

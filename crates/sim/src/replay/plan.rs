@@ -239,6 +239,7 @@ fn engine_config(config: &ReplayConfig, survey: &Survey) -> EngineConfig {
             size_bytes,
             steer: config.steer.clone(),
             tier: config.tier.clone(),
+            file_tiers: Vec::new(),
             durability: config.durability,
         })
         .collect();

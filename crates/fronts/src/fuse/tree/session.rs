@@ -65,6 +65,9 @@ pub enum Work {
 
 /// The objects, and who changes them.
 pub trait Pool: Objects {
+    /// Tiers that files may have; none if all have their volume's.
+    fn file_tiers(&self) -> Vec<&str>;
+
     /// Begins something; [`Session::answered`] is told of its end with the same tag.
     fn ask(&mut self, tag: usize, work: Work);
 

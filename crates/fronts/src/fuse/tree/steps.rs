@@ -462,6 +462,9 @@ impl Session {
                     [false, true] => SetMode::Replace,
                     [true, true] => return Err(NameError::Invalid),
                 };
+                if name == TIER_ATTRIBUTE {
+                    tree.let_tiers(&on.file_tiers());
+                }
                 let changes = tree.set_xattr(on, object, (name, value), mode, now_ns);
                 if name == TIER_ATTRIBUTE && changes.is_err() {
                     self.tell_of_tiers(value);
@@ -482,8 +485,9 @@ impl Session {
         let wanted = String::from_utf8_lossy(wanted);
         match self.tree.tiers() {
             [] => tracing::warn!(
-                "user.tandem.tier was set to {wanted:?}, which is refused: files have no tiers of \
-                 their own yet; the volume's `tier` holds for all of them"
+                "user.tandem.tier was set to {wanted:?}, which is refused: this volume's \
+                 files have no tiers; give the volume a `tier` that has a share of the SSDs, or name \
+                 some in its `file_tiers`"
             ),
             known => tracing::warn!(
                 "user.tandem.tier was set to {wanted:?}, which is refused; it may be {}",

@@ -39,6 +39,10 @@ impl Objects for MemoryPool {
 }
 
 impl Pool for MemoryPool {
+    fn file_tiers(&self) -> Vec<&str> {
+        vec!["hot"]
+    }
+
     fn ask(&mut self, tag: usize, work: Work) {
         self.asked.push((tag, work));
     }
@@ -90,7 +94,7 @@ impl Kernel {
     }
 
     fn with(store: Memory, seed: u64, agreed: Agreed) -> Kernel {
-        let Mounted { store, tree } = Mounted::mount(store, ROOT, &["hot"]).unwrap();
+        let Mounted { store, tree } = Mounted::mount(store, ROOT, &[]).unwrap();
         let pool = MemoryPool { store, asked: Vec::new(), is_broken: false };
         Kernel { session: Session::new(tree, agreed), pool, unique: 0, rng: Rng::new(seed) }
     }
