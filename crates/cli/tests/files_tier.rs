@@ -111,7 +111,7 @@ fn a_volume_says_which_its_files_may_have() {
 fn a_list_that_cannot_be_is_refused_and_said() {
     let files = |list: &str| format!("{FILES}file_tiers = {list}\n");
     let blocks = files("[\"hot-dst\"]").replace("files = true\nmount = \"mnt\"", "size = \"1MiB\"");
-    let differs = "[{ policy = \"hot-dst\", extent = \"16KiB\" }, { policy = \"cold-dst\", extent = \"64KiB\" }]";
+    let differs = "[{ policy = \"hot-dst\", extent = \"16KiB\" }, { policy = \"cold-dst\", extent = \"32KiB\" }]";
     for (text, why) in [
         (blocks, "has no files"),
         (files("[\"hot-dts\"]"), "did you mean \"hot-dst\""),
