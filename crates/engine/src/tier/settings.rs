@@ -96,6 +96,16 @@ pub const INTERVAL: Setting = Setting::new(
 )
 .words(&[("never", NEVER)]);
 
+/// Of the space: interval-driven policies, too (requirements B8).
+pub const MOVES: Setting = Setting::new(
+    "moves_per_interval",
+    Kind::Count,
+    UNBOUNDED,
+    1..=1 << 32,
+    "how many of the hottest come at an interval at most",
+)
+.words(&[("unbounded", UNBOUNDED)]);
+
 /// Of a volume: sieving by reads.
 pub const READS: Setting =
     Setting::new("reads", Kind::Count, 1, 1..=255, "reads of a hard drive before an extent comes");
@@ -148,6 +158,7 @@ pub const ALL: &[Setting] = &[
     EXCLUSIVE,
     RATE,
     INTERVAL,
+    MOVES,
     READS,
     SIEVE_BYTES,
     SIEVE_TYPE,
@@ -164,6 +175,7 @@ pub const OF_THE_SPACE: &[&str] = &[
     CLEANER.name,
     EXCLUSIVE.name,
     RATE.name,
+    MOVES.name,
 ];
 
 /// The collector's name that a value stands for.

@@ -100,8 +100,11 @@ pub struct Space {
     interval_due: Instant,
     /// Something was touched since the last one: without, nothing is hotter than it was.
     stirred: bool,
-    /// The hottest come, until none is hot enough.
+    /// The hottest come, until none is hot enough, or as many did as may.
     interval_open: bool,
+    /// Extents that may still come at this interval, and at each.
+    moves_left: u64,
+    moves_max: u64,
     reads: Reads,
     cleaner: Cleaner,
     /// Extents that left because a write wanted their room, since the cleaner ran last (L18).
@@ -150,6 +153,8 @@ impl Space {
                 .map_or(Instant::NEVER, |interval| Instant::ZERO + interval),
             stirred: false,
             interval_open: false,
+            moves_left: 0,
+            moves_max: get(settings::MOVES.name),
             reads: Reads::new(config.reads),
             cleaner: match get(settings::CLEANER.name) {
                 1 => Cleaner::Background,
@@ -381,6 +386,8 @@ impl Space {
         match hottest.map(|extent| (extent, self.take_room(extent, false))) {
             Some((extent, Claim::Taken)) => {
                 self.stats.came += 1;
+                self.moves_left -= 1;
+                self.interval_open = self.moves_left > 0;
                 Some(extent)
             }
             _ => {
@@ -413,6 +420,7 @@ impl Space {
             && let Some(interval) = self.interval
         {
             self.interval_open = true;
+            self.moves_left = self.moves_max;
             self.stirred = false;
             self.interval_due = now + interval;
         }
@@ -594,6 +602,25 @@ mod tests {
         assert_eq!(space.due(), Instant::NEVER, "nothing was touched since");
         touch(&mut space, Instant::ZERO + Duration::from_s(6), 0);
         assert_eq!(space.due(), Instant::ZERO + Duration::from_s(10));
+    }
+
+    /// B8: what comes at an interval is bounded; the rest is looked at anew at the next.
+    #[test]
+    fn at_an_interval_no_more_come_than_may() {
+        let settings = [("interval", 5_000_000_000), ("moves_per_interval", 2)];
+        let mut space = space("hot-dst", &settings);
+        for (second, came) in [(5, [4, 3]), (10, [2, 1])] {
+            for extent in 1..=4 {
+                for _ in 0..extent {
+                    touch(&mut space, Instant::ZERO, extent);
+                }
+            }
+            space.advance(Instant::ZERO + Duration::from_s(second));
+            let found: Vec<u64> =
+                std::iter::from_fn(|| space.next_to_come()).map(|e| e.0).collect();
+            assert_eq!(found, came);
+            assert!(!space.has_to_come());
+        }
     }
 
     /// L13, L18: sixty extents are written where forty have room. The background cleaner makes as much room
