@@ -7,6 +7,7 @@ use tandem_block::{BLOCK_BYTES, DeviceId, MIB};
 use tandem_drives::media::CutMode;
 use tandem_engine::StartError;
 use tandem_engine::drain::{DrainError, Ending};
+use tandem_engine::map::NONE;
 use tandem_engine::map::logical::HOME;
 use tandem_sim::exodus::Plan;
 use tandem_sim::pool::SwarmConfig;
@@ -161,6 +162,44 @@ fn a_home_that_cannot_be_read_stays_until_it_is_written() {
     );
     // the workload writes there sooner or later
     assert_eq!(until_ended(&mut run), Ending::Removed);
+}
+
+/// One of which an SSD has a copy is given up, while nobody writes to it.
+#[test]
+fn a_home_that_cannot_be_read_is_left_where_a_copy_is_sound() {
+    let mut config = of_hard_drives(0);
+    config.shape.footprint_bytes = MIB;
+    let mut run = Run::new(config).unwrap();
+    let device = DeviceId(2);
+    let with_copy = |run: &Run| {
+        let has_copy = |block: &u32| run.world.engine.map().entry(*block).ssd != NONE;
+        at_home_on(run, device).into_iter().filter(has_copy).collect::<Vec<u32>>()
+    };
+    while with_copy(&run).len() < 20 {
+        assert!(run.step().unwrap(), "something comes home before it begins");
+    }
+    run.read_only();
+    run.flush_all().unwrap();
+    let bad = with_copy(&run)[10];
+    let (_, at) = run.world.engine.home_of(bad);
+    run.world.corrupt(device, at, 3);
+    let mut kept = true;
+    for _ in 0..100_000 {
+        let engine = &run.world.engine;
+        if engine.drain_view().is_some_and(|view| view.ended.is_some()) {
+            break;
+        }
+        kept &= engine.drain_view().is_none() || engine.map().entry(bad).ssd != NONE;
+        if !run.step().unwrap() {
+            run.extend(20, run.events);
+            run.read_only();
+        }
+    }
+    assert!(kept, "its copy was there until the end, so that it is this that is tested");
+    let view = run.world.engine.drain_view().expect("it drains");
+    let ended = view.ended.map(|(_, ending)| ending);
+    assert_eq!((ended, view.unreadable_blocks), (Some(Ending::Removed), 0));
+    run.crash(CutMode::DropAll, None).unwrap();
 }
 
 #[test]

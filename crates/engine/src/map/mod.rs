@@ -403,6 +403,18 @@ impl Map {
         true
     }
 
+    /// Gives up the home of a block that has the same version on an SSD. Returns false, and changes nothing,
+    /// if it has not.
+    pub fn forget_home(&mut self, block: Logical) -> bool {
+        let entry = self.entry(block);
+        if !entry.home || entry.ssd == NONE || entry.fragmented {
+            return false;
+        }
+        let bits = self.logical.get(block);
+        self.set_bits(block, bits, bits & !HOME);
+        true
+    }
+
     /// Gives up the place `slot` of a block that has another settled one (its home, or for a tail
     /// copy its log place). Returns false if the block has moved on since.
     pub fn drop_place(&mut self, block: Logical, slot: Slot) -> bool {

@@ -22,7 +22,7 @@ use crate::format::superblock::Standing;
 use crate::map::checksums::page_of;
 use crate::map::logical::HOME;
 use crate::map::space::{BlockRange, Space};
-use crate::map::{Logical, NONE, Run};
+use crate::map::{Logical, NONE, Run, Touch};
 use crate::mutant::Mutant;
 use crate::port::IoOp;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
@@ -377,7 +377,8 @@ impl Engine {
     }
 
     /// A run of homes cannot be read in one piece, or is not what was written: one by one, if it was
-    /// several. One alone stays.
+    /// several. One alone is given up if an SSD has the same version, which will be written to its next home;
+    /// else it stays.
     fn homes_unread(&mut self) {
         let taken = self.taken_by_move();
         self.objects.put_reserved(taken);
@@ -386,6 +387,10 @@ impl Engine {
         if let Some(drain) = self.drain.as_deref_mut() {
             if taken.count > 1 {
                 (drain.cursor, drain.careful_until) = (first, first + taken.count);
+            } else if self.map.forget_home(first) {
+                let copy = self.map.entry(first).ssd;
+                self.map.touch(Touch { logical: first, count: 1 }, copy, false);
+                self.commit.note_pending(self.now);
             } else if drain.unreadable_homes.len() < UNREADABLE_MAX {
                 drain.unreadable_homes.insert(first);
             }
