@@ -59,7 +59,7 @@ impl<M: Measure<KEPT>, const KEPT: usize> ByHeat<M, KEPT> {
     /// Like [`Collector::touched`], but an extent that is not tracked stays so.
     pub fn touched_if_tracked(&mut self, touch: &Touch) -> bool {
         self.epoch.at(touch.now);
-        let Some(slot) = self.ranks.find(touch.extent) else { return false };
+        let Some(slot) = self.ranks.find_used(touch.extent) else { return false };
         self.count(slot, touch) == Side::Ssd
     }
 
@@ -78,7 +78,7 @@ impl<M: Measure<KEPT>, const KEPT: usize> ByHeat<M, KEPT> {
 impl<M: Measure<KEPT>, const KEPT: usize> Collector for ByHeat<M, KEPT> {
     fn touched(&mut self, touch: &Touch) -> bool {
         self.epoch.at(touch.now);
-        match self.ranks.find(touch.extent) {
+        match self.ranks.find_used(touch.extent) {
             Some(slot) => self.count(slot, touch) == Side::Ssd,
             None => {
                 let slot = self.track(touch.extent, Side::Hdd, 0);

@@ -8,6 +8,7 @@
 //!
 //! Keys are below zero on one side and above it on the other; zero is none.
 
+use std::hint::select_unpredictable;
 use std::ops::Range;
 use tandem_block::Table;
 
@@ -24,27 +25,18 @@ pub struct Ends {
 }
 
 /// How they lie in memory: both of them, low half first.
-pub type EndsWords = [u64; ENDS_WORDS];
 const ENDS_WORDS: usize = 4;
 
 impl Ends {
     /// From memory.
     #[inline]
-    pub fn from_words([a, b, c, d]: EndsWords) -> Self {
+    fn from_words([a, b, c, d]: [u64; ENDS_WORDS]) -> Self {
         Ends { least: key(a, b), greatest: key(c, d) }
-    }
-
-    /// For memory.
-    #[inline]
-    pub fn words(self) -> EndsWords {
-        let [a, b] = key_words(self.least);
-        let [c, d] = key_words(self.greatest);
-        [a, b, c, d]
     }
 }
 
 /// A key from its halves, low half first.
-#[inline]
+#[inline(always)]
 pub fn key(low: u64, high: u64) -> i128 {
     i128::from(high.cast_signed()) << 64 | i128::from(low)
 }
@@ -67,21 +59,12 @@ pub struct Row<'a> {
 }
 
 impl Row<'_> {
-    #[inline]
-    fn at(&self, child: usize) -> usize {
-        self.first + child * self.distance
-    }
-
-    #[inline]
-    fn least(&self, child: usize) -> i128 {
-        let at = self.at(child);
-        key(self.words[at], self.words[at + 1])
-    }
-
-    #[inline]
-    fn greatest(&self, child: usize) -> i128 {
-        let at = self.at(child) + 2;
-        key(self.words[at], self.words[at + 1])
+    /// The end of a child that is asked for: the least if so, otherwise the greatest.
+    #[inline(always)]
+    fn end<const LEAST: bool>(&self, child: usize) -> i128 {
+        let at = self.first + child * self.distance + if LEAST { 0 } else { 2 };
+        let halves = &self.words[at..][..2];
+        key(halves[0], halves[1])
     }
 }
 
@@ -111,50 +94,52 @@ impl Levels {
         Ends::from_words(*self.words.last_chunk().expect("one of all"))
     }
 
-    /// The ends of a group changed.
+    /// The least of a group changed, or the greatest, if this says so.
     #[inline]
-    pub fn rise(&mut self, groups: Row<'_>, group: usize, mut was: Ends, mut is: Ends) {
+    pub fn rise<const LEAST: bool>(
+        &mut self,
+        groups: Row<'_>,
+        group: usize,
+        mut was: i128,
+        mut is: i128,
+    ) {
         let mut child = group;
         for level in 0..self.levels.len() {
             let parent = child / FAN;
-            let at = self.levels[level].0 + parent * ENDS_WORDS;
-            let before = Ends::from_words(*self.words[at..].first_chunk().expect("whole ends"));
-            let (row, children) = self.children(groups, level, parent);
-            let after = Ends {
-                least: match () {
-                    () if is.least <= before.least => is.least,
-                    () if was.least == before.least => {
-                        children.clone().fold(0, |least: i128, child| least.min(row.least(child)))
-                    }
-                    () => before.least,
-                },
-                greatest: match () {
-                    () if is.greatest >= before.greatest => is.greatest,
-                    () if was.greatest == before.greatest => {
-                        children.fold(0, |most: i128, child| most.max(row.greatest(child)))
-                    }
-                    () => before.greatest,
-                },
-            };
-            if after == before {
+            let at = self.levels[level].0 + parent * ENDS_WORDS + if LEAST { 0 } else { 2 };
+            let halves = &self.words[at..][..2];
+            let before = key(halves[0], halves[1]);
+            if further::<LEAST>(is, before) != is {
+                if was != before {
+                    return;
+                }
+                let (row, children) = self.children(groups, level, parent);
+                is = 0;
+                for child in children {
+                    is = further::<LEAST>(is, row.end::<LEAST>(child));
+                }
+            }
+            if is == before {
                 return;
             }
-            self.words[at..][..ENDS_WORDS].copy_from_slice(&after.words());
-            (child, was, is) = (parent, before, after);
+            let halves = &mut self.words[at..][..2];
+            [halves[0], halves[1]] = key_words(is);
+            (child, was) = (parent, before);
         }
     }
 
-    /// The group where the least or greatest key of all is; never zero.
+    /// The group where the least key of all is, or the greatest; it is never zero.
     #[inline]
-    pub fn find(&self, groups: Row<'_>, end: i128) -> Option<usize> {
-        (0..self.levels.len()).rev().try_fold(0, |parent, level| {
-            let (row, mut children) = self.children(groups, level, parent);
-            if end < 0 {
-                children.find(|child| row.least(*child) == end)
-            } else {
-                children.find(|child| row.greatest(*child) == end)
+    pub fn find<const LEAST: bool>(&self, groups: Row<'_>, end: i128) -> usize {
+        let mut parent = 0;
+        for level in (0..self.levels.len()).rev() {
+            let (row, children) = self.children(groups, level, parent);
+            // all of them: nobody foresees which one it is
+            for child in children {
+                parent = select_unpredictable(row.end::<LEAST>(child) == end, child, parent);
             }
-        })
+        }
+        parent
     }
 
     /// Any group that has keys above zero: a number says which way. Two that follow each other lead far
@@ -162,7 +147,7 @@ impl Levels {
     pub fn any(&self, groups: Row<'_>, mut number: usize) -> Option<usize> {
         (0..self.levels.len()).rev().try_fold(0, |parent, level| {
             let (row, children) = self.children(groups, level, parent);
-            let having = || children.clone().filter(|child| row.greatest(*child) > 0);
+            let having = || children.clone().filter(|child| row.end::<false>(*child) > 0);
             let count = having().count();
             let found = having().nth(number.checked_rem(count)?);
             number /= count;
@@ -176,7 +161,7 @@ impl Levels {
     }
 
     /// The children of an entry of this level, and where they lie.
-    #[inline]
+    #[inline(always)]
     fn children<'a>(
         &'a self,
         groups: Row<'a>,
@@ -189,6 +174,13 @@ impl Levels {
         };
         (row, parent * FAN..self.levels[level].1.min((parent + 1) * FAN))
     }
+}
+
+/// The one that is further towards the end; without a branch, because nobody foresees which it is.
+#[inline(always)]
+pub fn further<const LEAST: bool>(one: i128, other: i128) -> i128 {
+    let nearer = if LEAST { one < other } else { one > other };
+    select_unpredictable(nearer, one, other)
 }
 
 #[cfg(test)]
@@ -214,7 +206,10 @@ mod tests {
     }
 
     fn words(of: &[Ends]) -> Vec<u64> {
-        of.iter().flat_map(|ends| ends.words()).collect()
+        of.iter()
+            .flat_map(|ends| [key_words(ends.least), key_words(ends.greatest)])
+            .flatten()
+            .collect()
     }
 
     fn row(words: &[u64]) -> Row<'_> {
@@ -235,15 +230,16 @@ mod tests {
                 let (was, is) = (truth[group], Ends { least, greatest });
                 truth[group] = is;
                 let words = words(&truth);
-                levels.rise(row(&words), group, was, is);
+                levels.rise::<true>(row(&words), group, was.least, is.least);
+                levels.rise::<false>(row(&words), group, was.greatest, is.greatest);
                 prop_assert_eq!(levels.root(), all(&truth));
                 let Ends { least, greatest } = levels.root();
                 if least < 0 {
-                    let found = levels.find(row(&words), least).expect("it is there");
+                    let found = levels.find::<true>(row(&words), least);
                     prop_assert_eq!(truth[found].least, least);
                 }
                 if greatest > 0 {
-                    let found = levels.find(row(&words), greatest).expect("it is there");
+                    let found = levels.find::<false>(row(&words), greatest);
                     prop_assert_eq!(truth[found].greatest, greatest);
                 }
                 let any = levels.any(row(&words), number);
@@ -258,7 +254,7 @@ mod tests {
             let (mut levels, mut truth) = (Levels::new(groups), vec![Ends::default(); groups]);
             for group in 0..groups {
                 truth[group].greatest = 1;
-                levels.rise(row(&words(&truth)), group, Ends::default(), truth[group]);
+                levels.rise::<false>(row(&words(&truth)), group, 0, 1);
             }
             let (words, mut seen) = (words(&truth), vec![false; groups]);
             for number in 0..FAN.pow(4) {

@@ -4,15 +4,16 @@
 //! and the coldest with the lowest, the least recently used of equals; its arrays are searched whole,
 //! and it wishes for priority queues.
 //!
-//! Extents lie in groups of sixteen, where their hash says, and stay where they are. A group begins with eight
+//! Extents lie in groups of sixteen, where their hash says, and stay in them. A group begins with eight
 //! bits of each one's hash, and with the first of either side in the group, above which a tree
 //! (`ends.rs`) has the first of all. So most requests touch two lines near each other, whose places are
 //! known at once: with heaps, and an index beside them, it was eight to ten lines one after the other,
 //! and what nobody had asked for was moved. In 38 bytes an extent.
 
-use super::ends::{Ends, Levels, Row, key, key_words};
+use super::ends::{Ends, Levels, Row, further, key, key_words};
 use super::index::mixed;
 use super::{Extent, Memory};
+use std::hint::select_unpredictable;
 use tandem_block::Table;
 
 /// Extents of a group at most, and on average when all that may be tracked are.
@@ -88,11 +89,16 @@ impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
         }
     }
 
-    /// The extent's slot; it stays the same till it is removed.
+    /// The extent's slot; it stays the same till something of its group is used or removed.
     #[inline]
     pub fn find(&self, extent: Extent) -> Option<u32> {
+        self.find_from(extent, home(extent, self.groups))
+    }
+
+    #[inline(always)]
+    fn find_from(&self, extent: Extent, home: (usize, u8, usize)) -> Option<u32> {
         let words: &[u64] = &self.words;
-        let (mut group, tag, likely) = home(extent, self.groups);
+        let (mut group, tag, likely) = home;
         let is_in = |slot: usize| {
             let at = Self::slot_words(slot);
             let &[found, low, high] = words[at..].first_chunk().expect("a whole slot");
@@ -118,6 +124,38 @@ impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
                 return None;
             }
             group = after(group, self.groups);
+        }
+    }
+
+    /// Like [`Self::find`], of an extent that is used: it comes to lie where it is looked for first. So what is
+    /// popular is found there, and the processor, which takes that for granted, need not wait for it.
+    #[inline]
+    pub fn find_used(&mut self, extent: Extent) -> Option<u32> {
+        let home = home(extent, self.groups);
+        let (group, _, likely) = home;
+        let slot = self.find_from(extent, home)?;
+        let first = group * GROUP + likely;
+        let found = slot as usize;
+        if found == first || found / GROUP != group {
+            return Some(slot);
+        }
+        self.exchange(group, found % GROUP, likely);
+        Some(first as u32)
+    }
+
+    /// Two slots of a group change places; nothing above knows where in a group something lies.
+    fn exchange(&mut self, group: usize, one: usize, other: usize) {
+        let words = &mut self.words[group * Self::GROUP_WORDS..][..Self::GROUP_WORDS];
+        let tag = |words: &[u64], slot: usize| words[slot / 8] >> (slot % 8 * 8) & 0xFF;
+        let differs = tag(words, one) ^ tag(words, other);
+        let is_ssd = (words[OF_SSD] >> one ^ words[OF_SSD] >> other) & 1;
+        words[OF_SSD] ^= is_ssd << one | is_ssd << other;
+        for slot in [one, other] {
+            words[slot / 8] ^= differs << (slot % 8 * 8);
+        }
+        for word in 0..Self::SLOT_WORDS {
+            let at = |slot: usize| HEAD_WORDS + slot * Self::SLOT_WORDS + word;
+            words.swap(at(one), at(other));
         }
     }
 
@@ -221,14 +259,19 @@ impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
     #[inline]
     pub fn first(&self, side: Side) -> Option<u32> {
         let Ends { least, greatest } = self.levels.root();
-        let first = if side == Side::Hdd { greatest } else { least };
+        let (first, group) = match side {
+            Side::Hdd => (greatest, self.levels.find::<false>(self.row(), greatest)),
+            Side::Ssd => (least, self.levels.find::<true>(self.row(), least)),
+        };
         if first == 0 {
             return None;
         }
-        let group = self.levels.find(self.row(), first);
-        let slots = group.expect("what is above comes from below") * GROUP;
-        let slot = (slots..slots + GROUP).find(|slot| self.key(*slot) == first);
-        Some(slot.expect("what is above comes from below") as u32)
+        let mut found = group * GROUP;
+        for slot in group * GROUP..(group + 1) * GROUP {
+            found = select_unpredictable(self.key(slot) == first, slot, found);
+        }
+        assert!(self.key(found) == first, "what is above comes from below");
+        Some(found as u32)
     }
 
     /// One that may be forgotten: the coldest of the hard drives' in a few groups, each time others.
@@ -256,7 +299,7 @@ impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
         slot / GROUP * Self::GROUP_WORDS + HEAD_WORDS + slot % GROUP * Self::SLOT_WORDS
     }
 
-    #[inline]
+    #[inline(always)]
     fn key(&self, slot: usize) -> i128 {
         let at = Self::slot_words(slot) + KEY;
         key(self.words[at], self.words[at + 1])
@@ -276,45 +319,47 @@ impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
         let words = &mut words[group * Self::GROUP_WORDS..][..Self::GROUP_WORDS];
         let halves = &mut words[HEAD_WORDS + slot % GROUP * Self::SLOT_WORDS + KEY..][..2];
         let from = key(halves[0], halves[1]);
-        halves.copy_from_slice(&key_words(to));
+        [halves[0], halves[1]] = key_words(to);
         let bit = 1 << (slot % GROUP);
-        words[OF_SSD] = if to < 0 { words[OF_SSD] | bit } else { words[OF_SSD] & !bit };
-        let (was, words_of_it): (Ends, &[u64]) = (ends(words), words);
-        // only those of the side: an extent of the SSD is often the only one in its group
-        let of_side = |is_ssd: bool| {
-            let of_ssd = words_of_it[OF_SSD];
-            let mut left = if is_ssd { of_ssd } else { !of_ssd & ((1 << GROUP) - 1) };
-            std::iter::from_fn(move || {
-                let at = (left != 0).then(|| left.trailing_zeros() as usize)?;
-                left &= left - 1;
-                let at = HEAD_WORDS + at * Self::SLOT_WORDS + KEY;
-                Some(key(words_of_it[at], words_of_it[at + 1]))
-            })
-        };
-        let is = Ends {
-            least: match () {
-                () if to <= was.least => to,
-                () if from == was.least => of_side(true).fold(0, i128::min),
-                () => was.least,
-            },
-            greatest: match () {
-                () if to >= was.greatest => to,
-                () if from == was.greatest => of_side(false).fold(0, i128::max),
-                () => was.greatest,
-            },
-        };
-        if is != was {
-            words[ENDS..HEAD_WORDS].copy_from_slice(&is.words());
-            let row = Row { words: &self.words, first: ENDS, distance: Self::GROUP_WORDS };
-            self.levels.rise(row, group, was, is);
+        if from < 0 || to < 0 {
+            words[OF_SSD] = if to < 0 { words[OF_SSD] | bit } else { words[OF_SSD] & !bit };
+            self.end_changed::<true>(group, from, to.min(0));
+        }
+        if from > 0 || to > 0 {
+            self.end_changed::<false>(group, from, to.max(0));
         }
     }
-}
 
-/// What stands in a group's beginning.
-#[inline]
-fn ends(group: &[u64]) -> Ends {
-    Ends::from_words(*group[ENDS..].first_chunk().expect("a whole group"))
+    /// A key of the SSD changed in a group, if this says so, otherwise one of the hard drives. Zero is none.
+    #[inline(always)]
+    fn end_changed<const SSD: bool>(&mut self, group: usize, from: i128, to: i128) {
+        let words: &mut [u64] = &mut self.words;
+        let words = &mut words[group * Self::GROUP_WORDS..][..Self::GROUP_WORDS];
+        let at = ENDS + if SSD { 0 } else { 2 };
+        let was = key(words[at], words[at + 1]);
+        let is = if further::<SSD>(to, was) == to {
+            to
+        } else if from == was {
+            // only those of the side: an extent of the SSD is often the only one in its group
+            let of_ssd = words[OF_SSD];
+            let mut left = if SSD { of_ssd } else { !of_ssd & ((1 << GROUP) - 1) };
+            let mut is = 0;
+            while left != 0 {
+                let slot = left.trailing_zeros() as usize;
+                left &= left - 1;
+                let at = HEAD_WORDS + slot * Self::SLOT_WORDS + KEY;
+                is = further::<SSD>(is, key(words[at], words[at + 1]));
+            }
+            is
+        } else {
+            return;
+        };
+        if is != was {
+            [words[at], words[at + 1]] = key_words(is);
+            let row = Row { words: &self.words, first: ENDS, distance: Self::GROUP_WORDS };
+            self.levels.rise::<SSD>(row, group, was, is);
+        }
+    }
 }
 
 /// A slot without an extent, this one if it has none.
@@ -388,7 +433,7 @@ mod tests {
             let mut truth = std::collections::BTreeSet::new();
             for (used, which) in (0u64..).zip(steps) {
                 let extent = extents[which];
-                match ranks.find(extent) {
+                match ranks.find_used(extent) {
                     Some(slot) => {
                         prop_assert!(truth.remove(&which));
                         ranks.remove(slot);

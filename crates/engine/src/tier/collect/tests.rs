@@ -331,6 +331,8 @@ proptest! {
                     truth.get_mut(&extent).expect("known").0 = side;
                 }
                 (Some(node), _) => {
+                    let found = if what > 3 { ranks.find_used(Extent(extent)) } else { Some(node) };
+                    let node = found.expect("known");
                     let side = ranks.heat_up(node, used, |was, _| {
                         assert_eq!(was, truth[&extent].1.heat);
                         heat
