@@ -3,6 +3,7 @@
 //! Exit codes: 0 ok, 1 failed, 2 usage (a configuration that makes no sense is one, too: trying
 //! again cannot help). Results go to stdout, everything else to stderr.
 
+mod add;
 mod check;
 pub mod config;
 mod demo;
@@ -52,6 +53,7 @@ enum Verb {
     Status(status::Arguments),
     Tier(tier::Arguments),
     Replace(replace::Arguments),
+    Add(add::Arguments),
     Drain(drain::Arguments),
     Remove(drain::RemoveArguments),
     Snapshot(snapshot::Arguments),
@@ -76,6 +78,7 @@ pub fn main() -> ExitCode {
         Verb::Status(arguments) => status::run(&arguments),
         Verb::Tier(arguments) => tier::run(&arguments),
         Verb::Replace(arguments) => replace::run(&arguments),
+        Verb::Add(arguments) => add::run(&arguments),
         Verb::Drain(arguments) => drain::run(&arguments),
         Verb::Remove(arguments) => drain::remove(&arguments),
         Verb::Snapshot(arguments) => snapshot::run(&arguments),

@@ -161,7 +161,7 @@ fn tell(arguments: &Arguments, old: &str, new: &Path) -> Result<(), Failure> {
 }
 
 /// Tells how far it is until it is over.
-fn follow(socket: &Path, as_json: bool) -> Result<(), Failure> {
+pub(crate) fn follow(socket: &Path, as_json: bool) -> Result<(), Failure> {
     let bar = indicatif::ProgressBar::new(0).with_style(
         indicatif::ProgressStyle::with_template(
             "{bar:40} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left {msg}",
@@ -190,14 +190,20 @@ fn follow(socket: &Path, as_json: bool) -> Result<(), Failure> {
     }
     match how["ended"].as_str() {
         Some("finished" | "cancelled") => Ok(()),
+        Some(why) if how["joins"] == true => Err(anyhow!("not added: {why}").into()),
         Some(why) => Err(anyhow!("not replaced: {why}").into()),
-        None => Err(anyhow!("the server knows of no replacement").into()),
+        None => Err(anyhow!("the server knows of no such change").into()),
     }
 }
 
 fn ended(how: &Value) -> String {
     let number = |name: &str| how[name].as_u64().unwrap_or(0);
     let seconds = number("ns") / 1_000_000_000;
+    if how["joins"] == true {
+        let copied = shown(number("copied_bytes"));
+        let ended = how["ended"].as_str().unwrap_or("over");
+        return format!("{ended}: {copied} of metadata copied in {seconds} s\n");
+    }
     let mut text = format!(
         "{}: {} of {} in {seconds} s ({} were there from before), {} of users' writes went to both drives\n",
         how["ended"].as_str().unwrap_or("over"),

@@ -445,34 +445,14 @@ impl Engine {
         let blocks = self.logical_blocks(layouts);
         let segment_slots = (self.config.log_segment_bytes / BLOCK_BYTES) as u32;
         for (id, layout) in layouts.iter().enumerate() {
+            let bcw = self.controller_of(DeviceId(id as u8));
             let device = &mut self.devices[id];
             device.layout = *layout;
             device.log = regions
                 .iter()
                 .find(|r| r.is_log && r.device == device.id)
                 .map(|r| crate::log::Log::new(*r, segment_slots));
-            // a tier sends hard drives what belongs there, whatever the steering policy does
-            let for_tiers = self.space.as_ref().map(|_| Control::Bare);
-            let steers = self.steering.shared.iter().filter_map(|steer| steer.policy.control());
-            let control = steers.chain(for_tiers).max();
-            let profile = device.config.hdd_profile.clone().filter(|_| self.salvage.is_none());
-            device.bcw = profile.map(|profile| {
-                let (loops, padding) =
-                    (self.config.bcw_loops_max, self.config.padding_bytes_per_day);
-                let budget = self.config.budget(device.id);
-                let padding = budget.padding_bytes.unwrap_or(padding);
-                let mut c = Controller::new(profile, loops, padding, self.config.recalibrate);
-                if let Some(bytes) = budget.log_bytes {
-                    c.bound_log(bytes);
-                }
-                if let Some(control) = control {
-                    c.enable(control);
-                }
-                if self.hdds.len() > 1 {
-                    c.join_others();
-                }
-                c
-            });
+            device.bcw = bcw;
         }
         self.map = Map::new(regions, blocks as usize, self.devices.len());
         self.objects = Objects::new(u32::try_from(blocks).expect("checked by the layout"));
@@ -482,6 +462,30 @@ impl Engine {
         self.follower.begin_life(follower, self.map.shard_count());
         self.stats.devices = vec![Default::default(); self.devices.len()];
         self.stats.queue_length_max = vec![0; self.devices.len()];
+    }
+
+    /// What keeps the writes of a hard drive fast, if it has a profile.
+    pub(crate) fn controller_of(&self, device: DeviceId) -> Option<Controller> {
+        let profile = self.devices[usize::from(device.0)].config.hdd_profile.clone();
+        let profile = profile.filter(|_| self.salvage.is_none())?;
+        // a tier sends hard drives what belongs there, whatever the steering policy does
+        let for_tiers = self.space.as_ref().map(|_| Control::Bare);
+        let steers = self.steering.shared.iter().filter_map(|steer| steer.policy.control());
+        let control = steers.chain(for_tiers).max();
+        let (loops, padding) = (self.config.bcw_loops_max, self.config.padding_bytes_per_day);
+        let budget = self.config.budget(device);
+        let padding = budget.padding_bytes.unwrap_or(padding);
+        let mut c = Controller::new(profile, loops, padding, self.config.recalibrate);
+        if let Some(bytes) = budget.log_bytes {
+            c.bound_log(bytes);
+        }
+        if let Some(control) = control {
+            c.enable(control);
+        }
+        if self.hdds.len() > 1 {
+            c.join_others();
+        }
+        Some(c)
     }
 
     fn logical_blocks(&self, layouts: &[Layout]) -> u64 {

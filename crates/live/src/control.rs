@@ -2,6 +2,7 @@
 //! over a Unix socket: `{"verb":"status"}`, `{"verb":"stop"}` or `{"verb":"tier","volume":"vol0",
 //! "tier":"hot-dst","settings":{"extent":65536}}`, one line back for each.
 
+mod adding;
 mod snapshots;
 
 use crate::buffer::Memory;
@@ -12,6 +13,7 @@ use crate::mind::Leave;
 use crate::outgoing::Outgoing;
 use crate::uring::{Back, Finished};
 use crate::users::Users;
+pub use adding::{Addition, ask_to_add};
 use slab::Slab;
 pub(crate) use snapshots::list as snapshots;
 pub use snapshots::{Snapshot, ask_for_snapshot};
@@ -32,12 +34,13 @@ const CLIENTS_MAX: usize = 16;
 const ACCEPT_RETRY: Duration = Duration::from_ms(500);
 const ACCEPT: u64 = u64::MAX;
 /// What may be asked for.
-const VERBS: [&str; 10] = [
+const VERBS: [&str; 11] = [
     "status",
     "stop",
     "tier",
     "replace",
     "cancel-replace",
+    "add",
     "drain",
     "cancel-drain",
     "remove",
@@ -183,6 +186,9 @@ impl Control {
                 Ok(()) => serde_json::json!({ "cancelled": true }),
                 Err(error) => serde_json::json!({ "error": error }),
             },
+            Ok(Asked::Add(it)) => {
+                self.add(&it, desk).unwrap_or_else(|error| serde_json::json!({ "error": error }))
+            }
             Ok(Asked::Drain { drive, dry_run }) => match self.drain(&drive, dry_run, desk) {
                 Ok(bytes) => serde_json::json!({ "draining": drive, "bytes": bytes }),
                 Err(error) => serde_json::json!({ "error": error }),
@@ -243,14 +249,8 @@ impl Control {
         desk: &mut Desk<'_>,
     ) -> Result<(), String> {
         let registrar = self.registrar.as_ref().ok_or("this pool's drives cannot be replaced")?;
-        let Prepared { device, config, uuid } = registrar.borrow().prepare(old, new, force)?;
-        desk.replace(device, config, uuid)?;
-        let noted = registrar.borrow_mut().begun(device, new);
-        if noted.is_err() {
-            // a crash would leave nobody who knows of it
-            desk.cancel_replace()?;
-        }
-        noted
+        let prepared = registrar.borrow().prepare(old, new, force)?;
+        self.begin_replace(prepared, new, desk)
     }
 
     fn drop_client(&mut self, key: usize, desk: &mut Desk<'_>) {
@@ -268,6 +268,29 @@ pub trait Registrar {
     /// If there is no such drive, or the new one must not be used, in words.
     fn prepare(&self, old: &str, new: &str, force: bool) -> Result<Prepared, String>;
 
+    /// How to open the drive called `new` for the place of this one.
+    ///
+    /// # Errors
+    /// If it must not be used, in words.
+    fn prepare_for(&self, device: DeviceId, new: &str, force: bool) -> Result<Prepared, String>;
+
+    /// The places that are empty, with what they are called: those for drives of this role, and the one
+    /// that is called so, where that is said.
+    ///
+    /// # Errors
+    /// If there is none, or it has to be said which role, in words.
+    fn places(
+        &self,
+        role: Option<&str>,
+        named: Option<&str>,
+    ) -> Result<Vec<(DeviceId, String)>, String>;
+
+    /// What a drive is that shall come.
+    ///
+    /// # Errors
+    /// If it cannot be read, in words.
+    fn look_at(&self, new: &str) -> Result<Looked, String>;
+
     /// Which drive this is.
     ///
     /// # Errors
@@ -279,6 +302,14 @@ pub trait Registrar {
     /// # Errors
     /// What could not be noted.
     fn begun(&mut self, device: DeviceId, new: &str) -> Result<(), String>;
+}
+
+/// What a drive is that shall come.
+pub struct Looked {
+    /// Its size.
+    pub bytes: u64,
+    /// What is known to lie on it.
+    pub holds: Vec<String>,
 }
 
 /// A drive that may take another one's place.
@@ -316,6 +347,8 @@ pub enum Asked {
     },
     /// End the replacement under way.
     CancelReplace,
+    /// A drive comes.
+    Add(Addition),
     /// Move everything off a drive.
     Drain {
         /// Its path as the configuration has it.
@@ -348,6 +381,7 @@ impl Asked {
             Some("tier") => Asked::tier(&request),
             Some("replace") => Asked::replace(&request),
             Some("cancel-replace") => Ok(Asked::CancelReplace),
+            Some("add") => Addition::parse(&request),
             Some("drain") => {
                 let dry_run = flag(&request, "dry_run")?;
                 Ok(Asked::Drain { drive: text(&request, "drive")?, dry_run })

@@ -203,6 +203,19 @@ impl Desk<'_> {
         self.mind.set_tier(volume, tier)
     }
 
+    /// Could this drive be replaced, or its empty place be taken, by one of so many bytes?
+    ///
+    /// # Errors
+    /// Why not, in words.
+    pub fn can_replace(&self, device: DeviceId, bytes: u64) -> Result<(), String> {
+        self.mind.can_replace(device, bytes)
+    }
+
+    /// Of a place that is empty: what a drive needs for it, and how much is copied there, in bytes.
+    pub fn empty_place(&self, device: DeviceId) -> Option<(u64, u64)> {
+        self.mind.engine().and_then(|engine| engine.empty_place(device))
+    }
+
     /// Opens a drive that shall take this one's place, under an id of its own; what comes of it is in the
     /// status, and told to who was set by `World::on_succession`.
     ///

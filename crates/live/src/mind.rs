@@ -358,6 +358,7 @@ fn replacing(view: &HandoverView, now: Instant) -> Value {
     let end = view.ended.map_or(now, |(at, _)| at);
     json!({
         "device": view.device.0,
+        "joins": view.joins,
         "stage": view.stage,
         "copied_bytes": view.copied_bytes,
         "total_bytes": view.total_bytes,

@@ -50,6 +50,7 @@ pub enum Met {
     InHandover,
     InSwitch,
     Replaced,
+    Added,
     ReplaceResumed,
     ReplaceEnded,
     Doubled,
@@ -98,6 +99,7 @@ const NAMES: [&str; COUNTS] = [
     "while a drive was replaced",
     "while its successor took over",
     "drives replaced",
+    "… in places that were empty",
     "replacements resumed",
     "replacements ended early",
     "bytes written to both drives",
@@ -197,6 +199,8 @@ impl Coverage {
         let Some(view) = engine.handover() else { return };
         let ended = view.ended.map(|(_, ending)| ending);
         self.add(Met::Replaced, u64::from(ended == Some(Ending::Finished)));
+        let added = view.joins && ended == Some(Ending::Finished);
+        self.add(Met::Added, u64::from(added));
         self.add(Met::ReplaceEnded, u64::from(ended.is_some_and(|e| e != Ending::Finished)));
         self.add(Met::ReplaceResumed, u64::from(view.stats.resumed_bytes > 0));
         self.add(Met::Doubled, view.stats.doubled_bytes);

@@ -6,6 +6,7 @@
 
 use crate::gone::Gone;
 use crate::pool::SwarmConfig;
+use crate::succession::{self, Turn};
 use crate::swarm::Run;
 use crate::world::World;
 use tandem_block::{DeviceId, KIB, MIB, Rng};
@@ -38,6 +39,8 @@ pub(crate) struct Exodus {
     again_at: u64,
     /// The configuration calls it gone, whatever the pool says.
     by_word: Option<DeviceId>,
+    /// Another drive has taken its place.
+    is_filled: bool,
 }
 
 impl SwarmConfig {
@@ -106,6 +109,27 @@ impl SwarmConfig {
     }
 }
 
+impl SwarmConfig {
+    /// A drive leaves as in the other two, and another one takes its place.
+    pub fn added(seed: u64, policy: &str, requests: u64) -> Self {
+        let half = seed / 2;
+        let mut config = match seed % 2 {
+            0 => SwarmConfig::drained(half, policy, requests),
+            _ => SwarmConfig::vacated(half, policy, requests),
+        };
+        let mut rng = Rng::new(seed ^ 0xADD);
+        let plan = config.drain.as_mut().expect("a drive leaves");
+        (plan.cancels, plan.lingers) = (None, 0);
+        plan.at = if seed.is_multiple_of(2) { 20 + rng.below(60) } else { 100 + rng.below(300) };
+        let turns = [None, Some(Turn::SuccessorDies), None, Some(Turn::Cancel)];
+        let then = turns[(half % 4) as usize].map(|turn| (rng.below(60), turn));
+        let more_bytes = [0, 256 * KIB][(half / 2 % 2) as usize];
+        let device = plan.device;
+        config.replace = Some(succession::Plan { device, at: 0, more_bytes, then });
+        config
+    }
+}
+
 impl World {
     /// A drive was removed: whoever sends anything there is told.
     pub(crate) fn close(&mut self, device: DeviceId) {
@@ -119,6 +143,11 @@ impl World {
     /// The next life begins without the drive that was removed, unless its configuration is behind.
     fn arrange_removed(&mut self, config: &mut EngineConfig, lags: bool) {
         match self.removed.take() {
+            // somebody else has its place, or is about to
+            Some(removed) if config.successor.is_some() => {
+                config.gone = vec![removed.0];
+                self.removed = Some(removed);
+            }
             Some((device, station)) if lags => {
                 self.stations[usize::from(device.0)] = station;
             }
@@ -134,7 +163,7 @@ impl World {
 impl Run {
     /// What the administrator does after this event.
     pub(crate) fn drain_drives(&mut self) {
-        let Some(plan) = self.config.drain else { return };
+        let Some(plan) = self.config.drain.filter(|_| !self.exodus.is_filled) else { return };
         let engine = &mut self.world.engine;
         let stage = engine.drain_view().filter(|view| view.ended.is_none()).map(|v| v.stage);
         let x = &mut self.exodus;
@@ -177,6 +206,18 @@ impl Run {
         under_way && self.exodus.began.is_some_and(|began| self.events < began + EVENTS_MAX)
     }
 
+    /// Is the drive still there that another one shall take the place of?
+    pub(crate) fn awaits_exodus(&self) -> bool {
+        let plan = self.config.drain.filter(|_| !self.exodus.is_filled);
+        let devices = self.world.engine.devices();
+        plan.is_some_and(|plan| !devices[usize::from(plan.device.0)].is_gone())
+    }
+
+    /// Another drive has taken the place of the one that left.
+    pub(crate) fn note_filled(&mut self) {
+        self.exodus.is_filled = true;
+    }
+
     /// From the next life on the configuration calls this drive gone, whatever the pool says.
     pub fn call_gone(&mut self, device: DeviceId) {
         self.exodus.by_word = Some(device);
@@ -186,7 +227,9 @@ impl Run {
     pub(crate) fn without_removed(&mut self, config: &mut EngineConfig) {
         (self.exodus.began, self.exodus.drained) = (None, None);
         let lags = Rng::new(self.config.seed ^ self.events ^ 0x90E).chance_ppm(300_000);
-        self.world.arrange_removed(config, lags);
+        if !self.exodus.is_filled || config.successor.is_some() {
+            self.world.arrange_removed(config, lags);
+        }
         config.gone.extend(self.exodus.by_word);
     }
 }

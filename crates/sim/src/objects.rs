@@ -143,8 +143,7 @@ impl Files {
         let op = match rng.below(10) {
             _ if self.now()[&file].is_snapshot => Op::Read,
             0 | 1 => Op::Read,
-            // what is read comes to its tier
-            4..=6 if !self.tiers.is_empty() => Op::Read,
+            4..=6 if !self.tiers.is_empty() => Op::Read, // what is read comes to its tier
             2 => Op::Discard,
             3 => Op::WriteZeroes,
             _ => Op::Write,

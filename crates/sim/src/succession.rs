@@ -158,12 +158,17 @@ impl World {
 impl Run {
     /// What the administrator does after this event.
     pub(crate) fn administer(&mut self) -> Result<(), Failure> {
+        if self.config.replace.is_some() {
+            self.note_succession();
+        }
         self.drain_drives();
         let Some(plan) = self.config.replace else { return Ok(()) };
-        self.note_succession();
+        // one that joins has little to copy, so its time to die is short
+        let is_early = self.joins() && !self.may_die();
         let s = &mut self.succession;
         if let Some((device, bytes)) = s.present {
             let due = plan.then.filter(|(after, _)| self.events >= s.began + after);
+            let due = due.filter(|(_, turn)| *turn == Turn::Cancel || !is_early);
             if let (Some((_, turn)), false) = (due, s.turned) {
                 s.turned = true;
                 debug_assert!(bytes > 0 && device == plan.device);
@@ -174,7 +179,7 @@ impl Run {
                         self.world.wake();
                     }
                     // afterwards it is the member
-                    Turn::SuccessorDies if self.is_copying() => {
+                    Turn::SuccessorDies if self.may_die() => {
                         let place = self.world.engine.successor_place();
                         self.world.kill_drive(place);
                     }
@@ -184,9 +189,10 @@ impl Run {
             return Ok(());
         }
         let wants = s.member_bytes.is_none() && s.attempts < ATTEMPTS_MAX;
-        if !wants || self.events < plan.at.max(s.again_at) {
+        if !wants || self.events < plan.at.max(s.again_at) || self.awaits_exodus() {
             return Ok(());
         }
+        let s = &mut self.succession;
         let (drive, bytes) = self.config.successor(&plan, s.attempts);
         if self.world.engine.can_replace(plan.device, bytes).is_err() {
             return Ok(());
@@ -201,7 +207,13 @@ impl Run {
         Ok(())
     }
 
-    fn is_copying(&self) -> bool {
+    /// Does a drive take an empty place?
+    fn joins(&self) -> bool {
+        self.world.engine.handover().is_some_and(|view| view.joins && view.ended.is_none())
+    }
+
+    /// Is the new drive no member yet?
+    fn may_die(&self) -> bool {
         self.world.engine.handover().is_some_and(|view| view.stage == "copies")
     }
 
@@ -230,6 +242,9 @@ impl Run {
         s.again_at = self.events + PAUSE_EVENTS;
         if ending == Ending::Finished {
             s.member_bytes = Some(present);
+            if view.joins {
+                self.note_filled();
+            }
         }
     }
 

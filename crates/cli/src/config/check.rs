@@ -45,7 +45,10 @@ pub(super) fn check(
     for entry in &parsed.device {
         let line = line_of(entry.get_ref().path.span().start);
         let device = device(entry.get_ref(), folder, line)?;
-        let same = |known: &PoolDevice| same_place(&known.backing, &device.backing);
+        // one that was removed may have come back in another place
+        let same = |known: &PoolDevice| {
+            !known.gone && !device.gone && same_place(&known.backing, &device.backing)
+        };
         if devices.iter().chain(drives_of(&twins)).any(same) {
             let path = entry.get_ref().path.get_ref();
             let text = format!("{path:?} is listed twice: every device holds its own data");
@@ -145,12 +148,12 @@ fn successor(
         return Err(Fault::at(&path, text));
     }
     let backing = Backing::Path(folder.join(path.get_ref()));
-    let mut known = devices.iter().chain(drives_of(twins));
+    let mut known = devices.iter().chain(drives_of(twins)).filter(|known| !known.gone);
     if known.any(|known| same_place(&known.backing, &backing)) {
         return Err(Fault::at(&path, "it is listed already: a successor is a drive of its own"));
     }
     // the profile was measured on the drive that goes
-    Ok(Some((index, PoolDevice { backing, profile: None, ..old.clone() })))
+    Ok(Some((index, PoolDevice { backing, profile: None, gone: false, ..old.clone() })))
 }
 
 /// The drives of pairs that are no devices of their own.
@@ -257,10 +260,8 @@ fn device(entry: &file::Device, folder: &Path, line: usize) -> Result<PoolDevice
     let profile = entry.profile.as_ref().map(|value| profile(value, role, folder)).transpose()?;
     let profile_age_days = entry.profile_age_days.unwrap_or(PROFILE_AGE_DAYS);
     let gone = entry.gone.as_ref().is_some_and(|gone| *gone.get_ref());
-    if let (true, Some(gone), true) =
-        (gone, &entry.gone, entry.pair.is_some() || entry.successor.is_some())
-    {
-        return Err(Fault::at(gone, "a drive that is gone is no pair and has no successor"));
+    if let (true, Some(gone), true) = (gone, &entry.gone, entry.pair.is_some()) {
+        return Err(Fault::at(gone, "a drive that is gone is no pair"));
     }
     Ok(PoolDevice {
         role,

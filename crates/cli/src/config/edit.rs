@@ -46,18 +46,22 @@ pub fn edited(
             if !text[line.clone()].trim_start().starts_with("successor") {
                 return Err("the successor does not stand on a line of its own".into());
             }
-            let (first, second) = (own.span(), successor.get_ref().clone());
+            let mut changes = vec![(line, String::new())];
+            if *edit == Edit::Finish {
+                changes.push((own.span(), quoted(successor.get_ref())));
+            }
+            // whose place was empty
+            if let (Edit::Finish, Some(gone)) = (edit, &entry.gone) {
+                let line = line_around(&text, &gone.span());
+                if !text[line.clone()].trim_start().starts_with("gone") {
+                    return Err("`gone` does not stand on a line of its own".into());
+                }
+                changes.push((line, String::new()));
+            }
             // what stands behind is changed before what stands before
-            if first.start > line.start {
-                if *edit == Edit::Finish {
-                    text.replace_range(first, &quoted(&second));
-                }
-                text.replace_range(line, "");
-            } else {
-                text.replace_range(line, "");
-                if *edit == Edit::Finish {
-                    text.replace_range(first, &quoted(&second));
-                }
+            changes.sort_by_key(|(range, _)| std::cmp::Reverse(range.start));
+            for (range, new) in changes {
+                text.replace_range(range, &new);
             }
         }
         (Edit::Begin(_), Some(_)) => return Err("the device has a successor already".into()),
@@ -107,6 +111,14 @@ mod tests {
         assert!(removed.contains("# the old one\n  gone = true"), "{removed}");
         assert!(pool.devices[0].gone && !pool.devices[1].gone);
         assert!(edited(&removed, Path::new("/x/pool.toml"), 0, &Edit::Remove).is_err());
+        let filled = change(&change(&removed, &Edit::Begin("c.img".into())), &Edit::Finish);
+        assert_eq!(filled, TEXT.replace("a.img", "c.img"), "a drive took the empty place");
+        let (begun_again, pool) =
+            edited(&removed, Path::new("/x/pool.toml"), 0, &Edit::Begin("a.img".into())).unwrap();
+        let (_, comes) = pool.successor.expect("the same drive comes back");
+        assert!(pool.devices[0].gone && !comes.gone);
+        assert_eq!(change(&begun_again, &Edit::Finish), TEXT);
+        assert_eq!(change(&begun_again, &Edit::Forget), removed);
         let finished = change(&begun, &Edit::Finish);
         assert!(
             finished.contains("# the old one\nsize") && finished.contains("# mine"),

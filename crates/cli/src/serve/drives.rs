@@ -4,7 +4,7 @@
 //! device while it is replaced, so that a server that is started after a crash goes on; at the end the
 //! path is the new drive's, and the line is gone. What was edited is read back before it counts.
 
-use crate::config::{Edit, PoolConfig, edited};
+use crate::config::{Edit, PoolConfig, PoolDevice, edited};
 use crate::pool::devices::{self, Manner};
 use crate::pool::{place, signature};
 use anyhow::{Context as _, anyhow, bail};
@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use tandem_block::DeviceId;
-use tandem_live::control::{Prepared, Registrar};
+use tandem_live::control::{Looked, Prepared, Registrar};
 use tandem_live::{Backing, Change};
 
 /// The drives of a pool that is served, as its configuration lists them.
@@ -40,7 +40,10 @@ impl Registry {
         let wanted = Backing::Path(PathBuf::from(old));
         let same = |backing: &Backing| crate::config::same_place(backing, &wanted);
         let drives: Vec<_> = self.pool.drives().collect();
-        match drives.iter().position(|drive| drive.label() == old || same(&drive.backing)) {
+        let is = |drive: &&PoolDevice| drive.label() == old || same(&drive.backing);
+        // one that was removed may have come back in another place
+        let found = drives.iter().position(|drive| !drive.gone && is(drive));
+        match found.or_else(|| drives.iter().position(is)) {
             Some(index) if index < self.pool.devices.len() => {
                 if self.pool.twins.iter().any(|twin| twin.device == index) {
                     bail!(
@@ -62,8 +65,42 @@ impl Registry {
         }
     }
 
-    fn look(&self, old: &str, new: &str, force: bool) -> anyhow::Result<Prepared> {
-        let device = self.find(old)?;
+    /// The places that are empty.
+    fn empty(&self, role: Option<&str>, named: Option<&str>) -> anyhow::Result<Vec<usize>> {
+        let devices = self.pool.devices.iter().enumerate();
+        let empty: Vec<usize> =
+            devices.filter(|(_, device)| device.gone).map(|(index, _)| index).collect();
+        if empty.is_empty() {
+            bail!(
+                "the pool has no empty place for another drive: a place is empty after `tandem \
+                 remove`; to make room, `tandem replace` puts another drive in the place of one"
+            );
+        }
+        let role_of = |index: &usize| crate::format::role(self.pool.devices[*index].role);
+        let label = |index: &usize| self.pool.devices[*index].label();
+        let is_named = |index: &usize| {
+            let same = |named| {
+                let named = Backing::Path(PathBuf::from(named));
+                crate::config::same_place(&self.pool.devices[*index].backing, &named)
+            };
+            named.is_none_or(|named| label(index) == named || same(named))
+        };
+        let is_wanted =
+            |index: &usize| is_named(index) && role.is_none_or(|role| role_of(index) == role);
+        let found: Vec<usize> = empty.iter().copied().filter(is_wanted).collect();
+        let all: Vec<String> =
+            empty.iter().map(|i| format!("{} ({})", label(i), role_of(i))).collect();
+        let all = all.join(", ");
+        let Some(first) = found.first().map(role_of) else {
+            bail!("the pool has no such empty place; it has those of {all}");
+        };
+        if found.iter().any(|index| role_of(index) != first) {
+            bail!("places for SSDs and for hard drives are empty, those of {all}: say --role");
+        }
+        Ok(found)
+    }
+
+    fn look(new: &str) -> anyhow::Result<Looked> {
         let path = PathBuf::from(new);
         if path.is_relative() {
             bail!("the path of the new drive must begin with a slash: {new:?}");
@@ -72,9 +109,14 @@ impl Registry {
             File::open(&path).map_err(|why| crate::pool::explain::not_opened(&path, &why))?;
         let bytes = file.seek(SeekFrom::End(0)).with_context(|| format!("{new} has no size"))?;
         let holds = signature::find(&file, bytes).with_context(|| format!("reading {new}"))?;
+        Ok(Looked { bytes, holds: holds.into_iter().map(str::to_owned).collect() })
+    }
+
+    fn prepared(&self, device: usize, new: &str, force: bool) -> anyhow::Result<Prepared> {
+        let holds = Registry::look(new)?.holds;
         let mut trial = self.pool.clone();
         let mut successor = self.pool.devices[device].clone();
-        successor.backing = Backing::Path(path);
+        (successor.backing, successor.gone) = (Backing::Path(PathBuf::from(new)), false);
         trial.successor = Some((device, successor));
         place::check(&trial)?;
         if !holds.is_empty() && !force {
@@ -135,8 +177,15 @@ impl Registry {
         let (old, new) = (self.pool.devices[index].label(), successor.label());
         let edit = if is_finished { Edit::Finish } else { Edit::Forget };
         let outcome = if is_finished {
+            let gone = self.about["devices"][index]["gone"].take();
+            self.about["devices"][index]["gone"] = false.into();
             self.about["devices"][index]["path"] = new.clone().into();
-            format!("{new} has taken the place of {old}, which may be removed")
+            match gone == true {
+                true => format!("{new} has been added, in the place that {old} had"),
+                false => format!("{new} has taken the place of {old}, which may be removed"),
+            }
+        } else if self.about["devices"][index]["gone"] == true {
+            format!("{new} has not been added: the place that {old} had stays empty")
         } else {
             format!("{old} stays: {new} does not take its place")
         };
@@ -149,7 +198,27 @@ impl Registry {
 
 impl Registrar for Registry {
     fn prepare(&self, old: &str, new: &str, force: bool) -> Result<Prepared, String> {
-        self.look(old, new, force).map_err(|why| format!("{why:#}"))
+        let prepared = self.find(old).and_then(|device| self.prepared(device, new, force));
+        prepared.map_err(|why| format!("{why:#}"))
+    }
+
+    fn prepare_for(&self, device: DeviceId, new: &str, force: bool) -> Result<Prepared, String> {
+        let prepared = self.prepared(usize::from(device.0), new, force);
+        prepared.map_err(|why| format!("{why:#}"))
+    }
+
+    fn places(
+        &self,
+        role: Option<&str>,
+        named: Option<&str>,
+    ) -> Result<Vec<(DeviceId, String)>, String> {
+        let found = self.empty(role, named).map_err(|why| format!("{why:#}"))?;
+        let told = |index: usize| (DeviceId(index as u8), self.pool.devices[index].label());
+        Ok(found.into_iter().map(told).collect())
+    }
+
+    fn look_at(&self, new: &str) -> Result<Looked, String> {
+        Registry::look(new).map_err(|why| format!("{why:#}"))
     }
 
     fn device(&self, drive: &str) -> Result<DeviceId, String> {

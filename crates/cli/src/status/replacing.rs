@@ -13,6 +13,10 @@ pub fn describe(status: &Value) -> String {
     let device = number(how, "device") as usize;
     let drives = list(&status["pool"], "devices");
     let name = drives.get(device).map_or("-", |drive| text(drive, "path"));
+    let joins = how["joins"] == true;
+    if let (true, Some(ended)) = (joins, how["ended"].as_str()) {
+        return format!("\nAdding a drive as device {device}, {name}: {ended}.\n");
+    }
     if let Some(ended) = how["ended"].as_str() {
         return format!("\nReplacing device {device}, now {name}: {ended}.\n");
     }
@@ -21,6 +25,13 @@ pub fn describe(status: &Value) -> String {
     let left = number(how, "total_bytes").saturating_sub(number(how, "copied_bytes"));
     let rate = copied / seconds.max(1);
     let rest = if rate == 0 { "-".to_owned() } else { format!("{} s", left.div_ceil(rate)) };
+    if joins {
+        let (stage, copied) = (text(how, "stage"), bytes(how, "copied_bytes"));
+        let total = bytes(how, "total_bytes");
+        return format!(
+            "\nAdding a drive in the place of {name}: {stage}, {copied} of {total} of metadata copied.\n"
+        );
+    }
     format!(
         "\nReplacing {name}: {}, {} of {} copied, {} a second, {rest} left.\n",
         text(how, "stage"),

@@ -34,16 +34,18 @@ impl Engine {
         let newest = found.iter().filter_map(|(s, _)| s.as_ref()).max_by_key(|s| s.generation);
         let Some(newest) = newest else { return Ok(()) };
         let (pool, members) = (newest.pool, newest.members.clone());
-        let newest = newest.standings.clone();
+        let (generation, newest) = (newest.generation, newest.standings.clone());
+        // who is further behind may be the drive that was removed, and another one has its place now
+        let knows = |s: &&Superblock| s.pool == pool && s.generation + 1 >= generation;
         for index in 0..found.len().min(newest.len()) {
-            let of_pool = found.iter().filter_map(|(s, _)| s.as_ref()).filter(|s| s.pool == pool);
+            let of_pool = found.iter().filter_map(|(s, _)| s.as_ref()).filter(knows);
             let mut told = of_pool.filter_map(|s| s.standings.get(index)).copied();
             let gone = told.find(|standing| matches!(standing, Standing::Gone(_)));
             let device = DeviceId(index as u8);
             let is_listed = !self.config.gone.contains(&device);
             self.devices[index].standing = gone.unwrap_or(newest[index]);
             match gone {
-                None if !is_listed => return Err(StartError::NotGone { device: index }),
+                // a successor may have taken the place already, which is found out next
                 None => {}
                 // slots and homes are numbered by role
                 Some(_) if members[index].role != self.devices[index].config.role => {
@@ -60,6 +62,16 @@ impl Engine {
             }
         }
         Ok(())
+    }
+
+    /// Nobody is gone because the configuration says so.
+    ///
+    /// # Errors
+    /// The drive that the pool has.
+    pub(crate) fn check_gone(&self) -> Result<(), StartError> {
+        let is_there = |id: &&DeviceId| !self.devices[usize::from(id.0)].is_gone();
+        let found = self.config.gone.iter().find(is_there);
+        found.map_or(Ok(()), |id| Err(StartError::NotGone { device: usize::from(id.0) }))
     }
 
     /// No record names a place on a drive that is gone.

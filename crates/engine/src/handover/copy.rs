@@ -40,6 +40,12 @@ impl Plan {
         Plan { spans: [(first, end), (SUPERBLOCK_BYTES, first), (end, last)] }
     }
 
+    /// Of metadata alone, which ends here.
+    pub fn of_metadata(end: u64, capacity_bytes: u64) -> Plan {
+        let last = capacity_bytes / BLOCK_BYTES * BLOCK_BYTES - SUPERBLOCK_BYTES;
+        Plan { spans: [(end, end), (SUPERBLOCK_BYTES, end), (last, last)] }
+    }
+
     /// All of it.
     pub fn total_bytes(&self) -> u64 {
         self.spans.iter().map(|(first, end)| end - first).sum()
@@ -167,7 +173,8 @@ impl Engine {
             let is_block = end - first == BLOCK_BYTES;
             let lost = matches!(error, IoError::Dead(_)) || (is_block && h.is_in_metadata());
             if lost || h.stats.unreadable_blocks >= UNREADABLE_MAX {
-                self.end_handover(Ending::OldFailed);
+                let why = h.source_failed();
+                self.end_handover(why);
                 self.release_copy_buffer();
                 return;
             }

@@ -49,13 +49,24 @@ impl Handover {
     /// Does a command have to wait?
     fn holds(&self, range: Option<(u64, u64)>) -> bool {
         match self.stage {
-            Stage::Settling | Stage::Switching(_) | Stage::Voiding { .. } => true,
+            Stage::Settling | Stage::Switching(_) => !self.joins,
+            Stage::Voiding { .. } => true,
             Stage::Copying => match (self.claim, range) {
                 (Some(claim), Some(range)) => overlap(claim.range, range),
                 _ => false,
             },
             // what is copied still comes to nothing
-            Stage::Opening | Stage::Marking | Stage::Announcing { .. } | Stage::Leaving => false,
+            Stage::Opening | Stage::Marking | Stage::Announcing { .. } => false,
+            Stage::Landing | Stage::Leaving => false,
+        }
+    }
+
+    /// Do commands go to both? One that joins gets the metadata in this way until it gets its own.
+    fn doubles(&self) -> bool {
+        match self.stage {
+            Stage::Copying => true,
+            Stage::Settling | Stage::Switching(_) => self.joins,
+            _ => false,
         }
     }
 }
@@ -65,13 +76,20 @@ impl Engine {
     pub(crate) fn divert(&mut self, io: Io) {
         let single = self.breaks(Mutant::HandoverSingle);
         let h = self.handover.as_deref_mut().expect("asked while there is one");
+        if h.stage == Stage::Landing {
+            match io.device == h.seat {
+                true => h.held.push_back(io),
+                false => self.out.push(Command::Submit(io)),
+            }
+            return;
+        }
         let range = changed(&io.op);
         let is_superblock = range.is_some_and(|range| h.plan.is_superblock(range));
         if !is_superblock && h.holds(range) {
             h.held.push_back(io);
             return;
         }
-        let doubled = h.stage == Stage::Copying
+        let doubled = h.doubles()
             && match range {
                 Some(range) => !is_superblock && !single && h.plan.is_copied(range, h.copied_bytes),
                 None => io.op == IoOp::Flush && (h.dirty || h.flushes > 0),
@@ -88,7 +106,12 @@ impl Engine {
                 h.stats.doubled_bytes += io.op.bytes();
             }
             let id = super::name(h.flights.insert(Flight::Double(io.id)));
-            twin = Some(Io { id, device: h.place, op: io.op.clone() });
+            let mut op = io.op.clone();
+            if let (true, IoOp::WriteMeta { fua, .. }) = (h.joins, &mut op) {
+                // the other drive may need no flush, and then none comes
+                *fua |= !self.devices[usize::from(h.device.0)].is_volatile();
+            }
+            twin = Some(Io { id, device: h.place, op });
         }
         self.out.push(Command::Submit(io));
         self.out.extend(twin.map(Command::Submit));
@@ -128,6 +151,7 @@ impl Engine {
             h.dirty = true;
         }
         if let Err(error) = status {
+            h.is_lost = true;
             self.end_handover(Ending::SuccessorFailed(error));
         }
         let h = self.handover.as_deref_mut().expect("it ends later");

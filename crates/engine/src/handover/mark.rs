@@ -73,7 +73,7 @@ impl Engine {
             pool,
             successor: h.uuid,
             replaces: h.old_uuid,
-            index: h.device.0,
+            index: h.seat.0,
             copied_bytes,
             total_bytes: h.plan.data_bytes(),
         };

@@ -19,10 +19,13 @@
 //! - When the successor fails, or the administrator changes her mind, the superblocks are told before
 //!   another write is acknowledged: its marks must not count when it comes back (`switch.rs`).
 //!
+//! A drive that takes an empty place comes in the same way, with little to copy (`join.rs`).
+//!
 //! A room between the device queues and the world, as `mirror` is: no other room knows of it.
 
 mod copy;
 mod double;
+mod join;
 mod mark;
 mod start;
 mod switch;
@@ -73,6 +76,8 @@ enum Stage {
     Settling,
     /// Who is the member changes.
     Switching(Step),
+    /// It has taken an empty place, and what went to it in another way ends.
+    Landing,
     /// The superblocks are told that it is over.
     Voiding { begun: bool },
     /// What is under way with the successor ends.
@@ -124,6 +129,8 @@ pub enum Ending {
     Cancelled,
     /// The old drive failed, or cannot be read where it must.
     OldFailed,
+    /// So did the one that the metadata is copied from to a drive that takes an empty place.
+    SourceFailed,
     /// The successor failed.
     SuccessorFailed(IoError),
     /// The drive found in the successor's place at the start is none of this pool.
@@ -136,9 +143,12 @@ impl std::fmt::Display for Ending {
             Ending::Finished => write!(out, "finished"),
             Ending::Cancelled => write!(out, "cancelled"),
             Ending::OldFailed => write!(out, "the old drive failed before all was copied"),
+            Ending::SourceFailed => {
+                write!(out, "the drive that the metadata is copied from cannot be read")
+            }
             Ending::SuccessorFailed(error) => write!(out, "the new drive failed: {error}"),
             Ending::NotKnown => {
-                write!(out, "the new drive holds no copy that this pool knows of: replace again")
+                write!(out, "the new drive holds no copy that this pool knows of: begin again")
             }
         }
     }
@@ -164,6 +174,8 @@ pub struct HandoverStats {
 pub struct HandoverView {
     /// Whose place is taken.
     pub device: DeviceId,
+    /// It was empty.
+    pub joins: bool,
     /// What goes on, in a word.
     pub stage: &'static str,
     /// Bytes that are copied.
@@ -207,6 +219,9 @@ pub enum ReplaceError {
     /// The old drive is out of service.
     #[error("device {} has failed and cannot be copied from", .0.0)]
     Faulted(DeviceId),
+    /// What was promised to streams is sold on all SSDs.
+    #[error("streams were promised a part of every SSD: take the promises back first")]
+    Promised,
     /// Too small.
     #[error("the new drive has {found} bytes, and {wanted} are needed")]
     TooSmall {
@@ -220,7 +235,14 @@ pub enum ReplaceError {
 /// A replacement under way.
 #[derive(Clone, Debug)]
 pub(crate) struct Handover {
+    /// Whose commands it takes: the old drive, or the one that metadata is copied from.
     device: DeviceId,
+    /// Whose place is taken.
+    seat: DeviceId,
+    /// It was empty.
+    joins: bool,
+    /// The successor failed when it was too late to leave it out.
+    is_lost: bool,
     /// Where the world has the successor.
     place: DeviceId,
     uuid: u128,
@@ -255,6 +277,9 @@ impl Handover {
     fn new(device: DeviceId, place: DeviceId, drive_bytes: u64, now: Instant) -> Handover {
         Handover {
             device,
+            seat: device,
+            joins: false,
+            is_lost: false,
             place,
             uuid: 0,
             old_uuid: 0,
@@ -283,7 +308,7 @@ impl Handover {
 
     /// What superblocks say of it now.
     pub fn named(&self) -> Option<Successor> {
-        let (index, uuid) = (self.device.0, self.uuid);
+        let (index, uuid) = (self.seat.0, self.uuid);
         let successor = Successor { state: SuccessorState::Copying, index, uuid };
         match self.stage {
             Stage::Announcing { .. } | Stage::Copying | Stage::Settling => Some(successor),
@@ -292,26 +317,32 @@ impl Handover {
         }
     }
 
-    /// Whose commands it takes.
+    /// Does it take the commands to this drive?
     #[inline]
-    pub fn device(&self) -> DeviceId {
-        self.device
+    pub fn takes(&self, device: DeviceId) -> bool {
+        device == self.device || (device == self.seat && self.stage == Stage::Landing)
     }
 
     /// Does the successor become the member now?
     pub fn is_switching(&self) -> bool {
-        matches!(self.stage, Stage::Switching(_))
+        matches!(self.stage, Stage::Switching(_) | Stage::Landing)
+    }
+
+    /// Why it ends when the drive that it reads from fails.
+    fn source_failed(&self) -> Ending {
+        if self.joins { Ending::SourceFailed } else { Ending::OldFailed }
     }
 
     fn view(&self) -> HandoverView {
         let stage = match self.stage {
             Stage::Opening | Stage::Marking | Stage::Announcing { .. } => "begins",
             Stage::Copying => "copies",
-            Stage::Settling | Stage::Switching(_) => "takes over",
+            Stage::Settling | Stage::Switching(_) | Stage::Landing => "takes over",
             Stage::Voiding { .. } | Stage::Leaving => "ends",
         };
         HandoverView {
-            device: self.device,
+            device: self.seat,
+            joins: self.joins,
             stage,
             copied_bytes: self.copied_bytes,
             total_bytes: self.plan.total_bytes(),
@@ -346,7 +377,7 @@ impl Engine {
             return Err(ReplaceError::NotNow("is served read-only"));
         }
         if let Some(h) = &self.handover {
-            return Err(ReplaceError::UnderWay(h.device));
+            return Err(ReplaceError::UnderWay(h.seat));
         }
         if self.drain.is_some() {
             return Err(ReplaceError::NotNow(
@@ -357,6 +388,9 @@ impl Engine {
         let Some(old) = self.devices.get(index) else {
             return Err(ReplaceError::NoDevice(device));
         };
+        if old.is_gone() {
+            return self.can_join(device, capacity_bytes);
+        }
         if old.is_pair {
             return Err(ReplaceError::IsPair(device));
         }
@@ -370,8 +404,8 @@ impl Engine {
         Ok(())
     }
 
-    /// A drive that the world has added behind all others shall take the place of this one, under an
-    /// id that no drive had before. The caller wakes the engine.
+    /// A drive that the world has added behind all others shall take the place of this one, which may have
+    /// been removed, under an id that no drive had before. The caller wakes the engine.
     ///
     /// # Errors
     /// As `can_replace`.
@@ -383,7 +417,10 @@ impl Engine {
         h.plan = Plan::of(&old.layout, old.config.capacity_bytes);
         (h.uuid, h.old_uuid) = (uuid, old.config.uuid);
         h.stage = Stage::Marking;
-        let early = self.ios.iter().filter(|(_, io)| io.device == device);
+        if old.is_gone() {
+            self.plan_join(&mut h).expect("asked before");
+        }
+        let early = self.ios.iter().filter(|(_, io)| io.device == h.device);
         h.early = early.map(|(key, _)| key as u32).collect();
         self.config.successor = Some(successor);
         self.handover = Some(Box::new(h));
@@ -399,7 +436,7 @@ impl Engine {
     pub fn cancel_replace(&mut self) -> Result<(), ReplaceError> {
         let h = self.handover.as_deref().ok_or(ReplaceError::Nothing)?;
         match h.stage {
-            Stage::Settling | Stage::Switching(_) => Err(ReplaceError::TooLate),
+            Stage::Settling | Stage::Switching(_) | Stage::Landing => Err(ReplaceError::TooLate),
             _ => {
                 self.end_handover(Ending::Cancelled);
                 Ok(())
@@ -410,8 +447,9 @@ impl Engine {
     /// What of a replacement is possible now.
     pub(crate) fn run_handover(&mut self) {
         let Some(h) = self.handover.as_deref() else { return };
-        if self.devices[usize::from(h.device.0)].faulted {
-            self.end_handover(Ending::OldFailed);
+        let is_empty = h.joins && h.device == h.seat;
+        if self.devices[usize::from(h.device.0)].faulted && !is_empty {
+            self.end_handover(h.source_failed());
         }
         if std::mem::take(&mut self.handover_wanted) && self.handover_stage() == Stage::Marking {
             self.write_mark(0, 0);

@@ -11,7 +11,7 @@
 use super::{Ending, Flight, Handover, HandoverView, Stage};
 use crate::engine::Engine;
 use crate::format::handover::Mark;
-use crate::format::superblock::{SuccessorState, Superblock};
+use crate::format::superblock::{Standing, SuccessorState, Superblock};
 use crate::port::{Command, IoOp};
 use tandem_block::{BLOCK_BYTES, IoError};
 
@@ -78,8 +78,15 @@ impl Engine {
                 s.pool == own.pool && (shall_be(s, uuid) || (i != index && is(s, uuid)))
             });
             if own.index == device.0 && known().count() > 0 && named.all(|named| named) {
+                h.joins = self.devices[index].is_gone() || self.config.gone.contains(&device);
                 self.devices[index].drive_bytes = h.drive_bytes;
                 self.devices[index].config.capacity_bytes = h.drive_bytes;
+                if h.joins {
+                    // others, or the configuration, may not know yet that the place is not empty any more
+                    self.devices[index].standing = Standing::Serves;
+                    self.devices[index].faulted = false;
+                    self.config.gone.retain(|gone| *gone != device);
+                }
                 let ended = Some((self.now, Ending::Finished));
                 let view = HandoverView { ended, stage: "ended", ..h.view() };
                 self.handover_ended = Some(view);
@@ -106,20 +113,33 @@ impl Engine {
                 (h.copied_bytes, h.marked_bytes) = (mark.copied_bytes, mark.copied_bytes);
                 h.stats.resumed_bytes = mark.copied_bytes;
                 h.stage = Stage::Copying;
+                h.joins = self.devices[index].is_gone();
             }
-            None => {
-                let ended = Some((self.now, Ending::NotKnown));
-                let view = HandoverView { ended, stage: "ended", ..h.view() };
-                self.handover_ended = Some(view);
-                (self.handover, self.config.successor) = (None, None);
-                self.out.push(Command::LetGo { device });
-            }
+            None => self.leave_unknown(),
         }
+    }
+
+    fn leave_unknown(&mut self) {
+        let mut h = self.handover.take().expect("asked while there is one");
+        h.joins = self.devices[usize::from(h.seat.0)].is_gone();
+        let ended = Some((self.now, Ending::NotKnown));
+        self.handover_ended = Some(HandoverView { ended, stage: "ended", ..h.view() });
+        self.config.successor = None;
+        self.out.push(Command::LetGo { device: h.seat });
     }
 
     /// The members' layouts are known: what is copied, and in which order.
     pub(crate) fn plan_handover(&mut self) {
         let Some(h) = self.handover.as_deref_mut() else { return };
+        if h.joins {
+            let mut h = self.handover.take().expect("asked above");
+            let planned = self.plan_join(&mut h);
+            self.handover = Some(h);
+            if planned.is_err() {
+                self.leave_unknown();
+            }
+            return;
+        }
         let old = &self.devices[usize::from(h.device.0)];
         h.plan = super::Plan::of(&old.layout, old.config.capacity_bytes);
         h.copied_bytes = h.copied_bytes.min(h.plan.data_bytes());

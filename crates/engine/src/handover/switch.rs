@@ -41,6 +41,7 @@ impl Engine {
                 self.write_superblocks(false);
             }
             Stage::Settling => self.settle_successor(),
+            Stage::Landing => self.land(),
             Stage::Leaving => self.leave_successor(),
             _ => {}
         }
@@ -61,7 +62,7 @@ impl Engine {
     /// Is this member's superblock left out of the round?
     pub(crate) fn round_skips(&self, index: usize) -> bool {
         self.handover.as_deref().is_some_and(|h| {
-            h.stage == Stage::Switching(Step::Others) && usize::from(h.device.0) == index
+            h.stage == Stage::Switching(Step::Others) && usize::from(h.seat.0) == index
         })
     }
 
@@ -70,6 +71,7 @@ impl Engine {
         let h = self.handover.as_deref_mut().expect("asked above");
         match h.stage {
             Stage::Announcing { .. } => h.stage = Stage::Copying,
+            Stage::Switching(_) if h.joins => self.take_seat(),
             Stage::Switching(_) => {
                 h.stage = Stage::Switching(Step::Retire(0));
                 self.tell_old(0);
@@ -91,7 +93,8 @@ impl Engine {
         let without_flush = self.breaks(Mutant::HandoverSwitchesUnflushed);
         let h = self.handover.as_deref_mut().expect("asked while there is one");
         let quiet = h.under_way.is_empty() && h.early.is_empty() && h.flights.is_empty();
-        if !quiet || !no_round {
+        let is_settling = if h.joins { h.is_copied() } else { quiet };
+        if !is_settling || !no_round {
             return;
         }
         h.stage = Stage::Switching(Step::Flush);
@@ -113,7 +116,7 @@ impl Engine {
             return;
         }
         h.stage = Stage::Switching(Step::Own(0));
-        let (index, uuid) = (usize::from(h.device.0), h.uuid);
+        let (index, uuid) = (usize::from(h.seat.0), h.uuid);
         self.devices[index].config.uuid = uuid;
         self.generation += 1;
         self.write_own_superblock(0);
@@ -122,7 +125,7 @@ impl Engine {
     fn write_own_superblock(&mut self, copy: usize) {
         let h = self.handover.as_deref().expect("asked while there is one");
         let (place, offset_bytes) = (h.place, h.own_places()[copy]);
-        let bytes = self.superblock(usize::from(h.device.0), false).encode();
+        let bytes = self.superblock(usize::from(h.seat.0), false).encode();
         let op = IoOp::WriteMeta { offset_bytes, bytes, fua: true };
         self.send_handover(place, op, Flight::OwnSuperblock);
     }
@@ -180,9 +183,9 @@ impl Engine {
         match h.stage {
             Stage::Voiding { .. } | Stage::Leaving => return,
             // it cannot be undone: others know already
-            Stage::Switching(Step::Others | Step::Retire(_)) => return,
+            Stage::Switching(Step::Others | Step::Retire(_)) | Stage::Landing => return,
             Stage::Switching(Step::Own(_)) => {
-                let (index, uuid) = (usize::from(h.device.0), h.old_uuid);
+                let (index, uuid) = (usize::from(h.seat.0), h.old_uuid);
                 self.devices[index].config.uuid = uuid;
                 // the round begins anew under its own number
                 self.generation -= 1;

@@ -1,7 +1,8 @@
-//! What does the map do for an SSD that shall leave?
+//! What does the map do for drives that leave and come?
 
 use super::logical::SSD;
-use super::{Logical, Map, Slot};
+use super::{Logical, Map, Slot, SlotRegion};
+use tandem_block::DeviceId;
 
 impl Map {
     /// Nothing new shall go to the SSD at this position, or it may again.
@@ -10,6 +11,11 @@ impl Map {
         let open = || self.allocators.iter().zip(&self.closed).filter(|(_, closed)| !**closed);
         self.ssd_free = open().map(|(a, _)| u64::from(a.free_count())).sum();
         self.ssd_slots = open().map(|(a, _)| u64::from(a.slot_count())).sum();
+    }
+
+    /// Another drive has taken the place of this one, on which nothing lies; its slots begin there.
+    pub fn seat_region(&mut self, device: DeviceId, offset_bytes: u64) -> SlotRegion {
+        self.slots.seat_region(device, offset_bytes)
     }
 
     /// Slots of the SSD at this position that hold something, or that a crash would find something in.

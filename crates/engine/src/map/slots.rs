@@ -82,6 +82,14 @@ impl Slots {
         }
     }
 
+    /// The slots of a drive lie from another byte of it on: another one has taken its place.
+    pub fn seat_region(&mut self, device: DeviceId, offset_bytes: u64) -> SlotRegion {
+        let mut regions = self.regions.iter_mut();
+        let region = regions.find(|region| region.device == device).expect("it has slots");
+        region.offset_bytes = offset_bytes;
+        *region
+    }
+
     /// How many slots there are in all.
     pub fn len(&self) -> usize {
         self.owners.len()

@@ -91,7 +91,7 @@ impl Engine {
                     capacity_bytes: d.config.capacity_bytes,
                 })
                 .collect(),
-            standings: self.devices.iter().map(|d| d.standing).collect(),
+            standings: self.devices.iter().map(|d| self.standing_of(d)).collect(),
             has_moved_homes: self.has_moved_homes(),
         }
     }

@@ -192,7 +192,7 @@ impl Engine {
         self.list_io(id.0);
         let io = Io { id, device, op };
         match &self.handover {
-            Some(handover) if handover.device() == device => self.divert(io),
+            Some(handover) if handover.takes(device) => self.divert(io),
             _ => self.out.push(Command::Submit(io)),
         }
     }

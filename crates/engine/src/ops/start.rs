@@ -232,6 +232,7 @@ impl Engine {
         let mut found = std::mem::take(&mut self.starting().superblocks);
         self.take_standings(&mut found)?;
         self.resolve_successor(&mut found);
+        self.check_gone()?;
         let mut all = Vec::new();
         let present = found.into_iter().enumerate().filter(|(i, _)| !self.devices[*i].faulted);
         for (index, (superblock, damaged)) in present {
@@ -316,7 +317,9 @@ impl Engine {
         }
         for (index, superblock) in &superblocks {
             // who has just taken a place is not known to all others yet
-            self.devices[*index].config.uuid = superblock.members[*index].uuid;
+            let own = superblock.members[*index];
+            let config = &mut self.devices[*index].config;
+            (config.uuid, config.capacity_bytes) = (own.uuid, own.capacity_bytes);
         }
         let table_bytes = superblocks.iter().map(|(_, s)| s.layout.table_bytes).max().unwrap_or(0);
         let mut layouts = match self.layouts_of_absent(first.layout.journal_bytes, table_bytes) {

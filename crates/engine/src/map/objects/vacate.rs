@@ -127,6 +127,15 @@ impl Objects {
         are_free
     }
 
+    /// Another drive has taken the place of one that is gone: its places can be had again.
+    pub fn come_back(&mut self, places: BlockRange) {
+        assert!(self.vacating.is_none(), "no other one is left meanwhile");
+        for range in self.homes.lying_in(places) {
+            self.space.release(range);
+        }
+        self.gone_blocks -= u64::from(places.count);
+    }
+
     /// Blocks that nobody can have: their homes are on a drive that leaves, or is gone.
     pub fn out_of_use_blocks(&self) -> u64 {
         let vacating = self.vacating.as_ref();
@@ -282,6 +291,8 @@ mod tests {
         let mut objects = sample();
         assert!(!objects.leave_out(range(60, 40)));
         assert!(objects.leave_out(range(70, 30)));
-        assert_eq!(objects.free_blocks(), 0);
+        assert_eq!((objects.free_blocks(), objects.out_of_use_blocks()), (0, 30));
+        objects.come_back(range(70, 30));
+        assert_eq!((objects.free_blocks(), objects.out_of_use_blocks()), (30, 0));
     }
 }

@@ -1,0 +1,121 @@
+//! `tandem add`: how does a drive come to a pool that is served?
+
+use crate::failure::Failure;
+use crate::replace::{GUESSED_BYTES_PER_S, follow, refused};
+use crate::report::table::bytes as shown;
+use crate::report::{print_json, print_text};
+use crate::status;
+use anyhow::{Context as _, anyhow};
+use serde_json::Value;
+use std::path::PathBuf;
+use tandem_live::control::{self, Addition};
+
+/// Add a drive to a pool while it is served
+///
+/// It takes a place that is empty since a drive was removed (`tandem remove`), and needs the size of that
+/// place; of several places it takes the largest that it is large enough for. A server that is stopped
+/// meanwhile, or killed, goes on when it is started again. Then the configuration names the drive.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// The configuration of the pool that is served
+    #[arg(value_name = "CONFIG")]
+    config: PathBuf,
+    /// The drive that comes
+    #[arg(value_name = "DRIVE", required_unless_present = "cancel")]
+    drive: Option<PathBuf>,
+    /// What it is for, if there are empty places of both kinds
+    #[arg(long, value_name = "ssd|hdd", value_parser = ["ssd", "hdd"])]
+    role: Option<String>,
+    /// Take the place of this drive, which was removed, as the configuration lists it
+    #[arg(long, value_name = "REMOVED")]
+    place: Option<PathBuf>,
+    /// Only say whether it could be, what is at risk and how long it takes
+    #[arg(long, conflicts_with = "cancel")]
+    dry_run: bool,
+    /// Use the drive whatever it holds
+    #[arg(long, conflicts_with = "cancel")]
+    force: bool,
+    /// End what is under way: the place stays empty
+    #[arg(long, conflicts_with_all = ["drive", "role", "place"])]
+    cancel: bool,
+    /// Begin, and do not wait for the end: `tandem status` tells how far it is
+    #[arg(long, conflicts_with_all = ["cancel", "dry_run"])]
+    detach: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// Does it.
+///
+/// # Errors
+/// A drive that cannot come, a server that does not answer, and what it refuses.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let socket = status::socket(&arguments.config)?;
+    if arguments.cancel {
+        let answer = control::ask_to_cancel_replace(&socket);
+        refused(("add", "cancelled"), &answer.map_err(|why| status::silent(&socket, &why))?)?;
+        return follow(&socket, arguments.json);
+    }
+    let Some(drive) = &arguments.drive else {
+        return Err(Failure::Usage("name the drive that comes".into()));
+    };
+    let path = std::path::absolute(drive).context("the path of the drive")?;
+    let named = path.to_str().ok_or_else(|| anyhow!("{} is not UTF-8", path.display()))?;
+    let place = arguments.place.as_deref().map(|place| {
+        let place = std::path::absolute(place).context("the path of the drive that was removed")?;
+        place.to_str().map(str::to_owned).ok_or_else(|| anyhow!("{} is not UTF-8", place.display()))
+    });
+    let it = Addition {
+        drive: named.to_owned(),
+        role: arguments.role.clone(),
+        place: place.transpose()?,
+        force: arguments.force,
+        dry_run: arguments.dry_run,
+    };
+    let answer = control::ask_to_add(&socket, &it);
+    let answer = answer.map_err(|why| status::silent(&socket, &why))?;
+    refused(("add", "added"), &answer)?;
+    if !arguments.dry_run && !arguments.detach {
+        return follow(&socket, arguments.json);
+    }
+    if arguments.json {
+        return print_json(&answer);
+    }
+    let place = answer["place"].as_str().unwrap_or("-");
+    match arguments.dry_run {
+        true => print_text(&told(named, place, &answer)),
+        false => print_text(&format!(
+            "{named} is being added in the place that {place} had; `tandem status` tells how far it is\n"
+        )),
+    }
+}
+
+/// What would be done.
+fn told(drive: &str, place: &str, answer: &Value) -> String {
+    let number = |name: &str| answer[name].as_u64().unwrap_or(0);
+    let holds: Vec<&str> =
+        answer["holds"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    // only SSDs get metadata
+    let rate = GUESSED_BYTES_PER_S[0].1;
+    let bytes = number("bytes");
+    let mut text = format!(
+        "{drive} would take the place that {place} had: {} of its {} are used, {} of metadata are copied to \
+         it, {} s or more.\n",
+        shown(number("wanted_bytes")),
+        shown(number("found_bytes")),
+        shown(bytes),
+        bytes.div_ceil(rate).max(1),
+    );
+    text.push_str(&match holds.is_empty() {
+        true => "At risk: what the drive holds, which is nothing known.\n".to_owned(),
+        false => format!(
+            "At risk: what the drive holds; --force is needed. It holds {}.\n",
+            holds.join(", ")
+        ),
+    });
+    text.push_str(
+        "The pool's data is not moved; new data goes to the drive when it is a member.\n",
+    );
+    text
+}
