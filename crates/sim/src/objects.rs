@@ -6,7 +6,6 @@
 //! prefix of those that were handed in, with all that was promised. Objects and attributes must then be
 //! what that prefix made of them, and each block of each file one of the versions that it had, none older
 //! than what was flushed, none from before a truncation that is there or from behind one that is not.
-//!
 //! Batches may clone files, or parts of them, and take snapshots of the volume, while others write to what
 //! is cloned: the clone shows what had been answered, and keeps it.
 
