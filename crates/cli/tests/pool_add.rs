@@ -224,6 +224,7 @@ fn one_waits_for_the_end_and_the_same_drive_may_come_back() {
     assert_eq!(std::fs::read_to_string(&pool.config).unwrap(), config);
     let shown = done(&["status", pool.config()]);
     assert!(shown.contains("Adding a drive as device 1") && shown.contains("finished"), "{shown}");
+    assert!(!shown.contains("Draining"), "it is over: {shown}");
     user.finds_all();
     stops(server);
     let server = start(&pool);

@@ -12,6 +12,11 @@ pub fn describe(status: &Value) -> String {
     let device = number(how, "device") as usize;
     let drives = list(&status["pool"], "devices");
     let name = drives.get(device).map_or("-", |drive| text(drive, "path"));
+    let is_gone = list(status, "gone").iter().any(|gone| gone.as_u64() == Some(device as u64));
+    if how["removed"] == true && !is_gone {
+        // another drive has its place, and that is told
+        return String::new();
+    }
     if let Some(ended) = how["ended"].as_str() {
         return format!("\nDraining device {device}, {name}: {ended}.\n");
     }
