@@ -318,6 +318,18 @@ fn handover_single() {
     caught(Mutant::HandoverSingle, TO_THE_END, replaced);
 }
 
+/// What of the metadata is written while a drive joins that gets a copy of it.
+#[test]
+fn joins_without_the_double() {
+    let campaign = Campaign { window: (60, 1_500), stride: 13, ..TO_THE_END };
+    caught(Mutant::HandoverSingle, campaign, |seed| {
+        // an SSD leaves
+        let mut config = SwarmConfig::added(2 * seed, "mios-d", 300);
+        config.replace.as_mut().expect("another one comes").then = None;
+        config
+    });
+}
+
 #[test]
 fn handover_without_flush() {
     caught(Mutant::HandoverWithoutFlush, TO_THE_END, replaced);
