@@ -32,6 +32,8 @@ pub struct ByHeat<M, const KEPT: usize> {
     uses: u64,
     /// Heat of the last extent that was evicted from the SSD.
     bar: Option<u64>,
+    /// Where the last victim was found: it is asked for next.
+    victim: Option<u32>,
 }
 
 impl<M: Measure<KEPT>, const KEPT: usize> ByHeat<M, KEPT> {
@@ -43,7 +45,15 @@ impl<M: Measure<KEPT>, const KEPT: usize> ByHeat<M, KEPT> {
             epoch: Epoch { length: config.epoch, now: 0 },
             uses: 0,
             bar: None,
+            victim: None,
         }
+    }
+
+    /// As `find`, and faster for an extent that was just named as the victim.
+    #[inline]
+    fn find_victim(&self, extent: Extent) -> Option<u32> {
+        let named = self.victim.filter(|&slot| self.ranks.is_at(slot, extent));
+        named.or_else(|| self.ranks.find(extent))
     }
 
     fn track(&mut self, extent: Extent, side: Side, heat: u64) -> u32 {
@@ -98,7 +108,7 @@ impl<M: Measure<KEPT>, const KEPT: usize> Collector for ByHeat<M, KEPT> {
     }
 
     fn demoted(&mut self, extent: Extent) {
-        let Some(slot) = self.ranks.find(extent) else { return };
+        let Some(slot) = self.find_victim(extent) else { return };
         if self.ranks.side(slot) == Side::Ssd {
             self.bar = Some(self.ranks.rank(slot).heat);
             self.ranks.shift(slot, Side::Hdd);
@@ -106,13 +116,13 @@ impl<M: Measure<KEPT>, const KEPT: usize> Collector for ByHeat<M, KEPT> {
     }
 
     fn removed(&mut self, extent: Extent) {
-        if let Some(slot) = self.ranks.find(extent) {
+        if let Some(slot) = self.find_victim(extent) {
             self.ranks.remove(slot);
         }
     }
 
     fn is_held(&self, extent: Extent) -> bool {
-        self.ranks.find(extent).is_some_and(|slot| self.ranks.side(slot) == Side::Ssd)
+        self.find_victim(extent).is_some_and(|slot| self.ranks.side(slot) == Side::Ssd)
     }
 
     fn qualifies(&self, extent: Extent) -> bool {
@@ -127,7 +137,8 @@ impl<M: Measure<KEPT>, const KEPT: usize> Collector for ByHeat<M, KEPT> {
     }
 
     fn victim(&mut self, _: Option<Extent>) -> Option<Extent> {
-        self.ranks.first(Side::Ssd).map(|slot| self.ranks.extent(slot))
+        self.victim = self.ranks.first(Side::Ssd);
+        self.victim.map(|slot| self.ranks.extent(slot))
     }
 
     fn memory(&self) -> Memory {

@@ -95,15 +95,19 @@ impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
         self.find_from(extent, home(extent, self.groups))
     }
 
+    /// Does the extent lie in this slot?
+    #[inline]
+    pub fn is_at(&self, slot: u32, extent: Extent) -> bool {
+        let at = Self::slot_words(slot as usize);
+        let &[found, low, high] = self.words[at..].first_chunk().expect("a whole slot");
+        found == extent.0 && low | high != 0
+    }
+
     #[inline(always)]
     fn find_from(&self, extent: Extent, home: (usize, u8, usize)) -> Option<u32> {
         let words: &[u64] = &self.words;
         let (mut group, tag, likely) = home;
-        let is_in = |slot: usize| {
-            let at = Self::slot_words(slot);
-            let &[found, low, high] = words[at..].first_chunk().expect("a whole slot");
-            found == extent.0 && low | high != 0
-        };
+        let is_in = |slot: usize| self.is_at(slot as u32, extent);
         // without waiting for the tags
         if is_in(group * GROUP + likely) {
             return Some((group * GROUP + likely) as u32);
