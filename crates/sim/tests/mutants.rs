@@ -270,7 +270,7 @@ fn every_mutant_has_a_test() {
     let source = include_str!("mutants.rs");
     for mutant in Mutant::ALL {
         let call = format!("caught(Mutant::{mutant:?},");
-        assert_eq!(source.matches(&call).count(), 1, "{mutant:?}");
+        assert!(source.contains(&call), "{mutant:?}");
     }
 }
 
