@@ -32,22 +32,22 @@ const PARTS: &[Part] = &[
     Part { name: "tidy", allowed_s: 10, work: Work::Tidy },
     Part {
         name: "lints",
-        allowed_s: 120,
+        allowed_s: 240,
         work: Work::Cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], &[]),
     },
     Part {
         name: "docs",
-        allowed_s: 60,
+        allowed_s: 120,
         work: Work::Cargo(&["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")]),
     },
     Part {
         name: "tests",
-        allowed_s: 700,
+        allowed_s: 600,
         work: Work::Cargo(&["test", "--workspace", "--no-fail-fast"], &[]),
     },
     Part {
         name: "fuzz",
-        allowed_s: 100,
+        allowed_s: 60,
         work: Work::Cargo(
             &["run", "--profile", "test", "-p", "tandem-fuzz", "--", "--seconds", "45"],
             &[],
@@ -63,7 +63,7 @@ const PARTS: &[Part] = &[
     },
     Part {
         name: "swarm",
-        allowed_s: 300,
+        allowed_s: 240,
         work: Work::Cargo(
             &["run", "--release", "-p", "tandem-sim", "--example", "swarm", "--", "0", "6"],
             &[],
