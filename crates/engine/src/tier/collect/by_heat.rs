@@ -7,7 +7,8 @@
 //! nothing gets in). Not every extent is tracked: at the bound one of the coldest of the hard drives
 //! is forgotten, as if it had never been used.
 
-use super::ranks::{Rank, Ranks, Side};
+use super::apart::{Apart, Place};
+use super::ranks::{Rank, Side};
 use super::{CollectConfig, Collector, Extent, Memory, Touch};
 use tandem_block::{Duration, Instant};
 
@@ -27,13 +28,13 @@ pub trait Measure<const KEPT: usize>: std::fmt::Debug + Clone + Send + 'static {
 #[derive(Clone, Debug)]
 pub struct ByHeat<M, const KEPT: usize> {
     measure: M,
-    ranks: Ranks<KEPT>,
+    ranks: Apart<KEPT>,
     epoch: Epoch,
     uses: u64,
     /// Heat of the last extent that was evicted from the SSD.
     bar: Option<u64>,
     /// Where the last victim was found: it is asked for next.
-    victim: Option<u32>,
+    victim: Option<Place>,
 }
 
 impl<M: Measure<KEPT>, const KEPT: usize> ByHeat<M, KEPT> {
@@ -41,7 +42,7 @@ impl<M: Measure<KEPT>, const KEPT: usize> ByHeat<M, KEPT> {
     pub fn new(config: &CollectConfig) -> Self {
         ByHeat {
             measure: M::new(config),
-            ranks: Ranks::new(config.tracked_max as usize),
+            ranks: Apart::new(config.tracked_max as usize, config.held_max as usize),
             epoch: Epoch { length: config.epoch, now: 0 },
             uses: 0,
             bar: None,
@@ -51,12 +52,12 @@ impl<M: Measure<KEPT>, const KEPT: usize> ByHeat<M, KEPT> {
 
     /// As `find`, and faster for an extent that was just named as the victim.
     #[inline]
-    fn find_victim(&self, extent: Extent) -> Option<u32> {
-        let named = self.victim.filter(|&slot| self.ranks.is_at(slot, extent));
+    fn find_victim(&self, extent: Extent) -> Option<Place> {
+        let named = self.victim.filter(|&place| self.ranks.is_at(place, extent));
         named.or_else(|| self.ranks.find(extent))
     }
 
-    fn track(&mut self, extent: Extent, side: Side, heat: u64) -> u32 {
+    fn track(&mut self, extent: Extent, side: Side, heat: u64) -> Place {
         if self.ranks.is_full()
             && let Some(cold) = self.ranks.cold()
         {
@@ -69,19 +70,19 @@ impl<M: Measure<KEPT>, const KEPT: usize> ByHeat<M, KEPT> {
     /// Like [`Collector::touched`], but an extent that is not tracked stays so.
     pub fn touched_if_tracked(&mut self, touch: &Touch) -> bool {
         self.epoch.at(touch.now);
-        let Some(slot) = self.ranks.find_used(touch.extent) else { return false };
-        self.count(slot, touch) == Side::Ssd
+        let Some(place) = self.ranks.find_used(touch.extent) else { return false };
+        self.count(place, touch) == Side::Ssd
     }
 
     #[inline]
-    fn count(&mut self, slot: u32, touch: &Touch) -> Side {
+    fn count(&mut self, place: Place, touch: &Touch) -> Side {
         self.uses += 1;
         let (measure, epoch) = (&self.measure, self.epoch.now);
-        self.ranks.heat_up(slot, self.uses, |was, kept| measure.heat(was, kept, touch, epoch))
+        self.ranks.heat_up(place, self.uses, |was, kept| measure.heat(was, kept, touch, epoch))
     }
 
     fn heat(&self, extent: Extent) -> Option<u64> {
-        self.ranks.find(extent).map(|slot| self.ranks.rank(slot).heat)
+        self.ranks.find(extent).map(|place| self.ranks.rank(place).heat)
     }
 }
 
@@ -89,10 +90,10 @@ impl<M: Measure<KEPT>, const KEPT: usize> Collector for ByHeat<M, KEPT> {
     fn touched(&mut self, touch: &Touch) -> bool {
         self.epoch.at(touch.now);
         match self.ranks.find_used(touch.extent) {
-            Some(slot) => self.count(slot, touch) == Side::Ssd,
+            Some(place) => self.count(place, touch) == Side::Ssd,
             None => {
-                let slot = self.track(touch.extent, Side::Hdd, 0);
-                self.count(slot, touch);
+                let place = self.track(touch.extent, Side::Hdd, 0);
+                self.count(place, touch);
                 false
             }
         }
@@ -100,7 +101,7 @@ impl<M: Measure<KEPT>, const KEPT: usize> Collector for ByHeat<M, KEPT> {
 
     fn promoted(&mut self, extent: Extent) {
         match self.ranks.find(extent) {
-            Some(slot) => self.ranks.shift(slot, Side::Ssd),
+            Some(place) => self.ranks.shift(place, Side::Ssd),
             None => {
                 self.track(extent, Side::Ssd, 0);
             }
@@ -108,21 +109,21 @@ impl<M: Measure<KEPT>, const KEPT: usize> Collector for ByHeat<M, KEPT> {
     }
 
     fn demoted(&mut self, extent: Extent) {
-        let Some(slot) = self.find_victim(extent) else { return };
-        if self.ranks.side(slot) == Side::Ssd {
-            self.bar = Some(self.ranks.rank(slot).heat);
-            self.ranks.shift(slot, Side::Hdd);
+        let Some(place) = self.find_victim(extent) else { return };
+        if self.ranks.side(place) == Side::Ssd {
+            self.bar = Some(self.ranks.rank(place).heat);
+            self.ranks.shift(place, Side::Hdd);
         }
     }
 
     fn removed(&mut self, extent: Extent) {
-        if let Some(slot) = self.find_victim(extent) {
-            self.ranks.remove(slot);
+        if let Some(place) = self.find_victim(extent) {
+            self.ranks.remove(place);
         }
     }
 
     fn is_held(&self, extent: Extent) -> bool {
-        self.find_victim(extent).is_some_and(|slot| self.ranks.side(slot) == Side::Ssd)
+        self.find_victim(extent).is_some_and(|place| self.ranks.side(place) == Side::Ssd)
     }
 
     fn qualifies(&self, extent: Extent) -> bool {
@@ -131,14 +132,14 @@ impl<M: Measure<KEPT>, const KEPT: usize> Collector for ByHeat<M, KEPT> {
     }
 
     fn hottest(&self) -> Option<Extent> {
-        let slot = self.ranks.first(Side::Hdd)?;
-        let is_for_ssd = self.measure.is_for_ssd(self.ranks.rank(slot).heat);
-        is_for_ssd.then(|| self.ranks.extent(slot))
+        let place = self.ranks.first(Side::Hdd)?;
+        let is_for_ssd = self.measure.is_for_ssd(self.ranks.rank(place).heat);
+        is_for_ssd.then(|| self.ranks.extent(place))
     }
 
     fn victim(&mut self, _: Option<Extent>) -> Option<Extent> {
         self.victim = self.ranks.first(Side::Ssd);
-        self.victim.map(|slot| self.ranks.extent(slot))
+        self.victim.map(|place| self.ranks.extent(place))
     }
 
     fn memory(&self) -> Memory {

@@ -35,14 +35,14 @@ impl Measure<1> for Edt {
     }
 
     /// What is kept is the sectors that were asked for, as heat.
+    #[inline]
     fn heat(&self, was: u64, [sectors]: &mut [u64; 1], touch: &Touch, epoch: u32) -> u64 {
         let more = u32::try_from(touch.bytes.div_ceil(SECTOR_BYTES)).unwrap_or(u32::MAX);
-        let moved = Heat::from_number(*sectors).plus(more, epoch);
+        let (moved, moved_sectors) = Heat::from_number(*sectors).plus_worth(more, epoch);
         *sectors = moved.number();
-        let requests = Heat::from_number(was & !BY_REQUESTS).plus(1, epoch);
-        let bound = u64::from(requests.value(epoch)) * self.large_sectors;
-        let is_small = u64::from(moved.value(epoch)) <= bound;
-        requests.number() | if is_small { BY_REQUESTS } else { 0 }
+        let (requests, count) = Heat::from_number(was & !BY_REQUESTS).plus_worth(1, epoch);
+        let is_small = u64::from(moved_sectors) <= u64::from(count) * self.large_sectors;
+        requests.number() | u64::from(is_small) << (64 - Heat::SPARE_BITS)
     }
 
     fn is_for_ssd(&self, heat: u64) -> bool {

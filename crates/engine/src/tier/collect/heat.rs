@@ -36,23 +36,26 @@ impl Heat {
     #[inline]
     pub fn value(self, epoch: u32) -> u32 {
         let bits = (self.0 >> 32).saturating_sub(u64::from(epoch.min(EPOCH_MAX)));
-        match bits {
-            0 => 0,
-            1..=32 => (self.0 as u32) >> (32 - bits),
-            _ => u32::MAX,
-        }
+        let count = u64::from(self.0 as u32);
+        if bits > 32 { u32::MAX } else { ((count << bits) >> 32) as u32 }
     }
 
     /// With this much more, earned in this epoch.
     #[inline]
     pub fn plus(self, more: u32, epoch: u32) -> Heat {
+        self.plus_worth(more, epoch).0
+    }
+
+    /// The same, and what it is worth then.
+    #[inline]
+    pub fn plus_worth(self, more: u32, epoch: u32) -> (Heat, u32) {
         let value = self.value(epoch).saturating_add(more);
         let free = value.leading_zeros();
         if value == 0 {
-            return Heat::ZERO;
+            return (Heat::ZERO, 0);
         }
         let bits = u64::from(epoch.min(EPOCH_MAX) + 32 - free);
-        Heat(bits << 32 | u64::from(value << free))
+        (Heat(bits << 32 | u64::from(value << free)), value)
     }
 }
 
@@ -68,6 +71,7 @@ mod tests {
             assert!(more > heat);
             heat = more;
             assert_eq!(heat.value(0), upto);
+            assert_eq!(heat.plus_worth(3, 0).1, upto + 3);
         }
         let full = heat.plus(u32::MAX, 0);
         assert_eq!(full.value(0), u32::MAX);

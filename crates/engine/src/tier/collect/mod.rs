@@ -11,8 +11,10 @@
 //! [`BYTES_PER_EXTENT_MAX`] bytes each, and no step looks through all of them. An extent is a number
 //! that whoever asks has given: of a part of a volume, or of a whole object as in the paper.
 
+mod apart;
 pub mod arc;
 pub mod by_heat;
+mod by_uses;
 pub mod counts;
 pub mod edt;
 mod ends;

@@ -4,15 +4,15 @@
 //! and the coldest with the lowest, the least recently used of equals; its arrays are searched whole,
 //! and it wishes for priority queues.
 //!
-//! Extents lie in groups of sixteen, where their hash says, and stay in them. A group begins with eight
-//! bits of each one's hash, and with the first of either side in the group, above which a tree
-//! (`ends.rs`) has the first of all. So most requests touch two lines near each other, whose places are
-//! known at once: with heaps, and an index beside them, it was eight to ten lines one after the other,
+//! Extents lie in groups of sixteen, where their hash says, and stay in them. A group begins with the first
+//! of either side in it, above which a tree (`ends.rs`) has the first of all; its head, eight bits of
+//! each one's hash, lies with the other groups' heads. So most requests touch three lines, whose places
+//! are known at once: with heaps, and an index beside them, it was eight to ten lines one after the other,
 //! and what nobody had asked for was moved. In 38 bytes an extent.
 
+use super::Extent;
 use super::ends::{Ends, Levels, Row, further, key, key_words};
 use super::index::mixed;
-use super::{Extent, Memory};
 use std::hint::select_unpredictable;
 use tandem_block::Table;
 
@@ -45,12 +45,14 @@ const USED_BITS: u32 = 62;
 /// What every key of the SSD is below zero by.
 const SSD: i128 = 1 << (64 + USED_BITS);
 
-/// A group begins with: hash bits of its slots, zero where nothing is; how many extents belong here and
-/// found no room; a bit for each slot of the SSD; its ends.
+/// A group's head: hash bits of its slots, zero where nothing is; how many extents belong here and
+/// found no room; a bit for each slot of the SSD.
 const OVERFLOWED: usize = 2;
 const OF_SSD: usize = 3;
-const ENDS: usize = 4;
-const HEAD_WORDS: usize = 8;
+const HEAD_WORDS: usize = 4;
+/// A group begins with its ends.
+const ENDS: usize = 0;
+const ENDS_WORDS: usize = 4;
 /// Then come its slots: the extent, its key's halves, low half first, and what a user of it keeps.
 const KEY: usize = 1;
 const KEPT: usize = 3;
@@ -58,6 +60,8 @@ const KEPT: usize = 3;
 /// Every tracked extent in its order, with so many words of each for whoever uses it.
 #[derive(Clone, Debug)]
 pub struct Ranks<const KEPT_WORDS: usize> {
+    /// Head after head, by themselves: what is not here is mostly told by them alone, and they are a tenth.
+    heads: Table<u64>,
     /// Group after group.
     words: Table<u64>,
     groups: usize,
@@ -70,7 +74,7 @@ pub struct Ranks<const KEPT_WORDS: usize> {
 
 impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
     const SLOT_WORDS: usize = KEPT + KEPT_WORDS;
-    const GROUP_WORDS: usize = HEAD_WORDS + GROUP * Self::SLOT_WORDS;
+    const GROUP_WORDS: usize = ENDS_WORDS + GROUP * Self::SLOT_WORDS;
 
     /// For so many extents at most.
     ///
@@ -80,6 +84,7 @@ impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
         let groups = entries_max.div_ceil(GROUP_MEAN).max(1);
         assert!(groups * GROUP < u32::MAX as usize, "{entries_max} entries are too many");
         Ranks {
+            heads: Table::new(groups * HEAD_WORDS),
             words: Table::new(groups * Self::GROUP_WORDS),
             groups,
             levels: Levels::new(groups),
@@ -105,15 +110,14 @@ impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
 
     #[inline(always)]
     fn find_from(&self, extent: Extent, home: (usize, u8, usize)) -> Option<u32> {
-        let words: &[u64] = &self.words;
+        let heads: &[u64] = &self.heads;
         let (mut group, tag, likely) = home;
         let is_in = |slot: usize| self.is_at(slot as u32, extent);
-        // without waiting for the tags
-        if is_in(group * GROUP + likely) {
+        let mut head = &heads[group * HEAD_WORDS..][..HEAD_WORDS];
+        if tag_of(head, likely) == tag && is_in(group * GROUP + likely) {
             return Some((group * GROUP + likely) as u32);
         }
         loop {
-            let head = &words[group * Self::GROUP_WORDS..][..HEAD_WORDS];
             for (half, word) in head.iter().enumerate().take(2) {
                 let mut found = agreeing(*word, tag);
                 while found != 0 {
@@ -128,6 +132,7 @@ impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
                 return None;
             }
             group = after(group, self.groups);
+            head = &heads[group * HEAD_WORDS..][..HEAD_WORDS];
         }
     }
 
@@ -149,28 +154,33 @@ impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
 
     /// Two slots of a group change places; nothing above knows where in a group something lies.
     fn exchange(&mut self, group: usize, one: usize, other: usize) {
-        let words = &mut self.words[group * Self::GROUP_WORDS..][..Self::GROUP_WORDS];
-        let tag = |words: &[u64], slot: usize| words[slot / 8] >> (slot % 8 * 8) & 0xFF;
-        let differs = tag(words, one) ^ tag(words, other);
-        let is_ssd = (words[OF_SSD] >> one ^ words[OF_SSD] >> other) & 1;
-        words[OF_SSD] ^= is_ssd << one | is_ssd << other;
+        let head = &mut self.heads[group * HEAD_WORDS..][..HEAD_WORDS];
+        let differs = u64::from(tag_of(head, one) ^ tag_of(head, other));
+        let is_ssd = (head[OF_SSD] >> one ^ head[OF_SSD] >> other) & 1;
+        head[OF_SSD] ^= is_ssd << one | is_ssd << other;
         for slot in [one, other] {
-            words[slot / 8] ^= differs << (slot % 8 * 8);
+            head[slot / 8] ^= differs << (slot % 8 * 8);
         }
+        let words = &mut self.words[group * Self::GROUP_WORDS..][..Self::GROUP_WORDS];
         for word in 0..Self::SLOT_WORDS {
-            let at = |slot: usize| HEAD_WORDS + slot * Self::SLOT_WORDS + word;
+            let at = |slot: usize| ENDS_WORDS + slot * Self::SLOT_WORDS + word;
             words.swap(at(one), at(other));
         }
     }
 
     /// Is there no room?
     pub fn is_full(&self) -> bool {
-        self.lens[0] + self.lens[1] == self.entries_max
+        self.len() == self.entries_max
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.lens[0] + self.lens[1]
     }
 
     /// How many are on a side.
     #[cfg(test)]
-    pub fn len(&self, side: Side) -> usize {
+    pub fn len_of(&self, side: Side) -> usize {
         self.lens[side as usize]
     }
 
@@ -178,11 +188,17 @@ impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
     ///
     /// # Panics
     /// If there is no room.
-    pub fn insert(&mut self, extent: Extent, side: Side, rank: Rank) -> u32 {
+    pub fn insert(
+        &mut self,
+        extent: Extent,
+        side: Side,
+        rank: Rank,
+        kept: [u64; KEPT_WORDS],
+    ) -> u32 {
         assert!(!self.is_full(), "there is room for {extent:?}");
         let (mut group, tag, likely) = home(extent, self.groups);
         let at = loop {
-            let head = &mut self.words[group * Self::GROUP_WORDS..][..HEAD_WORDS];
+            let head = &mut self.heads[group * HEAD_WORDS..][..HEAD_WORDS];
             if let Some(at) = free(head, likely) {
                 head[at / 8] |= u64::from(tag) << (at % 8 * 8);
                 break at;
@@ -194,6 +210,7 @@ impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
         let words = &mut self.words[Self::slot_words(slot)..][..Self::SLOT_WORDS];
         words.fill(0);
         words[0] = extent.0;
+        words[KEPT..].copy_from_slice(&kept);
         self.lens[side as usize] += 1;
         self.set(slot, key_of(side, rank));
         slot as u32
@@ -206,11 +223,11 @@ impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
         self.set(slot, 0);
         let (mut group, ..) = home(extent, self.groups);
         while group != slot / GROUP {
-            self.words[group * Self::GROUP_WORDS + OVERFLOWED] -= 1;
+            self.heads[group * HEAD_WORDS + OVERFLOWED] -= 1;
             group = after(group, self.groups);
         }
-        let tags = group * Self::GROUP_WORDS + slot % GROUP / 8;
-        self.words[tags] &= !(0xFF << (slot % 8 * 8));
+        let tags = group * HEAD_WORDS + slot % GROUP / 8;
+        self.heads[tags] &= !(0xFF << (slot % 8 * 8));
     }
 
     /// Moves an extent to a side, with its rank.
@@ -239,6 +256,12 @@ impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
         let heat = heat(was.heat, kept.expect("a whole slot"));
         self.set(slot, key_of(side, Rank { heat, used }));
         side
+    }
+
+    /// What is kept of it.
+    pub fn kept(&self, slot: u32) -> [u64; KEPT_WORDS] {
+        let kept = self.words[Self::slot_words(slot as usize) + KEPT..].first_chunk();
+        *kept.expect("a whole slot")
     }
 
     /// Its rank.
@@ -291,16 +314,15 @@ impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
         coldest.map(|(_, slot)| slot as u32)
     }
 
-    /// What it takes.
-    pub fn memory(&self) -> Memory {
-        let bytes = self.words.memory_bytes() + self.levels.memory_bytes();
-        Memory { tracked_max: self.entries_max as u64, bytes: bytes as u64 }
+    /// Bytes that it takes.
+    pub fn memory_bytes(&self) -> usize {
+        self.heads.memory_bytes() + self.words.memory_bytes() + self.levels.memory_bytes()
     }
 
     /// Where a slot begins.
     #[inline]
     fn slot_words(slot: usize) -> usize {
-        slot / GROUP * Self::GROUP_WORDS + HEAD_WORDS + slot % GROUP * Self::SLOT_WORDS
+        slot / GROUP * Self::GROUP_WORDS + ENDS_WORDS + slot % GROUP * Self::SLOT_WORDS
     }
 
     #[inline(always)]
@@ -321,12 +343,14 @@ impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
         let group = slot / GROUP;
         let words: &mut [u64] = &mut self.words;
         let words = &mut words[group * Self::GROUP_WORDS..][..Self::GROUP_WORDS];
-        let halves = &mut words[HEAD_WORDS + slot % GROUP * Self::SLOT_WORDS + KEY..][..2];
+        let halves = &mut words[ENDS_WORDS + slot % GROUP * Self::SLOT_WORDS + KEY..][..2];
         let from = key(halves[0], halves[1]);
         [halves[0], halves[1]] = key_words(to);
         let bit = 1 << (slot % GROUP);
         if from < 0 || to < 0 {
-            words[OF_SSD] = if to < 0 { words[OF_SSD] | bit } else { words[OF_SSD] & !bit };
+            if (from < 0) != (to < 0) {
+                self.heads[group * HEAD_WORDS + OF_SSD] ^= bit;
+            }
             self.end_changed::<true>(group, from, to.min(0));
         }
         if from > 0 || to > 0 {
@@ -345,13 +369,13 @@ impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
             to
         } else if from == was {
             // only those of the side: an extent of the SSD is often the only one in its group
-            let of_ssd = words[OF_SSD];
+            let of_ssd = self.heads[group * HEAD_WORDS + OF_SSD];
             let mut left = if SSD { of_ssd } else { !of_ssd & ((1 << GROUP) - 1) };
             let mut is = 0;
             while left != 0 {
                 let slot = left.trailing_zeros() as usize;
                 left &= left - 1;
-                let at = HEAD_WORDS + slot * Self::SLOT_WORDS + KEY;
+                let at = ENDS_WORDS + slot * Self::SLOT_WORDS + KEY;
                 is = further::<SSD>(is, key(words[at], words[at + 1]));
             }
             is
@@ -366,10 +390,16 @@ impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
     }
 }
 
+/// A slot's hash bits.
+#[inline(always)]
+fn tag_of(head: &[u64], slot: usize) -> u8 {
+    (head[slot / 8] >> (slot % 8 * 8)) as u8
+}
+
 /// A slot without an extent, this one if it has none.
 #[inline]
 fn free(head: &[u64], likely: usize) -> Option<usize> {
-    if head[likely / 8] >> (likely % 8 * 8) & 0xFF == 0 {
+    if tag_of(head, likely) == 0 {
         return Some(likely);
     }
     (0..2).find_map(|half| {
@@ -445,7 +475,7 @@ mod tests {
                     None if ranks.is_full() => prop_assert!(!truth.contains(&which)),
                     None => {
                         prop_assert!(truth.insert(which));
-                        ranks.insert(extent, Side::Hdd, Rank { heat: 1, used });
+                        ranks.insert(extent, Side::Hdd, Rank { heat: 1, used }, []);
                     }
                 }
                 for (which, extent) in extents.iter().enumerate() {

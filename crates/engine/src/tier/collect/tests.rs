@@ -198,9 +198,16 @@ impl Searched {
 /// [LORIS §III]: the hottest on the hard drives, the coldest on the SSD, recency among equals, and the
 /// counter of the last file that was evicted as the bar; with epochs, too.
 fn is_searched(name: &str, epoch_s: Option<u64>, weigh: impl Fn(u64) -> u32) {
+    // with a table for the SSD alone, and without
+    for held_max in [30, 60] {
+        is_searched_with(held_max, name, epoch_s, &weigh);
+    }
+}
+
+fn is_searched_with(held_max: u32, name: &str, epoch_s: Option<u64>, weigh: impl Fn(u64) -> u32) {
     let mut rng = Rng::new(5);
     let config =
-        CollectConfig { epoch: epoch_s.map(Duration::from_s), ..CollectConfig::new(30, 200) };
+        CollectConfig { epoch: epoch_s.map(Duration::from_s), ..CollectConfig::new(held_max, 200) };
     let mut ours = build(name, &config).expect(name);
     let mut theirs = Searched::default();
     let zipf = Zipf::new(120, 600_000);
@@ -216,7 +223,7 @@ fn is_searched(name: &str, epoch_s: Option<u64>, weigh: impl Fn(u64) -> u32) {
         }
         let held = theirs.files.values().filter(|file| file.3).count();
         let Some(hot) = ours.hottest().filter(|hot| ours.qualifies(*hot)) else { continue };
-        if held == 30 {
+        if held == held_max as usize {
             let cold = ours.victim(None).expect("full");
             ours.demoted(cold);
             let file = theirs.files.get_mut(&cold.0).expect("known");
@@ -341,13 +348,13 @@ proptest! {
                     truth.get_mut(&extent).expect("known").1 = rank;
                 }
                 (None, _) if !ranks.is_full() => {
-                    ranks.insert(Extent(extent), side, rank);
+                    ranks.insert(Extent(extent), side, rank, []);
                     truth.insert(extent, (side, rank));
                 }
                 (None, _) => {
                     let cold = ranks.cold().map(|node| ranks.extent(node).0);
                     prop_assert!(cold.is_none_or(|cold| truth[&cold].0 == Side::Hdd));
-                    prop_assert_eq!(cold.is_some(), ranks.len(Side::Hdd) > 0);
+                    prop_assert_eq!(cold.is_some(), ranks.len_of(Side::Hdd) > 0);
                 }
             }
             let of = |side| truth.iter().filter(move |file| file.1.0 == side);
