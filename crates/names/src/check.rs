@@ -4,10 +4,12 @@
 //! reach, and sizes fit. One walk from the root and one look at every object; memory for each object of
 //! the volume. It changes nothing.
 
+use crate::draft;
 use crate::entry::{self, Entry, FIRST_POSITION, WINDOW};
 use crate::inode::{Inode, Kind};
 use crate::key;
 use crate::objects::Objects;
+use crate::snapshots::is_snapshot;
 use crate::volume::VolumeMark;
 use std::collections::{BTreeMap, BTreeSet};
 use tandem_block::{BLOCK_BYTES, ObjectId};
@@ -54,6 +56,14 @@ pub enum Fault {
         /// The name.
         name: Vec<u8>,
     },
+    /// A name leads out of a snapshot, or into one.
+    #[error("directory {} and what it names, object {}, belong to different snapshots", .directory.0, .object.0)]
+    Elsewhere {
+        /// Where the name is.
+        directory: ObjectId,
+        /// Whose name.
+        object: ObjectId,
+    },
     /// A directory has two names, or thinks that it is elsewhere.
     #[error("directory {} is not only where it says", .0.0)]
     Parent(ObjectId),
@@ -94,13 +104,25 @@ pub struct Checked {
     pub files: u64,
     /// Objects without a name, still to be removed.
     pub orphans: u64,
+    /// Snapshots.
+    pub snapshots: u64,
+    /// Directories and files in them.
+    pub in_snapshots: u64,
     /// Bytes of the files, holes included.
     pub bytes: u64,
 }
 
 /// Checks the volume of this root; `found` is told of every fault.
 pub fn check(on: &impl Objects, root: ObjectId, found: &mut impl FnMut(Fault)) -> Checked {
-    let mut check = Check { on, root, found, names: BTreeMap::new(), orphans: BTreeSet::new() };
+    let mut check = Check {
+        on,
+        root,
+        found,
+        names: BTreeMap::new(),
+        orphans: BTreeSet::new(),
+        unseen: BTreeSet::new(),
+        snapshots: None,
+    };
     match VolumeMark::of(on, root) {
         Some(Ok(_)) => {}
         Some(Err(_)) | None => {
@@ -120,6 +142,10 @@ struct Check<'a, O, F> {
     /// How many names and directories below each object that was reached has.
     names: BTreeMap<ObjectId, Counted>,
     orphans: BTreeSet<ObjectId>,
+    /// Those of them that are snapshots.
+    unseen: BTreeSet<ObjectId>,
+    /// The directory of the snapshots.
+    snapshots: Option<ObjectId>,
 }
 
 #[derive(Default)]
@@ -138,7 +164,12 @@ impl<O: Objects, F: FnMut(Fault)> Check<'_, O, F> {
         }
         for orphan in self.orphans.clone() {
             let inode = self.inode(orphan);
-            if inode.is_none_or(|inode| inode.links != 0 || inode.volume != self.root) {
+            if is_snapshot(self.on, orphan) {
+                self.unseen.insert(orphan);
+                if inode.is_none_or(|inode| inode.links != 0) || self.is_kept(orphan) {
+                    (self.found)(Fault::Orphan(orphan));
+                }
+            } else if inode.is_none_or(|inode| inode.links != 0 || inode.volume != self.root) {
                 (self.found)(Fault::Orphan(orphan));
             }
         }
@@ -148,10 +179,34 @@ impl<O: Objects, F: FnMut(Fault)> Check<'_, O, F> {
         Inode::decode(self.on.attribute(object, key::INODE)?)
     }
 
-    /// From the root on, without recursion: trees may be deep.
+    fn is_kept(&self, object: ObjectId) -> bool {
+        draft::is_kept(self.on, object, self.root)
+    }
+
+    /// The directory of the snapshots, if there is one.
+    fn snapshots(&mut self) -> Option<ObjectId> {
+        let value = self.on.attribute(self.root, key::SNAPSHOTS)?;
+        let object = key::object(value);
+        let of_itself = |object: &ObjectId| {
+            self.inode(*object).is_some_and(|inode| inode.volume == *object)
+                && self.is_kept(*object)
+        };
+        if object.as_ref().is_some_and(of_itself) {
+            return object;
+        }
+        let key = key::SNAPSHOTS.to_vec();
+        (self.found)(Fault::Attribute { object: self.root, key });
+        None
+    }
+
+    /// From the root on, and from where the snapshots are, without recursion: trees may be deep.
     fn walk(&mut self) {
-        self.names.insert(self.root, Counted { names: 1, directories: 0 });
         let mut waiting = vec![self.root];
+        self.snapshots = self.snapshots();
+        waiting.extend(self.snapshots);
+        for first in waiting.clone() {
+            self.names.insert(first, Counted { names: 1, directories: 0 });
+        }
         while let Some(directory) = waiting.pop() {
             let mut at = 0;
             let mut seen = BTreeSet::new();
@@ -192,6 +247,13 @@ impl<O: Objects, F: FnMut(Fault)> Check<'_, O, F> {
         if inode.kind() != entry.kind {
             (self.found)(Fault::Kind { directory, object });
         }
+        let should = match Some(directory) == self.snapshots {
+            true => object,
+            false => self.inode(directory).map_or(self.root, |above| above.volume),
+        };
+        if inode.volume != should {
+            (self.found)(Fault::Elsewhere { directory, object });
+        }
         if !inode.is_directory() {
             return false;
         }
@@ -223,12 +285,21 @@ impl<O: Objects, F: FnMut(Fault)> Check<'_, O, F> {
             };
             match Inode::decode(bytes) {
                 None => (self.found)(Fault::Inode(object)),
-                Some(inode) if inode.volume != self.root => {
+                Some(inode) if self.unseen.contains(&inode.volume) => {
+                    checked.orphans += 1;
                     if is_named {
-                        (self.found)(Fault::Inode(object));
+                        (self.found)(Fault::Orphan(object));
                     }
                 }
-                Some(inode) => self.look_at(object, &inode, &mut checked),
+                Some(inode) if inode.volume == self.root || self.is_kept(inode.volume) => {
+                    self.look_at(object, &inode, &mut checked);
+                }
+                // a volume that is gone took all of its objects with it
+                Some(inode) if self.on.size_bytes(inode.volume).is_none() => {
+                    (self.found)(Fault::Unreachable(object));
+                }
+                Some(_) if is_named => (self.found)(Fault::Inode(object)),
+                Some(_) => {}
             }
         }
     }
@@ -247,10 +318,15 @@ impl<O: Objects, F: FnMut(Fault)> Check<'_, O, F> {
         }
         match inode.kind() {
             _ if is_orphan => checked.orphans += 1,
+            _ if Some(object) == self.snapshots => {}
+            _ if inode.volume == object && object != self.root => checked.snapshots += 1,
+            _ if inode.volume != self.root => checked.in_snapshots += 1,
             Kind::Directory => checked.directories += 1,
             _ => checked.files += 1,
         }
-        checked.bytes = checked.bytes.saturating_add(inode.size_bytes);
+        if inode.volume == self.root {
+            checked.bytes = checked.bytes.saturating_add(inode.size_bytes);
+        }
         self.look_at_size(object, inode);
         self.look_at_attributes(object, inode);
     }
@@ -282,6 +358,8 @@ impl<O: Objects, F: FnMut(Fault)> Check<'_, O, F> {
                 Some(&key::XATTR) => key.len() > 1,
                 _ if key == key::INODE => true,
                 _ if key == key::TARGET => inode.kind() == Kind::Symlink,
+                _ if key == key::SNAPSHOTS => object == self.root,
+                _ if key == key::KEPT => inode.volume == object && object != self.root,
                 _ => key == key::VOLUME && object == self.root,
             };
             if !is_ours {

@@ -72,7 +72,7 @@ impl Tree {
         offset_bytes: u64,
         length_bytes: u64,
     ) -> Result<ReadRange, NameError> {
-        let size_bytes = self.file(on, file)?.size_bytes;
+        let size_bytes = self.readable_file(on, file)?.size_bytes;
         let offset_bytes = offset_bytes.min(size_bytes);
         let length_bytes = length_bytes.min(size_bytes - offset_bytes);
         Ok(ReadRange { offset_bytes, length_bytes })

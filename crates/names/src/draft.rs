@@ -6,6 +6,7 @@ use crate::error::NameError;
 use crate::inode::{Inode, Kind};
 use crate::key;
 use crate::objects::{Change, Objects};
+use crate::snapshots::SNAPSHOTS_NAME;
 use std::collections::BTreeMap;
 use tandem_block::ObjectId;
 
@@ -18,14 +19,34 @@ pub struct Draft<'a, O> {
     changes: Vec<Change>,
 }
 
-/// The inode of an object of this volume.
+/// The inode of an object of this volume, to be changed.
 pub fn read(on: &impl Objects, volume: ObjectId, object: ObjectId) -> Result<Inode, NameError> {
+    let inode = decode(on, object)?;
+    match inode.volume == volume {
+        true => Ok(inode),
+        false if is_kept(on, inode.volume, volume) => Err(NameError::ReadOnly),
+        false => Err(NameError::OtherVolume),
+    }
+}
+
+/// The inode of an object of this volume, or of one of its snapshots.
+pub fn look(on: &impl Objects, volume: ObjectId, object: ObjectId) -> Result<Inode, NameError> {
+    let inode = decode(on, object)?;
+    let is_ours = inode.volume == volume || is_kept(on, inode.volume, volume);
+    if is_ours { Ok(inode) } else { Err(NameError::OtherVolume) }
+}
+
+/// Is `kept` the directory of the snapshots of this volume, or one of them?
+pub fn is_kept(on: &impl Objects, kept: ObjectId, volume: ObjectId) -> bool {
+    on.attribute(kept, key::KEPT).is_some_and(|value| key::object(value) == Some(volume))
+}
+
+fn decode(on: &impl Objects, object: ObjectId) -> Result<Inode, NameError> {
     let Some(bytes) = on.attribute(object, key::INODE) else {
         let is_there = on.size_bytes(object).is_some();
         return Err(if is_there { NameError::Damaged(object) } else { NameError::NotFound });
     };
-    let inode = Inode::decode(bytes).ok_or(NameError::Damaged(object))?;
-    if inode.volume == volume { Ok(inode) } else { Err(NameError::OtherVolume) }
+    Inode::decode(bytes).ok_or(NameError::Damaged(object))
 }
 
 impl<'a, O: Objects> Draft<'a, O> {
@@ -98,6 +119,9 @@ impl<'a, O: Objects> Draft<'a, O> {
         name: &[u8],
         (object, kind): (ObjectId, Kind),
     ) -> Result<(), NameError> {
+        if directory == self.volume && name == SNAPSHOTS_NAME {
+            return Err(NameError::NotPermitted); // it leads elsewhere
+        }
         let position = entry::free_position(self.on, directory, name)?;
         self.point(directory, position, &Entry { object, kind, name });
         Ok(())

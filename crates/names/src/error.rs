@@ -51,6 +51,12 @@ pub enum NameError {
     /// Not allowed on this kind of file.
     #[error("operation not permitted")]
     NotPermitted,
+    /// A snapshot, and where snapshots are: nothing in them changes.
+    #[error("snapshots are read-only")]
+    ReadOnly,
+    /// Somebody has it, or something in it, open.
+    #[error("it is in use")]
+    Busy,
     /// Not done by this file system.
     #[error("operation not supported")]
     Unsupported,
@@ -67,6 +73,7 @@ impl NameError {
             NameError::NotFound => 2,
             NameError::Damaged(_) => 5,
             NameError::AttributeTooLarge => 7,
+            NameError::Busy => 16,
             NameError::Exists => 17,
             NameError::OtherVolume => 18,
             NameError::NotDirectory => 20,
@@ -74,6 +81,7 @@ impl NameError {
             NameError::Invalid => 22,
             NameError::FileTooLarge => 27,
             NameError::NoSpace => 28,
+            NameError::ReadOnly => 30,
             NameError::TooManyLinks => 31,
             NameError::TooLong => 36,
             NameError::NotEmpty => 39,

@@ -36,6 +36,9 @@
 //!
 //! **Clones.** [`Tree::share`] gives a file blocks of another one, by reference: one change of a batch like
 //! any other. Whoever applies it makes durable first what had been written to either.
+//!
+//! **Snapshots** of the whole volume are directories in `.snapshots` that share all blocks with it
+//! ([`Tree::begin_snapshot`]); what belongs to them can be read by every method here, and changed by none.
 
 mod attributes;
 pub mod check;
@@ -54,6 +57,8 @@ mod privileges;
 mod remove;
 mod rename;
 mod share;
+mod snapshots;
+mod snapshotting;
 mod tree;
 mod volume;
 mod xattr;
@@ -69,6 +74,8 @@ pub use objects::{Change, Objects, Space};
 pub use privileges::Strip;
 pub use rename::{EXCHANGE, NOREPLACE};
 pub use share::Shared;
+pub use snapshots::SNAPSHOTS_NAME;
+pub use snapshotting::Snapshotting;
 pub use tree::{Caller, LINKS_MAX, Stat, Tree};
 pub use volume::{FsStat, VolumeMark};
 pub use xattr::{SetMode, TIER_ATTRIBUTE, XATTR_LIST_BYTES_MAX, XATTR_VALUE_BYTES_MAX};

@@ -80,6 +80,13 @@ impl Tree {
     ) -> Result<Made, NameError> {
         entry::check_name(name)?;
         let mode = what.mode()?;
+        let is_taken = || Ok(entry::find(on, parent, name)?.is_some());
+        if self.is_for_snapshots(parent, name) && !is_taken()? {
+            return match what {
+                New::Directory { mode } => self.make_for_snapshots(on, mode, by),
+                _ => Err(NameError::NotPermitted),
+            };
+        }
         let mut draft = self.draft(on);
         let directory = *draft.directory(parent)?;
         if entry::find(on, parent, name)?.is_some() {

@@ -140,6 +140,11 @@ impl Memory {
         Memory { now, flushed, since: Vec::new(), flushes: 0, objects_max }
     }
 
+    /// Room for so many objects from now on.
+    pub fn let_objects(&mut self, objects_max: u64) {
+        self.objects_max = objects_max;
+    }
+
     /// A new object that is the root of a volume.
     ///
     /// # Errors
@@ -298,7 +303,7 @@ impl Objects for Memory {
         self.now.objects.range(behind).next().map(|(object, _)| *object)
     }
 
-    fn fresh_id(&self) -> ObjectId {
+    fn fresh_ids(&self, _count: u64) -> ObjectId {
         ObjectId(self.now.last_id + 1)
     }
 
@@ -337,10 +342,40 @@ impl Mounted {
         loop {
             let changes = mounted.tree.reap(&mounted.store, REAPED_AT_ONCE)?;
             if changes.is_empty() {
-                return Ok(mounted);
+                break;
             }
             mounted.commit(&changes)?;
         }
+        mounted.clear_deleted(REAPED_AT_ONCE)?;
+        Ok(mounted)
+    }
+
+    /// Gives back what deleted snapshots hold.
+    ///
+    /// # Errors
+    /// `Damaged`.
+    pub fn clear_deleted(&mut self, limit: usize) -> Result<(), NameError> {
+        loop {
+            let changes = self.tree.clear_deleted(&self.store, limit, None)?;
+            if changes.is_empty() {
+                return Ok(());
+            }
+            self.commit(&changes)?;
+        }
+    }
+
+    /// Takes a snapshot; its directory.
+    ///
+    /// # Errors
+    /// As [`Tree::begin_snapshot`]; what is there of it goes with the next [`Mounted::clear_deleted`].
+    pub fn snapshot(&mut self, name: &[u8], now_ns: i64) -> Result<ObjectId, NameError> {
+        let mut it = self.tree.begin_snapshot(&self.store, name, now_ns)?;
+        while !it.is_done() {
+            let changes = it.plan(&self.tree, &self.store)?;
+            self.commit(&changes)?;
+            it.applied();
+        }
+        Ok(it.top())
     }
 
     /// Unmounts it, cleanly.

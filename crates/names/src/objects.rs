@@ -29,8 +29,13 @@ pub trait Objects {
     /// The first object whose id is greater than `after`, for checks.
     fn next_object(&self, after: ObjectId) -> Option<ObjectId>;
 
+    /// The first of so many ids, one behind the other, that no object has or has ever had.
+    fn fresh_ids(&self, count: u64) -> ObjectId;
+
     /// An id that no object has or has ever had.
-    fn fresh_id(&self) -> ObjectId;
+    fn fresh_id(&self) -> ObjectId {
+        self.fresh_ids(1)
+    }
 
     /// How much room there is.
     fn space(&self) -> Space;

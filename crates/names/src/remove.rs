@@ -27,7 +27,7 @@ impl Tree {
     /// Removes an empty directory.
     ///
     /// # Errors
-    /// `NotEmpty`, `NotDirectory`, `NotFound`, `TooLong`, `Invalid`, `OtherVolume`, `Damaged`.
+    /// `NotEmpty`, `Busy` (that of snapshots, if it is open), `NotDirectory`, `NotFound`, `TooLong`, `Invalid`, `OtherVolume`, `Damaged`.
     pub fn rmdir(
         &self,
         on: &impl Objects,
@@ -49,7 +49,14 @@ impl Tree {
         entry::check_name(name)?;
         let mut draft = self.draft(on);
         draft.directory(parent)?;
-        let (position, entry) = entry::find(on, parent, name)?.ok_or(NameError::NotFound)?;
+        let found = entry::find(on, parent, name)?;
+        if found.is_none() && self.is_for_snapshots(parent, name) {
+            return match of_directory {
+                true => self.remove_for_snapshots(on),
+                false => Err(NameError::IsDirectory),
+            };
+        }
+        let (position, entry) = found.ok_or(NameError::NotFound)?;
         match entry.kind == Kind::Directory {
             true if !of_directory => return Err(NameError::IsDirectory),
             false if of_directory => return Err(NameError::NotDirectory),

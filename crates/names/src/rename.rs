@@ -58,7 +58,11 @@ impl Tree {
             let found = entry::find(on, directory, name)?;
             Ok(found.map(|(position, entry)| Side { directory, position, entry }))
         };
-        let source = side(from)?.ok_or(NameError::NotFound)?;
+        let source = side(from)?;
+        if source.is_none() && self.is_for_snapshots(from.0, from.1) {
+            return Err(NameError::NotPermitted);
+        }
+        let source = source.ok_or(NameError::NotFound)?;
         let target = side(to)?;
         match &target {
             Some(_) if flags == NOREPLACE => return Err(NameError::Exists),

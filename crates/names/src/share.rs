@@ -36,7 +36,7 @@ impl Tree {
     /// `Unsupported`: none of them; also `IsDirectory`, `Invalid`, `FileTooLarge`, `NotFound`, `OtherVolume`,
     /// `Damaged`.
     pub fn shareable(&self, on: &impl Objects, it: &Shared) -> Result<u64, NameError> {
-        let (from, to) = (self.file(on, it.from)?, self.file(on, it.to)?);
+        let (from, to) = (self.readable_file(on, it.from)?, self.file(on, it.to)?);
         let length = it.length_bytes.min(from.size_bytes.saturating_sub(it.from_bytes));
         let end = it.to_bytes.checked_add(length).filter(|end| *end <= FILE_BYTES_MAX);
         let end = end.ok_or(NameError::FileTooLarge)?;

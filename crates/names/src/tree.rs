@@ -71,12 +71,25 @@ impl Tree {
         Draft::new(on, self.root)
     }
 
-    /// What is known of a file.
+    /// What is known of a file, also of one in a snapshot.
     ///
     /// # Errors
     /// `NotFound`, `OtherVolume`, `Damaged`.
     pub fn inode(&self, on: &impl Objects, object: ObjectId) -> Result<Inode, NameError> {
+        draft::look(on, self.root, object)
+    }
+
+    /// The same of one that may change.
+    ///
+    /// # Errors
+    /// `ReadOnly`, `NotFound`, `OtherVolume`, `Damaged`.
+    pub fn own_inode(&self, on: &impl Objects, object: ObjectId) -> Result<Inode, NameError> {
         draft::read(on, self.root, object)
+    }
+
+    /// Does it belong to a snapshot, or is it where they are?
+    pub fn is_read_only(&self, on: &impl Objects, object: ObjectId) -> bool {
+        self.own_inode(on, object) == Err(NameError::ReadOnly)
     }
 
     pub(crate) fn directory(
@@ -88,7 +101,18 @@ impl Tree {
         if inode.is_directory() { Ok(inode) } else { Err(NameError::NotDirectory) }
     }
 
+    /// A file whose bytes may change.
     pub(crate) fn file(&self, on: &impl Objects, object: ObjectId) -> Result<Inode, NameError> {
+        let inode = self.readable_file(on, object)?;
+        if inode.volume == self.root { Ok(inode) } else { Err(NameError::ReadOnly) }
+    }
+
+    /// A file, also of a snapshot.
+    pub(crate) fn readable_file(
+        &self,
+        on: &impl Objects,
+        object: ObjectId,
+    ) -> Result<Inode, NameError> {
         let inode = self.inode(on, object)?;
         match inode.kind() {
             Kind::File => Ok(inode),
@@ -109,7 +133,11 @@ impl Tree {
     ) -> Result<Stat, NameError> {
         entry::check_name(name)?;
         self.directory(on, directory)?;
-        let (_, entry) = entry::find(on, directory, name)?.ok_or(NameError::NotFound)?;
+        let Some((_, entry)) = entry::find(on, directory, name)? else {
+            let shelf = self.snapshots(on)?.filter(|_| self.is_for_snapshots(directory, name));
+            let object = shelf.ok_or(NameError::NotFound)?;
+            return Ok(Stat { object, inode: self.inode(on, object)? });
+        };
         let damaged = |error| match error {
             NameError::NotFound => NameError::Damaged(directory), // a name of nothing
             other => other,
@@ -149,7 +177,7 @@ impl Tree {
     /// Closes it; what has no name any more goes with the last one.
     ///
     /// # Errors
-    /// `NotFound`, `OtherVolume`, `Damaged`.
+    /// `OtherVolume`, `Damaged`.
     pub fn release(
         &mut self,
         on: &impl Objects,
@@ -161,12 +189,23 @@ impl Tree {
             return Ok(Vec::new());
         }
         self.held.remove(&object);
+        match self.own_inode(on, object) {
+            Ok(inode) if inode.links == 0 => {}
+            // a snapshot that was deleted before it was closed is gone
+            Ok(_) | Err(NameError::ReadOnly | NameError::NotFound) => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        }
         let mut draft = self.draft(on);
         if draft.inode(object)?.links == 0 {
             draft.unset(self.root, key::orphan(object));
             draft.remove(object);
         }
         Ok(draft.finish())
+    }
+
+    /// All that is open.
+    pub(crate) fn held(&self) -> impl Iterator<Item = ObjectId> {
+        self.held.keys().copied()
     }
 
     /// Is it open?

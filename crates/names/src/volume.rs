@@ -9,13 +9,14 @@ use crate::error::NameError;
 use crate::inode::{Inode, mode};
 use crate::key;
 use crate::objects::{Change, Objects, Space};
+use crate::snapshots::is_snapshot;
 use crate::tree::{Caller, Tree};
 use tandem_block::ObjectId;
 
 const VERSION: u8 = 1;
 const BYTES: usize = 6;
 /// The value of an orphan's record.
-const ORPHAN_VALUE: &[u8] = &[VERSION];
+pub(crate) const ORPHAN_VALUE: &[u8] = &[VERSION];
 
 /// What the root of a volume says of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,13 +123,20 @@ impl Tree {
     pub fn reap(&self, on: &impl Objects, limit: usize) -> Result<Vec<Change>, NameError> {
         let mut draft = self.draft(on);
         let mut after = key::orphan(ObjectId(0));
-        for _ in 0..limit {
+        let mut reaped = 0;
+        while reaped < limit {
             let Some((key, _)) = on.next_attribute(self.root, &after) else { break };
             if key.first() != Some(&key::ORPHAN) {
                 break;
             }
             let object = key::number(key::ORPHAN, key).ok_or(NameError::Damaged(self.root))?;
             let object = ObjectId(object);
+            if is_snapshot(on, object) {
+                // bit by bit: `clear_deleted`
+                after = key.to_vec();
+                continue;
+            }
+            reaped += 1;
             assert!(!self.is_held(object), "orphans of the last mount are reaped first");
             if draft.inode(object)?.links != 0 {
                 return Err(NameError::Damaged(object));

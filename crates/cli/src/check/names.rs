@@ -126,7 +126,7 @@ impl Objects for View<'_> {
         self.0.object_after(after)
     }
 
-    fn fresh_id(&self) -> ObjectId {
+    fn fresh_ids(&self, _count: u64) -> ObjectId {
         unreachable!("nothing is made while one looks")
     }
 

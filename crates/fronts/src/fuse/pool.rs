@@ -102,9 +102,9 @@ impl Objects for LivePool<'_, '_> {
         self.engine().object_after(after)
     }
 
-    fn fresh_id(&self) -> ObjectId {
+    fn fresh_ids(&self, count: u64) -> ObjectId {
         let next = &self.volume.ids.next;
-        ObjectId(next.replace(next.get() + 1))
+        ObjectId(next.replace(next.get() + count))
     }
 
     fn space(&self) -> Space {

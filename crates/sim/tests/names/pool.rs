@@ -36,8 +36,8 @@ impl Objects for On<'_> {
     fn next_object(&self, after: ObjectId) -> Option<ObjectId> {
         self.engine.object_after(after)
     }
-    fn fresh_id(&self) -> ObjectId {
-        ObjectId(self.next_id.replace(self.next_id.get() + 1))
+    fn fresh_ids(&self, count: u64) -> ObjectId {
+        ObjectId(self.next_id.replace(self.next_id.get() + count))
     }
     fn space(&self) -> Space {
         let (total_bytes, free_bytes) = self.engine.space_bytes();

@@ -30,8 +30,8 @@ impl Objects for MemoryPool {
     fn next_object(&self, after: ObjectId) -> Option<ObjectId> {
         self.store.next_object(after)
     }
-    fn fresh_id(&self) -> ObjectId {
-        self.store.fresh_id()
+    fn fresh_ids(&self, count: u64) -> ObjectId {
+        self.store.fresh_ids(count)
     }
     fn space(&self) -> Space {
         self.store.space()
