@@ -9,32 +9,16 @@
 mod support;
 
 use std::collections::BTreeMap;
-use support::{TIER, TIERS, assert_sound};
+use support::{Below, TIER, TIERS, assert_sound, look_below};
 use tandem_block::{ObjectId, Rng};
 use tandem_names::memory::{Memory, Mounted};
 use tandem_names::{
-    Caller, Change, FIRST_COOKIE, Kind, NameError, New, Objects as _, SNAPSHOTS_NAME,
-    SetAttributes, SetMode, Shared, Strip,
+    Caller, Change, FIRST_COOKIE, NameError, New, Objects as _, SNAPSHOTS_NAME, SetAttributes,
+    SetMode, Shared, Strip,
 };
 
 const ROOT: ObjectId = ObjectId(1);
 const BY: Caller = Caller { uid: 5, gid: 6, now_ns: 7 };
-
-/// What a user sees of a file in a snapshot.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Seen {
-    mode: u32,
-    owner: (u32, u32),
-    links: u32,
-    modified_ns: i64,
-    target: Vec<u8>,
-    xattrs: Vec<(Vec<u8>, Vec<u8>)>,
-    bytes: Vec<u8>,
-    /// The first path that leads to it.
-    same_as: Vec<u8>,
-}
-
-type Tree = BTreeMap<Vec<u8>, Seen>;
 
 fn mounted() -> Mounted {
     let mut store = Memory::new(10_000);
@@ -43,48 +27,12 @@ fn mounted() -> Mounted {
     Mounted::mount(store, ROOT, TIERS).unwrap()
 }
 
-/// All below a directory.
-fn look(on: &Mounted, top: ObjectId) -> Tree {
-    let (tree, store) = (&on.tree, &on.store);
-    let (mut found, mut first) = (Tree::new(), BTreeMap::new());
-    let mut waiting = vec![(top, Vec::new())];
-    while let Some((object, path)) = waiting.pop() {
-        let inode = tree.inode(store, object).unwrap();
-        let names = tree.xattr_list(store, object).unwrap();
-        let names = names.split(|byte| *byte == 0).filter(|name| !name.is_empty() && *name != TIER);
-        let value = |name| tree.xattr(store, object, name).unwrap().to_vec();
-        let xattrs = names.map(|name| (name.to_vec(), value(name))).collect();
-        let same_as = first.entry(object).or_insert_with(|| path.clone()).clone();
-        let mut seen = Seen {
-            mode: inode.mode,
-            owner: (inode.uid, inode.gid),
-            links: inode.links,
-            modified_ns: inode.modified_ns,
-            target: Vec::new(),
-            xattrs,
-            bytes: Vec::new(),
-            same_as,
-        };
-        match inode.kind() {
-            Kind::File => seen.bytes = on.read(object, 0, u64::MAX / 2).unwrap(),
-            Kind::Symlink => seen.target = tree.read_link(store, object).unwrap().to_vec(),
-            _ => {
-                for line in tree.list(store, object, FIRST_COOKIE).unwrap() {
-                    let line = line.unwrap();
-                    if !matches!(line.name, b"." | b"..") {
-                        let below = [&path[..], b"/", line.name].concat();
-                        assert_eq!(
-                            tree.lookup(store, object, line.name).unwrap().object,
-                            line.object
-                        );
-                        waiting.push((line.object, below));
-                    }
-                }
-            }
-        }
-        found.insert(path, seen);
+fn look(on: &Mounted, top: ObjectId) -> Below {
+    let (mut below, files) = look_below(&on.tree, &on.store, top);
+    for (path, file) in files {
+        below.get_mut(&path).unwrap().bytes = on.read(file, 0, u64::MAX / 2).unwrap();
     }
-    found
+    below
 }
 
 /// Something happens to the files of the volume; it may be refused.
@@ -145,7 +93,7 @@ struct Run {
     on: Mounted,
     rng: Rng,
     /// What each snapshot has to show.
-    taken: BTreeMap<Vec<u8>, Tree>,
+    taken: BTreeMap<Vec<u8>, Below>,
     cuts: u64,
     unfinished: u64,
 }
@@ -153,7 +101,7 @@ struct Run {
 impl Run {
     /// Cuts the power in a copy, after each number of batches that may be left. `may` is what has not been
     /// promised yet: there or not.
-    fn cut(&mut self, may: Option<(&[u8], &Tree)>) {
+    fn cut(&mut self, may: Option<(&[u8], &Below)>) {
         for batches in 0..=self.on.store.unflushed_batches() {
             let rng = &mut self.rng;
             let left = self.on.store.after_crash(batches, || rng.chance_ppm(500_000));
@@ -177,7 +125,7 @@ impl Run {
     }
 
     fn take(&mut self, name: &[u8], now_ns: i64) {
-        let mut should = look(&self.on, ROOT);
+        let should = look(&self.on, ROOT);
         let mut it = self.on.tree.begin_snapshot(&self.on.store, name, now_ns).unwrap();
         // small steps, as if batches had hardly any room
         let room = self.rng.between(8, 40) as usize;
@@ -196,8 +144,6 @@ impl Run {
             self.cut(Some((name, &should)));
         }
         self.on.store.flush();
-        let top = it.top();
-        should.get_mut(&b""[..]).unwrap().modified_ns = look(&self.on, top)[&b""[..]].modified_ns;
         self.taken.insert(name.to_vec(), should);
         self.cut(None);
     }

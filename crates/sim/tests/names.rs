@@ -66,9 +66,13 @@ fn a_power_cut_under_files_leaves_a_state_that_was() {
             total.checkpoints += counts.checkpoints;
             total.commits += counts.commits;
             total.redirected += counts.redirected;
+            total.snapshots += counts.snapshots;
+            total.snapshot_batches += counts.snapshot_batches;
+            total.undecided += counts.undecided;
         }
         println!("{arm}: {total:?}");
         assert!(total.cuts > 1000 && total.older > 300 && total.commits > 50, "{arm}: {total:?}");
+        assert!(total.snapshots > 20 && total.undecided > 300, "{arm}: {total:?}");
         assert!(total.restarts > 2 && total.crashes > 2, "{arm}: {total:?}");
     }
     assert!(totals["checkpoints"].checkpoints > 30, "{totals:?}");

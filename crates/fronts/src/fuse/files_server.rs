@@ -176,7 +176,11 @@ impl FilesServer {
     }
 
     fn begin_serving(&mut self, tree: Tree, desk: &mut Desk<'_>) {
-        self.state = State::Serving(Box::new(Session::new(tree, self.mount.agreed())));
+        let mut session = Session::new(tree, self.mount.agreed());
+        if !self.read_only {
+            session.clear_deleted(&mut LivePool { volume: &self.volume, desk });
+        }
+        self.state = State::Serving(Box::new(session));
         self.serve(desk);
     }
 
@@ -271,8 +275,12 @@ impl FilesServer {
 
     /// Closes the volume when nobody will ask any more and nothing is under way.
     fn close(&mut self, desk: &mut Desk<'_>) {
-        let State::Serving(session) = &self.state else { return };
-        if !session.is_quiet() || !(self.stopping || self.inbox.is_gone()) {
+        let State::Serving(session) = &mut self.state else { return };
+        if !(self.stopping || self.inbox.is_gone()) {
+            return;
+        }
+        session.leave_off();
+        if !session.is_quiet() {
             return;
         }
         let State::Serving(session) = std::mem::replace(&mut self.state, State::Closed) else {

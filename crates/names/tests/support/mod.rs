@@ -424,6 +424,66 @@ pub fn look_at_names(tree: &Tree, on: &impl Objects) -> View {
     view
 }
 
+/// What a user sees of a file, by its path and not by its object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    pub mode: u32,
+    pub owner: (u32, u32),
+    pub links: u32,
+    pub modified_ns: i64,
+    pub target: Vec<u8>,
+    pub xattrs: Vec<(Vec<u8>, Vec<u8>)>,
+    pub bytes: Vec<u8>,
+    /// The first path that leads to it.
+    pub same_as: Vec<u8>,
+}
+
+/// All below a directory.
+pub type Below = BTreeMap<Vec<u8>, Kept>;
+
+/// All below a directory, its files' bytes left out, and the file at each path.
+pub fn look_below(
+    tree: &Tree,
+    on: &impl Objects,
+    top: ObjectId,
+) -> (Below, Vec<(Vec<u8>, ObjectId)>) {
+    let (mut found, mut files, mut first) = (Below::new(), Vec::new(), BTreeMap::new());
+    let mut waiting = vec![(top, Vec::new())];
+    while let Some((object, path)) = waiting.pop() {
+        let inode = tree.inode(on, object).expect("what has a name is there");
+        let names = tree.xattr_list(on, object).unwrap();
+        let names = names.split(|byte| *byte == 0).filter(|name| !name.is_empty() && *name != TIER);
+        let value = |name| tree.xattr(on, object, name).unwrap().to_vec();
+        let mut kept = Kept {
+            mode: inode.mode,
+            owner: (inode.uid, inode.gid),
+            links: inode.links,
+            modified_ns: inode.modified_ns,
+            target: Vec::new(),
+            xattrs: names.map(|name| (name.to_vec(), value(name))).collect(),
+            bytes: Vec::new(),
+            same_as: first.entry(object).or_insert_with(|| path.clone()).clone(),
+        };
+        match inode.kind() {
+            Kind::File => files.push((path.clone(), object)),
+            Kind::Symlink => kept.target = tree.read_link(on, object).unwrap().to_vec(),
+            Kind::Directory => {
+                for line in tree.list(on, object, FIRST_COOKIE).unwrap() {
+                    let line = line.expect("directories can be read");
+                    if !matches!(line.name, b"." | b"..") {
+                        let found = tree.lookup(on, object, line.name).unwrap();
+                        assert_eq!(found.object, line.object);
+                        waiting.push((line.object, [&path[..], b"/", line.name].concat()));
+                    }
+                }
+            }
+            _ => {}
+        }
+        found.insert(path, kept);
+    }
+    (found, files)
+}
+
 /// May this byte be there after a crash that left the names of the view `state`? Of the views since the last
 /// flush, oldest first: blocks written since then may be there or not, those that were written after a
 /// cut which was lost among them; but what was cut off does not come back.

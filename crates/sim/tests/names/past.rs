@@ -1,7 +1,8 @@
 //! What may a crash bring back, and what does it?
 
-use super::plain::{View, may_be};
+use super::plain::{Below, View, may_be};
 use super::pool::Fs;
+use std::collections::BTreeMap;
 use tandem_block::Rng;
 use tandem_names::SetAttributes;
 use tandem_sim::campaign::MODES;
@@ -19,12 +20,19 @@ pub struct Counts {
     pub checkpoints: u64,
     pub commits: u64,
     pub redirected: u64,
+    /// Snapshots taken, the batches of all of them, and cuts after which one was not there yet, or still was.
+    pub snapshots: u64,
+    pub snapshot_batches: u64,
+    pub undecided: u64,
 }
 
 /// All that a crash may bring back, and how often it is tried.
 pub struct Past {
     /// Since the last flush, oldest first; the last one is what is seen, or will be.
     pub views: Vec<View>,
+    /// What each snapshot has to show, and those that may be there or not.
+    pub kept: BTreeMap<Vec<u8>, Below>,
+    pub may: BTreeMap<Vec<u8>, Below>,
     pub stride: u64,
     pub events: u64,
     pub rng: Rng,
@@ -60,6 +68,14 @@ impl Past {
                 assert!(may_be, "seed {seed}, {file:?}: byte {at} is {byte}");
             }
         }
+        let snapshots = fork.snapshots();
+        for (name, below) in &snapshots {
+            let should = self.kept.get(name).or_else(|| self.may.get(name));
+            assert_eq!(Some(below), should, "seed {seed}: a snapshot shows what it should");
+        }
+        let is_there = |name: &Vec<u8>| snapshots.contains_key(name);
+        assert!(self.kept.keys().all(is_there), "seed {seed}: snapshots stay");
+        self.counts.undecided += u64::from(!self.may.is_empty());
         if self.counts.cuts.is_multiple_of(4) {
             assert_growth_is_zeroes(fork.clone(), &seen);
         }

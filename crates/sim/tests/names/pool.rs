@@ -1,8 +1,8 @@
 //! How do names stand on the engine in virtual time, and what is mounted after a power cut?
 
-use super::plain::{self, View, look_at_names};
+use super::plain::{self, Below, View, look_at_names, look_below};
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use tandem_block::{Batch, IoError, ObjectId, Op, Request, RequestId, Rng, SECTOR_BYTES};
 use tandem_drives::media::CutMode;
@@ -117,10 +117,55 @@ impl Fs {
         loop {
             let changes = fs.tree.reap(&fs.on(), 3).expect("orphans are sound");
             if changes.is_empty() {
-                return fs;
+                break;
             }
             fs.commit(changes, false, &mut |_| {}).expect("nothing is made");
         }
+        fs.clear_deleted(&mut |_| {});
+        fs
+    }
+
+    /// Gives back what deleted snapshots hold.
+    pub fn clear_deleted(&mut self, hook: Hook<'_>) {
+        loop {
+            let changes = self.tree.clear_deleted(&self.on(), 3, None).expect("they are sound");
+            if changes.is_empty() {
+                return;
+            }
+            self.commit(changes, false, hook).expect("nothing is made");
+        }
+    }
+
+    /// Takes a snapshot, durably. How many batches that took.
+    pub fn snapshot(&mut self, name: &[u8], hook: Hook<'_>) -> Result<u64, NameError> {
+        let mut it = self.tree.begin_snapshot(&self.on(), name, 1)?;
+        let mut batches = 0;
+        while !it.is_done() {
+            let changes = it.plan(&self.tree, &self.on())?;
+            match self.try_commit(changes, false, hook) {
+                Ok(()) => it.applied(),
+                Err(IoError::TooLarge) => assert!(it.was_too_large(), "one block fits"),
+                Err(error) => panic!("a step of a snapshot is refused: {error}"),
+            }
+            batches += 1;
+        }
+        self.flush(hook);
+        Ok(batches)
+    }
+
+    /// What each snapshot shows.
+    pub fn snapshots(&mut self) -> BTreeMap<Vec<u8>, Below> {
+        let list = self.tree.snapshot_list(&self.on()).expect("they are sound");
+        list.into_iter().map(|(name, top)| (name, self.below(top))).collect()
+    }
+
+    /// All below a directory.
+    pub fn below(&mut self, top: ObjectId) -> Below {
+        let (mut below, files) = look_below(&self.tree, &self.on(), top);
+        for (path, file) in files {
+            below.get_mut(&path).expect("just found").bytes = self.read(file);
+        }
+        below
     }
 
     pub fn on(&self) -> On<'_> {
@@ -150,15 +195,24 @@ impl Fs {
         durable: bool,
         hook: Hook<'_>,
     ) -> Result<(), NameError> {
+        self.try_commit(changes, durable, hook).map_err(|error| match error {
+            IoError::NoSpace => NameError::NoSpace,
+            error => panic!("a batch of names is refused: {error}"),
+        })
+    }
+
+    fn try_commit(
+        &mut self,
+        changes: Vec<Change>,
+        durable: bool,
+        hook: Hook<'_>,
+    ) -> Result<(), IoError> {
         if changes.is_empty() {
             return Ok(());
         }
         let batch = batch_of(changes, self.number(), durable);
         self.world.batch(&batch);
-        self.wait(batch.id, hook).map_err(|error| match error {
-            IoError::NoSpace => NameError::NoSpace,
-            error => panic!("a batch of names is refused: {error}"),
-        })?;
+        self.wait(batch.id, hook)?;
         hook(self);
         Ok(())
     }

@@ -3,8 +3,9 @@
 use super::past::{Counts, Past};
 use super::plain::{self, Plain, View};
 use super::pool::{Fs, Hook, On, ROOT, ROOT_MODE};
+use std::collections::BTreeMap;
 use tandem_block::{ObjectId, Rng};
-use tandem_names::{Caller, NameError, New, SetAttributes, SetMode, mode};
+use tandem_names::{Caller, NameError, New, SNAPSHOTS_NAME, SetAttributes, SetMode, mode};
 use tandem_sim::swarm::SwarmConfig;
 
 const OBJECTS_MAX: usize = 14;
@@ -16,6 +17,8 @@ struct Run {
     fs: Fs,
     plain: Plain,
     past: Past,
+    /// There is a directory for snapshots.
+    has_snapshots: bool,
     rng: Rng,
     /// Counters of engines that crashed or stopped.
     before: (u64, u64, u64),
@@ -35,8 +38,9 @@ impl Run {
         let fs = Fs::new(config);
         let plain = Plain::new(ROOT, ROOT_MODE, 0, OBJECTS_MAX);
         let (views, rng) = (vec![plain.view()], Rng::new(config.seed ^ 0xF11E));
-        let past = Past { views, stride, events: 0, rng, counts: Counts::default() };
-        Run { fs, plain, past, rng: Rng::new(config.seed), before: (0, 0, 0) }
+        let (kept, may) = (BTreeMap::new(), BTreeMap::new());
+        let past = Past { views, kept, may, stride, events: 0, rng, counts: Counts::default() };
+        Run { fs, plain, past, has_snapshots: false, rng: Rng::new(config.seed), before: (0, 0, 0) }
     }
 
     fn pick(&mut self, fits: impl Fn(&plain::Node) -> bool) -> ObjectId {
@@ -81,6 +85,8 @@ impl Run {
                 self.fs = fs;
                 self.plain = Plain::of_view(ROOT, &view, OBJECTS_MAX);
                 self.past.views = vec![view];
+                (self.past.kept, self.past.may) = (self.fs.snapshots(), BTreeMap::new());
+                self.has_snapshots = self.fs.tree.snapshots(&self.fs.on()) != Ok(None);
             }
             4 | 5 => {
                 let object = self.pick(|node| !node.is_directory());
@@ -93,14 +99,48 @@ impl Run {
                 let which = self.rng.below(8) as usize;
                 self.release(which);
             }
+            8 | 9 if self.past.kept.len() < 2 => self.take_snapshot(),
+            10 if !self.past.kept.is_empty() => self.delete_snapshot(),
             _ => self.change(),
         }
+        assert_eq!(self.fs.snapshots(), self.past.kept, "nothing changes them");
         assert_eq!(self.fs.look(), self.plain.view());
         self.fs.assert_sound();
     }
 
+    fn take_snapshot(&mut self) {
+        if !self.has_snapshots {
+            self.has_snapshots = true;
+            let new = New::Directory { mode: 0o700 };
+            let by = Caller { uid: 0, gid: 0, now_ns: 0 };
+            let made = self.fs.tree.make(&self.fs.on(), ROOT, SNAPSHOTS_NAME, new, &by);
+            let changes = made.expect("there is none").changes;
+            let past = &mut self.past;
+            self.fs.commit(changes, false, &mut |fs| past.event(fs)).expect("there is room");
+        }
+        let name = format!("s{}", self.past.counts.steps).into_bytes();
+        let below = self.fs.below(ROOT);
+        self.past.may.insert(name.clone(), below.clone());
+        let past = &mut self.past;
+        let batches = self.fs.snapshot(&name, &mut |fs| past.event(fs)).expect("there is room");
+        self.past.counts.snapshots += 1;
+        self.past.counts.snapshot_batches += batches;
+        self.past.kept.insert(name, below);
+        self.only_now();
+    }
+
+    fn delete_snapshot(&mut self) {
+        let (name, below) = self.past.kept.pop_first().expect("asked before");
+        let changes = self.fs.tree.delete_snapshot(&self.fs.on(), &name, 1).expect("it is there");
+        self.past.may.insert(name, below);
+        let past = &mut self.past;
+        self.fs.commit(changes, false, &mut |fs| past.event(fs)).expect("nothing is made");
+        self.fs.clear_deleted(&mut |fs| past.event(fs));
+    }
+
     /// Everything is durable.
     fn only_now(&mut self) {
+        self.past.may.clear();
         self.past.views = vec![remembered(&self.plain)];
     }
 

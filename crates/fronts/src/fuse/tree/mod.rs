@@ -17,6 +17,7 @@ mod locks;
 mod reply;
 mod session;
 mod short;
+mod snapshot;
 mod steps;
 
 pub use session::{Agreed, Pool, Reply, Session, Work};

@@ -6,6 +6,7 @@ use super::call::{self, Call, Copy, Header, Set, WriteHead, set};
 use super::locks::{Locks, Use};
 use super::reply;
 use super::short::Short;
+use super::snapshot::Snapshots;
 use super::steps::{Job, Plan, Step};
 use rustix::fs::OFlags;
 use slab::Slab;
@@ -104,6 +105,7 @@ pub struct Session {
     pub(super) stale: Vec<u64>,
     /// Why a tier was refused has been said.
     pub(super) told_of_tiers: bool,
+    pub(super) snapshots: Snapshots,
     agreed: Agreed,
 }
 
@@ -121,18 +123,19 @@ impl Session {
             replies: Vec::new(),
             stale: Vec::new(),
             told_of_tiers: false,
+            snapshots: Snapshots::default(),
             agreed,
         }
     }
 
     /// Is nothing under way?
     pub fn is_quiet(&self) -> bool {
-        self.jobs.is_empty() && self.short.is_empty()
+        self.under_way() == 0
     }
 
     /// Requests under way.
     pub fn under_way(&self) -> usize {
-        self.jobs.len() + self.short.len()
+        self.jobs.len() + self.short.len() + self.snapshots.held()
     }
 
     /// What is to be said to the kernel now.
@@ -169,6 +172,9 @@ impl Session {
         now_ns: i64,
         pool: &mut impl Pool,
     ) -> bool {
+        if self.hold_back(head, body, now_ns) {
+            return true;
+        }
         if let Some((header, Some(write))) = call::parse_write(head, body)
             && self.write_within(&header, write, body, now_ns, pool)
         {
@@ -217,6 +223,9 @@ impl Session {
                 self.tree.inode(on, object).map(|inode| reply::attr_out(header.node, &inode))
             }
             Call::ReadLink => self.tree.read_link(on, object).map(<[u8]>::to_vec),
+            Call::Open { flags } if is_writing(*flags) && self.tree.is_read_only(on, object) => {
+                Err(NameError::ReadOnly)
+            }
             Call::Open { flags } => {
                 let direct = self.goes_past(*flags);
                 self.tree.open(on, object).map(|_| reply::open_out(direct))
@@ -260,8 +269,16 @@ impl Session {
     fn begin(&mut self, header: &Header, call: Call, now_ns: i64, pool: &mut impl Pool) {
         let object = self.object(header.node);
         let by = Caller { uid: header.uid, gid: header.gid, now_ns };
+        let reads = matches!(call, Call::Read { .. });
         let (object, steps) = match call {
+            call if let Some(steps) = self.snapshot_steps(object, &call, pool) => {
+                (object, Ok((None, steps)))
+            }
             Call::Copy(copy) => (self.object(copy.to), self.copy_steps(object, &copy, pool)),
+            Call::Read { .. } | Call::Sync | Call::Release => {
+                (object, self.steps(object, call, &by))
+            }
+            _ if self.tree.is_read_only(pool, object) => (object, Err(NameError::ReadOnly.errno())),
             call => (object, self.steps(object, call, &by)),
         };
         let steps = match steps {
@@ -269,7 +286,8 @@ impl Session {
             Err(errno) => return self.reply(header.unique, Err(errno)),
         };
         let (lock, steps) = steps;
-        let job = Job::new(header.unique, (by, object), lock, steps);
+        let mut job = Job::new(header.unique, (by, object), lock, steps);
+        job.changes = !reads;
         let key = self.jobs.insert(job);
         if lock.is_none_or(|how| self.locks.take(object, key, how)) {
             self.ready.push_back(key);
@@ -364,6 +382,11 @@ impl Session {
     pub(super) fn goes_past(&self, flags: u32) -> bool {
         self.agreed.direct && flags & OFlags::DIRECT.bits() != 0
     }
+}
+
+/// Is a file opened so to be changed?
+fn is_writing(flags: u32) -> bool {
+    flags & (OFlags::ACCMODE | OFlags::TRUNC).bits() != OFlags::RDONLY.bits()
 }
 
 /// A value as the caller takes it: its size, or itself if there is room.

@@ -20,11 +20,11 @@ const SHORT: usize = 1 << 31;
 pub(super) struct Short {
     unique: u64,
     object: ObjectId,
-    what: What,
+    pub(super) what: What,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum What {
+pub(super) enum What {
     /// So many bytes after `skip` are the answer.
     Read {
         skip: usize,
@@ -103,7 +103,7 @@ impl Session {
 
     /// Bytes of a file; nothing fits what is none.
     fn size_of(&self, file: ObjectId, on: &impl Objects) -> u64 {
-        let inode = self.tree.inode(on, file).ok().filter(|inode| inode.kind() == Kind::File);
+        let inode = self.tree.own_inode(on, file).ok().filter(|inode| inode.kind() == Kind::File);
         inode.map_or(0, |inode| inode.size_bytes)
     }
 

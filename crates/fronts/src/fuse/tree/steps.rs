@@ -1,7 +1,7 @@
 //! In which steps does a job go on, and who waits for whom?
 
 use super::super::wire::errno;
-use super::call::{Call, Set, set};
+use super::call::{Call, Name, Set, set};
 use super::locks::Use;
 use super::reply;
 use super::session::{Pool, Session, Work};
@@ -26,6 +26,8 @@ const DISCARD_BYTES_MAX: u64 = 1 << 30;
 /// Something to be done before the next.
 #[derive(Debug)]
 pub(super) enum Step {
+    /// New changes wait from now on, and this job for those under way.
+    Freeze,
     /// The file may grow to here: what is behind its end becomes zeroes first.
     Clean { end: u64 },
     /// Something changes.
@@ -65,6 +67,14 @@ pub(super) enum Plan {
     TailIsZero,
     /// What is behind the end is unknown.
     TailIsUnknown,
+    /// A snapshot of this name is taken.
+    TakeSnapshot(Name),
+    /// It goes on.
+    GoOnTaking,
+    /// The snapshot of this name goes.
+    DeleteSnapshot(Name),
+    /// What deleted snapshots hold is given back.
+    ClearDeleted,
 }
 
 /// What is said when a change was applied.
@@ -79,6 +89,12 @@ enum Then {
     Attributes,
     /// How many bytes were written.
     Count(u32),
+    /// The snapshot has come so far.
+    Taken,
+    /// It was deleted.
+    Deleted,
+    /// Something of it is given back.
+    Cleared,
 }
 
 /// What a job waits for.
@@ -111,6 +127,8 @@ pub(super) struct Job {
     edges: Vec<(u64, Vec<u8>)>,
     /// Bytes may have been written behind the end.
     reaches_beyond: bool,
+    /// A snapshot waits for its end.
+    pub changes: bool,
     result: Result<Vec<u8>, i32>,
 }
 
@@ -130,6 +148,7 @@ impl Job {
             waits: Waits::Nothing,
             edges: Vec::new(),
             reaches_beyond: false,
+            changes: true,
             result: Ok(Vec::new()),
         }
     }
@@ -150,6 +169,7 @@ impl Session {
             assert_eq!(self.changing.take(), Some(tag), "one changes at a time");
         }
         match result {
+            Err(E2BIG) if self.snapshot_is_too_large(tag) => self.go_on_taking(tag),
             // in too many pieces: the kernel copies it
             Err(E2BIG) => self.fail(tag, errno::EOPNOTSUPP),
             Err(errno) => self.fail(tag, errno),
@@ -184,7 +204,7 @@ impl Session {
 
     /// Lets everybody go on who can.
     pub(super) fn run(&mut self, pool: &mut impl Pool) {
-        while let Some(key) = self.next() {
+        while let Some(key) = self.next().or_else(|| self.wake_taker()) {
             while let Some(step) = self.jobs[key].steps.pop_front() {
                 match self.take(key, step, pool) {
                     Ok(true) => {}
@@ -197,6 +217,7 @@ impl Session {
                 self.finish(key);
             }
         }
+        self.take_up_held(pool);
     }
 
     /// Who is ready; or who wants to change something, if nobody does.
@@ -208,10 +229,18 @@ impl Session {
 
     fn finish(&mut self, key: usize) {
         let job = self.jobs.remove(key);
-        self.reply(job.unique, job.result);
+        self.thaw(key);
+        if !self.ends_clearing(job.unique, &job.result) {
+            self.reply(job.unique, job.result);
+        }
         if job.lock.is_some() {
             self.ready.extend(self.locks.give_back(job.object));
         }
+    }
+
+    /// The next step of a snapshot, or a smaller one.
+    fn go_on_taking(&mut self, key: usize) {
+        self.jobs[key].steps.push_front(Step::Change(Plan::GoOnTaking));
     }
 
     /// The rest is not done; but that nobody knows what lies behind the end is noted.
@@ -234,6 +263,7 @@ impl Session {
         let object = self.jobs[key].object;
         match step {
             Step::Change(plan) => return self.change(key, plan, pool),
+            Step::Freeze => return Ok(self.freeze(key)),
             Step::Clean { end } => {
                 if let Some(tail) = self.tree.stale_tail(pool, object, end)? {
                     let steps = &mut self.jobs[key].steps;
@@ -333,7 +363,8 @@ impl Session {
 
     /// Finds out what changes, when it is the job's turn.
     fn change(&mut self, key: usize, plan: Plan, pool: &mut impl Pool) -> Result<bool, NameError> {
-        if self.changing.is_some() {
+        let gives_way = matches!(plan, Plan::ClearDeleted) && !self.queue.is_empty();
+        if self.changing.is_some() || gives_way {
             self.jobs[key].steps.push_front(Step::Change(plan));
             self.queue.push_back(key);
             return Ok(false);
@@ -383,6 +414,16 @@ impl Session {
             }
             Plan::TailIsZero => tree.tail_is_zero(on, object).map(nothing),
             Plan::TailIsUnknown => tree.tail_is_unknown(on, object).map(nothing),
+            Plan::TakeSnapshot(name) => Ok((self.plan_snapshot(name, now_ns, on)?, Then::Taken)),
+            Plan::GoOnTaking => Ok((self.plan_snapshot(&[], now_ns, on)?, Then::Taken)),
+            Plan::DeleteSnapshot(name) => {
+                Ok((tree.delete_snapshot(on, name, now_ns)?, Then::Deleted))
+            }
+            Plan::ClearDeleted => {
+                let changes = self.plan_clearing(on)?;
+                let then = if changes.is_empty() { Then::Nothing } else { Then::Cleared };
+                Ok((changes, then))
+            }
         }
     }
 
@@ -516,6 +557,15 @@ impl Session {
             Then::Entry(object) => of(self, object, reply::entry_out),
             Then::Attributes => of(self, self.jobs[key].object, reply::attr_out),
             Then::Count(count) => Ok(reply::count_out(count)),
+            Then::Taken => match self.snapshot_grew() {
+                Some(top) => of(self, top, reply::entry_out),
+                None => return self.go_on_taking(key),
+            },
+            Then::Deleted => return self.begin_clearing(),
+            Then::Cleared => {
+                self.jobs[key].steps.push_front(Step::Change(Plan::ClearDeleted));
+                return;
+            }
             Then::Opened(object, direct) => self
                 .tree
                 .open(on, object)
