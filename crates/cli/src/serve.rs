@@ -268,7 +268,7 @@ fn about(
                 "name": volume.name,
                 "bytes": volume.told_bytes(),
                 "files": volume.is_files,
-                "mount": volume.mount,
+                "mount": volume.mount.as_ref().and_then(|point| std::path::absolute(point).ok()),
                 "steer": crate::policy::label(&volume.steer),
                 "tier": crate::policy::label(&volume.tier),
                 "durability": durability_name(volume.durability),

@@ -1,19 +1,23 @@
 //! `tandem snapshot`: what was on a volume at one moment?
 
+mod files;
+
 use crate::failure::Failure;
 use crate::report::table::bytes as shown;
 use crate::report::{print_json, print_text};
 use crate::status;
 use anyhow::anyhow;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::PathBuf;
+use std::time::SystemTime;
 use tandem_live::control::{self, Snapshot};
 
 /// Keep what is on a volume now, under a name, while the pool is served
 ///
 /// A snapshot takes no time and no room: it shares all blocks with the volume, and what is written to the
 /// volume from then on goes elsewhere. It shows what had been acknowledged before it, and never changes.
-/// NBD clients that connect from then on find it as VOLUME@NAME, which they can only read.
+/// NBD clients that connect from then on find it as VOLUME@NAME, which they can only read; of a volume of
+/// files it is the directory .snapshots/NAME of its mount.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// The configuration of the pool that is served
@@ -40,30 +44,55 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let socket = status::socket(&arguments.config)?;
     let silent = |why| status::silent(&socket, &why);
+    let told = control::ask(&socket, "status").map_err(silent)?;
     let (Some(volume), Some(name)) = (&arguments.volume, &arguments.name) else {
-        let told = control::ask(&socket, "status").map_err(silent)?;
-        if arguments.json {
-            return print_json(&told["snapshots"]);
-        }
-        let text = describe(&told);
-        return print_text(if text.is_empty() { "no snapshots\n" } else { text.trim_start() });
+        return list(&told, arguments.json);
     };
     let it = Snapshot { volume: volume.clone(), name: name.clone(), delete: arguments.delete };
+    let what = if arguments.delete { "deleted" } else { "taken" };
+    let failed =
+        |why: anyhow::Error| Failure::Failed(why.context(format!("the snapshot was not {what}")));
+    let full = it.full_name();
+    if let Some(mounted) = files::Mounted::find(&told, volume).map_err(failed)? {
+        let path = mounted.carry_out(&it).map_err(failed)?;
+        return match (arguments.json, arguments.delete) {
+            (true, true) => print_json(&json!({ "deleted": full })),
+            (true, false) => print_json(&json!({ "snapshot": full, "path": path })),
+            (false, true) => print_text(&format!("{full} is deleted\n")),
+            (false, false) => print_text(&format!("{full} is taken, in {}\n", path.display())),
+        };
+    }
     let answer = control::ask_for_snapshot(&socket, &it).map_err(silent)?;
     if let Some(why) = answer["error"].as_str() {
-        let what = if arguments.delete { "deleted" } else { "taken" };
-        return Err(Failure::Failed(anyhow!("the snapshot was not {what}: {why}")));
+        return Err(failed(anyhow!("{why}")));
     }
     if arguments.json {
         return print_json(&answer);
     }
-    let full = it.full_name();
     print_text(&match arguments.delete {
         true => format!("{full} is deleted\n"),
         false => {
             format!("{full} is taken; NBD clients that connect now can read it by this name\n")
         }
     })
+}
+
+/// Lists all, of blocks and of files.
+fn list(status: &Value, as_json: bool) -> Result<(), Failure> {
+    let mut of_files = Vec::new();
+    for mounted in files::Mounted::all(status) {
+        of_files.extend(mounted.list(SystemTime::now()).map_err(Failure::Failed)?);
+    }
+    if as_json {
+        let of_blocks = status["snapshots"].as_array().cloned().unwrap_or_default();
+        return print_json(&Value::Array([of_blocks, of_files].concat()));
+    }
+    let mut text = describe(status);
+    if text.is_empty() && !of_files.is_empty() {
+        text.push_str("\nSnapshots:\n");
+    }
+    text.extend(of_files.iter().map(files::describe));
+    print_text(if text.is_empty() { "no snapshots\n" } else { text.trim_start() })
 }
 
 /// All snapshots in words; nothing if there are none.

@@ -4,7 +4,7 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use tandem_block::ObjectId;
 use tandem_engine::Engine;
-use tandem_names::{Kind, Objects, Space, Tree, VolumeMark, check};
+use tandem_names::{Kind, Objects, SNAPSHOTS_NAME, Space, Tree, VolumeMark, check};
 
 /// Faults that are listed.
 const FAULTS_MAX: usize = 100;
@@ -20,6 +20,9 @@ pub(super) struct Names {
     files: u64,
     /// Files without a name, which the next mount removes.
     orphans: u64,
+    snapshots: u64,
+    /// Directories and files in them.
+    in_snapshots: u64,
     /// How much is wrong, and the first hundred.
     fault_count: u64,
     faults: Vec<String>,
@@ -50,8 +53,12 @@ impl Names {
             0 => String::new(),
             count => format!(", {count} removed while open (the next mount frees them)"),
         };
+        let snapshots = match self.snapshots {
+            0 => String::new(),
+            count => format!(", {count} snapshots of {} files in all", self.in_snapshots),
+        };
         out.push_str(&format!(
-            "  {volume}: {} directories and {} files{orphans}; {state}\n",
+            "  {volume}: {} directories and {} files{snapshots}{orphans}; {state}\n",
             self.directories, self.files
         ));
         for fault in &self.faults {
@@ -81,6 +88,7 @@ pub(super) fn check(engine: &Engine, root: ObjectId, wanted: &BTreeSet<u64>) -> 
     });
     (names.directories, names.files) = (checked.directories, checked.files);
     names.orphans = checked.orphans;
+    (names.snapshots, names.in_snapshots) = (checked.snapshots, checked.in_snapshots);
     if !wanted.is_empty() && names.is_sound() {
         names.paths = find_paths(&on, root, wanted);
     }
@@ -92,6 +100,11 @@ fn find_paths(on: &View<'_>, root: ObjectId, wanted: &BTreeSet<u64>) -> BTreeMap
     let mut found = BTreeMap::new();
     let Ok((tree, _)) = Tree::mount(on, root, &[]) else { return found };
     let mut waiting = vec![(root, String::new())];
+    let above = String::from_utf8_lossy(SNAPSHOTS_NAME);
+    let snapshots = tree.snapshot_list(on).unwrap_or_default().into_iter();
+    waiting.extend(
+        snapshots.map(|(name, top)| (top, format!("/{above}/{}", String::from_utf8_lossy(&name)))),
+    );
     while let Some((directory, path)) = waiting.pop() {
         let Ok(lines) = tree.list(on, directory, tandem_names::FIRST_COOKIE) else { continue };
         for line in lines.flatten().filter(|line| !matches!(line.name, b"." | b"..")) {

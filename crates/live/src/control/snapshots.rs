@@ -73,9 +73,9 @@ impl Snapshot {
         let has_attributes = engine.attributes_from(from, &[]).next().is_some();
         if has_attributes || known.size_bytes == BLOCK_BYTES {
             return Err(format!(
-                "{} is a volume of files, of which no snapshot can be taken; clone files on its mount: \
-                 cp --reflink=auto FILE CLONE",
-                self.volume
+                "{} is a volume of files, whose snapshots are directories of its mount: mkdir \
+                 MOUNT/.snapshots MOUNT/.snapshots/{}",
+                self.volume, self.name
             ));
         }
         check_name(&self.name)?;

@@ -6,7 +6,7 @@ use super::call::{self, Call, Copy, Header, Set, WriteHead, set};
 use super::locks::{Locks, Use};
 use super::reply;
 use super::short::Short;
-use super::snapshot::Snapshots;
+use super::snapshot::{Snapshots, leaves_all_as_it_is};
 use super::steps::{Job, Plan, Step};
 use rustix::fs::OFlags;
 use slab::Slab;
@@ -269,7 +269,7 @@ impl Session {
     fn begin(&mut self, header: &Header, call: Call, now_ns: i64, pool: &mut impl Pool) {
         let object = self.object(header.node);
         let by = Caller { uid: header.uid, gid: header.gid, now_ns };
-        let reads = matches!(call, Call::Read { .. });
+        let changes = !leaves_all_as_it_is(&call);
         let (object, steps) = match call {
             call if let Some(steps) = self.snapshot_steps(object, &call, pool) => {
                 (object, Ok((None, steps)))
@@ -287,7 +287,7 @@ impl Session {
         };
         let (lock, steps) = steps;
         let mut job = Job::new(header.unique, (by, object), lock, steps);
-        job.changes = !reads;
+        job.changes = changes;
         let key = self.jobs.insert(job);
         if lock.is_none_or(|how| self.locks.take(object, key, how)) {
             self.ready.push_back(key);

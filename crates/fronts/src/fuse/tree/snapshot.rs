@@ -53,11 +53,14 @@ impl Snapshots {
     }
 }
 
-/// Does the answer need nothing but what is there?
-fn is_reading(call: &Call) -> bool {
+/// Does it leave names and bytes as they are? Closing does: what goes with it has no name. If that had to wait,
+/// the kernel would soon hold back reads, too, since both count among what it does in the background.
+pub(super) fn leaves_all_as_it_is(call: &Call) -> bool {
     matches!(
         call,
-        Call::Lookup(_)
+        Call::Release
+            | Call::Sync
+            | Call::Lookup(_)
             | Call::GetAttr
             | Call::ReadLink
             | Call::Open { .. }
@@ -78,7 +81,8 @@ impl Session {
         if self.snapshots.taker.is_none() {
             return false;
         }
-        let waits = call::parse_parts(head, body).is_some_and(|(_, call)| !is_reading(&call));
+        let waits =
+            call::parse_parts(head, body).is_some_and(|(_, call)| !leaves_all_as_it_is(&call));
         if waits {
             let (head, body) = (head.to_vec(), body.to_vec());
             self.snapshots.held.push_back(Held { head, body, now_ns });

@@ -363,7 +363,9 @@ impl Session {
 
     /// Finds out what changes, when it is the job's turn.
     fn change(&mut self, key: usize, plan: Plan, pool: &mut impl Pool) -> Result<bool, NameError> {
-        let gives_way = matches!(plan, Plan::ClearDeleted) && !self.queue.is_empty();
+        // who takes many steps lets others between them, as files that are closed while a snapshot is taken
+        let is_long = matches!(plan, Plan::ClearDeleted | Plan::GoOnTaking);
+        let gives_way = is_long && !self.queue.is_empty();
         if self.changing.is_some() || gives_way {
             self.jobs[key].steps.push_front(Step::Change(plan));
             self.queue.push_back(key);

@@ -639,3 +639,33 @@ fn snapshots_refuse_changes_and_go_when_they_are_removed() {
     kernel.call(11, 1, b".snapshots\0").unwrap();
     kernel.assert_sound();
 }
+
+/// Closing waits for no snapshot: else calls would pile up until none is taken any more, reads among them.
+#[test]
+fn files_are_closed_while_a_snapshot_is_taken() {
+    let mut kernel = Kernel::new(6);
+    kernel.pool.store.let_objects(10_000);
+    let files: Vec<u64> =
+        (0..900u32).map(|at| kernel.create(1, at.to_string().as_bytes())).collect();
+    let all = kernel.call(9, 1, &words(&[0o755, 0], b".snapshots\0")).unwrap();
+    let taking = kernel.ask(9, u64_at(&all, 0), &words(&[0o755, 0], b"x\0"));
+    let mut files = files.into_iter();
+    let mut closed = 0;
+    loop {
+        // `create` has left them open
+        let closing: Vec<u64> =
+            files.by_ref().take(2).map(|file| kernel.ask(18, file, &[0; 24])).collect();
+        let (tag, work) = kernel.pool.asked.pop().expect("somebody has to go on");
+        let result = kernel.pool.perform(work);
+        kernel.session.answered(tag, result, &mut kernel.pool);
+        let replies: Vec<u64> = kernel.session.take_replies().map(|reply| reply.unique).collect();
+        if replies.contains(&taking) {
+            break;
+        }
+        assert!(closing.iter().all(|unique| replies.contains(unique)), "{replies:?}");
+        closed += closing.len();
+    }
+    assert!(closed >= 8, "it takes several steps: {closed}");
+    kernel.settle();
+    kernel.assert_sound();
+}
