@@ -104,7 +104,7 @@ impl Mounted {
     fn check_mounted(&self) -> anyhow::Result<()> {
         let point = self.directory.parent().expect("a directory within the mount");
         let found = rustix::fs::statfs(point).with_context(|| point.display().to_string())?;
-        if i64::from(found.f_type) != FUSE {
+        if found.f_type != FUSE {
             bail!("{} is not mounted on {} any more", self.name, point.display());
         }
         Ok(())

@@ -12,8 +12,10 @@ use crate::served::{Pool, Server, Undo};
 use crate::{bench, cargo, packages};
 use anyhow::{Context as _, Result, bail};
 use rustix::process::{Pid, Signal};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -23,13 +25,13 @@ name = "mount"
 [[device]]
 role = "ssd"
 path = "ssd.img"
-size = "8GiB"
+size = "16GiB"
 emulate = "960evo"
 profile = "960evo"
 [[device]]
 role = "hdd"
 path = "hdd.img"
-size = "16GiB"
+size = "32GiB"
 emulate = "wd100efax"
 profile = "wd100efax"
 [[volume]]
@@ -46,6 +48,8 @@ const SERVER_MAX: Duration = Duration::from_secs(3000);
 /// Files of the large tree, and how many lie in each of its directories.
 const TREE_FILES: u64 = 50_000;
 const FOLDER_FILES: u64 = 125;
+/// The snapshot that is taken of it.
+const SNAPSHOT: &str = ".snapshots/all";
 /// Random operations beside another file system.
 const OPERATIONS: &str = "18000";
 /// Rounds of SIGKILL, and of those with drives that lie.
@@ -111,12 +115,13 @@ fn on_a_mount(tandem: &Path, beside: &Path) -> Result<Vec<Row>> {
     let _mount = Undo::new(&["umount", "--lazy", point]);
     let places = Places { mount: mount.clone(), work, beside: beside.to_owned() };
     type Step = fn(&Places) -> Result<String>;
-    let steps: [(&str, Step); 7] = [
+    let steps: [(&str, Step); 8] = [
         ("postmark runs to its end", postmark),
         ("dbench with four clients runs to its end", dbench),
         ("fio reads back what it wrote: buffered, O_DIRECT at depth, and through memory maps", fio),
         ("a git clone of this repository, and git fsck of it", git),
         ("cp -a of a tree of 50,000 files, and nothing differs", large_tree),
+        ("a snapshot of all that, under a writer, and nothing differs", snapshot),
         ("18,000 random operations beside the kernel's tmpfs, and nothing differs", random),
         ("as many with another seed, all at once in four directories", random_together),
     ];
@@ -132,10 +137,14 @@ fn on_a_mount(tandem: &Path, beside: &Path) -> Result<Vec<Row>> {
     ));
     let server = Watched::new(pool.serve()?);
     rows.push(row(
-        "mounted again, the tree is still the same; removed, unmounted, check is clean".into(),
+        "mounted again, the tree and its snapshot are still the same; removed, one after the other; \
+         unmounted, check is clean"
+            .into(),
         timed(|| {
             same_tree(&places)?;
             run(&["rm", "-r", "tree"], &places.mount)?;
+            same_in_snapshot(&places)?;
+            std::fs::remove_dir(places.mount.join(SNAPSHOT))?;
             server.stop()?;
             checked(&pool)
         }),
@@ -273,6 +282,50 @@ fn large_tree(places: &Places) -> Result<String> {
     let copied = began.elapsed();
     same_tree(places)?;
     Ok(format!("copied in {} ms", copied.as_millis()))
+}
+
+/// Somebody appends to a file all the time; the snapshot has a beginning of it, and the tree whole.
+fn snapshot(places: &Places) -> Result<String> {
+    let path = places.mount.join("appended");
+    let (stop, longest) = (AtomicBool::new(false), AtomicU64::new(0));
+    let append = || -> Result<()> {
+        let mut file = std::fs::File::create(&path)?;
+        for number in 0u64.. {
+            let began = Instant::now();
+            file.write_all(&number.to_le_bytes())?;
+            let took = began.elapsed().as_millis() as u64;
+            longest.fetch_max(took, Ordering::Relaxed);
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+        }
+        Ok(())
+    };
+    let took = std::thread::scope(|scope| -> Result<Duration> {
+        let appending = scope.spawn(append);
+        std::fs::create_dir(places.mount.join(".snapshots"))?;
+        let began = Instant::now();
+        let made = std::fs::create_dir(places.mount.join(SNAPSHOT));
+        let took = began.elapsed();
+        stop.store(true, Ordering::Relaxed);
+        appending.join().expect("it does not panic")?;
+        made?;
+        Ok(took)
+    })?;
+    same_in_snapshot(places)?;
+    let appended = std::fs::read(&path)?;
+    let kept = std::fs::read(places.mount.join(SNAPSHOT).join("appended"))?;
+    if !appended.starts_with(&kept) || kept.len() == appended.len() {
+        bail!("the file had {} bytes in the snapshot, of {}", kept.len(), appended.len());
+    }
+    let ms = took.as_millis();
+    let waited = longest.load(Ordering::Relaxed);
+    Ok(format!("taken in {ms} ms, a write waited for {waited} ms at most"))
+}
+
+fn same_in_snapshot(places: &Places) -> Result<()> {
+    let (one, other) = (places.work.join("tree"), places.mount.join(SNAPSHOT).join("tree"));
+    run(&["diff", "-r", text(&one)?, text(&other)?], &places.work).map(|_| ())
 }
 
 fn same_tree(places: &Places) -> Result<()> {
