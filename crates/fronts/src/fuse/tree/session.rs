@@ -378,6 +378,15 @@ impl Session {
         }
     }
 
+    /// What a file loses by other attributes: by an owner all, by a size what the kernel says.
+    pub(super) fn strip_of(&self, it: &Set) -> Strip {
+        let has_owner = it.valid & (set::UID | set::GID) != 0;
+        if has_owner || it.valid & set::SIZE != 0 {
+            return self.strip(has_owner || it.valid & set::STRIPS != 0);
+        }
+        Strip::Nothing
+    }
+
     /// Shall a handle with these flags go past the kernel's memory?
     pub(super) fn goes_past(&self, flags: u32) -> bool {
         self.agreed.direct && flags & OFlags::DIRECT.bits() != 0

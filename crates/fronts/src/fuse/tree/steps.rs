@@ -539,15 +539,6 @@ impl Session {
         }
     }
 
-    /// What a file loses by other attributes: by an owner all, by a size what the kernel says.
-    fn strip_of(&self, it: &Set) -> Strip {
-        let has_owner = it.valid & (set::UID | set::GID) != 0;
-        if has_owner || it.valid & set::SIZE != 0 {
-            return self.strip(has_owner || it.valid & set::STRIPS != 0);
-        }
-        Strip::Nothing
-    }
-
     /// A change can be seen: what does the caller hear?
     fn applied(&mut self, key: usize, then: Then, on: &impl Pool) {
         let of = |session: &Session, object, say: fn(u64, &Inode) -> Vec<u8>| {
