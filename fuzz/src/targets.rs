@@ -92,6 +92,7 @@ pub fn all() -> Vec<Target> {
         attribute("inode", names::sound_inodes, names::inode),
         attribute("directory-entry", names::sound_entries, names::entry),
         attribute("volume-mark", names::sound_volumes, names::volume),
+        attribute("snapshots-place", names::sound_namings, names::naming),
         Target::new(
             "control",
             || Ok(texts(&[r#"{"verb":"status"}"#, r#"{"verb":"stop"}"#, r#"{"verb":"tier","volume":"vol0","tier":"hot-dst","settings":{"extent":65536}}"#, r#"{"verb":"replace","old":"/a","new":"/b","force":true}"#, r#"{"verb":"cancel-replace"}"#])),

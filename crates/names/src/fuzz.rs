@@ -5,6 +5,7 @@
 
 use crate::entry::Entry;
 use crate::inode::{Inode, Kind, mode};
+use crate::key;
 use crate::volume::VolumeMark;
 use tandem_block::ObjectId;
 
@@ -24,6 +25,17 @@ pub fn entry(bytes: &[u8]) -> bool {
 pub fn volume(bytes: &[u8]) -> bool {
     let found = VolumeMark::decode(bytes);
     found.is_some_and(|mark| same(&mark.encode(), bytes))
+}
+
+/// Where the snapshots of a volume are, or whose they are; false if it does not say.
+pub fn naming(bytes: &[u8]) -> bool {
+    let found = key::object(bytes);
+    found.is_some_and(|object| same(&key::naming(object), bytes))
+}
+
+/// Sound ones to begin with.
+pub fn sound_namings() -> Vec<Vec<u8>> {
+    vec![key::naming(ObjectId(77))]
 }
 
 fn same(encoded: &[u8], bytes: &[u8]) -> bool {

@@ -225,6 +225,9 @@ impl Snapshotting {
             level.at = position;
             names += 1;
             let inode = draft::read(on, tree.root(), entry.object)?;
+            if inode.is_directory() && inode.parent != source {
+                return Err(NameError::Damaged(entry.object)); // it would never end
+            }
             let made = match self.copied(entry.object) {
                 Some(copied) => self.name_again(entry.object, &inode, copied, &mut changes),
                 None => {

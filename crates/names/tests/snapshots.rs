@@ -186,7 +186,7 @@ fn assert_nothing_hidden(on: &Mounted) {
 #[test]
 fn snapshots_show_what_was_and_power_cuts_leave_all_or_nothing() {
     let (mut cuts, mut unfinished) = (0, 0);
-    for seed in 0..12 {
+    for seed in 0..5 {
         let mut run = Run {
             on: mounted(),
             rng: Rng::new(seed),
@@ -366,4 +366,65 @@ fn a_snapshot_without_room_leaves_nothing() {
     assert_eq!(look(&on, ROOT), before);
     assert_sound(&on);
     assert_nothing_hidden(&on);
+}
+
+/// Whatever stands on the drives: errors, and neither a panic nor a walk without end.
+#[test]
+fn damage_is_an_error() {
+    let mut on = mounted();
+    let d = mkdir(&mut on, ROOT, b"d").unwrap();
+    let e = mkdir(&mut on, d, b"e").unwrap();
+    let kept = file(&mut on, e, b"a", &[1; 5000]);
+    let all = mkdir(&mut on, ROOT, SNAPSHOTS_NAME).unwrap();
+    let top = on.snapshot(b"x", 1).unwrap();
+    let naming = |object: ObjectId| [&[1][..], &object.0.to_le_bytes()].concat();
+    let inode = |on: &Mounted, object| on.store.attribute(object, b"I").unwrap().to_vec();
+    let with_volume = |mut bytes: Vec<u8>, volume: ObjectId| {
+        bytes[57..65].copy_from_slice(&volume.0.to_le_bytes());
+        bytes
+    };
+    let (shelf, of_kept) = (inode(&on, all), inode(&on, kept));
+    let mut large = of_kept.clone();
+    large[25..33].fill(0xff);
+    let damages: Vec<(ObjectId, &[u8], Vec<u8>)> = vec![
+        (ROOT, b"S", b"?".to_vec()),
+        (ROOT, b"S", naming(ObjectId(9999))),
+        (ROOT, b"S", naming(kept)),
+        (ROOT, b"S", naming(ROOT)),
+        (ROOT, b"S", naming(top)),
+        (all, b"I", b"?".to_vec()),
+        (all, b"I", with_volume(shelf, ROOT)),
+        (all, b"K", naming(top)),
+        (top, b"K", b"".to_vec()),
+        (top, b"I", b"?".to_vec()),
+        (top, b"I", with_volume(inode(&on, top), ROOT)),
+        (kept, b"I", large),
+        (kept, b"I", with_volume(of_kept, top)),
+        (e, b"I", b"?".to_vec()),
+        // a directory in itself
+        (e, &on.store.next_attribute(d, b"E").unwrap().0.to_vec().leak()[..], entry_of(&on, d)),
+        (d, b"I", with_volume(inode(&on, d), top)),
+    ];
+    for (object, key, value) in damages {
+        let mut on = on.clone();
+        let change = Change::Set { object, key: key.to_vec(), value: value.clone() };
+        on.store.commit(&[change]).unwrap();
+        let mut faults = 0;
+        tandem_names::check::check(&on.store, ROOT, &mut |_| faults += 1);
+        assert!(faults > 0, "{object:?} {key:?} {value:?}");
+        let _ = on.tree.snapshot_list(&on.store).map(|list| list.len());
+        let _ = on.snapshot(b"y", 2);
+        for name in [b"x", b"y"] {
+            if let Ok(changes) = on.tree.delete_snapshot(&on.store, name, 3) {
+                let _ = on.commit(&changes);
+            }
+        }
+        let _ = on.clear_deleted(3);
+        let _ = Mounted::mount(on.unmount(), ROOT, TIERS).map(|_| ());
+    }
+}
+
+/// The value of the first entry of a directory.
+fn entry_of(on: &Mounted, directory: ObjectId) -> Vec<u8> {
+    on.store.next_attribute(directory, b"E").unwrap().1.to_vec()
 }
