@@ -181,7 +181,7 @@ fn tiers(status: &Value) -> String {
     let refused = &of["refused"];
     format!(
         "Tiers hold {} of {} on SSDs; {hits}. {} came, {} went home, {} left as copies; {} writes found \
-         no room, {} requests were sieved.\n",
+         no room, {} requests were sieved{}.\n",
         bytes(of, "held_bytes"),
         bytes(of, "room_bytes"),
         bytes(of, "came_bytes"),
@@ -189,6 +189,10 @@ fn tiers(status: &Value) -> String {
         bytes(of, "dropped_bytes"),
         table::count(number(refused, "bypassed_writes")),
         table::count(number(refused, "sieved_requests")),
+        match number(refused, "not_worth_moving") {
+            0 => String::new(),
+            extents => format!(", {} extents not worth their moves", table::count(extents)),
+        },
     )
 }
 

@@ -321,6 +321,7 @@ fn tiers(engine: &Engine) -> Value {
         "extents": { "came": account.came, "written": account.claimed, "left": account.left },
         "refused": {
             "unqualified": account.unqualified,
+            "not_worth_moving": account.unpaid,
             "too_few_reads": account.sieved_reads,
             "full": account.full,
             "too_many_wait": account.forgone,

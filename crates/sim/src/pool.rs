@@ -21,7 +21,7 @@ use tandem_engine::qos::reserve::{Promise, QosConfig, Rate, Selector, StreamConf
 use tandem_engine::settings::Registry as _;
 use tandem_engine::tier::Tiers;
 use tandem_engine::tier::collect::COLLECTORS;
-use tandem_engine::tier::settings::NEVER;
+use tandem_engine::tier::settings::{NEVER, UNBOUNDED};
 use tandem_engine::{
     DeviceConfig, DriveBudget, EngineConfig, Role, SteerConfig, TierConfig, VolumeConfig,
     WriteCache,
@@ -326,6 +326,7 @@ impl SwarmConfig {
             .with("detours", seed / 3 % 2)
             .with("acknowledge", u64::from(seed % 3 == 1))
             .with("reads", 1 + u64::from(seed % 5 == 4))
+            .with("pays_within", if seed / 2 % 3 == 1 { 50_000_000 } else { UNBOUNDED })
             .with("collector", seed % collectors)
             .with("interval", if at_intervals { 3_000_000 } else { NEVER });
         config

@@ -199,6 +199,13 @@ impl Map {
         self.logical.get(block)
     }
 
+    /// Of a range of blocks: how many lie on an SSD and not at home.
+    pub fn on_ssd_alone(&self, (first, end): (u64, u64)) -> u64 {
+        let end = end.min(self.logical.len() as u64);
+        let is_alone = |block: &u64| self.state(*block as Logical) & (SSD | HOME) == SSD;
+        (first..end).filter(is_alone).count() as u64
+    }
+
     /// Slots and their contents.
     pub fn slots(&self) -> &Slots {
         &self.slots

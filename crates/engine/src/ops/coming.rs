@@ -126,7 +126,8 @@ impl Engine {
             if tiers.arrivals.reads() {
                 return;
             }
-            let Some(extent) = tiers.space.next_to_come() else { return };
+            let alone = |range| self.map.on_ssd_alone(range);
+            let Some(extent) = tiers.space.next_to_come(alone) else { return };
             let (from, to) = self.blocks_of(extent);
             if self.begin_coming(extent, from, to) == Begun::Busy {
                 self.tiers.as_mut().expect("asked by the caller").space.come_later(extent);

@@ -14,6 +14,7 @@ use crate::ops::leaving::Leaving;
 use crate::ordering::TaskId;
 use crate::port::Command;
 use crate::task::NO_PARENT;
+use crate::tier::benefit::DriveCosts;
 use crate::tier::settings as names;
 use crate::tier::space::{Space, SpaceConfig, SpaceStats};
 use crate::tier::{Comes, Intention, TierConfig, TierView};
@@ -234,7 +235,9 @@ impl Engine {
         };
         let blocks = self.map.logical().len() as u64;
         let rate = Rate::new(config.tier.get(names::RATE.name));
-        let space = Space::new(&config, self.map.ssd_slots(), blocks).map_err(|e| e.to_string())?;
+        let mut space =
+            Space::new(&config, self.map.ssd_slots(), blocks).map_err(|e| e.to_string())?;
+        space.price(DriveCosts::of(&self.config));
         let mut tiering =
             Tiering { space, arrivals: Arrivals::default(), leaving: Leaving::default(), rate };
         self.find_held(&mut tiering);
@@ -358,6 +361,9 @@ impl Engine {
         let missing = u64::from((first..end).map(|block| u32::from(lacks(block))).sum::<u32>());
         self.stats.tiers.hit_blocks += u64::from(end - first) - missing;
         self.stats.tiers.missed_blocks += missing;
+        if missing > 0 {
+            tiers.space.note_missed(first, end);
+        }
         if missing == 0 || tier.comes() != Comes::WhenRead {
             return;
         }
@@ -370,7 +376,7 @@ impl Engine {
         let extent = tiers.space.extent_of(first);
         // a part reads into the buffer of the whole, which has room for no more
         let is_one = extent == tiers.space.extent_of(end - 1) && !is_part;
-        if !is_one || !tiers.space.may_come_at_once(extent) {
+        if !is_one || !tiers.space.may_come_at_once(extent, |range| self.map.on_ssd_alone(range)) {
             tiers.space.missed(first, end);
             return;
         }

@@ -8,6 +8,7 @@
 //!
 //! Most of what was published differs in four answers, so it is a table (`rules.rs`).
 
+pub mod benefit;
 mod classes;
 pub mod collect;
 pub mod none;

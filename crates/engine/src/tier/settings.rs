@@ -106,6 +106,16 @@ pub const MOVES: Setting = Setting::new(
 )
 .words(&[("unbounded", UNBOUNDED)]);
 
+/// Of the space: what moves has to be worth it (requirements B8).
+pub const PAYS_WITHIN: Setting = Setting::new(
+    "pays_within",
+    Kind::Time,
+    UNBOUNDED,
+    1_000_000..=365 * 86_400 * 1_000_000_000,
+    "in this time a move must save the drives more than it takes; unbounded: nobody asks",
+)
+.words(&[("unbounded", UNBOUNDED)]);
+
 /// Of a volume: sieving by reads.
 pub const READS: Setting =
     Setting::new("reads", Kind::Count, 1, 1..=255, "reads of a hard drive before an extent comes");
@@ -159,6 +169,7 @@ pub const ALL: &[Setting] = &[
     RATE,
     INTERVAL,
     MOVES,
+    PAYS_WITHIN,
     READS,
     SIEVE_BYTES,
     SIEVE_TYPE,
@@ -176,6 +187,7 @@ pub const OF_THE_SPACE: &[&str] = &[
     EXCLUSIVE.name,
     RATE.name,
     MOVES.name,
+    PAYS_WITHIN.name,
 ];
 
 /// The collector's name that a value stands for.

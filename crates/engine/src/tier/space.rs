@@ -12,8 +12,9 @@
 //!             written to the SSD ────────────────┘   (room: the collector's victim leaves)
 //! ```
 
+use super::benefit::{Benefit, DriveCosts};
 use super::collect::{self, CollectConfig, CollectError, Collector, EXTENTS_MAX, Extent, Touch};
-use super::settings::{self, AUTO, NEVER};
+use super::settings::{self, AUTO, NEVER, UNBOUNDED};
 use super::sieve::Reads;
 use super::{Class, Classes, Comes, TierConfig};
 use std::collections::{BTreeSet, VecDeque};
@@ -30,6 +31,9 @@ const AGGRESSIVE_PART: u32 = 8;
 /// Of the SSDs' slots, in percent, what a space has unless told otherwise: new versions of blocks lie
 /// beside the old ones until they are durable, and so do tail copies (guess).
 const AUTO_PERCENT: u64 = 70;
+
+/// Of the hottest, how many are looked at in one step that are not worth their moves (guess).
+const UNWORTHY_MAX: usize = 64;
 
 /// How a space is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +65,17 @@ pub enum Claim {
     Refused,
 }
 
+/// Who wants an extent to be held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wish {
+    /// It is written, and belongs here.
+    Write,
+    /// A hard drive is read for a user, who may read all of it.
+    Read,
+    /// It comes by itself.
+    Move,
+}
+
 /// Counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpaceStats {
@@ -74,6 +89,8 @@ pub struct SpaceStats {
     pub cleaned: u64,
     /// Wishes refused: colder than the last one that left.
     pub unqualified: u64,
+    /// … its move would take more of the drives' time than it is expected to save.
+    pub unpaid: u64,
     /// … too few reads yet.
     pub sieved_reads: u64,
     /// … nothing could leave, or too much is leaving already.
@@ -106,6 +123,8 @@ pub struct Space {
     moves_left: u64,
     moves_max: u64,
     reads: Reads,
+    /// None: nobody asks what a move is worth.
+    benefit: Option<Benefit>,
     cleaner: Cleaner,
     /// Extents that left because a write wanted their room, since the cleaner ran last (L18).
     wanted_by_writes: u32,
@@ -156,6 +175,10 @@ impl Space {
             moves_left: 0,
             moves_max: get(settings::MOVES.name),
             reads: Reads::new(config.reads),
+            benefit: match get(settings::PAYS_WITHIN.name) {
+                UNBOUNDED => None,
+                ns => Some(Benefit::new(Duration::from_ns(ns), blocks.div_ceil(extent_blocks))),
+            },
             cleaner: match get(settings::CLEANER.name) {
                 1 => Cleaner::Background,
                 2 => Cleaner::Aggressive,
@@ -164,6 +187,25 @@ impl Space {
             wanted_by_writes: 0,
             stats: SpaceStats::default(),
         })
+    }
+
+    /// What is believed of the drives, if it matters here.
+    pub fn price(&mut self, costs: DriveCosts) {
+        if let Some(benefit) = &mut self.benefit {
+            benefit.price(costs);
+        }
+    }
+
+    /// A hard drive is needed for a user's read of these blocks.
+    pub fn note_missed(&mut self, first: u32, end: u32) {
+        let shift = self.shift;
+        let extents = self.extents(first, end);
+        let Some(benefit) = &mut self.benefit else { return };
+        for extent in extents {
+            let from = u64::from(first).max(extent.0 << shift);
+            let to = u64::from(end).min((extent.0 + 1) << shift);
+            benefit.missed(extent, (to - from) * BLOCK_BYTES);
+        }
     }
 
     /// The extent of a logical block.
@@ -257,8 +299,9 @@ impl Space {
     }
 
     /// A hard drive is read for an extent that may come when it is read. True: there is room for it, and it
-    /// comes now; otherwise it does not come, or waits already.
-    pub fn may_come_at_once(&mut self, extent: Extent) -> bool {
+    /// comes now; otherwise it does not come, or waits already. `alone` says how many of a range of blocks
+    /// lie on the SSD alone.
+    pub fn may_come_at_once(&mut self, extent: Extent, alone: impl Fn((u64, u64)) -> u64) -> bool {
         if self.is_held(extent) {
             return true; // a part of it is missing
         }
@@ -269,7 +312,7 @@ impl Space {
             self.stats.sieved_reads += 1;
             return false;
         }
-        let taken = self.take_room(extent, false) == Claim::Taken;
+        let taken = self.take_room(extent, Wish::Read, &alone) == Claim::Taken;
         self.stats.came += u64::from(taken);
         taken
     }
@@ -296,7 +339,7 @@ impl Space {
     pub fn claim(&mut self, first: u32, end: u32) -> bool {
         let mut all = true;
         for extent in self.extents(first, end) {
-            match self.take_room(extent, true) {
+            match self.take_room(extent, Wish::Write, &|_| 0) {
                 Claim::Taken => self.stats.claimed += 1,
                 Claim::Held => {}
                 Claim::Refused => all = false,
@@ -306,7 +349,13 @@ impl Space {
     }
 
     /// Makes room for an extent, if it has none.
-    fn take_room(&mut self, extent: Extent, for_write: bool) -> Claim {
+    fn take_room(
+        &mut self,
+        extent: Extent,
+        wish: Wish,
+        alone: &impl Fn((u64, u64)) -> u64,
+    ) -> Claim {
+        let for_write = wish == Wish::Write;
         if self.is_held(extent) {
             return Claim::Held;
         }
@@ -314,6 +363,10 @@ impl Space {
         // what it would drive out (L9)
         if !for_write && !self.collector.qualifies(extent) {
             self.stats.unqualified += 1;
+            return Claim::Refused;
+        }
+        if !for_write && !self.pays(extent, wish == Wish::Read, alone) {
+            self.stats.unpaid += 1;
             return Claim::Refused;
         }
         if self.held >= self.held_max {
@@ -329,6 +382,15 @@ impl Space {
         self.leaving.remove(&extent);
         self.hold(extent);
         Claim::Taken
+    }
+
+    /// Is the extent worth its move, and that of the one that has to leave for it?
+    fn pays(&mut self, extent: Extent, rides: bool, alone: &impl Fn((u64, u64)) -> u64) -> bool {
+        let Some(benefit) = &self.benefit else { return true };
+        let is_full = self.held >= self.held_max;
+        let victim = if is_full { self.collector.victim(Some(extent)) } else { None };
+        let home_blocks = victim.map_or(0, |victim| alone(self.blocks_of(victim)));
+        benefit.pays(extent, self.extent_blocks(), rides, home_blocks)
     }
 
     /// Lets the extent go that the collector can best do without. False: there is none, or too many are
@@ -365,11 +427,12 @@ impl Space {
         }
     }
 
-    /// The next extent that is to come; its room is taken.
-    pub fn next_to_come(&mut self) -> Option<Extent> {
+    /// The next extent that is to come; its room is taken. `alone` says how many of a range of blocks lie on
+    /// the SSD alone.
+    pub fn next_to_come(&mut self, alone: impl Fn((u64, u64)) -> u64) -> Option<Extent> {
         while let Some(extent) = self.waiting.pop_front() {
             self.is_waiting.remove(&extent);
-            match self.take_room(extent, false) {
+            match self.take_room(extent, Wish::Move, &alone) {
                 Claim::Taken => {
                     self.stats.came += 1;
                     return Some(extent);
@@ -382,19 +445,23 @@ impl Space {
         if !self.interval_open {
             return None;
         }
-        let hottest = self.collector.hottest();
-        match hottest.map(|extent| (extent, self.take_room(extent, false))) {
-            Some((extent, Claim::Taken)) => {
+        for _ in 0..UNWORTHY_MAX {
+            let unpaid = self.stats.unpaid;
+            let Some(extent) = self.collector.hottest() else { break };
+            if self.take_room(extent, Wish::Move, &alone) == Claim::Taken {
                 self.stats.came += 1;
                 self.moves_left -= 1;
                 self.interval_open = self.moves_left > 0;
-                Some(extent)
+                return Some(extent);
             }
-            _ => {
-                self.interval_open = false;
-                None
+            if self.stats.unpaid == unpaid {
+                break;
             }
+            // it begins anew: as the hottest it would stand before all others for ever
+            self.collector.removed(extent);
         }
+        self.interval_open = false;
+        None
     }
 
     /// It cannot come now: it waits behind the others.
@@ -415,6 +482,9 @@ impl Space {
     /// Time passes.
     #[inline]
     pub fn advance(&mut self, now: Instant) {
+        if let Some(benefit) = &mut self.benefit {
+            benefit.advance(now);
+        }
         if self.stirred
             && now >= self.interval_due
             && let Some(interval) = self.interval
@@ -502,9 +572,10 @@ impl Space {
         self.stats
     }
 
-    /// What the collector takes, and the classes.
+    /// What the collector takes, the classes, and what is remembered of reads.
     pub fn memory_bytes(&self) -> u64 {
-        self.collector.memory().bytes + self.classes.bytes()
+        let benefit = self.benefit.as_ref().map_or(0, Benefit::memory_bytes);
+        self.collector.memory().bytes + self.classes.bytes() + benefit
     }
 }
 
@@ -547,16 +618,16 @@ mod tests {
         assert_eq!(space.held(), (0, 4));
         for extent in [1, 2, 3, 4] {
             assert!(!read(&mut space, extent));
-            assert_eq!(space.next_to_come(), Some(Extent(u64::from(extent))));
+            assert_eq!(space.next_to_come(|_| 0), Some(Extent(u64::from(extent))));
         }
         assert!(read(&mut space, 1), "it is held");
         assert!(!read(&mut space, 9));
-        assert_eq!(space.next_to_come(), Some(Extent(9)));
+        assert_eq!(space.next_to_come(|_| 0), Some(Extent(9)));
         assert_eq!(space.leaving_from(Extent(0)).collect::<Vec<_>>(), [Extent(2)]);
-        assert_eq!((space.held(), space.next_to_come()), ((4, 4), None));
+        assert_eq!((space.held(), space.next_to_come(|_| 0)), ((4, 4), None));
         // it is read before it has left: it need not be copied again, only kept
         assert!(!read(&mut space, 2));
-        assert_eq!(space.next_to_come(), Some(Extent(2)));
+        assert_eq!(space.next_to_come(|_| 0), Some(Extent(2)));
         assert_eq!(space.leaving_from(Extent(0)).collect::<Vec<_>>(), [Extent(3)]);
     }
 
@@ -568,19 +639,19 @@ mod tests {
             for _ in 0..3 {
                 read(&mut space, extent);
             }
-            assert!(space.next_to_come().is_some());
+            assert!(space.next_to_come(|_| 0).is_some());
         }
         for _ in 0..2 {
             read(&mut space, 5);
         }
         // nothing was evicted yet: it comes, and drives one out that is hotter
-        assert_eq!(space.next_to_come(), Some(Extent(5)));
+        assert_eq!(space.next_to_come(|_| 0), Some(Extent(5)));
         read(&mut space, 6);
-        assert_eq!((space.next_to_come(), space.stats().unqualified), (None, 1));
+        assert_eq!((space.next_to_come(|_| 0), space.stats().unqualified), (None, 1));
         for _ in 0..3 {
             read(&mut space, 6);
         }
-        assert_eq!(space.next_to_come(), Some(Extent(6)));
+        assert_eq!(space.next_to_come(|_| 0), Some(Extent(6)));
     }
 
     /// L15.
@@ -592,10 +663,11 @@ mod tests {
                 touch(&mut space, Instant::ZERO, extent);
             }
         }
-        assert_eq!((space.next_to_come(), space.has_to_come()), (None, false));
+        assert_eq!((space.next_to_come(|_| 0), space.has_to_come()), (None, false));
         space.advance(Instant::ZERO + Duration::from_s(5));
         assert!(space.has_to_come());
-        let came: Vec<u64> = std::iter::from_fn(|| space.next_to_come()).map(|e| e.0).collect();
+        let came: Vec<u64> =
+            std::iter::from_fn(|| space.next_to_come(|_| 0)).map(|e| e.0).collect();
         // the fifth drives the third out, as nothing was evicted before; then what is left is colder
         assert_eq!(came, [6, 5, 4, 3, 2]);
         assert_eq!(space.leaving_from(Extent(0)).collect::<Vec<_>>(), [Extent(3)]);
@@ -617,7 +689,7 @@ mod tests {
             }
             space.advance(Instant::ZERO + Duration::from_s(second));
             let found: Vec<u64> =
-                std::iter::from_fn(|| space.next_to_come()).map(|e| e.0).collect();
+                std::iter::from_fn(|| space.next_to_come(|_| 0)).map(|e| e.0).collect();
             assert_eq!(found, came);
             assert!(!space.has_to_come());
         }
@@ -643,13 +715,58 @@ mod tests {
         }
     }
 
+    /// B8: with a user's read an extent of 16 KiB takes 0.2 ms, and each read saves some 12 ms; an extent of
+    /// which the SSD has the only copy takes that, too, when it leaves.
+    #[test]
+    fn b8_what_is_not_worth_its_move_does_not_come() {
+        let mut space = space("cache-write-back", &[("pays_within", 60_000_000_000)]);
+        let read = |space: &mut Space, extent: u32, alone: u64| {
+            touch(space, Instant::ZERO, extent);
+            space.note_missed(extent * 4, extent * 4 + 1);
+            space.may_come_at_once(Extent(u64::from(extent)), |_| alone)
+        };
+        for extent in [1, 2, 3, 4] {
+            assert!(!read(&mut space, extent, 0), "the first read foretells nothing");
+            assert!(read(&mut space, extent, 0));
+        }
+        assert_eq!((space.stats().unpaid, space.held()), (4, (4, 4)));
+        assert!(
+            !read(&mut space, 5, 4) && !read(&mut space, 5, 4),
+            "extent 1 would be brought home"
+        );
+        assert!(read(&mut space, 5, 4), "two reads save more than that");
+        assert_eq!(space.leaving_from(Extent(0)).collect::<Vec<_>>(), [Extent(1)]);
+        assert_eq!((space.stats().unpaid, space.stats().came), (6, 5));
+        assert!(space.claim(24, 28), "what is written does not ask");
+    }
+
+    /// Those in the way begin anew, and the next hottest come.
+    #[test]
+    fn at_an_interval_what_is_not_worth_it_makes_way() {
+        let settings = [("interval", 5_000_000_000), ("pays_within", 60_000_000_000)];
+        let mut space = space("hot-dst", &settings);
+        for extent in 1..=6 {
+            for _ in 0..extent {
+                touch(&mut space, Instant::ZERO, extent);
+                if extent % 2 == 0 {
+                    space.note_missed(extent * 4, extent * 4 + 1);
+                }
+            }
+        }
+        space.advance(Instant::ZERO + Duration::from_s(5));
+        let came: Vec<u64> =
+            std::iter::from_fn(|| space.next_to_come(|_| 0)).map(|e| e.0).collect();
+        assert_eq!(came, [6, 4], "the odd ones were written to only, and 2 was read once again");
+        assert_eq!((space.stats().unpaid, space.has_to_come()), (4, false));
+    }
+
     #[test]
     fn the_second_read_lets_it_come() {
         let mut space = space("hot-dst", &[("reads", 2)]);
         read(&mut space, 1);
         assert!(!space.has_to_come());
         read(&mut space, 1);
-        assert_eq!(space.next_to_come(), Some(Extent(1)));
+        assert_eq!(space.next_to_come(|_| 0), Some(Extent(1)));
     }
 
     #[test]
