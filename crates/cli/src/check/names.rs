@@ -18,7 +18,7 @@ pub(super) struct Names {
     clean: bool,
     directories: u64,
     files: u64,
-    /// Files without a name, which the next mount removes.
+    /// Files without a name, and what is left of deleted snapshots: the next mount removes them.
     orphans: u64,
     snapshots: u64,
     /// Directories and files in them.
@@ -51,7 +51,7 @@ impl Names {
         let state = if self.clean { "unmounted cleanly" } else { "not unmounted cleanly" };
         let orphans = match self.orphans {
             0 => String::new(),
-            count => format!(", {count} removed while open (the next mount frees them)"),
+            count => format!(", {count} removed and not freed yet (the next mount does)"),
         };
         let snapshots = match self.snapshots {
             0 => String::new(),
