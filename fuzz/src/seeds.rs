@@ -154,13 +154,15 @@ pub fn superblocks() -> Vec<Vec<u8>> {
         members: vec![member(1, Role::Ssd), member(2, Role::Hdd)],
         standings: vec![superblock::Standing::Serves; 2],
         has_moved_homes: index == 1,
+        has_second_home: false,
         successor: None,
     };
     let told = Successor { state: SuccessorState::Replaced, index: 1, uuid: 3 };
     let replaced = Superblock { successor: Some(told), ..of(1) };
     let gone =
         superblock::Standing::Gone(Numbered { home_first: 0, home_blocks: 512, slot_count: 64 });
-    let removed = Superblock { standings: vec![superblock::Standing::Drains, gone], ..of(0) };
+    let standings = vec![superblock::Standing::Drains, gone];
+    let removed = Superblock { standings, has_second_home: true, ..of(0) };
     vec![of(0).encode(), of(1).encode(), replaced.encode(), removed.encode()]
 }
 

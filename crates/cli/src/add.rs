@@ -1,5 +1,6 @@
 //! `tandem add`: how does a drive come to a pool that is served?
 
+use crate::config::spare;
 use crate::failure::Failure;
 use crate::replace::{GUESSED_BYTES_PER_S, follow, refused};
 use crate::report::table::bytes as shown;
@@ -12,8 +13,9 @@ use tandem_live::control::{self, Addition};
 
 /// Add a drive to a pool while it is served
 ///
-/// It takes a place that is empty since a drive was removed (`tandem remove`), and needs the size of that
-/// place; of several places it takes the largest that it is large enough for. A server that is stopped
+/// It takes a place that is empty since a drive was removed (`tandem remove`), or since the pool was formatted
+/// (`path = "spare:SIZE"`), and needs the size of that place; of several places it takes the largest that it
+/// is large enough for. A server that is stopped
 /// meanwhile, or killed, goes on when it is started again. Then the configuration names the drive.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
@@ -26,8 +28,8 @@ pub struct Arguments {
     /// What it is for, if there are empty places of both kinds
     #[arg(long, value_name = "ssd|hdd", value_parser = ["ssd", "hdd"])]
     role: Option<String>,
-    /// Take the place of this drive, which was removed, as the configuration lists it
-    #[arg(long, value_name = "REMOVED")]
+    /// Take this place: that of a drive which was removed, as the configuration lists it, or spare:SIZE
+    #[arg(long, value_name = "PLACE")]
     place: Option<PathBuf>,
     /// Only say whether it could be, what is at risk and how long it takes
     #[arg(long, conflicts_with = "cancel")]
@@ -63,6 +65,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let path = std::path::absolute(drive).context("the path of the drive")?;
     let named = path.to_str().ok_or_else(|| anyhow!("{} is not UTF-8", path.display()))?;
     let place = arguments.place.as_deref().map(|place| {
+        if let Some(label) = place.to_str().filter(|label| spare::is_place(label)) {
+            return Ok(label.to_owned());
+        }
         let place = std::path::absolute(place).context("the path of the drive that was removed")?;
         place.to_str().map(str::to_owned).ok_or_else(|| anyhow!("{} is not UTF-8", place.display()))
     });
@@ -86,7 +91,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     match arguments.dry_run {
         true => print_text(&told(named, place, &answer)),
         false => print_text(&format!(
-            "{named} is being added in the place that {place} had; `tandem status` tells how far it is\n"
+            "{named} is being added in {}; `tandem status` tells how far it is\n",
+            spare::told(place)
         )),
     }
 }
@@ -100,8 +106,8 @@ fn told(drive: &str, place: &str, answer: &Value) -> String {
     let rate = GUESSED_BYTES_PER_S[0].1;
     let bytes = number("bytes");
     let mut text = format!(
-        "{drive} would take the place that {place} had: {} of its {} are used, {} of metadata are copied to \
-         it, {} s or more.\n",
+        "{drive} would take {}: {} of its {} are used, {} of metadata are copied to it, {} s or more.\n",
+        spare::told(place),
         shown(number("wanted_bytes")),
         shown(number("found_bytes")),
         shown(bytes),

@@ -61,6 +61,9 @@ struct Report {
     map: Option<MapCounts>,
     /// What each drive alone holds.
     drives: Vec<DriveAlone>,
+    /// Places for drives that have not come yet.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    empty_places: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -168,6 +171,9 @@ fn fill(report: &mut Report, pool: &PoolConfig, world: &World<Engine>, findings:
         let (path, twin) = holders(pool, world.mind(), device.id);
         report.drives.push(DriveAlone { path, twin, only_here_bytes });
     }
+    let empty = pool.devices.iter().filter(|device| device.spare_bytes.is_some());
+    report.empty_places =
+        empty.map(|d| format!("{} ({})", d.label(), crate::format::role(d.role))).collect();
     let population = map.population();
     report.map = Some(MapCounts {
         ssd_bytes: map.ssd_slots() * BLOCK_BYTES,
@@ -237,6 +243,9 @@ fn describe(pool: &PoolConfig, report: &Report) -> String {
             drives.row(vec![name, table::bytes(drive.only_here_bytes)]);
         }
         out.push_str(&format!("\n{}", drives.render()));
+        for place in &report.empty_places {
+            out.push_str(&format!("  {place} is empty: `tandem add` puts a drive there\n"));
+        }
         out.push_str(&format!(
             "\n  {} wrong checksums, {} of them answered by another copy\n",
             report.checksum_errors, report.repaired_reads

@@ -5,6 +5,7 @@
 //! pool on the same drives can be taken for a part of this one.
 
 mod files;
+mod places;
 
 use crate::config::{PoolConfig, PoolDevice};
 use crate::failure::Failure;
@@ -53,6 +54,8 @@ struct Before {
     holds: Vec<&'static str>,
     /// Nothing but zeroes at both ends.
     blank: bool,
+    /// It is no drive yet, but a place for one.
+    empty: bool,
 }
 
 #[derive(Serialize)]
@@ -60,6 +63,9 @@ struct Made {
     pool: String,
     uuid: String,
     devices: Vec<MadeDevice>,
+    /// What the empty places cost, if there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    empty_places: Option<places::Cost>,
     volumes: Vec<MadeVolume>,
 }
 
@@ -69,6 +75,8 @@ struct MadeDevice {
     role: &'static str,
     uuid: String,
     bytes: u64,
+    /// It is a place for a drive that will come.
+    empty: bool,
 }
 
 #[derive(Serialize)]
@@ -90,7 +98,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
                     and memory cannot be mixed with drives";
         return Err(Failure::Usage(text.into()));
     }
-    if pool.devices.iter().any(|device| device.gone) {
+    if pool.devices.iter().any(|device| device.gone && device.spare_bytes.is_none()) {
         let text = "a drive of this configuration is gone: take its entry away to make a new pool";
         return Err(Failure::Usage(text.into()));
     }
@@ -121,6 +129,11 @@ fn inspect(device: &PoolDevice, force: bool) -> anyhow::Result<Before> {
     let Backing::Path(path) = &device.backing else { unreachable!("memory was refused before") };
     let role = role(device.role);
     let told = device.label();
+    if let Some(bytes) = device.spare_bytes {
+        let (new, blank, empty) = (false, true, true);
+        return Ok(Before { path: told, role, bytes, new, holds: vec![], blank, empty });
+    }
+    let empty = false;
     let mut file = match File::open(path) {
         Ok(file) => file,
         Err(why) if why.kind() == std::io::ErrorKind::NotFound => {
@@ -128,7 +141,8 @@ fn inspect(device: &PoolDevice, force: bool) -> anyhow::Result<Before> {
                 let error = explain::not_opened(path, &why);
                 bail!("line {}: {error}; to make a file there, give its size", device.line)
             };
-            return Ok(Before { path: told, role, bytes, new: true, holds: vec![], blank: true });
+            let (new, blank) = (true, true);
+            return Ok(Before { path: told, role, bytes, new, holds: vec![], blank, empty });
         }
         Err(why) => return Err(explain::not_opened(path, &why)),
     };
@@ -147,7 +161,7 @@ fn inspect(device: &PoolDevice, force: bool) -> anyhow::Result<Before> {
     }
     let read = || anyhow::Ok((signature::find(&file, found)?, signature::is_blank(&file, found)?));
     let (holds, blank) = read().with_context(|| format!("reading {told}"))?;
-    Ok(Before { path: told, role, bytes, new, holds, blank })
+    Ok(Before { path: told, role, bytes, new, holds, blank, empty })
 }
 
 /// As the configuration spells it.
@@ -161,7 +175,8 @@ pub fn role(role: Role) -> &'static str {
 /// Refuses what can never work, before anything is touched.
 fn fits(pool: &PoolConfig, before: &[Before]) -> anyhow::Result<()> {
     let capacities: Vec<u64> = before.iter().map(|device| device.bytes).collect();
-    match Engine::new(pool.engine_config(&capacities)) {
+    let config = EngineConfig { format: true, ..pool.engine_config(&capacities) };
+    match Engine::new(config) {
         Ok(_) => Ok(()),
         Err(error) => Err(explain::configuration(pool, error)),
     }
@@ -174,6 +189,7 @@ fn tell_risk(before: &[Before], arguments: &Arguments) -> Result<(), Failure> {
     let mut table = Table::new(&["<device", "<role", "size", "<what would be lost"]);
     for device in before {
         let lost = match device {
+            Before { empty: true, .. } => "nothing: no drive is there yet".to_owned(),
             Before { new: true, .. } => "nothing: the file will be made".to_owned(),
             Before { holds, .. } if !holds.is_empty() => holds.join(", "),
             Before { blank: true, .. } => "nothing known: both ends are zeroes".to_owned(),
@@ -236,7 +252,7 @@ fn format(pool: &PoolConfig) -> anyhow::Result<Made> {
     let made = made(pool, &config);
     let mut world = devices::world(pool, devices, config, pool.world_config())?;
     // the drives are locked, and everything fits: from here on their old contents are lost
-    for device in pool.drives() {
+    for device in pool.drives().filter(|device| !device.gone) {
         let Backing::Path(path) = &device.backing else { continue };
         wipe(path).with_context(|| format!("clearing {}", device.label()))?;
     }
@@ -276,6 +292,7 @@ fn made(pool: &PoolConfig, config: &EngineConfig) -> Made {
         role: role(config.role),
         uuid: text(config.uuid),
         bytes: config.capacity_bytes,
+        empty: pool.devices[index].spare_bytes.is_some(),
     };
     let volume =
         |v: &crate::config::PoolVolume| MadeVolume { name: v.name.clone(), bytes: v.told_bytes() };
@@ -283,6 +300,7 @@ fn made(pool: &PoolConfig, config: &EngineConfig) -> Made {
         pool: pool.name.clone(),
         uuid: text(config.pool),
         devices: config.devices.iter().enumerate().map(device).collect(),
+        empty_places: places::cost(config),
         volumes: pool.volumes.iter().map(volume).collect(),
     }
 }
@@ -291,7 +309,8 @@ fn describe(made: &Made, config: &Path) -> String {
     let mut drives = Table::new(&["<device", "<role", "size", "<uuid"]);
     for device in &made.devices {
         let size = table::bytes(device.bytes);
-        drives.row(vec![device.path.clone(), device.role.into(), size, device.uuid.clone()]);
+        let uuid = if device.empty { "- (empty)".to_owned() } else { device.uuid.clone() };
+        drives.row(vec![device.path.clone(), device.role.into(), size, uuid]);
     }
     let mut volumes = Table::new(&["<volume", "size"]);
     for volume in &made.volumes {
@@ -299,10 +318,11 @@ fn describe(made: &Made, config: &Path) -> String {
         volumes.row(vec![volume.name.clone(), size]);
     }
     format!(
-        "pool {} {}\n{}\n{}\nServe it: tandem serve {}\n",
+        "pool {} {}\n{}{}\n{}\nServe it: tandem serve {}\n",
         made.pool,
         made.uuid,
         drives.render(),
+        made.empty_places.as_ref().map(places::Cost::describe).unwrap_or_default(),
         volumes.render(),
         config.display()
     )

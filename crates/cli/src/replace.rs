@@ -1,5 +1,6 @@
 //! `tandem replace`: how does a drive leave a pool that is served?
 
+use crate::config::spare;
 use crate::failure::Failure;
 use crate::pool::{devices, signature};
 use crate::report::table::bytes as shown;
@@ -99,6 +100,11 @@ pub(crate) fn listed(config: &Path, old: &Path) -> Result<String, Failure> {
             label == name || label == folder.join(name) || found
         })
     };
+    if old.to_str().is_some_and(spare::is_place) {
+        let old = old.display();
+        let text = format!("{old} is an empty place, and no drive: `tandem add` puts one there");
+        return Err(Failure::Usage(text));
+    }
     by(old).cloned().ok_or_else(|| {
         let text = format!("the pool has no drive {}; it has {}", old.display(), labels.join(", "));
         Failure::Usage(text)

@@ -227,7 +227,7 @@ fn drives(status: &Value) -> String {
         let path = text(known, "path").to_owned();
         table.row(vec![
             pairs::label(status, index).unwrap_or(path),
-            if known["gone"] == true { "gone" } else { text(known, "role") }.to_owned(),
+            role(known),
             bytes(known, "bytes"),
             bytes(counters, "written_bytes"),
             bytes(counters, "user_bytes"),
@@ -241,6 +241,15 @@ fn drives(status: &Value) -> String {
         ]);
     }
     table.render()
+}
+
+/// What a drive is for, or that it is none.
+fn role(known: &Value) -> String {
+    match (known["empty"] == true, known["gone"] == true) {
+        (true, _) => format!("{} (empty)", text(known, "role")),
+        (_, true) => "gone".to_owned(),
+        _ => text(known, "role").to_owned(),
+    }
 }
 
 /// How steering to hard drives fares: the figure of merit, and why it stopped where it did.

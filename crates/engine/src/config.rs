@@ -108,9 +108,13 @@ pub struct EngineConfig {
     /// Drives that are gone, and whose loss was accepted: the pool is served read-only from the
     /// others. Default none.
     pub absent: Vec<DeviceId>,
-    /// Drives that were removed: they keep their numbers, and the world has nothing in their places. Default
+    /// Drives that were removed: they keep their numbers, and the world has nothing in their places. With
+    /// `format`: places that are empty from birth, of the size and for the role that the device says. Default
     /// none.
     pub gone: Vec<DeviceId>,
+    /// The first hard drive has room for a second home of the metadata, although there are places for
+    /// several SSDs: all but one were empty at birth. The engine finds that out. Default no.
+    pub has_second_home: bool,
     /// Does a start go on with a drain that it finds? Default yes; no for who only looks.
     pub drains: bool,
     /// Write a fresh pool instead of recovering the one on the drives.
@@ -201,6 +205,7 @@ impl EngineConfig {
             placement: Placement::Mapped,
             absent: Vec::new(),
             gone: Vec::new(),
+            has_second_home: false,
             drains: true,
             format: true,
             contents: true,
@@ -254,9 +259,9 @@ impl EngineConfig {
     }
 
     /// The drive that keeps the second home of the metadata, if it is not a second SSD: the first hard
-    /// drive of a set with one SSD.
+    /// drive of a set that was formatted with one SSD.
     pub fn following_device(&self) -> Option<DeviceId> {
-        let one_ssd = self.with_role(Role::Ssd).count() == 1;
+        let one_ssd = self.has_second_home || self.with_role(Role::Ssd).count() == 1;
         let follows = one_ssd && self.placement == Placement::Mapped;
         let first = self.with_role(Role::Hdd).next().filter(|_| follows)?;
         // no other one has room for it

@@ -8,6 +8,7 @@ use crate::config::{EngineConfig, Placement, Role};
 use crate::device::{Device, Purpose, TailCopy};
 use crate::drain::{Drain, DrainView};
 use crate::format::layout::{self, Layout};
+use crate::format::superblock::{Numbered, Standing};
 use crate::handover::{Handover, HandoverView};
 use crate::ledger::Ledger;
 use crate::load::Place;
@@ -222,6 +223,14 @@ pub enum ConfigError {
         /// The most.
         max: usize,
     },
+    /// A place that no drive could take.
+    #[error("device {device} is an empty place: {why}")]
+    EmptyPlace {
+        /// Position in the configuration.
+        device: usize,
+        /// Why not.
+        why: &'static str,
+    },
     /// None of the drives is left.
     #[error("every drive is listed as gone, or one that is not there: list those that are there")]
     AllGone,
@@ -246,13 +255,13 @@ impl Engine {
     ///
     /// # Errors
     /// If the configuration contradicts itself; nothing was touched.
-    pub fn new(config: EngineConfig) -> Result<Engine, ConfigError> {
+    pub fn new(mut config: EngineConfig) -> Result<Engine, ConfigError> {
         let found = config.devices.len();
         let max = crate::format::superblock::MEMBERS_MAX;
         if found == 0 || found > max {
             return Err(ConfigError::Drives { max, found });
         }
-        let is_wrong = |id: &DeviceId| usize::from(id.0) >= found || config.format;
+        let is_wrong = |id: &DeviceId| usize::from(id.0) >= found;
         if config.gone.len() >= found || config.gone.iter().any(is_wrong) {
             return Err(ConfigError::AllGone);
         }
@@ -264,6 +273,7 @@ impl Engine {
             }
         }
         let layouts = match config.placement {
+            Placement::Mapped if config.format => config.lay_out_places()?,
             Placement::Mapped => layout::plan(&config)?,
             Placement::Fixed => layout::plan_fixed(&config)?,
         };
@@ -300,6 +310,7 @@ impl Engine {
         let mut engine = Engine::with_layouts(config, &layouts, (policies, space), steers);
         engine.qos = (order.build)();
         engine.lay_streams()?;
+        engine.leave_places_empty();
         engine.check_volumes()?;
         Ok(engine)
     }
@@ -482,7 +493,7 @@ impl Engine {
         if let Some(control) = control {
             c.enable(control);
         }
-        if self.hdds.len() > 1 {
+        if self.hdds_there() > 1 {
             c.join_others();
         }
         Some(c)
@@ -501,9 +512,8 @@ impl Engine {
                     .sum::<u64>()
                     / BLOCK_BYTES
             }
-            // without hard drives there are no homes: what is reserved for volumes must leave room
-            // for new versions of everything under way
-            Placement::Mapped if homes == 0 => slots * 85 / 100,
+            // without hard drives there are no homes
+            Placement::Mapped if homes == 0 => layout::blocks_without_homes(slots),
             Placement::Mapped => homes,
         }
     }
@@ -549,6 +559,9 @@ fn devices_of(config: &EngineConfig, layouts: &[Layout]) -> Vec<Device> {
         device.is_pair = config.pairs.iter().any(|pair| pair.device == id);
         // what it leaves behind is known when the superblocks are read
         device.faulted = config.gone.contains(&id);
+        if config.format && device.faulted {
+            device.standing = Standing::Gone(Numbered::of(layout));
+        }
         device
     };
     config.devices.iter().zip(layouts).enumerate().map(device).collect()

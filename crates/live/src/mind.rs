@@ -171,7 +171,10 @@ impl Mind for Engine {
         let controllers: Vec<Value> = self
             .devices()
             .iter()
-            .map(|device| device.bcw.as_ref().map_or(Value::Null, |bcw| controller(bcw, now)))
+            .map(|device| {
+                let there = device.bcw.as_ref().filter(|_| !device.is_gone());
+                there.map_or(Value::Null, |bcw| controller(bcw, now))
+            })
             .collect();
         let ids = self.devices().iter().map(|device| device.id);
         let today: Vec<Value> = ids.map(|id| today(self, id, now)).collect();

@@ -145,14 +145,14 @@ impl World {
         match self.removed.take() {
             // somebody else has its place, or is about to
             Some(removed) if config.successor.is_some() => {
-                config.gone = vec![removed.0];
+                config.gone.push(removed.0);
                 self.removed = Some(removed);
             }
             Some((device, station)) if lags => {
                 self.stations[usize::from(device.0)] = station;
             }
             Some((device, station)) => {
-                config.gone = vec![device];
+                config.gone.push(device);
                 self.removed = Some((device, station));
             }
             None => {}

@@ -13,6 +13,7 @@ pub mod erratic;
 pub mod exodus;
 pub mod explain;
 mod gone;
+pub mod grown;
 pub mod matrix;
 pub mod measure;
 mod objects;

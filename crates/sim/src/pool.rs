@@ -5,11 +5,13 @@
 
 use crate::erratic::Erratic;
 use crate::exodus;
+use crate::gone::Gone;
 use crate::succession::Plan;
 use crate::workload::{Mix, Shape};
 use std::sync::Arc;
 use tandem_block::{
-    BLOCK_BYTES, DeviceId, Drive, DurabilityClass, Duration, KIB, MIB, ObjectId, Rng, StreamId,
+    BLOCK_BYTES, DeviceId, Drive, DurabilityClass, Duration, Instant, KIB, MIB, ObjectId, Rng,
+    StreamId,
 };
 use tandem_engine::format::layout;
 use tandem_engine::format::pair::HEADER_BYTES;
@@ -61,6 +63,8 @@ pub struct SwarmConfig {
     pub replace: Option<Plan>,
     /// A drive is drained and removed.
     pub drain: Option<exodus::Plan>,
+    /// Places that are empty from birth, of those of `drives`.
+    pub spares: Vec<DeviceId>,
 }
 
 /// Times and thresholds of a pool: what is likely within few requests hangs on them.
@@ -214,6 +218,7 @@ impl SwarmConfig {
             clones: false,
             replace: None,
             drain: None,
+            spares: Vec::new(),
         }
     }
 
@@ -395,10 +400,12 @@ impl SwarmConfig {
 
     /// What all objects together can take.
     pub(crate) fn space_bytes(&self) -> u64 {
-        let layouts = layout::plan(&self.engine(true)).expect("tiny pools can be laid out");
-        let homes: u64 = layouts.iter().map(|layout| layout.home_blocks).sum();
-        let slots: u64 = layouts.iter().map(|layout| layout.slot_count).sum();
-        let blocks = if self.drives.1 > 0 { homes } else { slots * 85 / 100 };
+        let layouts = self.engine(true).lay_out_places().expect("tiny pools can be laid out");
+        let is_there = |id: usize| !self.spares.contains(&DeviceId(id as u8));
+        let there = || layouts.iter().enumerate().filter(|(id, _)| is_there(*id));
+        let homes: u64 = there().map(|(_, layout)| layout.home_blocks).sum();
+        let slots: u64 = there().map(|(_, layout)| layout.slot_count).sum();
+        let blocks = if self.drives.1 > 0 { homes } else { layout::blocks_without_homes(slots) };
         blocks * BLOCK_BYTES
     }
 
@@ -444,6 +451,7 @@ impl SwarmConfig {
         let tuning = self.tuning;
         EngineConfig {
             format,
+            gone: self.spares.clone(),
             journal_bytes: Some(tuning.journal_bytes),
             object_table_bytes: Some(tuning.object_table_bytes),
             log_segment_bytes: tuning.log_segment_bytes,
@@ -502,6 +510,12 @@ impl SwarmConfig {
                 let is_ssd = is_ssd && !on_hdd;
                 let latency_ns = if is_ssd { tuning.ssd_latency_ns } else { tuning.hdd_latency_ns };
                 let seed = self.seed.wrapping_mul(31).wrapping_add(i as u64);
+                let device = DeviceId(i as u8);
+                if self.spares.contains(&device) {
+                    let since = Instant::ZERO;
+                    return Box::new(Gone { device, capacity_bytes: bytes, since })
+                        as Box<dyn Drive>;
+                }
                 Box::new(Erratic::new(bytes, seed, latency_ns, !is_ssd)) as Box<dyn Drive>
             })
             .collect()

@@ -265,6 +265,7 @@ impl Run {
         config.successor =
             s.present.map(|(device, capacity_bytes)| SuccessorConfig { device, capacity_bytes });
         if let Some((device, bytes)) = s.member_bytes {
+            config.gone.retain(|empty| *empty != device);
             config.devices[usize::from(device.0)].capacity_bytes = bytes;
         }
         self.without_removed(&mut config);

@@ -1,11 +1,14 @@
 //! Can a drive take the place of one that left, while the pool works, and who must not?
 //!
-//! Requirement of pool life. Power cuts at every moment are the swarm's (arm `added`); here are the ends.
+//! Requirement of pool life. Power cuts at every moment are the swarm's (arms `added`, and `grown` for places
+//! that were empty from birth); here are the ends.
 
 use tandem_block::{DeviceId, KIB};
 use tandem_drives::media::CutMode;
 use tandem_engine::drain::DrainError;
+use tandem_engine::format::superblock::MEMBERS_MAX;
 use tandem_engine::handover::{Ending, ReplaceError};
+use tandem_engine::{ConfigError, Engine};
 use tandem_sim::pool::SwarmConfig;
 use tandem_sim::succession::{Plan, Turn};
 use tandem_sim::swarm::Run;
@@ -157,4 +160,123 @@ fn what_cannot_be_is_refused() {
     assert_eq!(engine.can_replace(place, wanted), Ok(()));
     assert_eq!(engine.empty_place(DeviceId(9)), None);
     run.finish().unwrap();
+}
+
+/// A pool with empty places, the first of which is filled.
+fn with_spares(drives: (usize, usize), spares: &[u8]) -> SwarmConfig {
+    let mut config = SwarmConfig::tiny(2, "ssd-first", 300);
+    config.drives = drives;
+    config.spares = spares.iter().map(|&id| DeviceId(id)).collect();
+    config.shape.volume_bytes = 2 << 20;
+    config.shape.footprint_bytes = 1 << 20;
+    let device = config.spares[0];
+    config.replace = Some(Plan { device, at: 60, more_bytes: 0, then: None });
+    config
+}
+
+/// What nobody ever promised is there when the drive has come, and in every life from then on.
+#[test]
+fn a_pool_grows_beyond_the_drives_that_it_was_formatted_with() {
+    for (drives, spares) in [
+        ((2, 1), &[1][..]),
+        ((1, 2), &[2]),
+        ((2, 2), &[1, 3]),
+        ((2, 2), &[3, 1]),
+        ((2, 0), &[1]),
+        ((0, 2), &[1]),
+    ] {
+        let config = with_spares(drives, spares);
+        let mut run = Run::new(config).unwrap();
+        let came = DeviceId(spares[0]);
+        let sizes = |run: &Run| {
+            let engine = &run.world.engine;
+            (engine.space_blocks().0, engine.map().ssd_slots())
+        };
+        let born = sizes(&run);
+        // as without the place, but for what its metadata takes
+        let mut alone = run.config().clone();
+        let is_spare = |id: usize| spares.contains(&(id as u8));
+        alone.drives.0 -= (0..drives.0).filter(|&id| is_spare(id)).count();
+        alone.drives.1 -= (drives.0..drives.0 + drives.1).filter(|&id| is_spare(id)).count();
+        (alone.spares, alone.replace) = (Vec::new(), None);
+        let without = sizes(&Run::new(alone).unwrap());
+        let nearly = |less: u64, more: u64| less <= more && more - less <= more / 20;
+        assert!(nearly(born.0, without.0) && nearly(born.1, without.1), "{born:?} {without:?}");
+        run.crash(CutMode::DropAll, None).unwrap();
+        assert_eq!(sizes(&run), born, "in every life before");
+        until_added(&mut run);
+        let grown = sizes(&run);
+        let is_ssd = usize::from(came.0) < drives.0;
+        assert_eq!(grown.1 > born.1, is_ssd, "{born:?} {grown:?}");
+        let is_home = !is_ssd || drives.1 == 0;
+        assert_eq!(grown.0 > born.0, is_home, "{born:?} {grown:?}");
+        for mode in [CutMode::DropAll, CutMode::KeepAll] {
+            run.flush_all().unwrap();
+            run.crash(mode, None).unwrap();
+            assert_eq!(sizes(&run), grown, "in every life behind");
+            run.extend(50, 4);
+        }
+        if is_ssd {
+            works_until(&mut run, "written to", |run| run.world.engine.lies_on(came) > 0);
+        }
+        let empty: Vec<u8> = spares[1..].to_vec();
+        let is_gone = |id: &u8| run.world.engine.devices()[usize::from(*id)].is_gone();
+        assert!(empty.iter().all(is_gone), "another place stays empty");
+        run.finish().unwrap();
+    }
+}
+
+/// A volume that only fits behind it: its blocks have homes there.
+#[test]
+fn a_volume_has_its_homes_on_the_drive_that_came() {
+    let mut run = Run::new(with_spares((1, 2), &[2])).unwrap();
+    let device = DeviceId(2);
+    until_added(&mut run);
+    run.flush_all().unwrap();
+    let mut rng = tandem_block::Rng::new(1);
+    let mut config = run.config().engine(false);
+    config.gone.clear();
+    let mut volume = config.volumes[0].clone();
+    let free = run.world.engine.space_blocks().1;
+    (volume.object, volume.name) = (tandem_block::ObjectId(2), "vol1".into());
+    volume.size_bytes = free * 4096;
+    config.volumes.push(volume);
+    run.world.power_cut(config, CutMode::DropAll, &mut rng);
+    run.world.start().unwrap();
+    let engine = &run.world.engine;
+    let made = engine.objects().get(tandem_block::ObjectId(2)).expect("it was made");
+    assert_eq!(made.size_bytes, free * 4096);
+    assert_eq!(engine.space_blocks().1, 0);
+    let blocks = 0..engine.map().logical().len() as u32;
+    let there = blocks.filter(|&block| engine.home_of(block).0 == device).count() as u64;
+    assert_eq!(there, engine.devices()[2].layout.home_blocks, "each of its homes is somebody's");
+}
+
+#[test]
+fn places_that_could_never_be_filled_are_refused() {
+    let refused = |drives: (usize, usize), spares: &[u8]| {
+        let mut config = SwarmConfig::tiny(2, "ssd-first", 10);
+        config.drives = drives;
+        config.spares = spares.iter().map(|&id| DeviceId(id)).collect();
+        Engine::new(config.engine(true)).err()
+    };
+    for (drives, spares, wrong) in [
+        ((1, 1), [0], 0), // the only SSD
+        ((2, 1), [0], 0), // the first one
+        ((1, 2), [1], 1),
+        ((1, 1), [1], 1), // the only hard drive
+        ((1, 3), [2], 2), // between two
+    ] {
+        let error = refused(drives, &spares);
+        let is_named =
+            matches!(error, Some(ConfigError::EmptyPlace { device, .. }) if device == wrong);
+        assert!(is_named, "{drives:?} {spares:?}: {error:?}");
+    }
+    assert!(refused((2, 1), &[9]).is_some(), "there is no such place");
+    assert_eq!(refused((2, 2), &[1, 3]), None);
+    assert!(refused((MEMBERS_MAX, 1), &[1]).is_some(), "empty places are members, too");
+    let mut paired = SwarmConfig::paired(0, "ssd-first", 10);
+    (paired.drives, paired.spares) = ((2, 1), vec![DeviceId(1)]);
+    let error = Engine::new(paired.engine(true)).err();
+    assert!(matches!(error, Some(ConfigError::EmptyPlace { device: 1, .. })), "{error:?}");
 }

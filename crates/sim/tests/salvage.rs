@@ -14,6 +14,7 @@ use tandem_drives::media::CutMode;
 use tandem_engine::{EngineConfig, StartError};
 use tandem_sim::campaign::MODES;
 use tandem_sim::check::token;
+use tandem_sim::succession::Plan;
 use tandem_sim::swarm::{Run, SwarmConfig, VOLUME};
 use tandem_sim::workload::Mix;
 
@@ -27,6 +28,14 @@ fn one_ssd(seed: u64, requests: u64) -> SwarmConfig {
     let policy = ["ssd-first", "mios-d", "mios-e"][seed as usize % 3];
     let mut config = SwarmConfig::tiny(seed, policy, requests);
     config.drives = (1, 1 + seed as usize % 2);
+    config
+}
+
+/// The same pool, formatted with an empty place for an SSD and one for a hard drive.
+fn with_places(mut config: SwarmConfig) -> SwarmConfig {
+    let (ssds, hdds) = (config.drives.0 + 1, config.drives.1 + 1);
+    config.drives = (ssds, hdds);
+    config.spares = vec![DeviceId(1), DeviceId((ssds + hdds - 1) as u8)];
     config
 }
 
@@ -55,8 +64,11 @@ fn contents(run: &mut Run) -> BTreeMap<u64, Result<Vec<u64>, IoError>> {
 #[test]
 fn a_level_second_home_loses_what_only_the_ssd_held_and_nothing_else() {
     let (mut lost_all, mut kept_all, mut snapshots) = (0, 0, 0);
-    for seed in 0..9 {
-        let mut run = Run::new(one_ssd(seed, 400)).expect("a pool");
+    for seed in 0..18 {
+        let config = one_ssd(seed % 9, 400);
+        // places for drives that may come change nothing of it
+        let config = if seed < 9 { config } else { with_places(config) };
+        let mut run = Run::new(config).expect("a pool");
         while run.step().unwrap_or_else(|failure| panic!("{failure}")) {}
         run.flush_all().unwrap_or_else(|failure| panic!("{failure}"));
         while run.world.step() {}
@@ -107,7 +119,7 @@ fn a_level_second_home_loses_what_only_the_ssd_held_and_nothing_else() {
         run.world.start().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         assert_eq!(contents(&mut run), before, "seed {seed}: with the SSD back");
     }
-    assert!(snapshots > 9, "{snapshots} snapshots");
+    assert!(snapshots > 18, "{snapshots} snapshots");
     assert!(
         lost_all > 0 && kept_all > 0,
         "{lost_all} lost, {kept_all} kept: one would prove nothing"
@@ -259,6 +271,42 @@ fn a_volume_made_later_is_known_to_the_second_home_though_the_load_never_pauses(
         run.world.power_cut(config, CutMode::DropAll, &mut rng);
         run.world.start().unwrap_or_else(|error| panic!("seed {seed}: {error}\n{state}"));
     }
+}
+
+/// When an SSD has come to an empty place the second home goes on as before: both SSDs may be lost.
+#[test]
+fn the_second_home_stays_when_an_ssd_comes() {
+    let mut lost = 0;
+    for seed in 0..6 {
+        let mut config = with_places(one_ssd(seed, 300));
+        config.replace = Some(Plan { device: DeviceId(1), at: 40, more_bytes: 0, then: None });
+        let mut run = Run::new(config).expect("a pool");
+        while run.step().unwrap_or_else(|failure| panic!("{failure}")) {}
+        assert!(!run.world.engine.devices()[1].is_gone(), "seed {seed}: it came");
+        run.extend(200, seed);
+        while run.step().unwrap_or_else(|failure| panic!("{failure}")) {}
+        run.flush_all().unwrap_or_else(|failure| panic!("{failure}"));
+        while run.world.step() {}
+        let state = run.world.engine.debug_state();
+        let follower = run.world.engine.follower().expect("it follows still");
+        assert_eq!(follower.units_behind, 0, "seed {seed}: quiet makes it level; {state}");
+        let before = contents(&mut run);
+        while run.world.step() {}
+        let mut config = without_ssd(run.config());
+        (config.absent, config.gone) = (vec![SSD, DeviceId(1)], run.config().spares[1..].to_vec());
+        run.world.power_cut(config, CutMode::DropAll, &mut Rng::new(seed));
+        run.world.start().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        for (block, found) in contents(&mut run) {
+            match found {
+                Ok(tokens) => {
+                    assert_eq!(Ok(&tokens), before[&block].as_ref(), "seed {seed}, block {block}");
+                }
+                Err(IoError::Dead(DeviceId(0 | 1))) => lost += 1,
+                Err(other) => panic!("seed {seed}, block {block}: {other}"),
+            }
+        }
+    }
+    assert!(lost > 0, "some lay on the SSDs alone");
 }
 
 #[test]

@@ -136,10 +136,11 @@ fn keeps(superblock: &Superblock) -> Keeps {
     let own = usize::from(superblock.index);
     let ssds = roles.iter().filter(|role| **role == Role::Ssd).count();
     let first_hdd = roles.iter().position(|role| *role == Role::Hdd);
+    let follows = ssds == 1 || superblock.has_second_home;
     match (roles.get(own), ssds) {
         (Some(Role::Ssd), _) => Keeps::First,
         (Some(Role::Hdd), 0) if first_hdd == Some(own) => Keeps::First,
-        (Some(Role::Hdd), 1) if first_hdd == Some(own) => Keeps::Second,
+        (Some(Role::Hdd), _) if first_hdd == Some(own) && follows => Keeps::Second,
         _ => Keeps::Nothing,
     }
 }

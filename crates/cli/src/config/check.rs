@@ -2,7 +2,7 @@
 
 use super::pair::PoolTwin;
 use super::{PoolConfig, PoolDevice, PoolVolume, Serve};
-use super::{budget, file, pair, promise};
+use super::{budget, file, pair, promise, spare};
 use crate::policy;
 use crate::toml_fault::Fault;
 use std::path::{Component, Path, PathBuf};
@@ -61,6 +61,7 @@ pub(super) fn check(
         }
         devices.push(device);
     }
+    spare::places(&parsed, &devices)?;
     let successor = successor(&parsed, (&devices, &twins), folder)?;
     if devices.is_empty() {
         return Err(Fault::whole(
@@ -153,7 +154,8 @@ fn successor(
         return Err(Fault::at(&path, "it is listed already: a successor is a drive of its own"));
     }
     // the profile was measured on the drive that goes
-    Ok(Some((index, PoolDevice { backing, profile: None, gone: false, ..old.clone() })))
+    let (gone, spare_bytes) = (false, None);
+    Ok(Some((index, PoolDevice { backing, profile: None, gone, spare_bytes, ..old.clone() })))
 }
 
 /// The drives of pairs that are no devices of their own.
@@ -173,7 +175,7 @@ pub(super) fn name(value: &Spanned<String>, what: &str) -> Result<String, Fault>
     Ok(name.clone())
 }
 
-fn size(value: &Spanned<String>, least: u64) -> Result<u64, Fault> {
+pub(super) fn size(value: &Spanned<String>, least: u64) -> Result<u64, Fault> {
     let bytes = spec::parse_bytes(value.get_ref())
         .map_err(|why| Fault::at(value, format!("{why}; write sizes like \"16GiB\"")))?;
     if !bytes.is_multiple_of(BLOCK_BYTES) {
@@ -259,7 +261,8 @@ fn device(entry: &file::Device, folder: &Path, line: usize) -> Result<PoolDevice
     }
     let profile = entry.profile.as_ref().map(|value| profile(value, role, folder)).transpose()?;
     let profile_age_days = entry.profile_age_days.unwrap_or(PROFILE_AGE_DAYS);
-    let gone = entry.gone.as_ref().is_some_and(|gone| *gone.get_ref());
+    let spare_bytes = spare::bytes(entry)?;
+    let gone = spare_bytes.is_some() || entry.gone.as_ref().is_some_and(|gone| *gone.get_ref());
     if let (true, Some(gone), true) = (gone, &entry.gone, entry.pair.is_some()) {
         return Err(Fault::at(gone, "a drive that is gone is no pair"));
     }
@@ -267,6 +270,7 @@ fn device(entry: &file::Device, folder: &Path, line: usize) -> Result<PoolDevice
         role,
         backing,
         gone,
+        spare_bytes,
         size_bytes,
         emulate,
         profile,
@@ -289,6 +293,9 @@ fn backing(entry: &file::Device, folder: &Path) -> Result<Backing, Fault> {
     }
     if path.is_empty() {
         return Err(Fault::at(&entry.path, "the path of a device is empty"));
+    }
+    if path.starts_with(spare::PREFIX) {
+        return Ok(Backing::Path(path.into()));
     }
     if path.starts_with("/dev/")
         && let Some(value) = &entry.size

@@ -10,6 +10,7 @@ mod edit;
 mod file;
 pub mod pair;
 pub mod promise;
+pub mod spare;
 #[cfg(test)]
 mod tests;
 
@@ -73,8 +74,11 @@ pub struct PoolDevice {
     pub role: Role,
     /// Where its bytes are.
     pub backing: Backing,
-    /// It was removed: its entry stays, since drives are numbered, and is not opened any more.
+    /// It was removed: its entry stays, since drives are numbered, and is not opened any more. Or the place
+    /// is empty from the beginning.
     pub gone: bool,
+    /// Of a place that is empty from the beginning: bytes of the drive that it is for.
+    pub spare_bytes: Option<u64>,
     /// How large to make a file that does not exist yet.
     pub size_bytes: Option<u64>,
     /// Timed, and volatile, like this modelled drive.
@@ -270,7 +274,7 @@ impl PoolConfig {
             .devices
             .iter()
             .zip(&capacities_bytes)
-            .map(|(device, &capacity_bytes)| device.engine_config(capacity_bytes))
+            .map(|(device, &bytes)| device.engine_config(device.spare_bytes.unwrap_or(bytes)))
             .collect();
         let volumes = self
             .volumes

@@ -339,3 +339,34 @@ fn a_device_may_be_two_drives() {
     let text = changed(hdd, &format!("{hdd}pair = {{ twin = \"b.img\" }}\n"));
     assert!(parse(&text).unwrap_err().to_string().contains("only SSDs"));
 }
+
+/// Places for drives that will come: what they are, and what they are not.
+#[test]
+fn a_place_may_be_empty_from_the_beginning() {
+    let place = "[[device]]\nrole = \"hdd\"\npath = \"spare:8GiB\"\n";
+    let with = |place: &str| changed("[[volume]]", &format!("{place}[[volume]]"));
+    let pool = parse(&with(place)).expect("a place");
+    let spare = &pool.devices[2];
+    assert!(spare.gone && spare.spare_bytes == Some(8 << 30), "{spare:?}");
+    assert_eq!(spare.label(), "spare:8GiB");
+    // the world has a stand-in there, whose size does not count
+    let config = pool.engine_config(&[16 << 30, 64 << 30, 8 << 20]);
+    assert_eq!(config.gone, [tandem_block::DeviceId(2)]);
+    assert_eq!(config.devices[2].capacity_bytes, 8 << 30);
+    for (text, want) in [
+        (with(&place.replace("8GiB", "much")), "write sizes like"),
+        (with(&place.replace("8GiB", "1MiB")), "at least 8MiB"),
+        (with(&format!("{place}size = \"8GiB\"\n")), "has its size in its path"),
+        (with(&format!("{place}gone = true\n")), "was never there"),
+        (with(&format!("{place}pair = {{ twin = \"b.img\" }}\n")), "is for one drive"),
+        (
+            changed("[[device]]\nrole = \"hdd\"", &format!("{place}[[device]]\nrole = \"hdd\"")),
+            "behind",
+        ),
+    ] {
+        let fault = parse(&text).expect_err(&text).to_string();
+        assert!(fault.contains(want), "{fault}");
+    }
+    let ram = "[pool]\nname='p'\n[[device]]\nrole='ssd'\npath='ram:1GiB'\n[[device]]\nrole='ssd'\npath='spare:1GiB'\n[[volume]]\nname='v'\nsize='1MiB'\n";
+    assert!(parse(ram).expect_err("memory").to_string().contains("in memory"));
+}

@@ -47,6 +47,9 @@ pub fn configuration(pool: &PoolConfig, error: ConfigError) -> Error {
             "volume {volume} does not fit: all volumes together are larger than what the drives \
              hold; make it smaller or add a hard drive"
         ),
+        ConfigError::EmptyPlace { device, why } => {
+            anyhow!("{} is an empty place: {why}", name(pool, device))
+        }
         error => error.into(),
     }
 }
@@ -60,10 +63,7 @@ pub fn start(pool: &PoolConfig, error: &StartError) -> Error {
             "another drive has taken its place in the pool: list that one's path here; nothing was \
              changed",
         ),
-        StartError::NotGone { device } => told(
-            *device,
-            "it is listed as gone, but the pool has it: take `gone = true` away from its entry",
-        ),
+        StartError::NotGone { device } => told(*device, not_gone(pool, *device)),
         StartError::NotFormatted { device } => told(
             *device,
             "it is not part of a pool: if this pool is new, make it with `tandem format`; \
@@ -90,8 +90,9 @@ pub fn start(pool: &PoolConfig, error: &StartError) -> Error {
         ),
         StartError::Members { found, members } => anyhow!(
             "the pool was formatted with {members} devices, and this configuration lists {found}: \
-             list all of them"
+             list all of them (a place for a drive that will come is made by `tandem format` alone)"
         ),
+        StartError::Volume { name, error: IoError::NoSpace } => no_room(name),
         StartError::Shrunk { device, was, is } => told(
             *device,
             &format!(
@@ -118,6 +119,22 @@ pub fn start(pool: &PoolConfig, error: &StartError) -> Error {
         ),
         other => anyhow!("{other}"),
     }
+}
+
+fn not_gone(pool: &PoolConfig, device: usize) -> &'static str {
+    match pool.devices[device].spare_bytes {
+        Some(_) => {
+            "a drive of the pool is in this place, which is listed as empty: write that drive's path here"
+        }
+        None => "it is listed as gone, but the pool has it: take `gone = true` away from its entry",
+    }
+}
+
+fn no_room(volume: &str) -> Error {
+    anyhow!(
+        "volume {volume} does not fit: the drives that are there have no room of its size left; make it \
+         smaller, or add a drive to an empty place first (`tandem add`); nothing was changed"
+    )
 }
 
 /// A pair that cannot be served.

@@ -4,7 +4,7 @@
 //! device while it is replaced, so that a server that is started after a crash goes on; at the end the
 //! path is the new drive's, and the line is gone. What was edited is read back before it counts.
 
-use crate::config::{Edit, PoolConfig, PoolDevice, edited};
+use crate::config::{Edit, PoolConfig, PoolDevice, edited, spare};
 use crate::pool::devices::{self, Manner};
 use crate::pool::{place, signature};
 use anyhow::{Context as _, anyhow, bail};
@@ -43,6 +43,11 @@ impl Registry {
         let is = |drive: &&PoolDevice| drive.label() == old || same(&drive.backing);
         // one that was removed may have come back in another place
         let found = drives.iter().position(|drive| !drive.gone && is(drive));
+        if drives.iter().any(|drive| drive.spare_bytes.is_some() && drive.label() == old) {
+            bail!(
+                "{old} is an empty place: no drive is there yet, and `tandem add` puts one there"
+            );
+        }
         match found.or_else(|| drives.iter().position(is)) {
             Some(index) if index < self.pool.devices.len() => {
                 if self.pool.twins.iter().any(|twin| twin.device == index) {
@@ -73,7 +78,8 @@ impl Registry {
         if empty.is_empty() {
             bail!(
                 "the pool has no empty place for another drive: a place is empty after `tandem \
-                 remove`; to make room, `tandem replace` puts another drive in the place of one"
+                 remove`, or from the format on (path = \"spare:SIZE\" in the configuration); to make \
+                 room, `tandem replace` puts another drive in the place of one"
             );
         }
         let role_of = |index: &usize| crate::format::role(self.pool.devices[*index].role);
@@ -117,6 +123,7 @@ impl Registry {
         let mut trial = self.pool.clone();
         let mut successor = self.pool.devices[device].clone();
         (successor.backing, successor.gone) = (Backing::Path(PathBuf::from(new)), false);
+        successor.spare_bytes = None;
         trial.successor = Some((device, successor));
         place::check(&trial)?;
         if !holds.is_empty() && !force {
@@ -177,15 +184,19 @@ impl Registry {
         let (old, new) = (self.pool.devices[index].label(), successor.label());
         let edit = if is_finished { Edit::Finish } else { Edit::Forget };
         let outcome = if is_finished {
-            let gone = self.about["devices"][index]["gone"].take();
-            self.about["devices"][index]["gone"] = false.into();
-            self.about["devices"][index]["path"] = new.clone().into();
+            let about = &mut self.about["devices"][index];
+            let gone = about["gone"].take();
+            (about["gone"], about["empty"]) = (false.into(), false.into());
+            about["path"] = new.clone().into();
+            if let Ok(bytes) = devices::backing_bytes(&successor.backing) {
+                about["bytes"] = bytes.into();
+            }
             match gone == true {
-                true => format!("{new} has been added, in the place that {old} had"),
+                true => format!("{new} has been added, in {}", spare::told(&old)),
                 false => format!("{new} has taken the place of {old}, which may be removed"),
             }
         } else if self.about["devices"][index]["gone"] == true {
-            format!("{new} has not been added: the place that {old} had stays empty")
+            format!("{new} has not been added: {} stays empty", spare::told(&old))
         } else {
             format!("{old} stays: {new} does not take its place")
         };

@@ -1,6 +1,7 @@
 //! How far is a drive that is being replaced?
 
 use super::{bytes, list, number, text};
+use crate::config::spare;
 use crate::report::table;
 use serde_json::Value;
 
@@ -29,7 +30,8 @@ pub fn describe(status: &Value) -> String {
         let (stage, copied) = (text(how, "stage"), bytes(how, "copied_bytes"));
         let total = bytes(how, "total_bytes");
         return format!(
-            "\nAdding a drive in the place of {name}: {stage}, {copied} of {total} of metadata copied.\n"
+            "\nAdding a drive in {}: {stage}, {copied} of {total} of metadata copied.\n",
+            spare::told(name)
         );
     }
     format!(

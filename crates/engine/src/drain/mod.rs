@@ -18,6 +18,7 @@ mod switch;
 
 use crate::config::Role;
 use crate::engine::{Engine, Phase};
+use crate::format::layout::blocks_without_homes;
 use crate::format::superblock::Standing;
 use crate::map::{Logical, Slot};
 use crate::ops::vacating::Rehomed;
@@ -320,7 +321,7 @@ impl Engine {
         self.try_space(others).map_err(DrainError::Tier)?;
         if self.hdds.is_empty() {
             // what does not fit the other SSDs has no home to go to
-            let (room, owned) = (others * 85 / 100, self.space_blocks().2);
+            let (room, owned) = (blocks_without_homes(others), self.space_blocks().2);
             if owned > room {
                 let (room, wanted) = (room * BLOCK_BYTES, owned * BLOCK_BYTES);
                 return Err(DrainError::NoRoom { room, wanted });

@@ -17,6 +17,7 @@ impl Engine {
         self.devices[usize::from(device.0)].standing = standing;
         if let Some(ssd) = self.ssds.iter().position(|&id| id == device) {
             self.map.close_ssd(ssd, standing != Standing::Serves);
+            self.fit_objects();
             self.share_anew();
         } else if standing == Standing::Serves {
             self.vacate_no_more();
@@ -34,6 +35,7 @@ impl Engine {
         let newest = found.iter().filter_map(|(s, _)| s.as_ref()).max_by_key(|s| s.generation);
         let Some(newest) = newest else { return Ok(()) };
         let (pool, members) = (newest.pool, newest.members.clone());
+        self.config.has_second_home = newest.has_second_home;
         let (generation, newest) = (newest.generation, newest.standings.clone());
         // who is further behind may be the drive that was removed, and another one has its place now
         let knows = |s: &&Superblock| s.pool == pool && s.generation + 1 >= generation;
@@ -68,8 +70,16 @@ impl Engine {
     ///
     /// # Errors
     /// The drive that the pool has.
-    pub(crate) fn check_gone(&self) -> Result<(), StartError> {
-        let is_there = |id: &&DeviceId| !self.devices[usize::from(id.0)].is_gone();
+    pub(crate) fn check_gone(
+        &self,
+        found: &[(Option<Superblock>, bool)],
+    ) -> Result<(), StartError> {
+        // more entries than members are another mistake, with words of its own
+        let members = found.iter().filter_map(|(s, _)| Some(s.as_ref()?.members.len())).max();
+        let is_there = |id: &&DeviceId| {
+            let index = usize::from(id.0);
+            Some(index) < members && !self.devices[index].is_gone()
+        };
         let found = self.config.gone.iter().find(is_there);
         found.map_or(Ok(()), |id| Err(StartError::NotGone { device: usize::from(id.0) }))
     }
@@ -111,6 +121,7 @@ impl Engine {
 
     /// At the start, when it is known which blocks nobody has.
     pub(crate) fn go_on_vacating(&mut self) {
+        self.fit_objects();
         let Some(device) = self.drain.as_deref().map(|drain| drain.device) else { return };
         if !self.devices[usize::from(device.0)].is_ssd() {
             self.vacate(device);

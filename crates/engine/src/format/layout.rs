@@ -183,6 +183,12 @@ fn table_bytes(config: &EngineConfig, smallest: u64) -> u64 {
     bytes / image::IMAGE_PAGE_BYTES * image::IMAGE_PAGE_BYTES
 }
 
+/// Logical blocks over so many slots of SSDs, in a pool without homes: what is reserved for volumes must
+/// leave room for new versions of everything under way.
+pub fn blocks_without_homes(slots: u64) -> u64 {
+    slots * 85 / 100
+}
+
 fn down(bytes: u64) -> u64 {
     bytes / BLOCK_BYTES * BLOCK_BYTES
 }

@@ -25,6 +25,8 @@ const VERSION_WITH_TABLE: u32 = 2;
 const FEATURE_STANDINGS: u64 = 1;
 /// Homes of blocks may lie at others' numbers.
 const FEATURE_MOVED_HOMES: u64 = 2;
+/// The first hard drive follows, whatever the number of SSDs is.
+const FEATURE_SECOND_HOME: u64 = 4;
 /// Drives in one set at most.
 pub const MEMBERS_MAX: usize = 16;
 /// Bytes of a pool's name at most.
@@ -121,6 +123,9 @@ pub struct Superblock {
     pub standings: Vec<Standing>,
     /// May homes lie at other blocks' numbers, since a hard drive was drained, or is?
     pub has_moved_homes: bool,
+    /// Has the first hard drive room for a second home of the metadata, although there are places for
+    /// several SSDs?
+    pub has_second_home: bool,
     /// A drive that shall take a member's place, or has.
     pub successor: Option<Successor>,
 }
@@ -224,7 +229,9 @@ impl Superblock {
         out.u32(0);
         out.u32(if self.layout.has_table() { VERSION_WITH_TABLE } else { VERSION });
         let standings = if all_serve { 0 } else { FEATURE_STANDINGS };
-        out.u64(standings | if self.has_moved_homes { FEATURE_MOVED_HOMES } else { 0 });
+        let moved = if self.has_moved_homes { FEATURE_MOVED_HOMES } else { 0 };
+        let second = if self.has_second_home { FEATURE_SECOND_HOME } else { 0 };
+        out.u64(standings | moved | second);
         out.u64(self.generation);
         out.u128(self.pool);
         out.u128(own.uuid);
@@ -274,7 +281,8 @@ impl Superblock {
             return Err(FormatError::Checksum { what: WHAT });
         }
         let features = reader.u64()?;
-        let unknown = features & !(FEATURE_STANDINGS | FEATURE_MOVED_HOMES);
+        let known = FEATURE_STANDINGS | FEATURE_MOVED_HOMES | FEATURE_SECOND_HOME;
+        let unknown = features & !known;
         if !(VERSION..=VERSION_WITH_TABLE).contains(&version) || unknown != 0 {
             let known = VERSION_WITH_TABLE;
             return Err(FormatError::Version { what: WHAT, found: version, known });
@@ -323,6 +331,7 @@ impl Superblock {
             members,
             standings,
             has_moved_homes: features & FEATURE_MOVED_HOMES != 0,
+            has_second_home: features & FEATURE_SECOND_HOME != 0,
             successor,
         })
     }
@@ -350,6 +359,7 @@ mod tests {
             members: vec![member(10, Role::Ssd), member(11, Role::Hdd)],
             standings: vec![Standing::Serves; 2],
             has_moved_homes: false,
+            has_second_home: false,
             successor: None,
         }
     }
@@ -377,6 +387,9 @@ mod tests {
         let moved = Superblock { has_moved_homes: true, ..sample() };
         assert_eq!(Superblock::decode(&moved.encode()).unwrap(), moved);
         assert_eq!(moved.encode()[16], 2, "older programs refuse it");
+        let second = Superblock { has_second_home: true, ..sample() };
+        assert_eq!(Superblock::decode(&second.encode()).unwrap(), second);
+        assert_eq!(second.encode()[16], 4, "older programs refuse it");
         let block = sample().encode();
         assert_eq!((block[12], block[16]), (1, 0), "older programs read it");
         assert_eq!(Superblock::decode(&block).unwrap(), sample());

@@ -14,6 +14,7 @@
 
 use super::copy::Plan;
 use super::{Ending, Flight, Handover, HandoverView, ReplaceError, Stage, Step};
+use crate::bcw::controller::Controller;
 use crate::device::Device;
 use crate::engine::Engine;
 use crate::format::layout::{Layout, SUPERBLOCK_BYTES};
@@ -146,10 +147,16 @@ impl Engine {
         if is_ssd {
             let ssd = self.ssds.iter().position(|&id| id == seat).expect("an SSD");
             self.map.close_ssd(ssd, false);
+            self.fit_objects();
             self.share_anew();
         } else {
             let segment_slots = (self.config.log_segment_bytes / BLOCK_BYTES) as u32;
             let bcw = self.controller_of(seat);
+            // who was alone is not any more
+            self.devices
+                .iter_mut()
+                .filter_map(|d| d.bcw.as_mut())
+                .for_each(Controller::join_others);
             let d = &mut self.devices[usize::from(seat.0)];
             (d.log, d.bcw) = (Some(Log::new(region, segment_slots)), bcw);
             let places = self.home_places(seat);

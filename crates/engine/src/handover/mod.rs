@@ -25,6 +25,7 @@
 
 mod copy;
 mod double;
+mod empty;
 mod join;
 mod mark;
 mod start;

@@ -97,6 +97,8 @@ pub struct Objects {
     vacating: Option<vacate::Vacating>,
     /// Blocks whose homes were left, with the drives that are gone.
     gone_blocks: u64,
+    /// Blocks for which there is no room on SSDs, in a pool without homes.
+    withheld: Space,
     /// Blocks taken for what will be appended to objects: of nobody, after a crash.
     ahead: VecDeque<(ObjectId, BlockRange)>,
     blocks: u32,

@@ -93,6 +93,7 @@ impl Engine {
                 .collect(),
             standings: self.devices.iter().map(|d| self.standing_of(d)).collect(),
             has_moved_homes: self.has_moved_homes(),
+            has_second_home: self.config.has_second_home,
         }
     }
 

@@ -177,7 +177,8 @@ impl Engine {
             return false;
         }
         let drives = self.hdds.iter().filter_map(|&id| {
-            let bcw = self.devices[usize::from(id.0)].bcw.as_ref()?;
+            let device = &self.devices[usize::from(id.0)];
+            let bcw = device.bcw.as_ref().filter(|_| !device.is_gone())?;
             Some((id, Standing::of(bcw.state())))
         });
         pool::is_last(device, drives)

@@ -33,10 +33,19 @@ impl Engine {
         }
         let sound = |id: &DeviceId| !self.devices[usize::from(id.0)].faulted;
         let homes = if self.ssds.is_empty() { &self.hdds[..1] } else { &self.ssds[..] };
-        let follower = self.config.following_device();
+        // whether it follows is known when the superblocks are read
+        let follower = self.hdds.first().copied();
         let home = homes.iter().copied().find(sound).or(follower.filter(sound));
         self.salvage = Some(home.ok_or(StartError::NoMetadata)?);
         Ok(())
+    }
+
+    /// Does the drive keep metadata where it shall be read?
+    fn confirm_salvage(&self) -> Result<(), StartError> {
+        let Some(home) = self.salvage else { return Ok(()) };
+        let leads = self.ssds.is_empty() || self.devices[usize::from(home.0)].is_ssd();
+        let follows = self.config.following_device() == Some(home);
+        if leads || follows { Ok(()) } else { Err(StartError::NoMetadata) }
     }
 
     /// Layouts as they are planned: those of absent drives have to be believed, the others are read.
@@ -45,9 +54,12 @@ impl Engine {
         journal_bytes: u64,
         table_bytes: u64,
     ) -> Result<Vec<Layout>, StartError> {
+        self.confirm_salvage()?;
         let mut config = self.config.clone();
         (config.journal_bytes, config.object_table_bytes) =
             (Some(journal_bytes), Some(table_bytes));
+        // those that were removed since, or never were there, have their part of the numbering
+        config.gone.clear();
         for (planned, device) in config.devices.iter_mut().zip(&self.devices) {
             planned.capacity_bytes = device.config.capacity_bytes;
         }

@@ -232,7 +232,7 @@ impl Engine {
         let mut found = std::mem::take(&mut self.starting().superblocks);
         self.take_standings(&mut found)?;
         self.resolve_successor(&mut found);
-        self.check_gone()?;
+        self.check_gone(&found)?;
         let mut all = Vec::new();
         let present = found.into_iter().enumerate().filter(|(i, _)| !self.devices[*i].faulted);
         for (index, (superblock, damaged)) in present {

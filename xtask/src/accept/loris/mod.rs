@@ -1,7 +1,6 @@
 //! Is the milestone of tiers and caches reached?
 //!
-//! Source: acceptance of tiers and caches. Of line 4 all but `replace` is not built; line 6 is what its part
-//! "Build" asks of the collectors.
+//! Source: acceptance of tiers and caches; line 6 is what its part "Build" asks of the collectors.
 
 mod line1_experiments;
 mod line2_replay;

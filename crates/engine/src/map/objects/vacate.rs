@@ -136,11 +136,35 @@ impl Objects {
         self.gone_blocks -= u64::from(places.count);
     }
 
-    /// Blocks that nobody can have: their homes are on a drive that leaves, or is gone.
+    /// So many blocks that nobody has are withheld, or as many as there are: nothing could hold them.
+    pub fn withhold(&mut self, blocks: u64) {
+        while let Some(range) =
+            self.withheld.next(0).filter(|_| self.withheld.free_blocks() > blocks)
+        {
+            let more = self.withheld.free_blocks() - blocks;
+            let range = BlockRange { count: more.min(u64::from(range.count)) as u32, ..range };
+            self.withheld.take(range);
+            self.space.release(range);
+        }
+        if self.withheld.free_blocks() < blocks {
+            self.drop_ahead();
+        }
+        while self.withheld.free_blocks() < blocks {
+            let Some(gap) = self.space.largest().next() else { break };
+            let wanted = blocks - self.withheld.free_blocks();
+            let count = wanted.min(u64::from(gap.count)) as u32;
+            let range = BlockRange { first: gap.first + (gap.count - count), count };
+            self.space.take(range);
+            self.withheld.release(range);
+        }
+    }
+
+    /// Blocks that nobody can have: their homes are on a drive that leaves, or is gone, or nothing could
+    /// hold them.
     pub fn out_of_use_blocks(&self) -> u64 {
         let vacating = self.vacating.as_ref();
         let leaving = vacating.map_or(0, |v| v.left.free_blocks() + v.withheld.free_blocks());
-        self.gone_blocks + leaving
+        self.gone_blocks + leaving + self.withheld.free_blocks()
     }
 
     /// The next blocks that are left, from this one on.
