@@ -252,13 +252,13 @@ fn grown(tandem: &Path) -> Result<Vec<String>> {
     let before = status(&pool)?;
     let mut expected = text;
     let mut seconds = Vec::new();
-    for (place, new, bytes) in
-        [("spare:1GiB", "ssd2.img", 1u64 << 30), ("spare:3GiB", "hdd2.img", 3 << 30)]
+    // device 1 and 3 of the file
+    for (device, place, new, bytes) in
+        [(1, "spare:1GiB", "ssd2.img", 1u64 << 30), (3, "spare:3GiB", "hdd2.img", 3 << 30)]
     {
         std::fs::File::create(pool.folder().join(new))?.set_len(bytes)?;
         call(tandem, &pool, &["add", "pool.toml", new, "--place", place, "--detach"])?;
-        let is_over =
-            |how: &Value| how["device"] == [2, 3][seconds.len()] && !how["ended"].is_null();
+        let is_over = |how: &Value| how["device"] == device && !how["ended"].is_null();
         let how = work_until(&pool, "replacing", is_over)?;
         if how["finished"] != true {
             bail!("a drive did not come to {place}: {how}");
