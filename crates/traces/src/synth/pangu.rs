@@ -16,7 +16,7 @@
 use super::scatter::Scatter;
 use super::settings::{Kind, Setting, Settings};
 use super::sizes::{Deck, Sizes};
-use super::timeline::Timeline;
+use super::timeline::{Timeline, Within};
 use super::{Generator, SynthError, Workload};
 use tandem_block::{
     Arrival, BLOCK_BYTES, GIB, Instant, MIB, ObjectId, Op, RequestType, Rng, StreamId, TIB,
@@ -98,7 +98,7 @@ const FILE_BYTES: u64 = GIB;
 /// The text's bounds for the share of writes among the requests [BCW §2.3].
 const WRITE_SHARE_PPM: std::ops::RangeInclusive<u64> = 770_000..=950_000;
 
-const fn settings(duration: &'static str) -> [Setting; 9] {
+const fn settings(duration: &'static str) -> [Setting; 10] {
     [
         Setting {
             name: "duration",
@@ -142,6 +142,7 @@ const fn settings(duration: &'static str) -> [Setting; 9] {
             kind: Kind::Count { least: 1, most: 10_000 },
             summary: "how many requests of a burst come at the same instant",
         },
+        Within::SETTING,
         Setting {
             name: "reads",
             default: "written",
@@ -188,6 +189,7 @@ impl Node {
                 seconds,
                 (self.mean_per_s, self.peak_per_s),
                 settings.get("group"),
+                Within::of(settings),
                 rng.split(1),
             ),
             kinds: Deck::new(rng.split(2)),

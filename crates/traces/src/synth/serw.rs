@@ -14,7 +14,7 @@
 
 use super::settings::{Kind, Setting, Settings};
 use super::sizes::Deck;
-use super::timeline::Timeline;
+use super::timeline::{Timeline, Within};
 use super::{Generator, SynthError, Workload};
 use tandem_block::{
     Arrival, BLOCK_BYTES, Instant, KIB, MIB, ObjectId, Op, RequestType, Rng, StreamId,
@@ -117,12 +117,15 @@ pub(super) const NODE_B2: Generator = Generator {
     build: |settings, rng| B2.build(settings, rng),
 };
 
-const SETTINGS: &[Setting] = &[Setting {
-    name: "duration",
-    default: "600s",
-    kind: Kind::Time { least_ns: 1_000_000_000, most_ns: 86_400_000_000_000 },
-    summary: "whole seconds; rates and mean size stay",
-}];
+const SETTINGS: &[Setting] = &[
+    Setting {
+        name: "duration",
+        default: "600s",
+        kind: Kind::Time { least_ns: 1_000_000_000, most_ns: 86_400_000_000_000 },
+        summary: "whole seconds; rates and mean size stay",
+    },
+    Within::SETTING,
+];
 
 impl Node {
     fn build(&self, settings: &Settings, mut rng: Rng) -> Result<Workload, SynthError> {
@@ -135,7 +138,13 @@ impl Node {
             rare_ppm: (CHUNKS * percent).div_ceil(100) * accesses * 1_000_000 / total,
         };
         Ok(Workload::new(Requests {
-            timeline: Timeline::new(seconds, (mean_per_s, mean_per_s * PEAK), 1, rng.split(1)),
+            timeline: Timeline::new(
+                seconds,
+                (mean_per_s, mean_per_s * PEAK),
+                1,
+                Within::of(settings),
+                rng.split(1),
+            ),
             kinds: Deck::new(rng.split(2)),
             write_share_ppm: writes * 1_000_000 / (writes + reads),
             write_sizes: Drawn::new(self.write_sizes, rng.split(3)),
