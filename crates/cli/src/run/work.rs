@@ -99,17 +99,24 @@ pub fn run_all(experiments: &[Experiment]) -> Result<Results, Failure> {
     jobs.sort_by_key(|job| std::cmp::Reverse(job.0));
     let total = jobs.iter().map(|(requests, _)| requests).sum::<u64>();
     let progress = pace::bar(Some(total));
-    let mut threads = usize::MAX;
-    for (_, job) in &jobs {
-        if let Kind::Replay(replay) = job.kind {
-            threads = threads.min(pace::threads(&plan_of(replay, &loaded)?));
-        }
+    // one large set of drives must not make all others take turns
+    let room = pace::Room::of_free_memory();
+    let mut ready = Vec::with_capacity(jobs.len());
+    for (_, job) in jobs {
+        let need_bytes = match job.kind {
+            Kind::Replay(replay) => pace::need_bytes(&plan_of(replay, &loaded)?),
+            Kind::Predictor(_) | Kind::Staircase(_) | Kind::Sharing(_) => 0,
+        };
+        ready.push((need_bytes, job));
     }
-    let pool =
-        rayon::ThreadPoolBuilder::new().num_threads(threads.min(jobs.len()).max(1)).build()?;
+    let threads = pace::threads_max().min(ready.len()).max(1);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     let mut results: Results = pool.install(|| {
-        let jobs = jobs.into_iter().par_bridge();
-        jobs.map(|(_, job)| (job.key.clone(), run_one(&job, &loaded, &progress))).collect()
+        let one = |(need_bytes, job): (u64, Job<'_>)| {
+            let result = room.with(need_bytes, || run_one(&job, &loaded, &progress));
+            (job.key, result)
+        };
+        ready.into_iter().par_bridge().map(one).collect()
     });
     progress.finish_and_clear();
     results.append(&mut skipped);
