@@ -79,7 +79,11 @@ impl Core {
 
     /// When something is due without anybody asking.
     pub fn next_due(&self) -> Instant {
-        let devices = self.devices.iter().map(|device| device.due()).min();
-        devices.unwrap_or(Instant::NEVER).min(self.wake_at)
+        self.drives_due().min(self.wake_at)
+    }
+
+    /// When a drive is due; never, if none keeps time of its own.
+    pub fn drives_due(&self) -> Instant {
+        self.devices.iter().map(|device| device.due()).min().unwrap_or(Instant::NEVER)
     }
 }

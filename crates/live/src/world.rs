@@ -286,6 +286,7 @@ impl<M: Mind> World<M> {
         let mut busy = !finished.is_empty();
         for done in finished.drain(..) {
             self.dispatch(done);
+            self.heed_drives();
         }
         busy |= self.take_alarms();
         busy |= self.pump();
@@ -369,6 +370,23 @@ impl<M: Mind> World<M> {
                 return busy;
             }
             busy = true;
+            self.carry_out();
+            self.heed_drives();
+        }
+    }
+
+    /// What drives have answered meanwhile goes before further requests: a hard drive that is given one
+    /// write at a time stands still until its answer is heard, and a burst of hundreds takes
+    /// milliseconds to take in. Of emulated drives; what real ones have answered, the ring tells in the next
+    /// turn.
+    fn heed_drives(&mut self) {
+        let due = self.core.drives_due();
+        if due == Instant::NEVER || due > self.core.clock.now() {
+            return;
+        }
+        self.core.tick();
+        while let Some(done) = self.core.done.pop_front() {
+            self.completion(&done);
             self.carry_out();
         }
     }
