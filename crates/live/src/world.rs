@@ -7,6 +7,8 @@
 //!     ─▶ requests and completions go to the mind, its commands are carried out, until all is quiet
 //!     ─▶ fronts send what they gathered ─▶ spin a little, then sleep until something happens
 //! ```
+//!
+//! Between any two of these steps' requests, emulated drives that are due are heard: a burst is long.
 
 use crate::clock::Clock;
 use crate::core::Core;
