@@ -67,23 +67,24 @@ impl Core {
         self.with_device(index, now, |device, bench| device.finished(value, result, bench));
     }
 
-    /// Lets every device whose time has come act.
-    pub fn tick(&mut self) {
-        for index in 0..self.devices.count() {
-            let now = self.clock.now();
-            if self.devices.at(index).1.due() <= now {
-                self.with_device(index, now, |device, bench| device.tick(bench));
-            }
+    /// Lets the drive whose answer has been due for longest give it: one answer, so that what several
+    /// drives say is heard in the order of the instants at which they said it. False if none is due.
+    pub fn tick(&mut self) -> bool {
+        let dues = self.devices.iter().map(|device| device.due()).enumerate();
+        let Some((index, due)) = dues.min_by_key(|(_, due)| *due) else { return false };
+        if due == Instant::NEVER {
+            return false;
         }
+        let now = self.clock.now();
+        if due > now {
+            return false;
+        }
+        self.with_device(index, now, |device, bench| device.tick(bench));
+        true
     }
 
     /// When something is due without anybody asking.
     pub fn next_due(&self) -> Instant {
-        self.drives_due().min(self.wake_at)
-    }
-
-    /// When a drive is due; never, if none keeps time of its own.
-    pub fn drives_due(&self) -> Instant {
-        self.devices.iter().map(|device| device.due()).min().unwrap_or(Instant::NEVER)
+        self.devices.iter().map(|device| device.due()).fold(self.wake_at, Instant::min)
     }
 }

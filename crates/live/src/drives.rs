@@ -32,11 +32,6 @@ impl Drives {
         self.tags += 1;
     }
 
-    /// How many there are.
-    pub fn count(&self) -> usize {
-        self.seats.len()
-    }
-
     /// The drive at a place, and its tag.
     pub fn at(&mut self, place: usize) -> (u32, &mut dyn Device) {
         let seat = &mut self.seats[place];
@@ -102,8 +97,8 @@ mod tests {
         drives.add(ram(4096));
         assert_eq!(drives.at(2).0, 3, "a tag is used once");
         drives.let_go();
-        assert_eq!(drives.count(), 2);
+        assert_eq!(drives.seats.len(), 2);
         drives.close(0, ram(4096));
-        assert_eq!((drives.count(), drives.at(0).0, drives.place_of(2)), (2, 4, None));
+        assert_eq!((drives.seats.len(), drives.at(0).0, drives.place_of(2)), (2, 4, None));
     }
 }

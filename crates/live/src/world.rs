@@ -8,7 +8,9 @@
 //!     ─▶ fronts send what they gathered ─▶ spin a little, then sleep until something happens
 //! ```
 //!
-//! Between any two of these steps' requests, emulated drives that are due are heard: a burst is long.
+//! Between any two of these steps' requests, emulated drives that are due are heard, the one that
+//! answered first before the others: a burst is long. Drives get their next commands before clients get
+//! their answers: a drive that waits stands still, a client that waits has others on the way.
 
 use crate::clock::Clock;
 use crate::core::Core;
@@ -139,6 +141,9 @@ const TIMER_LEAD: Duration = Duration::from_us(80);
 /// A yield that takes longer has let somebody else run (measured: 0.3 us for nothing, 2 us and more
 /// for a switch there and back).
 const YIELDED: Duration = Duration::from_us(2);
+/// So many answers of emulated drives are heard before the ring is asked again (guess): a drive that always
+/// has another would keep everybody else waiting.
+const HEEDED_MAX: usize = 256;
 /// The longest sleep.
 const SLEEP_MAX: Duration = Duration::from_s(1);
 
@@ -154,6 +159,9 @@ pub struct World<M: Mind> {
     observer: Option<Observer>,
     successions: Option<Successions>,
     commands: Vec<Command>,
+    /// What clients are told when the other commands of the same call are carried out; kept to keep its
+    /// memory.
+    answers: Vec<Done>,
     signals: Option<Signals>,
     waker: Arc<Waker>,
     stop_asked: Arc<AtomicBool>,
@@ -188,6 +196,7 @@ impl<M: Mind> World<M> {
             observer: None,
             successions: None,
             commands: Vec::new(),
+            answers: Vec::new(),
             signals: None,
             waker: Arc::new(Waker::new().map_err(WorldError::Ring)?),
             stop_asked: Arc::new(AtomicBool::new(false)),
@@ -338,17 +347,14 @@ impl<M: Mind> World<M> {
 
     /// What is due by the clock.
     fn take_alarms(&mut self) -> bool {
+        let heard = self.heed_drives();
         let now = self.core.clock.now();
-        if self.core.next_due() > now {
-            return false;
+        if self.core.wake_at > now {
+            return heard;
         }
-        self.core.tick();
-        let now = self.core.clock.now();
-        if self.core.wake_at <= now {
-            self.core.wake_at = Instant::NEVER;
-            self.mind.on(now, Event::Wake, &mut self.commands);
-            self.carry_out();
-        }
+        self.core.wake_at = Instant::NEVER;
+        self.mind.on(now, Event::Wake, &mut self.commands);
+        self.carry_out();
         true
     }
 
@@ -380,17 +386,18 @@ impl<M: Mind> World<M> {
     /// What drives have answered meanwhile goes before further requests: a hard drive that is given one
     /// write at a time stands still until its answer is heard, and a burst of hundreds takes
     /// milliseconds to take in. Of emulated drives; what real ones have answered, the ring tells in the next
-    /// turn.
-    fn heed_drives(&mut self) {
-        let due = self.core.drives_due();
-        if due == Instant::NEVER || due > self.core.clock.now() {
-            return;
+    /// turn. True if one had answered.
+    fn heed_drives(&mut self) -> bool {
+        for heeded in 0..HEEDED_MAX {
+            if !self.core.tick() {
+                return heeded > 0;
+            }
+            while let Some(done) = self.core.done.pop_front() {
+                self.completion(&done);
+                self.carry_out();
+            }
         }
-        self.core.tick();
-        while let Some(done) = self.core.done.pop_front() {
-            self.completion(&done);
-            self.carry_out();
-        }
+        true
     }
 
     fn completion(&mut self, done: &IoDone) {
@@ -413,13 +420,13 @@ impl<M: Mind> World<M> {
         self.core.sums = sums;
     }
 
-    /// Carries out what the mind has said, in order.
+    /// Carries out what the mind has said, in order; clients are answered at the end.
     fn carry_out(&mut self) {
         let mut commands = std::mem::take(&mut self.commands);
         for command in commands.drain(..) {
             match command {
                 Command::Submit(io) => self.core.submit(io),
-                Command::Complete(done) => self.complete(&done),
+                Command::Complete(done) => self.answers.push(done),
                 Command::Reserve { payload, length_bytes } => {
                     self.core.payloads.reserve(payload, length_bytes);
                 }
@@ -462,6 +469,11 @@ impl<M: Mind> World<M> {
             }
         }
         self.commands = commands;
+        let mut answers = std::mem::take(&mut self.answers);
+        for done in answers.drain(..) {
+            self.complete(&done);
+        }
+        self.answers = answers;
     }
 
     fn complete(&mut self, done: &Done) {

@@ -30,6 +30,9 @@ use tandem_engine::{Io, IoId, IoOp};
 
 /// How often the buffer is compared with what the model still holds while nothing happens.
 const DRAIN_EVERY: Duration = Duration::from_ms(20);
+/// How often while commands come. Not with each of them: what leaves the buffer is written to the file by
+/// threads of the kernel, which want the processor that the next command waits for (guess).
+const SETTLE_EVERY: Duration = Duration::from_ms(2);
 /// Writes wait for the backing when this much more than the model's buffer is not written yet.
 const BEHIND_BYTES_MAX: u64 = 128 << 20;
 /// How long such a write waits before it looks again.
@@ -102,6 +105,8 @@ pub(crate) struct EmulatedDevice {
     batches: Slab<Vec<Sequence>>,
     /// Answered flights that wait for the backing.
     waiting: Vec<usize>,
+    /// When the buffer may be compared with the model's again.
+    settle_at: Instant,
     next_drain: Instant,
     stats: EmulatedStats,
     failed: bool,
@@ -159,6 +164,7 @@ impl EmulatedDevice {
             timers: BinaryHeap::new(),
             batches: Slab::new(),
             waiting: Vec::new(),
+            settle_at: Instant::ZERO,
             next_drain: Instant::NEVER,
             stats: EmulatedStats::default(),
             failed: false,
@@ -269,8 +275,7 @@ impl EmulatedDevice {
         if self.sealed {
             return;
         }
-        let limit = self.model.volatile_bytes(bench.now);
-        self.overlay.settle_beyond(limit);
+        self.settle(bench.now);
         while self.batches.len() < BATCHES_MAX && !self.failed {
             let Some(batch) = self.overlay.next_batch() else { break };
             match &self.backing {
@@ -300,6 +305,16 @@ impl EmulatedDevice {
         }
         let idle = self.overlay.held_bytes() == 0;
         self.next_drain = if idle { Instant::NEVER } else { bench.now + DRAIN_EVERY };
+    }
+
+    /// Lets go what the model does not hold volatile any more: at once from a drive whose writes are
+    /// durable when they are acknowledged, else now and then.
+    fn settle(&mut self, now: Instant) {
+        let limit = self.model.volatile_bytes(now);
+        if limit == 0 || now >= self.settle_at {
+            self.overlay.settle_beyond(limit);
+            self.settle_at = now + SETTLE_EVERY;
+        }
     }
 
     /// The model's answer for a flight is due.
@@ -462,7 +477,7 @@ impl Device for EmulatedDevice {
     }
 
     fn tick(&mut self, bench: &mut Bench<'_>) {
-        while let Some(Reverse((at, key))) = self.timers.peek().copied()
+        if let Some(Reverse((at, key))) = self.timers.peek().copied()
             && at <= bench.now
         {
             self.timers.pop();

@@ -96,7 +96,8 @@ pub(crate) trait Device {
         Instant::NEVER
     }
 
-    /// The instant of `due` has come.
+    /// The instant of `due` has come: gives the answer that is due, no more than one. `due` lies later
+    /// then, or there is one answer less to give.
     fn tick(&mut self, _bench: &mut Bench<'_>) {}
 
     /// Bytes that only process memory holds, and late acknowledgements; for emulated drives.
