@@ -4,7 +4,7 @@
 
 use rayon::prelude::*;
 use std::process::ExitCode;
-use tandem_sim::share::{ARMS, Arm, Tally};
+use tandem_sim::arms::{self, Arm, Case, Tally};
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -14,10 +14,10 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let only = words.get(2);
-    let arms: Vec<&Arm> =
-        ARMS.iter().filter(|arm| only.is_none_or(|name| name == arm.name)).collect();
+    let arms: Vec<&'static Arm> =
+        arms::all().filter(|arm| only.is_none_or(|name| name == arm.name)).collect();
     if arms.is_empty() {
-        let known: Vec<&str> = ARMS.iter().map(|arm| arm.name).collect();
+        let known: Vec<&str> = arms::all().map(|arm| arm.name).collect();
         eprintln!("there is no such arm; there are {}", known.join(", "));
         return ExitCode::from(2);
     }
@@ -29,12 +29,13 @@ fn main() -> ExitCode {
 }
 
 /// All seeds of an arm, on all cores; what is printed hangs on the seeds alone.
-fn run(arm: &Arm, first: u64, seeds: u64) -> bool {
+fn run(arm: &'static Arm, first: u64, seeds: u64) -> bool {
     let began = std::time::Instant::now();
-    let jobs: Vec<(u64, &str)> = (first..first + seeds)
+    let jobs: Vec<(u64, &'static str)> = (first..first + seeds)
         .flat_map(|seed| arm.policies(seed).map(move |policy| (seed, policy)))
         .collect();
-    let results: Vec<_> = jobs.par_iter().map(|(seed, policy)| arm.run(*seed, policy)).collect();
+    let run = |(seed, policy): &(u64, &'static str)| Case::new(arm, policy, *seed).run();
+    let results: Vec<_> = jobs.par_iter().map(run).collect();
     let mut tally = Tally::default();
     let mut failures = 0;
     for ((_, policy), result) in jobs.iter().zip(results) {
@@ -46,7 +47,7 @@ fn run(arm: &Arm, first: u64, seeds: u64) -> bool {
             }
         }
     }
-    println!("{} ({}), {seeds} seeds: {tally}", arm.name, arm.what);
+    println!("{} ({}), {seeds} seeds: {}", arm.name, arm.what, tally.total());
     eprintln!("{}: {} s", arm.name, began.elapsed().as_secs());
     let missing = if failures == 0 { arm.missing(&tally, seeds) } else { Vec::new() };
     for text in &missing {

@@ -14,6 +14,7 @@ use tandem_engine::{Activity, Engine};
 #[expect(missing_docs, reason = "the names in NAMES say it")]
 pub enum Met {
     Crashes,
+    Faults,
     InCommit,
     InCheckpoint,
     InWriteBack,
@@ -63,6 +64,7 @@ pub enum Met {
 /// What each count is called, in the order of `Met`.
 const NAMES: [&str; COUNTS] = [
     "crashes",
+    "faults",
     "in commits",
     "in checkpoints",
     "in write-back",
