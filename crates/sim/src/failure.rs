@@ -48,3 +48,16 @@ pub enum Failure {
         left: usize,
     },
 }
+
+impl Failure {
+    /// What kind it is, in a word or two: the same for every seed that fails in the same way.
+    pub fn kind(&self) -> String {
+        let name = |debug: String| -> String {
+            debug.chars().take_while(|letter| letter.is_alphanumeric()).collect()
+        };
+        match self {
+            Failure::Broken { violation, .. } => name(format!("{violation:?}")),
+            other => name(format!("{other:?}")),
+        }
+    }
+}

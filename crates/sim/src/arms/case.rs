@@ -13,6 +13,7 @@ use crate::swarm::{Failure, Run};
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 use std::sync::atomic::AtomicU64;
+use tandem_engine::mutant::Mutant;
 use tandem_engine::steer::POLICIES;
 
 /// One run of an arm.
@@ -31,6 +32,8 @@ pub struct Case {
     pub points: Option<(u64, u64)>,
     /// What is made smaller, in the order in which it is applied.
     pub simpler: Vec<Simpler>,
+    /// The rule that the engine breaks, in builds that can: shows whether an arm finds it.
+    pub mutant: Option<Mutant>,
     /// The event at which the latest crash was tried; a process that dies has nothing else to tell.
     pub at: AtomicU64,
 }
@@ -59,10 +62,21 @@ pub enum CaseError {
     },
     /// A word is not known, or its value is wrong.
     #[error(
-        "{0:?} is none of requests=NUMBER, without=NUMBER,FIRST-LAST,..., points=FIRST-LAST and \
-         simpler=NAME,..."
+        "{0:?} is none of requests=NUMBER, without=NUMBER,FIRST-LAST,..., points=FIRST-LAST, \
+         simpler=NAME,... and mutant=NAME"
     )]
     Word(String),
+    /// The engine is built without mutants.
+    #[error("this build has no mutants: it needs --features mutants")]
+    NoMutants,
+    /// There is no such mutant.
+    #[error("there is no mutant {name}; there are {known}")]
+    Mutant {
+        /// What was asked for.
+        name: String,
+        /// All that there are.
+        known: String,
+    },
     /// Nothing has this name.
     #[error("nothing is made simpler by {name}; there are {known}")]
     Simpler {
@@ -84,6 +98,7 @@ impl Case {
             without: Vec::new(),
             points: None,
             simpler: Vec::new(),
+            mutant: None,
             at: AtomicU64::new(0),
         }
     }
@@ -114,13 +129,26 @@ impl Case {
         (window.0.max(first), window.1.min(last.saturating_add(1)))
     }
 
+    /// A freshly formatted pool under the load that is left, whose engine breaks the rule that the case
+    /// names.
+    ///
+    /// # Errors
+    /// If it cannot be formatted or started.
+    pub fn start(&self, config: SwarmConfig) -> Result<Run, Failure> {
+        #[cfg_attr(not(feature = "mutants"), expect(unused_mut, reason = "a mutant is set in it"))]
+        let mut run = Run::new(self.reduced(config))?;
+        #[cfg(feature = "mutants")]
+        run.world.engine.set_mutant(self.mutant);
+        Ok(run)
+    }
+
     /// Runs a pool, and crashes it as often as the campaign says.
     ///
     /// # Errors
     /// The first violation.
     pub fn crashes(&self, config: SwarmConfig, campaign: Campaign) -> Result<Coverage, Failure> {
         let campaign = Campaign { window: self.window(campaign.window), ..campaign };
-        campaign.run_noting(Run::new(self.reduced(config))?, &self.at)
+        campaign.run_noting(self.start(config)?, &self.at)
     }
 }
 
@@ -129,6 +157,7 @@ impl Clone for Case {
         let mut case = Case::new(self.arm, self.policy, self.seed);
         (case.requests_max, case.points) = (self.requests_max, self.points);
         (case.without, case.simpler) = (self.without.clone(), self.simpler.clone());
+        case.mutant = self.mutant;
         case
     }
 }
@@ -150,6 +179,9 @@ impl Display for Case {
             let names: Vec<&str> = self.simpler.iter().map(|simpler| simpler.name).collect();
             write!(out, " simpler={}", names.join(","))?;
         }
+        if let Some(mutant) = self.mutant {
+            write!(out, " mutant={mutant:?}")?;
+        }
         Ok(())
     }
 }
@@ -162,6 +194,19 @@ fn read_range(text: &str) -> Option<(u64, u64)> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let (first, last) = (first.parse().ok()?, last.parse().ok()?);
     (first <= last).then_some((first, last))
+}
+
+/// The rule of this name.
+///
+/// # Errors
+/// If there is none, or this build's engine keeps all of them.
+pub fn read_mutant(name: &str) -> Result<Mutant, CaseError> {
+    if !cfg!(feature = "mutants") {
+        return Err(CaseError::NoMutants);
+    }
+    let known = || Mutant::ALL.map(|mutant| format!("{mutant:?}")).join(", ");
+    let found = Mutant::ALL.into_iter().find(|mutant| format!("{mutant:?}") == name);
+    found.ok_or_else(|| CaseError::Mutant { name: name.to_owned(), known: known() })
 }
 
 fn read_simpler(names: &str) -> Result<Vec<Simpler>, CaseError> {
@@ -201,6 +246,7 @@ impl FromStr for Case {
             match key {
                 "requests" => case.requests_max = Some(value.parse().map_err(|_| wrong())?),
                 "points" => case.points = Some(read_range(value).ok_or_else(wrong)?),
+                "mutant" => case.mutant = Some(read_mutant(value)?),
                 "simpler" => case.simpler = read_simpler(value)?,
                 "without" => {
                     let ranges: Option<Vec<_>> = value.split(',').map(read_range).collect();

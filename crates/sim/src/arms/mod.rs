@@ -6,9 +6,11 @@
 
 mod case;
 mod crash;
+pub mod shrink;
 mod simpler;
+pub mod table;
 
-pub use case::{Case, CaseError};
+pub use case::{Case, CaseError, read_mutant};
 pub use simpler::{SIMPLER, Simpler};
 
 use crate::coverage::{Coverage, Met};
