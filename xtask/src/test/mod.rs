@@ -16,6 +16,9 @@ use side_by_side::Task;
 use std::time::Instant;
 use told::{Report, Row};
 
+/// What is run of the programs that were built for a part of this name.
+type Tasks = fn(&'static str, &[Program]) -> Result<Vec<Task>>;
+
 /// One part: its name, what cargo does first, and what is run then.
 struct Part {
     name: &'static str,
@@ -23,7 +26,7 @@ struct Part {
     cargo: &'static [&'static str],
     environment: &'static [(&'static str, &'static str)],
     /// What of that is run; nothing if cargo has done it all.
-    run: Option<fn(&'static str, &[Program]) -> Result<Vec<Task>>>,
+    run: Option<Tasks>,
 }
 
 const NONE: Part = Part { name: "", cargo: &[], environment: &[], run: None };
