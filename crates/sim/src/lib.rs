@@ -4,6 +4,7 @@
 //! `(at_ns, sequence)`. One seed explains a run.
 
 pub mod arms;
+pub mod audit;
 mod bare_ssd;
 pub mod campaign;
 pub mod check;
@@ -13,7 +14,7 @@ pub mod coverage;
 pub mod erratic;
 pub mod exodus;
 pub mod explain;
-mod failure;
+pub mod failure;
 mod gone;
 pub mod grown;
 pub mod matrix;

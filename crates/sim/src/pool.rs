@@ -3,6 +3,7 @@
 //! A few MiB of every kind of drive, sized so that within some hundred requests everything happens
 //! that takes days on a real pool: checkpoints, journal wraps, write-back, log GC, a full SSD.
 
+use crate::audit::Audits;
 use crate::erratic::Erratic;
 use crate::exodus;
 use crate::gone::Gone;
@@ -67,6 +68,8 @@ pub struct SwarmConfig {
     pub spares: Vec<DeviceId>,
     /// Requests that are drawn and not sent, by number: first and last of each range.
     pub without: Vec<(u64, u64)>,
+    /// What is looked at beside the answers.
+    pub audits: Audits,
 }
 
 /// Times and thresholds of a pool: what is likely within few requests hangs on them.
@@ -222,6 +225,7 @@ impl SwarmConfig {
             drain: None,
             spares: Vec::new(),
             without: Vec::new(),
+            audits: Audits::default(),
         }
     }
 

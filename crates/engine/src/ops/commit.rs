@@ -9,6 +9,8 @@
 //! Everything that arrives meanwhile gathers for the next one, so that one flush serves many; `gather`
 //! says whether that one waits a little for those who were just answered.
 
+mod audit;
+
 use super::gather::Gathering;
 use crate::device::Purpose;
 use crate::engine::{Engine, Phase};
