@@ -7,6 +7,7 @@ pub mod arms;
 pub mod audit;
 mod bare_ssd;
 pub mod campaign;
+mod carried;
 pub mod check;
 mod command;
 pub mod contents;

@@ -198,6 +198,7 @@ impl SwarmConfig {
             unaligned_ppm: [0, 200_000, 700_000][rng.below(3) as usize],
             pause: Duration::from_us([0, 50, 3_000][rng.below(3) as usize]),
             mix: Mix { read: 150_000, flush: 80_000, zero: 50_000, fua: 50_000 },
+            hot_ppm: 0,
         };
         let drives = [(1, 1), (1, 2), (2, 1), (1, 1), (2, 3)][rng.below(5) as usize];
         let (sizes, mut tuning) = ((8 * MIB, 24 * MIB), Tuning::default());
