@@ -8,6 +8,7 @@ use crate::load::Load;
 use crate::log::Log;
 use crate::map::{Logical, Run, Slot};
 use crate::ordering::TaskId;
+use crate::pins::{Pin, Pins};
 use crate::port::{IoOp, ServedFrom};
 use crate::qos::lanes::Lanes;
 use std::collections::VecDeque;
@@ -114,8 +115,6 @@ pub struct ReadPart {
     pub into: PayloadId,
     /// … and where in it.
     pub into_offset_bytes: u64,
-    /// Number of the read, for the reuse of places.
-    pub read_number: u64,
 }
 
 /// A tail's run being copied.
@@ -171,6 +170,8 @@ pub struct Waiting {
     pub bytes: u64,
     /// What.
     pub job: Job,
+    /// What it names on the device, if that is known while it waits.
+    pub pin: Pin,
 }
 
 /// Log writes of one hard drive since its last successful flush: its tail (design decision 8).
@@ -233,6 +234,8 @@ pub struct Device {
     pub arrivals: u64,
     /// It is two drives: reads and writes are with different ones.
     pub is_pair: bool,
+    /// Blocks that waiting commands, and those in flight, name.
+    pub pins: Pins,
     /// Commands in flight.
     pub in_flight: u32,
     /// Accepted and not completed, waiting or in flight. Paper: `l(t)` in [BCW Alg. 3].
@@ -277,6 +280,7 @@ impl Device {
             streams: None,
             arrivals: 0,
             is_pair: false,
+            pins: Pins::default(),
             in_flight: 0,
             queue_length: 0,
             dirty: false,
@@ -353,7 +357,11 @@ impl Device {
         self.arrivals += 1;
         self.queue_length += 1;
         self.load.waiting_bytes += bytes;
-        Waiting { sequence: self.arrivals, bytes, job }
+        let pin = match &job {
+            Job::Io(op, _) => self.pins.pin(op),
+            Job::Write(_) | Job::Edge { .. } => Pin::NONE,
+        };
+        Waiting { sequence: self.arrivals, bytes, job, pin }
     }
 
     /// Takes the first waiting job of a class; it is still counted as accepted.

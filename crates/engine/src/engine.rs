@@ -26,12 +26,13 @@ use crate::ops::file_tiers::{self, FileTiers};
 use crate::ops::follow::Follower;
 use crate::ops::moves::Moves;
 use crate::ops::read_back::{self, Promotions};
-use crate::ops::reuse::Limbo;
+use crate::ops::reuse::DeferredFree;
 use crate::ops::sharing::Sharing;
 use crate::ops::start::Starting;
 use crate::ops::steering::{SharedSteer, Steering};
 use crate::ops::tiering::{self, Tiering};
 use crate::ordering::{Ordering, TaskId};
+use crate::pins::Pin;
 use crate::port::Command;
 use crate::qos::admit::AdmitError;
 use crate::qos::delivery::Clients;
@@ -72,6 +73,8 @@ pub(crate) struct IoState {
     /// It changes what the device holds.
     pub changes: bool,
     pub place: Place,
+    /// What it names on the device.
+    pub pin: Pin,
 }
 
 /// Policies of one volume.
@@ -134,10 +137,7 @@ pub struct Engine {
     /// Pairs that have not stopped yet, since the engine has.
     pub(crate) mirrors_stopping: Option<usize>,
     pub(crate) stats: EngineStats,
-    pub(crate) limbo: VecDeque<Limbo>,
-    pub(crate) reads_issued: u64,
-    pub(crate) reads_done: VecDeque<bool>,
-    pub(crate) reads_base: u64,
+    pub(crate) deferred_free: DeferredFree,
     pub(crate) payloads_made: u64,
     pub(crate) last_request: Instant,
     pub(crate) wake_at: Instant,
@@ -402,10 +402,7 @@ impl Engine {
             mirrors_opening: 0,
             mirrors_stopping: None,
             stats: EngineStats::default(),
-            limbo: VecDeque::new(),
-            reads_issued: 0,
-            reads_done: VecDeque::new(),
-            reads_base: 0,
+            deferred_free: DeferredFree::default(),
             payloads_made: 0,
             last_request: Instant::ZERO,
             wake_at: Instant::NEVER,

@@ -37,6 +37,7 @@ pub mod mirror;
 pub mod mutant;
 mod ops;
 mod ordering;
+pub mod pins;
 mod port;
 pub mod profile;
 pub mod qos;

@@ -28,6 +28,10 @@ pub enum Mutant {
     ReplayWithoutLast,
     /// Freed places are reused under the reads that still use them.
     ReuseUnderRead,
+    /// The read of a base for a part of a block pins nothing.
+    BaseUnpinned,
+    /// A home counts if the block is in the slot that was copied, whatever version that holds by now.
+    HomeBySlot,
     /// FUA is acknowledged before its record.
     EarlyFua,
     /// An overlapping write does not wait for the one before it.
@@ -84,7 +88,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 36] = [
+    pub const ALL: [Mutant; 38] = [
         Mutant::CommitWithoutFlush,
         Mutant::EarlyReuse,
         Mutant::FlushWithoutTails,
@@ -95,6 +99,8 @@ impl Mutant {
         Mutant::RootWithoutFlush,
         Mutant::ReplayWithoutLast,
         Mutant::ReuseUnderRead,
+        Mutant::BaseUnpinned,
+        Mutant::HomeBySlot,
         Mutant::EarlyFua,
         Mutant::Unordered,
         Mutant::StaleReadBack,

@@ -59,7 +59,7 @@ impl Engine {
     pub(crate) fn turn(&mut self) {
         self.run_handover();
         self.run_drain();
-        self.release_limbo();
+        self.release_freed();
         self.rescue_tails();
         // a checkpoint that ends makes room in the journal, so it comes before the commit
         self.run_checkpoint();

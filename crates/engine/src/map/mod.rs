@@ -37,6 +37,7 @@ pub mod slots;
 pub mod space;
 #[cfg(test)]
 mod tests;
+mod versions;
 
 pub use allocator::Run;
 pub use compose::{Batch, Cover, Limits};
@@ -44,6 +45,7 @@ pub use displaced::FixedHasher;
 pub use entry::{Entry, Fragment, Place, PlaceRole};
 pub use population::Population;
 pub use slots::{Logical, NONE, Slot, SlotRegion};
+pub use versions::Copied;
 
 use crate::format::record::FRAGMENTS_MAX;
 use allocator::Allocator;
@@ -54,6 +56,7 @@ use logical::{FRAGMENTS, HOME, LOG, LogicalBits, SSD};
 use slots::Slots;
 use std::collections::BTreeMap;
 use tandem_block::DeviceId;
+use versions::Versions;
 
 /// A fixed hasher: a digest must not hang on a random seed.
 pub type FixedState = std::hash::BuildHasherDefault<displaced::FixedHasher>;
@@ -130,6 +133,7 @@ pub struct Map {
     /// Slots that nothing names any more; the engine takes them with `take_freed`.
     freed: Vec<Slot>,
     population: Population,
+    versions: Versions,
     /// Shards that the next checkpoint must write.
     dirty_shards: bits::Bits,
     slot_shards: usize,
@@ -170,6 +174,7 @@ impl Map {
             log_unsettled: HashMap::default(),
             freed: Vec::new(),
             population: Population::default(),
+            versions: Versions::default(),
             dirty_shards: bits::Bits::new(slot_shards + home_shards),
             slot_shards,
             slots,
@@ -320,6 +325,7 @@ impl Map {
     /// Notes that `slot` now holds the whole block, alone: every older place is displaced.
     #[inline]
     pub fn assign(&mut self, block: Logical, slot: Slot, checksum: u32) {
+        self.versions.change(block);
         let log = self.slots.is_log(slot);
         let bits = self.logical.get(block);
         if bits & FRAGMENTS != 0 {
@@ -350,6 +356,7 @@ impl Map {
         if bits == 0 {
             return false;
         }
+        self.versions.change(block);
         self.slots.assign(slot, block, checksum);
         let mut list = self.fragments.remove(&block).unwrap_or_default();
         list.push(Fragment { slot, mask });
@@ -385,6 +392,7 @@ impl Map {
 
     /// Forgets the block: it reads as zeroes.
     pub fn clear(&mut self, block: Logical) {
+        self.versions.change(block);
         let bits = self.logical.get(block);
         if bits & FRAGMENTS != 0 {
             self.displace_fragments(block);
@@ -398,14 +406,35 @@ impl Map {
         self.set_bits(block, bits, 0);
     }
 
-    /// Notes that the home now holds the version that lies in `slot`, settled. Returns false, and
-    /// changes nothing, if the block has moved on since.
-    pub fn note_home(&mut self, block: Logical, slot: Slot) -> bool {
-        let entry = self.entry(block);
-        if entry.fragmented || entry.home || (entry.ssd != slot && entry.log != slot) {
+    /// Somebody is about to copy the block as it is now.
+    pub fn watch(&mut self, block: Logical) -> Copied {
+        self.versions.watch(block)
+    }
+
+    /// Does the block still hold what was copied?
+    pub fn is_latest(&self, copied: &Copied) -> bool {
+        self.versions.is_latest(copied)
+    }
+
+    /// Nobody needs to know any more whether the block still holds what was copied.
+    pub fn forget(&mut self, copied: Copied) {
+        self.versions.forget(copied);
+    }
+
+    /// How many blocks are being copied.
+    pub fn watched_blocks(&self) -> usize {
+        self.versions.len()
+    }
+
+    /// Notes that the home now holds the version that was copied, settled. Returns false, and changes
+    /// nothing, if the block has moved on since.
+    pub fn note_home(&mut self, copied: &Copied) -> bool {
+        let block = copied.block();
+        let bits = self.logical.get(block);
+        if !self.is_latest(copied) || bits & (FRAGMENTS | HOME) != 0 {
             return false;
         }
-        let bits = self.logical.get(block);
+        assert!(bits & (SSD | LOG) != 0, "block {block} was copied from a place that it still has");
         self.set_bits(block, bits, bits | HOME);
         true
     }

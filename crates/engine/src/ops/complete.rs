@@ -2,6 +2,7 @@
 
 use crate::device::Purpose;
 use crate::engine::{Engine, Phase};
+use crate::pins::Pin;
 use crate::port::IoId;
 use tandem_block::{DeviceId, Duration, IoError};
 
@@ -13,9 +14,10 @@ impl Engine {
         checksums: &[u32],
         bytes: &[u8],
     ) {
-        let state = self.ios.remove(io.0 as usize);
+        let mut state = self.ios.remove(io.0 as usize);
         self.unlist_io(&state);
         let d = &mut self.devices[usize::from(state.device.0)];
+        d.pins.unpin(std::mem::replace(&mut state.pin, Pin::NONE));
         d.in_flight -= 1;
         d.queue_length -= 1;
         // a flush covers what had completed when it was issued, so only now

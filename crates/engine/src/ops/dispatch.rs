@@ -5,6 +5,7 @@ use crate::engine::{Engine, IoState};
 use crate::load::Place;
 use crate::ops::moves::MoveKind;
 use crate::ordering::TaskId;
+use crate::pins::Pin;
 use crate::port::{Command, Io, IoId, IoOp};
 use crate::qos::QueueView;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
@@ -111,7 +112,7 @@ impl Engine {
         }
         if let Job::Io(op, purpose) = waiting.job {
             self.note_first_command(&purpose);
-            self.submit(device, op, purpose);
+            self.submit_pinned(device, op, purpose, waiting.pin);
         }
         // its commands are counted instead of the job
         self.devices[usize::from(device.0)].queue_length -= 1;
@@ -145,6 +146,7 @@ impl Engine {
             return false;
         };
         d.queue_length -= 1;
+        d.pins.unpin(waiting.pin);
         match waiting.job {
             Job::Write(id) | Job::Edge { task: id, .. } => self.fail_unissued(device, id, error),
             Job::Io(_, purpose) => self.finish_io(device, purpose, Err(error), &[], &[]),
@@ -170,6 +172,12 @@ impl Engine {
 
     /// Sends a command to a device and remembers why.
     pub(crate) fn submit(&mut self, device: DeviceId, op: IoOp, purpose: Purpose) {
+        let pin = self.devices[usize::from(device.0)].pins.pin(&op);
+        self.submit_pinned(device, op, purpose, pin);
+    }
+
+    /// The same, of a command that has pinned what it names.
+    fn submit_pinned(&mut self, device: DeviceId, op: IoOp, purpose: Purpose, pin: Pin) {
         let background = !matches!(
             purpose,
             Purpose::Read(_)
@@ -182,7 +190,7 @@ impl Engine {
         let changes = matches!(op, IoOp::Write { .. } | IoOp::WriteMeta { .. } | IoOp::Trim { .. });
         let place = Place::of(&op);
         let state =
-            IoState { device, purpose, bytes, issued: self.now, background, changes, place };
+            IoState { device, purpose, bytes, issued: self.now, background, changes, place, pin };
         let key = self.ios.insert(state);
         let id = IoId(u32::try_from(key).expect("commands in flight are bounded"));
         let d = &mut self.devices[usize::from(device.0)];

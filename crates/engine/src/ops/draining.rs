@@ -158,7 +158,7 @@ impl Engine {
             return None;
         }
         let checksum = self.map.slots().checksum(slot);
-        Some(Part { logical, slot, checksum })
+        Some(Part::new(logical, slot, checksum))
     }
 
     /// To other SSDs, or home.
@@ -263,11 +263,11 @@ impl Engine {
     ) {
         let m = self.moves.active.as_ref().expect("a move was writing");
         let moved: Vec<(Part, Slot)> =
-            (at..at + count).map(|i| (m.parts[i], m.targets[i])).collect();
+            (at..at + count).map(|i| (m.parts[i].clone(), m.targets[i])).collect();
         let outstanding = m.outstanding;
         for (i, (part, to)) in moved.into_iter().enumerate() {
             let is_same = checksums.get(i).is_none_or(|found| *found == part.checksum)
-                && self.map.slots().checksum(part.slot) == part.checksum;
+                && part.copied.as_ref().is_some_and(|copied| self.map.is_latest(copied));
             let unchanged = is_same && status.is_ok();
             if unchanged && self.map.move_place(part.logical, part.slot, to) {
                 self.drained_to(part.logical, to);

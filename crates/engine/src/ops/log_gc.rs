@@ -101,7 +101,7 @@ impl Engine {
                 && (self.map.log_source(owner, slot) || self.is_fixed_source(owner, slot));
             if movable {
                 let checksum = self.map.slots().checksum(slot);
-                parts.push(Part { logical: owner, slot, checksum });
+                parts.push(Part::new(owner, slot, checksum));
                 if parts.len() == blocks_max {
                     break;
                 }

@@ -17,7 +17,7 @@ use crate::device::{Class, Job, Purpose};
 use crate::engine::Engine;
 use crate::log::gc::Need;
 use crate::map::logical::{HOME, LOG, SSD};
-use crate::map::{FixedState, Logical, NONE, Run, Slot, Touch};
+use crate::map::{Copied, FixedState, Logical, NONE, Run, Slot, Touch};
 use crate::mutant::Mutant;
 use crate::port::{Command, IoOp};
 use hashbrown::HashSet;
@@ -51,17 +51,25 @@ impl MoveKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     Reading,
-    /// Read; waits until the records of its sources are durable and no older read is under way.
+    /// Read; waits until the records of its sources are durable and nobody reads the homes.
     Waiting,
     Writing,
 }
 
 /// One block of a move.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) logical: Logical,
     pub(super) slot: Slot,
     pub(super) checksum: u32,
+    /// The version that is copied, while the move is under way.
+    pub(super) copied: Option<Copied>,
+}
+
+impl Part {
+    pub(super) fn new(logical: Logical, slot: Slot, checksum: u32) -> Part {
+        Part { logical, slot, checksum, copied: None }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -74,9 +82,6 @@ pub(super) struct Move {
     pub(super) outstanding: u32,
     pub(super) failed: bool,
     pub(super) after_batch: u64,
-    pub(super) after_read: u64,
-    /// A merge's fragments as they were read.
-    pub(super) fragments: Vec<crate::map::Fragment>,
     pub(super) target: Run,
     /// Of a drain's move: where each part goes, a slot or the block whose place its home takes.
     pub(super) targets: Vec<Slot>,
@@ -306,11 +311,7 @@ impl Engine {
                 continue;
             }
             if let Some(slot) = self.map.writeback_source(block) {
-                parts.push(Part {
-                    logical: block,
-                    slot,
-                    checksum: self.map.slots().checksum(slot),
-                });
+                parts.push(Part::new(block, slot, self.map.slots().checksum(slot)));
             }
         }
         self.moves.cursor = if from >= total { 0 } else { from };
@@ -327,8 +328,7 @@ impl Engine {
 
     /// Moves these settled SSD slots home.
     pub(crate) fn begin_writeback_of(&mut self, blocks: &[(Logical, Slot)]) {
-        let part =
-            |&(logical, slot)| Part { logical, slot, checksum: self.map.slots().checksum(slot) };
+        let part = |&(logical, slot)| Part::new(logical, slot, self.map.slots().checksum(slot));
         let parts = blocks.iter().map(part).collect();
         self.begin_home_move(MoveKind::WriteBack, parts);
     }
@@ -337,8 +337,11 @@ impl Engine {
         self.is_fixed() && self.map.state(owner) == LOG && self.map.entry(owner).log == slot
     }
 
-    pub(super) fn begin_home_move(&mut self, kind: MoveKind, parts: Vec<Part>) {
+    pub(super) fn begin_home_move(&mut self, kind: MoveKind, mut parts: Vec<Part>) {
         assert!(self.moves.active.is_none(), "one move at a time");
+        for part in &mut parts {
+            part.copied = Some(self.map.watch(part.logical));
+        }
         let length_bytes = parts.len() as u64 * BLOCK_BYTES;
         let buffer = self.reserve_for_move(length_bytes);
         let mut m = Move {
@@ -349,8 +352,6 @@ impl Engine {
             outstanding: 0,
             failed: false,
             after_batch: self.commit.composed(),
-            after_read: self.reads_issued,
-            fragments: Vec::new(),
             target: Run { slot: NONE, count: 1 },
             targets: Vec::new(),
             since: self.now,
@@ -440,10 +441,26 @@ impl Engine {
         }
         let ready = self.is_fixed()
             || ((self.commit.durable() >= m.after_batch || self.breaks(Mutant::EarlyHome))
-                && self.reads_base >= m.after_read);
+                && self.are_homes_unread());
         if ready {
             self.write_homes();
         }
+    }
+
+    /// Does no command name a home that the active move is going to write? Whoever still reads what was
+    /// there before gets it.
+    fn are_homes_unread(&mut self) -> bool {
+        let m = self.moves.active.take().expect("asked by the caller");
+        let is_unread = m.parts.iter().all(|part| self.is_home_unpinned(part.logical, 1));
+        self.moves.active = Some(m);
+        is_unread
+    }
+
+    /// Does no command name the homes of these blocks, which lie behind each other?
+    pub(super) fn is_home_unpinned(&mut self, first: Logical, count: u64) -> bool {
+        let (device, address) = self.home_of(first);
+        let pins = &mut self.devices[usize::from(device.0)].pins;
+        pins.await_free(address / BLOCK_BYTES, count)
     }
 
     /// Is this block on its way home?
@@ -454,6 +471,7 @@ impl Engine {
 
     pub(super) fn end_move(&mut self) {
         let m = self.moves.active.take().expect("asked by the caller");
+        m.parts.iter().filter_map(|part| part.copied.clone()).for_each(|c| self.map.forget(c));
         if let Some(drain) = self.drain.as_deref_mut().filter(|drain| drain.owns_move) {
             drain.owns_move = false;
             if m.kind == MoveKind::LogGc && !m.failed {

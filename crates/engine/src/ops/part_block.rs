@@ -63,6 +63,10 @@ impl Engine {
         };
         self.stats.merge_reads += 1;
         let purpose = Purpose::MergeBase { task: id, logical: block, slot };
+        #[cfg(feature = "mutants")]
+        if self.breaks(crate::mutant::Mutant::BaseUnpinned) {
+            self.devices[usize::from(region.device.0)].pins.skip_next();
+        }
         self.enqueue(region.device, Class::Read, Job::Io(op, purpose));
     }
 

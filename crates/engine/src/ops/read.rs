@@ -217,7 +217,6 @@ impl Engine {
             tried: Vec::new(),
             into,
             into_offset_bytes,
-            read_number: self.begin_read(),
         }
     }
 
@@ -256,7 +255,6 @@ impl Engine {
             }
             task.outstanding += 1;
             task.served_from = task.served_from.max(served);
-            let read_number = self.begin_read();
             let part = ReadPart {
                 task: id,
                 logical: block,
@@ -267,7 +265,6 @@ impl Engine {
                 tried: Vec::new(),
                 into: from,
                 into_offset_bytes: 0,
-                read_number,
             };
             let op = IoOp::Read {
                 offset_bytes: region.address(fragment.slot),
@@ -287,7 +284,6 @@ impl Engine {
         status: Result<(), IoError>,
         checksums: &[u32],
     ) {
-        self.end_read(part.read_number);
         let error = status.err().or_else(|| self.verify(device, &part, checksums));
         if let Some(error) = error {
             self.note_bad(device, &part, error, checksums);
