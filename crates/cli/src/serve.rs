@@ -296,7 +296,7 @@ fn report_end(pool: &PoolConfig, world: &World<Engine>) -> Result<(), Failure> {
         .zip(&pool.devices)
         // those that were gone from the beginning are no news
         .filter(|(device, _)| {
-            device.faulted && !device.is_gone() && !world.mind().is_absent(device.id)
+            device.is_faulted() && !device.is_gone() && !world.mind().is_absent(device.id)
         })
         .map(|(device, _)| pool.label(usize::from(device.id.0)))
         .collect();

@@ -12,7 +12,7 @@ use crate::pins::{Pin, Pins};
 use crate::port::{IoOp, ServedFrom};
 use crate::qos::lanes::Lanes;
 use std::collections::VecDeque;
-use tandem_block::{DeviceId, Instant, PayloadId};
+use tandem_block::{DeviceId, Instant, IoError, PayloadId};
 
 /// Why a device command is under way; its completion goes there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -215,6 +215,19 @@ pub struct HddFlush {
     pub home_mark: u64,
 }
 
+/// What may be asked of a drive, and why no more than that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Service {
+    /// Everything.
+    #[default]
+    Full,
+    /// It failed a write or a flush: nothing is written to it any more. What lies there is still read, and
+    /// a hard drive without an SSD beside it is still flushed.
+    ReadOnly(IoError),
+    /// Nothing: it is absent, was removed, or left a command without an answer.
+    Out(IoError),
+}
+
 /// One drive of the set.
 #[derive(Clone, Debug)]
 pub struct Device {
@@ -242,8 +255,8 @@ pub struct Device {
     pub queue_length: u32,
     /// A write has completed since the last flush was issued.
     pub dirty: bool,
-    /// Taken out of service after an error, or removed.
-    pub faulted: bool,
+    /// What may be asked of it.
+    pub service: Service,
     /// What it is to the pool.
     pub standing: Standing,
     /// A hard drive's log.
@@ -284,7 +297,7 @@ impl Device {
             in_flight: 0,
             queue_length: 0,
             dirty: false,
-            faulted: false,
+            service: Service::Full,
             standing: Standing::Serves,
             log: None,
             tail: Tail::default(),
@@ -327,7 +340,32 @@ impl Device {
     /// May anything new be written to it?
     #[inline]
     pub fn takes_new(&self) -> bool {
-        !self.faulted && self.standing == Standing::Serves
+        !self.is_faulted() && self.standing == Standing::Serves
+    }
+
+    /// Has it failed, or is it absent?
+    #[inline]
+    pub fn is_faulted(&self) -> bool {
+        self.service != Service::Full
+    }
+
+    /// Is nothing asked of it any more, no read either?
+    #[inline]
+    pub fn is_out(&self) -> bool {
+        matches!(self.service, Service::Out(_))
+    }
+
+    /// Does it still take a job like this?
+    #[inline]
+    pub fn takes_job(&self, job: &Job) -> bool {
+        match self.service {
+            Service::Full => true,
+            Service::ReadOnly(_) => match job {
+                Job::Io(op, _) => op.is_read() || *op == IoOp::Flush,
+                Job::Write(_) | Job::Edge { .. } => false,
+            },
+            Service::Out(_) => false,
+        }
     }
 
     /// Was it removed?

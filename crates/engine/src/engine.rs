@@ -5,7 +5,7 @@
 
 use crate::bcw::controller::{Control, Controller};
 use crate::config::{EngineConfig, Placement, Role};
-use crate::device::{Device, Purpose, TailCopy};
+use crate::device::{Device, Purpose, Service, TailCopy};
 use crate::drain::{Drain, DrainView};
 use crate::format::layout::{self, Layout};
 use crate::format::superblock::{Numbered, Standing};
@@ -45,7 +45,9 @@ use crate::tier::space::SpaceConfig;
 use hashbrown::HashMap;
 use slab::Slab;
 use std::collections::{BTreeMap, VecDeque};
-use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, Instant, ObjectId, PayloadId, Request};
+use tandem_block::{
+    BLOCK_BYTES, DeviceId, DurabilityClass, Instant, IoError, ObjectId, PayloadId, Request,
+};
 
 /// Life of an engine.
 #[derive(Clone, Debug)]
@@ -555,8 +557,10 @@ fn devices_of(config: &EngineConfig, layouts: &[Layout]) -> Vec<Device> {
         let mut device = Device::new(id, d.clone(), *layout);
         device.is_pair = config.pairs.iter().any(|pair| pair.device == id);
         // what it leaves behind is known when the superblocks are read
-        device.faulted = config.gone.contains(&id);
-        if config.format && device.faulted {
+        if config.gone.contains(&id) {
+            device.service = Service::Out(IoError::Dead(id));
+        }
+        if config.format && device.is_out() {
             device.standing = Standing::Gone(Numbered::of(layout));
         }
         device

@@ -214,12 +214,13 @@ impl Engine {
     /// A page, shard, flush or root write ended.
     pub(crate) fn checkpoint_step_done(&mut self, device: DeviceId, status: Result<(), IoError>) {
         self.checkpoint.outstanding -= 1;
-        if status.is_ok() || self.checkpoint.stage == Stage::Idle {
+        let Err(error) = status else { return };
+        if self.checkpoint.stage == Stage::Idle {
             return;
         }
         if self.metadata_homes().iter().any(|&home| home != device) {
             // it goes on with the homes that are left; this one would be a step behind them
-            self.fault_ssd(device);
+            self.fault(device, error);
         } else {
             self.checkpoint.error = true;
         }

@@ -146,7 +146,7 @@ impl Engine {
             return false;
         }
         let spent = |id: &tandem_block::DeviceId| {
-            self.devices[usize::from(id.0)].faulted || self.ssd_writes_are_spent(*id)
+            self.devices[usize::from(id.0)].is_faulted() || self.ssd_writes_are_spent(*id)
         };
         !self.is_short_of_space() && !self.ssds.iter().all(spent)
     }

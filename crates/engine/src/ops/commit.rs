@@ -327,7 +327,7 @@ impl Engine {
             if !self.is_fixed() {
                 // what was acknowledged before is in doubt: nothing more can be promised
                 self.commit.broken = Some(error);
-                self.fault_ssd(device);
+                self.fault(device, error);
             }
         }
         self.commit.outstanding -= 1;
@@ -384,7 +384,7 @@ impl Engine {
 
     pub(crate) fn unit_written(&mut self, device: DeviceId, status: Result<(), IoError>) {
         if let Err(error) = status {
-            self.fault_ssd(device);
+            self.fault(device, error);
             if self.metadata_homes().is_empty() {
                 self.commit.fail(error);
                 self.commit.broken = Some(error);
@@ -460,7 +460,7 @@ impl Engine {
         let all = if self.ssds.is_empty() { &self.hdds[..1] } else { &self.ssds[..] };
         let serves = |d: &DeviceId| {
             let d = &self.devices[usize::from(d.0)];
-            !d.faulted && !d.is_gone()
+            !d.is_faulted() && !d.is_gone()
         };
         all.iter().copied().filter(serves).collect()
     }
@@ -469,15 +469,6 @@ impl Engine {
     pub(crate) fn first_metadata_home(&self) -> DeviceId {
         let sound = self.metadata_homes().first().copied();
         sound.unwrap_or(DeviceId(self.config.metadata_device() as u8))
-    }
-
-    /// Takes an SSD out of service. Reads of it fail from now on, by name.
-    pub(crate) fn fault_ssd(&mut self, device: DeviceId) {
-        let d = &mut self.devices[usize::from(device.0)];
-        if !d.faulted {
-            d.faulted = true;
-            self.stats.faulted_drives += 1;
-        }
     }
 
     /// Fixed placement makes no promise, but a FLUSH still costs what it costs.

@@ -42,14 +42,14 @@ impl Engine {
 
     fn dispatch_one(&mut self, device: DeviceId) -> bool {
         let d = &self.devices[usize::from(device.0)];
-        if d.streams.is_some() && !d.faulted {
+        if d.is_out() {
+            return self.fail_one(device);
+        }
+        if d.streams.is_some() {
             return self.dispatch_stream(device);
         }
         if !d.has_waiting() {
             return false;
-        }
-        if d.faulted {
-            return self.fail_one(device);
         }
         let (takes_reads, takes_others) = d.takes();
         if !takes_reads && !takes_others {
@@ -91,6 +91,10 @@ impl Engine {
 
     /// Issues a job that has left its queue; gives it back if it must wait for space.
     pub(crate) fn issue(&mut self, device: DeviceId, waiting: Waiting) -> Result<(), Waiting> {
+        if !self.devices[usize::from(device.0)].takes_job(&waiting.job) {
+            self.fail_waiting(device, waiting);
+            return Ok(());
+        }
         let issued = match &waiting.job {
             Job::Write(id) => {
                 let id = *id;
@@ -136,31 +140,52 @@ impl Engine {
         }
     }
 
-    /// The first waiting job of a dead device fails.
+    /// The first waiting job of a device of which nothing is asked fails.
     pub(crate) fn fail_one(&mut self, device: DeviceId) -> bool {
-        let (error, now) = (IoError::Dead(device), self.now);
+        let now = self.now;
         let d = &mut self.devices[usize::from(device.0)];
         let classes = [Class::Read, Class::Write, Class::Background];
         let waiting = classes.into_iter().find_map(|class| d.pop(class));
         let Some(waiting) = waiting.or_else(|| d.pop_by_stream(now)) else {
             return false;
         };
-        d.queue_length -= 1;
-        d.pins.unpin(waiting.pin);
-        match waiting.job {
-            Job::Write(id) | Job::Edge { task: id, .. } => self.fail_unissued(device, id, error),
-            Job::Io(_, purpose) => self.finish_io(device, purpose, Err(error), &[], &[]),
-        }
+        self.fail_waiting(device, waiting);
         true
     }
 
-    fn fail_unissued(&mut self, device: DeviceId, id: TaskId, error: IoError) {
-        let is_ssd = self.devices[usize::from(device.0)].is_ssd();
-        let other_ssd = self.ssds.iter().any(|&s| !self.devices[usize::from(s.0)].faulted);
-        if !is_ssd && other_ssd {
-            self.return_write(device, id);
-            return;
+    /// A job that has left its queue is not sent: the device does not take it any more.
+    fn fail_waiting(&mut self, device: DeviceId, waiting: Waiting) {
+        let error = IoError::Dead(device);
+        let d = &mut self.devices[usize::from(device.0)];
+        d.queue_length -= 1;
+        d.pins.unpin(waiting.pin);
+        match waiting.job {
+            Job::Io(_, purpose) => self.finish_io(device, purpose, Err(error), &[], &[]),
+            Job::Edge { task, block, mask } => match self.another_ssd(device) {
+                Some(other) => self.enqueue(other, Class::Write, Job::Edge { task, block, mask }),
+                None => self.fail_unissued(task, error),
+            },
+            Job::Write(id) => {
+                if self.another_ssd(device).is_none() || self.is_fixed() {
+                    self.fail_unissued(id, error);
+                } else if self.devices[usize::from(device.0)].is_ssd() {
+                    self.tasks[id as usize].target = crate::steer::Target::Ssd;
+                    self.queue_write(id);
+                } else {
+                    self.return_write(device, id);
+                }
+            }
         }
+    }
+
+    /// An SSD that takes what this drive does not take any more.
+    fn another_ssd(&self, device: DeviceId) -> Option<DeviceId> {
+        let (other, _) = self.ssds.first().map(|_| self.shortest_ssd())?;
+        let takes = other != device && self.devices[usize::from(other.0)].takes_new();
+        takes.then_some(other)
+    }
+
+    fn fail_unissued(&mut self, id: TaskId, error: IoError) {
         self.note_error(id, error);
         let task = &mut self.tasks[id as usize];
         task.target = crate::steer::Target::Ssd;

@@ -180,7 +180,7 @@ impl Engine {
         self.drop_copies_of(&copies);
         let source = |part: &&Part| {
             self.map.writeback_source(part.logical) == Some(part.slot)
-                && !self.devices[usize::from(self.home_of(part.logical).0.0)].faulted
+                && !self.devices[usize::from(self.home_of(part.logical).0.0)].is_faulted()
         };
         let mut home: Vec<(Logical, Slot)> =
             parts.iter().filter(source).map(|part| (part.logical, part.slot)).collect();
@@ -188,7 +188,7 @@ impl Engine {
         for part in parts.iter().filter(|part| self.map.state(part.logical) & LOG != 0) {
             let log = self.map.entry(part.logical).log;
             let d = &mut self.devices[usize::from(self.map.slots().region(log).device.0)];
-            d.flush_wanted |= d.flushing.is_none() && !d.faulted;
+            d.flush_wanted |= d.flushing.is_none() && !d.is_faulted();
         }
         home.sort_unstable();
         if home.is_empty() || self.moves.homed_count() >= super::moves::HOMED_BLOCKS_MAX {
@@ -212,7 +212,7 @@ impl Engine {
     /// behind them where nobody is told apart.
     pub(super) fn send_drained(&mut self, device: DeviceId, op: IoOp, purpose: Purpose) {
         let d = &self.devices[usize::from(device.0)];
-        if d.is_ssd() && d.streams.is_none() && !d.faulted {
+        if d.is_ssd() && d.streams.is_none() && !d.is_faulted() {
             self.submit(device, op, purpose);
         } else {
             self.enqueue(device, Class::Background, Job::Io(op, purpose));

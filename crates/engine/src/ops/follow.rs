@@ -390,8 +390,8 @@ impl Engine {
         if self.follower.home == Some(device) {
             self.follower.writing = false;
         }
-        if status.is_err() {
-            self.fault_hdd(device);
+        if let Err(error) = status {
+            self.fault(device, error);
         }
     }
 

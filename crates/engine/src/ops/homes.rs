@@ -43,7 +43,7 @@ impl Engine {
             let device = self.hdds[index];
             let settled = self.moves.homes_settled_mark(device);
             let d = &mut self.devices[usize::from(device.0)];
-            if d.home_writes > settled && d.flushing.is_none() && !d.faulted {
+            if d.home_writes > settled && d.flushing.is_none() && !d.is_faulted() {
                 d.flush_wanted = true;
             }
         }
@@ -145,8 +145,8 @@ impl Engine {
         }
         let mut parts = m.parts[at..at + count].to_vec();
         let d = &mut self.devices[usize::from(device.0)];
-        if status.is_err() {
-            self.fault_hdd(device);
+        if let Err(error) = status {
+            self.fault(device, error);
         } else {
             d.home_writes += 1;
             let number = d.home_writes;

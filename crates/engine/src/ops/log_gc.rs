@@ -36,7 +36,7 @@ impl Engine {
         self.moves.barren.resize(self.devices.len(), None);
         let drives = self.hdds.iter().filter_map(|&id| {
             let d = &self.devices[usize::from(id.0)];
-            let log = d.log.as_ref().filter(|_| !d.faulted)?;
+            let log = d.log.as_ref().filter(|_| !d.is_faulted())?;
             let is_wanted = d.bcw.as_ref().is_some_and(|bcw| bcw.is_wanted(self.now));
             Some((id, self.need_of(log), is_wanted))
         });

@@ -151,8 +151,8 @@ impl Engine {
         }
         let log = self.devices[usize::from(device.0)].log.as_mut().expect("a log slot");
         log.release(target.slot);
-        if status.is_err() {
-            self.fault_hdd(device);
+        if let Err(error) = status {
+            self.fault(device, error);
         }
     }
 }

@@ -31,6 +31,7 @@ pub(crate) mod request;
 mod resident;
 pub mod reuse;
 pub mod salvage;
+mod service;
 pub(crate) mod sharing;
 mod snapshot;
 pub mod start;

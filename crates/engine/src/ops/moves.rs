@@ -306,7 +306,7 @@ impl Engine {
             }
             // where the home is on a drive that leaves it will soon be elsewhere
             let home = &self.devices[usize::from(self.home_of(block).0.0)];
-            let is_open = home.takes_new() || self.starved && !home.faulted;
+            let is_open = home.takes_new() || self.starved && !home.is_faulted();
             if !is_open || self.is_kept(block) {
                 continue;
             }

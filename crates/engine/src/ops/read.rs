@@ -101,7 +101,7 @@ impl Engine {
     fn is_spare(&self, device: DeviceId) -> bool {
         let d = &self.devices[usize::from(device.0)];
         let is_wanted = d.bcw.as_ref().is_some_and(|bcw| bcw.is_wanted(self.now));
-        d.is_ssd() || !(d.faulted || is_wanted)
+        d.is_ssd() || !(d.is_faulted() || is_wanted)
     }
 
     /// The nth place of this block, in the order in which they are tried.

@@ -7,6 +7,7 @@
 //! overwritten since is caught by its checksum.
 
 use crate::StartError;
+use crate::device::Service;
 use crate::engine::Engine;
 use crate::format::layout::{self, Layout};
 use crate::map::logical::{FRAGMENTS, HOME, LOG, SSD};
@@ -28,10 +29,10 @@ impl Engine {
     pub(crate) fn begin_salvage(&mut self) -> Result<(), StartError> {
         for id in self.config.absent.clone() {
             if usize::from(id.0) < self.devices.len() {
-                self.devices[usize::from(id.0)].faulted = true;
+                self.devices[usize::from(id.0)].service = Service::Out(IoError::Dead(id));
             }
         }
-        let sound = |id: &DeviceId| !self.devices[usize::from(id.0)].faulted;
+        let sound = |id: &DeviceId| !self.devices[usize::from(id.0)].is_faulted();
         let homes = if self.ssds.is_empty() { &self.hdds[..1] } else { &self.ssds[..] };
         // whether it follows is known when the superblocks are read
         let follower = self.hdds.first().copied();

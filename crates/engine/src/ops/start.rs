@@ -104,7 +104,7 @@ impl Engine {
             }
             self.open_successor();
             for index in 0..devices {
-                if self.devices[index].faulted {
+                if self.devices[index].is_faulted() {
                     continue;
                 }
                 let capacity =
@@ -234,7 +234,7 @@ impl Engine {
         self.resolve_successor(&mut found);
         self.check_gone(&found)?;
         let mut all = Vec::new();
-        let present = found.into_iter().enumerate().filter(|(i, _)| !self.devices[*i].faulted);
+        let present = found.into_iter().enumerate().filter(|(i, _)| !self.devices[*i].is_faulted());
         for (index, (superblock, damaged)) in present {
             let Some(superblock) = superblock else {
                 return Err(if damaged {
@@ -518,7 +518,7 @@ impl Engine {
             return;
         }
         for index in 0..self.devices.len() {
-            if self.devices[index].faulted {
+            if self.devices[index].is_faulted() {
                 continue;
             }
             self.starting().outstanding += 1;

@@ -45,7 +45,7 @@ impl Engine {
             let d = &mut self.devices[usize::from(device.0)];
             let open =
                 !d.tail.items.is_empty() || d.home_writes > self.moves.homes_settled_mark(device);
-            if open && !d.faulted {
+            if open && !d.is_faulted() {
                 if d.flushing.is_none() {
                     d.flush_wanted = true;
                 }
@@ -82,7 +82,7 @@ impl Engine {
     pub(crate) fn write_superblock_copies(&mut self, clean: bool, copy: u8) {
         let mut writes = 0;
         for index in 0..self.devices.len() {
-            let skips = self.devices[index].faulted || self.round_skips(index);
+            let skips = self.devices[index].is_faulted() || self.round_skips(index);
             if !self.round_is_for(index).unwrap_or(!skips) {
                 continue;
             }

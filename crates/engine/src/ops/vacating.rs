@@ -401,8 +401,8 @@ impl Engine {
         let taken = self.taken_by_move();
         let m = self.moves.active.as_ref().expect("a move was writing");
         let blocks = BlockRange { first: m.parts[0].logical, count: taken.count };
-        if status.is_err() {
-            self.fault_hdd(device);
+        if let Err(error) = status {
+            self.fault(device, error);
         }
         let d = &mut self.devices[usize::from(device.0)];
         d.home_writes += u64::from(status.is_ok());

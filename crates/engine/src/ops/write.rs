@@ -239,7 +239,7 @@ impl Engine {
             for slot in run.slot..run.slot + run.count {
                 log.release(slot);
             }
-            self.fault_hdd(device);
+            self.fault(device, error);
         } else {
             self.map.release_unused(run);
         }
