@@ -155,6 +155,7 @@ pub fn superblocks() -> Vec<Vec<u8>> {
         standings: vec![superblock::Standing::Serves; 2],
         has_moved_homes: index == 1,
         has_second_home: false,
+        lagging: 0,
         successor: None,
     };
     let told = Successor { state: SuccessorState::Replaced, index: 1, uuid: 3 };

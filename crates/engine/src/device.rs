@@ -90,6 +90,10 @@ pub enum Purpose {
     },
     /// A trim; the slots become free afterwards.
     Trim(Run),
+    /// A part of the area of home checksums, read to be copied to a drive that lags.
+    LevelRead,
+    /// … and written there: so many bytes.
+    LevelWrite(u64),
     /// A superblock at shutdown.
     Superblock,
 }

@@ -5,6 +5,7 @@
 
 use crate::bcw::controller::{Control, Controller};
 use crate::config::{EngineConfig, Placement, Role};
+use crate::deadlines::Deadlines;
 use crate::device::{Device, Purpose, Service, TailCopy};
 use crate::drain::{Drain, DrainView};
 use crate::format::layout::{self, Layout};
@@ -24,6 +25,7 @@ use crate::ops::commit::Commit;
 use crate::ops::copies::Copies;
 use crate::ops::file_tiers::{self, FileTiers};
 use crate::ops::follow::Follower;
+use crate::ops::lagging::Lagging;
 use crate::ops::moves::Moves;
 use crate::ops::read_back::{self, Promotions};
 use crate::ops::reuse::DeferredFree;
@@ -128,6 +130,10 @@ pub struct Engine {
     pub(crate) clients: Option<Box<Clients>>,
     /// A drive takes another one's place; the last one that did, or did not; and whether one was asked for.
     pub(crate) handover: Option<Box<Handover>>,
+    /// Commands that are out, and when they have to be answered.
+    pub(crate) deadlines: Deadlines,
+    /// Drives that missed writes.
+    pub(crate) lagging: Lagging,
     pub(crate) handover_ended: Option<HandoverView>,
     pub(crate) handover_wanted: bool,
     /// A drive is about to leave; and the last one that did, or did not.
@@ -364,6 +370,9 @@ impl Engine {
         let devices = devices_of(&config, layouts);
         let ssds: Vec<DeviceId> = config.with_role(Role::Ssd).collect();
         let hdds: Vec<DeviceId> = config.with_role(Role::Hdd).collect();
+        let devices_of_world = (0..config.devices.len() as u8).map(DeviceId);
+        let twins = config.pairs.iter().map(|pair| pair.device);
+        let deadlines = devices_of_world.chain(twins).map(|id| config.deadline(id)).collect();
         let journal_bytes = layouts[config.metadata_device()].journal_bytes.max(BLOCK_BYTES);
         let mut engine = Engine {
             phase: Phase::Created,
@@ -376,6 +385,8 @@ impl Engine {
             objects: Objects::new(0),
             checksums: HomeChecksums::new(config.checksum_pages_max),
             page_waiters: Vec::new(),
+            deadlines: Deadlines::new(deadlines),
+            lagging: Lagging::default(),
             journal: Journal::new(journal_bytes, 0, 1),
             tasks: Slab::new(),
             ios: Slab::new(),

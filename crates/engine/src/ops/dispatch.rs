@@ -179,7 +179,7 @@ impl Engine {
     }
 
     /// An SSD that takes what this drive does not take any more.
-    fn another_ssd(&self, device: DeviceId) -> Option<DeviceId> {
+    pub(super) fn another_ssd(&self, device: DeviceId) -> Option<DeviceId> {
         let (other, _) = self.ssds.first().map(|_| self.shortest_ssd())?;
         let takes = other != device && self.devices[usize::from(other.0)].takes_new();
         takes.then_some(other)

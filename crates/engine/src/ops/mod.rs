@@ -18,6 +18,7 @@ mod gather;
 pub mod hdd;
 mod homes;
 mod lag;
+pub(crate) mod lagging;
 mod leaving;
 mod log_gc;
 mod merge;

@@ -90,7 +90,9 @@ impl Engine {
         checksums: &[u32],
     ) {
         let sound = !self.config.contents || checksums == [self.map.slots().checksum(slot)];
-        if status.is_ok() && sound {
+        if let Err(error @ IoError::NoAnswer(_)) = status {
+            self.tasks[id as usize].unanswered = Some(error);
+        } else if status.is_ok() && sound {
             self.stats.merged += 1;
             self.mask_whole(id, logical);
         } else if !sound {
@@ -108,6 +110,14 @@ impl Engine {
             return;
         }
         let (buffer, request) = (task.buffer, task.request);
+        if task.unanswered.take().is_some() {
+            // the drive may still write to this buffer: it begins again with another one
+            if self.config.contents {
+                self.out.push(Command::Release(buffer));
+            }
+            self.begin_part_blocks(id, &request);
+            return;
+        }
         let from_offset_bytes = task.payload_offset_bytes;
         if self.config.contents {
             // the buffer is its own from here on; a part's payload is its parent's

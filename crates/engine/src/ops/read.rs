@@ -287,7 +287,12 @@ impl Engine {
         let error = status.err().or_else(|| self.verify(device, &part, checksums));
         if let Some(error) = error {
             self.note_bad(device, &part, error, checksums);
-            self.retry_read(device, part, error);
+            if matches!(error, IoError::NoAnswer(_)) {
+                self.tasks[part.task as usize].unanswered = Some(error);
+                self.part_done(part.task);
+            } else {
+                self.retry_read(device, part, error);
+            }
             return;
         }
         self.note_log_read(&part);
@@ -354,6 +359,9 @@ impl Engine {
         if task.outstanding > 0 {
             return;
         }
+        if self.tasks[id as usize].unanswered.is_some() && self.reads_again(id) {
+            return;
+        }
         self.lay_over(id);
         if self.tasks[id as usize].rides && !self.end_tier_read(id) {
             return;
@@ -370,6 +378,26 @@ impl Engine {
             return;
         }
         self.answer(id, buffer, skip_bytes);
+    }
+
+    /// A drive that left a read without an answer may still write to its buffers: the read begins again
+    /// without the drive, into others. False: it ends with an error instead.
+    fn reads_again(&mut self, id: TaskId) -> bool {
+        let task = &mut self.tasks[id as usize];
+        let error = task.unanswered.take().expect("asked by the caller");
+        if task.parent != NO_PARENT || task.rides || task.status.is_err() {
+            self.note_error(id, error);
+            return false;
+        }
+        let buffer = std::mem::replace(&mut task.buffer, task.request.payload);
+        let overlays = std::mem::take(&mut task.overlays);
+        if self.config.contents {
+            let buffers = overlays.into_iter().map(|overlay| overlay.from).chain([buffer]);
+            self.out.extend(buffers.map(Command::Release));
+        }
+        self.stats.repaired_reads += 1;
+        self.begin_user_read(id);
+        true
     }
 
     /// Lays fragments over the bases that were read.

@@ -41,6 +41,28 @@ impl Engine {
         Ok(())
     }
 
+    /// Where the metadata is read, when it is known who missed writes.
+    ///
+    /// # Errors
+    /// If nobody who is left has all of it.
+    pub(crate) fn choose_sound_home(&mut self) -> Result<(), StartError> {
+        if self.salvage.is_some() {
+            let serves = |id: &DeviceId| {
+                !self.devices[usize::from(id.0)].is_faulted() && !self.lagging.contains(*id)
+            };
+            let homes = if self.ssds.is_empty() { &self.hdds[..1] } else { &self.ssds[..] };
+            let home = homes.iter().copied().find(serves);
+            let home = home.or(self.hdds.first().copied().filter(serves));
+            self.salvage = home.or(self.salvage);
+        }
+        match (self.sound_homes().first(), self.metadata_homes().first()) {
+            (None, Some(&DeviceId(device))) => {
+                Err(StartError::MetadataLags { device: usize::from(device) })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Does the drive keep metadata where it shall be read?
     fn confirm_salvage(&self) -> Result<(), StartError> {
         let Some(home) = self.salvage else { return Ok(()) };

@@ -2,7 +2,8 @@
 //!
 //! Rule: one place knows who is affected when a drive fails a write or a flush. Such a drive is read only
 //! from then on: its free space does not count, its copy of the metadata lags (`lagging`), writes that wait
-//! for it go elsewhere or fail by name, and what lies there is still read.
+//! for it go elsewhere or fail by name, and what lies there is still read. The last home of the metadata
+//! stays in service: nobody can stand in for it, and its commands are tried again (`commit`).
 
 use crate::device::Service;
 use crate::engine::Engine;
@@ -11,17 +12,25 @@ use tandem_block::{DeviceId, IoError};
 impl Engine {
     /// A drive failed a write, or a flush: it is read only from now on.
     pub(crate) fn fault(&mut self, device: DeviceId, error: IoError) {
-        self.take_out(device, Service::ReadOnly(error));
+        if !self.devices[usize::from(device.0)].is_faulted() && self.sound_homes() != [device] {
+            self.take_out(device, Service::ReadOnly(error));
+        }
     }
 
     fn take_out(&mut self, device: DeviceId, service: Service) {
         let d = &mut self.devices[usize::from(device.0)];
-        if d.is_faulted() {
+        if d.is_out() || d.service == service {
             return;
         }
+        let was_faulted = d.is_faulted();
         d.service = service;
+        if was_faulted {
+            return; // everybody knows already
+        }
         d.flush_wanted = false;
         self.stats.faulted_drives += 1;
+        self.note_lagging(device);
+        let d = &mut self.devices[usize::from(device.0)];
         if d.is_ssd() {
             self.close_failed_ssd(device);
         } else {
@@ -35,9 +44,36 @@ impl Engine {
         let (Service::ReadOnly(error) | Service::Out(error)) = service else {
             unreachable!("a drive is taken out of service for a reason");
         };
-        if self.metadata_homes().is_empty() {
+        if self.sound_homes().is_empty() && !self.is_fixed() {
             self.commit.break_off(error);
         }
+    }
+
+    /// Drives that have left a command without an answer for too long: nothing is asked of them any more,
+    /// and who waits for them is told.
+    pub(crate) fn abandon_overdue(&mut self) {
+        for drive in self.deadlines.overdue(self.now) {
+            let error = IoError::NoAnswer(drive);
+            self.stats.silent_drives += 1;
+            // a pair, or a replacement, does without one of its drives
+            let device = self.devices.get(usize::from(drive.0)).filter(|device| !device.is_pair);
+            if device.is_some() && self.is_serving() {
+                self.take_out(drive, Service::Out(error));
+            }
+            for io in self.deadlines.abandon(drive) {
+                self.hear((io, None), Err(error), &[], &[]);
+            }
+        }
+    }
+
+    /// Has a drive left a command without an answer for more than half of its deadline?
+    pub fn is_slow(&self, drive: DeviceId) -> bool {
+        self.deadlines.is_slow(drive)
+    }
+
+    /// Commands that were abandoned, and that their drives have not answered since.
+    pub fn abandoned_commands(&self) -> usize {
+        self.deadlines.abandoned()
     }
 
     /// Nothing new goes to an SSD that failed, so its free slots are no room for anybody.

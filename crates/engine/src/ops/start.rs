@@ -61,6 +61,8 @@ pub struct Starting {
     pub(super) mended_shards: Vec<usize>,
     /// The journal of each metadata home.
     pub(super) rings: Vec<(DeviceId, Vec<u8>)>,
+    /// The last of them is that of the drive that follows.
+    pub(super) witness: Option<DeviceId>,
     pub(super) journal: Option<Journal>,
 }
 
@@ -80,6 +82,7 @@ impl Starting {
             table_is_mended: false,
             mended_shards: Vec::new(),
             rings: Vec::new(),
+            witness: None,
             journal: None,
         }
     }
@@ -198,14 +201,14 @@ impl Engine {
     /// What cannot be read may stand a second time: in the other copy, or on the other metadata
     /// home. What is then missing altogether is found out where it is wanted.
     fn recovery_read_failed(&mut self, device: DeviceId, stage: Stage, tag: u64, error: IoError) {
-        let homes = self.metadata_homes().len();
+        let homes = self.sound_homes().len();
         match stage {
             Stage::Superblocks => self.starting().superblocks[usize::from(device.0)].1 = true,
             Stage::Roots => {}
             Stage::Table => self.table_page_unreadable(device, tag, &error.to_string()),
             Stage::Shards => self.shard_unreadable(device, tag, &error.to_string()),
             // a ring with a hole: units in it are taken from the other home
-            Stage::Journal if homes > 1 => {}
+            Stage::Journal if homes > 1 || self.starting().witness == Some(device) => {}
             Stage::Journal | Stage::Format | Stage::Flush => {
                 self.fail_start(StartError::Device(error));
             }
@@ -289,7 +292,7 @@ impl Engine {
                 });
             }
             // every start and every stop rewrites all superblocks; one round may have been cut
-            if superblock.generation + 1 < newest {
+            if superblock.generation + 1 < newest && !self.lagging.contains(DeviceId(index as u8)) {
                 return Err(StartError::StaleDevice { device: index });
             }
         }
@@ -308,6 +311,10 @@ impl Engine {
                 return;
             }
         };
+        if let Err(error) = self.choose_sound_home() {
+            self.refuse(error);
+            return;
+        }
         let first = &superblocks[0].1;
         self.config.pool = first.pool;
         self.config.name.clone_from(&first.name);
@@ -348,7 +355,8 @@ impl Engine {
         self.lay_out(&layouts);
         self.plan_handover();
         self.starting().stage = Stage::Roots;
-        for device in self.metadata_homes().into_iter().chain(self.follower.home()) {
+        let follower = self.follower.home().filter(|&home| !self.lagging.contains(home));
+        for device in self.sound_homes().into_iter().chain(follower) {
             let layout = layouts[usize::from(device.0)];
             for copy in 0..2 {
                 let offset = layout.root_offset + copy * layout.root_bytes;
@@ -415,7 +423,7 @@ impl Engine {
 
     /// The metadata home that is asked after this one.
     pub(super) fn next_home(&self, device: DeviceId) -> DeviceId {
-        let homes = self.metadata_homes();
+        let homes = self.sound_homes();
         let at = homes.iter().position(|&d| d == device).expect("asked of a metadata home");
         homes[(at + 1) % homes.len()]
     }
@@ -569,13 +577,10 @@ impl Engine {
         if table_is_mended || self.journal.next_sequence() > root.replay_sequence {
             self.objects.note_unsaved();
         }
-        if !self.metadata_homes().iter().all(is_current) {
-            self.objects.note_unsaved();
-            // a home without the newest root may lack shards too: the next checkpoint writes all
-            for shard in 0..self.map.shard_count() {
-                if root.copy_of(shard as u64).is_some() {
-                    self.map.mark_shard_dirty(shard);
-                }
+        for home in self.sound_homes() {
+            if !is_current(&home) {
+                // a home without the newest root may lack shards and pages too
+                self.note_lagging(home);
             }
         }
         let segment_slots = (self.config.log_segment_bytes / BLOCK_BYTES) as u32;
@@ -588,6 +593,7 @@ impl Engine {
                 self.devices[index].log = Some(Log::recovered(region, segment_slots, &live));
             }
         }
+        self.begin_levelling();
         if self.salvage.is_some() {
             self.serve_salvaged();
         } else if let Err(error) = self.admit_volumes() {

@@ -189,6 +189,10 @@ pub struct EngineStats {
     pub bytes_at_risk_max: u64,
     /// Drives taken out of service.
     pub faulted_drives: u64,
+    /// Times that a drive left a command without an answer for too long.
+    pub silent_drives: u64,
+    /// Answers of drives that came after nobody waited for them any more.
+    pub late_answers: u64,
     /// Sizes of the largest queues seen, by device id.
     pub queue_length_max: Vec<u32>,
 }
