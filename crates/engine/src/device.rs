@@ -90,6 +90,8 @@ pub enum Purpose {
     },
     /// A trim; the slots become free afterwards.
     Trim(Run),
+    /// A flush that shows whether a drive that failed works again.
+    Probe,
     /// A part of the area of home checksums, read to be copied to a drive that lags.
     LevelRead,
     /// … and written there: so many bytes.
@@ -261,6 +263,10 @@ pub struct Device {
     pub dirty: bool,
     /// What may be asked of it.
     pub service: Service,
+    /// When it is tried again whether it works, while it is read only, and how often that was in vain.
+    pub probe_at: Instant,
+    /// See above.
+    pub probes: u32,
     /// What it is to the pool.
     pub standing: Standing,
     /// A hard drive's log.
@@ -302,6 +308,8 @@ impl Device {
             queue_length: 0,
             dirty: false,
             service: Service::Full,
+            probe_at: Instant::ZERO,
+            probes: 0,
             standing: Standing::Serves,
             log: None,
             tail: Tail::default(),

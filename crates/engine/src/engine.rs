@@ -154,6 +154,8 @@ pub struct Engine {
     pub(crate) salvage: Option<DeviceId>,
     /// Writes that wait for space exist.
     pub(crate) starved: bool,
+    /// Nothing can make room for writes that wait: they fail, with this error.
+    pub(crate) no_room: Option<IoError>,
     /// Buffers of log writes that tails still need, with the number of their users.
     pub(crate) retained: HashMap<PayloadId, u32, FixedState>,
     /// Tail copies under way, with the buffers they are written from.
@@ -422,6 +424,7 @@ impl Engine {
             generation: 0,
             salvage: None,
             starved: false,
+            no_room: None,
             retained: HashMap::default(),
             copy_payloads: Vec::new(),
             homed_log: Vec::new(),

@@ -83,6 +83,7 @@ impl Engine {
         self.release_freed();
         self.rescue_tails();
         self.run_lagging();
+        self.probe_failed();
         // a checkpoint that ends makes room in the journal, so it comes before the commit
         self.run_checkpoint();
         // a snapshot looks at a moment between two commits, and there may be no other
@@ -107,6 +108,9 @@ impl Engine {
             for device in 0..self.devices.len() {
                 self.dispatch(DeviceId(device as u8));
             }
+        }
+        if self.starved {
+            self.fail_without_room();
         }
         self.arm_timer();
     }

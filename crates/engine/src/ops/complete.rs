@@ -81,6 +81,7 @@ impl Engine {
                 self.coming_written(number, run, status, checksums);
             }
             Purpose::Trim(run) => self.trimmed(run),
+            Purpose::Probe => self.probed(device, status),
             Purpose::LevelRead => self.level_read(status, bytes),
             Purpose::LevelWrite(length_bytes) => self.level_written(device, length_bytes, status),
             Purpose::Superblock => self.superblock_written(device, status),

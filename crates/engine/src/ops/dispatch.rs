@@ -91,7 +91,10 @@ impl Engine {
 
     /// Issues a job that has left its queue; gives it back if it must wait for space.
     pub(crate) fn issue(&mut self, device: DeviceId, waiting: Waiting) -> Result<(), Waiting> {
-        if !self.devices[usize::from(device.0)].takes_job(&waiting.job) {
+        let is_write = matches!(waiting.job, Job::Write(_) | Job::Edge { .. });
+        if (is_write && self.no_room.is_some())
+            || !self.devices[usize::from(device.0)].takes_job(&waiting.job)
+        {
             self.fail_waiting(device, waiting);
             return Ok(());
         }
@@ -155,7 +158,7 @@ impl Engine {
 
     /// A job that has left its queue is not sent: the device does not take it any more.
     fn fail_waiting(&mut self, device: DeviceId, waiting: Waiting) {
-        let error = IoError::Dead(device);
+        let error = self.no_room.unwrap_or(IoError::Dead(device));
         let d = &mut self.devices[usize::from(device.0)];
         d.queue_length -= 1;
         d.pins.unpin(waiting.pin);
@@ -180,6 +183,9 @@ impl Engine {
 
     /// An SSD that takes what this drive does not take any more.
     pub(super) fn another_ssd(&self, device: DeviceId) -> Option<DeviceId> {
+        if self.no_room.is_some() {
+            return None;
+        }
         let (other, _) = self.ssds.first().map(|_| self.shortest_ssd())?;
         let takes = other != device && self.devices[usize::from(other.0)].takes_new();
         takes.then_some(other)

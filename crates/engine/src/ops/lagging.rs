@@ -117,17 +117,18 @@ impl Engine {
         homes
     }
 
-    /// At the end of a start: what is missing on drives that lag, and serve again, is written.
+    /// At the end of a start, or when a drive works again: what is missing on drives that lag, and serve, is
+    /// written.
     pub(crate) fn begin_levelling(&mut self) {
+        if self.lagging.drives.is_empty() || self.lagging.levelling.is_some() {
+            return;
+        }
+        for index in 0..self.hdds.len() {
+            self.note_hdd_level(self.hdds[index]);
+        }
         let homes = self.metadata_homes();
-        // a drive without metadata of its own is level as soon as it is there
-        let follower = self.follower.home();
-        let devices = &self.devices;
-        self.lagging.drives.retain(|&device| {
-            let d = &devices[usize::from(device.0)];
-            d.is_faulted() || homes.contains(&device) || follower == Some(device)
-        });
-        let number = self.checkpoint.number();
+        // one that is under way does not write all shards
+        let number = self.checkpoint.number() + u64::from(!self.checkpoint.is_idle());
         let next = homes.into_iter().find(|&home| self.lagging.contains(home));
         let Some(device) = next else { return };
         self.lagging.levelling =
@@ -137,6 +138,15 @@ impl Engine {
             if self.checkpoint.has_written(shard) {
                 self.map.mark_shard_dirty(shard);
             }
+        }
+    }
+
+    /// A hard drive without metadata of its own is level as soon as it works.
+    pub(crate) fn note_hdd_level(&mut self, device: DeviceId) {
+        let keeps = self.metadata_homes().contains(&device)
+            || self.config.following_device() == Some(device);
+        if !keeps && !self.devices[usize::from(device.0)].is_faulted() {
+            self.lagging.drives.remove(&device);
         }
     }
 
@@ -187,6 +197,7 @@ impl Engine {
         } else if self.checkpoint.number() > levelling.after_checkpoint {
             self.lagging.levelling = None;
             self.lagging.drives.remove(&levelling.device);
+            self.begin_levelling();
         }
     }
 

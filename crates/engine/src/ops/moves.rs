@@ -103,6 +103,11 @@ pub struct Moves {
     pub(super) homed_ssd: u64,
     pub(super) homes_settled: Vec<u64>,
     pub(super) urgent: bool,
+    /// Write-back has looked at every block in vain, when this batch was durable.
+    pub(super) barren_since: Option<u64>,
+    /// Blocks looked at in vain since that batch.
+    barren_looked: u64,
+    barren_as_of: u64,
     /// GC found nothing to move in this segment the last time; by device.
     pub(super) barren: Vec<Option<usize>>,
 }
@@ -110,6 +115,8 @@ pub struct Moves {
 /// Home writes that gather before their drive is flushed for them, in blocks (64 MiB): a flush
 /// costs up to 300 ms, so it should settle many (guess).
 pub(super) const HOMED_BLOCKS_MAX: usize = 16_384;
+/// Dirty blocks looked at in one step at most: bounds the time that an event takes.
+const LOOK_BLOCKS_MAX: u32 = 65_536;
 /// Clean copies dropped in one step at most.
 const DROP_BLOCKS_MAX: usize = 4096;
 /// Fragmented blocks that are tolerated before they are merged without waiting for idle time.
@@ -123,6 +130,11 @@ impl Moves {
     /// Must it run although users want the drive?
     pub(crate) fn is_urgent(&self) -> bool {
         self.urgent
+    }
+
+    /// Was nothing found that could be moved home, since this batch was durable?
+    pub(crate) fn found_nothing(&self, durable: u64) -> bool {
+        self.barren_since == Some(durable)
     }
 
     /// Is no move under way?
@@ -205,7 +217,9 @@ impl Engine {
         if !self.is_fixed() {
             self.drop_clean_copies();
             self.flush_homed();
-            self.moves.writing_back = self.wants_writeback(self.is_quiet());
+            // what lies on an SSD goes home in any case where that is the only way to make room
+            let presses = self.starved && self.stats.faulted_drives > self.stats.healed_drives;
+            self.moves.writing_back = presses || self.wants_writeback(self.is_quiet());
         }
         let log_need = self.log_need();
         self.moves.urgent = self.space_is_urgent(log_need);
@@ -290,7 +304,7 @@ impl Engine {
         let mut from = self.moves.cursor;
         let mut wrapped = false;
         let mut looked = 0u32;
-        while parts.len() < blocks_max && looked < 65_536 {
+        while parts.len() < blocks_max && looked < LOOK_BLOCKS_MAX {
             looked += 1;
             let Some(block) = self.map.logical().next_dirty(from, total) else {
                 if wrapped || from == 0 {
@@ -316,14 +330,29 @@ impl Engine {
         }
         self.moves.cursor = if from >= total { 0 } else { from };
         if parts.is_empty() {
+            self.note_barren(looked);
             if self.map.pending_blocks() > 0 && self.starved {
                 self.commit.note_pending(self.now);
             }
             return false;
         }
+        self.moves.barren_looked = 0;
         parts.sort_unstable_by_key(|part| part.logical);
         self.begin_home_move(MoveKind::WriteBack, parts);
         true
+    }
+
+    /// Write-back has looked at so many blocks in vain. Once those were all that are dirty, it will find
+    /// nothing before another batch is durable.
+    fn note_barren(&mut self, looked: u32) {
+        let durable = self.commit.durable();
+        if self.moves.barren_as_of != durable {
+            (self.moves.barren_as_of, self.moves.barren_looked) = (durable, 0);
+        }
+        self.moves.barren_looked += u64::from(looked);
+        let all = looked < LOOK_BLOCKS_MAX
+            || self.moves.barren_looked >= self.map.population().dirty_ssd;
+        self.moves.barren_since = all.then_some(durable);
     }
 
     /// Moves these settled SSD slots home.

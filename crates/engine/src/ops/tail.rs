@@ -231,6 +231,7 @@ impl Engine {
                 && (self.map.add_copy(block, log, ssd) || self.map.move_fragment(block, log, ssd));
             if taken {
                 self.map.touch(Touch { logical: block, count: 1 }, ssd, false);
+                self.leave_failed_log(block, log);
             } else {
                 self.map.release_unused(Run { slot: ssd, count: 1 });
             }
@@ -297,8 +298,13 @@ impl Engine {
         }
         if let Err(error) = status {
             self.fault(device, error);
+            if self.ssds.is_empty() {
+                // the drive may have lost what it acknowledged, and nobody else has it
+                self.commit.tails_failed(error);
+            }
             return;
         }
+        self.probed(device, status);
         self.follower_flushed(device);
         let d = &mut self.devices[usize::from(device.0)];
         d.tail.copy_failed = false;
