@@ -53,7 +53,7 @@ mod view;
 
 pub use activity::Activity;
 pub use config::{
-    DeviceConfig, DriveBudget, EngineConfig, Placement, Role, SteerConfig, TierConfig,
+    DEADLINE, DeviceConfig, DriveBudget, EngineConfig, Placement, Role, SteerConfig, TierConfig,
     VolumeConfig, WriteCache,
 };
 pub use engine::{ConfigError, Engine};

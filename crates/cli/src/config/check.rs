@@ -2,7 +2,7 @@
 
 use super::pair::PoolTwin;
 use super::{PoolConfig, PoolDevice, PoolVolume, Serve};
-use super::{budget, file, pair, promise, spare};
+use super::{budget, deadline, file, pair, promise, spare};
 use crate::policy;
 use crate::toml_fault::Fault;
 use std::path::{Component, Path, PathBuf};
@@ -277,6 +277,7 @@ fn device(entry: &file::Device, folder: &Path, line: usize) -> Result<PoolDevice
         profile_age_days,
         write_cache,
         budget: budget::check(entry, role)?,
+        deadline: deadline::check(entry, role)?,
         line,
     })
 }

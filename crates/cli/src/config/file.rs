@@ -50,6 +50,7 @@ pub(super) struct Device {
     pub padding_budget: Option<Spanned<String>>,
     pub log_budget: Option<Spanned<String>>,
     pub write_budget: Option<Spanned<String>>,
+    pub deadline: Option<Spanned<String>>,
     pub pair: Option<Pair>,
 }
 

@@ -6,6 +6,7 @@
 
 pub mod budget;
 mod check;
+mod deadline;
 mod edit;
 mod file;
 pub mod pair;
@@ -91,6 +92,8 @@ pub struct PoolDevice {
     pub write_cache: WriteCache,
     /// What it may take in a day.
     pub budget: DeviceBudget,
+    /// How long it may leave a command without an answer.
+    pub deadline: Duration,
     /// Line of the file that names it.
     pub line: usize,
 }
@@ -324,6 +327,7 @@ impl PoolConfig {
             .zip(&capacities_bytes)
             .map(|(device, &bytes)| device.budget.of_drive(device.profile.as_ref(), bytes))
             .collect();
+        config.deadlines = self.devices.iter().map(|device| device.deadline).collect();
         config
     }
 }

@@ -107,6 +107,29 @@ fn engines_are_told_what_the_file_says() {
     assert_ne!(renamed.object(), pool.volumes[0].object());
 }
 
+/// How long a drive may leave a command without an answer, and what is too short or too long.
+#[test]
+fn deadlines_leave_drives_their_own_error_recovery() {
+    let deadlines =
+        |text: &str| parse(text).expect("good").engine_config(&[16 << 30, 64 << 30]).deadlines;
+    assert_eq!(deadlines(GOOD), [Duration::from_s(30); 2]);
+    let said = |role: &str, value: &str| {
+        let role = format!("role = \"{role}\"\n");
+        changed(&role, &format!("{role}deadline = \"{value}\"\n"))
+    };
+    assert_eq!(deadlines(&said("hdd", "8s"))[1], Duration::from_s(8));
+    assert_eq!(deadlines(&said("ssd", "1500ms"))[0], Duration::from_ms(1500));
+    for (role, value, want) in [
+        ("hdd", "7s", "its own error recovery; write at least"),
+        ("ssd", "0s", "is too short"),
+        ("ssd", "3h", "write at most"),
+        ("hdd", "soon", "30s"),
+    ] {
+        let fault = parse(&said(role, value)).expect_err(value).to_string();
+        assert!(fault.contains(want), "{value}: {fault}");
+    }
+}
+
 /// Budgets of a day: a rating is the configuration's or the profile's, drive writes are of the size.
 #[test]
 fn budgets_are_a_days_bytes() {

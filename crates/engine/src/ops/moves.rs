@@ -350,8 +350,8 @@ impl Engine {
             (self.moves.barren_as_of, self.moves.barren_looked) = (durable, 0);
         }
         self.moves.barren_looked += u64::from(looked);
-        let all = looked < LOOK_BLOCKS_MAX
-            || self.moves.barren_looked >= self.map.population().dirty_ssd;
+        let all =
+            looked < LOOK_BLOCKS_MAX || self.moves.barren_looked >= self.map.population().dirty_ssd;
         self.moves.barren_since = all.then_some(durable);
     }
 
