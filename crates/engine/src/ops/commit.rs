@@ -23,6 +23,7 @@ use crate::mutant::Mutant;
 use crate::ordering::TaskId;
 use crate::port::IoOp;
 use std::collections::VecDeque;
+use std::fmt;
 use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, IoError, PayloadId};
 
 /// Block changes that are gathered at most before a commit begins unasked: bounds the time that
@@ -48,13 +49,19 @@ struct Suspended {
 }
 
 /// The journal unit that is being written.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct UnitUnderWay {
     sequence: u64,
     /// Position of its end, and its place in the ring, in bytes.
     end: u64,
     offset: u64,
     bytes: Vec<u8>,
+}
+
+impl fmt::Debug for UnitUnderWay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "unit {} of {} bytes at {}", self.sequence, self.bytes.len(), self.offset)
+    }
 }
 
 /// Where the commit stands.

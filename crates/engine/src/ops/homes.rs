@@ -133,6 +133,7 @@ impl Engine {
     ) {
         let m = self.moves.active.as_mut().expect("a move was writing");
         m.outstanding -= 1;
+        m.failed |= status.is_err();
         if m.kind.is_of_one_block() {
             self.merge_written(status, checksums.first().copied().unwrap_or(0));
             return;

@@ -85,6 +85,7 @@ impl Engine {
         let m = self.moves.active.as_mut().expect("a merge was reading");
         m.buffer = payload;
         m.stage = Stage::Writing;
+        m.failed = task.status.is_err();
         let run = if task.status.is_ok() { self.slot_for_merge() } else { None };
         let Some(run) = run else {
             self.end_move();
@@ -136,6 +137,7 @@ impl Engine {
             *moved += 1;
             self.restoring_done(true);
         } else {
+            self.moves.active.as_mut().expect("asked above").failed |= status.is_err();
             self.release_merged(target, status);
             self.stats.moves_dropped += 1;
         }

@@ -22,7 +22,7 @@ use crate::mutant::Mutant;
 use crate::port::{Command, IoOp};
 use hashbrown::HashSet;
 use std::collections::VecDeque;
-use tandem_block::{BLOCK_BYTES, DeviceId, Instant, IoError, PayloadId};
+use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, IoError, PayloadId};
 
 /// What a move is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +103,9 @@ pub struct Moves {
     pub(super) homed_ssd: u64,
     pub(super) homes_settled: Vec<u64>,
     pub(super) urgent: bool,
+    /// Moves that failed in a row, and until when none begins.
+    failures: u32,
+    rests_until: Instant,
     /// Write-back has looked at every block in vain, when this batch was durable.
     pub(super) barren_since: Option<u64>,
     /// Blocks looked at in vain since that batch.
@@ -117,6 +120,8 @@ pub struct Moves {
 pub(super) const HOMED_BLOCKS_MAX: usize = 16_384;
 /// Dirty blocks looked at in one step at most: bounds the time that an event takes.
 const LOOK_BLOCKS_MAX: u32 = 65_536;
+/// The pause after a move that failed; it doubles with each in a row, up to 512 times this (guess).
+const REST_AFTER_FAILURE: Duration = Duration::from_ms(100);
 /// Clean copies dropped in one step at most.
 const DROP_BLOCKS_MAX: usize = 4096;
 /// Fragmented blocks that are tolerated before they are merged without waiting for idle time.
@@ -161,6 +166,9 @@ impl Engine {
 
     /// When idle time will begin, if something waits for it.
     pub(crate) fn moves_due(&self) -> Instant {
+        if self.starved && self.now < self.moves.rests_until {
+            return self.moves.rests_until;
+        }
         let waits = self.moves.active.is_none()
             && !self.hdds.is_empty()
             && !self.is_quiet()
@@ -209,6 +217,9 @@ impl Engine {
             return;
         }
         if !self.is_serving() || matches!(self.phase, crate::engine::Phase::Stopping) {
+            return;
+        }
+        if self.now < self.moves.rests_until {
             return;
         }
         if self.begin_draining() || self.hdds.is_empty() {
@@ -500,6 +511,14 @@ impl Engine {
 
     pub(super) fn end_move(&mut self) {
         let m = self.moves.active.take().expect("asked by the caller");
+        // a drain looks at each block that fails by itself, and keeps a pace of its own
+        let rests = m.failed && !matches!(m.kind, MoveKind::Drain | MoveKind::Rehome);
+        self.moves.failures = if rests { self.moves.failures + 1 } else { 0 };
+        if rests {
+            // whatever fails now would fail again at once
+            let pause_ns = REST_AFTER_FAILURE.ns << (self.moves.failures - 1).min(9);
+            self.moves.rests_until = self.now + Duration::from_ns(pause_ns);
+        }
         m.parts.iter().filter_map(|part| part.copied.clone()).for_each(|c| self.map.forget(c));
         if let Some(drain) = self.drain.as_deref_mut().filter(|drain| drain.owns_move) {
             drain.owns_move = false;
