@@ -6,6 +6,7 @@ pub mod cargo;
 pub mod fio;
 pub mod fuzz;
 pub mod packages;
+pub mod process;
 pub mod row;
 pub mod served;
 pub mod swarm;

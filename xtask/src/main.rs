@@ -8,8 +8,12 @@ usage: cargo xtask VERB
 
   test [PART...]     everything that must hold; with names, only those parts
   tidy               the rules of the house that no compiler checks
-  swarm [--first N] [--seeds N] [--arm NAME]
-                     a long search for lost data: random pools, loads and power cuts
+  swarm [--first N] [--seeds N] [--arm NAME]...
+                     a search for lost data: these seeds of random pools, loads and power cuts
+  campaign [--minutes N] [--seed N] [--arm NAME]...
+                     the same for as long as one likes; what fails is made smaller
+  campaign --replay RUN
+                     one run, as the campaign has printed it
   fuzz [TARGET...] [--seconds N] [--seed N] [--input FILE] [--list]
                      every decoder of what others wrote, tried with changed inputs
   bench [NAME...]    speed, as ratios and rates; slow
@@ -25,6 +29,7 @@ fn main() -> ExitCode {
         Some("test") => test::run(rest),
         Some("tidy") => tidy::run(),
         Some("swarm") => swarm::run(rest),
+        Some("campaign") => swarm::campaign(rest),
         Some("fuzz") => fuzz::run(rest),
         Some("bench") => bench::run(rest),
         Some("accept") => accept::run(rest),

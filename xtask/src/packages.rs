@@ -1,12 +1,12 @@
 //! Are the programs here that the tests call? Debian packages, installed where that is allowed.
 
-use crate::watch::Watch;
+use crate::watch::{Output, Patience, Watch};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// An installation that takes longer than this is given up.
-const LIMIT: Duration = Duration::from_secs(600);
+/// An installation that does nothing for so long is given up.
+const PATIENCE: Patience = Patience { asleep: Duration::from_secs(180), ..Patience::TEST };
 
 /// Packages that the tests need, each with a program that tells whether it is there.
 const PACKAGES: &[(&str, &str)] = &[
@@ -25,7 +25,7 @@ pub const OF_FILES: &[(&str, &str)] = &[("postmark", "postmark"), ("dbench", "db
 /// Installs what is missing, as root or with a sudo that asks nothing. Where that cannot be done it
 /// says what to install; the tests concerned say that they skip.
 ///
-/// No step takes longer than `LIMIT`: a package source that does not answer is like none.
+/// A package source that does not answer is like none.
 pub fn install() {
     install_all(PACKAGES);
 }
@@ -45,10 +45,9 @@ pub fn install_all(packages: &[(&'static str, &str)]) {
                 .args(["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"])
                 .args(["-o", "DPkg::Lock::Timeout=60", "-o", "Acquire::http::Timeout=60"])
                 .args(words)
-                .stdin(Stdio::null())
-                .stdout(Stdio::null());
+                .stdin(Stdio::null());
             Watch::new()
-                .and_then(|watch| watch.run(&mut command, LIMIT))
+                .and_then(|watch| watch.run(&mut command, PATIENCE, Output::Kept))
                 .is_ok_and(|ended| ended.succeeded)
         };
         let mut words = vec!["install", "-y", "--no-install-recommends"];

@@ -1,49 +1,74 @@
-//! Can it lose data, if one looks for longer? Cuts the power in random pools for as many seeds as
-//! one likes; the promise is checked by `tandem-sim`, this file only spells its arguments.
+//! Can it lose data, if one looks for longer? A share of seeds, or a campaign for as long as one likes;
+//! the promise is checked by `tandem-sim`, this file only builds its program and hands it its words.
 
 use crate::cargo;
 use anyhow::{Context as _, Result, bail};
+use std::process::Command;
 
-/// Flags in the order in which the example takes them, and what they are if not given.
-const FLAGS: [(&str, u64); 2] = [("--first", 0), ("--seeds", 200)];
+/// Flags of `cargo xtask swarm`, all of which have a value.
+const SHARE: [&str; 3] = ["--first", "--seeds", "--arm"];
+/// Flags of `cargo xtask campaign`.
+const CAMPAIGN: [&str; 4] = ["--minutes", "--seed", "--arm", "--mutant"];
+/// Seeds of a share, if it is not said: more than the 6 of every test run.
+const SEEDS: [&str; 2] = ["--seeds", "200"];
 
-/// Runs the campaign. False if the promise was broken; the seed is printed then.
+/// Runs a share of every arm. False if the promise was broken; the seed is printed then.
 ///
 /// # Errors
 /// If the arguments make no sense or cargo cannot be started.
 pub fn run(words: &[String]) -> Result<bool> {
-    let (numbers, arm) = parse(words)?;
-    let status = cargo::cargo()
-        .args(["run", "--release", "-p", "tandem-sim", "--example", "swarm", "--"])
-        .args(numbers.map(|number| number.to_string()))
-        .args(arm)
-        .status()
-        .context("starting cargo")?;
-    Ok(status.success())
+    check(words, &SHARE)?;
+    let standard = SEEDS.map(str::to_owned);
+    let standard = if words.iter().any(|word| word == "--seeds") { &[][..] } else { &standard };
+    swarm("share", &[standard, words].concat())
 }
 
-/// The numbers, and the arm if one is named.
-fn parse(words: &[String]) -> Result<([u64; 2], Option<&String>)> {
-    let mut numbers = FLAGS.map(|(_, standard)| standard);
-    let mut arm = None;
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        let value = words.next().with_context(|| format!("{word} wants a value"));
-        if word == "--arm" {
-            arm = Some(value?);
-            continue;
+/// Runs all arms for as long as it is said, or replays one run. False if the promise was broken.
+///
+/// # Errors
+/// If the arguments make no sense or cargo cannot be started.
+pub fn campaign(words: &[String]) -> Result<bool> {
+    match words.split_first() {
+        Some((word, case)) if word == "--replay" => {
+            if case.is_empty() {
+                bail!("--replay wants a run as the campaign prints it, such as small/mios-e/31");
+            }
+            swarm("replay", case)
         }
-        let Some(place) = FLAGS.iter().position(|(flag, _)| flag == word) else {
-            bail!(
-                "unknown flag {word}; there are {}, --arm",
-                FLAGS.map(|(flag, _)| flag).join(", ")
-            );
-        };
-        let value = value?;
-        numbers[place] =
-            value.parse().with_context(|| format!("{word} wants a number, not {value:?}"))?;
+        _ => {
+            check(words, &CAMPAIGN)?;
+            swarm("campaign", words)
+        }
     }
-    Ok((numbers, arm))
+}
+
+/// Every other word is one of these flags. What their values must be the program says.
+fn check(words: &[String], flags: &[&str]) -> Result<()> {
+    for pair in words.chunks(2) {
+        if !flags.contains(&pair[0].as_str()) {
+            bail!("unknown flag {}; there are {}", pair[0], flags.join(", "));
+        }
+        if pair.len() < 2 {
+            bail!("{} wants a value", pair[0]);
+        }
+    }
+    Ok(())
+}
+
+/// Builds the program as it is used and calls it: at its fastest, with mutants only if one is named,
+/// since an engine that can break its rules is a little slower.
+fn swarm(verb: &str, words: &[String]) -> Result<bool> {
+    let mut build = vec!["-p", "tandem-sim", "--release", "--example", "swarm"];
+    if words.iter().any(|word| word.starts_with("mutant=") || word == "--mutant") {
+        build.extend(["--features", "mutants"]);
+    }
+    let program = cargo::build(&build, "swarm")?;
+    let status = Command::new(&program)
+        .arg(verb)
+        .args(words)
+        .status()
+        .with_context(|| format!("starting {}", program.display()))?;
+    Ok(status.success())
 }
 
 #[cfg(test)]
@@ -53,12 +78,14 @@ mod tests {
     #[test]
     fn flags_in_any_order_and_errors_that_name_them() {
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-        assert_eq!(parse(&words("")).unwrap(), ([0, 200], None));
-        let line = words("--arm long --seeds 5");
-        assert_eq!(parse(&line).unwrap(), ([0, 5], Some(&"long".to_owned())));
-        for (line, told) in [("--seed 5", "--seeds"), ("--seeds", "a value"), ("--seeds x", "x")] {
-            let error = format!("{:#}", parse(&words(line)).unwrap_err());
+        for line in ["", "--arm long --seeds 5", "--seeds 5 --arm long --arm small"] {
+            assert!(check(&words(line), &SHARE).is_ok(), "{line}");
+        }
+        for (line, told) in [("--seed 5", "--seeds"), ("--seeds", "a value"), ("5", "--first")] {
+            let error = format!("{:#}", check(&words(line), &SHARE).unwrap_err());
             assert!(error.contains(told), "{line}: {error}");
         }
+        assert!(campaign(&words("--replay")).is_err());
+        assert!(campaign(&words("--seeds 5")).is_err());
     }
 }

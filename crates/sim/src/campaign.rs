@@ -5,6 +5,7 @@
 
 use crate::coverage::Coverage;
 use crate::swarm::{Failure, Run};
+use std::sync::atomic::{AtomicU64, Ordering};
 use tandem_block::Rng;
 use tandem_drives::media::CutMode;
 
@@ -35,11 +36,20 @@ impl Campaign {
     ///
     /// # Errors
     /// The first violation.
-    pub fn run(&self, mut run: Run) -> Result<Coverage, Failure> {
+    pub fn run(&self, run: Run) -> Result<Coverage, Failure> {
+        self.run_noting(run, &AtomicU64::new(0))
+    }
+
+    /// The same; the event of each crash is noted before it is tried.
+    ///
+    /// # Errors
+    /// The first violation.
+    pub fn run_noting(&self, mut run: Run, at: &AtomicU64) -> Result<Coverage, Failure> {
         let mut met = Coverage::default();
         loop {
             let more = run.step()?;
             if self.is_due(&run) {
+                at.store(run.events, Ordering::Relaxed);
                 self.crash_here(&run, &mut met)?;
             }
             if !more {
@@ -51,6 +61,7 @@ impl Campaign {
         while !stopping.world.take_said().stopped && stopping.world.step() {
             stopping.events += 1;
             if self.is_due(&stopping) {
+                at.store(stopping.events, Ordering::Relaxed);
                 self.crash_here(&stopping, &mut met)?;
             }
         }

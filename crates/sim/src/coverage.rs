@@ -14,6 +14,7 @@ use tandem_engine::{Activity, Engine};
 #[expect(missing_docs, reason = "the names in NAMES say it")]
 pub enum Met {
     Crashes,
+    Faults,
     InCommit,
     InCheckpoint,
     InWriteBack,
@@ -63,6 +64,7 @@ pub enum Met {
 /// What each count is called, in the order of `Met`.
 const NAMES: [&str; COUNTS] = [
     "crashes",
+    "faults",
     "in commits",
     "in checkpoints",
     "in write-back",
@@ -109,6 +111,13 @@ const NAMES: [&str; COUNTS] = [
     "bytes moved off drives",
 ];
 
+impl Met {
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        NAMES[self as usize]
+    }
+}
+
 const COUNTS: usize = Met::Drained as usize + 1;
 
 /// Counts of what was met.
@@ -133,6 +142,21 @@ impl Coverage {
     /// One count.
     pub fn get(&self, what: Met) -> u64 {
         self.0[what as usize]
+    }
+
+    /// All counts, in the order of `Met`.
+    pub fn counts(&self) -> &[u64] {
+        &self.0
+    }
+
+    /// Counts in the order of `Met`. None if there are not as many as kinds.
+    pub fn from_counts(counts: &[u64]) -> Option<Coverage> {
+        Some(Coverage(counts.try_into().ok()?))
+    }
+
+    /// What was met at all, and how often.
+    pub fn met(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        NAMES.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
     }
 
     pub(crate) fn add(&mut self, what: Met, count: u64) {
@@ -220,7 +244,7 @@ impl Coverage {
 
 impl std::fmt::Display for Coverage {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (index, (name, count)) in NAMES.iter().zip(self.0).enumerate() {
+        for (index, (name, count)) in self.met().enumerate() {
             let gap = if index == 0 { "" } else { ", " };
             write!(out, "{gap}{count} {name}")?;
         }

@@ -3,6 +3,7 @@
 //! One engine, the same as in the live world, over modelled drives and a heap of events ordered by
 //! `(at_ns, sequence)`. One seed explains a run.
 
+pub mod arms;
 mod bare_ssd;
 pub mod campaign;
 pub mod check;
@@ -12,6 +13,7 @@ pub mod coverage;
 pub mod erratic;
 pub mod exodus;
 pub mod explain;
+mod failure;
 mod gone;
 pub mod grown;
 pub mod matrix;
@@ -21,7 +23,6 @@ pub mod pool;
 pub mod prediction;
 pub mod profiles;
 pub mod replay;
-pub mod share;
 pub mod sharing;
 pub mod study;
 pub mod succession;

@@ -10,8 +10,8 @@ use crate::succession::Plan;
 use crate::workload::{Mix, Shape};
 use std::sync::Arc;
 use tandem_block::{
-    BLOCK_BYTES, DeviceId, Drive, DurabilityClass, Duration, Instant, KIB, MIB, ObjectId, Rng,
-    StreamId,
+    BLOCK_BYTES, DeviceId, Drive, DurabilityClass, Duration, Instant, KIB, MIB, ObjectId,
+    RequestId, Rng, StreamId,
 };
 use tandem_engine::format::layout;
 use tandem_engine::format::pair::HEADER_BYTES;
@@ -65,6 +65,8 @@ pub struct SwarmConfig {
     pub drain: Option<exodus::Plan>,
     /// Places that are empty from birth, of those of `drives`.
     pub spares: Vec<DeviceId>,
+    /// Requests that are drawn and not sent, by number: first and last of each range.
+    pub without: Vec<(u64, u64)>,
 }
 
 /// Times and thresholds of a pool: what is likely within few requests hangs on them.
@@ -219,6 +221,7 @@ impl SwarmConfig {
             replace: None,
             drain: None,
             spares: Vec::new(),
+            without: Vec::new(),
         }
     }
 
@@ -488,6 +491,11 @@ impl SwarmConfig {
                 .collect(),
             ..EngineConfig::with_drives(devices, vec![volume])
         }
+    }
+
+    /// Is this request drawn and not sent?
+    pub(crate) fn is_without(&self, id: RequestId) -> bool {
+        self.without.iter().any(|&(first, last)| (first..=last).contains(&id.0))
     }
 
     /// Erratic drives of the sizes that the configuration names.

@@ -7,6 +7,7 @@
 use crate::check::{Oracle, Violation, token};
 use crate::exodus::Exodus;
 use crate::explain;
+pub use crate::failure::Failure;
 use crate::objects::{self, Ask, Files, in_blocks, is_full};
 pub use crate::pool::{SwarmConfig, VOLUME};
 use crate::succession::Succession;
@@ -18,7 +19,7 @@ use tandem_block::{
     SECTOR_BYTES, SECTORS_PER_BLOCK, StreamId,
 };
 use tandem_drives::media::CutMode;
-use tandem_engine::{Engine, StartError};
+use tandem_engine::Engine;
 
 /// Blocks that are read at once after a crash.
 const CHECK_BLOCKS_MAX: u64 = 64;
@@ -28,51 +29,6 @@ const OBJECTS_PPM: u64 = 800_000;
 
 /// Events at one instant that are still believed to lead somewhere.
 const STILL_EVENTS_MAX: u64 = 20_000;
-
-/// What went wrong, and how to see it again.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum Failure {
-    /// The promise was broken.
-    #[error("seed {seed}, crash point {point}: {violation}")]
-    Broken {
-        /// The seed.
-        seed: u64,
-        /// Which event the power was cut after (0: none).
-        point: u64,
-        /// How.
-        violation: Violation,
-    },
-    /// Recovery refused a sound pool.
-    #[error("seed {seed}, crash point {point}: recovery refused: {error}")]
-    Refused {
-        /// The seed.
-        seed: u64,
-        /// Which event the power was cut after.
-        point: u64,
-        /// Why.
-        error: StartError,
-    },
-    /// Nothing is under way, yet requests are unanswered.
-    #[error("seed {seed}: {waiting} requests hang at {now:?}\n{state}")]
-    Hang {
-        /// The seed.
-        seed: u64,
-        /// Requests unanswered.
-        waiting: usize,
-        /// When.
-        now: Instant,
-        /// What the engine says of itself.
-        state: String,
-    },
-    /// Buffers were not released.
-    #[error("seed {seed}: {left} buffers leaked")]
-    Leak {
-        /// The seed.
-        seed: u64,
-        /// How many.
-        left: usize,
-    },
-}
 
 /// A workload under way over a world, with its oracle. Cloning it forks everything.
 #[derive(Clone)]
@@ -196,6 +152,9 @@ impl Run {
         self.next_at = self.world.now + step.pause;
         let id = RequestId(self.sent);
         self.sent += 1;
+        if self.config.is_without(id) {
+            return;
+        }
         let range = (step.offset_bytes, step.length_bytes);
         let mut request = Request::new(id, VOLUME, step.op, range, self.world.now);
         request.fua = step.fua;
@@ -220,7 +179,11 @@ impl Run {
         self.sent += 1;
         let pause = Duration::from_ns(self.rng.below(self.config.shape.pause.ns + 1));
         self.next_at = self.world.now + pause;
-        match files.draw(id, &self.world, &mut self.rng) {
+        let ask = files.draw(id, &self.world, &mut self.rng);
+        if self.config.is_without(id) {
+            return;
+        }
+        match ask {
             Ask::Batch(batch) => {
                 files.batch_issued(&batch, &self.oracle);
                 self.world.batch(&batch);

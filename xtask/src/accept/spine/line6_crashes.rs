@@ -69,25 +69,28 @@ pub(crate) fn swarm() -> Result<Vec<Row>> {
     let words = ["run", "--release", "-p", "tandem-sim", "--example", "swarm", "--"];
     let output = cargo::cargo()
         .args(words)
-        .args(SEEDS)
+        .args(["share", "--json", "--first", SEEDS[0], "--seeds", SEEDS[1]])
         .stderr(Stdio::inherit())
         .output()
         .context("starting the swarm")?;
     let said = String::from_utf8_lossy(&output.stdout);
-    let bad = |arm: &str, line: &&str| {
-        ["FAILED", "TOO LITTLE"].iter().any(|what| line.starts_with(&format!("{what} {arm}")))
-    };
     let mut rows = Vec::new();
     let mut crashes = 0;
     for line in said.lines() {
-        let Some((arm, met)) = line.split_once(" seeds: ") else { continue };
-        crashes += met.split(' ').next().and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);
-        let name = arm.split(' ').next().unwrap_or_default();
-        let failed = said.lines().find(|line| bad(name, line));
+        let Ok(arm) = serde_json::from_str::<serde_json::Value>(line) else { continue };
+        let number = |key: &str| arm[key].as_u64().unwrap_or(0);
+        let word = |key: &str| arm[key].as_str().unwrap_or_default();
+        let missing = arm["missing"].as_array().map_or(1, Vec::len);
+        crashes += number("crashes");
         rows.push(Row::new(
-            format!("power cuts, {arm} seeds: none violated, enough met"),
-            failed.unwrap_or(met),
-            failed.is_none(),
+            format!("power cuts, {} ({}): none violated, enough met", word("arm"), word("what")),
+            format!(
+                "{} crashes, {} faults, {} violated, {missing} floors missed",
+                number("crashes"),
+                number("faults"),
+                number("failed")
+            ),
+            number("runs") > 0 && number("failed") == 0 && missing == 0,
         ));
     }
     rows.push(Row::new(

@@ -1,49 +1,14 @@
-//! What does one share of the swarm try, and did it meet what it must?
+//! Which pools are crashed? The arms of power cuts and killed processes.
 //!
 //! Source: acceptance of the spine, line 6: a power cut at every event of workloads of 200 requests,
-//! under every policy, also during recoveries and checkpoints, and workloads of 2,000 sampled. An
-//! arm is one kind of pool; a share runs some seeds of every arm.
+//! under every policy, also during recoveries and checkpoints, and workloads of 2,000 sampled.
 
+use super::Arm;
 use crate::campaign::{ALWAYS, Campaign};
-use crate::coverage::{Coverage, Met};
+use crate::coverage::Met;
 use crate::pool::SwarmConfig;
-use crate::swarm::{Failure, Run};
 use tandem_block::{DurabilityClass, Duration, KIB};
 use tandem_engine::qos::ORDERS;
-
-/// One kind of pool and how it is crashed.
-pub struct Arm {
-    /// Its name.
-    pub name: &'static str,
-    /// What it is after.
-    pub what: &'static str,
-    /// Its policies, under which every seed runs.
-    policies: &'static [&'static str],
-    /// … and those of which every seed has one.
-    in_turn: &'static [&'static str],
-    make: fn(u64, &str) -> SwarmConfig,
-    campaign: fn(u64) -> Campaign,
-    /// What every seed must meet under `policies` alone, on average over a share.
-    least: &'static [(Met, u64)],
-    /// … and what it must meet under its one policy in turn.
-    least_in_turn: &'static [(Met, u64)],
-}
-
-/// What a share of an arm met. Floors are set on what the policies of every seed meet: what one more
-/// policy meets must not make up for what they no longer do.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Tally {
-    fixed: Coverage,
-    in_turn: Coverage,
-}
-
-impl std::fmt::Display for Tally {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut total = self.fixed;
-        total += self.in_turn;
-        write!(out, "{total}; of these by policies in turn: {}", self.in_turn)
-    }
-}
 
 const ALL: &[&str] = &["ssd-first", "mios-d", "mios-e"];
 const REDIRECTING: &[&str] = &["mios-d", "mios-e"];
@@ -97,15 +62,19 @@ fn in_order(mut config: SwarmConfig) -> SwarmConfig {
     config
 }
 
-/// Every arm.
-pub const ARMS: &[Arm] = &[
+/// Every arm of crashes.
+pub(super) const ARMS: &[Arm] = &[
     Arm {
         name: "small",
         what: "200 requests, a crash at every event",
         policies: ALL,
         in_turn: IN_TURN,
-        make: |seed, policy| copying_tails(spread(SwarmConfig::tiny(seed, policy, 200))),
-        campaign: |_| EVERY_EVENT,
+        run: |case| {
+            case.crashes(
+                copying_tails(spread(SwarmConfig::tiny(case.seed, case.policy, 200))),
+                EVERY_EVENT,
+            )
+        },
         least: &[
             (Met::Crashes, 5_000),
             (Met::InCommit, 1_500),
@@ -127,10 +96,10 @@ pub const ARMS: &[Arm] = &[
         what: "both tiers full, a crash at every event of a window that moves with the seed",
         policies: ALL,
         in_turn: IN_TURN,
-        make: |seed, policy| SwarmConfig::crowded(seed, policy, 300),
-        campaign: |seed| {
-            let first = 400 + seed % 12 * 160;
-            Campaign { window: (first, first + 160), ..EVERY_EVENT }
+        run: |case| {
+            let first = 400 + case.seed % 12 * 160;
+            let campaign = Campaign { window: (first, first + 160), ..EVERY_EVENT };
+            case.crashes(SwarmConfig::crowded(case.seed, case.policy, 300), campaign)
         },
         least: &[
             (Met::Crashes, 1_600),
@@ -156,8 +125,12 @@ pub const ARMS: &[Arm] = &[
         what: "log GC while serving, a crash at every event",
         policies: REDIRECTING,
         in_turn: REDIRECTING_IN_TURN,
-        make: |seed, policy| aligned_in_turn(SwarmConfig::logged(seed, policy, 200)),
-        campaign: |_| EVERY_EVENT,
+        run: |case| {
+            case.crashes(
+                aligned_in_turn(SwarmConfig::logged(case.seed, case.policy, 200)),
+                EVERY_EVENT,
+            )
+        },
         least: &[
             (Met::Crashes, 4_000),
             (Met::InLogGc, 800),
@@ -180,8 +153,12 @@ pub const ARMS: &[Arm] = &[
         what: "reads of redirected data from RAM and from logs, and promotions, a crash at every event",
         policies: REDIRECTING,
         in_turn: REDIRECTING_IN_TURN,
-        make: |seed, policy| aligned_in_turn(SwarmConfig::reread(seed, policy, 200)),
-        campaign: |_| EVERY_EVENT,
+        run: |case| {
+            case.crashes(
+                aligned_in_turn(SwarmConfig::reread(case.seed, case.policy, 200)),
+                EVERY_EVENT,
+            )
+        },
         least: &[
             (Met::Crashes, 2_600),
             (Met::InPromotion, 50),
@@ -196,8 +173,12 @@ pub const ARMS: &[Arm] = &[
         what: "logs of few segments that are written over while tails are copied, a crash at every event",
         policies: REDIRECTING,
         in_turn: REDIRECTING_IN_TURN,
-        make: |seed, policy| aligned_in_turn(SwarmConfig::cycled(seed, policy, 200)),
-        campaign: |_| EVERY_EVENT,
+        run: |case| {
+            case.crashes(
+                aligned_in_turn(SwarmConfig::cycled(case.seed, case.policy, 200)),
+                EVERY_EVENT,
+            )
+        },
         least: &[
             (Met::Crashes, 4_000),
             (Met::InCommit, 300),
@@ -214,8 +195,12 @@ pub const ARMS: &[Arm] = &[
         what: "extents that come to a tier or a cache and leave it, a crash at every event",
         policies: ALL,
         in_turn: IN_TURN,
-        make: |seed, policy| aligned_in_turn(SwarmConfig::tiered(seed, policy, 200)),
-        campaign: |_| EVERY_EVENT,
+        run: |case| {
+            case.crashes(
+                aligned_in_turn(SwarmConfig::tiered(case.seed, case.policy, 200)),
+                EVERY_EVENT,
+            )
+        },
         least: &[
             (Met::Crashes, 4_000),
             (Met::InComing, 100),
@@ -231,10 +216,12 @@ pub const ARMS: &[Arm] = &[
         what: "journaled, strict and protected volumes, a crash at every event",
         policies: REDIRECTING,
         in_turn: REDIRECTING_IN_TURN,
-        make: |seed, policy| {
-            promising_more(aligned_in_turn(SwarmConfig::logged(seed, policy, 150)))
+        run: |case| {
+            case.crashes(
+                promising_more(aligned_in_turn(SwarmConfig::logged(case.seed, case.policy, 150))),
+                EVERY_EVENT,
+            )
         },
-        campaign: |_| EVERY_EVENT,
         least: &[
             (Met::Crashes, 2_600),
             (Met::InCommit, 800),
@@ -252,8 +239,12 @@ pub const ARMS: &[Arm] = &[
         what: "four streams under an order of service in turn, a crash at every event",
         policies: ALL,
         in_turn: IN_TURN,
-        make: |seed, policy| in_order(copying_tails(spread(SwarmConfig::tiny(seed, policy, 150)))),
-        campaign: |_| EVERY_EVENT,
+        run: |case| {
+            case.crashes(
+                in_order(copying_tails(spread(SwarmConfig::tiny(case.seed, case.policy, 150)))),
+                EVERY_EVENT,
+            )
+        },
         least: &[
             (Met::Crashes, 3_000),
             (Met::InCommit, 900),
@@ -268,8 +259,12 @@ pub const ARMS: &[Arm] = &[
         what: "files, attributes and batches beside a volume, a crash at every event, two lives",
         policies: ALL,
         in_turn: IN_TURN,
-        make: |seed, policy| SwarmConfig::filed(seed, policy, 150),
-        campaign: |_| Campaign { lives: 2, ..EVERY_EVENT },
+        run: |case| {
+            case.crashes(
+                SwarmConfig::filed(case.seed, case.policy, 150),
+                Campaign { lives: 2, ..EVERY_EVENT },
+            )
+        },
         least: &[
             (Met::Crashes, 4_000),
             (Met::InCommit, 1_600),
@@ -285,8 +280,12 @@ pub const ARMS: &[Arm] = &[
         what: "clones of files, snapshots of the volume, writes to both, sampled crashes, two lives",
         policies: ALL,
         in_turn: IN_TURN,
-        make: |seed, policy| SwarmConfig::cloned(seed, policy, 100),
-        campaign: |_| Campaign { stride: 8, recovery_stride: 40, lives: 2, ..EVERY_EVENT },
+        run: |case| {
+            case.crashes(
+                SwarmConfig::cloned(case.seed, case.policy, 100),
+                Campaign { stride: 8, recovery_stride: 40, lives: 2, ..EVERY_EVENT },
+            )
+        },
         least: &[(Met::Crashes, 550), (Met::Cloned, 300), (Met::CopiedUp, 50)],
         least_in_turn: &[(Met::Crashes, 140), (Met::Cloned, 70), (Met::CopiedUp, 5)],
     },
@@ -295,8 +294,12 @@ pub const ARMS: &[Arm] = &[
         what: "files of several tiers, which change, sampled crashes",
         policies: ALL,
         in_turn: IN_TURN,
-        make: |seed, policy| aligned_in_turn(SwarmConfig::varied(seed, policy, 250)),
-        campaign: |_| Campaign { stride: 8, recovery_stride: 40, ..EVERY_EVENT },
+        run: |case| {
+            case.crashes(
+                aligned_in_turn(SwarmConfig::varied(case.seed, case.policy, 250)),
+                Campaign { stride: 8, recovery_stride: 40, ..EVERY_EVENT },
+            )
+        },
         least: &[
             (Met::Crashes, 700),
             (Met::InComing, 15),
@@ -313,8 +316,12 @@ pub const ARMS: &[Arm] = &[
         what: "a drive is replaced, sampled crashes, two lives",
         policies: ALL,
         in_turn: IN_TURN,
-        make: |seed, policy| SwarmConfig::replaced(seed, policy, 200),
-        campaign: |_| Campaign { stride: 37, recovery_stride: 8, lives: 2, ..EVERY_EVENT },
+        run: |case| {
+            case.crashes(
+                SwarmConfig::replaced(case.seed, case.policy, 200),
+                Campaign { stride: 37, recovery_stride: 8, lives: 2, ..EVERY_EVENT },
+            )
+        },
         least: &[
             (Met::Crashes, 1_000),
             (Met::InRecovery, 300),
@@ -332,8 +339,12 @@ pub const ARMS: &[Arm] = &[
         what: "a drive is drained and removed, sampled crashes, two lives",
         policies: ALL,
         in_turn: IN_TURN,
-        make: |seed, policy| SwarmConfig::drained(seed, policy, 200),
-        campaign: |_| Campaign { stride: 37, recovery_stride: 8, lives: 2, ..EVERY_EVENT },
+        run: |case| {
+            case.crashes(
+                SwarmConfig::drained(case.seed, case.policy, 200),
+                Campaign { stride: 37, recovery_stride: 8, lives: 2, ..EVERY_EVENT },
+            )
+        },
         least: &[
             (Met::Crashes, 400),
             (Met::InRecovery, 100),
@@ -348,8 +359,12 @@ pub const ARMS: &[Arm] = &[
         what: "a hard drive is drained and removed, sampled crashes, two lives",
         policies: ALL,
         in_turn: IN_TURN,
-        make: |seed, policy| SwarmConfig::vacated(seed, policy, 300),
-        campaign: |_| Campaign { stride: 37, recovery_stride: 8, lives: 2, ..EVERY_EVENT },
+        run: |case| {
+            case.crashes(
+                SwarmConfig::vacated(case.seed, case.policy, 300),
+                Campaign { stride: 37, recovery_stride: 8, lives: 2, ..EVERY_EVENT },
+            )
+        },
         least: &[
             (Met::Crashes, 1_300),
             (Met::InRecovery, 700),
@@ -369,8 +384,12 @@ pub const ARMS: &[Arm] = &[
         what: "a drive leaves and another one takes its place, sampled crashes, two lives",
         policies: ALL,
         in_turn: IN_TURN,
-        make: |seed, policy| SwarmConfig::added(seed, policy, 200),
-        campaign: |_| Campaign { stride: 37, recovery_stride: 8, lives: 2, ..EVERY_EVENT },
+        run: |case| {
+            case.crashes(
+                SwarmConfig::added(case.seed, case.policy, 200),
+                Campaign { stride: 37, recovery_stride: 8, lives: 2, ..EVERY_EVENT },
+            )
+        },
         least: &[
             (Met::Crashes, 1_000),
             (Met::InRecovery, 10),
@@ -388,8 +407,12 @@ pub const ARMS: &[Arm] = &[
         what: "a drive comes to a place that was empty from birth, sampled crashes, two lives",
         policies: ALL,
         in_turn: IN_TURN,
-        make: |seed, policy| SwarmConfig::grown(seed, policy, 200),
-        campaign: |_| Campaign { stride: 23, recovery_stride: 8, lives: 2, ..EVERY_EVENT },
+        run: |case| {
+            case.crashes(
+                SwarmConfig::grown(case.seed, case.policy, 200),
+                Campaign { stride: 23, recovery_stride: 8, lives: 2, ..EVERY_EVENT },
+            )
+        },
         least: &[
             (Met::Crashes, 1_500),
             (Met::InRecovery, 400),
@@ -406,12 +429,13 @@ pub const ARMS: &[Arm] = &[
         what: "2,000 requests, sampled crashes, three lives",
         policies: ALL,
         in_turn: IN_TURN,
-        make: |seed, policy| {
-            let mut config = copying_tails(spread(SwarmConfig::tiny(seed, policy, 2_000)));
+        run: |case| {
+            let mut config =
+                copying_tails(spread(SwarmConfig::tiny(case.seed, case.policy, 2_000)));
             config.tuning.writeback_percent = (40, 10);
-            config
+            let campaign = Campaign { stride: 151, recovery_stride: 20, lives: 3, ..EVERY_EVENT };
+            case.crashes(config, campaign)
         },
-        campaign: |_| Campaign { stride: 151, recovery_stride: 20, lives: 3, ..EVERY_EVENT },
         least: &[
             (Met::Crashes, 1_000),
             (Met::InRecovery, 200),
@@ -431,71 +455,3 @@ pub const ARMS: &[Arm] = &[
         ],
     },
 ];
-
-impl Arm {
-    /// The policies under which a seed runs.
-    pub fn policies(&self, seed: u64) -> impl Iterator<Item = &'static str> {
-        // arms begin elsewhere, so that few seeds of all arms meet all policies
-        let turn = (seed as usize + self.name.len()) % self.in_turn.len();
-        self.policies.iter().copied().chain([self.in_turn[turn]])
-    }
-
-    /// Counts what one seed met under one policy.
-    pub fn count(&self, tally: &mut Tally, policy: &str, met: Coverage) {
-        let side =
-            if self.policies.contains(&policy) { &mut tally.fixed } else { &mut tally.in_turn };
-        *side += met;
-    }
-
-    /// Runs one seed under one policy.
-    ///
-    /// # Errors
-    /// The first violation.
-    pub fn run(&self, seed: u64, policy: &str) -> Result<Coverage, Failure> {
-        (self.campaign)(seed).run(Run::new((self.make)(seed, policy))?)
-    }
-
-    /// What so many seeds should have met and did not, in words.
-    pub fn missing(&self, tally: &Tally, seeds: u64) -> Vec<String> {
-        let below = |met: &Coverage, least: &[(Met, u64)]| {
-            let least: Vec<(Met, u64)> = least.iter().map(|(m, n)| (*m, n * seeds)).collect();
-            met.missing(&least)
-        };
-        let mut missing = below(&tally.fixed, self.least);
-        let in_turn = below(&tally.in_turn, self.least_in_turn);
-        missing.extend(in_turn.into_iter().map(|text| format!("policies in turn: {text}")));
-        missing
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn enough(least: &[(Met, u64)]) -> Coverage {
-        let mut met = Coverage::default();
-        for (what, count) in least {
-            met.add(*what, *count);
-        }
-        met
-    }
-
-    /// What a policy in turn meets makes up for nothing that the policies of every seed do not meet,
-    /// nor the other way about.
-    #[test]
-    fn each_side_has_its_own_floors() {
-        for arm in ARMS {
-            let turn = arm.policies(0).last().expect("it has policies");
-            let mut tally = Tally::default();
-            arm.count(&mut tally, turn, enough(arm.least));
-            arm.count(&mut tally, turn, enough(arm.least_in_turn));
-            assert_eq!(arm.missing(&tally, 1).len(), arm.least.len(), "{}", arm.name);
-            let mut tally = Tally::default();
-            arm.count(&mut tally, "mios-d", enough(arm.least));
-            arm.count(&mut tally, "mios-d", enough(arm.least_in_turn));
-            assert_eq!(arm.missing(&tally, 1).len(), arm.least_in_turn.len(), "{}", arm.name);
-            arm.count(&mut tally, turn, enough(arm.least_in_turn));
-            assert!(arm.missing(&tally, 1).is_empty(), "{}", arm.name);
-        }
-    }
-}

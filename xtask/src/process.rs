@@ -1,0 +1,153 @@
+//! Which processes run below this one, and how much have they done? Read from `/proc`.
+
+use anyhow::{Context as _, Result};
+use rustix::process::{Pid, Signal, WaitOptions};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// A process as `/proc` tells of it.
+#[derive(Clone, Debug)]
+pub struct Process {
+    /// Its number.
+    pub pid: i32,
+    /// The number of the process that waits for it.
+    pub parent: i32,
+    /// R: runs, S: sleeps, D: waits for a device, Z: has ended, and nobody asked how.
+    pub state: char,
+    /// Processor time of itself and of its children that ended and were asked about, in ticks.
+    ticks: u64,
+    /// When it began, in ticks since the machine did: with its number this names it for ever.
+    began_ticks: u64,
+}
+
+impl Process {
+    /// Has it ended?
+    pub fn is_over(&self) -> bool {
+        self.state == 'Z'
+    }
+
+    /// Its number and its beginning: numbers are given out again, both together are not.
+    pub fn name(&self) -> (i32, u64) {
+        (self.pid, self.began_ticks)
+    }
+
+    /// Processor time of itself and of its children that ended.
+    pub fn cpu(&self) -> Duration {
+        ticks(self.ticks)
+    }
+
+    /// Reads `/proc/PID/stat`. None if there is no such process.
+    pub fn read(pid: i32) -> Option<Self> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name stands in brackets and may hold any byte, brackets too. What follows it begins with
+        // the third field of proc_pid_stat(5).
+        let (_, tail) = stat.rsplit_once(')')?;
+        let fields: Vec<&str> = tail.split_whitespace().collect();
+        let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+        Some(Self {
+            pid,
+            state: fields.first()?.chars().next()?,
+            parent: fields.get(1)?.parse().ok()?,
+            ticks: number(14)? + number(15)? + number(16)? + number(17)?,
+            began_ticks: number(22)?,
+        })
+    }
+
+    /// Bytes that it has read and written so far; 0 if that may not be known.
+    pub fn io_bytes(&self) -> u64 {
+        let io = std::fs::read_to_string(format!("/proc/{}/io", self.pid)).unwrap_or_default();
+        let of = |line: &str| {
+            let (name, count) = line.split_once(": ")?;
+            ["rchar", "wchar"].contains(&name).then(|| count.parse::<u64>().ok())?
+        };
+        io.lines().filter_map(of).sum()
+    }
+
+    /// Does its environment hold this, as `NAME=VALUE`?
+    pub fn has_environment(&self, wanted: &str) -> bool {
+        let environment = std::fs::read(format!("/proc/{}/environ", self.pid)).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes())
+    }
+
+    /// Names of its threads, each cut to 15 bytes by the kernel.
+    pub fn threads(&self) -> Vec<String> {
+        let Ok(tasks) = std::fs::read_dir(format!("/proc/{}/task", self.pid)) else {
+            return Vec::new();
+        };
+        let name = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm")).ok();
+        let names = tasks.filter_map(Result::ok).filter_map(name);
+        names.map(|name| name.trim_end().to_owned()).collect()
+    }
+
+    /// Its number, its state, what it waits for and what was called.
+    pub fn describe(&self) -> String {
+        let Self { pid, state, .. } = self;
+        let of = |what: &str| std::fs::read(format!("/proc/{pid}/{what}")).unwrap_or_default();
+        let [words, waits, name] = ["cmdline", "wchan", "comm"]
+            .map(|what| String::from_utf8_lossy(&of(what)).into_owned());
+        let words = words.replace('\0', " ");
+        let words = if words.trim().is_empty() { name.trim() } else { words.trim() };
+        let shown: String = words.chars().take(200).collect();
+        format!("process {pid} ({state} {}) {shown}", waits.trim())
+    }
+
+    /// Ends it, if it is still there.
+    pub fn kill(&self) {
+        if let Some(pid) = Pid::from_raw(self.pid) {
+            // It may have ended since it was seen.
+            let _ = rustix::process::kill_process(pid, Signal::KILL);
+        }
+    }
+
+    /// Takes note of its end, if it has ended and this process is its parent.
+    pub fn reap(&self) {
+        if let Some(pid) = Pid::from_raw(self.pid).filter(|_| self.is_over()) {
+            let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
+        }
+    }
+}
+
+/// Ticks of a second in what the kernel tells programs, `USER_HZ`: 100 on x86-64 and on ARM.
+const TICKS_PER_S: u64 = 100;
+
+fn ticks(count: u64) -> Duration {
+    Duration::from_millis(count * 1000 / TICKS_PER_S)
+}
+
+/// All processes that there are, by number.
+///
+/// # Errors
+/// If `/proc` cannot be read.
+pub fn all() -> Result<BTreeMap<i32, Process>> {
+    let mut all = BTreeMap::new();
+    for entry in std::fs::read_dir("/proc").context("reading /proc")? {
+        let name = entry.context("reading /proc")?.file_name();
+        let pid = name.to_str().and_then(|name| name.parse().ok());
+        if let Some(process) = pid.and_then(Process::read) {
+            all.insert(process.pid, process);
+        }
+    }
+    Ok(all)
+}
+
+/// Those below one of these, and these, in the order of their numbers.
+pub fn below(all: &BTreeMap<i32, Process>, tops: &[i32]) -> Vec<Process> {
+    let is_below = |process: &&Process| {
+        let mut pid = process.pid;
+        // a chain of parents is no longer than there are processes: what is read may change meanwhile
+        for _ in 0..all.len() {
+            if tops.contains(&pid) {
+                return true;
+            }
+            let Some(above) = all.get(&pid) else { return false };
+            pid = above.parent;
+        }
+        false
+    };
+    all.values().filter(is_below).cloned().collect()
+}
+
+/// The number of this process.
+pub fn own() -> i32 {
+    std::process::id().cast_signed()
+}
