@@ -19,6 +19,7 @@ use crate::pool::devices::{self, Manner, Opened};
 use crate::pool::{self, explain};
 use crate::report::json;
 use crate::report::names::durability_name;
+use crate::stderr;
 use announce::Announce;
 use anyhow::{Context as _, anyhow, bail};
 use drives::Registry;
@@ -301,15 +302,15 @@ fn report_end(pool: &PoolConfig, world: &World<Engine>) -> Result<(), Failure> {
         .map(|(device, _)| pool.label(usize::from(device.id.0)))
         .collect();
     if faulted.is_empty() {
-        eprintln!("pool {} is closed cleanly", pool.name);
+        stderr::note(format_args!("pool {} is closed cleanly", pool.name));
         for (pair, twin) in world.mind().pairs().iter().zip(&pool.twins) {
             let names = [pool.devices[twin.device].label(), twin.drive.label()];
             if let Some(dead) = pair.alive.iter().position(|alive| !alive) {
                 let (gone, other) = (&names[dead], &names[1 - dead]);
-                eprintln!(
+                stderr::note(format_args!(
                     "warning: {gone} is out of service; {other} alone has everything. Put a new \
                      drive in its place and start with --new-twin {gone}"
-                );
+                ));
             }
         }
         return Ok(());
