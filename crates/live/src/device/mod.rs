@@ -12,7 +12,7 @@ mod rig;
 mod snapshot;
 
 pub use emulated::EmulatedStats;
-pub(crate) use holder::is_alive;
+pub(crate) use holder::{is_alive, state as process_state};
 pub use open::{OpenError, OpenedFile};
 
 use crate::payload::Payloads;
