@@ -33,6 +33,7 @@ use tandem_engine::{Engine, EngineConfig};
 use tandem_fronts::fuse::{FuseServer, VolumeFile};
 use tandem_fronts::nbd::{Export, NbdConfig, NbdServer};
 use tandem_live::control::Control;
+use tandem_live::device::DriveFailures;
 use tandem_live::listen::{Address, Listener};
 use tandem_live::uring::Signals;
 use tandem_live::{Backing, World};
@@ -301,6 +302,10 @@ fn report_end(pool: &PoolConfig, world: &World<Engine>) -> Result<(), Failure> {
         })
         .map(|(device, _)| pool.label(usize::from(device.id.0)))
         .collect();
+    let failures = world.failures();
+    if let (true, Some(first)) = (faulted.is_empty(), failures.first()) {
+        return Err(Failure::Failed(failed(&pool.name, first, &failures[1..])));
+    }
     if faulted.is_empty() {
         stderr::note(format_args!("pool {} is closed cleanly", pool.name));
         for (pair, twin) in world.mind().pairs().iter().zip(&pool.twins) {
@@ -319,4 +324,15 @@ fn report_end(pool: &PoolConfig, world: &World<Engine>) -> Result<(), Failure> {
         "{} failed and was taken out of service: what only it held is lost; see `tandem check`",
         faulted.join(", ")
     )))
+}
+
+/// Drives failed commands, and are in service all the same.
+fn failed(pool: &str, first: &DriveFailures, others: &[DriveFailures]) -> anyhow::Error {
+    let mut text = format!("pool {pool} is closed, but drives failed while it was served: ");
+    for (number, it) in std::iter::once(first).chain(others).enumerate() {
+        let comma = if number == 0 { "" } else { "; " };
+        let DriveFailures { drive, count, first } = it;
+        text.push_str(&format!("{comma}{drive} failed {count} commands, first a {first}"));
+    }
+    anyhow!("{text}. `tandem check` says what cannot be read any more")
 }
