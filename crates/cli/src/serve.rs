@@ -19,6 +19,7 @@ use crate::pool::devices::{self, Manner, Opened};
 use crate::pool::{self, explain};
 use crate::report::json;
 use crate::report::names::durability_name;
+use crate::stderr;
 use announce::Announce;
 use anyhow::{Context as _, anyhow, bail};
 use drives::Registry;
@@ -32,6 +33,7 @@ use tandem_engine::{Engine, EngineConfig};
 use tandem_fronts::fuse::{FuseServer, VolumeFile};
 use tandem_fronts::nbd::{Export, NbdConfig, NbdServer};
 use tandem_live::control::Control;
+use tandem_live::device::DriveFailures;
 use tandem_live::listen::{Address, Listener};
 use tandem_live::uring::Signals;
 use tandem_live::{Backing, World};
@@ -300,16 +302,20 @@ fn report_end(pool: &PoolConfig, world: &World<Engine>) -> Result<(), Failure> {
         })
         .map(|(device, _)| pool.label(usize::from(device.id.0)))
         .collect();
+    let failures = world.failures();
+    if let (true, Some(first)) = (faulted.is_empty(), failures.first()) {
+        return Err(Failure::Failed(failed(&pool.name, first, &failures[1..])));
+    }
     if faulted.is_empty() {
-        eprintln!("pool {} is closed cleanly", pool.name);
+        stderr::note(format_args!("pool {} is closed cleanly", pool.name));
         for (pair, twin) in world.mind().pairs().iter().zip(&pool.twins) {
             let names = [pool.devices[twin.device].label(), twin.drive.label()];
             if let Some(dead) = pair.alive.iter().position(|alive| !alive) {
                 let (gone, other) = (&names[dead], &names[1 - dead]);
-                eprintln!(
+                stderr::note(format_args!(
                     "warning: {gone} is out of service; {other} alone has everything. Put a new \
                      drive in its place and start with --new-twin {gone}"
-                );
+                ));
             }
         }
         return Ok(());
@@ -318,4 +324,15 @@ fn report_end(pool: &PoolConfig, world: &World<Engine>) -> Result<(), Failure> {
         "{} failed and was taken out of service: what only it held is lost; see `tandem check`",
         faulted.join(", ")
     )))
+}
+
+/// Drives failed commands, and are in service all the same.
+fn failed(pool: &str, first: &DriveFailures, others: &[DriveFailures]) -> anyhow::Error {
+    let mut text = format!("pool {pool} is closed, but drives failed while it was served: ");
+    for (number, it) in std::iter::once(first).chain(others).enumerate() {
+        let comma = if number == 0 { "" } else { "; " };
+        let DriveFailures { drive, count, first } = it;
+        text.push_str(&format!("{comma}{drive} failed {count} commands, first a {first}"));
+    }
+    anyhow!("{text}. `tandem check` says what cannot be read any more")
 }
