@@ -22,6 +22,7 @@
 #![deny(clippy::float_arithmetic)]
 
 mod activity;
+pub mod audit;
 pub mod bcw;
 pub mod config;
 mod deadlines;

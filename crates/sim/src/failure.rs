@@ -47,6 +47,16 @@ pub enum Failure {
         /// How many.
         left: usize,
     },
+    /// The engine contradicts itself, or the drives.
+    #[error("seed {seed}, event {event}: audit: {}", told.join("; "))]
+    Audit {
+        /// The seed.
+        seed: u64,
+        /// After which event.
+        event: u64,
+        /// What was found, in words.
+        told: Vec<String>,
+    },
 }
 
 impl Failure {

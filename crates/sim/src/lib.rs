@@ -4,8 +4,10 @@
 //! `(at_ns, sequence)`. One seed explains a run.
 
 pub mod arms;
+pub mod audit;
 mod bare_ssd;
 pub mod campaign;
+mod carried;
 pub mod check;
 mod command;
 pub mod contents;
@@ -13,7 +15,7 @@ pub mod coverage;
 pub mod erratic;
 pub mod exodus;
 pub mod explain;
-mod failure;
+pub mod failure;
 mod gone;
 pub mod grown;
 pub mod matrix;

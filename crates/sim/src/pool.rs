@@ -3,6 +3,7 @@
 //! A few MiB of every kind of drive, sized so that within some hundred requests everything happens
 //! that takes days on a real pool: checkpoints, journal wraps, write-back, log GC, a full SSD.
 
+use crate::audit::Audits;
 use crate::erratic::Erratic;
 use crate::exodus;
 use crate::gone::Gone;
@@ -67,6 +68,8 @@ pub struct SwarmConfig {
     pub spares: Vec<DeviceId>,
     /// Requests that are drawn and not sent, by number: first and last of each range.
     pub without: Vec<(u64, u64)>,
+    /// What is looked at beside the answers.
+    pub audits: Audits,
 }
 
 /// Times and thresholds of a pool: what is likely within few requests hangs on them.
@@ -195,6 +198,7 @@ impl SwarmConfig {
             unaligned_ppm: [0, 200_000, 700_000][rng.below(3) as usize],
             pause: Duration::from_us([0, 50, 3_000][rng.below(3) as usize]),
             mix: Mix { read: 150_000, flush: 80_000, zero: 50_000, fua: 50_000 },
+            hot_ppm: 0,
         };
         let drives = [(1, 1), (1, 2), (2, 1), (1, 1), (2, 3)][rng.below(5) as usize];
         let (sizes, mut tuning) = ((8 * MIB, 24 * MIB), Tuning::default());
@@ -222,6 +226,7 @@ impl SwarmConfig {
             drain: None,
             spares: Vec::new(),
             without: Vec::new(),
+            audits: Audits::default(),
         }
     }
 

@@ -70,7 +70,10 @@ fn caught(mutant: Mutant, how: impl Into<Hunt>, config: impl Fn(u64) -> SwarmCon
                 let told = failure.to_string();
                 println!("{mutant:?}: seed {seed}, after {survived} crashes: {told:.150}");
                 assert!(
-                    matches!(failure, Failure::Broken { .. } | Failure::Refused { .. }),
+                    matches!(
+                        failure,
+                        Failure::Broken { .. } | Failure::Refused { .. } | Failure::Audit { .. }
+                    ),
                     "caught for another reason than lost data: {told}"
                 );
                 hunt(None, config(seed), how)

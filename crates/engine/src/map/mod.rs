@@ -16,6 +16,7 @@
 
 pub mod allocator;
 pub mod attributes;
+mod audit;
 pub mod bits;
 pub mod changes;
 pub mod checkpoint;

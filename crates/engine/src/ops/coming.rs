@@ -17,6 +17,8 @@
 //! space gives the home up, as the paper's tiers do). A block in a log, or under fragments, is moved.
 //! One run of blocks is read in the background at a time, of 1 MiB at most.
 
+mod audit;
+
 use crate::device::{Class, Job, Purpose};
 use crate::engine::Engine;
 use crate::map::logical::{HOME, LOG, SSD};

@@ -13,6 +13,8 @@
 //! meanwhile, with all that it has composed, so that nothing is lost when the drive works again. Who waits
 //! is answered with the error after a few tries.
 
+mod audit;
+
 use super::gather::Gathering;
 use crate::device::Purpose;
 use crate::engine::{Engine, Phase};

@@ -11,6 +11,8 @@
 //! before others. If a hard drive or the promise of durability is lost meanwhile, or the pool stops, the
 //! one place that there is has to do.
 
+mod audit;
+
 use crate::engine::{Engine, Phase};
 use crate::map::logical::{FRAGMENTS, LOG, SSD};
 use crate::map::{Logical, Slot};

@@ -3,6 +3,7 @@
 //! Each file continues `impl Engine` with the steps of one kind of job; the rooms are asked on the
 //! way. A job is advanced by the completion that it waited for.
 
+mod audit;
 pub mod batch;
 mod birth;
 pub mod checkpoint;
