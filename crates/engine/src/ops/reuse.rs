@@ -24,6 +24,11 @@ pub(crate) struct DeferredFree {
 }
 
 impl DeferredFree {
+    /// All of them.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = Run> + '_ {
+        self.fresh.iter().chain(&self.pinned).copied()
+    }
+
     /// Are there none?
     pub(crate) fn is_empty(&self) -> bool {
         self.fresh.is_empty() && self.pinned.is_empty()
