@@ -157,6 +157,16 @@ pub enum Violation {
     /// Objects are not as the promise allows.
     #[error("{0}")]
     Objects(String),
+    /// One of several objects.
+    #[error("object {}: {violation}; {told}", .object.0)]
+    OfObject {
+        /// Which.
+        object: tandem_block::ObjectId,
+        /// What is wrong with it.
+        violation: Box<Violation>,
+        /// Whose the contents are that were found, in words.
+        told: String,
+    },
     /// A start was refused, and no fault that a drive had explains it.
     #[error("refused without a cause: {error}")]
     RefusedUnexplained {
@@ -376,6 +386,11 @@ impl Oracle {
     /// Nothing lies from `block` on, and never did.
     pub fn ends_at(&mut self, block: u64) {
         self.blocks.split_off(&block);
+    }
+
+    /// A block is one of these states from the first moment on.
+    pub fn begins_as(&mut self, block: u64, states: Vec<BlockState>) {
+        self.blocks.insert(block, History::of(states));
     }
 
     /// After a crash `block` cannot be read: it may be anything that the promise allows.

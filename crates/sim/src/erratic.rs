@@ -56,7 +56,8 @@ impl Erratic {
 
     /// How long a command takes, as if it were alone.
     fn latency(&mut self, kind: DriveOpKind) -> Duration {
-        let longest = if kind == DriveOpKind::Flush { self.flush_ns_max } else { self.latency_ns_max };
+        let longest =
+            if kind == DriveOpKind::Flush { self.flush_ns_max } else { self.latency_ns_max };
         let usual = Duration::from_ns(self.rng.between(1_000, longest));
         let Tails { chance_ppm, latency_ns_max } = self.tails;
         if chance_ppm == 0 || kind == DriveOpKind::Flush || !self.rng.chance_ppm(chance_ppm) {

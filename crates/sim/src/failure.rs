@@ -66,6 +66,9 @@ impl Failure {
             debug.chars().take_while(|letter| letter.is_alphanumeric()).collect()
         };
         match self {
+            Failure::Broken { violation: Violation::OfObject { violation, .. }, .. } => {
+                name(format!("{violation:?}"))
+            }
             Failure::Broken { violation, .. } => name(format!("{violation:?}")),
             other => name(format!("{other:?}")),
         }

@@ -25,11 +25,13 @@ pub mod pool;
 pub mod prediction;
 pub mod profiles;
 pub mod replay;
+pub mod service;
 pub mod sharing;
 pub mod study;
 pub mod succession;
 pub mod swarm;
 pub mod twin_deaths;
+pub mod volumes;
 pub mod workload;
 pub mod world;
 

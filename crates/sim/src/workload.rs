@@ -79,7 +79,8 @@ impl Shape {
         let grain = if rng.chance_ppm(self.unaligned_ppm) { 512 } else { 4096 };
         let length = rng.between(1, self.length_bytes_max / grain) * grain;
         let is_hot = self.hot_ppm > 0 && rng.chance_ppm(self.hot_ppm);
-        let used_bytes = if is_hot { self.footprint_bytes / HOT_PART } else { self.footprint_bytes };
+        let used_bytes =
+            if is_hot { self.footprint_bytes / HOT_PART } else { self.footprint_bytes };
         let places = used_bytes.saturating_sub(length) / grain + 1;
         Step {
             op,

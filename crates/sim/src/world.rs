@@ -16,8 +16,8 @@ use tandem_block::{
     Batch, ContentFaultKind, DeviceId, Drive, DriveOpKind, Instant, IoError, Outcome, PayloadId,
     Request, Rng, SECTOR_BYTES, SECTORS_PER_BLOCK,
 };
-use tandem_drives::media::{Contents, CutMode, Mark, Media, Write};
-use tandem_engine::{Command, Done, Engine, EngineConfig, Event, Io, IoId, IoOp, StartError};
+use tandem_drives::media::{CutMode, Mark, Media, Write};
+use tandem_engine::{Command, Done, Engine, EngineConfig, Event, Io, IoId, StartError};
 
 /// A command under way on a drive.
 #[derive(Clone, Debug)]
