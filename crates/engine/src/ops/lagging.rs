@@ -78,8 +78,10 @@ impl Lagging {
     }
 
     /// When the superblocks are told again, if that has failed.
-    pub(crate) fn due(&self) -> Instant {
-        if self.is_told() || self.is_round { Instant::NEVER } else { self.retry_at }
+    pub(crate) fn due(&self, now: Instant) -> Instant {
+        // else an event that is under way brings it about
+        let waits = !self.is_told() && !self.is_round && now < self.retry_at;
+        if waits { self.retry_at } else { Instant::NEVER }
     }
 
     /// Is the round of superblocks under way for those that lag alone?

@@ -216,7 +216,9 @@ impl Engine {
             self.advance_move();
             return;
         }
-        if !self.is_serving() || matches!(self.phase, crate::engine::Phase::Stopping) {
+        // a stop waits for requests, and these may wait for room
+        let stops = matches!(self.phase, crate::engine::Phase::Stopping) && !self.starved;
+        if !self.is_serving() || stops {
             return;
         }
         if self.now < self.moves.rests_until {
@@ -317,7 +319,9 @@ impl Engine {
         let mut looked = 0u32;
         while parts.len() < blocks_max && looked < LOOK_BLOCKS_MAX {
             looked += 1;
-            let Some(block) = self.map.logical().next_dirty(from, total) else {
+            // not beyond where it began: a block would be moved twice
+            let end = if wrapped { self.moves.cursor } else { total };
+            let Some(block) = self.map.logical().next_dirty(from, end) else {
                 if wrapped || from == 0 {
                     break;
                 }

@@ -180,8 +180,7 @@ impl Engine {
     /// Nothing new goes to an SSD that failed, so its free slots are no room for anybody.
     fn close_failed_ssd(&mut self, device: DeviceId) {
         let ssd = self.ssds.iter().position(|&id| id == device).expect("an SSD");
-        let has_other = self.ssds.iter().any(|id| self.devices[usize::from(id.0)].takes_new());
-        if has_other && !self.is_fixed() && self.is_serving() {
+        if !self.is_fixed() && self.is_serving() {
             self.map.close_ssd(ssd, true);
             self.fit_objects();
             self.share_anew();
