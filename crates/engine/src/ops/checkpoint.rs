@@ -448,8 +448,17 @@ impl Engine {
             self.page_waiters.push((page, waiter));
         }
         if !under_way {
-            self.read_checksum_page(self.first_metadata_home(), page);
+            let home = self.page_homes(page).first().copied();
+            self.read_checksum_page(home.unwrap_or(self.first_metadata_home()), page);
         }
+    }
+
+    /// Who has this page, in the order in which they are asked. The drive that follows is the last one, and
+    /// only where it has what the others have.
+    fn page_homes(&self, page: u32) -> Vec<DeviceId> {
+        let mut homes = self.sound_homes();
+        homes.extend(self.follower.level_home(page));
+        homes
     }
 
     fn read_checksum_page(&mut self, device: DeviceId, page: u32) {
@@ -481,7 +490,7 @@ impl Engine {
         if found != Loaded::Sound {
             // another home may have it, or a newer one
             self.stats.checksum_errors += 1;
-            let homes = self.sound_homes();
+            let homes = self.page_homes(page);
             let at = homes.iter().position(|&home| home == device);
             if let Some(&next) = homes.get(at.map_or(0, |at| at + 1)) {
                 self.read_checksum_page(next, page);

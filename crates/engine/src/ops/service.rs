@@ -31,6 +31,9 @@ impl Engine {
         if d.is_out() || d.service == service {
             return;
         }
+        // nobody has more than the last home of the metadata, so it does not lag, whatever becomes of it
+        let is_last = self.sound_homes() == [device];
+        let d = &mut self.devices[usize::from(device.0)];
         let was_faulted = d.is_faulted();
         d.service = service;
         if was_faulted {
@@ -38,7 +41,9 @@ impl Engine {
         }
         d.flush_wanted = false;
         self.stats.faulted_drives += 1;
-        self.note_lagging(device);
+        if !is_last {
+            self.note_lagging(device);
+        }
         let d = &mut self.devices[usize::from(device.0)];
         if d.is_ssd() {
             self.close_failed_ssd(device);
