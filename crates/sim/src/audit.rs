@@ -21,17 +21,21 @@ pub struct Audits {
     pub without: Vec<Rule>,
     /// Contents of drives are compared, too.
     pub contents: bool,
+    /// After faults that are over, requests must succeed again.
+    pub flow: bool,
+    /// A drive that is out of service is read all the same.
+    pub reads: bool,
 }
 
 impl Default for Audits {
     fn default() -> Self {
-        Audits { every: 16, without: Vec::new(), contents: true }
+        Audits { every: 16, without: Vec::new(), contents: true, flow: true, reads: true }
     }
 }
 
 impl Audits {
-    /// All but the rules of these names, which have commas between them; `contents` is one of them, and
-    /// `all` leaves everything out.
+    /// All but the rules of these names, which have commas between them; `contents`, `flow` and
+    /// `reads` are three of them, and `all` leaves everything out.
     ///
     /// # Errors
     /// The first name that is none.
@@ -41,6 +45,8 @@ impl Audits {
             match Rule::named(name) {
                 Some(rule) => audits.without.push(rule),
                 None if name == "contents" => audits.contents = false,
+                None if name == "flow" => audits.flow = false,
+                None if name == "reads" => audits.reads = false,
                 None if name == "all" => audits.every = 0,
                 None => return Err(name.to_owned()),
             }
@@ -55,7 +61,9 @@ impl Audits {
         }
         let rules = self.without.iter().map(|rule| format!("{rule:?}"));
         let contents = (!self.contents).then(|| "contents".to_owned());
-        rules.chain(contents).collect::<Vec<_>>().join(",")
+        let flow = (!self.flow).then(|| "flow".to_owned());
+        let reads = (!self.reads).then(|| "reads".to_owned());
+        rules.chain(contents).chain(flow).chain(reads).collect::<Vec<_>>().join(",")
     }
 }
 

@@ -157,6 +157,14 @@ pub enum Violation {
     /// Objects are not as the promise allows.
     #[error("{0}")]
     Objects(String),
+    /// All faults are over, and requests fail for ever.
+    #[error("after all faults {op:?} still fails: {error}")]
+    NoFlow {
+        /// Which request.
+        op: Op,
+        /// How.
+        error: tandem_block::IoError,
+    },
     /// One of several objects.
     #[error("object {}: {violation}; {told}", .object.0)]
     OfObject {

@@ -14,6 +14,9 @@ use tandem_engine::{SteerConfig, TierConfig, VolumeConfig};
 /// The order of service where volumes have limits.
 const LIMITING_ORDER: &str = "edf";
 
+/// What tiers have alike where the first volume has none.
+const USUAL_TIER: &str = "hot-dst";
+
 /// A volume beside the first one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VolumePlan {
@@ -79,13 +82,15 @@ impl SwarmConfig {
     /// A tier of this name that shares the SSDs with that of the first volume.
     pub(crate) fn tier_beside(&self, name: &str) -> TierConfig {
         let mut tier = TierConfig::named(name);
-        if tier.settings().is_empty() || self.tier.settings().is_empty() {
+        if tier.settings().is_empty() {
             return tier;
         }
+        let usual = TierConfig::named(USUAL_TIER);
+        let alike = if self.tier.settings().is_empty() { &usual } else { &self.tier };
         for setting in OF_THE_SPACE {
-            tier = tier.with(setting, self.tier.get(setting));
+            tier = tier.with(setting, alike.get(setting));
         }
-        tier.with("interval", self.tier.get("interval"))
+        tier.with("interval", alike.get("interval"))
     }
 }
 

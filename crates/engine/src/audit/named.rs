@@ -84,7 +84,13 @@ impl Engine {
     fn audit_homes_written(&self, tag: u32, findings: &mut Findings) {
         for block in self.moves.homes_written(tag) {
             if self.map.logical().recorded_home(block) {
-                let what = || format!("the home of block {block} is written and a record names it");
+                let what = || {
+                    let times = self.moves.times_in_move(block);
+                    format!(
+                        "the home of block {block} is written and a record names it; the move has it \
+                         {times} times"
+                    )
+                };
                 findings.add(Rule::HomeInUse, what);
             }
         }

@@ -42,6 +42,12 @@ impl Moves {
         }
     }
 
+    /// How often the move under way has a block.
+    pub(crate) fn times_in_move(&self, block: Logical) -> usize {
+        let parts = self.active.iter().flat_map(|m| &m.parts);
+        parts.filter(|part| part.logical == block).count()
+    }
+
     /// Commands that the move under way says it waits for.
     pub(crate) fn commands_counted(&self) -> u64 {
         self.active.as_ref().map_or(0, |m| u64::from(m.outstanding))

@@ -219,8 +219,8 @@ fn any_drive(config: &SwarmConfig, rng: &mut Rng) -> DeviceId {
 fn error(config: &SwarmConfig, rng: &mut Rng) -> FaultPlan {
     let device = any_drive(config, rng);
     let ops = one_of(rng, &[OpFilter::Reads, OpFilter::Writes, OpFilter::Flushes]);
-    let areas = [Area::Any, Area::Journal, Area::Checkpoint, Area::Data];
-    let area = if ops == OpFilter::Flushes { Area::Any } else { areas[rng.below(4) as usize] };
+    let areas = [Area::Any, Area::Journal, Area::Checkpoint, Area::Pages, Area::Data];
+    let area = if ops == OpFilter::Flushes { Area::Any } else { one_of(rng, &areas) };
     let mut plan = FaultPlan::once(device, Fault::Error, ops, area);
     plan.skip = below_one_of(rng, &[5, 50, 500]);
     if rng.chance_ppm(300_000) {

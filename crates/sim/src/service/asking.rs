@@ -16,6 +16,8 @@ use tandem_block::{
 pub(super) enum What {
     /// A request of a client.
     Io,
+    /// A FLUSH, and the objects that were made, or removed (true), and answered, before it.
+    Flush(Vec<(ObjectId, bool)>),
     /// A batch that makes an object, or removes one.
     Change {
         object: ObjectId,
@@ -73,7 +75,23 @@ impl Service {
         let made = self.world.now;
         self.world.request(&request);
         request.fua |= request.op.is_write() && durability == DurabilityClass::Strict;
-        self.open.insert(id, Asked { request, made, what: What::Io, places });
+        let what = match request.op {
+            Op::Flush => What::Flush(self.answered_steps(object)),
+            _ => What::Io,
+        };
+        self.open.insert(id, Asked { request, made, what, places });
+    }
+
+    /// Objects of whose batches the last one was answered, and which a FLUSH of this object makes durable.
+    fn answered_steps(&self, object: ObjectId) -> Vec<(ObjectId, bool)> {
+        let of = self.objects[&object].of;
+        let own = self.objects.iter().filter(|(_, known)| known.of == of);
+        let last = |(&id, known): (&ObjectId, &Known)| match (known.made, known.removed) {
+            (_, Step::Answered) => Some((id, true)),
+            (Step::Answered, _) => Some((id, false)),
+            _ => None,
+        };
+        own.filter_map(last).collect()
     }
 
     /// What the administrator does after this event.
@@ -205,6 +223,9 @@ impl Service {
         if *removes {
             let known = self.objects.get_mut(object).expect("it was there");
             known.removed = if is_there { Step::No } else { step };
+            if known.removed == Step::Durable {
+                self.objects.remove(object);
+            }
             return;
         }
         if !is_there {

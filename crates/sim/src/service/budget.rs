@@ -31,15 +31,40 @@ const BAD_CONTENTS: &[HitKind] = &[
 const FAILURES: &[HitKind] =
     &[HitKind::ReadError, HitKind::WriteError, HitKind::FlushError, HitKind::NeverEnds];
 
-/// Where the blocks of a request lie now, and the checksums of those that are at home.
-pub(super) fn places(world: &World, object: ObjectId, range: (u64, u64)) -> Vec<Extent> {
-    let mut extents = Vec::new();
-    for block in range.0 / BLOCK_BYTES..range.1.div_ceil(BLOCK_BYTES) {
-        if let Some(logical) = logical_of(world, object, block as u32) {
-            places_of(world, logical, &mut extents);
-        }
+/// Where one block lies: its places, and the checksums of its home.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Places {
+    data: Vec<Extent>,
+    fragments: Vec<Extent>,
+    pages: Vec<Extent>,
+}
+
+impl Places {
+    fn is_struck(&self, hit: &Hit) -> bool {
+        [&self.data, &self.fragments, &self.pages].iter().any(|extents| strikes(hit, extents))
     }
-    extents
+
+    /// Does it take drives that are out of service, or had a fault there, to read it?
+    fn is_lost(&self, world: &World) -> bool {
+        let is_bad = |place: &Extent| is_out(world, place.0) || strikes_any(world, place);
+        let is_unknown = self.pages.iter().any(|page| is_out(world, page.0));
+        !self.data.is_empty() && self.data.iter().all(is_bad)
+            || self.fragments.iter().any(is_bad)
+            || is_unknown
+    }
+}
+
+/// Where the blocks of a request lie now, block by block.
+pub(super) fn places(world: &World, object: ObjectId, range: (u64, u64)) -> Vec<Places> {
+    let blocks = range.0 / BLOCK_BYTES..range.1.div_ceil(BLOCK_BYTES);
+    let logical = blocks.filter_map(|block| logical_of(world, object, block as u32));
+    logical
+        .map(|logical| {
+            let mut places = Places::default();
+            places_of(world, logical, &mut places);
+            places
+        })
+        .collect()
 }
 
 /// The pool's block of a block of an object, if it has one.
@@ -51,7 +76,7 @@ fn logical_of(world: &World, object: ObjectId, block: u32) -> Option<u32> {
     (block < known.blocks).then(|| known.first + block)
 }
 
-fn places_of(world: &World, logical: u32, extents: &mut Vec<Extent>) {
+fn places_of(world: &World, logical: u32, places: &mut Places) {
     let map = world.engine.map();
     let of_slot = |slot: u32| {
         let region = map.slots().region(slot);
@@ -59,23 +84,23 @@ fn places_of(world: &World, logical: u32, extents: &mut Vec<Extent>) {
     };
     for (place, _) in map.entry(logical).places() {
         match place {
-            Place::Ssd(slot) | Place::Log(slot) if slot != NONE => extents.push(of_slot(slot)),
+            Place::Ssd(slot) | Place::Log(slot) if slot != NONE => places.data.push(of_slot(slot)),
             Place::Ssd(_) | Place::Log(_) => {}
             Place::Home => {
                 let (home, first) = world.engine.home_of(logical);
-                extents.push((home, (first, first + BLOCK_BYTES)));
+                places.data.push((home, (first, first + BLOCK_BYTES)));
                 for device in world.engine.devices() {
                     let layout = &device.layout;
                     if layout.checksum_pages > 0 {
                         let page = u64::from(logical) / PAGE_CHECKSUMS as u64;
                         let first = layout.checksum_offset + page * 2 * PAGE_BYTES;
-                        extents.push((device.id, (first, first + 2 * PAGE_BYTES)));
+                        places.pages.push((device.id, (first, first + 2 * PAGE_BYTES)));
                     }
                 }
             }
         }
     }
-    extents.extend(map.fragments(logical).iter().map(|fragment| of_slot(fragment.slot)));
+    places.fragments.extend(map.fragments(logical).iter().map(|fragment| of_slot(fragment.slot)));
 }
 
 fn strikes(hit: &Hit, extents: &[Extent]) -> bool {
@@ -98,35 +123,59 @@ fn serves(world: &World, wants_ssd: bool) -> bool {
     world.engine.devices().iter().any(|d| d.is_ssd() == wants_ssd && d.takes_new())
 }
 
-/// Does a fault that a drive had excuse this error? `places` are those of its blocks, when it was made
-/// and now.
-pub(super) fn excuses(
-    world: &World,
-    (request, made): (&Request, Instant),
-    error: IoError,
-    places: &[Extent],
-) -> bool {
+/// A request that failed.
+pub(super) struct Failed<'a> {
+    pub request: &'a Request,
+    /// When it was made.
+    pub made: Instant,
+    /// It is answered only when it is durable.
+    pub is_durable: bool,
+    /// Where each of its blocks lay when it was made, and lies now.
+    pub places: &'a [Places],
+    /// Drives that are out of service are read.
+    pub reads_all: bool,
+    /// It may lie behind a write to blocks that its object shares, and fail with that.
+    pub may_share: bool,
+}
+
+/// Does a fault that a drive had excuse this error?
+pub(super) fn excuses(world: &World, failed: &Failed<'_>, error: IoError) -> bool {
     let (IoError::Device(device) | IoError::Dead(device) | IoError::Checksum(device)) = error
     else {
         return false;
     };
+    let places = failed.places;
     let since = |kinds: &[HitKind]| {
         let mut hits = world.hits().iter();
-        hits.any(|hit| hit.device == device && hit.at >= made && kinds.contains(&hit.what))
+        hits.any(|hit| hit.device == device && hit.at >= failed.made && kinds.contains(&hit.what))
     };
     let here = |kinds: &[HitKind]| {
         let mut hits = world.hits().iter();
-        hits.any(|hit| hit.device == device && kinds.contains(&hit.what) && strikes(hit, places))
+        hits.any(|hit| {
+            hit.device == device
+                && kinds.contains(&hit.what)
+                && places.iter().any(|block| block.is_struck(hit))
+        })
     };
-    let is_bad = |place: &Extent| is_out(world, place.0) || strikes_any(world, place);
-    match (request.op, error) {
-        (Op::Read, IoError::Checksum(_)) => here(BAD_CONTENTS),
-        (Op::Read, _) => here(BAD_READS) || is_out(world, device) && places.iter().all(is_bad),
+    let was_rolled = || had(world, device, &[HitKind::RolledBack]);
+    let is_lost = || places.iter().any(|block| block.is_lost(world));
+    match (failed.request.op, error) {
+        (Op::Read, IoError::Checksum(_)) => here(BAD_CONTENTS) || was_rolled(),
+        (Op::Read, _) if failed.may_share && (since(FAILURES) || is_out(world, device)) => true,
+        (Op::Read, _) if failed.reads_all => here(BAD_READS),
+        (Op::Read, _) => here(BAD_READS) || is_out(world, device) && is_lost(),
         (Op::Flush, _) => loses_durability(world, device) || since(&[HitKind::NeverEnds]),
-        (_, IoError::Checksum(_)) => here(BAD_CONTENTS),
+        (_, IoError::Checksum(_)) => here(BAD_CONTENTS) || was_rolled(),
         _ => {
-            let needs_record = request.fua && loses_durability(world, device);
-            needs_record || since(FAILURES) || here(BAD_READS) || nobody_takes_it(world, device)
+            let is_unrecorded = failed.is_durable && loses_durability(world, device);
+            // a part of a shared block is written where the whole block was copied first
+            let is_unread =
+                failed.may_share && !failed.reads_all && is_out(world, device) && is_lost();
+            is_unrecorded
+                || is_unread
+                || since(FAILURES)
+                || here(BAD_READS)
+                || nobody_takes_it(world, device)
         }
     }
 }
@@ -141,11 +190,24 @@ fn nobody_takes_it(world: &World, device: DeviceId) -> bool {
     is_out(world, device) && !serves(world, has_ssd)
 }
 
-/// What was acknowledged may be lost, or nothing can be recorded any more.
+/// What was acknowledged may be lost, or nothing could be recorded: a drive with metadata could not be
+/// flushed, or the only one could not write some.
 fn loses_durability(world: &World, device: DeviceId) -> bool {
     let devices = world.engine.devices();
     let has_ssd = devices.iter().any(|d| d.is_ssd());
-    let is_ssd = devices.get(usize::from(device.0)).is_some_and(|d| d.is_ssd());
-    let lost = had(world, device, &[HitKind::FlushError]) && is_ssd == has_ssd;
-    lost || nobody_takes_it(world, device)
+    let Some(known) = devices.get(usize::from(device.0)) else { return false };
+    if known.is_ssd() != has_ssd {
+        return nobody_takes_it(world, device);
+    }
+    let others = devices.iter().filter(|d| d.is_ssd() == has_ssd && d.id != device);
+    let is_only = if has_ssd { others.count() == 0 } else { device.0 == 0 };
+    let data = if has_ssd { known.layout.slot_offset } else { known.layout.home_offset };
+    let metadata = [(device, (0, data))];
+    let unwritten = world.hits().iter().any(|hit| {
+        matches!(hit.what, HitKind::WriteError | HitKind::NeverEnds) && strikes(hit, &metadata)
+    });
+    had(world, device, &[HitKind::FlushError])
+        || is_only && is_out(world, device)
+        || is_only && unwritten
+        || nobody_takes_it(world, device)
 }

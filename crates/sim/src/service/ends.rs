@@ -11,7 +11,8 @@ use crate::failure::Failure;
 use crate::objects::in_blocks;
 use crate::world::HitKind;
 use tandem_block::{
-    BLOCK_BYTES, DeviceId, DurabilityClass, Instant, ObjectId, Op, Request, RequestId, Rng,
+    BLOCK_BYTES, DeviceId, DurabilityClass, Duration, Instant, IoError, ObjectId, Op, Request,
+    RequestId, Rng,
 };
 use tandem_drives::media::CutMode;
 use tandem_engine::StartError;
@@ -20,6 +21,8 @@ use tandem_engine::StartError;
 const CHECK_BLOCKS_MAX: u64 = 64;
 /// Starts that are tried when one is refused for a fault.
 const STARTS_MAX: u32 = 3;
+/// Whether service is back is tried again after this time.
+const TRY_AGAIN_AFTER: Duration = Duration::from_s(1);
 /// Events that a stop may take.
 const STOP_EVENTS_MAX: u64 = 1_000_000;
 
@@ -69,7 +72,9 @@ impl Service {
         let ssds = devices.iter().filter(|d| d.is_ssd() && d.takes_new()).count();
         let is_ssd = devices[usize::from(device.0)].is_ssd();
         let follows = self.world.engine.follower().is_some_and(|status| status.units_behind == 0);
-        !is_ssd || ssds > 1 || follows
+        let has_ssd = devices.iter().any(|d| d.is_ssd());
+        // without an SSD the first hard drive alone knows what lies where
+        if is_ssd { ssds > 1 || follows } else { has_ssd || device.0 > 0 }
     }
 
     fn cut(&mut self, mode: CutMode, rng: &mut Rng) {
@@ -206,8 +211,12 @@ impl Service {
 
     /// Reads every block of every object.
     pub(super) fn check_all(&mut self) -> Result<(), Failure> {
-        let objects: Vec<(ObjectId, u64)> =
-            self.objects.iter().map(|(&id, known)| (id, known.size_bytes)).collect();
+        let objects: Vec<(ObjectId, u64)> = self
+            .objects
+            .iter()
+            .filter(|(_, k)| k.is_there())
+            .map(|(&id, k)| (id, k.size_bytes))
+            .collect();
         let used = self.plan.pool.shape.footprint_bytes;
         for (object, size_bytes) in objects {
             let blocks = size_bytes.min(used) / BLOCK_BYTES;
@@ -275,34 +284,83 @@ impl Service {
         }
     }
 
-    /// After all faults are over: each volume takes a write, and a FLUSH is answered. What a drive out
-    /// of service leaves impossible is an error with its name.
-    pub(super) fn prove_flow(&mut self) -> Result<(), Failure> {
-        let volumes: Vec<ObjectId> = self
-            .objects
-            .iter()
-            .filter(|(_, known)| known.sort == Sort::Volume)
-            .map(|(&id, _)| id)
-            .collect();
-        for (index, object) in volumes.into_iter().enumerate() {
-            for (op, kind) in [(Op::Write, 0), (Op::Flush, 1), (Op::Read, 2)] {
-                let number = 1 << 42 | self.events << 8 | (index as u64) << 4 | kind;
-                let range = if op == Op::Flush { (0, 0) } else { (0, BLOCK_BYTES) };
-                let id = RequestId(number);
-                let request = Request::new(id, object, op, range, self.world.now);
-                let durability = self.objects[&object].durability;
-                self.ask(request, durability);
-                self.collect()?;
-                while self.open.contains_key(&id) {
-                    if !self.world.step() {
-                        return Err(self.hang());
-                    }
-                    self.events += 1;
-                    self.collect()?;
-                    self.looks_alive(self.world.next_at())?;
-                }
+    /// Reads every block of every object that is there, as clients do.
+    pub(super) fn read_all(&mut self) -> Result<(), Failure> {
+        let there = self.objects.iter().filter(|(_, known)| known.is_there());
+        let objects: Vec<(ObjectId, u64)> = there.map(|(&id, k)| (id, k.size_bytes)).collect();
+        let used = self.plan.pool.shape.footprint_bytes;
+        let step = CHECK_BLOCKS_MAX * BLOCK_BYTES;
+        for (object, size_bytes) in objects {
+            let end = size_bytes.min(used);
+            for (nth, first) in (0..end).step_by(step as usize).enumerate() {
+                let id = RequestId(1 << 43 | self.events << 8 | nth as u64);
+                let range = (first, step.min(end - first));
+                let request = Request::new(id, object, Op::Read, range, self.world.now);
+                // an error that nothing excuses would have ended the run
+                let _ = self.ask_and_wait(request)?;
             }
         }
         Ok(())
+    }
+
+    /// Sends a request and waits for its answer.
+    fn ask_and_wait(&mut self, request: Request) -> Result<Result<(), IoError>, Failure> {
+        let id = request.id;
+        let durability = self.objects[&request.object].durability;
+        self.ask(request, durability);
+        self.last = None;
+        self.collect()?;
+        while self.open.contains_key(&id) {
+            if !self.world.step() {
+                return Err(self.hang());
+            }
+            self.events += 1;
+            self.collect()?;
+            self.looks_alive(self.world.next_at())?;
+        }
+        let (_, status) = self.last.expect("it was answered");
+        Ok(status)
+    }
+
+    /// All faults are over: before long each volume takes a write again, and a FLUSH is answered well.
+    /// Where something stays broken for good, an answer will do.
+    pub(super) fn prove_flow(&mut self) -> Result<(), Failure> {
+        let volumes = self.objects.iter().filter(|(_, known)| known.sort == Sort::Volume);
+        let volumes: Vec<ObjectId> = volumes.map(|(&id, _)| id).collect();
+        let end = self.world.now + self.plan.patience;
+        let must_flow = self.plan.heals() && self.plan.pool.audits.flow;
+        for object in volumes {
+            let mut tries = 0;
+            while let Err((op, error)) = self.write_and_flush(object, tries)? {
+                if !must_flow {
+                    break;
+                }
+                if self.world.now >= end {
+                    let violation = Violation::NoFlow { op, error };
+                    return Err(self.broken(object, violation));
+                }
+                tries += 1;
+                self.world.run_until(self.world.now + TRY_AGAIN_AFTER);
+                self.collect()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A write of a block, a FLUSH and a read; the first of them that fails.
+    fn write_and_flush(
+        &mut self,
+        object: ObjectId,
+        tries: u64,
+    ) -> Result<Result<(), (Op, IoError)>, Failure> {
+        for (op, kind) in [(Op::Write, 0), (Op::Flush, 1), (Op::Read, 2)] {
+            let number = 1 << 42 | self.events << 12 | tries << 8 | object.0 << 4 | kind;
+            let range = if op == Op::Flush { (0, 0) } else { (0, BLOCK_BYTES) };
+            let request = Request::new(RequestId(number), object, op, range, self.world.now);
+            if let Err(error) = self.ask_and_wait(request)? {
+                return Ok(Err((op, error)));
+            }
+        }
+        Ok(Ok(()))
     }
 }

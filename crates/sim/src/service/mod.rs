@@ -23,12 +23,13 @@ use crate::check::Violation;
 use crate::coverage::{Coverage, Met};
 use crate::failure::Failure;
 use crate::objects::is_full;
-use crate::pool::VOLUME;
 use crate::world::{Image, World};
 use asking::What;
 use known::{Known, Step};
 use std::collections::BTreeMap;
-use tandem_block::{DeviceId, Instant, IoError, ObjectId, Op, Request, RequestId, Rng};
+use tandem_block::{
+    DeviceId, DurabilityClass, Instant, IoError, ObjectId, Op, Request, RequestId, Rng,
+};
 use tandem_engine::mutant::Mutant;
 use tandem_engine::{Done, Engine};
 
@@ -36,6 +37,8 @@ use tandem_engine::{Done, Engine};
 const STILL_EVENTS_MAX: u64 = 20_000;
 /// How often it is looked for requests that are not answered, in events.
 const LOOK_EVERY: u64 = 64;
+/// Faults that are told of.
+const HITS_TOLD_MAX: usize = 8;
 
 /// A request, or a batch, that is not answered.
 #[derive(Clone, Debug)]
@@ -44,7 +47,7 @@ struct Asked {
     made: Instant,
     what: What,
     /// Where its blocks lay when it was made, if drives may fail.
-    places: Vec<budget::Extent>,
+    places: Vec<budget::Places>,
 }
 
 /// A pool in service.
@@ -67,6 +70,8 @@ pub struct Service {
     /// Which object a number in a block belongs to, and the first block of its request.
     written: BTreeMap<u64, (ObjectId, u64)>,
     images: Vec<(u64, DeviceId, Image)>,
+    /// The latest answer.
+    last: Option<(RequestId, Result<(), IoError>)>,
     /// Events so far.
     pub events: u64,
     still: (Instant, u64),
@@ -101,6 +106,7 @@ impl Service {
             next_object: 100,
             written: BTreeMap::new(),
             images: Vec::new(),
+            last: None,
             events: 0,
             still: (Instant::ZERO, 0),
         })
@@ -130,7 +136,7 @@ impl Service {
         }
         self.serve_until(u64::MAX, &images)?;
         self.prove_flow()?;
-        self.check_all()?;
+        self.read_all()?;
         if self.end_life(End::Stop)? {
             self.prove_flow()?;
         }
@@ -213,12 +219,34 @@ impl Service {
 
     fn hang(&self) -> Failure {
         let (waiting, now) = (self.open.len(), self.world.now);
-        let state = self.world.waiting_state();
+        let state = format!("{}\n{}", self.summary(), self.world.waiting_state());
         Failure::Hang { seed: self.plan.pool.seed, waiting, now, state }
     }
 
+    /// Which pool it is, and what has gone wrong with it, in words.
+    fn summary(&self) -> String {
+        let pool = &self.plan.pool;
+        let ((ssds, hdds), class) = (pool.drives, pool.durability);
+        let out = self.world.engine.devices().iter().filter(|d| !d.takes_new());
+        let out: Vec<u8> = out.map(|d| d.id.0).collect();
+        let hits: Vec<String> = self
+            .world
+            .hits()
+            .iter()
+            .take(HITS_TOLD_MAX)
+            .map(|hit| {
+                let ((first, end), at) = (hit.range, hit.at.ns / 1_000);
+                format!("{:?} of device {} at {first}..{end}, {at} us", hit.what, hit.device.0)
+            })
+            .collect();
+        format!(
+            "{ssds} SSDs, {hdds} hard drives, {class:?}; out of service {out:?}; faults {hits:?}; now {} us",
+            self.world.now.ns / 1_000
+        )
+    }
+
     fn broken(&self, object: ObjectId, violation: Violation) -> Failure {
-        let told = self.tell(&violation);
+        let told = [self.tell(&violation), self.summary()].join("; ");
         let violation = Violation::OfObject { object, violation: Box::new(violation), told };
         Failure::Broken { seed: self.plan.pool.seed, point: self.events, violation }
     }
@@ -251,17 +279,31 @@ impl Service {
         for (done, tokens) in self.world.take_said().done {
             let asked = self.open.remove(&done.request).expect("answers are to requests");
             self.answered(&asked, &done, &tokens)?;
+            self.last = Some((done.request, done.status));
         }
         Ok(())
     }
 
     fn answered(&mut self, asked: &Asked, done: &Done, tokens: &[u64]) -> Result<(), Failure> {
         let object = asked.request.object;
+            eprintln!(
+                "DBG {} us ev {}: answer {:x} {:?} obj {} {}+{} fua {} -> {:?}",
+                self.world.now.ns / 1000,
+                self.events,
+                asked.request.id.0,
+                asked.request.op,
+                object.0,
+                asked.request.offset_bytes / 512,
+                asked.request.length_bytes / 512,
+                asked.request.fua,
+                done.status
+            );
+        }
         if let Err(error) = done.status {
             self.check_error(asked, error)?;
         }
         match &asked.what {
-            What::Io => {
+            What::Io | What::Flush(_) => {
                 let Some(known) = self.objects.get_mut(&object) else { return Ok(()) };
                 known
                     .oracle
@@ -270,8 +312,8 @@ impl Service {
             }
             What::Change { .. } => self.changed(asked, done.status),
         }
-        if asked.request.op == Op::Flush && done.status.is_ok() {
-            self.flushed(asked);
+        if let (What::Flush(objects), Ok(())) = (&asked.what, done.status) {
+            self.flushed(objects);
         }
         Ok(())
     }
@@ -291,23 +333,38 @@ impl Service {
         if request.op != Op::Flush {
             places.extend(budget::places(&self.world, request.object, range));
         }
-        if budget::excuses(&self.world, (request, asked.made), error, &places) {
+        let durability = self.objects.get(&request.object).map(|known| known.durability);
+        let is_durable =
+            request.fua || durability.is_some_and(|d| d != DurabilityClass::VolatileOk);
+        let failed = budget::Failed {
+            request,
+            made: asked.made,
+            is_durable,
+            places: &places,
+            reads_all: self.plan.pool.audits.reads,
+            may_share: self.plan.snapshots_max > 0,
+        };
+        if budget::excuses(&self.world, &failed, error) {
             self.met.add(Met::Excused, 1);
             return Ok(());
         }
         let violation = Violation::Unexplained { request: request.id, error };
-        Err(self.broken(request.object, violation))
+        let (op, made) = (request.op, asked.made.ns / 1_000);
+        let told = format!("{op:?} made at {made} us; {}", self.summary());
+            eprintln!("DBG places {places:?}");
+        }
+        let (object, violation) = (request.object, Box::new(violation));
+        let violation = Violation::OfObject { object, violation, told };
+        Err(Failure::Broken { seed: self.plan.pool.seed, point: self.events, violation })
     }
 
-    /// A FLUSH was answered: batches that were answered before it are durable.
-    fn flushed(&mut self, asked: &Asked) {
-        let of = self.objects.get(&asked.request.object).map_or(VOLUME, |known| known.of);
-        let What::Io = asked.what else { return };
-        for known in self.objects.values_mut().filter(|known| known.of == of) {
-            for step in [&mut known.made, &mut known.removed] {
-                if *step == Step::Answered {
-                    *step = Step::Durable;
-                }
+    /// A FLUSH was answered: the last batches of these objects are durable.
+    fn flushed(&mut self, steps: &[(ObjectId, bool)]) {
+        for &(object, removes) in steps {
+            if removes {
+                self.objects.remove(&object);
+            } else if let Some(known) = self.objects.get_mut(&object) {
+                known.made = Step::Durable;
             }
         }
     }

@@ -176,6 +176,15 @@ impl Plan {
         script
     }
 
+    /// Is everything that goes wrong over at some time, so that drives are sound afterwards?
+    pub(super) fn heals(&self) -> bool {
+        let stays = |plan: &FaultPlan| {
+            let is_endless = plan.count == u64::MAX && plan.upto == Instant::NEVER;
+            is_endless || matches!(plan.fault, Fault::Never | Fault::Die)
+        };
+        !self.faults.iter().any(stays)
+    }
+
     /// Can anything go wrong with the drives?
     pub(super) fn has_faults(&self) -> bool {
         let rolled = |(_, end): &(u64, End)| matches!(end, End::RolledBack { .. });
