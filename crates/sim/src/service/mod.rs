@@ -286,19 +286,6 @@ impl Service {
 
     fn answered(&mut self, asked: &Asked, done: &Done, tokens: &[u64]) -> Result<(), Failure> {
         let object = asked.request.object;
-            eprintln!(
-                "DBG {} us ev {}: answer {:x} {:?} obj {} {}+{} fua {} -> {:?}",
-                self.world.now.ns / 1000,
-                self.events,
-                asked.request.id.0,
-                asked.request.op,
-                object.0,
-                asked.request.offset_bytes / 512,
-                asked.request.length_bytes / 512,
-                asked.request.fua,
-                done.status
-            );
-        }
         if let Err(error) = done.status {
             self.check_error(asked, error)?;
         }
@@ -351,8 +338,6 @@ impl Service {
         let violation = Violation::Unexplained { request: request.id, error };
         let (op, made) = (request.op, asked.made.ns / 1_000);
         let told = format!("{op:?} made at {made} us; {}", self.summary());
-            eprintln!("DBG places {places:?}");
-        }
         let (object, violation) = (request.object, Box::new(violation));
         let violation = Violation::OfObject { object, violation, told };
         Err(Failure::Broken { seed: self.plan.pool.seed, point: self.events, violation })
