@@ -25,12 +25,15 @@ use crate::map::image::ImageJob;
 use crate::mutant::Mutant;
 use crate::ordering::TaskId;
 use crate::port::IoOp;
+use std::collections::BTreeMap;
 use tandem_block::{DeviceId, Duration, Instant, IoError};
 
 /// Checkpoint commands in flight at once.
 const IN_FLIGHT_MAX: u32 = 4;
 /// Attempts in a row that may fail: some four minutes (guess).
 const ATTEMPTS_MAX: u32 = 8;
+/// Tries of a page of home checksums before it is taken as lost: half a minute (guess).
+const PAGE_TRIES_MAX: u32 = 5;
 /// Half of the pause before the second attempt; each further one is twice as long, up to 64 times this.
 const RETRY_AFTER: Duration = Duration::from_ms(500);
 /// Home checksums that wait for a checkpoint at most: bounds RAM to some 16 MiB.
@@ -70,6 +73,8 @@ pub struct Checkpoint {
     pub(super) outstanding: u32,
     /// A step of the attempt under way has failed on the last home of the metadata.
     error: bool,
+    /// Pages of home checksums that could not be read.
+    unread_pages: BTreeMap<u32, Unread>,
     /// Attempts that failed in a row, and when the next one may begin.
     attempts: u32,
     retry_at: Instant,
@@ -80,6 +85,13 @@ pub struct Checkpoint {
     written: Bits,
     /// Asked for by a stop; done when a checkpoint that began after the asking is durable.
     stop: StopWish,
+}
+
+/// A page that could not be read: how often, and when it is tried again.
+#[derive(Clone, Copy, Debug)]
+struct Unread {
+    tries: u32,
+    next: Instant,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -107,6 +119,7 @@ impl Default for Checkpoint {
             composed: 0,
             outstanding: 0,
             error: false,
+            unread_pages: BTreeMap::new(),
             attempts: 0,
             retry_at: Instant::ZERO,
             root: Vec::new(),
@@ -283,6 +296,13 @@ impl Engine {
     }
 
     fn carry_pages(&mut self) {
+        if self.checkpoint.error {
+            if self.checkpoint.outstanding == 0 {
+                self.checksums.carried_done(false);
+                self.abandon_checkpoint();
+            }
+            return;
+        }
         while self.checkpoint.outstanding < IN_FLIGHT_MAX {
             let Some(page) = self.checksums.next_fresh_page(self.checkpoint.next_page) else {
                 if self.checkpoint.outstanding == 0 {
@@ -442,7 +462,12 @@ impl Engine {
     }
 
     /// Loads a page of home checksums; a task that needs it begins again when it is there.
+    /// One that nobody waits for, and that could not be read, is not read again at once.
     pub(crate) fn load_checksum_page(&mut self, page: u32, waiter: Option<TaskId>) {
+        let failed = self.checkpoint.unread_pages.get(&page);
+        if waiter.is_none() && failed.is_some_and(|failed| self.now < failed.next) {
+            return;
+        }
         let under_way = self.page_waiters.iter().any(|(known, _)| *known == page);
         if waiter.is_some() || !under_way {
             self.page_waiters.push((page, waiter));
@@ -450,6 +475,24 @@ impl Engine {
         if !under_way {
             let home = self.page_homes(page).first().copied();
             self.read_checksum_page(home.unwrap_or(self.first_metadata_home()), page);
+        }
+    }
+
+    /// A page that nobody waits for cannot be read, from nobody who has it. It is tried again later; the
+    /// attempt of a checkpoint that needs it is over. When that was in vain for long, what the page knew is
+    /// lost, and reads of its homes say so.
+    fn page_unread(&mut self, page: u32) {
+        let now = self.now;
+        let c = &mut self.checkpoint;
+        let failed = c.unread_pages.entry(page).or_insert(Unread { tries: 0, next: now });
+        failed.tries += 1;
+        failed.next = now + Duration::from_ns(RETRY_AFTER.ns << failed.tries.min(6));
+        if failed.tries > PAGE_TRIES_MAX {
+            c.unread_pages.remove(&page);
+            self.stats.lost_pages += 1;
+            self.checksums.load_empty(page);
+        } else if c.stage == Stage::Pages {
+            c.error = true;
         }
     }
 
@@ -506,8 +549,9 @@ impl Engine {
             known != page
         });
         if !loaded && waiters.is_empty() {
-            // a checkpoint must end: what the page knew is lost, and reads of its homes will say so
-            self.checksums.load_empty(page);
+            self.page_unread(page);
+        } else if loaded {
+            self.checkpoint.unread_pages.remove(&page);
         }
         for id in waiters {
             let task = &mut self.tasks[id as usize];

@@ -140,7 +140,10 @@ pub(super) struct Failed<'a> {
 
 /// Does a fault that a drive had excuse this error?
 pub(super) fn excuses(world: &World, failed: &Failed<'_>, error: IoError) -> bool {
-    let (IoError::Device(device) | IoError::Dead(device) | IoError::Checksum(device)) = error
+    let (IoError::Device(device)
+    | IoError::Dead(device)
+    | IoError::NoAnswer(device)
+    | IoError::Checksum(device)) = error
     else {
         return false;
     };
