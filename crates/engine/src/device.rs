@@ -367,6 +367,11 @@ impl Device {
         matches!(self.service, Service::Out(_))
     }
 
+    /// Is it read only, and was not tried since?
+    pub fn may_heal_soon(&self) -> bool {
+        matches!(self.service, Service::ReadOnly(_)) && self.probes == 0
+    }
+
     /// Does it still take a job like this?
     #[inline]
     pub fn takes_job(&self, job: &Job) -> bool {

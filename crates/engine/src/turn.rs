@@ -135,7 +135,11 @@ impl Engine {
 
     /// Asks to be woken when the next timed thing is due.
     fn arm_timer(&mut self) {
-        let due = self.commit_due().min(self.checkpoint_due()).min(self.lagging.due(self.now));
+        let due = self
+            .commit_due()
+            .min(self.checkpoint_due())
+            .min(self.lagging.due(self.now))
+            .min(self.probe_due());
         let due = due.min(self.moves_due()).min(self.controllers_due());
         let due = due.min(self.follower_due()).min(self.limits_due()).min(self.tiers_due());
         self.wake_by(due.min(self.handover_due()).min(self.drain_due()));

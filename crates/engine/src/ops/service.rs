@@ -12,7 +12,7 @@ use crate::map::NONE;
 use crate::map::logical::{LOG, SSD};
 use crate::map::{Logical, Slot, Touch};
 use crate::port::IoOp;
-use tandem_block::{DeviceId, Duration, IoError};
+use tandem_block::{DeviceId, Duration, Instant, IoError};
 
 /// The pause before a drive that failed is tried again; it doubles with each try in vain, up to 64 times
 /// this (guess).
@@ -65,8 +65,8 @@ impl Engine {
         }
     }
 
-    /// Tries drives that are read only whether they work again. Only events bring this about, no timer: where
-    /// nobody asks for anything nothing waits for it.
+    /// Tries drives that are read only whether they work again. Only events bring this about, and a timer where
+    /// writes wait for room: where nobody asks for anything nothing waits for it.
     #[inline]
     pub(crate) fn probe_failed(&mut self) {
         if self.stats.faulted_drives > self.stats.healed_drives {
@@ -74,6 +74,15 @@ impl Engine {
                 self.probe(DeviceId(index as u8));
             }
         }
+    }
+
+    /// When a drive is tried for the first time, if writes wait for room that it may make.
+    pub(crate) fn probe_due(&self) -> Instant {
+        if !self.starved {
+            return Instant::NEVER;
+        }
+        let untried = self.devices.iter().filter(|d| d.may_heal_soon());
+        untried.map(|d| d.probe_at).min().unwrap_or(Instant::NEVER)
     }
 
     fn probe(&mut self, device: DeviceId) {
@@ -142,7 +151,9 @@ impl Engine {
         let population = self.map.population();
         let moves = population.clean_ssd > 0
             || (population.dirty_ssd > 0 && !self.moves.found_nothing(self.commit.durable()));
-        under_way || follows || moves
+        // a drive that failed once may work when it is tried for the first time
+        let heals = self.devices.iter().any(|d| d.may_heal_soon());
+        under_way || follows || moves || heals
     }
 
     /// A log place on a drive that failed will never be settled; a copy of it on an SSD stands alone.

@@ -179,8 +179,14 @@ pub(super) fn excuses(world: &World, failed: &Failed<'_>, error: IoError) -> boo
                 || since(FAILURES)
                 || here(BAD_READS)
                 || nobody_takes_it(world, device)
+                || refused_for_room(world, device)
         }
     }
+}
+
+/// Writes waited for room that only this drive could make.
+fn refused_for_room(world: &World, device: DeviceId) -> bool {
+    is_out(world, device) && world.engine.stats().refused_without_room > 0
 }
 
 fn strikes_any(world: &World, place: &Extent) -> bool {
