@@ -384,8 +384,9 @@ pub(super) fn fuzz(bytes: &[u8]) -> u64 {
     ]);
     let mut out = Vec::new();
     let mut session = Session::new(Rc::clone(&exports), &mut out);
-    let last = bytes.last().map_or(0, |byte| byte % 4);
-    session.offer_tls([Tls::Off, Tls::Off, Tls::Offered, Tls::Required][usize::from(last)]);
+    // a client whose first option is STARTTLS meets a server that wants it
+    let wants_tls = bytes.get(12..16) == Some(&wire::option::STARTTLS.to_be_bytes()[..]);
+    session.offer_tls(if wants_tls { Tls::Required } else { Tls::Offered });
     let (mut at, mut waiting, mut asks) = (0usize, Vec::new(), 0);
     loop {
         out.clear();
