@@ -23,6 +23,7 @@ use crate::stderr;
 use announce::Announce;
 use anyhow::{Context as _, anyhow, bail};
 use drives::Registry;
+use listeners::Door;
 pub(crate) use record::Notes;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -102,6 +103,7 @@ pub(crate) fn serve(
     if manner == Manner::Lying {
         devices::require_emulated(pool)?;
     }
+    let certificates = listeners::certificates(path, pool)?;
     let inherited = tandem_live::listen::inherited().context("taking over systemd's sockets")?;
     let mounts = pool.volumes.iter().any(|volume| volume.mount.is_some());
     if pool.serve.nbd.is_empty() && inherited.is_empty() && pool.serve.fuse.is_none() && !mounts {
@@ -126,9 +128,11 @@ pub(crate) fn serve(
     config.absent = absent;
     let mut world = devices::world(pool, devices, config, pool.world_config())?;
     world.stop_on(signals);
-    let listeners = listeners::nbd(pool, inherited)?;
-    let ways_in = ways_in(pool, &listeners);
+    let doors = listeners::nbd(pool, inherited, certificates.as_ref())?;
+    let ways_in = ways_in(pool, &doors);
+    let (listeners, access) = doors.into_iter().map(|door| (door.listener, door.access)).unzip();
     let nbd = NbdServer::new(NbdConfig::default(), listeners, exports(pool));
+    let nbd = nbd.with_access(access, pool.clients.clone());
     let users = nbd.users();
     world.add_front(Box::new(nbd));
     if let Some(point) = &pool.serve.fuse {
@@ -207,18 +211,18 @@ fn files(pool: &PoolConfig) -> Vec<VolumeFile> {
 }
 
 /// One line for each way to each volume.
-fn ways_in(pool: &PoolConfig, listeners: &[Listener]) -> Vec<String> {
+fn ways_in(pool: &PoolConfig, doors: &[Door]) -> Vec<String> {
     let mut ways = Vec::new();
     for volume in &pool.volumes {
         if volume.is_files {
             ways.extend(volume.mount.iter().map(|point| point.display().to_string()));
             continue;
         }
-        ways.extend(listeners.iter().filter_map(|listener| listeners::uri(listener, &volume.name)));
+        ways.extend(doors.iter().filter_map(|door| listeners::uri(door, &volume.name)));
         ways.extend(pool.serve.fuse.iter().map(|it| it.join(&volume.name).display().to_string()));
     }
     for export in &pool.promises.exports {
-        ways.extend(listeners.iter().filter_map(|listener| listeners::uri(listener, &export.name)));
+        ways.extend(doors.iter().filter_map(|door| listeners::uri(door, &export.name)));
     }
     ways
 }
@@ -235,7 +239,7 @@ fn announcement(pool: &PoolConfig, ways_in: &[String]) -> String {
 /// The socket for `tandem status`.
 fn control(path: &Path, pool: &PoolConfig) -> anyhow::Result<Control> {
     let socket = pool.control_socket(path);
-    let listener = Listener::bind(&Address::Unix(socket), false)
+    let listener = Listener::bind_as(&Address::Unix(socket), false, pool.serve.control_mode)
         .context("the control socket (its place can be chosen: control = \"PATH\" in [serve])")?;
     Ok(Control::new(listener))
 }
