@@ -220,6 +220,15 @@ impl Oracle {
         }
     }
 
+    /// A read is handed in of an object whose requests are carried out in parts, while drives fail: a write
+    /// before it, of which one part has failed and another is under way, is not answered yet.
+    pub fn issued_before_answers(&mut self, request: &Request) {
+        let versions = blocks_of(request)
+            .map(|block| (block, self.blocks.entry(block).or_default().answered))
+            .collect();
+        self.reads.insert(request.id, versions);
+    }
+
     fn push(&mut self, block: u64, request: &Request) -> Version {
         let history = self.blocks.entry(block).or_default();
         let first = request.offset_bytes / SECTOR_BYTES;

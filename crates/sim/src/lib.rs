@@ -10,6 +10,7 @@ pub mod campaign;
 mod carried;
 pub mod check;
 mod command;
+mod conditions;
 pub mod contents;
 pub mod coverage;
 pub mod erratic;

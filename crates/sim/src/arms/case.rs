@@ -153,7 +153,7 @@ impl Case {
     /// The first violation.
     pub fn crashes(&self, config: SwarmConfig, campaign: Campaign) -> Result<Coverage, Failure> {
         let campaign = Campaign { window: self.window(campaign.window), ..campaign };
-        campaign.run_noting(self.start(config)?, &self.at)
+        campaign.run_noting(self.start(config.under_conditions())?, &self.at)
     }
 }
 

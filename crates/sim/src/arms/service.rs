@@ -263,6 +263,27 @@ fn twice(case: &Case) -> Result<Coverage, Failure> {
     serve(case, with_faults(case, 700, both))
 }
 
+/// What one of two SSDs cannot write, read or flush of its metadata; there is more data than both hold.
+fn metadata(case: &Case) -> Result<Coverage, Failure> {
+    let mut plan = with_faults(case, 900, |_, _| Vec::new());
+    let mut rng = Rng::new(case.seed ^ 0x0E7A);
+    let pool = &mut plan.pool;
+    pool.drives = [(2, 1), (2, 2)][rng.below(2) as usize];
+    pool.tuning.log_percent = 5;
+    pool.tuning.log_segment_bytes = 128 * KIB;
+    pool.shape.volume_bytes = 6 * MIB;
+    pool.shape.footprint_bytes = 6 * MIB;
+    pool.shape.length_bytes_max = 256 * KIB;
+    pool.others.iter_mut().for_each(|other| other.size_bytes = 6 * MIB);
+    let device = DeviceId(rng.below(2) as u8);
+    let ops = one_of(&mut rng, &[OpFilter::Reads, OpFilter::Writes, OpFilter::Writes]);
+    let area = one_of(&mut rng, &[Area::Journal, Area::Checkpoint, Area::Pages]);
+    let mut fault = FaultPlan::once(device, Fault::Error, ops, area);
+    fault.skip = below_one_of(&mut rng, &[5, 50]);
+    plan.faults = vec![fault];
+    serve(case, plan)
+}
+
 /// The n-th command of a drive fails, for every n: seeds count drives and commands.
 fn nth(case: &Case) -> Result<Coverage, Failure> {
     let plan = with_faults(case, 400, |config, _| {
@@ -341,6 +362,15 @@ pub(super) const ARMS: &[Arm] = &[
         policies: ALL,
         in_turn: IN_TURN,
         run: faulted,
+        least: &[(Met::Restarts, 3), (Met::Faults, 1)],
+        least_in_turn: &[(Met::Restarts, 1)],
+    },
+    Arm {
+        name: "metadata",
+        what: "metadata of one of two SSDs, and more data than the SSDs hold",
+        policies: ALL,
+        in_turn: IN_TURN,
+        run: metadata,
         least: &[(Met::Restarts, 3), (Met::Faults, 1)],
         least_in_turn: &[(Met::Restarts, 1)],
     },

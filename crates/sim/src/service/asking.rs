@@ -65,8 +65,13 @@ impl Service {
             request.payload = self.world.payload((0..sectors).map(|i| token(id.0, i)));
             self.written.insert(id.0, (object, request.offset_bytes / BLOCK_BYTES));
         }
+        let in_parts = self.world.engine.object(object).is_some_and(|known| known.lies_in_runs());
         let known = self.objects.get_mut(&object).expect("it is there");
-        known.oracle.issued(&request);
+        if request.op == Op::Read && in_parts && self.plan.has_faults() {
+            known.oracle.issued_before_answers(&request);
+        } else {
+            known.oracle.issued(&request);
+        }
         let range = (request.offset_bytes, request.offset_bytes + request.length_bytes);
         let places = match self.plan.has_faults() && request.op != Op::Flush {
             true => budget::places(&self.world, object, range),
