@@ -1,0 +1,369 @@
+//! What is one run of the live arm? A pool is made, served, used and killed again and again, until its time
+//! is over; after each start everything is read and compared.
+
+use super::pools::{Behind, Kind, PoolPlan, VOLUME_MIB};
+use super::server::{Memory, Server};
+use super::verbs::{self, Administrator};
+use super::volume::{self, Pulse, Volume};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tandem_block::Rng;
+
+/// Requests in flight that nobody answers for so long hang.
+const HUNG_AFTER: Duration = Duration::from_secs(180);
+/// Sectors of a MiB.
+const SECTORS_PER_MIB: u64 = 2048;
+
+/// What to do.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The program.
+    pub tandem: PathBuf,
+    /// Where runs have their folders.
+    pub place: PathBuf,
+    /// How long a run takes.
+    pub run: Duration,
+    /// The drives ignore flushes: what is promised is lost, and that must be seen.
+    pub ignore_flushes: bool,
+    /// Only this kind of pool, and this behind its drives.
+    pub kind: Option<Kind>,
+    pub behind: Option<Behind>,
+}
+
+/// What happened in a run, or in several.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    pub runs: u64,
+    /// Servers that were started, and how they ended.
+    pub lives: u64,
+    pub killed: u64,
+    pub stopped: u64,
+    pub requests: volume::Counts,
+    pub verbs: verbs::Counts,
+    /// Runs in which something was lost, mixed up or refused, and in which something hung.
+    pub lost: u64,
+    pub hung: u64,
+    /// Of the first server, the last one and the largest.
+    pub memory: Option<(Memory, Memory, u64)>,
+    /// What was wrong, each with all that is known.
+    pub reports: Vec<String>,
+}
+
+impl Outcome {
+    /// Adds another run.
+    pub fn add(&mut self, other: Outcome) {
+        self.runs += other.runs;
+        self.lives += other.lives;
+        self.killed += other.killed;
+        self.stopped += other.stopped;
+        self.requests += other.requests;
+        for (verb, counts) in other.verbs {
+            let sums = self.verbs.entry(verb).or_default();
+            sums.iter_mut().zip(counts).for_each(|(sum, more)| *sum += more);
+        }
+        self.lost += other.lost;
+        self.hung += other.hung;
+        if let Some((first, last, most)) = other.memory {
+            let (before, _, most_before) = self.memory.unwrap_or((first, last, most));
+            self.memory = Some((before, last, most.max(most_before)));
+        }
+        self.reports.extend(other.reports);
+    }
+}
+
+/// How a server ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Killed,
+    Stopped,
+}
+
+/// What stops a run.
+enum Trouble {
+    /// Something is not as it must be.
+    Lost(String),
+    /// Nobody answers any more.
+    Hung(String),
+}
+
+struct Run<'a> {
+    plan: &'a Plan,
+    seed: u64,
+    rng: Rng,
+    pool: PoolPlan,
+    folder: PathBuf,
+    volumes: Vec<Volume>,
+    administrator: Administrator,
+    outcome: Outcome,
+    /// What a server is told at its next start.
+    words: Vec<String>,
+}
+
+/// Runs a seed.
+///
+/// # Errors
+/// If it cannot be tried: no room, no program.
+pub fn run(plan: &Plan, seed: u64) -> Result<Outcome, String> {
+    let folder = tempfile::Builder::new().prefix("live-").tempdir_in(&plan.place);
+    let folder = folder.map_err(|error| format!("{}: {error}", plan.place.display()))?;
+    let mut rng = Rng::new(seed);
+    let kinds = [Kind::Plain, Kind::Plain, Kind::Many, Kind::Pair];
+    let drawn = kinds[rng.below(kinds.len() as u64) as usize];
+    let behinds = [Behind::Files, Behind::Files, Behind::Emulated];
+    let behind = behinds[rng.below(behinds.len() as u64) as usize];
+    let (kind, behind) = (plan.kind.unwrap_or(drawn), plan.behind.unwrap_or(behind));
+    let pool = PoolPlan::new(kind, behind, &mut rng);
+    let sectors = VOLUME_MIB * SECTORS_PER_MIB;
+    let volumes = (0..).zip(&pool.volumes).map(|(number, volume)| {
+        let numbers = (seed, number);
+        Volume::new(&volume.name, numbers, sectors, volume.is_strict, volume.load.clone())
+    });
+    let volumes = volumes.collect();
+    let administrator = Administrator::new(&plan.tandem, folder.path(), &pool);
+    let (outcome, words) = (Outcome { runs: 1, ..Outcome::default() }, Vec::new());
+    let path = folder.path().to_owned();
+    let mut run =
+        Run { plan, seed, rng, pool, folder: path, volumes, administrator, outcome, words };
+    run.format()?;
+    let trouble = run.lives().err();
+    run.outcome.verbs = std::mem::take(&mut run.administrator.counts);
+    for volume in &run.volumes {
+        run.outcome.requests += volume.counts();
+    }
+    if let Some(trouble) = trouble {
+        // the folder stays, for whoever looks into it
+        let kept = folder.keep();
+        run.report(trouble, &kept);
+    }
+    Ok(run.outcome)
+}
+
+impl Run<'_> {
+    fn format(&self) -> Result<(), String> {
+        let config = self.folder.join("pool.toml");
+        std::fs::write(&config, &self.pool.text).map_err(|error| error.to_string())?;
+        let formatted = Command::new(&self.plan.tandem).arg("format").arg(&config).output();
+        let formatted = formatted.map_err(|error| error.to_string())?;
+        if formatted.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&formatted.stderr).into_owned();
+        Err(format!("the pool of seed {} cannot be made: {said}\n{}", self.seed, self.pool.text))
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.join("tandem.sock")
+    }
+
+    fn lives(&mut self) -> Result<(), Trouble> {
+        let end = Instant::now() + self.plan.run;
+        loop {
+            let server = self.start()?;
+            self.verify()?;
+            if Instant::now() >= end {
+                self.note_memory(&server);
+                self.stop(server)?;
+                return self.check();
+            }
+            self.live(server)?;
+        }
+    }
+
+    fn start(&mut self) -> Result<Server, Trouble> {
+        self.administrator.clear();
+        let mut words = std::mem::take(&mut self.words);
+        if self.plan.ignore_flushes {
+            words.push("--ignore-flushes".to_owned());
+        }
+        self.administrator.note(&format!("tandem serve {}", words.join(" ")));
+        self.outcome.lives += 1;
+        Server::start(&self.plan.tandem, &self.folder, &words).map_err(|why| {
+            let log = std::fs::read_to_string(self.folder.join("server.log")).unwrap_or_default();
+            let last: Vec<&str> = log.lines().rev().take(5).collect();
+            Trouble::Lost(format!("the pool cannot be served: {why}: {}", last.join(" | ")))
+        })
+    }
+
+    fn note_memory(&mut self, server: &Server) {
+        let memory = server.memory();
+        let (first, _, most) = self.outcome.memory.unwrap_or((memory, memory, 0));
+        self.outcome.memory = Some((first, memory, most.max(memory.most_kib)));
+    }
+
+    /// All of all volumes, and of their snapshots.
+    fn verify(&mut self) -> Result<(), Trouble> {
+        let socket = self.socket();
+        let read: Vec<Result<(), String>> = std::thread::scope(|scope| {
+            let readers: Vec<_> =
+                self.volumes.iter().map(|volume| scope.spawn(|| volume.verify(&socket))).collect();
+            readers.into_iter().map(|reader| reader.join().expect("it does not panic")).collect()
+        });
+        read.into_iter().collect::<Result<(), String>>().map_err(Trouble::Lost)?;
+        let snapshots = &mut self.administrator.snapshots;
+        snapshots.verify(&socket, &self.volumes).map_err(Trouble::Lost)
+    }
+
+    /// The pool is used and administered until the server is killed or stopped.
+    fn live(&mut self, mut server: Server) -> Result<(), Trouble> {
+        let length = Duration::from_millis(if self.rng.below(5) == 0 {
+            self.rng.between(2_000, 8_000)
+        } else {
+            self.rng.between(100, 2_500)
+        });
+        let is_stopped = self.rng.below(5) < 2;
+        // users may have gone before the server is asked to end, or be in the middle of their work
+        let is_quiet = is_stopped && self.rng.below(2) == 0;
+        let (stop, stop_verbs, pulse) =
+            (AtomicBool::new(false), AtomicBool::new(false), Pulse::new());
+        let socket = self.socket();
+        let mut rngs: Vec<Rng> =
+            (0..=self.volumes.len() as u64).map(|n| self.rng.split(n)).collect();
+        let mut for_verbs = rngs.pop().expect("there is one more than volumes");
+        let (volumes, administrator) = (&self.volumes, &mut self.administrator);
+        let lived = std::thread::scope(|scope| {
+            let (stop, stop_verbs, pulse, socket) = (&stop, &stop_verbs, &pulse, &socket);
+            let users: Vec<_> = volumes
+                .iter()
+                .zip(rngs)
+                .map(|(volume, mut rng)| {
+                    scope.spawn(move || volume.work(socket, &mut rng, stop, pulse))
+                })
+                .collect();
+            let verbs = scope.spawn(move || {
+                let went = administrator.work(volumes, &mut for_verbs, stop_verbs);
+                (went, administrator)
+            });
+            let hung = watch(&mut server, volumes, length, pulse);
+            let memory = server.memory();
+            if is_quiet && hung.is_none() {
+                stop.store(true, Ordering::Relaxed);
+                users.into_iter().for_each(drop);
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            let ended = match (&hung, is_stopped) {
+                (None, true) => {
+                    server.ask_to_end();
+                    server.wait().map(|status| (End::Stopped, Some(status)))
+                }
+                _ => {
+                    server.kill();
+                    Ok((End::Killed, None))
+                }
+            };
+            stop.store(true, Ordering::Relaxed);
+            stop_verbs.store(true, Ordering::Relaxed);
+            let (went, administrator) = verbs.join().expect("it does not panic");
+            (hung, ended, memory, went, administrator)
+        });
+        let (hung, ended, memory, went, administrator) = lived;
+        administrator.snapshots.end_of_server(volumes);
+        let (first, _, most) = self.outcome.memory.unwrap_or((memory, memory, 0));
+        self.outcome.memory = Some((first, memory, most.max(memory.most_kib)));
+        if let Some(why) = hung {
+            return Err(Trouble::Hung(why));
+        }
+        let (end, status) = ended.map_err(Trouble::Hung)?;
+        administrator.note(&format!("the server was {end:?} {status:?}"));
+        for volume in volumes {
+            match end {
+                End::Killed => volume.crashed(),
+                End::Stopped => volume.stopped(),
+            }
+        }
+        match end {
+            End::Killed => self.outcome.killed += 1,
+            End::Stopped => self.outcome.stopped += 1,
+        }
+        went.map_err(Trouble::Lost)?;
+        for volume in volumes {
+            let trouble = volume.trouble.lock().expect("no one panics with it").take();
+            if let Some(trouble) = trouble {
+                return Err(Trouble::Lost(trouble));
+            }
+        }
+        match status {
+            Some(status) if !status.success() => {
+                Err(Trouble::Lost(format!("the server ended with {status} after SIGTERM")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn stop(&mut self, server: Server) -> Result<(), Trouble> {
+        server.ask_to_end();
+        let status = server.wait().map_err(Trouble::Hung)?;
+        self.volumes.iter().for_each(Volume::stopped);
+        self.outcome.stopped += 1;
+        if status.success() {
+            return Ok(());
+        }
+        Err(Trouble::Lost(format!("the server ended with {status} after SIGTERM")))
+    }
+
+    /// The offline check agrees that all is well.
+    fn check(&mut self) -> Result<(), Trouble> {
+        let output = Command::new(&self.plan.tandem)
+            .arg("check")
+            .arg(self.folder.join("pool.toml"))
+            .output()
+            .map_err(|error| Trouble::Lost(error.to_string()))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = [output.stdout, output.stderr].map(|b| String::from_utf8_lossy(&b).into_owned());
+        Err(Trouble::Lost(format!("tandem check: {}", said.concat())))
+    }
+
+    /// All that is known of what went wrong.
+    fn report(&mut self, trouble: Trouble, kept: &Path) {
+        let (what, text) = match trouble {
+            Trouble::Lost(text) => {
+                self.outcome.lost += 1;
+                ("LOST", text)
+            }
+            Trouble::Hung(text) => {
+                self.outcome.hung += 1;
+                ("HUNG", text)
+            }
+        };
+        let told = &self.administrator.told;
+        let last = told[told.len().saturating_sub(25)..].join("\n    ");
+        let volumes: Vec<String> =
+            self.pool.volumes.iter().map(|it| format!("{}: {}", it.name, it.what)).collect();
+        let (kind, behind) = (self.pool.kind, self.pool.behind);
+        self.outcome.reports.push(format!(
+            "{what} seed {}, {kind:?} over {behind:?}: {text}\n  the volumes:\n    {}\n  what was \
+             called last:\n    {last}\n  the drives, the configuration and the server's log are in \
+             {}\n  again: cargo xtask campaign --arm live --seed {} --runs 1 --run-seconds {}",
+            self.seed,
+            volumes.join("\n    "),
+            kept.display(),
+            self.seed,
+            self.plan.run.as_secs(),
+        ));
+    }
+}
+
+/// Lets everybody work for so long. What comes back is why nothing goes on any more, if so.
+fn watch(
+    server: &mut Server,
+    volumes: &[Volume],
+    length: Duration,
+    pulse: &Pulse,
+) -> Option<String> {
+    let began = Instant::now();
+    while began.elapsed() < length && !volumes.iter().any(Volume::has_trouble) {
+        std::thread::sleep(Duration::from_millis(10));
+        if !server.is_alive() {
+            volumes[0].complain("the server has ended by itself".to_owned());
+        }
+        if pulse.silent() > HUNG_AFTER {
+            let s = HUNG_AFTER.as_secs();
+            return Some(format!("no request in flight was answered for {s} s"));
+        }
+    }
+    // the life is over, but nobody may be left waiting in it
+    None
+}
