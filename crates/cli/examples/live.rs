@@ -1,7 +1,7 @@
 //! Does a real server lose, mix up or hang anything, for as long as one likes?
 //!
 //! `live [--minutes N | --seconds N] [--seed N] [--runs N] [--run-seconds N] [--kind NAME]
-//! [--behind NAME] [--ignore-flushes] [--tandem PATH] [--place DIR]`. Exit 0: nothing was wrong; 1:
+//! [--behind NAME] [--files yes|no] [--ignore-flushes] [--tandem PATH] [--place DIR]`. Exit 0: nothing was wrong; 1:
 //! something was; 2: it could not be tried.
 
 #[path = "../tests/support/live/mod.rs"]
@@ -39,6 +39,7 @@ fn asked() -> Result<Asked, String> {
         ignore_flushes: false,
         kind: None,
         behind: None,
+        files: None,
     };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let (mut seed, mut time, mut runs) = (now.as_secs(), Duration::from_secs(60), u64::MAX);
@@ -53,6 +54,13 @@ fn asked() -> Result<Asked, String> {
             "--run-seconds" => plan.run = Duration::from_secs(value(word, &mut rest)?),
             "--tandem" => plan.tandem = value(word, &mut rest)?,
             "--place" => plan.place = value(word, &mut rest)?,
+            "--files" => {
+                plan.files = Some(match value::<String>(word, &mut rest)?.as_str() {
+                    "yes" => true,
+                    "no" => false,
+                    other => return Err(format!("{other} is neither yes nor no")),
+                });
+            }
             "--ignore-flushes" => plan.ignore_flushes = true,
             "--kind" => {
                 plan.kind = Some(match value::<String>(word, &mut rest)?.as_str() {

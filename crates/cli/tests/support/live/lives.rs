@@ -1,18 +1,21 @@
 //! What is one run of the live arm? A pool is made, served, used and killed again and again, until its time
 //! is over; after each start everything is read and compared.
 
+use super::files::{self, Files};
 use super::pools::{Behind, Kind, PoolPlan, VOLUME_MIB};
 use super::server::{Memory, Server};
 use super::verbs::{self, Administrator};
 use super::volume::{self, Pulse, Volume};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tandem_block::Rng;
 
 /// Requests in flight that nobody answers for so long hang.
 const HUNG_AFTER: Duration = Duration::from_secs(180);
+/// How long users have to go before a server is asked to end.
+const QUIET: Duration = Duration::from_millis(100);
 /// Sectors of a MiB.
 const SECTORS_PER_MIB: u64 = 2048;
 
@@ -30,6 +33,8 @@ pub struct Plan {
     /// Only this kind of pool, and this behind its drives.
     pub kind: Option<Kind>,
     pub behind: Option<Behind>,
+    /// Whether a volume of files is mounted and used; if it is not said, in every other run.
+    pub files: Option<bool>,
 }
 
 /// What happened in a run, or in several.
@@ -42,6 +47,8 @@ pub struct Outcome {
     pub stopped: u64,
     pub requests: volume::Counts,
     pub verbs: verbs::Counts,
+    /// Operations on files.
+    pub files: files::Counts,
     /// Runs in which something was lost, mixed up or refused, and in which something hung.
     pub lost: u64,
     pub hung: u64,
@@ -63,6 +70,9 @@ impl Outcome {
             let sums = self.verbs.entry(verb).or_default();
             sums.iter_mut().zip(counts).for_each(|(sum, more)| *sum += more);
         }
+        for (op, count) in other.files {
+            *self.files.entry(op).or_default() += count;
+        }
         self.lost += other.lost;
         self.hung += other.hung;
         if let Some((first, last, most)) = other.memory {
@@ -80,6 +90,36 @@ enum End {
     Stopped,
 }
 
+/// What became of a life.
+struct Lived {
+    /// Why nothing went on any more, if so.
+    hung: Option<String>,
+    /// How the server ended, or why it did not.
+    ended: Result<(End, Option<ExitStatus>), String>,
+    memory: Memory,
+    /// What users and the administrator say.
+    troubles: Vec<Result<(), String>>,
+}
+
+/// How a server lives and ends.
+struct Life {
+    length: Duration,
+    /// SIGTERM at the end, not SIGKILL.
+    is_stopped: bool,
+    /// Users have gone by then; or else they are in the middle of their work.
+    is_quiet: bool,
+}
+
+impl Life {
+    fn draw(rng: &mut Rng) -> Life {
+        let is_long = rng.below(5) == 0;
+        let ms = if is_long { rng.between(2_000, 8_000) } else { rng.between(100, 2_500) };
+        let is_stopped = rng.below(5) < 2;
+        let is_quiet = is_stopped && rng.below(2) == 0;
+        Life { length: Duration::from_millis(ms), is_stopped, is_quiet }
+    }
+}
+
 /// What stops a run.
 enum Trouble {
     /// Something is not as it must be.
@@ -95,6 +135,7 @@ struct Run<'a> {
     pool: PoolPlan,
     folder: PathBuf,
     volumes: Vec<Volume>,
+    files: Option<Files>,
     administrator: Administrator,
     outcome: Outcome,
     /// What a server is told at its next start.
@@ -114,20 +155,28 @@ pub fn run(plan: &Plan, seed: u64) -> Result<Outcome, String> {
     let behinds = [Behind::Files, Behind::Files, Behind::Emulated];
     let behind = behinds[rng.below(behinds.len() as u64) as usize];
     let (kind, behind) = (plan.kind.unwrap_or(drawn), plan.behind.unwrap_or(behind));
-    let pool = PoolPlan::new(kind, behind, &mut rng);
+    let has_files = plan.files.unwrap_or(rng.below(2) == 0) && Path::new("/dev/fuse").exists();
+    let pool = PoolPlan::new(kind, behind, has_files, &mut rng);
     let sectors = VOLUME_MIB * SECTORS_PER_MIB;
     let volumes = (0..).zip(&pool.volumes).map(|(number, volume)| {
         let numbers = (seed, number);
         Volume::new(&volume.name, numbers, sectors, volume.is_strict, volume.load.clone())
     });
     let volumes = volumes.collect();
+    let files = has_files.then(|| Files::new(folder.path(), seed, &mut rng));
     let administrator = Administrator::new(&plan.tandem, folder.path(), &pool);
     let (outcome, words) = (Outcome { runs: 1, ..Outcome::default() }, Vec::new());
     let path = folder.path().to_owned();
     let mut run =
-        Run { plan, seed, rng, pool, folder: path, volumes, administrator, outcome, words };
+        Run { plan, seed, rng, pool, folder: path, volumes, files, administrator, outcome, words };
     run.format()?;
     let trouble = run.lives().err();
+    if let Some(files) = &run.files {
+        files.clear();
+        for user in &files.users {
+            user.counts.iter().for_each(|(op, n)| *run.outcome.files.entry(op).or_default() += n);
+        }
+    }
     run.outcome.verbs = std::mem::take(&mut run.administrator.counts);
     for volume in &run.volumes {
         run.outcome.requests += volume.counts();
@@ -143,6 +192,9 @@ pub fn run(plan: &Plan, seed: u64) -> Result<Outcome, String> {
 impl Run<'_> {
     fn format(&self) -> Result<(), String> {
         let config = self.folder.join("pool.toml");
+        if let Some(files) = &self.files {
+            std::fs::create_dir(&files.mount).map_err(|error| error.to_string())?;
+        }
         std::fs::write(&config, &self.pool.text).map_err(|error| error.to_string())?;
         let formatted = Command::new(&self.plan.tandem).arg("format").arg(&config).output();
         let formatted = formatted.map_err(|error| error.to_string())?;
@@ -163,7 +215,7 @@ impl Run<'_> {
             let server = self.start()?;
             self.verify()?;
             if Instant::now() >= end {
-                self.note_memory(&server);
+                self.note_memory(server.memory());
                 self.stop(server)?;
                 return self.check();
             }
@@ -186,8 +238,7 @@ impl Run<'_> {
         })
     }
 
-    fn note_memory(&mut self, server: &Server) {
-        let memory = server.memory();
+    fn note_memory(&mut self, memory: Memory) {
         let (first, _, most) = self.outcome.memory.unwrap_or((memory, memory, 0));
         self.outcome.memory = Some((first, memory, most.max(memory.most_kib)));
     }
@@ -202,82 +253,25 @@ impl Run<'_> {
         });
         read.into_iter().collect::<Result<(), String>>().map_err(Trouble::Lost)?;
         let snapshots = &mut self.administrator.snapshots;
-        snapshots.verify(&socket, &self.volumes).map_err(Trouble::Lost)
+        snapshots.verify(&socket, &self.volumes).map_err(Trouble::Lost)?;
+        self.files.as_mut().map_or(Ok(()), Files::verify).map_err(Trouble::Lost)
     }
 
     /// The pool is used and administered until the server is killed or stopped.
-    fn live(&mut self, mut server: Server) -> Result<(), Trouble> {
-        let length = Duration::from_millis(if self.rng.below(5) == 0 {
-            self.rng.between(2_000, 8_000)
-        } else {
-            self.rng.between(100, 2_500)
-        });
-        let is_stopped = self.rng.below(5) < 2;
-        // users may have gone before the server is asked to end, or be in the middle of their work
-        let is_quiet = is_stopped && self.rng.below(2) == 0;
-        let (stop, stop_verbs, pulse) =
-            (AtomicBool::new(false), AtomicBool::new(false), Pulse::new());
-        let socket = self.socket();
-        let mut rngs: Vec<Rng> =
-            (0..=self.volumes.len() as u64).map(|n| self.rng.split(n)).collect();
-        let mut for_verbs = rngs.pop().expect("there is one more than volumes");
-        let (volumes, administrator) = (&self.volumes, &mut self.administrator);
-        let lived = std::thread::scope(|scope| {
-            let (stop, stop_verbs, pulse, socket) = (&stop, &stop_verbs, &pulse, &socket);
-            let users: Vec<_> = volumes
-                .iter()
-                .zip(rngs)
-                .map(|(volume, mut rng)| {
-                    scope.spawn(move || volume.work(socket, &mut rng, stop, pulse))
-                })
-                .collect();
-            let verbs = scope.spawn(move || {
-                let went = administrator.work(volumes, &mut for_verbs, stop_verbs);
-                (went, administrator)
-            });
-            let hung = watch(&mut server, volumes, length, pulse);
-            let memory = server.memory();
-            if is_quiet && hung.is_none() {
-                stop.store(true, Ordering::Relaxed);
-                users.into_iter().for_each(drop);
-                std::thread::sleep(Duration::from_millis(50));
-            }
-            let ended = match (&hung, is_stopped) {
-                (None, true) => {
-                    server.ask_to_end();
-                    server.wait().map(|status| (End::Stopped, Some(status)))
-                }
-                _ => {
-                    server.kill();
-                    Ok((End::Killed, None))
-                }
-            };
-            stop.store(true, Ordering::Relaxed);
-            stop_verbs.store(true, Ordering::Relaxed);
-            let (went, administrator) = verbs.join().expect("it does not panic");
-            (hung, ended, memory, went, administrator)
-        });
-        let (hung, ended, memory, went, administrator) = lived;
-        administrator.snapshots.end_of_server(volumes);
-        let (first, _, most) = self.outcome.memory.unwrap_or((memory, memory, 0));
-        self.outcome.memory = Some((first, memory, most.max(memory.most_kib)));
-        if let Some(why) = hung {
+    fn live(&mut self, server: Server) -> Result<(), Trouble> {
+        let lived = self.use_pool(server);
+        self.administrator.snapshots.end_of_server(&self.volumes);
+        self.note_memory(lived.memory);
+        if let Some(why) = lived.hung {
             return Err(Trouble::Hung(why));
         }
-        let (end, status) = ended.map_err(Trouble::Hung)?;
-        administrator.note(&format!("the server was {end:?} {status:?}"));
-        for volume in volumes {
-            match end {
-                End::Killed => volume.crashed(),
-                End::Stopped => volume.stopped(),
-            }
+        let (end, status) = lived.ended.map_err(Trouble::Hung)?;
+        self.administrator.note(&format!("the server was {end:?}"));
+        self.tell_end(end);
+        for trouble in lived.troubles {
+            trouble.map_err(Trouble::Lost)?;
         }
-        match end {
-            End::Killed => self.outcome.killed += 1,
-            End::Stopped => self.outcome.stopped += 1,
-        }
-        went.map_err(Trouble::Lost)?;
-        for volume in volumes {
+        for volume in &self.volumes {
             let trouble = volume.trouble.lock().expect("no one panics with it").take();
             if let Some(trouble) = trouble {
                 return Err(Trouble::Lost(trouble));
@@ -291,11 +285,75 @@ impl Run<'_> {
         }
     }
 
+    /// All who know what must be there are told of the end of a server.
+    fn tell_end(&mut self, end: End) {
+        for volume in &self.volumes {
+            match end {
+                End::Killed => volume.crashed(),
+                End::Stopped => volume.stopped(),
+            }
+        }
+        if let Some(files) = &mut self.files {
+            files.users.iter_mut().for_each(|user| user.end_of_server(end == End::Stopped));
+        }
+        match end {
+            End::Killed => self.outcome.killed += 1,
+            End::Stopped => self.outcome.stopped += 1,
+        }
+    }
+
+    /// Users and an administrator at work, and then the end of the server.
+    fn use_pool(&mut self, mut server: Server) -> Lived {
+        let life = Life::draw(&mut self.rng);
+        let (stop, ending, pulse) = (AtomicBool::new(false), AtomicBool::new(false), Pulse::new());
+        let socket = self.socket();
+        let mut rngs: Vec<Rng> =
+            (0..=self.volumes.len() as u64).map(|n| self.rng.split(n)).collect();
+        let mut for_verbs = rngs.pop().expect("there is one more than volumes");
+        let (volumes, administrator) = (&self.volumes, &mut self.administrator);
+        let (mount, users) = match &mut self.files {
+            Some(files) => (files.mount.clone(), &mut files.users[..]),
+            None => (PathBuf::new(), &mut [][..]),
+        };
+        std::thread::scope(|scope| {
+            let (stop, ending, pulse, socket) = (&stop, &ending, &pulse, &socket);
+            let mount = &mount;
+            let clients = volumes.iter().zip(rngs).map(|(volume, mut rng)| {
+                scope.spawn(move || {
+                    let worked = volume.work(socket, &mut rng, stop, pulse);
+                    // a server that is being ended takes nobody in
+                    worked.or_else(|why| if is_set(ending) { Ok(()) } else { Err(why) })
+                })
+            });
+            let mut working: Vec<_> = clients.collect();
+            for user in users {
+                working.push(scope.spawn(move || user.work(mount, stop, ending, pulse)));
+            }
+            working.push(scope.spawn(move || administrator.work(volumes, &mut for_verbs, ending)));
+            let hung = watch(&mut server, volumes, life.length, pulse);
+            let memory = server.memory();
+            if life.is_quiet && hung.is_none() {
+                stop.store(true, Ordering::Relaxed);
+                std::thread::sleep(QUIET);
+            }
+            ending.store(true, Ordering::Relaxed);
+            let ended = if life.is_stopped && hung.is_none() {
+                server.ask_to_end();
+                server.wait().map(|status| (End::Stopped, Some(status)))
+            } else {
+                server.kill();
+                Ok((End::Killed, None))
+            };
+            stop.store(true, Ordering::Relaxed);
+            let troubles = working.into_iter().map(|it| it.join().expect("it does not panic"));
+            Lived { hung, ended, memory, troubles: troubles.collect() }
+        })
+    }
+
     fn stop(&mut self, server: Server) -> Result<(), Trouble> {
         server.ask_to_end();
         let status = server.wait().map_err(Trouble::Hung)?;
-        self.volumes.iter().for_each(Volume::stopped);
-        self.outcome.stopped += 1;
+        self.tell_end(End::Stopped);
         if status.success() {
             return Ok(());
         }
@@ -344,6 +402,10 @@ impl Run<'_> {
             self.plan.run.as_secs(),
         ));
     }
+}
+
+fn is_set(flag: &AtomicBool) -> bool {
+    flag.load(Ordering::Relaxed)
 }
 
 /// Lets everybody work for so long. What comes back is why nothing goes on any more, if so.

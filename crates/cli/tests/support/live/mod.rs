@@ -3,6 +3,7 @@
 //! The live arm of the campaign: a server over small drives, clients that know what each sector must
 //! hold, verbs beside them, and ends of all kinds, for as long as one likes.
 
+pub mod files;
 pub mod history;
 pub mod lives;
 pub mod pattern;
@@ -10,5 +11,6 @@ pub mod pools;
 pub mod server;
 pub mod snapshots;
 pub mod table;
+pub mod tree;
 pub mod verbs;
 pub mod volume;

@@ -60,6 +60,8 @@ pub struct PoolPlan {
     pub volumes: Vec<VolumePlan>,
     /// Tiers that its volumes may have, with their settings.
     pub tiers: Vec<String>,
+    /// There is a volume of files.
+    pub has_files: bool,
 }
 
 /// One of its volumes.
@@ -92,7 +94,7 @@ fn drives(kind: Kind, behind: Behind) -> Vec<(&'static str, &'static str, u64)> 
 
 impl PoolPlan {
     /// The pool of a seed.
-    pub fn new(kind: Kind, behind: Behind, rng: &mut Rng) -> PoolPlan {
+    pub fn new(kind: Kind, behind: Behind, has_files: bool, rng: &mut Rng) -> PoolPlan {
         let mut text = String::from("[pool]\nname = \"live\"\n");
         for (role, name, mib) in drives(kind, behind) {
             let _ = write!(
@@ -130,8 +132,20 @@ impl PoolPlan {
             let plan = volume(number, (kind, behind), &tiers[tier], rng, &mut text);
             volumes.push(plan);
         }
+        if has_files {
+            let policy = pick(rng, &POLICIES);
+            let tier = &tiers[rng.below(tiers.len() as u64) as usize];
+            let _ = writeln!(
+                text,
+                "[[volume]]\nname = \"files\"\nfiles = true\nmount = \"mnt\"\n\
+                 steer = {{ policy = \"{policy}\" }}"
+            );
+            if tier != "none" {
+                let _ = writeln!(text, "tier = {}", as_table(tier));
+            }
+        }
         text.push_str("[serve]\nnbd = [\"unix:tandem.sock\"]\n");
-        PoolPlan { kind, behind, text, volumes, tiers }
+        PoolPlan { kind, behind, text, volumes, tiers, has_files }
     }
 }
 

@@ -29,6 +29,9 @@ pub fn table(outcome: &Outcome, took: Duration) -> String {
     ] {
         row(&mut out, name, &count.to_string());
     }
+    for (op, count) in &outcome.files {
+        row(&mut out, &format!("files: {op}"), &count.to_string());
+    }
     for (verb, [done, refused, cut]) in &outcome.verbs {
         let text = format!("{done} done, {refused} refused, {cut} cut off by an end");
         row(&mut out, &format!("verb {verb}"), &text);

@@ -24,6 +24,7 @@ pub struct Administrator {
     pub folder: PathBuf,
     kind: Kind,
     tiers: Vec<String>,
+    has_files: bool,
     /// What was called and how it was answered, the newest last.
     pub told: Vec<String>,
     pub counts: Counts,
@@ -48,6 +49,7 @@ impl Administrator {
             folder: folder.to_owned(),
             kind: pool.kind,
             tiers: pool.tiers.clone(),
+            has_files: pool.has_files,
             told: Vec::new(),
             counts: Counts::new(),
             snapshots: Snapshots::default(),
@@ -94,7 +96,9 @@ impl Administrator {
         match roll {
             0..=2 => {
                 let tier = self.tiers[rng.below(self.tiers.len() as u64) as usize].clone();
-                self.call("tier", &[&volumes[number].name, &tier]);
+                let names = volumes.iter().map(|volume| volume.name.as_str());
+                let names: Vec<&str> = names.chain(self.has_files.then_some("files")).collect();
+                self.call("tier", &[names[rng.below(names.len() as u64) as usize], &tier]);
             }
             3..=5 => self.snapshot(number, volumes),
             6 => self.delete_snapshot(rng),

@@ -107,6 +107,17 @@ impl Pulse {
         Pulse { began: Instant::now(), heard_ms, in_flight }
     }
 
+    /// A request is handed in.
+    pub fn asked(&self) {
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// It was answered.
+    pub fn answered(&self) {
+        self.beat();
+        self.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+
     fn beat(&self) {
         let now_ms = self.began.elapsed().as_millis() as u64;
         self.heard_ms.store(now_ms, Ordering::Relaxed);
@@ -270,7 +281,7 @@ impl Volume {
         };
         state.in_flight += 1;
         drop(state);
-        pulse.in_flight.fetch_add(1, Ordering::Relaxed);
+        pulse.asked();
         let data = match &begun {
             Open::Change { kind: Kind::Write, number, .. } => self.filled(first, count, *number),
             _ => Vec::new(),
@@ -315,8 +326,7 @@ impl Volume {
         let mut opened = open.lock().unwrap_or_else(PoisonError::into_inner);
         let begun = opened.remove(&reply.cookie);
         drop(opened);
-        pulse.beat();
-        pulse.in_flight.fetch_sub(1, Ordering::Relaxed);
+        pulse.answered();
         let mut state = self.state();
         state.in_flight -= 1;
         let ok = reply.status.is_ok();
