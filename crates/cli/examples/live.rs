@@ -74,7 +74,8 @@ fn asked() -> Result<Asked, String> {
                 plan.behind = Some(match value::<String>(word, &mut rest)?.as_str() {
                     "files" => Behind::Files,
                     "emulated" => Behind::Emulated,
-                    other => return Err(format!("{other} is neither files nor emulated")),
+                    "full" => Behind::Full,
+                    other => return Err(format!("{other} is none of files, emulated and full")),
                 });
             }
             other => return Err(format!("there is no {other}")),

@@ -2,7 +2,8 @@
 //! is over; after each start everything is read and compared.
 
 use super::files::{self, Files};
-use super::pools::{Behind, Kind, PoolPlan, VOLUME_MIB};
+use super::full::Small;
+use super::pools::{self, Behind, Kind, PoolPlan, VOLUME_MIB};
 use super::server::{Memory, Server};
 use super::verbs::{self, Administrator};
 use super::volume::{self, Pulse, Volume};
@@ -138,8 +139,12 @@ struct Run<'a> {
     files: Option<Files>,
     administrator: Administrator,
     outcome: Outcome,
-    /// What a server is told at its next start.
-    words: Vec<String>,
+    /// The last server ended cleanly, so that a drive may die now.
+    is_clean: bool,
+    /// The second drive of the pair is gone.
+    twin_gone: bool,
+    /// A file system that is too small for what lies in it.
+    small: Option<Small>,
 }
 
 /// Runs a seed.
@@ -165,10 +170,26 @@ pub fn run(plan: &Plan, seed: u64) -> Result<Outcome, String> {
     let volumes = volumes.collect();
     let files = has_files.then(|| Files::new(folder.path(), seed, &mut rng));
     let administrator = Administrator::new(&plan.tandem, folder.path(), &pool);
-    let (outcome, words) = (Outcome { runs: 1, ..Outcome::default() }, Vec::new());
-    let path = folder.path().to_owned();
-    let mut run =
-        Run { plan, seed, rng, pool, folder: path, volumes, files, administrator, outcome, words };
+    let outcome = Outcome { runs: 1, ..Outcome::default() };
+    let small = match behind {
+        Behind::Full => Some(Small::mount(&folder.path().join(pools::SMALL))?),
+        Behind::Files | Behind::Emulated => None,
+    };
+    let (path, is_clean, twin_gone) = (folder.path().to_owned(), false, false);
+    let mut run = Run {
+        plan,
+        seed,
+        rng,
+        pool,
+        folder: path,
+        volumes,
+        files,
+        administrator,
+        outcome,
+        is_clean,
+        twin_gone,
+        small,
+    };
     run.format()?;
     let trouble = run.lives().err();
     if let Some(files) = &run.files {
@@ -214,6 +235,9 @@ impl Run<'_> {
         loop {
             let server = self.start()?;
             self.verify()?;
+            if let Some(small) = &self.small {
+                small.shrink().map_err(Trouble::Lost)?;
+            }
             if Instant::now() >= end {
                 self.note_memory(server.memory());
                 self.stop(server)?;
@@ -225,7 +249,10 @@ impl Run<'_> {
 
     fn start(&mut self) -> Result<Server, Trouble> {
         self.administrator.clear();
-        let mut words = std::mem::take(&mut self.words);
+        let mut words = self.change_twin();
+        if let Some(small) = &self.small {
+            small.grow().map_err(Trouble::Lost)?;
+        }
         if self.plan.ignore_flushes {
             words.push("--ignore-flushes".to_owned());
         }
@@ -236,6 +263,23 @@ impl Run<'_> {
             let last: Vec<&str> = log.lines().rev().take(5).collect();
             Trouble::Lost(format!("the pool cannot be served: {why}: {}", last.join(" | ")))
         })
+    }
+
+    /// Takes the second drive of a pair away, or brings a new one: what the server is told then. A pair
+    /// holds against the death of a drive or a power cut, so it dies when all is settled.
+    fn change_twin(&mut self) -> Vec<String> {
+        if self.pool.kind != Kind::Pair || !self.is_clean || self.rng.below(3) > 0 {
+            return Vec::new();
+        }
+        let path = self.folder.join(pools::TWIN);
+        self.twin_gone = !self.twin_gone;
+        if self.twin_gone {
+            self.administrator.note("the second drive of the pair is taken away");
+            // it is made anew by the server that is told of it
+            let _ = std::fs::remove_file(&path);
+            return Vec::new();
+        }
+        vec!["--new-twin".to_owned(), path.to_string_lossy().into_owned()]
     }
 
     fn note_memory(&mut self, memory: Memory) {
@@ -287,6 +331,7 @@ impl Run<'_> {
 
     /// All who know what must be there are told of the end of a server.
     fn tell_end(&mut self, end: End) {
+        self.is_clean = end == End::Stopped;
         for volume in &self.volumes {
             match end {
                 End::Killed => volume.crashed(),

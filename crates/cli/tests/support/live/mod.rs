@@ -4,6 +4,7 @@
 //! hold, verbs beside them, and ends of all kinds, for as long as one likes.
 
 pub mod files;
+pub mod full;
 pub mod history;
 pub mod lives;
 pub mod pattern;

@@ -10,6 +10,11 @@ const SECTORS_PER_MIB: u64 = MIB / 512;
 /// Bytes of each volume, in MiB.
 pub const VOLUME_MIB: u64 = 24;
 
+/// The second drive of a pair.
+pub const TWIN: &str = "twin-0.img";
+/// The folder of what lies in a small file system.
+pub const SMALL: &str = "small";
+
 const POLICIES: [&str; 6] = ["ssd-first", "mios-d", "mios-e", "ect", "serw", "mios-f"];
 /// Tiers that a volume begins with and is given later.
 const TIERS: [&str; 8] = [
@@ -97,9 +102,11 @@ impl PoolPlan {
     pub fn new(kind: Kind, behind: Behind, has_files: bool, rng: &mut Rng) -> PoolPlan {
         let mut text = String::from("[pool]\nname = \"live\"\n");
         for (role, name, mib) in drives(kind, behind) {
+            let is_small = behind == Behind::Full && role == "hdd";
+            let folder = if is_small { format!("{SMALL}/") } else { String::new() };
             let _ = write!(
                 text,
-                "[[device]]\nrole = \"{role}\"\npath = \"{name}\"\nsize = \"{mib}MiB\"\n"
+                "[[device]]\nrole = \"{role}\"\npath = \"{folder}{name}\"\nsize = \"{mib}MiB\"\n"
             );
             let model = if role == "ssd" { "960evo" } else { "wd100efax" };
             let _ = writeln!(text, "profile = \"{model}\"");
@@ -107,9 +114,8 @@ impl PoolPlan {
                 let _ = writeln!(text, "emulate = \"{model}\"");
             }
             if kind == Kind::Pair && role == "ssd" {
-                let pair =
-                    "{ twin = 'twin-0.img', period = '150ms', idle = '10ms', cache = '64MiB' }";
-                let _ = writeln!(text, "pair = {pair}");
+                let times = "period = '150ms', idle = '10ms', cache = '64MiB'";
+                let _ = writeln!(text, "pair = {{ twin = '{TWIN}', {times} }}");
             }
         }
         if kind == Kind::Many {
