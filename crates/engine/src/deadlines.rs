@@ -1,4 +1,4 @@
-//! Deadlines: each command of a drive ends, with an answer or without one.
+//! Deadlines: what if a drive leaves a command without an answer?
 //!
 //! Rule: no wait without an end. Every command that goes out to a drive passes here and gets a name of its
 //! own. A drive that leaves one without an answer for half of its deadline is *slow*. When the deadline is
@@ -6,7 +6,7 @@
 //! drive is out of service. An answer that comes later is for nobody. Until then the buffer that an
 //! abandoned command names is kept, since the drive may still read it or write to it.
 
-use crate::config::DEADLINE;
+use crate::config::{DEADLINE, EngineConfig};
 use crate::port::{Command, Io, IoId, IoOp};
 use slab::Slab;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -75,6 +75,13 @@ pub struct Deadlines {
 }
 
 impl Deadlines {
+    /// For the drives of a set, and the second ones of pairs.
+    pub fn of(config: &EngineConfig) -> Self {
+        let devices = (0..config.devices.len() as u8).map(DeviceId);
+        let twins = config.pairs.iter().map(|pair| pair.device);
+        Deadlines::new(devices.chain(twins).map(|id| config.deadline(id)).collect())
+    }
+
     /// For drives with these deadlines; those that come later have the longest of them.
     pub fn new(limits: Vec<Duration>) -> Self {
         Deadlines {

@@ -372,9 +372,6 @@ impl Engine {
         let devices = devices_of(&config, layouts);
         let ssds: Vec<DeviceId> = config.with_role(Role::Ssd).collect();
         let hdds: Vec<DeviceId> = config.with_role(Role::Hdd).collect();
-        let devices_of_world = (0..config.devices.len() as u8).map(DeviceId);
-        let twins = config.pairs.iter().map(|pair| pair.device);
-        let deadlines = devices_of_world.chain(twins).map(|id| config.deadline(id)).collect();
         let journal_bytes = layouts[config.metadata_device()].journal_bytes.max(BLOCK_BYTES);
         let mut engine = Engine {
             phase: Phase::Created,
@@ -387,7 +384,7 @@ impl Engine {
             objects: Objects::new(0),
             checksums: HomeChecksums::new(config.checksum_pages_max),
             page_waiters: Vec::new(),
-            deadlines: Deadlines::new(deadlines),
+            deadlines: Deadlines::of(&config),
             lagging: Lagging::default(),
             journal: Journal::new(journal_bytes, 0, 1),
             tasks: Slab::new(),

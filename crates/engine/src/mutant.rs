@@ -30,10 +30,6 @@ pub enum Mutant {
     ReuseUnderRead,
     /// The read of a base for a part of a block pins nothing.
     BaseUnpinned,
-    /// A start believes the metadata of a drive that missed writes.
-    BelievesLagging,
-    /// A commit is answered before the superblocks say who missed it.
-    AnswersUntold,
     /// A start believes the only SSD although the drive that follows has later units.
     BelievesRolledBack,
     /// A home counts if the block is in the slot that was copied, whatever version that holds by now.
@@ -94,7 +90,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 41] = [
+    pub const ALL: [Mutant; 39] = [
         Mutant::CommitWithoutFlush,
         Mutant::EarlyReuse,
         Mutant::FlushWithoutTails,
@@ -108,8 +104,6 @@ impl Mutant {
         Mutant::BaseUnpinned,
         Mutant::HomeBySlot,
         Mutant::BelievesRolledBack,
-        Mutant::AnswersUntold,
-        Mutant::BelievesLagging,
         Mutant::EarlyFua,
         Mutant::Unordered,
         Mutant::StaleReadBack,

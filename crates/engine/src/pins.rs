@@ -1,4 +1,4 @@
-//! Pins: blocks of a drive that a command names, and that nothing else may use before it is over.
+//! Pins: which blocks of a drive does a command name, so that nothing else may use them before it is over?
 //!
 //! Rule: a place that a command names stays as it is until the command has ended. The queue of a drive
 //! takes the pin itself, for each command that moves data, when the command begins to wait. So no caller

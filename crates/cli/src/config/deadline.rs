@@ -1,4 +1,4 @@
-//! The deadline of a drive's commands, as a configuration says it.
+//! The deadline of a drive's commands: how long may it leave one without an answer?
 
 use super::file;
 use crate::toml_fault::Fault;

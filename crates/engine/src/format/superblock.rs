@@ -217,6 +217,25 @@ fn standings_of(reader: &mut Reader<'_>, members: usize) -> Result<Vec<Standing>
     Ok(standings)
 }
 
+fn members_of(reader: &mut Reader<'_>, count: u8) -> Result<Vec<Member>, FormatError> {
+    let mut members = Vec::new();
+    for _ in 0..count {
+        let uuid = reader.u128()?;
+        let role = role_of(reader.u8()?)?;
+        members.push(Member { uuid, role, capacity_bytes: reader.u64()? });
+    }
+    Ok(members)
+}
+
+/// Some of so many members.
+fn lagging_of(reader: &mut Reader<'_>, members: u8) -> Result<u64, FormatError> {
+    let lagging = reader.u64()?;
+    if lagging == 0 || u32::from(members) < 64 - lagging.leading_zeros() {
+        return Err(FormatError::Field { what: WHAT, field: "members that lag", value: lagging });
+    }
+    Ok(lagging)
+}
+
 /// Does this block look like one of our superblocks, sound or not?
 pub fn is_ours(block: &[u8]) -> bool {
     block.len() >= 8 && block[..8] == MAGIC.to_le_bytes()
@@ -308,12 +327,7 @@ impl Superblock {
         if usize::from(count) > MEMBERS_MAX || index >= count {
             return Err(FormatError::Field { what: WHAT, field: "index", value: u64::from(index) });
         }
-        let mut members = Vec::new();
-        for _ in 0..count {
-            let uuid = reader.u128()?;
-            let role = role_of(reader.u8()?)?;
-            members.push(Member { uuid, role, capacity_bytes: reader.u64()? });
-        }
+        let members = members_of(&mut reader, count)?;
         let own = Member { uuid: own_uuid, role: own_role, capacity_bytes: own_capacity };
         if members[usize::from(index)] != own
             || !layout.is_sane(own_capacity)
@@ -331,15 +345,10 @@ impl Superblock {
             0 => vec![Standing::Serves; members.len()],
             _ => standings_of(&mut reader, members.len())?,
         };
-        let lagging = if features & FEATURE_LAGGING != 0 { reader.u64()? } else { 0 };
-        let is_known = u32::from(count) >= 64 - lagging.leading_zeros();
-        if !is_known || (features & FEATURE_LAGGING != 0 && lagging == 0) {
-            return Err(FormatError::Field {
-                what: WHAT,
-                field: "members that lag",
-                value: lagging,
-            });
-        }
+        let lagging = match features & FEATURE_LAGGING {
+            0 => 0,
+            _ => lagging_of(&mut reader, count)?,
+        };
         Ok(Superblock {
             generation,
             pool,

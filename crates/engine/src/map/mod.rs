@@ -407,39 +407,6 @@ impl Map {
         self.set_bits(block, bits, 0);
     }
 
-    /// Somebody is about to copy the block as it is now.
-    pub fn watch(&mut self, block: Logical) -> Copied {
-        self.versions.watch(block)
-    }
-
-    /// Does the block still hold what was copied?
-    pub fn is_latest(&self, copied: &Copied) -> bool {
-        self.versions.is_latest(copied)
-    }
-
-    /// Nobody needs to know any more whether the block still holds what was copied.
-    pub fn forget(&mut self, copied: Copied) {
-        self.versions.forget(copied);
-    }
-
-    /// How many blocks are being copied.
-    pub fn watched_blocks(&self) -> usize {
-        self.versions.len()
-    }
-
-    /// Notes that the home now holds the version that was copied, settled. Returns false, and changes
-    /// nothing, if the block has moved on since.
-    pub fn note_home(&mut self, copied: &Copied) -> bool {
-        let block = copied.block();
-        let bits = self.logical.get(block);
-        if !self.is_latest(copied) || bits & (FRAGMENTS | HOME) != 0 {
-            return false;
-        }
-        assert!(bits & (SSD | LOG) != 0, "block {block} was copied from a place that it still has");
-        self.set_bits(block, bits, bits | HOME);
-        true
-    }
-
     /// Gives up the home of a block that has the same version on an SSD. Returns false, and changes nothing,
     /// if it has not.
     pub fn forget_home(&mut self, block: Logical) -> bool {

@@ -5,7 +5,8 @@
 //! version of the same block. The map counts a version with each change, in one place, and refuses stale
 //! copies itself.
 
-use super::{FixedState, Logical};
+use super::logical::{FRAGMENTS, HOME, LOG, SSD};
+use super::{FixedState, Logical, Map};
 use hashbrown::HashMap;
 
 /// A version of a block that somebody copies. It is given back once, with `Map::forget`.
@@ -83,6 +84,41 @@ impl Versions {
     /// How many blocks are watched.
     pub fn len(&self) -> usize {
         self.watched.len()
+    }
+}
+
+impl Map {
+    /// Somebody is about to copy the block as it is now.
+    pub fn watch(&mut self, block: Logical) -> Copied {
+        self.versions.watch(block)
+    }
+
+    /// Does the block still hold what was copied?
+    pub fn is_latest(&self, copied: &Copied) -> bool {
+        self.versions.is_latest(copied)
+    }
+
+    /// Nobody needs to know any more whether the block still holds what was copied.
+    pub fn forget(&mut self, copied: Copied) {
+        self.versions.forget(copied);
+    }
+
+    /// How many blocks are being copied.
+    pub fn watched_blocks(&self) -> usize {
+        self.versions.len()
+    }
+
+    /// Notes that the home now holds the version that was copied, settled. Returns false, and changes
+    /// nothing, if the block has moved on since.
+    pub fn note_home(&mut self, copied: &Copied) -> bool {
+        let block = copied.block();
+        let bits = self.logical.get(block);
+        if !self.is_latest(copied) || bits & (FRAGMENTS | HOME) != 0 {
+            return false;
+        }
+        assert!(bits & (SSD | LOG) != 0, "block {block} was copied from a place that it still has");
+        self.set_bits(block, bits, bits | HOME);
+        true
     }
 }
 

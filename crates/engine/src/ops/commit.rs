@@ -14,7 +14,9 @@
 //! is answered with the error after a few tries.
 
 mod audit;
+mod retry;
 
+use self::retry::{Suspended, TRIES_MAX};
 use super::gather::Gathering;
 use crate::device::Purpose;
 use crate::engine::{Engine, Phase};
@@ -26,7 +28,7 @@ use crate::ordering::TaskId;
 use crate::port::IoOp;
 use std::collections::VecDeque;
 use std::fmt;
-use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, IoError, PayloadId};
+use tandem_block::{BLOCK_BYTES, DeviceId, Instant, IoError, PayloadId};
 
 /// Block changes that are gathered at most before a commit begins unasked: bounds the time that
 /// composing takes.
@@ -34,21 +36,6 @@ const PENDING_BLOCKS_MAX: u64 = 16_384;
 
 /// Bytes that one block's change takes in the journal at most: a record with eight fragments.
 const BLOCK_RECORD_BYTES_MAX: u64 = 128;
-
-/// Tries of a step before who waits for it is answered with the error.
-const TRIES_MAX: u32 = 3;
-/// The pause before the second try of a step, before the third one, and before each one after it (guess).
-const PAUSES: [Duration; 3] = [Duration::from_ms(100), Duration::from_s(1), Duration::from_s(5)];
-
-/// A step that failed, and is tried again.
-#[derive(Clone, Copy, Debug)]
-struct Suspended {
-    error: IoError,
-    tries: u32,
-    next: Instant,
-    /// A try is under way.
-    tried: bool,
-}
 
 /// The journal unit that is being written.
 #[derive(Clone)]
@@ -183,22 +170,6 @@ impl Commit {
         self.broken.or(suspended.map(|suspended| suspended.error))
     }
 
-    /// A step has failed that no other drive can stand in for.
-    fn suspend(&mut self, now: Instant, error: IoError) {
-        let tries = self.suspended.map_or(0, |suspended| suspended.tries) + 1;
-        let pause = PAUSES[(tries as usize - 1).min(PAUSES.len() - 1)];
-        self.suspended = Some(Suspended { error, tries, next: now + pause, tried: false });
-    }
-
-    /// When a suspended step is tried again, if anybody waits for that.
-    fn retry_due(&self) -> Instant {
-        let Some(suspended) = self.suspended.filter(|suspended| !suspended.tried) else {
-            return Instant::NEVER;
-        };
-        let awaited = suspended.tries < TRIES_MAX || self.waiting() > 0;
-        if awaited { suspended.next } else { Instant::NEVER }
-    }
-
     /// Does a FLUSH wait, and nobody else?
     pub(crate) fn is_for_flush_alone(&self) -> bool {
         !self.flush_waiting.is_empty() && self.fua_waiting.is_empty()
@@ -225,35 +196,6 @@ impl Engine {
             if !ended || self.commit.is_idle() {
                 return;
             }
-        }
-    }
-
-    /// Tries the step of a suspended commit again, if it is time, and there is anything to make durable.
-    fn retry_commit(&mut self) {
-        let Some(suspended) = &mut self.commit.suspended else { return };
-        let is_wanted = suspended.tries < TRIES_MAX
-            || !self.commit.flush_waiting.is_empty()
-            || !self.commit.fua_waiting.is_empty()
-            || self.commit.oldest_pending.is_some()
-            || self.starved;
-        if suspended.tried || self.now < suspended.next || !is_wanted {
-            return;
-        }
-        suspended.tried = true;
-        self.commit.failed = None;
-        match self.commit.stage {
-            Stage::Flushing => self.send_flushes(),
-            Stage::Writing => self.send_unit(),
-            Stage::Telling => self.end_told(),
-            Stage::Idle | Stage::Tails => unreachable!("a step of a composed batch is suspended"),
-        }
-    }
-
-    /// A step of the commit failed. Who has waited for several tries is answered.
-    fn suspend_commit(&mut self, error: IoError) {
-        self.commit.suspend(self.now, error);
-        if self.commit.is_broken() {
-            self.answer_durable(Err(error));
         }
     }
 
@@ -541,16 +483,9 @@ impl Engine {
         self.end_told();
     }
 
-    /// The superblocks could not be told who missed a unit.
-    pub(crate) fn telling_failed(&mut self, error: IoError) {
-        if self.commit.stage == Stage::Telling {
-            self.suspend_commit(error);
-        }
-    }
-
     /// Nothing is answered before the superblocks say who missed it.
     fn end_told(&mut self) {
-        if !self.lagging.is_told() && !self.breaks(Mutant::AnswersUntold) {
+        if !self.lagging.is_told() {
             return;
         }
         self.commit.suspended = None;

@@ -1,4 +1,4 @@
-//! Lagging drives: which drives missed a write, so that their copy of the metadata is not believed.
+//! Lagging drives: which drives missed a write, so that their copy of the metadata is not believed?
 //!
 //! Rule: one place knows what is stale. A drive that is taken out of service lags from then on, and the
 //! superblocks of all others say so before anything else is answered. A start believes nothing of its
@@ -12,7 +12,6 @@
 use crate::device::Purpose;
 use crate::engine::{Engine, Phase};
 use crate::format::page::PAGE_BYTES;
-use crate::mutant::Mutant;
 use crate::port::IoOp;
 use std::collections::BTreeSet;
 use tandem_block::{DeviceId, Duration, Instant, IoError, MIB};
@@ -107,9 +106,7 @@ impl Engine {
     pub(crate) fn take_lagging(&mut self, mask: u64) {
         let all = (0..self.devices.len() as u8).map(DeviceId);
         let drives: BTreeSet<DeviceId> = all.filter(|device| mask >> device.0 & 1 == 1).collect();
-        if !self.breaks(Mutant::BelievesLagging) {
-            (self.lagging.drives, self.lagging.told) = (drives.clone(), drives);
-        }
+        (self.lagging.drives, self.lagging.told) = (drives.clone(), drives);
     }
 
     /// Homes of the metadata that have all of it.

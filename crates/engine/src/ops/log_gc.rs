@@ -8,7 +8,7 @@ use crate::engine::Engine;
 use crate::log::Log;
 use crate::log::gc::{self, Need};
 use crate::map::logical::{FRAGMENTS, HOME, LOG};
-use crate::map::{NONE, Run};
+use crate::map::{NONE, Run, Slot};
 use tandem_block::{BLOCK_BYTES, DeviceId};
 
 impl Engine {
@@ -149,6 +149,20 @@ impl Engine {
         } else if unrecorded && !d.tail.items.is_empty() && d.flushing.is_none() {
             // what lives here was displaced by what the drive has not settled yet
             d.flush_wanted = true;
+        }
+    }
+
+    /// At a start: what lives in the logs, as the map says.
+    pub(super) fn recover_logs(&mut self) {
+        let segment_slots = (self.config.log_segment_bytes / BLOCK_BYTES) as u32;
+        for index in 0..self.devices.len() {
+            if let Some(log) = &self.devices[index].log {
+                let region = *log.region();
+                let live: Vec<Slot> = (region.first..region.first + region.count)
+                    .filter(|&slot| self.map.slots().owner(slot) != NONE)
+                    .collect();
+                self.devices[index].log = Some(Log::recovered(region, segment_slots, &live));
+            }
         }
     }
 }

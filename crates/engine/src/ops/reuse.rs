@@ -1,4 +1,4 @@
-//! Deferred free: slots that nothing names any more, until they can be allocated again.
+//! Deferred free: when can slots that nothing names any more be allocated again?
 //!
 //! Source: design decision 6. A freed slot is used again once nothing durable names it, no command names
 //! it (`pins`), and its TRIM, if it gets one, is over.

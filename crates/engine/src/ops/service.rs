@@ -1,4 +1,4 @@
-//! Taking drives out of service: what the error of a drive means for everybody else.
+//! Taking drives out of service: what does the error of a drive mean for everybody else?
 //!
 //! Rule: one place knows who is affected when a drive fails a write or a flush. Such a drive is read only
 //! from then on: its free space does not count, its copy of the metadata lags (`lagging`), writes that wait

@@ -15,11 +15,10 @@ use crate::engine::{Engine, Phase};
 use crate::format::record;
 use crate::format::shard::{self, Root, SHARD_BYTES, SHARD_HOMES};
 use crate::format::superblock::{self, Standing, SuccessorState, Superblock};
-use crate::log::Log;
+use crate::map::Slot;
 use crate::map::bits::Bits;
 use crate::map::checkpoint::Recovered;
 use crate::map::journal::Journal;
-use crate::map::{NONE, Slot};
 use crate::mutant::Mutant;
 use crate::port::IoOp;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
@@ -583,16 +582,7 @@ impl Engine {
                 self.note_lagging(home);
             }
         }
-        let segment_slots = (self.config.log_segment_bytes / BLOCK_BYTES) as u32;
-        for index in 0..self.devices.len() {
-            if let Some(log) = &self.devices[index].log {
-                let region = *log.region();
-                let live: Vec<Slot> = (region.first..region.first + region.count)
-                    .filter(|&slot| self.map.slots().owner(slot) != NONE)
-                    .collect();
-                self.devices[index].log = Some(Log::recovered(region, segment_slots, &live));
-            }
-        }
+        self.recover_logs();
         self.begin_levelling();
         if self.salvage.is_some() {
             self.serve_salvaged();
