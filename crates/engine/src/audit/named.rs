@@ -2,17 +2,16 @@
 
 use super::slots::States;
 use super::{Findings, Rule, Under};
-use crate::device::{Purpose, ReadPart};
+use crate::device::{Job, Purpose, ReadPart};
 use crate::engine::Engine;
 use crate::map::{Logical, NONE, Slot};
+use crate::pins::Pin;
 
 impl Engine {
     pub(super) fn audit_named(&self, states: &States, findings: &mut Findings) {
-        let mut reads = 0;
         for under in self.commands() {
             match under.purpose {
                 Purpose::Read(part) | Purpose::VerifyCopy(part) => {
-                    reads += 1;
                     self.audit_part(part, under, states, findings);
                 }
                 Purpose::MergeBase { logical, slot, task } => {
@@ -29,8 +28,21 @@ impl Engine {
                 _ => {}
             }
         }
-        let open = self.reads_done.iter().filter(|done| !**done).count() as u64;
-        findings.equal(Rule::Queues, "reads of places under way", open, reads);
+        self.audit_pins(findings);
+    }
+
+    /// Each command that moves data holds one pin, and no pin is left behind.
+    fn audit_pins(&self, findings: &mut Findings) {
+        for d in &self.devices {
+            let in_flight = self.ios.iter().filter(|(_, io)| io.device == d.id);
+            let in_flight = in_flight.filter(|(_, io)| io.pin != Pin::NONE).count();
+            let waiting = self.waiting_jobs().filter(|(device, _, job)| {
+                *device == d.id && matches!(job, Job::Io(op, _) if op.names_data())
+            });
+            let held = (in_flight + waiting.count()) as u64;
+            let what = format!("pins of device {}", d.id.0);
+            findings.equal(Rule::Queues, &what, d.pins.len() as u64, held);
+        }
     }
 
     fn audit_part(
@@ -40,14 +52,6 @@ impl Engine {
         states: &States,
         findings: &mut Findings,
     ) {
-        let number = part.read_number;
-        let index = number.checked_sub(self.reads_base);
-        let is_open = index.and_then(|index| self.reads_done.get(index as usize)) == Some(&false);
-        if !is_open {
-            let what =
-                || format!("read {number} of device {} is not noted as open", under.device.0);
-            findings.add(Rule::Queues, what);
-        }
         if part.slot == NONE {
             return;
         }

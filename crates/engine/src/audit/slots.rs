@@ -106,8 +106,8 @@ impl Engine {
         for &slot in self.map.freed_slots() {
             states.claim(slot, State::Freed, findings);
         }
-        for limbo in &self.limbo {
-            states.claim_run(limbo.run, State::Waits, findings);
+        for run in self.deferred_free.runs() {
+            states.claim_run(run, State::Waits, findings);
         }
         for under in self.commands() {
             if let Purpose::Trim(run) = under.purpose {

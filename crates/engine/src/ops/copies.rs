@@ -212,7 +212,7 @@ impl Engine {
             return if self.ssds.is_empty() { Need::Nothing } else { Need::Ssd };
         }
         let home = usize::from(self.home_of(block).0.0);
-        if state != SSD || self.devices[home].faulted {
+        if state != SSD || self.devices[home].is_faulted() {
             return Need::Nothing;
         }
         if self.is_homed(block) {

@@ -27,9 +27,22 @@ pub enum ClientError {
     Errno(u32),
 }
 
-trait Stream: Read + Write + Send {}
-impl Stream for UnixStream {}
-impl Stream for TcpStream {}
+trait Stream: Read + Write + Send {
+    /// Another handle on the same connection.
+    fn again(&self) -> io::Result<Box<dyn Stream>>;
+}
+
+impl Stream for UnixStream {
+    fn again(&self) -> io::Result<Box<dyn Stream>> {
+        Ok(Box::new(self.try_clone()?))
+    }
+}
+
+impl Stream for TcpStream {
+    fn again(&self) -> io::Result<Box<dyn Stream>> {
+        Ok(Box::new(self.try_clone()?))
+    }
+}
 
 /// An answer to one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +63,8 @@ pub struct Client {
     size_bytes: u64,
     flags: u16,
     next_cookie: u64,
+    /// Answers say themselves how long they are.
+    is_structured: bool,
     /// Lengths of the reads that wait for a simple reply, by cookie.
     reads: Vec<(u64, u32)>,
 }
@@ -69,6 +84,7 @@ impl Client {
 
     fn choose(&mut self, export: &str) -> Outcome<()> {
         self.option(option::STRUCTURED_REPLY, &[])?;
+        self.is_structured = true;
         let mut query = Vec::new();
         wire::write_string(&mut query, export);
         query.extend_from_slice(&1u32.to_be_bytes());
@@ -123,7 +139,22 @@ impl Client {
         }
         let flags = u32::from(handshake::FIXED_NEWSTYLE | handshake::NO_ZEROES);
         stream.write_all(&flags.to_be_bytes())?;
-        Ok(Client { stream, size_bytes: 0, flags: 0, next_cookie: 1, reads: Vec::new() })
+        let (size_bytes, flags, is_structured) = (0, 0, false);
+        Ok(Client { stream, size_bytes, flags, next_cookie: 1, is_structured, reads: Vec::new() })
+    }
+
+    /// A second handle on this connection, which waits for the answers to what this one begins: a
+    /// client that sends much must read at the same time, or both sides wait for each other.
+    ///
+    /// # Errors
+    /// If the answers do not say how long they are, or the socket has no second handle.
+    pub fn answers(&self) -> Outcome<Client> {
+        if !self.is_structured {
+            return Err(ClientError::Protocol("answers of a simple connection need its requests"));
+        }
+        let Client { size_bytes, flags, next_cookie, is_structured, .. } = *self;
+        let stream = self.stream.again()?;
+        Ok(Client { stream, size_bytes, flags, next_cookie, is_structured, reads: Vec::new() })
     }
 
     /// Sends an option; the replies before the final ACK.
@@ -204,7 +235,7 @@ impl Client {
         let mut out = Vec::with_capacity(wire::REQUEST_BYTES + data.len());
         RequestHeader { flags, command, cookie, offset: range.0, length: range.1 }.write(&mut out);
         out.extend_from_slice(data);
-        if command == command::READ {
+        if command == command::READ && !self.is_structured {
             self.reads.push((cookie, range.1));
         }
         self.stream.write_all(&out)?;
@@ -366,7 +397,11 @@ impl Write for Script {
     }
 }
 
-impl Stream for Script {}
+impl Stream for Script {
+    fn again(&self) -> io::Result<Box<dyn Stream>> {
+        Ok(Box::new(Script(self.0.clone())))
+    }
+}
 
 /// See [`super::fuzz_client`].
 pub(super) fn fuzz(bytes: &[u8]) -> Outcome<u64> {

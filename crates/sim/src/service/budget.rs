@@ -140,7 +140,10 @@ pub(super) struct Failed<'a> {
 
 /// Does a fault that a drive had excuse this error?
 pub(super) fn excuses(world: &World, failed: &Failed<'_>, error: IoError) -> bool {
-    let (IoError::Device(device) | IoError::Dead(device) | IoError::Checksum(device)) = error
+    let (IoError::Device(device)
+    | IoError::Dead(device)
+    | IoError::NoAnswer(device)
+    | IoError::Checksum(device)) = error
     else {
         return false;
     };
@@ -178,8 +181,14 @@ pub(super) fn excuses(world: &World, failed: &Failed<'_>, error: IoError) -> boo
                 || since(FAILURES)
                 || here(BAD_READS)
                 || nobody_takes_it(world, device)
+                || refused_for_room(world, device)
         }
     }
+}
+
+/// Writes waited for room that only this drive could make.
+fn refused_for_room(world: &World, device: DeviceId) -> bool {
+    is_out(world, device) && world.engine.stats().refused_without_room > 0
 }
 
 fn strikes_any(world: &World, place: &Extent) -> bool {

@@ -332,7 +332,9 @@ impl Service {
         for object in volumes {
             let mut tries = 0;
             while let Err((op, error)) = self.write_and_flush(object, tries)? {
-                if !must_flow {
+                // a volume that shares blocks with snapshots may find no room for more, in a sound pool, too
+                let is_full = error == IoError::NoSpace && self.has_no_room();
+                if !must_flow || is_full {
                     break;
                 }
                 if self.world.now >= end {
@@ -345,6 +347,10 @@ impl Service {
             }
         }
         Ok(())
+    }
+
+    fn has_no_room(&self) -> bool {
+        self.world.engine.space_bytes().1 < 3 * BLOCK_BYTES
     }
 
     /// A write of a block, a FLUSH and a read; the first of them that fails.

@@ -14,7 +14,7 @@ impl Commit {
     pub(crate) fn commands_counted(&self) -> u64 {
         match self.stage {
             Stage::Flushing | Stage::Writing => u64::from(self.outstanding),
-            Stage::Idle | Stage::Tails => 0,
+            Stage::Idle | Stage::Tails | Stage::Telling => 0,
         }
     }
 
