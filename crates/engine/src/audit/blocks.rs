@@ -7,7 +7,8 @@ use crate::map::objects::BlockRange;
 impl Engine {
     pub(super) fn audit_blocks(&self, findings: &mut Findings) {
         let (all, free, in_use) = self.space_blocks();
-        findings.equal(Rule::Blocks, "blocks free or in use", all, free + in_use);
+        let counted = free + in_use + self.rehoming_blocks();
+        findings.equal(Rule::Blocks, "blocks free or in use", all, counted);
         let on_the_way = self.object_changes.retired_ranges().chain(self.sharing.lingering());
         let owned = self.objects.owned().map(|(range, _)| range);
         for range in owned.chain(on_the_way) {

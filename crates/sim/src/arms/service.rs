@@ -353,7 +353,7 @@ pub(super) const ARMS: &[Arm] = &[
         policies: ALL,
         in_turn: IN_TURN,
         run: limited,
-        least: &[(Met::Restarts, 3), (Met::Merges, 20)],
+        least: &[(Met::Restarts, 3), (Met::Crashes, 20)],
         least_in_turn: &[(Met::Restarts, 1)],
     },
     Arm {
