@@ -343,14 +343,6 @@ impl Engine {
         self.moves.active.as_mut().expect("asked above").failed |= is_bad;
     }
 
-    /// Blocks that nobody has, taken for homes that are being copied, or wait for the flush of their copies.
-    pub(crate) fn rehoming_blocks(&self) -> u64 {
-        let moving = self.moves.active.as_ref().filter(|m| m.kind == MoveKind::Rehome);
-        let waiting = self.drain.as_deref().map_or(&[][..], |drain| &drain.rehomed);
-        let waiting: u64 = waiting.iter().map(|known| u64::from(known.blocks.count)).sum();
-        moving.map_or(0, |m| m.targets.len() as u64) + waiting
-    }
-
     /// Blocks of a move that nobody has, and whose places homes take.
     fn taken_by_move(&self) -> BlockRange {
         let m = self.moves.active.as_ref().expect("asked while it moves");
