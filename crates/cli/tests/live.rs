@@ -34,7 +34,9 @@ fn drives_that_ignore_flushes_are_found_out() {
     let (mut all, began) = (Outcome::default(), Instant::now());
     for seed in 0..20 {
         all.add(lives::run(&plan, seed).unwrap());
-        if all.lost > 0 {
+        // a pool that is not opened any more is a loss, too, but tells less
+        all.reports.retain(|report| report.contains("possible are"));
+        if !all.reports.is_empty() {
             break;
         }
     }

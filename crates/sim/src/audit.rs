@@ -6,7 +6,7 @@
 //! pairs, of which either drive may be ahead.
 
 use crate::contents::{SimSector, block_checksum};
-use crate::world::{HitKind, World};
+use crate::world::{Hit, HitKind, World};
 use tandem_block::{BLOCK_BYTES, DeviceId, SECTORS_PER_BLOCK};
 use tandem_engine::audit::Rule;
 use tandem_engine::map::logical::HOME;
@@ -166,7 +166,9 @@ impl World {
                 && hit.range.0 < address + BLOCK_BYTES
                 && address < hit.range.1
         });
-        if is_hit || !self.is_plain(device) {
+        // what a flush that lied did not settle may be gone, wherever it lay
+        let lied = |hit: &Hit| hit.device == device && hit.what == HitKind::FlushIgnored;
+        if is_hit || self.hits().iter().any(lied) || !self.is_plain(device) {
             return None;
         }
         let mut sectors: Sectors = std::array::from_fn(|_| SimSector::Token(0));

@@ -100,7 +100,7 @@ impl Engine {
                 findings.add(Rule::SlotStates, what);
             }
         }
-        for &slot in self.commit.composed_slots() {
+        for slot in self.commit.composed_slots() {
             states.claim(slot, State::Composed, findings);
         }
         for &slot in self.map.freed_slots() {

@@ -9,9 +9,10 @@
 //! Everything that arrives meanwhile gathers for the next one, so that one flush serves many; `gather`
 //! says whether that one waits a little for those who were just answered.
 //!
-//! A step that fails on a drive that no other one can stand in for is tried again. The commit is suspended
-//! meanwhile, with all that it has composed, so that nothing is lost when the drive works again. Who waits
-//! is answered with the error after a few tries.
+//! A unit that cannot be written, on a drive that no other one can stand in for, is tried again. The commit is
+//! suspended meanwhile, with all that it has composed, so that nothing is lost when the drive works again.
+//! Who waits is answered with the error after a few tries. A flush that failed is not tried again: what was
+//! acknowledged before it is in doubt.
 
 mod audit;
 mod retry;
@@ -22,7 +23,7 @@ use crate::device::Purpose;
 use crate::engine::{Engine, Phase};
 use crate::format::record::RecordWriter;
 use crate::format::unit::{self, UNIT_BYTES_MAX, Unit, disk_bytes};
-use crate::map::{Batch, Cover, Limits};
+use crate::map::{Batch, Cover, Limits, Slot};
 use crate::mutant::Mutant;
 use crate::ordering::TaskId;
 use crate::port::IoOp;
@@ -81,10 +82,10 @@ pub struct Commit {
     gathering: Gathering,
     batch: Batch,
     units: VecDeque<Vec<u8>>,
+    /// Slots that batches displaced which never became durable.
+    kept: Vec<Slot>,
     outstanding: u32,
     unit: Option<UnitUnderWay>,
-    /// SSDs that have to be flushed before the units are written.
-    unflushed: Vec<DeviceId>,
     error: Option<IoError>,
     /// The unit under way is on a home of the metadata.
     written: bool,
@@ -343,44 +344,49 @@ impl Engine {
             let freed = std::mem::take(&mut self.commit.batch.freed);
             self.free_after_commit(freed);
         }
-        assert!(self.commit.unflushed.is_empty(), "the batch before is durable");
         if cover == Cover::SsdFlush && !self.breaks(Mutant::CommitWithoutFlush) {
-            let devices = &mut self.devices;
-            self.commit.unflushed.extend(self.ssds.iter().filter(|id| {
-                let d = &mut devices[usize::from(id.0)];
-                // also one that was taken out of service: what it holds unsettled was acknowledged; but not
-                // one that was drained and leaves, on which nothing lies any more
-                let wants = d.dirty && d.is_volatile() && !d.is_gone();
-                d.dirty &= !wants;
-                wants
-            }));
-        }
-        self.send_flushes();
-    }
-
-    /// Flushes the SSDs that the batch under way needs flushed, and are not yet.
-    fn send_flushes(&mut self) {
-        for device in self.commit.unflushed.clone() {
-            if self.devices[usize::from(device.0)].is_out() {
-                self.commit.failed = Some(IoError::Dead(device));
-                continue;
-            }
-            self.commit.outstanding += 1;
-            self.submit(device, IoOp::Flush, Purpose::CommitFlush);
+            self.send_flushes();
         }
         if self.commit.outstanding == 0 {
             self.flushed();
         }
     }
 
+    /// Flushes the SSDs that were written to.
+    fn send_flushes(&mut self) {
+        for index in 0..self.ssds.len() {
+            let device = self.ssds[index];
+            let d = &mut self.devices[usize::from(device.0)];
+            // also one that was taken out of service: what it holds unsettled was acknowledged; but not
+            // one that was drained and leaves, on which nothing lies any more
+            if !d.dirty || !d.is_volatile() || d.is_gone() {
+                continue;
+            }
+            d.dirty = false;
+            if d.is_out() {
+                self.put_in_doubt(IoError::Dead(device));
+                continue;
+            }
+            self.commit.outstanding += 1;
+            self.submit(device, IoOp::Flush, Purpose::CommitFlush);
+        }
+    }
+
+    /// What was acknowledged may be lost, and a later flush that succeeds would not say so: a drive, or the
+    /// system above it, may have dropped what it could not write. So nothing is promised any more before a
+    /// restart, which believes what is recorded alone.
+    pub(crate) fn put_in_doubt(&mut self, error: IoError) {
+        self.commit.fail(error);
+        self.commit.broken.get_or_insert(error);
+    }
+
     /// A device that a commit (or a flush under fixed placement) flushed has answered.
     pub(crate) fn commit_flushed(&mut self, device: DeviceId, status: Result<(), IoError>) {
         match status {
-            Ok(()) => self.commit.unflushed.retain(|unflushed| *unflushed != device),
+            Ok(()) => {}
             Err(error) if self.is_fixed() => self.commit.fail(error),
             Err(error) => {
-                // what was acknowledged before is in doubt: nothing is promised until it was flushed
-                self.commit.failed = Some(error);
+                self.put_in_doubt(error);
                 self.fault(device, error);
             }
         }
@@ -391,15 +397,10 @@ impl Engine {
     }
 
     fn flushed(&mut self) {
-        if self.is_fixed() {
+        if self.is_fixed() || self.commit.error.is_some() {
             self.end_commit();
             return;
         }
-        if let Some(error) = self.commit.failed {
-            self.suspend_commit(error);
-            return;
-        }
-        self.commit.suspended = None;
         let bodies = std::mem::take(&mut self.commit.batch.bodies);
         self.commit.units = bodies.into();
         self.commit.stage = Stage::Writing;
@@ -475,6 +476,7 @@ impl Engine {
         let batch = std::mem::take(&mut self.commit.batch);
         if let Some(error) = self.commit.error.take() {
             // nothing that the batch displaced may be reused: the old record still names it
+            self.commit.kept.extend(batch.freed);
             self.answer_durable(Err(error));
             return;
         }

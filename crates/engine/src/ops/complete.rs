@@ -25,8 +25,13 @@ impl Engine {
         if state.background {
             d.background_in_flight -= 1;
         }
-        if status.is_err() {
+        if let Err(error) = status {
             self.stats.devices[usize::from(state.device.0)].errors += 1;
+            let d = &self.devices[usize::from(state.device.0)];
+            if state.purpose == Purpose::Checkpoint && state.bytes == 0 && d.is_ssd() && d.dirty {
+                // a flush for a checkpoint covers users' writes, too
+                self.put_in_doubt(error);
+            }
         }
         if !self.devices[usize::from(state.device.0)].is_ssd() {
             self.note_hdd_completion(&state, status, took);

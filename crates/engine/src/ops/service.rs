@@ -92,6 +92,12 @@ impl Engine {
         if !is_read_only || now < d.probe_at || d.in_flight > 0 || d.flushing.is_some() {
             return;
         }
+        // what an SSD holds unsettled is the matter of a commit; what a hard drive holds, that of its rescue
+        let holds = d.dirty && d.is_ssd() || !d.tail.items.iter().all(|item| item.copied);
+        if holds || !self.copy_payloads.is_empty() {
+            return;
+        }
+        let d = &mut self.devices[usize::from(device.0)];
         d.probes += 1;
         d.probe_at = now + Duration::from_ns(PROBE_AFTER.ns << d.probes.min(6));
         if d.is_ssd() {
@@ -154,6 +160,23 @@ impl Engine {
         // a drive that failed once may work when it is tried for the first time
         let heals = self.devices.iter().any(|d| d.may_heal_soon());
         under_way || follows || moves || heals
+    }
+
+    /// A flush of a hard drive failed: what its log holds unsettled may be lost, and a later flush that
+    /// succeeds would not say so. Copies on an SSD stand alone.
+    pub(crate) fn leave_tail(&mut self, device: DeviceId) {
+        let items: Vec<_> =
+            self.devices[usize::from(device.0)].tail.items.iter().copied().collect();
+        for item in items.iter().filter(|item| item.copied) {
+            for i in 0..item.run.count {
+                let (block, slot) = (item.logical + i, item.run.slot + i);
+                if self.map.is_log_unsettled_by(slot, item.write)
+                    && self.map.entry(block).log == slot
+                {
+                    self.leave_failed_log(block, slot);
+                }
+            }
+        }
     }
 
     /// A log place on a drive that failed will never be settled; a copy of it on an SSD stands alone.

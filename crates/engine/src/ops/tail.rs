@@ -301,6 +301,9 @@ impl Engine {
             if self.ssds.is_empty() {
                 // the drive may have lost what it acknowledged, and nobody else has it
                 self.commit.tails_failed(error);
+                self.commit.break_off(error);
+            } else {
+                self.leave_tail(device);
             }
             return;
         }

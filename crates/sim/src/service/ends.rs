@@ -328,7 +328,7 @@ impl Service {
         let volumes = self.objects.iter().filter(|(_, known)| known.sort == Sort::Volume);
         let volumes: Vec<ObjectId> = volumes.map(|(&id, _)| id).collect();
         let end = self.world.now + self.plan.patience;
-        let must_flow = self.plan.heals() && self.plan.pool.audits.flow;
+        let must_flow = self.plan.heals() && self.plan.pool.audits.flow && !self.is_in_doubt();
         for object in volumes {
             let mut tries = 0;
             while let Err((op, error)) = self.write_and_flush(object, tries)? {
@@ -347,6 +347,15 @@ impl Service {
             }
         }
         Ok(())
+    }
+
+    /// A flush failed of a drive that others cannot stand in for: nothing is promised before a restart.
+    fn is_in_doubt(&self) -> bool {
+        let devices = self.world.engine.devices();
+        let has_ssd = devices.iter().any(|d| d.is_ssd());
+        let holds = |device: DeviceId| devices.get(usize::from(device.0)).map(|d| d.is_ssd());
+        let mut hits = self.world.hits().iter();
+        hits.any(|hit| hit.what == HitKind::FlushError && holds(hit.device) == Some(has_ssd))
     }
 
     fn has_no_room(&self) -> bool {

@@ -6,8 +6,8 @@ use crate::ordering::TaskId;
 
 impl Commit {
     /// Slots that nothing names once the batch under way is durable.
-    pub(crate) fn composed_slots(&self) -> &[Slot] {
-        &self.batch.freed
+    pub(crate) fn composed_slots(&self) -> impl Iterator<Item = Slot> + '_ {
+        self.batch.freed.iter().chain(&self.kept).copied()
     }
 
     /// Commands that the commit under way says it waits for.

@@ -54,10 +54,11 @@ impl Engine {
         suspended.tried = true;
         self.commit.failed = None;
         match self.commit.stage {
-            Stage::Flushing => self.send_flushes(),
             Stage::Writing => self.send_unit(),
             Stage::Telling => self.end_told(),
-            Stage::Idle | Stage::Tails => unreachable!("a step of a composed batch is suspended"),
+            Stage::Idle | Stage::Tails | Stage::Flushing => {
+                unreachable!("units that are composed, or the telling, are suspended")
+            }
         }
     }
 
