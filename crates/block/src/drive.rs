@@ -118,6 +118,13 @@ pub enum ContentFaultKind {
     },
     /// The flush is acknowledged and settles nothing.
     FlushIgnored,
+    /// The write went to, or the read came from, another place of the drive.
+    Misdirected {
+        /// That place, in bytes on the drive; as many bytes as the command has lie from there on.
+        offset_bytes: u64,
+    },
+    /// The read returned what is settled, and not what was acknowledged since.
+    Stale,
 }
 
 /// A drive as the worlds see it: a model, a wrapper around one, or later a pair.

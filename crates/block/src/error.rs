@@ -12,6 +12,9 @@ pub enum IoError {
     /// The drive is gone or was taken out of service after an error.
     #[error("device {} is dead or faulted", .0.0)]
     Dead(DeviceId),
+    /// The drive left the operation without an answer for longer than it may.
+    #[error("device {} did not answer within its deadline", .0.0)]
+    NoAnswer(DeviceId),
     /// The bytes read do not match their recorded checksum, and no other copy exists.
     #[error("checksum mismatch on device {} and no good copy is left", .0.0)]
     Checksum(DeviceId),
@@ -63,7 +66,9 @@ impl IoError {
     /// The Linux errno that front ends answer with.
     pub const fn errno(self) -> i32 {
         match self {
-            IoError::Device(_) | IoError::Dead(_) | IoError::Checksum(_) => 5,
+            IoError::Device(_) | IoError::Dead(_) | IoError::NoAnswer(_) | IoError::Checksum(_) => {
+                5
+            }
             IoError::OutOfRange | IoError::Misaligned => 22,
             IoError::NoObject => 2,
             IoError::NoSpace => 28,

@@ -35,6 +35,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let socket = socket(&arguments.place)?;
     let mut status =
         tandem_live::control::ask(&socket, "status").map_err(|why| silent(&socket, &why))?;
+    if let Some(why) = status["error"].as_str() {
+        return Err(anyhow!("the server at {}: {why}", socket.display()).into());
+    }
     count_slow_writes(&mut status);
     if arguments.json {
         return print_json(&status);
@@ -49,6 +52,9 @@ pub fn silent(socket: &Path, why: &std::io::Error) -> anyhow::Error {
             "no server answers at {}: the pool is not being served (start it with `tandem serve`)",
             socket.display()
         ),
+        ErrorKind::TimedOut | ErrorKind::ResourceBusy | ErrorKind::UnexpectedEof => {
+            anyhow!("the server at {} does not answer: {why}", socket.display())
+        }
         _ => anyhow!("the server at {} does not answer as one: {why}", socket.display()),
     }
 }
@@ -470,6 +476,31 @@ fn volumes(about: &Value) -> String {
     table.render()
 }
 
+/// Drives that do not serve as they should, and what to do about each.
+fn out_of_service(status: &Value) -> Vec<String> {
+    let about = list(&status["pool"], "devices");
+    let told = |(index, one): (usize, &Value)| {
+        let path = text(about.get(index).unwrap_or(&Value::Null), "path");
+        let why = one["why"].as_str().unwrap_or("of an older version of the server");
+        match one["state"].as_str()? {
+            "slow" => Some(format!(
+                "{path} is slow: a command has waited for more than half of its deadline; look at \
+                 the kernel's log and at the drive's health (smartctl -a)"
+            )),
+            "read_only" => Some(format!(
+                "{path} failed ({why}): nothing is written to it, what lies there is read, and it \
+                 is tried again from time to time. If that goes on, replace it: tandem replace"
+            )),
+            "out" => Some(format!(
+                "{path} is out of service ({why}): what only it holds cannot be read. Look at the \
+                 drive and its cables, then start the server again, or bring another drive"
+            )),
+            _ => None,
+        }
+    };
+    list(status, "service").iter().enumerate().filter_map(told).collect()
+}
+
 /// What somebody should know, or do something about.
 fn worries(status: &Value) -> Vec<String> {
     let mut worries = Vec::new();
@@ -481,10 +512,7 @@ fn worries(status: &Value) -> Vec<String> {
             bytes(status, "ssd_dirty_bytes")
         ));
     }
-    let faulted = number(status, "faulted_drives");
-    if faulted > 0 {
-        worries.push(format!("{faulted} drive(s) failed and are out of service: replace them"));
-    }
+    worries.extend(out_of_service(status));
     for (index, one) in list(status, "controllers").iter().enumerate() {
         if let Some(why) = one["distrusted"]["now"].as_str() {
             let path = text(&status["pool"]["devices"][index], "path");
@@ -554,7 +582,8 @@ mod tests {
                            "hdd_log": { "reads": 2_345, "bytes": 1 << 30 },
                            "cache_bytes": 9 << 20, "cache_bytes_max": 64 << 20,
                            "promoted_blocks": 17, "promotions_forgone": 3 },
-            "ssd_dirty_bytes": 8192, "checksum_errors": 3, "repaired_reads": 2, "faulted_drives": 1,
+            "ssd_dirty_bytes": 8192, "checksum_errors": 3, "repaired_reads": 2,
+            "service": [{ "state": "out", "why": "device 0 did not answer" }],
         });
         count_slow_writes(&mut status);
         assert_eq!(status["user_slow_writes_per_million"], 1_500.0);
@@ -587,7 +616,7 @@ mod tests {
             "! ssd.img has spent its log_budget: nothing is redirected",
             "! one SSD",
             "8.0 KiB",
-            "! 1 drive(s) failed",
+            "! ssd.img is out of service (device 0 did not answer)",
             "! 3 reads met",
             "2 were answered",
         ] {

@@ -36,6 +36,10 @@ pub enum Placement {
     Fixed,
 }
 
+/// A command without an answer for so long is abandoned, if the configuration says nothing else. Longer than
+/// the error recovery of drives that are made for servers (7 s by their makers' word).
+pub const DEADLINE: Duration = Duration::from_s(30);
+
 /// One drive of the set.
 #[derive(Clone, Debug)]
 pub struct DeviceConfig {
@@ -176,6 +180,9 @@ pub struct EngineConfig {
     pub padding_bytes_per_day: u64,
     /// What each drive may take in a day, by id; those that are missing have no bounds of their own.
     pub budgets: Vec<DriveBudget>,
+    /// How long each drive may leave a command without an answer, by id; those that are missing have the
+    /// default, 30 s. A pair's second drive has what its first one has.
+    pub deadlines: Vec<Duration>,
     /// Does belief of a hard drive follow what is seen of it, or stay its profile's? Default yes.
     pub recalibrate: bool,
     /// A drive that is about to take another one's place, behind all others in the world. Default none.
@@ -231,6 +238,7 @@ impl EngineConfig {
             checksum_pages_max: 4096,
             padding_bytes_per_day: 30 << 30,
             budgets: Vec::new(),
+            deadlines: Vec::new(),
             recalibrate: true,
             successor: None,
             handover_mark_bytes: 256 * MIB,
@@ -239,6 +247,11 @@ impl EngineConfig {
             bcw_loops_max: 10,
             qos: QosConfig::default(),
         }
+    }
+
+    /// How long a drive may leave a command without an answer.
+    pub fn deadline(&self, device: DeviceId) -> Duration {
+        self.deadlines.get(usize::from(device.0)).copied().unwrap_or(DEADLINE)
     }
 
     /// What a drive may take in a day.

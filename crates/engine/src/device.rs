@@ -8,10 +8,11 @@ use crate::load::Load;
 use crate::log::Log;
 use crate::map::{Logical, Run, Slot};
 use crate::ordering::TaskId;
+use crate::pins::{Pin, Pins};
 use crate::port::{IoOp, ServedFrom};
 use crate::qos::lanes::Lanes;
 use std::collections::VecDeque;
-use tandem_block::{DeviceId, Instant, PayloadId};
+use tandem_block::{DeviceId, Instant, IoError, PayloadId};
 
 /// Why a device command is under way; its completion goes there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,6 +90,12 @@ pub enum Purpose {
     },
     /// A trim; the slots become free afterwards.
     Trim(Run),
+    /// A flush that shows whether a drive that failed works again.
+    Probe,
+    /// A part of the area of home checksums, read to be copied to a drive that lags.
+    LevelRead,
+    /// … and written there: so many bytes.
+    LevelWrite(u64),
     /// A superblock at shutdown.
     Superblock,
 }
@@ -114,8 +121,6 @@ pub struct ReadPart {
     pub into: PayloadId,
     /// … and where in it.
     pub into_offset_bytes: u64,
-    /// Number of the read, for the reuse of places.
-    pub read_number: u64,
 }
 
 /// A tail's run being copied.
@@ -171,6 +176,8 @@ pub struct Waiting {
     pub bytes: u64,
     /// What.
     pub job: Job,
+    /// What it names on the device, if that is known while it waits.
+    pub pin: Pin,
 }
 
 /// Log writes of one hard drive since its last successful flush: its tail (design decision 8).
@@ -214,6 +221,19 @@ pub struct HddFlush {
     pub home_mark: u64,
 }
 
+/// What may be asked of a drive, and why no more than that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Service {
+    /// Everything.
+    #[default]
+    Full,
+    /// It failed a write or a flush: nothing is written to it any more. What lies there is still read, and
+    /// a hard drive without an SSD beside it is still flushed.
+    ReadOnly(IoError),
+    /// Nothing: it is absent, was removed, or left a command without an answer.
+    Out(IoError),
+}
+
 /// One drive of the set.
 #[derive(Clone, Debug)]
 pub struct Device {
@@ -233,14 +253,20 @@ pub struct Device {
     pub arrivals: u64,
     /// It is two drives: reads and writes are with different ones.
     pub is_pair: bool,
+    /// Blocks that waiting commands, and those in flight, name.
+    pub pins: Pins,
     /// Commands in flight.
     pub in_flight: u32,
     /// Accepted and not completed, waiting or in flight. Paper: `l(t)` in [BCW Alg. 3].
     pub queue_length: u32,
     /// A write has completed since the last flush was issued.
     pub dirty: bool,
-    /// Taken out of service after an error, or removed.
-    pub faulted: bool,
+    /// What may be asked of it.
+    pub service: Service,
+    /// When it is tried again whether it works, while it is read only, and how often that was in vain.
+    pub probe_at: Instant,
+    /// See above.
+    pub probes: u32,
     /// What it is to the pool.
     pub standing: Standing,
     /// A hard drive's log.
@@ -277,10 +303,13 @@ impl Device {
             streams: None,
             arrivals: 0,
             is_pair: false,
+            pins: Pins::default(),
             in_flight: 0,
             queue_length: 0,
             dirty: false,
-            faulted: false,
+            service: Service::Full,
+            probe_at: Instant::ZERO,
+            probes: 0,
             standing: Standing::Serves,
             log: None,
             tail: Tail::default(),
@@ -323,7 +352,37 @@ impl Device {
     /// May anything new be written to it?
     #[inline]
     pub fn takes_new(&self) -> bool {
-        !self.faulted && self.standing == Standing::Serves
+        !self.is_faulted() && self.standing == Standing::Serves
+    }
+
+    /// Has it failed, or is it absent?
+    #[inline]
+    pub fn is_faulted(&self) -> bool {
+        self.service != Service::Full
+    }
+
+    /// Is nothing asked of it any more, no read either?
+    #[inline]
+    pub fn is_out(&self) -> bool {
+        matches!(self.service, Service::Out(_))
+    }
+
+    /// Is it read only, and was not tried since?
+    pub fn may_heal_soon(&self) -> bool {
+        matches!(self.service, Service::ReadOnly(_)) && self.probes == 0
+    }
+
+    /// Does it still take a job like this?
+    #[inline]
+    pub fn takes_job(&self, job: &Job) -> bool {
+        match self.service {
+            Service::Full => true,
+            Service::ReadOnly(_) => match job {
+                Job::Io(op, _) => op.is_read() || *op == IoOp::Flush,
+                Job::Write(_) | Job::Edge { .. } => false,
+            },
+            Service::Out(_) => false,
+        }
     }
 
     /// Was it removed?
@@ -353,7 +412,11 @@ impl Device {
         self.arrivals += 1;
         self.queue_length += 1;
         self.load.waiting_bytes += bytes;
-        Waiting { sequence: self.arrivals, bytes, job }
+        let pin = match &job {
+            Job::Io(op, _) => self.pins.pin(op),
+            Job::Write(_) | Job::Edge { .. } => Pin::NONE,
+        };
+        Waiting { sequence: self.arrivals, bytes, job, pin }
     }
 
     /// Takes the first waiting job of a class; it is still counted as accepted.

@@ -5,7 +5,8 @@
 
 use crate::bcw::controller::{Control, Controller};
 use crate::config::{EngineConfig, Placement, Role};
-use crate::device::{Device, Purpose, TailCopy};
+use crate::deadlines::Deadlines;
+use crate::device::{Device, Purpose, Service, TailCopy};
 use crate::drain::{Drain, DrainView};
 use crate::format::layout::{self, Layout};
 use crate::format::superblock::{Numbered, Standing};
@@ -24,14 +25,16 @@ use crate::ops::commit::Commit;
 use crate::ops::copies::Copies;
 use crate::ops::file_tiers::{self, FileTiers};
 use crate::ops::follow::Follower;
+use crate::ops::lagging::Lagging;
 use crate::ops::moves::Moves;
 use crate::ops::read_back::{self, Promotions};
-use crate::ops::reuse::Limbo;
+use crate::ops::reuse::DeferredFree;
 use crate::ops::sharing::Sharing;
 use crate::ops::start::Starting;
 use crate::ops::steering::{SharedSteer, Steering};
 use crate::ops::tiering::{self, Tiering};
 use crate::ordering::{Ordering, TaskId};
+use crate::pins::Pin;
 use crate::port::Command;
 use crate::qos::admit::AdmitError;
 use crate::qos::delivery::Clients;
@@ -44,7 +47,9 @@ use crate::tier::space::SpaceConfig;
 use hashbrown::HashMap;
 use slab::Slab;
 use std::collections::{BTreeMap, VecDeque};
-use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, Instant, ObjectId, PayloadId, Request};
+use tandem_block::{
+    BLOCK_BYTES, DeviceId, DurabilityClass, Instant, IoError, ObjectId, PayloadId, Request,
+};
 
 /// Life of an engine.
 #[derive(Clone, Debug)]
@@ -72,6 +77,8 @@ pub(crate) struct IoState {
     /// It changes what the device holds.
     pub changes: bool,
     pub place: Place,
+    /// What it names on the device.
+    pub pin: Pin,
 }
 
 /// Policies of one volume.
@@ -123,6 +130,10 @@ pub struct Engine {
     pub(crate) clients: Option<Box<Clients>>,
     /// A drive takes another one's place; the last one that did, or did not; and whether one was asked for.
     pub(crate) handover: Option<Box<Handover>>,
+    /// Commands that are out, and when they have to be answered.
+    pub(crate) deadlines: Deadlines,
+    /// Drives that missed writes.
+    pub(crate) lagging: Lagging,
     pub(crate) handover_ended: Option<HandoverView>,
     pub(crate) handover_wanted: bool,
     /// A drive is about to leave; and the last one that did, or did not.
@@ -134,10 +145,7 @@ pub struct Engine {
     /// Pairs that have not stopped yet, since the engine has.
     pub(crate) mirrors_stopping: Option<usize>,
     pub(crate) stats: EngineStats,
-    pub(crate) limbo: VecDeque<Limbo>,
-    pub(crate) reads_issued: u64,
-    pub(crate) reads_done: VecDeque<bool>,
-    pub(crate) reads_base: u64,
+    pub(crate) deferred_free: DeferredFree,
     pub(crate) payloads_made: u64,
     pub(crate) last_request: Instant,
     pub(crate) wake_at: Instant,
@@ -146,6 +154,8 @@ pub struct Engine {
     pub(crate) salvage: Option<DeviceId>,
     /// Writes that wait for space exist.
     pub(crate) starved: bool,
+    /// Nothing can make room for writes that wait: they fail, with this error.
+    pub(crate) no_room: Option<IoError>,
     /// Buffers of log writes that tails still need, with the number of their users.
     pub(crate) retained: HashMap<PayloadId, u32, FixedState>,
     /// Tail copies under way, with the buffers they are written from.
@@ -374,6 +384,8 @@ impl Engine {
             objects: Objects::new(0),
             checksums: HomeChecksums::new(config.checksum_pages_max),
             page_waiters: Vec::new(),
+            deadlines: Deadlines::of(&config),
+            lagging: Lagging::default(),
             journal: Journal::new(journal_bytes, 0, 1),
             tasks: Slab::new(),
             ios: Slab::new(),
@@ -402,16 +414,14 @@ impl Engine {
             mirrors_opening: 0,
             mirrors_stopping: None,
             stats: EngineStats::default(),
-            limbo: VecDeque::new(),
-            reads_issued: 0,
-            reads_done: VecDeque::new(),
-            reads_base: 0,
+            deferred_free: DeferredFree::default(),
             payloads_made: 0,
             last_request: Instant::ZERO,
             wake_at: Instant::NEVER,
             generation: 0,
             salvage: None,
             starved: false,
+            no_room: None,
             retained: HashMap::default(),
             copy_payloads: Vec::new(),
             homed_log: Vec::new(),
@@ -558,8 +568,10 @@ fn devices_of(config: &EngineConfig, layouts: &[Layout]) -> Vec<Device> {
         let mut device = Device::new(id, d.clone(), *layout);
         device.is_pair = config.pairs.iter().any(|pair| pair.device == id);
         // what it leaves behind is known when the superblocks are read
-        device.faulted = config.gone.contains(&id);
-        if config.format && device.faulted {
+        if config.gone.contains(&id) {
+            device.service = Service::Out(IoError::Dead(id));
+        }
+        if config.format && device.is_out() {
             device.standing = Standing::Gone(Numbered::of(layout));
         }
         device

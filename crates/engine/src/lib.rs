@@ -22,8 +22,10 @@
 #![deny(clippy::float_arithmetic)]
 
 mod activity;
+pub mod audit;
 pub mod bcw;
 pub mod config;
+mod deadlines;
 pub mod device;
 pub mod drain;
 mod engine;
@@ -37,6 +39,7 @@ pub mod mirror;
 pub mod mutant;
 mod ops;
 mod ordering;
+pub mod pins;
 mod port;
 pub mod profile;
 pub mod qos;
@@ -51,7 +54,7 @@ mod view;
 
 pub use activity::Activity;
 pub use config::{
-    DeviceConfig, DriveBudget, EngineConfig, Placement, Role, SteerConfig, TierConfig,
+    DEADLINE, DeviceConfig, DriveBudget, EngineConfig, Placement, Role, SteerConfig, TierConfig,
     VolumeConfig, WriteCache,
 };
 pub use engine::{ConfigError, Engine};
@@ -148,6 +151,28 @@ pub enum StartError {
         was: u64,
         /// Now.
         is: u64,
+    },
+    /// The home of the metadata is an older state of itself.
+    #[error(
+        "device {device} was rolled back: its newest journal unit is {newest}, and device {witness} has unit {later}, which was written there only after it was durable on device {device}: put the newer state back (or serve read-only what device {witness} knows, without device {device})"
+    )]
+    RolledBack {
+        /// Position in the configuration.
+        device: usize,
+        /// The newest unit there.
+        newest: u64,
+        /// Position of the drive that has a later one.
+        witness: usize,
+        /// The later unit.
+        later: u64,
+    },
+    /// All drives that are left missed writes of the metadata.
+    #[error(
+        "device {device} missed writes of the pool's metadata before it was last stopped, and the drive that has them is not there: bring that one back"
+    )]
+    MetadataLags {
+        /// Position in the configuration.
+        device: usize,
     },
     /// The drive missed a life of the pool.
     #[error("device {device} is an older copy: the pool has been in use without it")]

@@ -28,6 +28,12 @@ pub enum Mutant {
     ReplayWithoutLast,
     /// Freed places are reused under the reads that still use them.
     ReuseUnderRead,
+    /// The read of a base for a part of a block pins nothing.
+    BaseUnpinned,
+    /// A start believes the only SSD although the drive that follows has later units.
+    BelievesRolledBack,
+    /// A home counts if the block is in the slot that was copied, whatever version that holds by now.
+    HomeBySlot,
     /// FUA is acknowledged before its record.
     EarlyFua,
     /// An overlapping write does not wait for the one before it.
@@ -84,7 +90,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 36] = [
+    pub const ALL: [Mutant; 39] = [
         Mutant::CommitWithoutFlush,
         Mutant::EarlyReuse,
         Mutant::FlushWithoutTails,
@@ -95,6 +101,9 @@ impl Mutant {
         Mutant::RootWithoutFlush,
         Mutant::ReplayWithoutLast,
         Mutant::ReuseUnderRead,
+        Mutant::BaseUnpinned,
+        Mutant::HomeBySlot,
+        Mutant::BelievesRolledBack,
         Mutant::EarlyFua,
         Mutant::Unordered,
         Mutant::StaleReadBack,

@@ -147,6 +147,16 @@ impl Ordering {
         }
     }
 
+    /// Tasks that this one waits for, in the order of their ids.
+    pub fn holders_before(&self, task: TaskId) -> Vec<TaskId> {
+        let mut holders: Vec<TaskId> = Vec::new();
+        for (holder, waiting) in &self.waits {
+            holders.extend(waiting.iter().filter(|waiter| **waiter == task).map(|_| *holder));
+        }
+        holders.sort_unstable();
+        holders
+    }
+
     /// Does any write hold a block of `first..end`?
     pub fn is_held(&self, first: Logical, end: Logical) -> bool {
         regions(first, end).any(|region| {

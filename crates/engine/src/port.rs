@@ -185,6 +185,11 @@ impl IoOp {
         matches!(self, IoOp::Read { .. } | IoOp::ReadMeta { .. })
     }
 
+    /// Does it name blocks with users' data?
+    pub fn names_data(&self) -> bool {
+        matches!(self, IoOp::Read { .. } | IoOp::Write { .. } | IoOp::Trim { .. })
+    }
+
     /// Bytes that it moves.
     pub fn bytes(&self) -> u64 {
         match self {

@@ -48,6 +48,8 @@ pub struct Task {
     pub ended: Instant,
     /// The first error it met.
     pub status: Result<(), IoError>,
+    /// A drive left a part of it without an answer.
+    pub unanswered: Option<IoError>,
     /// The buffer that is written or read into: the user's, or one aligned to blocks.
     pub buffer: PayloadId,
     /// Where in it the first block lies.
@@ -104,6 +106,7 @@ impl Task {
             started: Instant::NEVER,
             ended: request.arrived,
             status: Ok(()),
+            unanswered: None,
             buffer: request.payload,
             base_bytes: 0,
             payload_offset_bytes: 0,

@@ -6,18 +6,23 @@
 //! does step by step is in `ops/`; the rooms are asked here and there, and never ask each other.
 
 use crate::StartError;
+use crate::deadlines::Heard;
 use crate::engine::{Engine, Phase};
 use crate::handover;
 use crate::mirror;
-use crate::port::{Command, Event};
-use tandem_block::{DeviceId, Instant};
+use crate::port::{Command, Event, IoId};
+use tandem_block::{DeviceId, Duration, Instant, IoError};
 
 impl Engine {
     /// Takes one event at `now`, which never goes back, and appends what the world shall do.
     pub fn on(&mut self, now: Instant, event: Event<'_>, commands: &mut Vec<Command>) {
         assert!(now >= self.now, "time never goes back: {now:?} after {:?}", self.now);
         self.now = now;
+        let before = commands.len();
         std::mem::swap(&mut self.out, commands);
+        if now >= self.deadlines.due() {
+            self.abandon_overdue();
+        }
         match event {
             Event::Request(request) => {
                 self.mix(1, request.id.0);
@@ -29,12 +34,9 @@ impl Engine {
             }
             Event::Completion { io, status, checksums, bytes, took } => {
                 self.mix(2 + u64::from(status.is_err()), u64::from(io.0));
-                if mirror::owner(io).is_some() {
-                    self.twin_completed(io, status, checksums, bytes);
-                } else if handover::owns(io) {
-                    self.successor_completed(io, status, bytes);
-                } else if !self.handover_keeps((io, took), status, checksums, bytes) {
-                    self.on_completion((io, took), status, checksums, bytes);
+                match self.deadlines.completed(io, &mut self.out) {
+                    Heard::Of(io) => self.hear((io, took), status, checksums, bytes),
+                    Heard::TooLate => self.stats.late_answers += 1,
                 }
             }
             Event::Wake => {
@@ -52,15 +54,36 @@ impl Engine {
         if !self.mirrors.is_empty() {
             self.run_mirrors();
         }
+        self.deadlines.send(now, &mut self.out, before);
+        self.wake_by(self.deadlines.due());
         std::mem::swap(&mut self.out, commands);
+    }
+
+    /// The end of a command, for who sent it.
+    pub(crate) fn hear(
+        &mut self,
+        (io, took): (IoId, Option<Duration>),
+        status: Result<(), IoError>,
+        checksums: &[u32],
+        bytes: &[u8],
+    ) {
+        if mirror::owner(io).is_some() {
+            self.twin_completed(io, status, checksums, bytes);
+        } else if handover::owns(io) {
+            self.successor_completed(io, status, bytes);
+        } else if !self.handover_keeps((io, took), status, checksums, bytes) {
+            self.on_completion((io, took), status, checksums, bytes);
+        }
     }
 
     /// What every event may have made possible, in order.
     pub(crate) fn turn(&mut self) {
         self.run_handover();
         self.run_drain();
-        self.release_limbo();
+        self.release_freed();
         self.rescue_tails();
+        self.run_lagging();
+        self.probe_failed();
         // a checkpoint that ends makes room in the journal, so it comes before the commit
         self.run_checkpoint();
         // a snapshot looks at a moment between two commits, and there may be no other
@@ -86,6 +109,9 @@ impl Engine {
                 self.dispatch(DeviceId(device as u8));
             }
         }
+        if self.starved {
+            self.fail_without_room();
+        }
         self.arm_timer();
     }
 
@@ -109,7 +135,12 @@ impl Engine {
 
     /// Asks to be woken when the next timed thing is due.
     fn arm_timer(&mut self) {
-        let due = self.commit_due().min(self.moves_due()).min(self.controllers_due());
+        let due = self
+            .commit_due()
+            .min(self.checkpoint_due())
+            .min(self.lagging.due(self.now))
+            .min(self.probe_due());
+        let due = due.min(self.moves_due()).min(self.controllers_due());
         let due = due.min(self.follower_due()).min(self.limits_due()).min(self.tiers_due());
         self.wake_by(due.min(self.handover_due()).min(self.drain_due()));
     }

@@ -118,7 +118,7 @@ impl Engine {
                     d.tail.items.iter().take(4).collect::<Vec<_>>(),
                     d.flushing,
                     d.flush_wanted,
-                    d.faulted,
+                    d.is_faulted(),
                     d.home_writes,
                     d.bcw.as_ref().map(|bcw| bcw.state()),
                     self.map.awaits_hdd(d.id),

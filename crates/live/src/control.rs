@@ -3,6 +3,7 @@
 //! "tier":"hot-dst","settings":{"extent":65536}}`, one line back for each.
 
 mod adding;
+mod asking;
 mod snapshots;
 
 use crate::buffer::Memory;
@@ -14,13 +15,13 @@ use crate::outgoing::Outgoing;
 use crate::uring::{Back, Finished};
 use crate::users::Users;
 pub use adding::{Addition, ask_to_add};
+use asking::send;
 use slab::Slab;
 pub(crate) use snapshots::list as snapshots;
 pub use snapshots::{Snapshot, ask_for_snapshot};
 use std::cell::RefCell;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::rc::Rc;
 use tandem_block::{DeviceId, Duration, Instant};
@@ -121,7 +122,7 @@ impl Control {
     }
 
     fn accept(&mut self, desk: &mut Desk<'_>) {
-        if !self.accepting && !self.stopping && self.clients.len() < CLIENTS_MAX {
+        if !self.accepting && !self.stopping {
             self.accepting = true;
             desk.ring.accept(desk.tag(ACCEPT), self.listener.fd());
         }
@@ -257,6 +258,18 @@ impl Control {
         self.clients.remove(key);
         self.accept(desk);
     }
+}
+
+/// Tells a client for which there is no room, and lets it go.
+fn refuse(socket: &OwnedFd) {
+    let why = format!(
+        "all {CLIENTS_MAX} control connections are taken: end some of the programs that hold them (`ss -xp` \
+         lists them), or try again"
+    );
+    let line = format!("{}\n", serde_json::json!({ "error": why, "busy": true }));
+    // whoever does not take it is not waited for
+    let flags = rustix::net::SendFlags::DONTWAIT | rustix::net::SendFlags::NOSIGNAL;
+    let _ = rustix::net::send(socket, line.as_bytes(), flags);
 }
 
 /// Who knows what a configuration calls drives, and keeps it true to them.
@@ -442,6 +455,10 @@ impl Front for Control {
         if done.tag.value == ACCEPT {
             self.accepting = false;
             match done.accepted() {
+                Ok(socket) if self.clients.len() >= CLIENTS_MAX => {
+                    refuse(&socket);
+                    self.accept(desk);
+                }
                 Ok(socket) => {
                     let key =
                         self.clients.insert(Client { socket, line: Vec::new(), awaits: None });
@@ -576,13 +593,4 @@ pub fn ask_to_cancel_drain(socket: &Path) -> io::Result<serde_json::Value> {
 /// If nobody listens or answers.
 pub fn ask_to_remove(socket: &Path, drive: &str) -> io::Result<serde_json::Value> {
     send(socket, &serde_json::json!({ "verb": "remove", "drive": drive }))
-}
-
-fn send(socket: &Path, asked: &serde_json::Value) -> io::Result<serde_json::Value> {
-    let mut stream = UnixStream::connect(socket)?;
-    stream.set_read_timeout(Some(std::time::Duration::from_secs(10)))?;
-    writeln!(stream, "{asked}")?;
-    let mut line = String::new();
-    BufReader::new(stream).read_line(&mut line)?;
-    Ok(serde_json::from_str(&line)?)
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tandem_block::{BLOCK_BYTES, DeviceId, Instant, ObjectId};
 use tandem_engine::bcw::controller::Controller;
 use tandem_engine::bcw::distrust::Distrust;
-use tandem_engine::device::Device;
+use tandem_engine::device::{Device, Service};
 use tandem_engine::drain::{self, DrainView};
 use tandem_engine::handover::{Ending, HandoverView, SuccessorConfig};
 use tandem_engine::mirror::{JournalView, PairView};
@@ -209,7 +209,7 @@ impl Mind for Engine {
             "bytes_at_risk": self.bytes_at_risk(),
             "bytes_at_risk_max": stats.bytes_at_risk_max,
             "uncommitted_bytes": map.pending_blocks() * BLOCK_BYTES,
-            "faulted_drives": stats.faulted_drives,
+            "service": self.devices().iter().map(|d| service(self, d)).collect::<Vec<_>>(),
             "streams": streams(&self.clients(now).unwrap_or_default()),
             "envelopes": self.devices().iter().map(envelope).collect::<Vec<_>>(),
         })
@@ -272,6 +272,18 @@ pub fn streams(clients: &[Client]) -> Vec<Value> {
         })
     };
     clients.iter().map(one).collect()
+}
+
+/// What is asked of a drive: all, or no more writes, or nothing; and why.
+fn service(engine: &Engine, device: &Device) -> Value {
+    let (state, why) = match device.service {
+        Service::Full if engine.is_slow(device.id) => ("slow", None),
+        Service::Full => ("serves", None),
+        Service::ReadOnly(error) => ("read_only", Some(error)),
+        Service::Out(_) if device.is_gone() => ("gone", None),
+        Service::Out(error) => ("out", Some(error)),
+    };
+    json!({ "state": state, "why": why.map(|error| error.to_string()) })
 }
 
 /// Is a drive still what its cost profile says? Null where streams are not told apart.

@@ -157,6 +157,24 @@ pub enum Violation {
     /// Objects are not as the promise allows.
     #[error("{0}")]
     Objects(String),
+    /// All faults are over, and requests fail for ever.
+    #[error("after all faults {op:?} still fails: {error}")]
+    NoFlow {
+        /// Which request.
+        op: Op,
+        /// How.
+        error: tandem_block::IoError,
+    },
+    /// One of several objects.
+    #[error("object {}: {violation}; {told}", .object.0)]
+    OfObject {
+        /// Which.
+        object: tandem_block::ObjectId,
+        /// What is wrong with it.
+        violation: Box<Violation>,
+        /// Whose the contents are that were found, in words.
+        told: String,
+    },
     /// A start was refused, and no fault that a drive had explains it.
     #[error("refused without a cause: {error}")]
     RefusedUnexplained {
@@ -200,6 +218,15 @@ impl Oracle {
                 self.writes.insert(id, versions);
             }
         }
+    }
+
+    /// A read is handed in of an object whose requests are carried out in parts, while drives fail: a write
+    /// before it, of which one part has failed and another is under way, is not answered yet.
+    pub fn issued_before_answers(&mut self, request: &Request) {
+        let versions = blocks_of(request)
+            .map(|block| (block, self.blocks.entry(block).or_default().answered))
+            .collect();
+        self.reads.insert(request.id, versions);
     }
 
     fn push(&mut self, block: u64, request: &Request) -> Version {
@@ -376,6 +403,11 @@ impl Oracle {
     /// Nothing lies from `block` on, and never did.
     pub fn ends_at(&mut self, block: u64) {
         self.blocks.split_off(&block);
+    }
+
+    /// A block is one of these states from the first moment on.
+    pub fn begins_as(&mut self, block: u64, states: Vec<BlockState>) {
+        self.blocks.insert(block, History::of(states));
     }
 
     /// After a crash `block` cannot be read: it may be anything that the promise allows.

@@ -59,6 +59,13 @@ pub enum Met {
     Removed,
     DrainCancelled,
     Drained,
+    Restarts,
+    StartsRefused,
+    RolledBack,
+    Excused,
+    TierChanges,
+    Snapshots,
+    ObjectsRemoved,
 }
 
 /// What each count is called, in the order of `Met`.
@@ -109,6 +116,13 @@ const NAMES: [&str; COUNTS] = [
     "drives removed",
     "drains cancelled",
     "bytes moved off drives",
+    "lives that ended",
+    "starts refused for a fault",
+    "drives rolled back",
+    "errors excused by a fault",
+    "tiers changed",
+    "snapshots asked for",
+    "objects removed",
 ];
 
 impl Met {
@@ -118,7 +132,7 @@ impl Met {
     }
 }
 
-const COUNTS: usize = Met::Drained as usize + 1;
+const COUNTS: usize = Met::ObjectsRemoved as usize + 1;
 
 /// Counts of what was met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,6 +17,16 @@ pub struct Erratic {
     free_at: Instant,
     tickets: u64,
     written_bytes: u64,
+    tails: Tails,
+}
+
+/// Reads and writes, a few of them, that take far longer than all others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tails {
+    /// How many, in millionths.
+    pub chance_ppm: u64,
+    /// Their longest latency in ns; the shortest is a hundredth of it.
+    pub latency_ns_max: u64,
 }
 
 impl Erratic {
@@ -33,7 +43,27 @@ impl Erratic {
             free_at: Instant::ZERO,
             tickets: 0,
             written_bytes: 0,
+            tails: Tails::default(),
         }
+    }
+
+    /// The same drive with some commands that take much longer.
+    #[must_use]
+    pub fn with_tails(mut self, tails: Tails) -> Self {
+        self.tails = tails;
+        self
+    }
+
+    /// How long a command takes, as if it were alone.
+    fn latency(&mut self, kind: DriveOpKind) -> Duration {
+        let longest =
+            if kind == DriveOpKind::Flush { self.flush_ns_max } else { self.latency_ns_max };
+        let usual = Duration::from_ns(self.rng.between(1_000, longest));
+        let Tails { chance_ppm, latency_ns_max } = self.tails;
+        if chance_ppm == 0 || kind == DriveOpKind::Flush || !self.rng.chance_ppm(chance_ppm) {
+            return usual;
+        }
+        Duration::from_ns(self.rng.between(latency_ns_max / 100, latency_ns_max))
     }
 }
 
@@ -45,9 +75,7 @@ impl Drive for Erratic {
     fn submit(&mut self, now: Instant, op: DriveOp) -> Outcome {
         assert!(op.offset_bytes + op.length_bytes <= self.capacity_bytes, "beyond the drive");
         self.tickets += 1;
-        let longest =
-            if op.kind == DriveOpKind::Flush { self.flush_ns_max } else { self.latency_ns_max };
-        let latency = Duration::from_ns(self.rng.between(1_000, longest));
+        let latency = self.latency(op.kind);
         let start = if self.serial { now.max(self.free_at) } else { now };
         let ack_at = start + latency;
         self.free_at = self.free_at.max(ack_at);

@@ -44,7 +44,14 @@ fn any_hit(world: &World, error: IoError, fits: impl Fn(&Hit) -> bool) -> bool {
             (device, &[HitKind::ReadError, HitKind::WriteError, HitKind::FlushError])
         }
         IoError::Checksum(device) => {
-            (device, &[HitKind::WrongContents, HitKind::WriteError, HitKind::FlushIgnored])
+            const WRONG: &[HitKind] = &[
+                HitKind::WrongContents,
+                HitKind::WrongRead,
+                HitKind::RolledBack,
+                HitKind::WriteError,
+                HitKind::FlushIgnored,
+            ];
+            (device, WRONG)
         }
         _ => return false,
     };

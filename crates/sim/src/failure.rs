@@ -47,6 +47,16 @@ pub enum Failure {
         /// How many.
         left: usize,
     },
+    /// The engine contradicts itself, or the drives.
+    #[error("seed {seed}, event {event}: audit: {}", told.join("; "))]
+    Audit {
+        /// The seed.
+        seed: u64,
+        /// After which event.
+        event: u64,
+        /// What was found, in words.
+        told: Vec<String>,
+    },
 }
 
 impl Failure {
@@ -56,6 +66,9 @@ impl Failure {
             debug.chars().take_while(|letter| letter.is_alphanumeric()).collect()
         };
         match self {
+            Failure::Broken { violation: Violation::OfObject { violation, .. }, .. } => {
+                name(format!("{violation:?}"))
+            }
             Failure::Broken { violation, .. } => name(format!("{violation:?}")),
             other => name(format!("{other:?}")),
         }

@@ -4,16 +4,19 @@
 //! `(at_ns, sequence)`. One seed explains a run.
 
 pub mod arms;
+pub mod audit;
 mod bare_ssd;
 pub mod campaign;
+mod carried;
 pub mod check;
 mod command;
+mod conditions;
 pub mod contents;
 pub mod coverage;
 pub mod erratic;
 pub mod exodus;
 pub mod explain;
-mod failure;
+pub mod failure;
 mod gone;
 pub mod grown;
 pub mod matrix;
@@ -23,11 +26,13 @@ pub mod pool;
 pub mod prediction;
 pub mod profiles;
 pub mod replay;
+pub mod service;
 pub mod sharing;
 pub mod study;
 pub mod succession;
 pub mod swarm;
 pub mod twin_deaths;
+pub mod volumes;
 pub mod workload;
 pub mod world;
 

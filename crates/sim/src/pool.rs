@@ -3,10 +3,12 @@
 //! A few MiB of every kind of drive, sized so that within some hundred requests everything happens
 //! that takes days on a real pool: checkpoints, journal wraps, write-back, log GC, a full SSD.
 
-use crate::erratic::Erratic;
+use crate::audit::Audits;
+use crate::erratic::{Erratic, Tails};
 use crate::exodus;
 use crate::gone::Gone;
 use crate::succession::Plan;
+use crate::volumes::{VolumePlan, tiny_costs};
 use crate::workload::{Mix, Shape};
 use std::sync::Arc;
 use tandem_block::{
@@ -18,16 +20,12 @@ use tandem_engine::format::pair::HEADER_BYTES;
 use tandem_engine::mirror::{Answer, Idle, JournalConfig, Pair, PairConfig};
 use tandem_engine::profile::{HddProfile, SsdProfile};
 use tandem_engine::qos::ORDERS;
-use tandem_engine::qos::cost::{CostRow, CostTable, Kind};
 use tandem_engine::qos::reserve::{Promise, QosConfig, Rate, Selector, StreamConfig};
 use tandem_engine::settings::Registry as _;
 use tandem_engine::tier::Tiers;
 use tandem_engine::tier::collect::COLLECTORS;
 use tandem_engine::tier::settings::{NEVER, UNBOUNDED};
-use tandem_engine::{
-    DeviceConfig, DriveBudget, EngineConfig, Role, SteerConfig, TierConfig, VolumeConfig,
-    WriteCache,
-};
+use tandem_engine::{DeviceConfig, DriveBudget, EngineConfig, Role, TierConfig, WriteCache};
 
 /// The volume of every swarm.
 pub const VOLUME: ObjectId = ObjectId(1);
@@ -67,6 +65,12 @@ pub struct SwarmConfig {
     pub spares: Vec<DeviceId>,
     /// Requests that are drawn and not sent, by number: first and last of each range.
     pub without: Vec<(u64, u64)>,
+    /// What is looked at beside the answers.
+    pub audits: Audits,
+    /// Volumes beside the first one.
+    pub others: Vec<VolumePlan>,
+    /// Commands of SSDs, and of hard drives, that take far longer than all others.
+    pub tails: (Tails, Tails),
 }
 
 /// Times and thresholds of a pool: what is likely within few requests hangs on them.
@@ -132,19 +136,6 @@ impl Default for Tuning {
 /// Streams with a promise, a promise and a weight, a limit; the fourth is everything else. An SSD of
 /// so little latency costs 20 us a request.
 fn tiny_streams(order: &str, ssds: usize) -> QosConfig {
-    let row = |kind| CostRow {
-        kind,
-        size_bytes: 4 * KIB,
-        depth: 8,
-        mean_ns: 10_000,
-        cost_ns: vec![20_000],
-    };
-    let table = CostTable {
-        windows_ns: vec![100_000_000],
-        confidences_ppm: vec![950_000],
-        range_bytes: 0,
-        rows: Kind::ALL.map(row).to_vec(),
-    };
     let stream = |number: u32, rate: Option<u64>, weight, limit: Option<u64>| StreamConfig {
         name: number.to_string(),
         of: Selector::Stream(StreamId(number)),
@@ -160,7 +151,7 @@ fn tiny_streams(order: &str, ssds: usize) -> QosConfig {
             stream(3, None, None, Some(5_000)),
         ],
         depth: 6,
-        costs: vec![Some(Arc::new(table)); ssds],
+        costs: vec![Some(Arc::new(tiny_costs())); ssds],
         ..QosConfig::default()
     }
 }
@@ -195,6 +186,7 @@ impl SwarmConfig {
             unaligned_ppm: [0, 200_000, 700_000][rng.below(3) as usize],
             pause: Duration::from_us([0, 50, 3_000][rng.below(3) as usize]),
             mix: Mix { read: 150_000, flush: 80_000, zero: 50_000, fua: 50_000 },
+            hot_ppm: 0,
         };
         let drives = [(1, 1), (1, 2), (2, 1), (1, 1), (2, 3)][rng.below(5) as usize];
         let (sizes, mut tuning) = ((8 * MIB, 24 * MIB), Tuning::default());
@@ -222,6 +214,9 @@ impl SwarmConfig {
             drain: None,
             spares: Vec::new(),
             without: Vec::new(),
+            audits: Audits::default(),
+            others: Vec::new(),
+            tails: Default::default(),
         }
     }
 
@@ -442,15 +437,6 @@ impl SwarmConfig {
             .map(|i| device(Role::Ssd, i))
             .chain((0..hdds).map(|i| device(Role::Hdd, ssds + i)))
             .collect();
-        let volume = VolumeConfig {
-            object: VOLUME,
-            name: "vol0".into(),
-            size_bytes: self.shape.volume_bytes,
-            steer: SteerConfig::named(&self.policy).with("queue_length", 1),
-            tier: self.tier.clone(),
-            file_tiers: self.file_tiers.clone(),
-            durability: self.durability,
-        };
         let tuning = self.tuning;
         EngineConfig {
             format,
@@ -478,9 +464,10 @@ impl SwarmConfig {
                 };
                 ssds
             ],
-            qos: match tuning.order {
-                order if order == ORDERS[0].name => QosConfig::default(),
-                order => tiny_streams(order, ssds),
+            qos: match (self.limits(ssds), tuning.order) {
+                (Some(limits), _) => limits,
+                (None, order) if order == ORDERS[0].name => QosConfig::default(),
+                (None, order) => tiny_streams(order, ssds),
             },
             // where tails shall be copied, belief must not find out what a flush really costs
             recalibrate: tuning.flush_ns == Tuning::default().flush_ns,
@@ -489,7 +476,7 @@ impl SwarmConfig {
                 .iter()
                 .map(|config| Pair { device: DeviceId(0), config: config.clone() })
                 .collect(),
-            ..EngineConfig::with_drives(devices, vec![volume])
+            ..EngineConfig::with_drives(devices, self.volumes())
         }
     }
 
@@ -524,7 +511,9 @@ impl SwarmConfig {
                     return Box::new(Gone { device, capacity_bytes: bytes, since })
                         as Box<dyn Drive>;
                 }
-                Box::new(Erratic::new(bytes, seed, latency_ns, !is_ssd)) as Box<dyn Drive>
+                let tails = if is_ssd { self.tails.0 } else { self.tails.1 };
+                let drive = Erratic::new(bytes, seed, latency_ns, !is_ssd).with_tails(tails);
+                Box::new(drive) as Box<dyn Drive>
             })
             .collect()
     }

@@ -121,7 +121,12 @@ impl Run {
         self.administer()?;
         self.stands_still(due)?;
         self.collect().map_err(|violation| self.broken(0, violation))?;
-        Ok(self.sent < shape.requests || !self.open.is_empty() || self.is_replacing())
+        let goes_on = self.sent < shape.requests || !self.open.is_empty() || self.is_replacing();
+        let every = self.config.audits.every;
+        if every > 0 && (self.events.is_multiple_of(every) || !goes_on) {
+            self.audit()?;
+        }
+        Ok(goes_on)
     }
 
     /// Many events without any time passing: the engine asks to be woken for nothing.
@@ -135,8 +140,17 @@ impl Run {
 
     fn hang(&self) -> Failure {
         let (waiting, now) = (self.open.len(), self.world.now);
-        let state = self.world.engine.debug_state();
+        let state = self.world.waiting_state();
         Failure::Hang { seed: self.config.seed, waiting, now, state }
+    }
+
+    /// Does the engine contradict itself, or the drives?
+    pub(crate) fn audit(&self) -> Result<(), Failure> {
+        let told = self.world.audit(&self.config.audits);
+        if told.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::Audit { seed: self.config.seed, event: self.events, told })
     }
 
     fn broken(&self, point: u64, violation: Violation) -> Failure {
@@ -316,6 +330,9 @@ impl Run {
         self.check_objects().map_err(|violation| self.broken(point, violation))?;
         for (first, count) in self.touched_runs() {
             self.check_run(first, count).map_err(|violation| self.broken(point, violation))?;
+        }
+        if self.config.audits.every > 0 {
+            self.audit()?;
         }
         Ok(steps)
     }
@@ -549,7 +566,7 @@ impl Run {
             patience -= 1;
             if !self.world.step() || patience == 0 {
                 let now = self.world.now;
-                let state = self.world.engine.debug_state();
+                let state = self.world.waiting_state();
                 return Err(Failure::Hang { seed: self.config.seed, waiting: 0, now, state });
             }
         }

@@ -23,7 +23,12 @@ pub struct Shape {
     pub pause: Duration,
     /// Reads, flushes, FUA among the writes, zeroings: in ppm.
     pub mix: Mix,
+    /// Requests, in ppm, that go to the first sixteenth of what is used.
+    pub hot_ppm: u64,
 }
+
+/// A hot spot is such a part of what is used.
+const HOT_PART: u64 = 16;
 
 /// Shares of the kinds of request, in ppm; the rest are writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +78,10 @@ impl Shape {
         }
         let grain = if rng.chance_ppm(self.unaligned_ppm) { 512 } else { 4096 };
         let length = rng.between(1, self.length_bytes_max / grain) * grain;
-        let places = (self.footprint_bytes - length) / grain + 1;
+        let is_hot = self.hot_ppm > 0 && rng.chance_ppm(self.hot_ppm);
+        let used_bytes =
+            if is_hot { self.footprint_bytes / HOT_PART } else { self.footprint_bytes };
+        let places = used_bytes.saturating_sub(length) / grain + 1;
         Step {
             op,
             offset_bytes: self.footprint_offset_bytes + rng.below(places) * grain,

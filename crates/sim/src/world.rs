@@ -16,16 +16,16 @@ use tandem_block::{
     Batch, ContentFaultKind, DeviceId, Drive, DriveOpKind, Instant, IoError, Outcome, PayloadId,
     Request, Rng, SECTOR_BYTES, SECTORS_PER_BLOCK,
 };
-use tandem_drives::media::{Contents, CutMode, Mark, Media, Write};
-use tandem_engine::{Command, Done, Engine, EngineConfig, Event, Io, IoId, IoOp, StartError};
+use tandem_drives::media::{CutMode, Mark, Media, Write};
+use tandem_engine::{Command, Done, Engine, EngineConfig, Event, Io, IoId, StartError};
 
 /// A command under way on a drive.
 #[derive(Clone, Debug)]
-struct Flight {
-    io: Io,
-    outcome: Outcome,
-    mark: Mark,
-    faults: Vec<ContentFaultKind>,
+pub(crate) struct Flight {
+    pub(crate) io: Io,
+    pub(crate) outcome: Outcome,
+    pub(crate) mark: Mark,
+    pub(crate) faults: Vec<ContentFaultKind>,
 }
 
 /// One drive with its contents.
@@ -62,11 +62,21 @@ pub enum HitKind {
     WriteError,
     /// A flush ended with an error.
     FlushError,
-    /// Something was stored, or read, otherwise than it was meant to be.
+    /// Something was stored otherwise than it was meant to be.
     WrongContents,
+    /// A read returned something else than what is stored, or was written last.
+    WrongRead,
+    /// It holds what it held before.
+    RolledBack,
+    /// A command never ends.
+    NeverEnds,
     /// A flush lied.
     FlushIgnored,
 }
+
+/// What a drive held at some time.
+#[derive(Clone)]
+pub struct Image(Media<SimSector>);
 
 /// What the engine said to the outside during a step.
 #[derive(Clone, Debug, Default)]
@@ -97,7 +107,7 @@ pub struct World {
     due: BinaryHeap<Reverse<(u64, u64, usize)>>,
     sequence: u64,
     wake_at: Instant,
-    payloads: HashMap<PayloadId, Vec<SimSector>, BuildFixed>,
+    pub(crate) payloads: HashMap<PayloadId, Vec<SimSector>, BuildFixed>,
     payloads_made: u64,
     /// Checksums that the engine asked for.
     sums: VecDeque<(IoId, Vec<u32>)>,
@@ -284,6 +294,25 @@ impl World {
         }
     }
 
+    /// What a drive holds now, for `roll_back`.
+    pub fn image(&self, device: DeviceId) -> Image {
+        Image(self.stations[usize::from(device.0)].media.clone())
+    }
+
+    /// A drive holds again what it held when the image was taken: call it between two lives.
+    pub fn roll_back(&mut self, device: DeviceId, image: Image) {
+        let station = &mut self.stations[usize::from(device.0)];
+        let range = (0, station.drive.capacity_bytes());
+        station.media = image.0;
+        let (what, at) = (HitKind::RolledBack, self.now);
+        self.hits.push(Hit { device, what, range, at });
+    }
+
+    /// Commands under way that will never end.
+    pub fn never_ending(&self) -> usize {
+        self.flights.iter().filter(|(_, f)| f.outcome.ack_at == Instant::NEVER).count()
+    }
+
     /// Damages one bit on a drive.
     pub fn corrupt(&mut self, device: DeviceId, offset_bytes: u64, bit: u16) {
         let range = (offset_bytes, offset_bytes + SECTOR_BYTES);
@@ -348,7 +377,7 @@ impl World {
     }
 
     #[inline]
-    fn tell(&mut self, event: Event<'_>) {
+    pub(crate) fn tell(&mut self, event: Event<'_>) {
         let mut commands = std::mem::take(&mut self.commands);
         self.engine.on(self.now, event, &mut commands);
         for command in commands.drain(..) {
@@ -435,6 +464,10 @@ impl World {
         let flight = self.flights.insert(Flight { io, outcome, mark, faults });
         if at != u64::MAX {
             self.due.push(Reverse((at, self.sequence, flight)));
+        } else {
+            let range = (op.offset_bytes, op.offset_bytes + op.length_bytes);
+            let (device, at) = (self.flights[flight].io.device, self.now);
+            self.hits.push(Hit { device, what: HitKind::NeverEnds, range, at });
         }
     }
 
@@ -470,6 +503,7 @@ impl World {
         let op = drive_op(&flight.io.op);
         let of_content = |kind: &ContentFaultKind| match kind {
             ContentFaultKind::FlushIgnored => HitKind::FlushIgnored,
+            _ if op.kind == DriveOpKind::Read => HitKind::WrongRead,
             _ => HitKind::WrongContents,
         };
         let error = match op.kind {
@@ -481,118 +515,13 @@ impl World {
         let range = (op.offset_bytes, op.offset_bytes + op.length_bytes);
         let (device, at) = (flight.io.device, self.now);
         self.hits.extend(found.map(|what| Hit { device, what, range, at }));
-    }
-
-    fn acknowledge_contents(&mut self, flight: &Flight, status: Result<(), IoError>) {
-        let mut checksums = Vec::new();
-        let mut bytes = Vec::new();
-        if status.is_ok() {
-            match &flight.io.op {
-                IoOp::Read { .. } => checksums = self.read(flight),
-                IoOp::ReadMeta { .. } => bytes = self.read_meta(flight),
-                IoOp::Write { .. } => checksums = self.write(flight),
-                IoOp::WriteMeta { .. } | IoOp::Trim { .. } => {
-                    self.write(flight);
-                }
-                IoOp::Flush => {
-                    let media = &mut self.stations[usize::from(flight.io.device.0)].media;
-                    if !flight.faults.contains(&ContentFaultKind::FlushIgnored) {
-                        media.settle_upto(flight.mark);
-                    }
-                }
-            }
-        }
-        if status.is_err() && matches!(flight.io.op, IoOp::Write { .. } | IoOp::WriteMeta { .. }) {
-            // a write that failed may have stored some of its sectors
-            self.write(flight);
-        }
-        let io = flight.io.id;
-        self.tell(Event::Completion {
-            io,
-            status,
-            checksums: &checksums,
-            bytes: &bytes,
-            took: None,
-        });
-    }
-
-    fn read(&mut self, flight: &Flight) -> Vec<u32> {
-        let IoOp::Read { offset_bytes, length_bytes, into, into_offset_bytes } = flight.io.op
-        else {
-            unreachable!("asked for reads")
-        };
-        let media = &self.stations[usize::from(flight.io.device.0)].media;
-        let buffer = self.payloads.get_mut(&into).expect("the buffer was reserved");
-        let at = (into_offset_bytes / SECTOR_BYTES) as usize;
-        let count = (length_bytes / SECTOR_BYTES) as usize;
-        let target = &mut buffer[at..at + count];
-        media.read(offset_bytes, target);
         for fault in &flight.faults {
-            if let ContentFaultKind::BitFlip { offset_bytes: sector, bit } = fault {
-                use tandem_drives::media::Sector as _;
-                let index = (sector.saturating_sub(offset_bytes) / SECTOR_BYTES) as usize;
-                if let Some(sector) = target.get_mut(index) {
-                    sector.flip(*bit);
-                }
+            if let (ContentFaultKind::Misdirected { offset_bytes }, true) =
+                (fault, op.kind != DriveOpKind::Read)
+            {
+                let range = (*offset_bytes, offset_bytes + op.length_bytes);
+                self.hits.push(Hit { device, what: HitKind::WrongContents, range, at });
             }
         }
-        target.chunks_exact(SECTORS_PER_BLOCK as usize).map(block_checksum).collect()
-    }
-
-    fn read_meta(&mut self, flight: &Flight) -> Vec<u8> {
-        let IoOp::ReadMeta { offset_bytes, length_bytes } = flight.io.op else {
-            unreachable!("asked for metadata reads")
-        };
-        let media = &self.stations[usize::from(flight.io.device.0)].media;
-        let mut sectors = vec![SimSector::Token(0); (length_bytes / SECTOR_BYTES) as usize];
-        media.read(offset_bytes, &mut sectors);
-        let mut bytes = vec![0; length_bytes as usize];
-        for (sector, out) in sectors.iter().zip(bytes.chunks_exact_mut(SECTOR_BYTES as usize)) {
-            sector.write_to(out);
-        }
-        for fault in &flight.faults {
-            if let ContentFaultKind::BitFlip { offset_bytes: sector, bit } = fault {
-                let at = sector.saturating_sub(offset_bytes) + u64::from(*bit / 8 % 512);
-                if let Some(byte) = bytes.get_mut(at as usize) {
-                    *byte ^= 1 << (bit % 8);
-                }
-            }
-        }
-        bytes
-    }
-
-    /// Stores a write or trim and returns the checksums of its blocks.
-    fn write(&mut self, flight: &Flight) -> Vec<u32> {
-        let Some(write) = write_of((&flight.io, flight.outcome.ticket), &self.payloads) else {
-            return Vec::new();
-        };
-        let media = &mut self.stations[usize::from(flight.io.device.0)].media;
-        let checksums = match &write.contents {
-            Contents::Data(sectors) => {
-                sectors.chunks_exact(SECTORS_PER_BLOCK as usize).map(block_checksum).collect()
-            }
-            Contents::Zeroes(_) => Vec::new(),
-        };
-        let mut stored = flight.outcome.status.is_ok();
-        for fault in &flight.faults {
-            match fault {
-                ContentFaultKind::Lost => stored = false,
-                ContentFaultKind::Torn { seed } => {
-                    let mut rng = Rng::new(*seed);
-                    media.apply_torn(&write, flight.outcome.settle_at, &mut rng);
-                    stored = false;
-                }
-                _ => {}
-            }
-        }
-        if stored {
-            media.apply(write, flight.outcome.settle_at);
-        }
-        for fault in &flight.faults {
-            if let ContentFaultKind::BitFlip { offset_bytes, bit } = fault {
-                media.corrupt(*offset_bytes, *bit);
-            }
-        }
-        checksums
     }
 }

@@ -8,6 +8,7 @@
 use tandem_block::{Duration, KIB, MIB};
 use tandem_engine::TierConfig;
 use tandem_engine::mutant::Mutant;
+use tandem_sim::arms::Case;
 use tandem_sim::campaign::{ALWAYS, Campaign};
 use tandem_sim::coverage::Met;
 use tandem_sim::exodus::Plan;
@@ -70,7 +71,10 @@ fn caught(mutant: Mutant, how: impl Into<Hunt>, config: impl Fn(u64) -> SwarmCon
                 let told = failure.to_string();
                 println!("{mutant:?}: seed {seed}, after {survived} crashes: {told:.150}");
                 assert!(
-                    matches!(failure, Failure::Broken { .. } | Failure::Refused { .. }),
+                    matches!(
+                        failure,
+                        Failure::Broken { .. } | Failure::Refused { .. } | Failure::Audit { .. }
+                    ),
                     "caught for another reason than lost data: {told}"
                 );
                 hunt(None, config(seed), how)
@@ -269,8 +273,9 @@ fn move_without_compare() {
 fn every_mutant_has_a_test() {
     let source = include_str!("mutants.rs");
     for mutant in Mutant::ALL {
-        let call = format!("caught(Mutant::{mutant:?},");
-        assert!(source.contains(&call), "{mutant:?}");
+        let calls = ["caught", "caught_in_service"];
+        let is_hunted = |call: &str| source.contains(&format!("{call}(Mutant::{mutant:?},"));
+        assert!(calls.into_iter().any(is_hunted), "{mutant:?}");
     }
 }
 
@@ -458,4 +463,38 @@ fn pair_journal_trimmed_early() {
         pair.journal.as_mut().expect("it has a journal").capacity_bytes = 1_200 * KIB;
         config
     });
+}
+
+/// Like `caught`, by whole arms of the swarm: three volumes, hot spots, faults, restarts.
+fn caught_in_service(mutant: Mutant, lines: &[&str]) {
+    for line in lines {
+        let mut case: Case = line.parse().expect("a line of the swarm");
+        case.audits.flow = false;
+        case.mutant = Some(mutant);
+        if let Err(failure) = case.run() {
+            println!("{mutant:?}: {line}: {:.150}", failure.to_string());
+            case.mutant = None;
+            case.run().unwrap_or_else(|failure| panic!("the sound engine too: {failure}"));
+            return;
+        }
+    }
+    panic!("{mutant:?} survives {lines:?}");
+}
+
+/// A base of a part of a block waits for its turn, and its slot is given to another volume meanwhile.
+#[test]
+fn base_unpinned() {
+    caught_in_service(Mutant::BaseUnpinned, &["service/ssd-first/1"]);
+}
+
+/// A home counts for the version that was copied, and the slot holds a newer one.
+#[test]
+fn home_by_slot() {
+    caught_in_service(Mutant::HomeBySlot, &["service/ssd-first/3"]);
+}
+
+/// The only SSD is rolled back, and the drive that follows knows better.
+#[test]
+fn believes_rolled_back() {
+    caught_in_service(Mutant::BelievesRolledBack, &["rolled/ssd-first/26", "rolled/ssd-first/38"]);
 }

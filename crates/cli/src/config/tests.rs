@@ -1,6 +1,7 @@
 //! Is every error of a configuration told with its line, and what would do?
 
 use super::*;
+use tandem_live::listen::Address;
 
 const GOOD: &str = r#"[pool]
 name = "laptop"
@@ -62,13 +63,11 @@ fn the_example_of_the_design_is_read() {
     assert!(ssd.profile.is_none() && hdd.profile.is_some());
     let [volume] = pool.volumes.as_slice() else { panic!("one volume") };
     assert_eq!((volume.steer.policy(), volume.steer.get("queue_length")), ("mios-d", 2));
-    assert_eq!(
-        pool.serve.nbd,
-        [
-            Address::Unix("/pool/tandem.sock".into()),
-            Address::Tcp("127.0.0.1:10809".parse().expect("an address"))
-        ]
-    );
+    let ways = [
+        Address::Unix("/pool/tandem.sock".into()),
+        Address::Tcp("127.0.0.1:10809".parse().expect("an address")),
+    ];
+    assert_eq!(pool.serve.nbd, ways.map(Way::plain));
     assert_eq!(pool.serve.fuse.as_deref(), Some(Path::new("/pool/mnt")));
     let world = pool.world_config();
     assert_eq!((world.submission, world.spin.ns), (Submission::Batched, 20_000));
@@ -105,6 +104,29 @@ fn engines_are_told_what_the_file_says() {
     let mut renamed = pool.volumes[0].clone();
     renamed.name = "vol1".into();
     assert_ne!(renamed.object(), pool.volumes[0].object());
+}
+
+/// How long a drive may leave a command without an answer, and what is too short or too long.
+#[test]
+fn deadlines_leave_drives_their_own_error_recovery() {
+    let deadlines =
+        |text: &str| parse(text).expect("good").engine_config(&[16 << 30, 64 << 30]).deadlines;
+    assert_eq!(deadlines(GOOD), [Duration::from_s(30); 2]);
+    let said = |role: &str, value: &str| {
+        let role = format!("role = \"{role}\"\n");
+        changed(&role, &format!("{role}deadline = \"{value}\"\n"))
+    };
+    assert_eq!(deadlines(&said("hdd", "8s"))[1], Duration::from_s(8));
+    assert_eq!(deadlines(&said("ssd", "1500ms"))[0], Duration::from_ms(1500));
+    for (role, value, want) in [
+        ("hdd", "7s", "its own error recovery; write at least"),
+        ("ssd", "0s", "is too short"),
+        ("ssd", "3h", "write at most"),
+        ("hdd", "soon", "30s"),
+    ] {
+        let fault = parse(&said(role, value)).expect_err(value).to_string();
+        assert!(fault.contains(want), "{value}: {fault}");
+    }
 }
 
 /// Budgets of a day: a rating is the configuration's or the profile's, drive writes are of the size.

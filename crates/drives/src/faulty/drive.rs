@@ -9,6 +9,7 @@
 
 use super::script::{Fault, FaultScript};
 use crate::ledger::Ledger;
+use std::collections::BTreeSet;
 use tandem_block::{
     ContentFault, ContentFaultKind, DeviceId, Drive, DriveEvent, DriveEventKind, DriveOp,
     DriveOpKind, Duration, Instant, IoError, Outcome, Rng, SECTOR_BYTES, Ticket,
@@ -16,6 +17,8 @@ use tandem_block::{
 
 /// What a flush takes that fails or lies. Source: guess, one command.
 const FALSE_FLUSH: Duration = Duration::from_us(100);
+/// A file gets room in parts of so many bytes. Source: guess.
+const EXTENT_BYTES: u64 = 65_536;
 
 /// A drive with faults.
 pub struct Faulty {
@@ -37,6 +40,8 @@ pub struct Faulty {
     /// Tickets that the wrapped drive never saw, rising; none are added after death.
     swallowed: Vec<u64>,
     content_faults: Vec<ContentFault>,
+    /// Extents that were written to, where the drive may become full.
+    written: BTreeSet<u64>,
 }
 
 impl Faulty {
@@ -56,6 +61,7 @@ impl Faulty {
             died: None,
             swallowed: Vec::new(),
             content_faults: Vec::new(),
+            written: BTreeSet::new(),
         }
     }
 
@@ -81,6 +87,21 @@ impl Faulty {
         self.stalls.push((at, length, next_ticket));
         self.inner_now = self.inner_now.max(at + length);
         self.ledger.note(at.ns, (at + length).ns, DriveEventKind::Stall);
+    }
+
+    /// Does this write want room that a file behind the drive does not get any more?
+    fn finds_no_room(&mut self, now: Instant, op: &DriveOp) -> bool {
+        let Some((from, upto)) = self.script.full else { return false };
+        if !matches!(op.kind, DriveOpKind::Write { .. }) {
+            return false;
+        }
+        let end = (op.offset_bytes + op.length_bytes).div_ceil(EXTENT_BYTES);
+        let mut extents = op.offset_bytes / EXTENT_BYTES..end;
+        if now >= from && now < upto {
+            return extents.any(|extent| !self.written.contains(&extent));
+        }
+        self.written.extend(extents);
+        false
     }
 
     /// The fault that this command meets.
@@ -155,6 +176,21 @@ impl Faulty {
                 self.note(ticket, ContentFaultKind::FlushIgnored);
                 return self.swallow(self.inner_now.max(now) + FALSE_FLUSH, Ok(()), ticket);
             }
+            Some(Fault::Refused) => {
+                let status = Err(IoError::Device(self.device));
+                return self.swallow(self.inner_now.max(now) + FALSE_FLUSH, status, ticket);
+            }
+            Some(Fault::Misdirect(delta_bytes)) => {
+                let room = self.inner.capacity_bytes() - op.length_bytes + SECTOR_BYTES;
+                let at = (op.offset_bytes + delta_bytes) % room / SECTOR_BYTES * SECTOR_BYTES;
+                self.note(ticket, ContentFaultKind::Misdirected { offset_bytes: at });
+            }
+            Some(Fault::Stale) => self.note(ticket, ContentFaultKind::Stale),
+            Some(Fault::Late(by)) => {
+                let outcome = self.pass_on(now, op, ticket);
+                return Outcome { ack_at: outcome.ack_at + by, ..outcome };
+            }
+            Some(Fault::Never) => return self.swallow(Instant::NEVER, Ok(()), ticket),
             Some(Fault::Die) => {
                 self.die(now, ticket.0);
                 return self.swallow(now, Err(IoError::Dead(self.device)), ticket);
@@ -190,7 +226,7 @@ impl Faulty {
             .iter()
             .map(|(at, length)| (*at, *length, u64::MAX));
         for (at, length, first_unharmed) in begun.chain(scheduled) {
-            if ticket.0 < first_unharmed && ack > at {
+            if ticket.0 < first_unharmed && ack > at && ack != Instant::NEVER {
                 ack += length;
             }
         }
@@ -217,7 +253,10 @@ impl Drive for Faulty {
             self.die(now, ticket.0);
             return self.swallow(now, Err(IoError::Dead(self.device)), ticket);
         }
-        let fault = self.meets(now, &op);
+        let fault = match self.finds_no_room(now, &op) {
+            true => Some(Fault::Refused),
+            false => self.meets(now, &op),
+        };
         self.answer(now, op, fault, ticket)
     }
 
@@ -285,6 +324,7 @@ impl Drive for Faulty {
             died: self.died,
             swallowed: self.swallowed.clone(),
             content_faults: self.content_faults.clone(),
+            written: self.written.clone(),
         })
     }
 }

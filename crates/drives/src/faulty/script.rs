@@ -17,6 +17,17 @@ pub enum Fault {
     BitFlip,
     /// A flush says that it is done and settles nothing.
     IgnoreFlush,
+    /// It ends with an I/O error and stores nothing: a file behind the drive has no room.
+    Refused,
+    /// A write is stored so many bytes further on, around the end of the drive, and says nothing; a read
+    /// comes from there.
+    Misdirect(u64),
+    /// A read returns what is settled, not what was acknowledged since, and says nothing.
+    Stale,
+    /// It ends so much later; no other command does.
+    Late(Duration),
+    /// It never ends.
+    Never,
     /// The drive dies now.
     Die,
 }
@@ -45,8 +56,10 @@ pub struct FaultRule {
     pub ops: OpFilter,
     /// Only commands that touch these bytes (first, end); a flush touches none.
     pub range: Option<(u64, u64)>,
-    /// Only commands submitted at this time or later.
+    /// Only commands submitted at this time or later,
     pub from: Instant,
+    /// … and before this one.
+    pub upto: Instant,
     /// Matching commands that pass unharmed first.
     pub skip: u64,
     /// Faults at most.
@@ -63,6 +76,7 @@ impl FaultRule {
             ops: OpFilter::Any,
             range: None,
             from: Instant::ZERO,
+            upto: Instant::NEVER,
             skip: 0,
             count: 1,
             chance_ppm: 1_000_000,
@@ -84,15 +98,16 @@ impl FaultRule {
             OpFilter::Flushes => op.kind == DriveOpKind::Flush,
         };
         let possible = match self.fault {
-            Fault::Error | Fault::Stall(_) | Fault::Die => true,
-            Fault::Torn | Fault::Lost => write,
-            Fault::BitFlip => write || op.kind == DriveOpKind::Read,
+            Fault::Error | Fault::Stall(_) | Fault::Die | Fault::Late(_) | Fault::Never => true,
+            Fault::Torn | Fault::Lost | Fault::Refused => write,
+            Fault::BitFlip | Fault::Misdirect(_) => write || op.kind == DriveOpKind::Read,
+            Fault::Stale => op.kind == DriveOpKind::Read,
             Fault::IgnoreFlush => op.kind == DriveOpKind::Flush,
         };
         let touches = self.range.is_none_or(|(first, end)| {
             op.offset_bytes < end && first < op.offset_bytes + op.length_bytes
         });
-        wanted && possible && touches && now >= self.from
+        wanted && possible && touches && now >= self.from && now < self.upto
     }
 }
 
@@ -105,6 +120,9 @@ pub struct FaultScript {
     pub dies_at: Option<Instant>,
     /// When it stalls, and for how long; in the order of time.
     pub stalls: Vec<(Instant, Duration)>,
+    /// From then on it has no room for what was never written to: it is a file, and what is behind it is
+    /// full. Until then.
+    pub full: Option<(Instant, Instant)>,
 }
 
 impl FaultScript {

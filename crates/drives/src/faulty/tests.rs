@@ -188,3 +188,64 @@ fn a_power_cut_voids_tickets() {
     assert_eq!(drive.ticket_ack(&in_flight).0, Instant::NEVER);
     assert_eq!(drive.volatile_bytes(at(50)), 0);
 }
+
+/// What lies says so to the world alone; what refuses stores nothing.
+#[test]
+fn commands_that_go_elsewhere_are_stale_or_refused() {
+    let faults = |fault, op: DriveOp| {
+        let mut drive = faulty(FaultScript::of([FaultRule::once(fault)]));
+        let hit = drive.submit(at(0), op);
+        let after = drive.submit(at(1), op);
+        assert_eq!(after.status, Ok(()));
+        let kinds: Vec<_> = drive.take_content_faults().iter().map(|f| f.kind).collect();
+        (hit.status, kinds)
+    };
+    let elsewhere = ContentFaultKind::Misdirected { offset_bytes: 12_288 };
+    assert_eq!(faults(Fault::Misdirect(8192), write(4096)), (Ok(()), vec![elsewhere]));
+    assert_eq!(faults(Fault::Misdirect(8192), read(4096)), (Ok(()), vec![elsewhere]));
+    assert_eq!(faults(Fault::Stale, read(0)), (Ok(()), vec![ContentFaultKind::Stale]));
+    assert_eq!(faults(Fault::Refused, write(0)), (FAILED, vec![]));
+    // it stays on the drive, and goes on at its beginning
+    let mut drive = faulty(FaultScript::of([FaultRule::once(Fault::Misdirect(8192))]));
+    let last = drive.capacity_bytes() - 4096;
+    drive.submit(at(0), write(last));
+    let kind = drive.take_content_faults()[0].kind;
+    assert_eq!(kind, ContentFaultKind::Misdirected { offset_bytes: 7680 });
+}
+
+/// One command is late, or never ends; those beside it are not.
+#[test]
+fn one_command_is_late_or_never_ends() {
+    let late = Duration::from_s(3);
+    for (fault, by) in [(Fault::Late(late), late), (Fault::Never, Duration::from_ns(u64::MAX))] {
+        let (mut plain, mut drive) = (hdd(), faulty(FaultScript::of([FaultRule::once(fault)])));
+        let usual = plain.submit(at(0), write(0));
+        let hit = drive.submit(at(0), write(0));
+        assert_eq!(hit.ack_at, usual.ack_at + by, "{fault:?}");
+        assert_eq!(drive.ticket_ack(&hit).0, hit.ack_at);
+        let next = drive.submit(at(100), write(4096));
+        assert!(next.ack_at < at(0) + Duration::from_s(1), "{fault:?}: {next:?}");
+        assert_eq!(drive.ticket_ack(&next), (next.ack_at, Ok(())));
+    }
+}
+
+#[test]
+fn a_rule_ends_with_its_time() {
+    let upto = at(1_000);
+    let rule = FaultRule { upto, ..FaultRule::by_chance(Fault::Error, 1_000_000) };
+    let mut drive = faulty(FaultScript::of([rule]));
+    assert_eq!(drive.submit(at(999), write(0)).status, FAILED);
+    assert_eq!(drive.submit(at(1_000), write(0)).status, Ok(()));
+}
+
+/// A file has what it was given before, and gets more when there is room again.
+#[test]
+fn a_full_file_is_written_to_where_it_was_written_before() {
+    let full = Some((at(1_000), at(9_000)));
+    let mut drive = faulty(FaultScript { full, ..FaultScript::default() });
+    assert_eq!(drive.submit(at(0), write(0)).status, Ok(()));
+    assert_eq!(drive.submit(at(2_000), write(8192)).status, Ok(()), "of the same extent");
+    assert_eq!(drive.submit(at(3_000), write(1 << 20)).status, FAILED);
+    assert_eq!(drive.submit(at(4_000), read(1 << 20)).status, Ok(()));
+    assert_eq!(drive.submit(at(9_000), write(1 << 20)).status, Ok(()));
+}

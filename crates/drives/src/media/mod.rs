@@ -135,6 +135,14 @@ impl<C: Sector> Media<C> {
         }
     }
 
+    /// What is settled from `offset_bytes` on, without what was acknowledged since.
+    pub fn read_settled(&self, offset_bytes: u64, out: &mut [C]) {
+        match &self.kept {
+            None => out.fill(C::zero()),
+            Some(kept) => kept.store.read(offset_bytes / SECTOR_BYTES, out),
+        }
+    }
+
     /// Writes whose time has come are on the medium.
     pub fn settle(&mut self, now: Instant) {
         self.settling(|unsettled, sink| unsettled.settle_due(now, sink));

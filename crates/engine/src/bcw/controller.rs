@@ -556,7 +556,7 @@ impl Controller {
         }
         if !ok {
             self.state = State::Faulted;
-        } else if self.state == State::Syncing {
+        } else if matches!(self.state, State::Syncing | State::Faulted) {
             self.begin_fast();
             self.belief.begin_stage(Origin::Flush);
             if self.trust == Trust::Measured(None) {

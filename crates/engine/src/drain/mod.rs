@@ -286,7 +286,7 @@ impl Engine {
         if d.is_pair {
             return Err(DrainError::IsPair(device));
         }
-        if d.faulted {
+        if d.is_faulted() {
             return Err(DrainError::Faulted(device));
         }
         if self.others_like(device) == 0 {

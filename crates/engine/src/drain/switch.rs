@@ -6,10 +6,11 @@
 
 use super::{Drain, Ending, Stage, Step};
 use crate::StartError;
+use crate::device::Service;
 use crate::engine::{Engine, Phase};
 use crate::format::superblock::{Numbered, Standing, Superblock};
 use crate::port::Command;
-use tandem_block::{DeviceId, Instant};
+use tandem_block::{DeviceId, Instant, IoError};
 
 impl Engine {
     /// What a drive is from now on, to everybody who asks.
@@ -36,6 +37,7 @@ impl Engine {
         let Some(newest) = newest else { return Ok(()) };
         let (pool, members) = (newest.pool, newest.members.clone());
         self.config.has_second_home = newest.has_second_home;
+        self.take_lagging(newest.lagging);
         let (generation, newest) = (newest.generation, newest.standings.clone());
         // who is further behind may be the drive that was removed, and another one has its place now
         let knows = |s: &&Superblock| s.pool == pool && s.generation + 1 >= generation;
@@ -55,7 +57,7 @@ impl Engine {
                 }
                 Some(_) => {
                     found[index] = (None, false);
-                    self.devices[index].faulted = true;
+                    self.devices[index].service = Service::Out(IoError::Dead(device));
                     if is_listed {
                         self.config.gone.push(device);
                         self.out.push(Command::Close { device });
@@ -146,7 +148,7 @@ impl Engine {
             _ => {}
         }
         let d = &self.devices[usize::from(device.0)];
-        let failed = d.faulted && !d.is_gone();
+        let failed = d.is_faulted() && !d.is_gone();
         let Some(drain) = self.drain.as_deref() else { return };
         if !drain.moves() {
             return;
@@ -197,7 +199,7 @@ impl Engine {
         if d.in_flight > 0 || d.has_waiting() {
             return;
         }
-        (d.dirty, d.faulted) = (false, true);
+        (d.dirty, d.service) = (false, Service::Out(IoError::Dead(device)));
         self.set_drain_stage(Stage::Removing(Step::Others));
         self.write_superblocks(false);
     }

@@ -7,6 +7,7 @@
 //! state u8 (0 none, 1 copying, 2 replaced), index u8, uuid u128 of a successor
 //! with feature 1: members x standing u8 (0 serves, 1 is drained, 2 gone); what is numbered of each that is
 //!     gone: first logical block u64, homes u64, slots u64
+//! with feature 8: members that lag u64, bit i for member i
 //! ```
 //! Two copies, at the first and the last block. The newer generation that can be read wins.
 
@@ -27,6 +28,8 @@ const FEATURE_STANDINGS: u64 = 1;
 const FEATURE_MOVED_HOMES: u64 = 2;
 /// The first hard drive follows, whatever the number of SSDs is.
 const FEATURE_SECOND_HOME: u64 = 4;
+/// The metadata on some members is not to be believed, since they missed writes.
+const FEATURE_LAGGING: u64 = 8;
 /// Drives in one set at most.
 pub const MEMBERS_MAX: usize = 16;
 /// Bytes of a pool's name at most.
@@ -128,6 +131,8 @@ pub struct Superblock {
     pub has_second_home: bool,
     /// A drive that shall take a member's place, or has.
     pub successor: Option<Successor>,
+    /// Members that missed writes, so that their metadata is not to be believed: bit `i` for member `i`.
+    pub lagging: u64,
 }
 
 fn role_code(role: Role) -> u8 {
@@ -212,6 +217,25 @@ fn standings_of(reader: &mut Reader<'_>, members: usize) -> Result<Vec<Standing>
     Ok(standings)
 }
 
+fn members_of(reader: &mut Reader<'_>, count: u8) -> Result<Vec<Member>, FormatError> {
+    let mut members = Vec::new();
+    for _ in 0..count {
+        let uuid = reader.u128()?;
+        let role = role_of(reader.u8()?)?;
+        members.push(Member { uuid, role, capacity_bytes: reader.u64()? });
+    }
+    Ok(members)
+}
+
+/// Some of so many members.
+fn lagging_of(reader: &mut Reader<'_>, members: u8) -> Result<u64, FormatError> {
+    let lagging = reader.u64()?;
+    if lagging == 0 || u32::from(members) < 64 - lagging.leading_zeros() {
+        return Err(FormatError::Field { what: WHAT, field: "members that lag", value: lagging });
+    }
+    Ok(lagging)
+}
+
 /// Does this block look like one of our superblocks, sound or not?
 pub fn is_ours(block: &[u8]) -> bool {
     block.len() >= 8 && block[..8] == MAGIC.to_le_bytes()
@@ -231,7 +255,8 @@ impl Superblock {
         let standings = if all_serve { 0 } else { FEATURE_STANDINGS };
         let moved = if self.has_moved_homes { FEATURE_MOVED_HOMES } else { 0 };
         let second = if self.has_second_home { FEATURE_SECOND_HOME } else { 0 };
-        out.u64(standings | moved | second);
+        let lagging = if self.lagging != 0 { FEATURE_LAGGING } else { 0 };
+        out.u64(standings | moved | second | lagging);
         out.u64(self.generation);
         out.u128(self.pool);
         out.u128(own.uuid);
@@ -248,12 +273,15 @@ impl Superblock {
         }
         out.text(&self.name);
         match &self.successor {
-            None if all_serve => {}
+            None if all_serve && self.lagging == 0 => {}
             None => out.bytes.extend([0; 18]),
             Some(successor) => encode_successor(successor, &mut out),
         }
         if !all_serve {
             encode_standings(&self.standings, &mut out);
+        }
+        if self.lagging != 0 {
+            out.u64(self.lagging);
         }
         out.pad_to(BLOCK_BYTES as usize);
         let crc = crc32c(&out.bytes);
@@ -282,6 +310,7 @@ impl Superblock {
         }
         let features = reader.u64()?;
         let known = FEATURE_STANDINGS | FEATURE_MOVED_HOMES | FEATURE_SECOND_HOME;
+        let known = known | FEATURE_LAGGING;
         let unknown = features & !known;
         if !(VERSION..=VERSION_WITH_TABLE).contains(&version) || unknown != 0 {
             let known = VERSION_WITH_TABLE;
@@ -298,12 +327,7 @@ impl Superblock {
         if usize::from(count) > MEMBERS_MAX || index >= count {
             return Err(FormatError::Field { what: WHAT, field: "index", value: u64::from(index) });
         }
-        let mut members = Vec::new();
-        for _ in 0..count {
-            let uuid = reader.u128()?;
-            let role = role_of(reader.u8()?)?;
-            members.push(Member { uuid, role, capacity_bytes: reader.u64()? });
-        }
+        let members = members_of(&mut reader, count)?;
         let own = Member { uuid: own_uuid, role: own_role, capacity_bytes: own_capacity };
         if members[usize::from(index)] != own
             || !layout.is_sane(own_capacity)
@@ -321,6 +345,10 @@ impl Superblock {
             0 => vec![Standing::Serves; members.len()],
             _ => standings_of(&mut reader, members.len())?,
         };
+        let lagging = match features & FEATURE_LAGGING {
+            0 => 0,
+            _ => lagging_of(&mut reader, count)?,
+        };
         Ok(Superblock {
             generation,
             pool,
@@ -333,6 +361,7 @@ impl Superblock {
             has_moved_homes: features & FEATURE_MOVED_HOMES != 0,
             has_second_home: features & FEATURE_SECOND_HOME != 0,
             successor,
+            lagging,
         })
     }
 }
@@ -361,6 +390,7 @@ mod tests {
             has_moved_homes: false,
             has_second_home: false,
             successor: None,
+            lagging: 0,
         }
     }
 
@@ -390,6 +420,14 @@ mod tests {
         let second = Superblock { has_second_home: true, ..sample() };
         assert_eq!(Superblock::decode(&second.encode()).unwrap(), second);
         assert_eq!(second.encode()[16], 4, "older programs refuse it");
+        for standing in [Standing::Serves, Standing::Drains] {
+            let mut lagging = Superblock { lagging: 2, ..sample() };
+            lagging.standings[0] = standing;
+            assert_eq!(Superblock::decode(&lagging.encode()).unwrap(), lagging);
+            assert_eq!(lagging.encode()[16] & 8, 8, "older programs refuse it");
+        }
+        let unknown = Superblock { lagging: 4, ..sample() };
+        assert!(Superblock::decode(&unknown.encode()).is_err(), "there are two members");
         let block = sample().encode();
         assert_eq!((block[12], block[16]), (1, 0), "older programs read it");
         assert_eq!(Superblock::decode(&block).unwrap(), sample());

@@ -15,14 +15,14 @@
 use super::copy::Plan;
 use super::{Ending, Flight, Handover, HandoverView, ReplaceError, Stage, Step};
 use crate::bcw::controller::Controller;
-use crate::device::Device;
+use crate::device::{Device, Service};
 use crate::engine::Engine;
 use crate::format::layout::{Layout, SUPERBLOCK_BYTES};
 use crate::format::shard::SHARD_BYTES;
 use crate::format::superblock::Standing;
 use crate::log::Log;
 use crate::port::Command;
-use tandem_block::{BLOCK_BYTES, DeviceId};
+use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
 
 /// What a drive needs that shall take an empty place.
 struct Joining {
@@ -139,7 +139,7 @@ impl Engine {
         let d = &mut self.devices[usize::from(seat.0)];
         assert!(d.in_flight == 0 && !d.has_waiting(), "nobody asks a place that is empty");
         assert!(d.tail.items.is_empty() && d.flushing.is_none(), "it was left in order");
-        (d.faulted, d.dirty, d.flush_wanted) = (false, false, false);
+        (d.service, d.dirty, d.flush_wanted) = (Service::Full, false, false);
         (d.standing, d.drive_bytes) = (Standing::Serves, drive_bytes);
         let (layout, is_ssd) = (d.layout, d.is_ssd());
         self.config.gone.retain(|gone| *gone != seat);
@@ -178,7 +178,7 @@ impl Engine {
         self.out.extend(h.held.into_iter().map(Command::Submit));
         if h.is_lost {
             // it missed something that the others have: as any that fails
-            self.fault_ssd(h.seat);
+            self.fault(h.seat, IoError::Device(h.seat));
         }
     }
 }

@@ -395,7 +395,7 @@ impl Engine {
         if old.is_pair {
             return Err(ReplaceError::IsPair(device));
         }
-        if old.faulted {
+        if old.is_faulted() {
             return Err(ReplaceError::Faulted(device));
         }
         let wanted = old.config.capacity_bytes;
@@ -449,7 +449,7 @@ impl Engine {
     pub(crate) fn run_handover(&mut self) {
         let Some(h) = self.handover.as_deref() else { return };
         let is_empty = h.joins && h.device == h.seat;
-        if self.devices[usize::from(h.device.0)].faulted && !is_empty {
+        if self.devices[usize::from(h.device.0)].is_faulted() && !is_empty {
             self.end_handover(h.source_failed());
         }
         if std::mem::take(&mut self.handover_wanted) && self.handover_stage() == Stage::Marking {

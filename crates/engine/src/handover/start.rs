@@ -9,6 +9,7 @@
 //! A superblock that does not name it is of a life without it, whose writes it lacks.
 
 use super::{Ending, Flight, Handover, HandoverView, Stage};
+use crate::device::Service;
 use crate::engine::Engine;
 use crate::format::handover::Mark;
 use crate::format::superblock::{Standing, SuccessorState, Superblock};
@@ -84,7 +85,7 @@ impl Engine {
                 if h.joins {
                     // others, or the configuration, may not know yet that the place is not empty any more
                     self.devices[index].standing = Standing::Serves;
-                    self.devices[index].faulted = false;
+                    self.devices[index].service = Service::Full;
                     self.config.gone.retain(|gone| *gone != device);
                 }
                 let ended = Some((self.now, Ending::Finished));

@@ -4,6 +4,7 @@
 //! of the open segment, so the drive sees one continuous stream; padding takes slots too and owns
 //! nothing. A segment is recycled as a whole once nothing in it lives.
 
+mod audit;
 pub mod gc;
 pub mod read_back;
 

@@ -91,6 +91,11 @@ impl Allocator {
         self.free_count += run.count;
     }
 
+    /// Free slots, counted one by one.
+    pub fn free_found(&self) -> u64 {
+        self.free.count() as u64
+    }
+
     /// Is the slot free?
     pub fn is_free(&self, slot: Slot) -> bool {
         self.free.get((slot - self.first) as usize)

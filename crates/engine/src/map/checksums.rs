@@ -8,7 +8,7 @@ use super::{FixedState, Logical};
 use crate::format::FormatError;
 use crate::format::page::{self, PAGE_CHECKSUMS};
 use hashbrown::HashMap;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 #[derive(Clone, Debug)]
 struct Page {
@@ -29,6 +29,19 @@ pub struct HomeChecksums {
     carried: BTreeMap<Logical, u32>,
     /// The versions that these pages are being given.
     carried_versions: BTreeMap<u32, u64>,
+    /// Pages that were written and not flushed since: the copy that holds may be the other one.
+    unsure: BTreeSet<u32>,
+}
+
+/// What was found where a page is stored twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loaded {
+    /// Both copies are sound, or as before the page was ever written.
+    Sound,
+    /// One copy is damaged: it may have been the newer one, so the sound one may be too old.
+    Doubtful,
+    /// Neither can be read.
+    Lost,
 }
 
 /// Page that holds the block's checksum.
@@ -46,6 +59,7 @@ impl HomeChecksums {
             fresh: BTreeMap::new(),
             carried: BTreeMap::new(),
             carried_versions: BTreeMap::new(),
+            unsure: BTreeSet::new(),
         }
     }
 
@@ -63,11 +77,11 @@ impl HomeChecksums {
         self.pages.contains_key(&page)
     }
 
-    /// Takes a page that was read (the sounder and newer of its two copies). Returns false if
-    /// neither copy is sound.
-    pub fn load(&mut self, pool: u128, page: u32, bytes: &[u8]) -> bool {
+    /// Takes a page that was read (the sounder and newer of its two copies), unless a newer one is known
+    /// from another home of the metadata.
+    pub fn load(&mut self, pool: u128, page: u32, bytes: &[u8]) -> Loaded {
         let mut best: Option<Page> = None;
-        let mut foreign = 0;
+        let (mut foreign, mut damaged) = (0, 0);
         for copy in bytes.chunks_exact(page::PAGE_BYTES as usize) {
             let mut checksums = Box::new([0u32; PAGE_CHECKSUMS]);
             match page::decode(copy, pool, u64::from(page), &mut checksums) {
@@ -77,15 +91,17 @@ impl HomeChecksums {
                 Ok(_) => {}
                 // what a drive held before it was formatted: such a page was never written
                 Err(FormatError::Magic { .. } | FormatError::Field { .. }) => foreign += 1,
-                Err(_) => {}
+                Err(_) => damaged += 1,
             }
         }
         let never_written = || Page { version: 0, checksums: Box::new([0; PAGE_CHECKSUMS]) };
         let best = best.or_else(|| (foreign == 2).then(never_written));
-        let Some(mut best) = best else { return false };
+        let Some(mut best) = best else { return Loaded::Lost };
         self.bring_up_to_date(page, &mut best);
-        self.keep(page, best);
-        true
+        if self.pages.get(&page).is_none_or(|known| known.version < best.version) {
+            self.keep(page, best);
+        }
+        if damaged == 0 { Loaded::Sound } else { Loaded::Doubtful }
     }
 
     /// What was read while the page was being written may be what it was before.
@@ -146,7 +162,8 @@ impl HomeChecksums {
             self.fresh.remove(&block);
             self.carried.insert(block, checksum);
         }
-        page.version += 1;
+        // a copy that may not be durable is written over itself, and never the one that is
+        page.version += if self.unsure.insert(number) { 1 } else { 2 };
         self.carried_versions.insert(number, page.version);
         let bytes = page::encode(pool, u64::from(number), page.version, &page.checksums);
         (page.version % 2, bytes)
@@ -160,6 +177,11 @@ impl HomeChecksums {
         let page = self.pages.get(&number).expect("the page was loaded");
         let bytes = page::encode(pool, u64::from(number), page.version, &page.checksums);
         (page.version % 2, bytes)
+    }
+
+    /// Every page that was carried until now is durable.
+    pub fn carried_durably(&mut self) {
+        self.unsure.clear();
     }
 
     /// The pages that were carried are written (or not: then their values wait again).
@@ -188,8 +210,11 @@ mod tests {
         // it is dropped, and read again before its write has ended
         table.load_empty(1);
         table.load_empty(2);
-        assert!(!table.has_page(0) && table.load(9, 0, &before));
+        assert!(!table.has_page(0));
+        // what was being written is not damaged, it was never there
+        assert_eq!(table.load(9, 0, &before), Loaded::Sound);
         table.carried_done(true);
+        table.carried_durably();
         assert_eq!(table.get(5), Some(55), "the write has ended, and the cache has the page");
         table.set(6, 66);
         let (next, bytes) = table.carry(9, 0);
@@ -197,5 +222,20 @@ mod tests {
         let mut checksums = [0; PAGE_CHECKSUMS];
         assert_eq!(page::decode(&bytes, 9, 0, &mut checksums), Ok(2));
         assert_eq!((checksums[5], checksums[6]), (55, 66));
+    }
+
+    #[test]
+    fn a_page_that_may_not_be_durable_is_written_over_itself() {
+        let mut table = HomeChecksums::new(2);
+        table.load_empty(0);
+        table.set(5, 55);
+        let first = table.carry(9, 0).0;
+        table.carried_done(false);
+        assert_eq!(table.get(5), Some(55), "it waits again");
+        assert_eq!(table.carry(9, 0).0, first, "the other copy is the one that holds");
+        table.carried_done(true);
+        table.carried_durably();
+        table.set(6, 66);
+        assert_ne!(table.carry(9, 0).0, first);
     }
 }

@@ -57,6 +57,11 @@ impl Displaced {
         self.table.find(hash(block), |item| item.0 == block).is_some()
     }
 
+    /// All of them, in no order that counts.
+    pub fn iter(&self) -> impl Iterator<Item = (Logical, Slot)> + '_ {
+        self.table.iter().copied()
+    }
+
     /// How many places.
     pub fn len(&self) -> usize {
         self.table.len()

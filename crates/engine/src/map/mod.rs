@@ -16,6 +16,7 @@
 
 pub mod allocator;
 pub mod attributes;
+mod audit;
 pub mod bits;
 pub mod changes;
 pub mod checkpoint;
@@ -37,6 +38,7 @@ pub mod slots;
 pub mod space;
 #[cfg(test)]
 mod tests;
+mod versions;
 
 pub use allocator::Run;
 pub use compose::{Batch, Cover, Limits};
@@ -44,6 +46,7 @@ pub use displaced::FixedHasher;
 pub use entry::{Entry, Fragment, Place, PlaceRole};
 pub use population::Population;
 pub use slots::{Logical, NONE, Slot, SlotRegion};
+pub use versions::Copied;
 
 use crate::format::record::FRAGMENTS_MAX;
 use allocator::Allocator;
@@ -54,6 +57,7 @@ use logical::{FRAGMENTS, HOME, LOG, LogicalBits, SSD};
 use slots::Slots;
 use std::collections::BTreeMap;
 use tandem_block::DeviceId;
+use versions::Versions;
 
 /// A fixed hasher: a digest must not hang on a random seed.
 pub type FixedState = std::hash::BuildHasherDefault<displaced::FixedHasher>;
@@ -130,6 +134,7 @@ pub struct Map {
     /// Slots that nothing names any more; the engine takes them with `take_freed`.
     freed: Vec<Slot>,
     population: Population,
+    versions: Versions,
     /// Shards that the next checkpoint must write.
     dirty_shards: bits::Bits,
     slot_shards: usize,
@@ -170,6 +175,7 @@ impl Map {
             log_unsettled: HashMap::default(),
             freed: Vec::new(),
             population: Population::default(),
+            versions: Versions::default(),
             dirty_shards: bits::Bits::new(slot_shards + home_shards),
             slot_shards,
             slots,
@@ -320,6 +326,7 @@ impl Map {
     /// Notes that `slot` now holds the whole block, alone: every older place is displaced.
     #[inline]
     pub fn assign(&mut self, block: Logical, slot: Slot, checksum: u32) {
+        self.versions.change(block);
         let log = self.slots.is_log(slot);
         let bits = self.logical.get(block);
         if bits & FRAGMENTS != 0 {
@@ -350,6 +357,7 @@ impl Map {
         if bits == 0 {
             return false;
         }
+        self.versions.change(block);
         self.slots.assign(slot, block, checksum);
         let mut list = self.fragments.remove(&block).unwrap_or_default();
         list.push(Fragment { slot, mask });
@@ -385,6 +393,7 @@ impl Map {
 
     /// Forgets the block: it reads as zeroes.
     pub fn clear(&mut self, block: Logical) {
+        self.versions.change(block);
         let bits = self.logical.get(block);
         if bits & FRAGMENTS != 0 {
             self.displace_fragments(block);
@@ -396,18 +405,6 @@ impl Map {
             }
         }
         self.set_bits(block, bits, 0);
-    }
-
-    /// Notes that the home now holds the version that lies in `slot`, settled. Returns false, and
-    /// changes nothing, if the block has moved on since.
-    pub fn note_home(&mut self, block: Logical, slot: Slot) -> bool {
-        let entry = self.entry(block);
-        if entry.fragmented || entry.home || (entry.ssd != slot && entry.log != slot) {
-            return false;
-        }
-        let bits = self.logical.get(block);
-        self.set_bits(block, bits, bits | HOME);
-        true
     }
 
     /// Gives up the home of a block that has the same version on an SSD. Returns false, and changes nothing,

@@ -5,6 +5,7 @@
 //! first written (`runs`, `space`): that may be refused. Blocks that an object has left are free again
 //! only when it is durable that nothing lies in them: until then they are *retired*.
 
+mod audit;
 mod blocks;
 mod links;
 mod replay;

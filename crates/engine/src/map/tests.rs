@@ -148,14 +148,17 @@ impl Pair {
     }
 
     fn note_home(&mut self, block: Logical, before: &Naive) {
-        let Some(slot) = before.ssd.or(before.log) else { return };
-        let done = self.map.note_home(block, slot);
+        if before.ssd.or(before.log).is_none() {
+            return;
+        }
+        let copied = self.map.watch(block);
+        let done = self.map.note_home(&copied);
         assert_eq!(done, before.fragments.is_empty() && !before.home);
         if done {
             self.naive[block as usize].home = true;
             self.touch(block, NONE, true);
         }
-        assert!(!self.map.note_home(block, NONE - 1), "another slot: the block has moved on");
+        self.map.forget(copied);
     }
 
     fn drop_place(&mut self, block: Logical, before: &Naive) {

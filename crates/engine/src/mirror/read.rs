@@ -134,14 +134,16 @@ impl Mirror {
             self.forget_if_over(piece.entry, out);
         }
         let Err(error) = status else { return };
-        if matches!(error, IoError::Dead(_)) {
+        let is_silent = matches!(error, IoError::NoAnswer(_));
+        if is_silent || matches!(error, IoError::Dead(_)) {
             self.fail_twin(twin, out);
         }
         // together with the cache the other twin is as good, unless it is behind
         let (start, end) = (read.offset, read.offset + read.length);
         let other = 1 - twin;
         let whole = self.alive[other] && !self.stale[other].touches(start, end);
-        if read.tried || !(whole || self.has_with_cache(other, start, end)) {
+        // a twin that did not answer may still write to the buffer: who asked reads again into another one
+        if is_silent || read.tried || !(whole || self.has_with_cache(other, start, end)) {
             self.end(read.io, Err(error), Vec::new());
             return;
         }

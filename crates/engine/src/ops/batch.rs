@@ -7,6 +7,8 @@
 //! nobody until the clearing is durable too: otherwise the next object there could show, after a crash,
 //! what the one before had held.
 
+mod audit;
+
 use crate::engine::{Engine, Phase};
 use crate::format::layout::Layout;
 use crate::format::record::{PIECE_RECORD_BYTES, RecordWriter};

@@ -94,6 +94,7 @@ impl Engine {
             standings: self.devices.iter().map(|d| self.standing_of(d)).collect(),
             has_moved_homes: self.has_moved_homes(),
             has_second_home: self.config.has_second_home,
+            lagging: self.lagging.mask(),
         }
     }
 

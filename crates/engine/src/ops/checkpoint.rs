@@ -7,6 +7,10 @@
 //! its older copy ─▶ write the table of objects, if one changed (`table`) ─▶ flush ─▶ wait until every
 //! batch that a shard or the table may show is durable ─▶ write the root ─▶ cut the journal at the mark
 //! ```
+//! A step that fails on the last home of the metadata ends the attempt: the root before still holds, and
+//! what was written lies over older copies alone. The next attempt writes the same copies again. A root that
+//! failed may be on the drive all the same, so it is written again, and nothing else before it.
+//!
 //! Shards show the recorded state at the moment they are written, which may be younger than the
 //! mark: replay is by absolute assignment, so that is harmless. Each step is bounded: one shard, or
 //! one page, at a time per command.
@@ -16,14 +20,22 @@ use crate::engine::Engine;
 use crate::format::page::PAGE_BYTES;
 use crate::format::shard::{Root, RootImage, SHARD_BYTES};
 use crate::map::bits::Bits;
+use crate::map::checksums::Loaded;
 use crate::map::image::ImageJob;
 use crate::mutant::Mutant;
 use crate::ordering::TaskId;
 use crate::port::IoOp;
-use tandem_block::{DeviceId, IoError};
+use std::collections::BTreeMap;
+use tandem_block::{DeviceId, Duration, Instant, IoError};
 
 /// Checkpoint commands in flight at once.
 const IN_FLIGHT_MAX: u32 = 4;
+/// Attempts in a row that may fail: some four minutes (guess).
+const ATTEMPTS_MAX: u32 = 8;
+/// Tries of a page of home checksums before it is taken as lost: half a minute (guess).
+const PAGE_TRIES_MAX: u32 = 5;
+/// Half of the pause before the second attempt; each further one is twice as long, up to 64 times this.
+const RETRY_AFTER: Duration = Duration::from_ms(500);
 /// Home checksums that wait for a checkpoint at most: bounds RAM to some 16 MiB.
 const FRESH_CHECKSUMS_MAX: usize = 262_144;
 
@@ -59,11 +71,27 @@ pub struct Checkpoint {
     copies: Bits,
     composed: u64,
     pub(super) outstanding: u32,
+    /// A step of the attempt under way has failed on the last home of the metadata.
     error: bool,
+    /// Pages of home checksums that could not be read.
+    unread_pages: BTreeMap<u32, Unread>,
+    /// Attempts that failed in a row, and when the next one may begin.
+    attempts: u32,
+    retry_at: Instant,
+    /// The root that is being written, and whether that has failed.
+    root: Vec<u8>,
+    root_failed: bool,
     /// Shards that were ever written.
     written: Bits,
     /// Asked for by a stop; done when a checkpoint that began after the asking is durable.
     stop: StopWish,
+}
+
+/// A page that could not be read: how often, and when it is tried again.
+#[derive(Clone, Copy, Debug)]
+struct Unread {
+    tries: u32,
+    next: Instant,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -91,6 +119,11 @@ impl Default for Checkpoint {
             composed: 0,
             outstanding: 0,
             error: false,
+            unread_pages: BTreeMap::new(),
+            attempts: 0,
+            retry_at: Instant::ZERO,
+            root: Vec::new(),
+            root_failed: false,
             written: Bits::new(0),
             stop: StopWish::None,
         }
@@ -145,9 +178,26 @@ impl Checkpoint {
         waits.then_some(self.objects_due)
     }
 
-    /// Has one failed, so that the journal is never cut again?
+    /// Have so many failed that no more are tried, and the journal is never cut again?
     pub(crate) fn has_failed(&self) -> bool {
-        self.error && self.stage == Stage::Idle
+        self.attempts >= ATTEMPTS_MAX
+    }
+
+    /// An attempt, or the write of a root, has failed: when is the next one?
+    fn note_failed(&mut self, now: Instant) {
+        self.attempts += 1;
+        self.error = false;
+        self.retry_at = now + Duration::from_ns(RETRY_AFTER.ns << self.attempts.min(6));
+    }
+
+    /// Number of the newest durable one.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Was this shard ever written?
+    pub(crate) fn has_written(&self, shard: usize) -> bool {
+        self.written.get(shard)
     }
 
     /// Is none under way?
@@ -170,13 +220,27 @@ impl Engine {
     }
 
     fn is_checkpoint_due(&self) -> bool {
-        if self.is_fixed() || self.commit.is_broken() || self.checkpoint.error {
+        let c = &self.checkpoint;
+        if self.is_fixed() || self.commit.is_broken() || c.has_failed() || self.now < c.retry_at {
             return false;
         }
+        self.is_checkpoint_wanted() && !self.lagging.is_copying()
+    }
+
+    fn is_checkpoint_wanted(&self) -> bool {
         self.journal.used_bytes() * 2 > self.journal.ring_bytes()
             || self.checksums.fresh_count() > FRESH_CHECKSUMS_MAX
             || self.checkpoint.stop == StopWish::Asked
             || self.follower_wants_checkpoint()
+            || self.levelling_wants_checkpoint()
+    }
+
+    /// When a checkpoint that failed is tried again.
+    pub(crate) fn checkpoint_due(&self) -> Instant {
+        let c = &self.checkpoint;
+        let waits = c.retry_at > self.now && !c.has_failed() && !self.commit.is_broken();
+        let waits = waits && (c.root_failed || self.is_checkpoint_wanted());
+        if waits { c.retry_at } else { Instant::NEVER }
     }
 
     fn begin_checkpoint(&mut self) {
@@ -214,12 +278,13 @@ impl Engine {
     /// A page, shard, flush or root write ended.
     pub(crate) fn checkpoint_step_done(&mut self, device: DeviceId, status: Result<(), IoError>) {
         self.checkpoint.outstanding -= 1;
-        if status.is_ok() || self.checkpoint.stage == Stage::Idle {
+        let Err(error) = status else { return };
+        if self.checkpoint.stage == Stage::Idle {
             return;
         }
-        if self.metadata_homes().iter().any(|&home| home != device) {
+        if self.sound_homes().iter().any(|&home| home != device) {
             // it goes on with the homes that are left; this one would be a step behind them
-            self.fault_ssd(device);
+            self.fault(device, error);
         } else {
             self.checkpoint.error = true;
         }
@@ -231,6 +296,13 @@ impl Engine {
     }
 
     fn carry_pages(&mut self) {
+        if self.checkpoint.error {
+            if self.checkpoint.outstanding == 0 {
+                self.checksums.carried_done(false);
+                self.abandon_checkpoint();
+            }
+            return;
+        }
         while self.checkpoint.outstanding < IN_FLIGHT_MAX {
             let Some(page) = self.checksums.next_fresh_page(self.checkpoint.next_page) else {
                 if self.checkpoint.outstanding == 0 {
@@ -296,10 +368,10 @@ impl Engine {
             return;
         }
         if self.checkpoint.error {
-            // the checkpoint before still holds; the journal cannot be cut any more
-            self.checkpoint.stage = Stage::Idle;
+            self.abandon_checkpoint();
             return;
         }
+        self.checksums.carried_durably();
         let c = &self.checkpoint;
         if self.commit.durable() < c.composed || !self.are_durable_as_rooted(c.objects_due) {
             return;
@@ -315,26 +387,57 @@ impl Engine {
             objects: if image.is_none() { self.objects.records() } else { Vec::new() },
             image,
         };
-        let bytes = root.encode(self.config.pool);
+        self.checkpoint.root = root.encode(self.config.pool);
+        self.checkpoint.stage = Stage::Root;
+        self.write_root();
+    }
+
+    fn write_root(&mut self) {
+        let (bytes, number) = (self.checkpoint.root.clone(), self.checkpoint.number + 1);
         for device in self.metadata_homes() {
             let layout = self.devices[usize::from(device.0)].layout;
             assert!(bytes.len() as u64 <= layout.root_bytes, "creating objects is bounded by this");
-            let offset_bytes = layout.root_offset + root.checkpoint % 2 * layout.root_bytes;
+            let offset_bytes = layout.root_offset + number % 2 * layout.root_bytes;
             let op = IoOp::WriteMeta { offset_bytes, bytes: bytes.clone(), fua: true };
             self.submit_checkpoint(device, op);
         }
-        self.checkpoint.stage = Stage::Root;
+    }
+
+    /// An attempt failed before its root: the checkpoint before still holds, and what has changed since is
+    /// due again.
+    fn abandon_checkpoint(&mut self) {
+        let dirty = std::mem::take(&mut self.checkpoint.dirty);
+        let mut shard = dirty.next_set(0, dirty.len());
+        while let Some(found) = shard {
+            self.map.mark_shard_dirty(found);
+            shard = dirty.next_set(found + 1, dirty.len());
+        }
+        if self.checkpoint.image_job.take().is_some() {
+            self.objects.note_unsaved();
+        }
+        self.checkpoint.stage = Stage::Idle;
+        self.checkpoint.note_failed(self.now);
     }
 
     fn end_checkpoint(&mut self) {
         if self.checkpoint.outstanding > 0 {
             return;
         }
+        let (now, is_broken) = (self.now, self.commit.is_broken());
         let c = &mut self.checkpoint;
-        c.stage = Stage::Idle;
         if c.error {
+            c.root_failed = true;
+            c.note_failed(now);
+        }
+        if c.root_failed {
+            if now >= c.retry_at && !c.has_failed() && !is_broken {
+                c.root_failed = false;
+                self.write_root();
+            }
             return;
         }
+        c.attempts = 0;
+        c.stage = Stage::Idle;
         c.number += 1;
         c.image = c.image_after();
         c.image_job = None;
@@ -348,7 +451,7 @@ impl Engine {
 
     /// Asks for a last checkpoint; true once it is durable.
     pub(crate) fn finish_checkpoint_for_stop(&mut self) -> bool {
-        if self.checkpoint.error {
+        if self.checkpoint.has_failed() {
             return self.checkpoint.outstanding == 0;
         }
         if self.checkpoint.stop == StopWish::None && self.checkpoint.is_idle() {
@@ -359,14 +462,46 @@ impl Engine {
     }
 
     /// Loads a page of home checksums; a task that needs it begins again when it is there.
+    /// One that nobody waits for, and that could not be read, is not read again at once.
     pub(crate) fn load_checksum_page(&mut self, page: u32, waiter: Option<TaskId>) {
+        let failed = self.checkpoint.unread_pages.get(&page);
+        if waiter.is_none() && failed.is_some_and(|failed| self.now < failed.next) {
+            return;
+        }
         let under_way = self.page_waiters.iter().any(|(known, _)| *known == page);
         if waiter.is_some() || !under_way {
             self.page_waiters.push((page, waiter));
         }
         if !under_way {
-            self.read_checksum_page(self.first_metadata_home(), page);
+            let home = self.page_homes(page).first().copied();
+            self.read_checksum_page(home.unwrap_or(self.first_metadata_home()), page);
         }
+    }
+
+    /// A page that nobody waits for cannot be read, from nobody who has it. It is tried again later; the
+    /// attempt of a checkpoint that needs it is over. When that was in vain for long, what the page knew is
+    /// lost, and reads of its homes say so.
+    fn page_unread(&mut self, page: u32) {
+        let now = self.now;
+        let c = &mut self.checkpoint;
+        let failed = c.unread_pages.entry(page).or_insert(Unread { tries: 0, next: now });
+        failed.tries += 1;
+        failed.next = now + Duration::from_ns(RETRY_AFTER.ns << failed.tries.min(6));
+        if failed.tries > PAGE_TRIES_MAX {
+            c.unread_pages.remove(&page);
+            self.stats.lost_pages += 1;
+            self.checksums.load_empty(page);
+        } else if c.stage == Stage::Pages {
+            c.error = true;
+        }
+    }
+
+    /// Who has this page, in the order in which they are asked. The drive that follows is the last one, and
+    /// only where it has what the others have.
+    fn page_homes(&self, page: u32) -> Vec<DeviceId> {
+        let mut homes = self.sound_homes();
+        homes.extend(self.follower.level_home(page));
+        homes
     }
 
     fn read_checksum_page(&mut self, device: DeviceId, page: u32) {
@@ -387,21 +522,25 @@ impl Engine {
         status: Result<(), IoError>,
         bytes: &[u8],
     ) {
-        let loaded = if !self.config.contents {
+        let found = if !self.config.contents {
             self.checksums.load_empty(page);
-            true
+            Loaded::Sound
+        } else if status.is_ok() {
+            self.checksums.load(self.config.pool, page, bytes)
         } else {
-            status.is_ok() && self.checksums.load(self.config.pool, page, bytes)
+            Loaded::Lost
         };
-        if !loaded {
+        if found != Loaded::Sound {
+            // another home may have it, or a newer one
             self.stats.checksum_errors += 1;
-            let homes = self.metadata_homes();
+            let homes = self.page_homes(page);
             let at = homes.iter().position(|&home| home == device);
             if let Some(&next) = homes.get(at.map_or(0, |at| at + 1)) {
                 self.read_checksum_page(next, page);
                 return;
             }
         }
+        let loaded = self.checksums.has_page(page);
         let mut waiters = Vec::new();
         self.page_waiters.retain(|&(known, waiter)| {
             if known == page {
@@ -410,8 +549,9 @@ impl Engine {
             known != page
         });
         if !loaded && waiters.is_empty() {
-            // a checkpoint must end: what the page knew is lost, and reads of its homes will say so
-            self.checksums.load_empty(page);
+            self.page_unread(page);
+        } else if loaded {
+            self.checkpoint.unread_pages.remove(&page);
         }
         for id in waiters {
             let task = &mut self.tasks[id as usize];

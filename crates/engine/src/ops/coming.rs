@@ -17,10 +17,12 @@
 //! space gives the home up, as the paper's tiers do). A block in a log, or under fragments, is moved.
 //! One run of blocks is read in the background at a time, of 1 MiB at most.
 
+mod audit;
+
 use crate::device::{Class, Job, Purpose};
 use crate::engine::Engine;
 use crate::map::logical::{HOME, LOG, SSD};
-use crate::map::{Entry, Fragment, Logical, Run, Touch};
+use crate::map::{Copied, Logical, Run, Touch};
 use crate::mutant::Mutant;
 use crate::ordering::TaskId;
 use crate::port::{Command, IoOp};
@@ -39,10 +41,9 @@ const COMING_MAX: usize = 16;
 /// A block on its way.
 #[derive(Clone, Debug)]
 struct Part {
-    before: Entry,
-    fragments: Vec<Fragment>,
-    /// It was written to, or zeroed, since it was read.
-    changed: bool,
+    copied: Copied,
+    /// It is being written to, or zeroed.
+    changes: bool,
 }
 
 /// What a run waits for.
@@ -94,7 +95,7 @@ impl Arrivals {
         for coming in &mut self.coming {
             let own_end = coming.first + coming.parts.len() as Logical;
             for block in first.max(coming.first)..end.min(own_end) {
-                coming.parts[(block - coming.first) as usize].changed = true;
+                coming.parts[(block - coming.first) as usize].changes = true;
             }
         }
     }
@@ -147,7 +148,7 @@ impl Engine {
             return false;
         }
         let spent = |id: &tandem_block::DeviceId| {
-            self.devices[usize::from(id.0)].faulted || self.ssd_writes_are_spent(*id)
+            self.devices[usize::from(id.0)].is_faulted() || self.ssd_writes_are_spent(*id)
         };
         !self.is_short_of_space() && !self.ssds.iter().all(spent)
     }
@@ -192,12 +193,9 @@ impl Engine {
     }
 
     fn note_coming(&mut self, extent: Extent, (first, end): (Logical, Logical), stage: Stage) {
-        let part = |block| Part {
-            before: self.map.entry(block),
-            fragments: self.map.fragments(block).to_vec(),
-            changed: false,
-        };
-        let parts = (first..end).map(part).collect();
+        let map = &mut self.map;
+        let parts = (first..end).map(|block| Part { copied: map.watch(block), changes: false });
+        let parts = parts.collect();
         let tiers = self.tiers.as_mut().expect("asked by the caller");
         tiers.rate.spend(u64::from(end - first) * BLOCK_BYTES);
         tiers.arrivals.begun = tiers.arrivals.begun.wrapping_add(1);
@@ -282,7 +280,9 @@ impl Engine {
     /// The user's read failed, of its own blocks or of others: it is read again without them.
     pub(super) fn fell_off(&mut self, id: TaskId) {
         let arrivals = self.arrivals();
-        arrivals.coming.retain(|coming| coming.stage != Stage::Riding(id));
+        let at = arrivals.position(|coming| coming.stage == Stage::Riding(id));
+        let coming = arrivals.coming.swap_remove(at.expect("the task rides"));
+        coming.parts.into_iter().for_each(|part| self.map.forget(part.copied));
     }
 
     /// A background read is done.
@@ -359,9 +359,7 @@ impl Engine {
     fn name_what_came(&mut self, number: u32, block: Logical, slot: u32, checksum: u32) -> bool {
         let coming = self.arrivals().get(number);
         let part = coming.parts[(block - coming.first) as usize].clone();
-        let is_same = !part.changed
-            && self.map.entry(block) == part.before
-            && self.map.fragments(block) == part.fragments;
+        let is_same = !part.changes && self.map.is_latest(&part.copied);
         if !is_same && !self.breaks(Mutant::StaleComing) {
             return false;
         }
@@ -379,13 +377,14 @@ impl Engine {
     fn end_coming(&mut self, number: u32) {
         let arrivals = self.arrivals();
         let at = arrivals.position(|coming| coming.number == number).expect("it is under way");
-        let coming = arrivals.coming.swap_remove(at);
+        let mut coming = arrivals.coming.swap_remove(at);
+        let from = coming.first + coming.parts.len() as Logical;
+        coming.parts.drain(..).for_each(|part| self.map.forget(part.copied));
         if coming.buffer != PayloadId::NONE {
             self.out.push(Command::Release(coming.buffer));
         }
         // the rest of the extent, if there was a gap in it
         let (_, to) = self.blocks_of(coming.extent);
-        let from = coming.first + coming.parts.len() as Logical;
         let tiers = self.tiers.as_ref().expect("something was coming");
         let serving = matches!(self.phase, crate::engine::Phase::Running);
         let serving = serving && self.space_next.is_none();

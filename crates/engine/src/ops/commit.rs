@@ -8,7 +8,15 @@
 //! ```
 //! Everything that arrives meanwhile gathers for the next one, so that one flush serves many; `gather`
 //! says whether that one waits a little for those who were just answered.
+//!
+//! A step that fails on a drive that no other one can stand in for is tried again. The commit is suspended
+//! meanwhile, with all that it has composed, so that nothing is lost when the drive works again. Who waits
+//! is answered with the error after a few tries.
 
+mod audit;
+mod retry;
+
+use self::retry::{Suspended, TRIES_MAX};
 use super::gather::Gathering;
 use crate::device::Purpose;
 use crate::engine::{Engine, Phase};
@@ -19,6 +27,7 @@ use crate::mutant::Mutant;
 use crate::ordering::TaskId;
 use crate::port::IoOp;
 use std::collections::VecDeque;
+use std::fmt;
 use tandem_block::{BLOCK_BYTES, DeviceId, Instant, IoError, PayloadId};
 
 /// Block changes that are gathered at most before a commit begins unasked: bounds the time that
@@ -27,6 +36,22 @@ const PENDING_BLOCKS_MAX: u64 = 16_384;
 
 /// Bytes that one block's change takes in the journal at most: a record with eight fragments.
 const BLOCK_RECORD_BYTES_MAX: u64 = 128;
+
+/// The journal unit that is being written.
+#[derive(Clone)]
+struct UnitUnderWay {
+    sequence: u64,
+    /// Position of its end, and its place in the ring, in bytes.
+    end: u64,
+    offset: u64,
+    bytes: Vec<u8>,
+}
+
+impl fmt::Debug for UnitUnderWay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "unit {} of {} bytes at {}", self.sequence, self.bytes.len(), self.offset)
+    }
+}
 
 /// Where the commit stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,6 +65,8 @@ enum Stage {
     Flushing,
     /// Units are being written.
     Writing,
+    /// They are durable; the superblocks are to say who missed them.
+    Telling,
 }
 
 /// State of commits.
@@ -55,9 +82,15 @@ pub struct Commit {
     batch: Batch,
     units: VecDeque<Vec<u8>>,
     outstanding: u32,
-    /// The unit under way, for the second home of the metadata: number, end, place in the ring, bytes.
-    following: Option<(u64, u64, u64, Vec<u8>)>,
+    unit: Option<UnitUnderWay>,
+    /// SSDs that have to be flushed before the units are written.
+    unflushed: Vec<DeviceId>,
     error: Option<IoError>,
+    /// The unit under way is on a home of the metadata.
+    written: bool,
+    /// The step under way has failed, and no other drive can stand in.
+    failed: Option<IoError>,
+    suspended: Option<Suspended>,
     /// Nothing can be made durable any more.
     broken: Option<IoError>,
     /// Batches composed and batches durable so far.
@@ -126,14 +159,15 @@ impl Commit {
         self.broken = Some(error);
     }
 
-    /// Can nothing be made durable any more?
+    /// Can nothing be made durable, for good or until a drive works again?
     pub(crate) fn is_broken(&self) -> bool {
-        self.broken.is_some()
+        self.broken().is_some()
     }
 
     /// … and why?
     pub(crate) fn broken(&self) -> Option<IoError> {
-        self.broken
+        let suspended = self.suspended.filter(|suspended| suspended.tries >= TRIES_MAX);
+        self.broken.or(suspended.map(|suspended| suspended.error))
     }
 
     /// Does a FLUSH wait, and nobody else?
@@ -146,12 +180,16 @@ impl Engine {
     /// Begins or advances a commit.
     #[inline]
     pub(crate) fn run_commit(&mut self) {
+        if self.commit.suspended.is_some() {
+            self.retry_commit();
+        }
         loop {
             let composed = self.commit.composed;
             match self.commit.stage {
                 Stage::Idle => self.begin_commit(),
                 Stage::Tails => self.advance_tails(),
                 Stage::Flushing | Stage::Writing => {}
+                Stage::Telling => self.end_told(),
             }
             // a commit with nothing to write ends at once, and who came meanwhile is next
             let ended = self.commit.stage == Stage::Idle && self.commit.composed > composed;
@@ -223,6 +261,9 @@ impl Engine {
 
     /// When a commit is due without being asked for.
     pub(crate) fn commit_due(&self) -> Instant {
+        if self.commit.suspended.is_some() {
+            return self.commit.retry_due();
+        }
         // one that waits for a checkpoint to make room begins with its end, not with time
         if self.commit.stage != Stage::Idle || self.blocks_that_fit() == 0 {
             return Instant::NEVER;
@@ -302,18 +343,30 @@ impl Engine {
             let freed = std::mem::take(&mut self.commit.batch.freed);
             self.free_after_commit(freed);
         }
+        assert!(self.commit.unflushed.is_empty(), "the batch before is durable");
         if cover == Cover::SsdFlush && !self.breaks(Mutant::CommitWithoutFlush) {
-            for index in 0..self.ssds.len() {
-                let device = self.ssds[index];
-                let d = &mut self.devices[usize::from(device.0)];
+            let devices = &mut self.devices;
+            self.commit.unflushed.extend(self.ssds.iter().filter(|id| {
+                let d = &mut devices[usize::from(id.0)];
                 // also one that was taken out of service: what it holds unsettled was acknowledged; but not
                 // one that was drained and leaves, on which nothing lies any more
-                if d.dirty && d.is_volatile() && !d.is_gone() {
-                    d.dirty = false;
-                    self.commit.outstanding += 1;
-                    self.submit(device, IoOp::Flush, Purpose::CommitFlush);
-                }
+                let wants = d.dirty && d.is_volatile() && !d.is_gone();
+                d.dirty &= !wants;
+                wants
+            }));
+        }
+        self.send_flushes();
+    }
+
+    /// Flushes the SSDs that the batch under way needs flushed, and are not yet.
+    fn send_flushes(&mut self) {
+        for device in self.commit.unflushed.clone() {
+            if self.devices[usize::from(device.0)].is_out() {
+                self.commit.failed = Some(IoError::Dead(device));
+                continue;
             }
+            self.commit.outstanding += 1;
+            self.submit(device, IoOp::Flush, Purpose::CommitFlush);
         }
         if self.commit.outstanding == 0 {
             self.flushed();
@@ -322,12 +375,13 @@ impl Engine {
 
     /// A device that a commit (or a flush under fixed placement) flushed has answered.
     pub(crate) fn commit_flushed(&mut self, device: DeviceId, status: Result<(), IoError>) {
-        if let Err(error) = status {
-            self.commit.fail(error);
-            if !self.is_fixed() {
-                // what was acknowledged before is in doubt: nothing more can be promised
-                self.commit.broken = Some(error);
-                self.fault_ssd(device);
+        match status {
+            Ok(()) => self.commit.unflushed.retain(|unflushed| *unflushed != device),
+            Err(error) if self.is_fixed() => self.commit.fail(error),
+            Err(error) => {
+                // what was acknowledged before is in doubt: nothing is promised until it was flushed
+                self.commit.failed = Some(error);
+                self.fault(device, error);
             }
         }
         self.commit.outstanding -= 1;
@@ -337,10 +391,15 @@ impl Engine {
     }
 
     fn flushed(&mut self) {
-        if self.is_fixed() || self.commit.error.is_some() {
+        if self.is_fixed() {
             self.end_commit();
             return;
         }
+        if let Some(error) = self.commit.failed {
+            self.suspend_commit(error);
+            return;
+        }
+        self.commit.suspended = None;
         let bodies = std::mem::take(&mut self.commit.batch.bodies);
         self.commit.units = bodies.into();
         self.commit.stage = Stage::Writing;
@@ -357,22 +416,24 @@ impl Engine {
         let place = self.journal.place(disk_bytes(body.len()) as u64);
         let unit = Unit { sequence: place.sequence, acked_upto: place.sequence - 1, body };
         let bytes = unit.encode(self.config.pool);
-        self.commit.outstanding = 0;
-        if self.follower.home().is_some() {
-            let end = self.journal.mark().0;
-            self.commit.following = Some((place.sequence, end, place.offset, bytes.clone()));
-        }
+        let (sequence, end, offset) = (place.sequence, self.journal.mark().0, place.offset);
+        self.commit.unit = Some(UnitUnderWay { sequence, end, offset, bytes });
+        self.send_unit();
+    }
+
+    /// Writes the unit under way to every home of the metadata: again at the same place, if it failed.
+    fn send_unit(&mut self) {
+        let unit = self.commit.unit.clone().expect("a unit is under way");
         for device in self.metadata_homes() {
             let layout = &self.devices[usize::from(device.0)].layout;
-            let offset_bytes = layout.journal_offset + place.offset;
+            let offset_bytes = layout.journal_offset + unit.offset;
             let fua = !self.breaks(Mutant::UnitsWithoutFua);
-            let op = IoOp::WriteMeta { offset_bytes, bytes: bytes.clone(), fua };
+            let op = IoOp::WriteMeta { offset_bytes, bytes: unit.bytes.clone(), fua };
             self.commit.outstanding += 1;
             self.submit(device, op, Purpose::JournalUnit);
         }
         if self.commit.outstanding == 0 {
-            self.commit.fail(IoError::Dead(self.first_metadata_home()));
-            self.end_commit();
+            self.suspend_commit(IoError::Dead(self.first_metadata_home()));
         }
     }
 
@@ -383,24 +444,27 @@ impl Engine {
     }
 
     pub(crate) fn unit_written(&mut self, device: DeviceId, status: Result<(), IoError>) {
-        if let Err(error) = status {
-            self.fault_ssd(device);
-            if self.metadata_homes().is_empty() {
-                self.commit.fail(error);
-                self.commit.broken = Some(error);
+        match status {
+            Ok(()) => self.commit.written = true,
+            Err(error) => {
+                self.fault(device, error);
+                self.commit.failed = Some(error);
             }
         }
         self.commit.outstanding -= 1;
         if self.commit.outstanding > 0 {
             return;
         }
-        let unit = self.commit.following.take();
-        if self.commit.error.is_some() {
-            self.end_commit();
+        let failed = self.commit.failed.take();
+        if !std::mem::take(&mut self.commit.written) {
+            // no home of the metadata has it
+            self.suspend_commit(failed.expect("it was written, or was not"));
             return;
         }
-        if let Some((sequence, end, offset, bytes)) = unit {
-            self.follow_unit(sequence, end, offset, bytes);
+        self.commit.suspended = None;
+        let unit = self.commit.unit.take().expect("a unit was under way");
+        if self.follower.home().is_some() {
+            self.follow_unit(unit.sequence, unit.end, unit.offset, unit.bytes);
         }
         self.write_units();
     }
@@ -414,6 +478,19 @@ impl Engine {
             self.answer_durable(Err(error));
             return;
         }
+        self.commit.batch = batch;
+        self.commit.stage = Stage::Telling;
+        self.end_told();
+    }
+
+    /// Nothing is answered before the superblocks say who missed it.
+    fn end_told(&mut self) {
+        if !self.lagging.is_told() {
+            return;
+        }
+        self.commit.suspended = None;
+        self.commit.stage = Stage::Idle;
+        let batch = std::mem::take(&mut self.commit.batch);
         self.commit.durable = self.commit.composed;
         self.release_retired(self.commit.durable, batch.is_partial);
         if batch.updates > 0 {
@@ -460,24 +537,15 @@ impl Engine {
         let all = if self.ssds.is_empty() { &self.hdds[..1] } else { &self.ssds[..] };
         let serves = |d: &DeviceId| {
             let d = &self.devices[usize::from(d.0)];
-            !d.faulted && !d.is_gone()
+            !d.is_faulted() && !d.is_gone()
         };
         all.iter().copied().filter(serves).collect()
     }
 
     /// The one that is asked first; if none is sound, the one whose death says why.
     pub(crate) fn first_metadata_home(&self) -> DeviceId {
-        let sound = self.metadata_homes().first().copied();
+        let sound = self.sound_homes().first().copied();
         sound.unwrap_or(DeviceId(self.config.metadata_device() as u8))
-    }
-
-    /// Takes an SSD out of service. Reads of it fail from now on, by name.
-    pub(crate) fn fault_ssd(&mut self, device: DeviceId) {
-        let d = &mut self.devices[usize::from(device.0)];
-        if !d.faulted {
-            d.faulted = true;
-            self.stats.faulted_drives += 1;
-        }
     }
 
     /// Fixed placement makes no promise, but a FLUSH still costs what it costs.

@@ -2,6 +2,7 @@
 
 use crate::device::Purpose;
 use crate::engine::{Engine, Phase};
+use crate::pins::Pin;
 use crate::port::IoId;
 use tandem_block::{DeviceId, Duration, IoError};
 
@@ -13,9 +14,10 @@ impl Engine {
         checksums: &[u32],
         bytes: &[u8],
     ) {
-        let state = self.ios.remove(io.0 as usize);
+        let mut state = self.ios.remove(io.0 as usize);
         self.unlist_io(&state);
         let d = &mut self.devices[usize::from(state.device.0)];
+        d.pins.unpin(std::mem::replace(&mut state.pin, Pin::NONE));
         d.in_flight -= 1;
         d.queue_length -= 1;
         // a flush covers what had completed when it was issued, so only now
@@ -79,7 +81,10 @@ impl Engine {
                 self.coming_written(number, run, status, checksums);
             }
             Purpose::Trim(run) => self.trimmed(run),
-            Purpose::Superblock => self.superblock_written(status),
+            Purpose::Probe => self.probed(device, status),
+            Purpose::LevelRead => self.level_read(status, bytes),
+            Purpose::LevelWrite(length_bytes) => self.level_written(device, length_bytes, status),
+            Purpose::Superblock => self.superblock_written(device, status),
         }
     }
 

@@ -11,6 +11,8 @@
 //! before others. If a hard drive or the promise of durability is lost meanwhile, or the pool stops, the
 //! one place that there is has to do.
 
+mod audit;
+
 use crate::engine::{Engine, Phase};
 use crate::map::logical::{FRAGMENTS, LOG, SSD};
 use crate::map::{Logical, Slot};
@@ -210,7 +212,7 @@ impl Engine {
             return if self.ssds.is_empty() { Need::Nothing } else { Need::Ssd };
         }
         let home = usize::from(self.home_of(block).0.0);
-        if state != SSD || self.devices[home].faulted {
+        if state != SSD || self.devices[home].is_faulted() {
             return Need::Nothing;
         }
         if self.is_homed(block) {

@@ -5,6 +5,7 @@ use crate::engine::{Engine, IoState};
 use crate::load::Place;
 use crate::ops::moves::MoveKind;
 use crate::ordering::TaskId;
+use crate::pins::Pin;
 use crate::port::{Command, Io, IoId, IoOp};
 use crate::qos::QueueView;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
@@ -41,14 +42,14 @@ impl Engine {
 
     fn dispatch_one(&mut self, device: DeviceId) -> bool {
         let d = &self.devices[usize::from(device.0)];
-        if d.streams.is_some() && !d.faulted {
+        if d.is_out() {
+            return self.fail_one(device);
+        }
+        if d.streams.is_some() {
             return self.dispatch_stream(device);
         }
         if !d.has_waiting() {
             return false;
-        }
-        if d.faulted {
-            return self.fail_one(device);
         }
         let (takes_reads, takes_others) = d.takes();
         if !takes_reads && !takes_others {
@@ -90,6 +91,13 @@ impl Engine {
 
     /// Issues a job that has left its queue; gives it back if it must wait for space.
     pub(crate) fn issue(&mut self, device: DeviceId, waiting: Waiting) -> Result<(), Waiting> {
+        let is_write = matches!(waiting.job, Job::Write(_) | Job::Edge { .. });
+        if (is_write && self.no_room.is_some())
+            || !self.devices[usize::from(device.0)].takes_job(&waiting.job)
+        {
+            self.fail_waiting(device, waiting);
+            return Ok(());
+        }
         let issued = match &waiting.job {
             Job::Write(id) => {
                 let id = *id;
@@ -111,7 +119,7 @@ impl Engine {
         }
         if let Job::Io(op, purpose) = waiting.job {
             self.note_first_command(&purpose);
-            self.submit(device, op, purpose);
+            self.submit_pinned(device, op, purpose, waiting.pin);
         }
         // its commands are counted instead of the job
         self.devices[usize::from(device.0)].queue_length -= 1;
@@ -135,30 +143,55 @@ impl Engine {
         }
     }
 
-    /// The first waiting job of a dead device fails.
+    /// The first waiting job of a device of which nothing is asked fails.
     pub(crate) fn fail_one(&mut self, device: DeviceId) -> bool {
-        let (error, now) = (IoError::Dead(device), self.now);
+        let now = self.now;
         let d = &mut self.devices[usize::from(device.0)];
         let classes = [Class::Read, Class::Write, Class::Background];
         let waiting = classes.into_iter().find_map(|class| d.pop(class));
         let Some(waiting) = waiting.or_else(|| d.pop_by_stream(now)) else {
             return false;
         };
-        d.queue_length -= 1;
-        match waiting.job {
-            Job::Write(id) | Job::Edge { task: id, .. } => self.fail_unissued(device, id, error),
-            Job::Io(_, purpose) => self.finish_io(device, purpose, Err(error), &[], &[]),
-        }
+        self.fail_waiting(device, waiting);
         true
     }
 
-    fn fail_unissued(&mut self, device: DeviceId, id: TaskId, error: IoError) {
-        let is_ssd = self.devices[usize::from(device.0)].is_ssd();
-        let other_ssd = self.ssds.iter().any(|&s| !self.devices[usize::from(s.0)].faulted);
-        if !is_ssd && other_ssd {
-            self.return_write(device, id);
-            return;
+    /// A job that has left its queue is not sent: the device does not take it any more.
+    fn fail_waiting(&mut self, device: DeviceId, waiting: Waiting) {
+        let error = self.no_room.unwrap_or(IoError::Dead(device));
+        let d = &mut self.devices[usize::from(device.0)];
+        d.queue_length -= 1;
+        d.pins.unpin(waiting.pin);
+        match waiting.job {
+            Job::Io(_, purpose) => self.finish_io(device, purpose, Err(error), &[], &[]),
+            Job::Edge { task, block, mask } => match self.another_ssd(device) {
+                Some(other) => self.enqueue(other, Class::Write, Job::Edge { task, block, mask }),
+                None => self.fail_unissued(task, error),
+            },
+            Job::Write(id) => {
+                if self.another_ssd(device).is_none() || self.is_fixed() {
+                    self.fail_unissued(id, error);
+                } else if self.devices[usize::from(device.0)].is_ssd() {
+                    self.tasks[id as usize].target = crate::steer::Target::Ssd;
+                    self.queue_write(id);
+                } else {
+                    self.return_write(device, id);
+                }
+            }
         }
+    }
+
+    /// An SSD that takes what this drive does not take any more.
+    pub(super) fn another_ssd(&self, device: DeviceId) -> Option<DeviceId> {
+        if self.no_room.is_some() {
+            return None;
+        }
+        let (other, _) = self.ssds.first().map(|_| self.shortest_ssd())?;
+        let takes = other != device && self.devices[usize::from(other.0)].takes_new();
+        takes.then_some(other)
+    }
+
+    fn fail_unissued(&mut self, id: TaskId, error: IoError) {
         self.note_error(id, error);
         let task = &mut self.tasks[id as usize];
         task.target = crate::steer::Target::Ssd;
@@ -170,6 +203,12 @@ impl Engine {
 
     /// Sends a command to a device and remembers why.
     pub(crate) fn submit(&mut self, device: DeviceId, op: IoOp, purpose: Purpose) {
+        let pin = self.devices[usize::from(device.0)].pins.pin(&op);
+        self.submit_pinned(device, op, purpose, pin);
+    }
+
+    /// The same, of a command that has pinned what it names.
+    fn submit_pinned(&mut self, device: DeviceId, op: IoOp, purpose: Purpose, pin: Pin) {
         let background = !matches!(
             purpose,
             Purpose::Read(_)
@@ -182,7 +221,7 @@ impl Engine {
         let changes = matches!(op, IoOp::Write { .. } | IoOp::WriteMeta { .. } | IoOp::Trim { .. });
         let place = Place::of(&op);
         let state =
-            IoState { device, purpose, bytes, issued: self.now, background, changes, place };
+            IoState { device, purpose, bytes, issued: self.now, background, changes, place, pin };
         let key = self.ios.insert(state);
         let id = IoId(u32::try_from(key).expect("commands in flight are bounded"));
         let d = &mut self.devices[usize::from(device.0)];

@@ -158,7 +158,7 @@ impl Engine {
             return None;
         }
         let checksum = self.map.slots().checksum(slot);
-        Some(Part { logical, slot, checksum })
+        Some(Part::new(logical, slot, checksum))
     }
 
     /// To other SSDs, or home.
@@ -180,7 +180,7 @@ impl Engine {
         self.drop_copies_of(&copies);
         let source = |part: &&Part| {
             self.map.writeback_source(part.logical) == Some(part.slot)
-                && !self.devices[usize::from(self.home_of(part.logical).0.0)].faulted
+                && !self.devices[usize::from(self.home_of(part.logical).0.0)].is_faulted()
         };
         let mut home: Vec<(Logical, Slot)> =
             parts.iter().filter(source).map(|part| (part.logical, part.slot)).collect();
@@ -188,7 +188,7 @@ impl Engine {
         for part in parts.iter().filter(|part| self.map.state(part.logical) & LOG != 0) {
             let log = self.map.entry(part.logical).log;
             let d = &mut self.devices[usize::from(self.map.slots().region(log).device.0)];
-            d.flush_wanted |= d.flushing.is_none() && !d.faulted;
+            d.flush_wanted |= d.flushing.is_none() && !d.is_faulted();
         }
         home.sort_unstable();
         if home.is_empty() || self.moves.homed_count() >= super::moves::HOMED_BLOCKS_MAX {
@@ -212,7 +212,7 @@ impl Engine {
     /// behind them where nobody is told apart.
     pub(super) fn send_drained(&mut self, device: DeviceId, op: IoOp, purpose: Purpose) {
         let d = &self.devices[usize::from(device.0)];
-        if d.is_ssd() && d.streams.is_none() && !d.faulted {
+        if d.is_ssd() && d.streams.is_none() && !d.is_faulted() {
             self.submit(device, op, purpose);
         } else {
             self.enqueue(device, Class::Background, Job::Io(op, purpose));
@@ -263,11 +263,11 @@ impl Engine {
     ) {
         let m = self.moves.active.as_ref().expect("a move was writing");
         let moved: Vec<(Part, Slot)> =
-            (at..at + count).map(|i| (m.parts[i], m.targets[i])).collect();
+            (at..at + count).map(|i| (m.parts[i].clone(), m.targets[i])).collect();
         let outstanding = m.outstanding;
         for (i, (part, to)) in moved.into_iter().enumerate() {
             let is_same = checksums.get(i).is_none_or(|found| *found == part.checksum)
-                && self.map.slots().checksum(part.slot) == part.checksum;
+                && part.copied.as_ref().is_some_and(|copied| self.map.is_latest(copied));
             let unchanged = is_same && status.is_ok();
             if unchanged && self.map.move_place(part.logical, part.slot, to) {
                 self.drained_to(part.logical, to);

@@ -193,6 +193,12 @@ impl Follower {
         self.home
     }
 
+    /// The drive, if it has this page of home checksums as the newest checkpoint left it.
+    pub(super) fn level_home(&self, page: u32) -> Option<DeviceId> {
+        let differs = self.due_pages.contains(&page) || self.taken_pages.contains(&page);
+        self.home.filter(|_| !differs && !self.gap && !self.behind)
+    }
+
     /// What recovery found on the drive: its newest root. It counts if it goes with the SSD's; units
     /// behind it are caught up by the next snapshot, which writes what has changed since.
     pub(crate) fn recovered(
@@ -390,8 +396,8 @@ impl Engine {
         if self.follower.home == Some(device) {
             self.follower.writing = false;
         }
-        if status.is_err() {
-            self.fault_hdd(device);
+        if let Err(error) = status {
+            self.fault(device, error);
         }
     }
 

@@ -21,11 +21,14 @@ impl Engine {
     pub(crate) fn dispatch_hdd(&mut self, device: DeviceId) -> bool {
         let index = usize::from(device.0);
         let d = &self.devices[index];
-        if d.faulted && d.has_waiting() {
+        if d.is_out() {
             return self.fail_one(device);
         }
-        if d.in_flight >= d.config.depth || d.faulted {
+        if d.in_flight >= d.config.depth {
             return false;
+        }
+        if d.is_faulted() {
+            return self.dispatch_read_only(device);
         }
         if self.follower_is_late(device) && self.catch_up(device) {
             return false;
@@ -87,6 +90,20 @@ impl Engine {
             _ => None,
         };
         self.carry_out(device, over_break.unwrap_or(action))
+    }
+
+    /// What a hard drive does that is read only: reads, and the flush that is wanted of it.
+    fn dispatch_read_only(&mut self, device: DeviceId) -> bool {
+        let d = &self.devices[usize::from(device.0)];
+        for class in [Class::Read, Class::Write, Class::Background] {
+            if !d.waiting[class as usize].is_empty() {
+                return self.issue_class(device, class);
+            }
+        }
+        if d.flush_wanted && d.flushing.is_none() {
+            self.flush_hdd(device);
+        }
+        false
     }
 
     /// Is no user waiting for what this drive would read next?
@@ -192,7 +209,7 @@ impl Engine {
         }
         let controllers = self.hdds.iter().filter_map(|id| {
             let device = &self.devices[usize::from(id.0)];
-            device.bcw.as_ref().filter(|_| !device.faulted)
+            device.bcw.as_ref().filter(|_| !device.is_faulted())
         });
         controllers.filter(|bcw| bcw.has_room()).count() as u32
     }
@@ -382,8 +399,8 @@ impl Engine {
             Purpose::HddFlush | Purpose::Write { .. } | Purpose::Padding => {}
             _ => bcw.undisturbed(now),
         }
-        if status.is_err() && matches!(io.purpose, Purpose::Padding) {
-            self.fault_hdd(io.device);
+        if let (Err(error), Purpose::Padding) = (status, &io.purpose) {
+            self.fault(io.device, error);
         }
     }
 

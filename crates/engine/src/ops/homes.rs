@@ -8,7 +8,7 @@ use super::moves::{HOMED_BLOCKS_MAX, MoveKind, Part, Stage};
 use crate::device::{Class, Job, Purpose};
 use crate::engine::{Engine, Phase};
 use crate::map::logical::{HOME, LOG};
-use crate::map::{Logical, NONE, Touch};
+use crate::map::{Copied, Logical, NONE, Slot, Touch};
 use crate::mutant::Mutant;
 use crate::port::IoOp;
 use std::collections::VecDeque;
@@ -43,7 +43,7 @@ impl Engine {
             let device = self.hdds[index];
             let settled = self.moves.homes_settled_mark(device);
             let d = &mut self.devices[usize::from(device.0)];
-            if d.home_writes > settled && d.flushing.is_none() && !d.faulted {
+            if d.home_writes > settled && d.flushing.is_none() && !d.is_faulted() {
                 d.flush_wanted = true;
             }
         }
@@ -56,19 +56,20 @@ impl Engine {
         order.sort_unstable_by_key(|&i| m.parts[i].logical);
         let mut at = 0;
         while at < order.len() {
-            let part = m.parts[order[at]];
+            let part = &m.parts[order[at]];
             if !self.is_still_source(m.kind, part) {
                 self.stats.moves_dropped += 1;
                 at += 1;
                 continue;
             }
             let (device, address) = self.home_of(part.logical);
-            self.forget_rehomed(part.logical);
+            let logical = part.logical;
+            self.forget_rehomed(logical);
             let mut count = 1;
             while at + count < order.len() {
-                let next = m.parts[order[at + count]];
+                let next = &m.parts[order[at + count]];
                 let follows = order[at + count] == order[at] + count
-                    && next.logical == part.logical + count as Logical
+                    && next.logical == logical + count as Logical
                     && self.home_of(next.logical) == (device, address + count as u64 * BLOCK_BYTES)
                     && self.is_still_source(m.kind, next);
                 if !follows {
@@ -96,7 +97,22 @@ impl Engine {
         }
     }
 
-    fn is_still_source(&self, kind: MoveKind, part: Part) -> bool {
+    /// For a mutant: the version that is in the slot now, whichever was copied.
+    fn believe_by_slot(&mut self, copied: Copied, slot: Slot) -> Copied {
+        let entry = self.map.entry(copied.block());
+        if !self.breaks(Mutant::HomeBySlot) || entry.ssd != slot && entry.log != slot {
+            return copied;
+        }
+        let block = copied.block();
+        self.map.forget(copied);
+        self.map.watch(block)
+    }
+
+    fn is_still_source(&self, kind: MoveKind, part: &Part) -> bool {
+        let copied = part.copied.as_ref().expect("what goes home is watched");
+        if !self.map.is_latest(copied) && !self.breaks(Mutant::HomeBySlot) {
+            return false;
+        }
         match kind {
             MoveKind::WriteBack => self.map.writeback_source(part.logical) == Some(part.slot),
             MoveKind::LogGc => {
@@ -117,6 +133,7 @@ impl Engine {
     ) {
         let m = self.moves.active.as_mut().expect("a move was writing");
         m.outstanding -= 1;
+        m.failed |= status.is_err();
         if m.kind.is_of_one_block() {
             self.merge_written(status, checksums.first().copied().unwrap_or(0));
             return;
@@ -127,10 +144,10 @@ impl Engine {
             MoveKind::Rehome => return self.rehomed_written(device, status),
             _ => {}
         }
-        let parts = m.parts[at..at + count].to_vec();
+        let mut parts = m.parts[at..at + count].to_vec();
         let d = &mut self.devices[usize::from(device.0)];
-        if status.is_err() {
-            self.fault_hdd(device);
+        if let Err(error) = status {
+            self.fault(device, error);
         } else {
             d.home_writes += 1;
             let number = d.home_writes;
@@ -138,6 +155,10 @@ impl Engine {
             if self.is_fixed() {
                 self.settle_fixed_homes(&parts);
             } else {
+                let m = self.moves.active.as_mut().expect("asked above");
+                for (part, moving) in parts.iter_mut().zip(&mut m.parts[at..at + count]) {
+                    part.copied = moving.copied.take();
+                }
                 for part in parts {
                     self.moves.homed_ssd += u64::from(!self.map.slots().is_log(part.slot));
                     self.moves.homed_blocks.insert(part.logical);
@@ -156,13 +177,14 @@ impl Engine {
 
     fn settle_fixed_homes(&mut self, parts: &[Part]) {
         for part in parts {
-            if self.map.note_home(part.logical, part.slot) {
+            let copied = part.copied.as_ref().expect("what goes home is watched");
+            if self.map.note_home(copied) {
                 self.map.drop_place(part.logical, part.slot);
             }
         }
     }
 
-    fn forget_homed(&mut self, part: Part) {
+    fn forget_homed(&mut self, part: &Part) {
         self.moves.homed_ssd -= u64::from(!self.map.slots().is_log(part.slot));
         self.moves.homed_blocks.remove(&part.logical);
     }
@@ -171,7 +193,8 @@ impl Engine {
     pub(crate) fn lose_homed(&mut self, device: DeviceId) {
         for (number, part) in std::mem::take(&mut self.moves.homed) {
             if self.home_of(part.logical).0 == device {
-                self.forget_homed(part);
+                self.forget_homed(&part);
+                part.copied.into_iter().for_each(|copied| self.map.forget(copied));
             } else {
                 self.moves.homed.push_back((number, part));
             }
@@ -189,8 +212,12 @@ impl Engine {
                 later.push_back((number, part));
                 continue;
             }
-            self.forget_homed(part);
-            if !self.map.note_home(part.logical, part.slot) {
+            self.forget_homed(&part);
+            let copied = part.copied.expect("what is on its way home is watched");
+            let copied = self.believe_by_slot(copied, part.slot);
+            let is_home = self.map.note_home(&copied);
+            self.map.forget(copied);
+            if !is_home {
                 self.stats.moves_dropped += 1;
                 continue;
             }

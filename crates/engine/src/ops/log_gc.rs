@@ -8,7 +8,7 @@ use crate::engine::Engine;
 use crate::log::Log;
 use crate::log::gc::{self, Need};
 use crate::map::logical::{FRAGMENTS, HOME, LOG};
-use crate::map::{NONE, Run};
+use crate::map::{NONE, Run, Slot};
 use tandem_block::{BLOCK_BYTES, DeviceId};
 
 impl Engine {
@@ -36,7 +36,7 @@ impl Engine {
         self.moves.barren.resize(self.devices.len(), None);
         let drives = self.hdds.iter().filter_map(|&id| {
             let d = &self.devices[usize::from(id.0)];
-            let log = d.log.as_ref().filter(|_| !d.faulted)?;
+            let log = d.log.as_ref().filter(|_| !d.is_faulted())?;
             let is_wanted = d.bcw.as_ref().is_some_and(|bcw| bcw.is_wanted(self.now));
             Some((id, self.need_of(log), is_wanted))
         });
@@ -101,7 +101,7 @@ impl Engine {
                 && (self.map.log_source(owner, slot) || self.is_fixed_source(owner, slot));
             if movable {
                 let checksum = self.map.slots().checksum(slot);
-                parts.push(Part { logical: owner, slot, checksum });
+                parts.push(Part::new(owner, slot, checksum));
                 if parts.len() == blocks_max {
                     break;
                 }
@@ -149,6 +149,20 @@ impl Engine {
         } else if unrecorded && !d.tail.items.is_empty() && d.flushing.is_none() {
             // what lives here was displaced by what the drive has not settled yet
             d.flush_wanted = true;
+        }
+    }
+
+    /// At a start: what lives in the logs, as the map says.
+    pub(super) fn recover_logs(&mut self) {
+        let segment_slots = (self.config.log_segment_bytes / BLOCK_BYTES) as u32;
+        for index in 0..self.devices.len() {
+            if let Some(log) = &self.devices[index].log {
+                let region = *log.region();
+                let live: Vec<Slot> = (region.first..region.first + region.count)
+                    .filter(|&slot| self.map.slots().owner(slot) != NONE)
+                    .collect();
+                self.devices[index].log = Some(Log::recovered(region, segment_slots, &live));
+            }
         }
     }
 }

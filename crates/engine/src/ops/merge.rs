@@ -50,6 +50,8 @@ impl Engine {
         }
         let entry = self.map.entry(block);
         let slot = if entry.ssd != NONE { entry.ssd } else { entry.log };
+        let copied = Some(self.map.watch(block));
+        let part = Part { copied, ..Part::new(block, slot, 0) };
         let request = Request {
             kind: RequestKind::Background,
             ..Request::new(
@@ -63,13 +65,11 @@ impl Engine {
         self.moves.active = Some(Move {
             kind,
             stage: Stage::Reading,
-            parts: vec![Part { logical: block, slot, checksum: u32::from(entry.home) }],
+            parts: vec![part],
             buffer: PayloadId::NONE,
             outstanding: 0,
             failed: false,
             after_batch: 0,
-            after_read: 0,
-            fragments: self.map.fragments(block).to_vec(),
             target: Run { slot: NONE, count: 1 },
             targets: Vec::new(),
             since: self.now,
@@ -85,6 +85,7 @@ impl Engine {
         let m = self.moves.active.as_mut().expect("a merge was reading");
         m.buffer = payload;
         m.stage = Stage::Writing;
+        m.failed = task.status.is_err();
         let run = if task.status.is_ok() { self.slot_for_merge() } else { None };
         let Some(run) = run else {
             self.end_move();
@@ -119,14 +120,9 @@ impl Engine {
 
     pub(super) fn merge_written(&mut self, status: Result<(), IoError>, checksum: u32) {
         let m = self.moves.active.as_ref().expect("a merge was writing");
-        let (part, target) = (m.parts[0], m.target);
-        let block = part.logical;
-        let entry = self.map.entry(block);
-        let slot = if entry.ssd != NONE { entry.ssd } else { entry.log };
-        let unchanged = slot == part.slot
-            && u32::from(entry.home) == part.checksum
-            && self.map.fragments(block) == m.fragments;
-        let unchanged = unchanged || self.breaks(Mutant::MoveWithoutCompare);
+        let (block, target) = (m.parts[0].logical, m.target);
+        let copied = m.parts[0].copied.as_ref().expect("a block that is merged is watched");
+        let unchanged = self.map.is_latest(copied) || self.breaks(Mutant::MoveWithoutCompare);
         let is_promotion = m.kind == MoveKind::Promotion;
         if status.is_ok() && unchanged && !m.failed {
             self.map.assign(block, target.slot, checksum);
@@ -141,6 +137,7 @@ impl Engine {
             *moved += 1;
             self.restoring_done(true);
         } else {
+            self.moves.active.as_mut().expect("asked above").failed |= status.is_err();
             self.release_merged(target, status);
             self.stats.moves_dropped += 1;
         }
@@ -156,8 +153,8 @@ impl Engine {
         }
         let log = self.devices[usize::from(device.0)].log.as_mut().expect("a log slot");
         log.release(target.slot);
-        if status.is_err() {
-            self.fault_hdd(device);
+        if let Err(error) = status {
+            self.fault(device, error);
         }
     }
 }

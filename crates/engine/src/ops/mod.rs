@@ -3,6 +3,7 @@
 //! Each file continues `impl Engine` with the steps of one kind of job; the rooms are asked on the
 //! way. A job is advanced by the completion that it waited for.
 
+mod audit;
 pub mod batch;
 mod birth;
 pub mod checkpoint;
@@ -18,6 +19,7 @@ mod gather;
 pub mod hdd;
 mod homes;
 mod lag;
+pub(crate) mod lagging;
 mod leaving;
 mod log_gc;
 mod merge;
@@ -31,6 +33,7 @@ pub(crate) mod request;
 mod resident;
 pub mod reuse;
 pub mod salvage;
+mod service;
 pub(crate) mod sharing;
 mod snapshot;
 pub mod start;

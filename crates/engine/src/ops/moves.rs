@@ -17,12 +17,12 @@ use crate::device::{Class, Job, Purpose};
 use crate::engine::Engine;
 use crate::log::gc::Need;
 use crate::map::logical::{HOME, LOG, SSD};
-use crate::map::{FixedState, Logical, NONE, Run, Slot, Touch};
+use crate::map::{Copied, FixedState, Logical, NONE, Run, Slot, Touch};
 use crate::mutant::Mutant;
 use crate::port::{Command, IoOp};
 use hashbrown::HashSet;
 use std::collections::VecDeque;
-use tandem_block::{BLOCK_BYTES, DeviceId, Instant, IoError, PayloadId};
+use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, IoError, PayloadId};
 
 /// What a move is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,17 +51,25 @@ impl MoveKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     Reading,
-    /// Read; waits until the records of its sources are durable and no older read is under way.
+    /// Read; waits until the records of its sources are durable and nobody reads the homes.
     Waiting,
     Writing,
 }
 
 /// One block of a move.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) logical: Logical,
     pub(super) slot: Slot,
     pub(super) checksum: u32,
+    /// The version that is copied, while the move is under way.
+    pub(super) copied: Option<Copied>,
+}
+
+impl Part {
+    pub(super) fn new(logical: Logical, slot: Slot, checksum: u32) -> Part {
+        Part { logical, slot, checksum, copied: None }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -74,9 +82,6 @@ pub(super) struct Move {
     pub(super) outstanding: u32,
     pub(super) failed: bool,
     pub(super) after_batch: u64,
-    pub(super) after_read: u64,
-    /// A merge's fragments as they were read.
-    pub(super) fragments: Vec<crate::map::Fragment>,
     pub(super) target: Run,
     /// Of a drain's move: where each part goes, a slot or the block whose place its home takes.
     pub(super) targets: Vec<Slot>,
@@ -98,6 +103,14 @@ pub struct Moves {
     pub(super) homed_ssd: u64,
     pub(super) homes_settled: Vec<u64>,
     pub(super) urgent: bool,
+    /// Moves that failed in a row, and until when none begins.
+    failures: u32,
+    rests_until: Instant,
+    /// Write-back has looked at every block in vain, when this batch was durable.
+    pub(super) barren_since: Option<u64>,
+    /// Blocks looked at in vain since that batch.
+    barren_looked: u64,
+    barren_as_of: u64,
     /// GC found nothing to move in this segment the last time; by device.
     pub(super) barren: Vec<Option<usize>>,
 }
@@ -105,6 +118,10 @@ pub struct Moves {
 /// Home writes that gather before their drive is flushed for them, in blocks (64 MiB): a flush
 /// costs up to 300 ms, so it should settle many (guess).
 pub(super) const HOMED_BLOCKS_MAX: usize = 16_384;
+/// Dirty blocks looked at in one step at most: bounds the time that an event takes.
+const LOOK_BLOCKS_MAX: u32 = 65_536;
+/// The pause after a move that failed; it doubles with each in a row, up to 512 times this (guess).
+const REST_AFTER_FAILURE: Duration = Duration::from_ms(100);
 /// Clean copies dropped in one step at most.
 const DROP_BLOCKS_MAX: usize = 4096;
 /// Fragmented blocks that are tolerated before they are merged without waiting for idle time.
@@ -118,6 +135,11 @@ impl Moves {
     /// Must it run although users want the drive?
     pub(crate) fn is_urgent(&self) -> bool {
         self.urgent
+    }
+
+    /// Was nothing found that could be moved home, since this batch was durable?
+    pub(crate) fn found_nothing(&self, durable: u64) -> bool {
+        self.barren_since == Some(durable)
     }
 
     /// Is no move under way?
@@ -144,6 +166,9 @@ impl Engine {
 
     /// When idle time will begin, if something waits for it.
     pub(crate) fn moves_due(&self) -> Instant {
+        if self.starved && self.now < self.moves.rests_until {
+            return self.moves.rests_until;
+        }
         let waits = self.moves.active.is_none()
             && !self.hdds.is_empty()
             && !self.is_quiet()
@@ -191,7 +216,12 @@ impl Engine {
             self.advance_move();
             return;
         }
-        if !self.is_serving() || matches!(self.phase, crate::engine::Phase::Stopping) {
+        // a stop waits for requests, and these may wait for room
+        let stops = matches!(self.phase, crate::engine::Phase::Stopping) && !self.starved;
+        if !self.is_serving() || stops {
+            return;
+        }
+        if self.now < self.moves.rests_until {
             return;
         }
         if self.begin_draining() || self.hdds.is_empty() {
@@ -200,7 +230,9 @@ impl Engine {
         if !self.is_fixed() {
             self.drop_clean_copies();
             self.flush_homed();
-            self.moves.writing_back = self.wants_writeback(self.is_quiet());
+            // what lies on an SSD goes home in any case where that is the only way to make room
+            let presses = self.starved && self.stats.faulted_drives > self.stats.healed_drives;
+            self.moves.writing_back = presses || self.wants_writeback(self.is_quiet());
         }
         let log_need = self.log_need();
         self.moves.urgent = self.space_is_urgent(log_need);
@@ -285,9 +317,11 @@ impl Engine {
         let mut from = self.moves.cursor;
         let mut wrapped = false;
         let mut looked = 0u32;
-        while parts.len() < blocks_max && looked < 65_536 {
+        while parts.len() < blocks_max && looked < LOOK_BLOCKS_MAX {
             looked += 1;
-            let Some(block) = self.map.logical().next_dirty(from, total) else {
+            // not beyond where it began: a block would be moved twice
+            let end = if wrapped { self.moves.cursor } else { total };
+            let Some(block) = self.map.logical().next_dirty(from, end) else {
                 if wrapped || from == 0 {
                     break;
                 }
@@ -301,34 +335,44 @@ impl Engine {
             }
             // where the home is on a drive that leaves it will soon be elsewhere
             let home = &self.devices[usize::from(self.home_of(block).0.0)];
-            let is_open = home.takes_new() || self.starved && !home.faulted;
+            let is_open = home.takes_new() || self.starved && !home.is_faulted();
             if !is_open || self.is_kept(block) {
                 continue;
             }
             if let Some(slot) = self.map.writeback_source(block) {
-                parts.push(Part {
-                    logical: block,
-                    slot,
-                    checksum: self.map.slots().checksum(slot),
-                });
+                parts.push(Part::new(block, slot, self.map.slots().checksum(slot)));
             }
         }
         self.moves.cursor = if from >= total { 0 } else { from };
         if parts.is_empty() {
+            self.note_barren(looked);
             if self.map.pending_blocks() > 0 && self.starved {
                 self.commit.note_pending(self.now);
             }
             return false;
         }
+        self.moves.barren_looked = 0;
         parts.sort_unstable_by_key(|part| part.logical);
         self.begin_home_move(MoveKind::WriteBack, parts);
         true
     }
 
+    /// Write-back has looked at so many blocks in vain. Once those were all that are dirty, it will find
+    /// nothing before another batch is durable.
+    fn note_barren(&mut self, looked: u32) {
+        let durable = self.commit.durable();
+        if self.moves.barren_as_of != durable {
+            (self.moves.barren_as_of, self.moves.barren_looked) = (durable, 0);
+        }
+        self.moves.barren_looked += u64::from(looked);
+        let all =
+            looked < LOOK_BLOCKS_MAX || self.moves.barren_looked >= self.map.population().dirty_ssd;
+        self.moves.barren_since = all.then_some(durable);
+    }
+
     /// Moves these settled SSD slots home.
     pub(crate) fn begin_writeback_of(&mut self, blocks: &[(Logical, Slot)]) {
-        let part =
-            |&(logical, slot)| Part { logical, slot, checksum: self.map.slots().checksum(slot) };
+        let part = |&(logical, slot)| Part::new(logical, slot, self.map.slots().checksum(slot));
         let parts = blocks.iter().map(part).collect();
         self.begin_home_move(MoveKind::WriteBack, parts);
     }
@@ -337,8 +381,11 @@ impl Engine {
         self.is_fixed() && self.map.state(owner) == LOG && self.map.entry(owner).log == slot
     }
 
-    pub(super) fn begin_home_move(&mut self, kind: MoveKind, parts: Vec<Part>) {
+    pub(super) fn begin_home_move(&mut self, kind: MoveKind, mut parts: Vec<Part>) {
         assert!(self.moves.active.is_none(), "one move at a time");
+        for part in &mut parts {
+            part.copied = Some(self.map.watch(part.logical));
+        }
         let length_bytes = parts.len() as u64 * BLOCK_BYTES;
         let buffer = self.reserve_for_move(length_bytes);
         let mut m = Move {
@@ -349,8 +396,6 @@ impl Engine {
             outstanding: 0,
             failed: false,
             after_batch: self.commit.composed(),
-            after_read: self.reads_issued,
-            fragments: Vec::new(),
             target: Run { slot: NONE, count: 1 },
             targets: Vec::new(),
             since: self.now,
@@ -440,10 +485,26 @@ impl Engine {
         }
         let ready = self.is_fixed()
             || ((self.commit.durable() >= m.after_batch || self.breaks(Mutant::EarlyHome))
-                && self.reads_base >= m.after_read);
+                && self.are_homes_unread());
         if ready {
             self.write_homes();
         }
+    }
+
+    /// Does no command name a home that the active move is going to write? Whoever still reads what was
+    /// there before gets it.
+    fn are_homes_unread(&mut self) -> bool {
+        let m = self.moves.active.take().expect("asked by the caller");
+        let is_unread = m.parts.iter().all(|part| self.is_home_unpinned(part.logical, 1));
+        self.moves.active = Some(m);
+        is_unread
+    }
+
+    /// Does no command name the homes of these blocks, which lie behind each other?
+    pub(super) fn is_home_unpinned(&mut self, first: Logical, count: u64) -> bool {
+        let (device, address) = self.home_of(first);
+        let pins = &mut self.devices[usize::from(device.0)].pins;
+        pins.await_free(address / BLOCK_BYTES, count)
     }
 
     /// Is this block on its way home?
@@ -454,6 +515,15 @@ impl Engine {
 
     pub(super) fn end_move(&mut self) {
         let m = self.moves.active.take().expect("asked by the caller");
+        // a drain looks at each block that fails by itself, and keeps a pace of its own
+        let rests = m.failed && !matches!(m.kind, MoveKind::Drain | MoveKind::Rehome);
+        self.moves.failures = if rests { self.moves.failures + 1 } else { 0 };
+        if rests {
+            // whatever fails now would fail again at once
+            let pause_ns = REST_AFTER_FAILURE.ns << (self.moves.failures - 1).min(9);
+            self.moves.rests_until = self.now + Duration::from_ns(pause_ns);
+        }
+        m.parts.iter().filter_map(|part| part.copied.clone()).for_each(|c| self.map.forget(c));
         if let Some(drain) = self.drain.as_deref_mut().filter(|drain| drain.owns_move) {
             drain.owns_move = false;
             if m.kind == MoveKind::LogGc && !m.failed {

@@ -63,6 +63,10 @@ impl Engine {
         };
         self.stats.merge_reads += 1;
         let purpose = Purpose::MergeBase { task: id, logical: block, slot };
+        #[cfg(feature = "mutants")]
+        if self.breaks(crate::mutant::Mutant::BaseUnpinned) {
+            self.devices[usize::from(region.device.0)].pins.skip_next();
+        }
         self.enqueue(region.device, Class::Read, Job::Io(op, purpose));
     }
 
@@ -86,7 +90,9 @@ impl Engine {
         checksums: &[u32],
     ) {
         let sound = !self.config.contents || checksums == [self.map.slots().checksum(slot)];
-        if status.is_ok() && sound {
+        if let Err(error @ IoError::NoAnswer(_)) = status {
+            self.tasks[id as usize].unanswered = Some(error);
+        } else if status.is_ok() && sound {
             self.stats.merged += 1;
             self.mask_whole(id, logical);
         } else if !sound {
@@ -104,6 +110,14 @@ impl Engine {
             return;
         }
         let (buffer, request) = (task.buffer, task.request);
+        if task.unanswered.take().is_some() {
+            // the drive may still write to this buffer: it begins again with another one
+            if self.config.contents {
+                self.out.push(Command::Release(buffer));
+            }
+            self.begin_part_blocks(id, &request);
+            return;
+        }
         let from_offset_bytes = task.payload_offset_bytes;
         if self.config.contents {
             // the buffer is its own from here on; a part's payload is its parent's

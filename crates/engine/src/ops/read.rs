@@ -101,7 +101,7 @@ impl Engine {
     fn is_spare(&self, device: DeviceId) -> bool {
         let d = &self.devices[usize::from(device.0)];
         let is_wanted = d.bcw.as_ref().is_some_and(|bcw| bcw.is_wanted(self.now));
-        d.is_ssd() || !(d.faulted || is_wanted)
+        d.is_ssd() || !(d.is_faulted() || is_wanted)
     }
 
     /// The nth place of this block, in the order in which they are tried.
@@ -217,7 +217,6 @@ impl Engine {
             tried: Vec::new(),
             into,
             into_offset_bytes,
-            read_number: self.begin_read(),
         }
     }
 
@@ -256,7 +255,6 @@ impl Engine {
             }
             task.outstanding += 1;
             task.served_from = task.served_from.max(served);
-            let read_number = self.begin_read();
             let part = ReadPart {
                 task: id,
                 logical: block,
@@ -267,7 +265,6 @@ impl Engine {
                 tried: Vec::new(),
                 into: from,
                 into_offset_bytes: 0,
-                read_number,
             };
             let op = IoOp::Read {
                 offset_bytes: region.address(fragment.slot),
@@ -287,11 +284,15 @@ impl Engine {
         status: Result<(), IoError>,
         checksums: &[u32],
     ) {
-        self.end_read(part.read_number);
         let error = status.err().or_else(|| self.verify(device, &part, checksums));
         if let Some(error) = error {
             self.note_bad(device, &part, error, checksums);
-            self.retry_read(device, part, error);
+            if matches!(error, IoError::NoAnswer(_)) {
+                self.tasks[part.task as usize].unanswered = Some(error);
+                self.part_done(part.task);
+            } else {
+                self.retry_read(device, part, error);
+            }
             return;
         }
         self.note_log_read(&part);
@@ -358,6 +359,9 @@ impl Engine {
         if task.outstanding > 0 {
             return;
         }
+        if self.tasks[id as usize].unanswered.is_some() && self.reads_again(id) {
+            return;
+        }
         self.lay_over(id);
         if self.tasks[id as usize].rides && !self.end_tier_read(id) {
             return;
@@ -374,6 +378,26 @@ impl Engine {
             return;
         }
         self.answer(id, buffer, skip_bytes);
+    }
+
+    /// A drive that left a read without an answer may still write to its buffers: the read begins again
+    /// without the drive, into others. False: it ends with an error instead.
+    fn reads_again(&mut self, id: TaskId) -> bool {
+        let task = &mut self.tasks[id as usize];
+        let error = task.unanswered.take().expect("asked by the caller");
+        if task.parent != NO_PARENT || task.rides || task.status.is_err() {
+            self.note_error(id, error);
+            return false;
+        }
+        let buffer = std::mem::replace(&mut task.buffer, task.request.payload);
+        let overlays = std::mem::take(&mut task.overlays);
+        if self.config.contents {
+            let buffers = overlays.into_iter().map(|overlay| overlay.from).chain([buffer]);
+            self.out.extend(buffers.map(Command::Release));
+        }
+        self.stats.repaired_reads += 1;
+        self.begin_user_read(id);
+        true
     }
 
     /// Lays fragments over the bases that were read.

@@ -19,7 +19,7 @@ use tandem_block::{BLOCK_BYTES, DeviceId, MIB, SECTORS_PER_BLOCK};
 impl Engine {
     pub(super) fn begin_journal(&mut self) {
         let bytes = self.journal_layout_bytes();
-        let homes = self.metadata_homes();
+        let homes = self.sound_homes();
         if homes.iter().any(|d| self.devices[usize::from(d.0)].layout.journal_bytes != bytes) {
             self.refuse(StartError::Corrupt(
                 "the superblocks disagree on the length of the journal".into(),
@@ -30,7 +30,21 @@ impl Engine {
         starting.stage = Stage::Journal;
         starting.next = 0;
         starting.rings = homes.into_iter().map(|d| (d, vec![0; bytes as usize])).collect();
+        if let Some(witness) = self.witness(bytes) {
+            let starting = self.starting();
+            starting.witness = Some(witness);
+            starting.rings.push((witness, vec![0; bytes as usize]));
+        }
         self.read_journal();
+    }
+
+    /// The drive that follows has only units that were durable before. It cannot say what the newest unit
+    /// is, but if it has one that no home of the metadata has, those were rolled back.
+    fn witness(&self, ring_bytes: u64) -> Option<DeviceId> {
+        let home = self.follower.home().filter(|&home| !self.lagging.contains(home))?;
+        let d = &self.devices[usize::from(home.0)];
+        let is_asked = self.salvage.is_none() && !d.is_faulted();
+        (is_asked && d.layout.journal_bytes == ring_bytes).then_some(home)
     }
 
     fn journal_layout_bytes(&self) -> u64 {
@@ -64,7 +78,9 @@ impl Engine {
     fn replay_journal(&mut self) {
         let pool = self.config.pool;
         let starting = self.starting();
-        let rings = std::mem::take(&mut starting.rings);
+        let mut rings = std::mem::take(&mut starting.rings);
+        let witness = starting.witness.and_then(|_| rings.pop());
+        let followed = starting.follower_root.as_ref().map_or(0, |root| root.replay_upto);
         let root = &starting.root.as_ref().expect("found before").1;
         let (first, start) = (root.replay_sequence, root.replay_offset);
         let upto = root.replay_upto;
@@ -81,6 +97,16 @@ impl Engine {
         let best = best.expect("there is a metadata home");
         let (ring, pieces) = (&rings[best].1, &chains[best]);
         let next = first + pieces.len() as u64;
+        if let Some((witness, ring)) = witness
+            && let later = later_unit(&ring, pool, next - 1).max(Some(followed)).unwrap_or(0)
+            && later >= next
+            && !self.breaks(Mutant::BelievesRolledBack)
+        {
+            let (device, witness) = (self.first_metadata_home(), witness);
+            let (device, witness) = (usize::from(device.0), usize::from(witness.0));
+            self.refuse(StartError::RolledBack { device, newest: next - 1, witness, later });
+            return;
+        }
         let later = match self.salvage {
             // the second home may have been cut off while it caught up: behind a gap lie units that
             // its next root would have named

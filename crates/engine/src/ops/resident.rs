@@ -39,10 +39,15 @@ impl Engine {
                 continue;
             }
             let slot = self.map.entry(block).log;
-            if self.map.log_source(block, slot) && self.map.note_home(block, slot) {
+            if !self.map.log_source(block, slot) {
+                continue;
+            }
+            let copied = self.map.watch(block);
+            if self.map.note_home(&copied) {
                 self.homed_log.push((block, slot));
                 self.map.touch(Touch { logical: block, count: 1 }, NONE, true);
             }
+            self.map.forget(copied);
         }
         self.commit.note_pending(self.now);
     }

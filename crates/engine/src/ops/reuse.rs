@@ -1,7 +1,7 @@
-//! When may a freed place be used again?
+//! Deferred free: when can slots that nothing names any more be allocated again?
 //!
-//! Source: design decision 6. Once nothing durable names it, no read that began before is still under
-//! way, and its TRIM, if it gets one, is over.
+//! Source: design decision 6. A freed slot is used again once nothing durable names it, no command names
+//! it (`pins`), and its TRIM, if it gets one, is over.
 
 use crate::device::Purpose;
 use crate::engine::Engine;
@@ -10,73 +10,96 @@ use crate::mutant::Mutant;
 use crate::port::IoOp;
 use tandem_block::BLOCK_BYTES;
 
-/// Slots that nothing names, waiting for the reads that may still use them.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Limbo {
-    pub run: Run,
-    pub after_read: u64,
-}
-
 /// Freed runs of at least this many slots are trimmed before they are used again: the drive's own
 /// GC gains from whole flash blocks, not from single pages (guess).
 const TRIM_SLOTS_MIN: u32 = 32;
 
+/// Slots that nothing durable names.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DeferredFree {
+    /// They became free since they were looked at.
+    fresh: Vec<Run>,
+    /// A command still names them.
+    pinned: Vec<Run>,
+}
+
+impl DeferredFree {
+    /// All of them.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = Run> + '_ {
+        self.fresh.iter().chain(&self.pinned).copied()
+    }
+
+    /// Are there none?
+    pub(crate) fn is_empty(&self) -> bool {
+        self.fresh.is_empty() && self.pinned.is_empty()
+    }
+}
+
 impl Engine {
-    /// A read of a place begins: the place is not reused before it ends.
-    pub(crate) fn begin_read(&mut self) -> u64 {
-        self.reads_issued += 1;
-        self.reads_done.push_back(false);
-        self.reads_issued - 1
-    }
-
-    pub(crate) fn end_read(&mut self, number: u64) {
-        let index = (number - self.reads_base) as usize;
-        self.reads_done[index] = true;
-        while self.reads_done.front() == Some(&true) {
-            self.reads_done.pop_front();
-            self.reads_base += 1;
-        }
-    }
-
-    /// Slots that were freed become allocatable once the reads before them are over, and trimmed
-    /// if they are many.
+    /// Freed slots become allocatable where no command names them, and are trimmed first if they are many.
     #[inline]
-    pub(crate) fn release_limbo(&mut self) {
+    pub(crate) fn release_freed(&mut self) {
         if self.map.has_freed() {
             let freed = self.map.take_freed();
             self.free_after_commit(freed);
         }
-        while let Some(&Limbo { run, after_read }) = self.limbo.front() {
-            if after_read > self.reads_base && !self.breaks(Mutant::ReuseUnderRead) {
-                break;
-            }
-            self.limbo.pop_front();
+        if self.deferred_free.is_empty() {
+            return;
+        }
+        self.release_unpinned();
+    }
+
+    fn release_unpinned(&mut self) {
+        let mut has_ended = false;
+        for device in &mut self.devices {
+            has_ended |= device.pins.take_freed();
+        }
+        if has_ended {
+            let waiting = std::mem::take(&mut self.deferred_free.pinned);
+            self.deferred_free.fresh.extend(waiting);
+        }
+        let reuses = self.breaks(Mutant::ReuseUnderRead);
+        for run in std::mem::take(&mut self.deferred_free.fresh) {
             let region = *self.map.slots().region(run.slot);
-            if !region.is_log && run.count >= TRIM_SLOTS_MIN && !self.is_fixed() {
-                let op = IoOp::Trim {
-                    offset_bytes: region.address(run.slot),
-                    length_bytes: u64::from(run.count) * BLOCK_BYTES,
-                };
-                self.submit(region.device, op, Purpose::Trim(run));
-            } else {
-                self.release_run(run);
+            let pins = &mut self.devices[usize::from(region.device.0)].pins;
+            if pins.is_empty() || reuses {
+                self.release_or_trim(run);
+                continue;
             }
+            for (part, is_free) in pins.split(run, region.address(run.slot) / BLOCK_BYTES) {
+                if is_free {
+                    self.release_or_trim(part);
+                } else {
+                    self.deferred_free.pinned.push(part);
+                }
+            }
+        }
+    }
+
+    fn release_or_trim(&mut self, run: Run) {
+        let region = *self.map.slots().region(run.slot);
+        if !region.is_log && run.count >= TRIM_SLOTS_MIN && !self.is_fixed() {
+            let op = IoOp::Trim {
+                offset_bytes: region.address(run.slot),
+                length_bytes: u64::from(run.count) * BLOCK_BYTES,
+            };
+            self.submit(region.device, op, Purpose::Trim(run));
+        } else {
+            self.release_run(run);
         }
     }
 
     /// Nothing durable names these slots any more.
     pub(crate) fn free_after_commit(&mut self, slots: Vec<Slot>) {
-        let after_read = self.reads_issued;
         for slot in slots {
-            if let Some(last) = self.limbo.back_mut()
-                && last.after_read == after_read
-                && last.run.slot + last.run.count == slot
+            if let Some(last) = self.deferred_free.fresh.last_mut()
+                && last.slot + last.count == slot
                 && self.map.slots().region(slot).first != slot
             {
-                last.run.count += 1;
+                last.count += 1;
                 continue;
             }
-            self.limbo.push_back(Limbo { run: Run { slot, count: 1 }, after_read });
+            self.deferred_free.fresh.push(Run { slot, count: 1 });
         }
     }
 

@@ -7,6 +7,7 @@
 //! overwritten since is caught by its checksum.
 
 use crate::StartError;
+use crate::device::Service;
 use crate::engine::Engine;
 use crate::format::layout::{self, Layout};
 use crate::map::logical::{FRAGMENTS, HOME, LOG, SSD};
@@ -28,16 +29,38 @@ impl Engine {
     pub(crate) fn begin_salvage(&mut self) -> Result<(), StartError> {
         for id in self.config.absent.clone() {
             if usize::from(id.0) < self.devices.len() {
-                self.devices[usize::from(id.0)].faulted = true;
+                self.devices[usize::from(id.0)].service = Service::Out(IoError::Dead(id));
             }
         }
-        let sound = |id: &DeviceId| !self.devices[usize::from(id.0)].faulted;
+        let sound = |id: &DeviceId| !self.devices[usize::from(id.0)].is_faulted();
         let homes = if self.ssds.is_empty() { &self.hdds[..1] } else { &self.ssds[..] };
         // whether it follows is known when the superblocks are read
         let follower = self.hdds.first().copied();
         let home = homes.iter().copied().find(sound).or(follower.filter(sound));
         self.salvage = Some(home.ok_or(StartError::NoMetadata)?);
         Ok(())
+    }
+
+    /// Where the metadata is read, when it is known who missed writes.
+    ///
+    /// # Errors
+    /// If nobody who is left has all of it.
+    pub(crate) fn choose_sound_home(&mut self) -> Result<(), StartError> {
+        if self.salvage.is_some() {
+            let serves = |id: &DeviceId| {
+                !self.devices[usize::from(id.0)].is_faulted() && !self.lagging.contains(*id)
+            };
+            let homes = if self.ssds.is_empty() { &self.hdds[..1] } else { &self.ssds[..] };
+            let home = homes.iter().copied().find(serves);
+            let home = home.or(self.hdds.first().copied().filter(serves));
+            self.salvage = home.or(self.salvage);
+        }
+        match (self.sound_homes().first(), self.metadata_homes().first()) {
+            (None, Some(&DeviceId(device))) => {
+                Err(StartError::MetadataLags { device: usize::from(device) })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Does the drive keep metadata where it shall be read?

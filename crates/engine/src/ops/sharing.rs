@@ -12,6 +12,8 @@
 //! So a clone shows one moment, also after a crash, and blocks with several holders never change: their
 //! places may be moved like all others.
 
+mod audit;
+
 use crate::engine::Engine;
 use crate::format::record::{PIECE_RECORD_BYTES, RecordWriter};
 use crate::map::objects::BlockRange;

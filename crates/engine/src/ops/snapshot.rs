@@ -190,8 +190,8 @@ impl Engine {
             return; // it was taken out of service meanwhile
         }
         self.follower.outstanding -= 1;
-        if status.is_err() {
-            self.fault_hdd(device);
+        if let Err(error) = status {
+            self.fault(device, error);
         }
     }
 

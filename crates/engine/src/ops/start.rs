@@ -15,11 +15,10 @@ use crate::engine::{Engine, Phase};
 use crate::format::record;
 use crate::format::shard::{self, Root, SHARD_BYTES, SHARD_HOMES};
 use crate::format::superblock::{self, Standing, SuccessorState, Superblock};
-use crate::log::Log;
+use crate::map::Slot;
 use crate::map::bits::Bits;
 use crate::map::checkpoint::Recovered;
 use crate::map::journal::Journal;
-use crate::map::{NONE, Slot};
 use crate::mutant::Mutant;
 use crate::port::IoOp;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
@@ -61,6 +60,8 @@ pub struct Starting {
     pub(super) mended_shards: Vec<usize>,
     /// The journal of each metadata home.
     pub(super) rings: Vec<(DeviceId, Vec<u8>)>,
+    /// The last of them is that of the drive that follows.
+    pub(super) witness: Option<DeviceId>,
     pub(super) journal: Option<Journal>,
 }
 
@@ -80,6 +81,7 @@ impl Starting {
             table_is_mended: false,
             mended_shards: Vec::new(),
             rings: Vec::new(),
+            witness: None,
             journal: None,
         }
     }
@@ -104,7 +106,7 @@ impl Engine {
             }
             self.open_successor();
             for index in 0..devices {
-                if self.devices[index].faulted {
+                if self.devices[index].is_faulted() {
                     continue;
                 }
                 let capacity =
@@ -198,14 +200,14 @@ impl Engine {
     /// What cannot be read may stand a second time: in the other copy, or on the other metadata
     /// home. What is then missing altogether is found out where it is wanted.
     fn recovery_read_failed(&mut self, device: DeviceId, stage: Stage, tag: u64, error: IoError) {
-        let homes = self.metadata_homes().len();
+        let homes = self.sound_homes().len();
         match stage {
             Stage::Superblocks => self.starting().superblocks[usize::from(device.0)].1 = true,
             Stage::Roots => {}
             Stage::Table => self.table_page_unreadable(device, tag, &error.to_string()),
             Stage::Shards => self.shard_unreadable(device, tag, &error.to_string()),
             // a ring with a hole: units in it are taken from the other home
-            Stage::Journal if homes > 1 => {}
+            Stage::Journal if homes > 1 || self.starting().witness == Some(device) => {}
             Stage::Journal | Stage::Format | Stage::Flush => {
                 self.fail_start(StartError::Device(error));
             }
@@ -234,7 +236,7 @@ impl Engine {
         self.resolve_successor(&mut found);
         self.check_gone(&found)?;
         let mut all = Vec::new();
-        let present = found.into_iter().enumerate().filter(|(i, _)| !self.devices[*i].faulted);
+        let present = found.into_iter().enumerate().filter(|(i, _)| !self.devices[*i].is_faulted());
         for (index, (superblock, damaged)) in present {
             let Some(superblock) = superblock else {
                 return Err(if damaged {
@@ -289,7 +291,7 @@ impl Engine {
                 });
             }
             // every start and every stop rewrites all superblocks; one round may have been cut
-            if superblock.generation + 1 < newest {
+            if superblock.generation + 1 < newest && !self.lagging.contains(DeviceId(index as u8)) {
                 return Err(StartError::StaleDevice { device: index });
             }
         }
@@ -308,6 +310,10 @@ impl Engine {
                 return;
             }
         };
+        if let Err(error) = self.choose_sound_home() {
+            self.refuse(error);
+            return;
+        }
         let first = &superblocks[0].1;
         self.config.pool = first.pool;
         self.config.name.clone_from(&first.name);
@@ -348,7 +354,8 @@ impl Engine {
         self.lay_out(&layouts);
         self.plan_handover();
         self.starting().stage = Stage::Roots;
-        for device in self.metadata_homes().into_iter().chain(self.follower.home()) {
+        let follower = self.follower.home().filter(|&home| !self.lagging.contains(home));
+        for device in self.sound_homes().into_iter().chain(follower) {
             let layout = layouts[usize::from(device.0)];
             for copy in 0..2 {
                 let offset = layout.root_offset + copy * layout.root_bytes;
@@ -415,7 +422,7 @@ impl Engine {
 
     /// The metadata home that is asked after this one.
     pub(super) fn next_home(&self, device: DeviceId) -> DeviceId {
-        let homes = self.metadata_homes();
+        let homes = self.sound_homes();
         let at = homes.iter().position(|&d| d == device).expect("asked of a metadata home");
         homes[(at + 1) % homes.len()]
     }
@@ -518,7 +525,7 @@ impl Engine {
             return;
         }
         for index in 0..self.devices.len() {
-            if self.devices[index].faulted {
+            if self.devices[index].is_faulted() {
                 continue;
             }
             self.starting().outstanding += 1;
@@ -569,25 +576,14 @@ impl Engine {
         if table_is_mended || self.journal.next_sequence() > root.replay_sequence {
             self.objects.note_unsaved();
         }
-        if !self.metadata_homes().iter().all(is_current) {
-            self.objects.note_unsaved();
-            // a home without the newest root may lack shards too: the next checkpoint writes all
-            for shard in 0..self.map.shard_count() {
-                if root.copy_of(shard as u64).is_some() {
-                    self.map.mark_shard_dirty(shard);
-                }
+        for home in self.sound_homes() {
+            if !is_current(&home) {
+                // a home without the newest root may lack shards and pages too
+                self.note_lagging(home);
             }
         }
-        let segment_slots = (self.config.log_segment_bytes / BLOCK_BYTES) as u32;
-        for index in 0..self.devices.len() {
-            if let Some(log) = &self.devices[index].log {
-                let region = *log.region();
-                let live: Vec<Slot> = (region.first..region.first + region.count)
-                    .filter(|&slot| self.map.slots().owner(slot) != NONE)
-                    .collect();
-                self.devices[index].log = Some(Log::recovered(region, segment_slots, &live));
-            }
-        }
+        self.recover_logs();
+        self.begin_levelling();
         if self.salvage.is_some() {
             self.serve_salvaged();
         } else if let Err(error) = self.admit_volumes() {

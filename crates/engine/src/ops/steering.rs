@@ -227,7 +227,7 @@ impl Engine {
     pub(crate) fn shortest_ssd(&self) -> (DeviceId, u32) {
         if let [alone] = self.ssds[..] {
             let d = &self.devices[usize::from(alone.0)];
-            return (alone, if d.faulted { u32::MAX } else { d.queue_length });
+            return (alone, if d.is_faulted() { u32::MAX } else { d.queue_length });
         }
         self.ssds
             .iter()

@@ -45,7 +45,7 @@ impl Engine {
             let d = &mut self.devices[usize::from(device.0)];
             let open =
                 !d.tail.items.is_empty() || d.home_writes > self.moves.homes_settled_mark(device);
-            if open && !d.faulted {
+            if open && !d.is_faulted() {
                 if d.flushing.is_none() {
                     d.flush_wanted = true;
                 }
@@ -76,13 +76,14 @@ impl Engine {
     /// least one whole; `clean` is what they will say.
     pub(crate) fn write_superblocks(&mut self, clean: bool) {
         self.generation += 1;
+        self.lagging.telling();
         self.write_superblock_copies(clean, 0);
     }
 
     pub(crate) fn write_superblock_copies(&mut self, clean: bool, copy: u8) {
         let mut writes = 0;
         for index in 0..self.devices.len() {
-            let skips = self.devices[index].faulted || self.round_skips(index);
+            let skips = self.devices[index].is_faulted() || self.round_skips(index);
             if !self.round_is_for(index).unwrap_or(!skips) {
                 continue;
             }
@@ -98,11 +99,16 @@ impl Engine {
             // the drive that is replaced is the pool's only one
             self.superblock_writes = None;
             self.round_done();
+        } else if writes == 0 && self.lagging.is_round() {
+            self.superblock_writes = None;
+            self.told_of_lagging();
         }
     }
 
-    pub(crate) fn superblock_written(&mut self, _: Result<(), IoError>) {
-        // a superblock that could not be written still says "not clean", which is true
+    pub(crate) fn superblock_written(&mut self, device: DeviceId, status: Result<(), IoError>) {
+        if let Err(error) = status {
+            self.superblock_failed(device, error);
+        }
         let (left, copy) = self.superblock_writes.expect("superblocks were being written");
         self.superblock_writes = Some((left - 1, copy));
         if left > 1 {
@@ -110,10 +116,16 @@ impl Engine {
         }
         let is_handovers = self.round_is_handovers();
         let is_drains = self.round_is_drains();
-        let is_stops = !is_handovers && !is_drains;
+        let is_stops = !is_handovers && !is_drains && !self.lagging.is_round();
         let stopping = matches!(self.phase, Phase::Stopping) && is_stops;
         if copy == 0 {
             self.write_superblock_copies(stopping, 1);
+            return;
+        }
+        let is_laggings = self.lagging.is_round();
+        self.told_of_lagging();
+        if is_laggings {
+            self.superblock_writes = None;
         } else if is_handovers {
             self.superblock_writes = None;
             self.round_done();

@@ -99,7 +99,8 @@ impl Engine {
         if d.flushing.is_some() || d.flush_wanted {
             return false;
         }
-        if d.faulted || (!d.tail.copy_failed && self.copying_is_cheaper(device)) {
+        let copies = d.is_faulted() && !self.ssds.is_empty();
+        if copies || (!d.tail.copy_failed && self.copying_is_cheaper(device)) {
             self.copy_tail(device);
             // where nothing of it is needed any more nothing was sent, and nobody would ask again
             return self.is_copied(device);
@@ -230,6 +231,7 @@ impl Engine {
                 && (self.map.add_copy(block, log, ssd) || self.map.move_fragment(block, log, ssd));
             if taken {
                 self.map.touch(Touch { logical: block, count: 1 }, ssd, false);
+                self.leave_failed_log(block, log);
             } else {
                 self.map.release_unused(Run { slot: ssd, count: 1 });
             }
@@ -247,7 +249,7 @@ impl Engine {
     /// that is out of service, there is nothing left for who waits now.
     fn not_copied(&mut self, copy: &TailCopy, error: IoError) {
         let device = self.map.slots().region(copy.log).device;
-        if self.devices[usize::from(device.0)].faulted {
+        if self.devices[usize::from(device.0)].is_faulted() {
             self.rescue_wanted = false; // each FLUSH tries again
             self.commit.tails_failed(error);
         }
@@ -294,10 +296,15 @@ impl Engine {
         if let Some(bcw) = &mut d.bcw {
             bcw.flush_done(now, status.is_ok());
         }
-        if status.is_err() {
-            self.fault_hdd(device);
+        if let Err(error) = status {
+            self.fault(device, error);
+            if self.ssds.is_empty() {
+                // the drive may have lost what it acknowledged, and nobody else has it
+                self.commit.tails_failed(error);
+            }
             return;
         }
+        self.probed(device, status);
         self.follower_flushed(device);
         let d = &mut self.devices[usize::from(device.0)];
         d.tail.copy_failed = false;
@@ -333,23 +340,6 @@ impl Engine {
         self.unretain(item.payload);
     }
 
-    /// A hard drive failed: no more writes to it, and what only its buffer held goes to the SSD.
-    pub(crate) fn fault_hdd(&mut self, device: DeviceId) {
-        let d = &mut self.devices[usize::from(device.0)];
-        if d.faulted {
-            return;
-        }
-        d.faulted = true;
-        d.flush_wanted = false;
-        if let Some(bcw) = &mut d.bcw {
-            bcw.fault();
-        }
-        self.stats.faulted_drives += 1;
-        self.rescue_wanted = true;
-        self.lose_homed(device);
-        self.lose_follower(device);
-    }
-
     /// Rewrites the tails of faulted drives to the SSD, as space allows.
     pub(crate) fn rescue_tails(&mut self) {
         if !self.rescue_wanted || self.ssds.is_empty() {
@@ -358,7 +348,7 @@ impl Engine {
         let mut left = false;
         for index in 0..self.hdds.len() {
             let device = self.hdds[index];
-            if self.devices[usize::from(device.0)].faulted {
+            if self.devices[usize::from(device.0)].is_faulted() {
                 self.copy_tail(device);
                 left |= self.devices[usize::from(device.0)].tail.items.iter().any(|i| !i.copied);
             }

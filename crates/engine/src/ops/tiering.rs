@@ -216,7 +216,10 @@ impl Engine {
             return;
         }
         self.space = self.space_next.take().flatten();
-        self.make_space().expect("it was tried when it was asked for");
+        if self.make_space().is_err() {
+            // an SSD failed meanwhile, and there is too little room on those that are left
+            self.space = None;
+        }
         if self.space.is_some() {
             for bcw in self.devices.iter_mut().filter_map(|device| device.bcw.as_mut()) {
                 bcw.enable(Control::Bare);

@@ -315,7 +315,7 @@ impl Engine {
         let (device, offset_bytes) = self.home_of(run.first);
         let length_bytes = u64::from(run.count) * BLOCK_BYTES;
         let buffer = self.reserve_for_move(length_bytes);
-        let part = |logical| Part { logical, slot: NONE, checksum: 0 };
+        let part = |logical| Part::new(logical, NONE, 0);
         self.moves.active = Some(Move {
             kind: MoveKind::Rehome,
             stage: Stage::Reading,
@@ -324,8 +324,6 @@ impl Engine {
             outstanding: 1,
             failed: false,
             after_batch: 0,
-            after_read: self.reads_issued,
-            fragments: Vec::new(),
             target: Run { slot: NONE, count: 1 },
             targets: (taken..taken + run.count).collect(),
             since: self.now,
@@ -345,6 +343,14 @@ impl Engine {
         self.moves.active.as_mut().expect("asked above").failed |= is_bad;
     }
 
+    /// Blocks that nobody has, taken for homes that are being copied, or wait for the flush of their copies.
+    pub(crate) fn rehoming_blocks(&self) -> u64 {
+        let moving = self.moves.active.as_ref().filter(|m| m.kind == MoveKind::Rehome);
+        let waiting = self.drain.as_deref().map_or(&[][..], |drain| &drain.rehomed);
+        let waiting: u64 = waiting.iter().map(|known| u64::from(known.blocks.count)).sum();
+        moving.map_or(0, |m| m.targets.len() as u64) + waiting
+    }
+
     /// Blocks of a move that nobody has, and whose places homes take.
     fn taken_by_move(&self) -> BlockRange {
         let m = self.moves.active.as_ref().expect("asked while it moves");
@@ -358,10 +364,10 @@ impl Engine {
             return self.homes_unread();
         }
         // whoever still reads what was there before gets it
-        if self.reads_base < m.after_read {
+        let (buffer, taken) = (m.buffer, self.taken_by_move());
+        if !self.is_home_unpinned(taken.first, u64::from(taken.count)) {
             return;
         }
-        let (buffer, taken) = (m.buffer, self.taken_by_move());
         let (device, offset_bytes) = self.home_of(taken.first);
         let op = IoOp::Write {
             offset_bytes,
@@ -403,8 +409,8 @@ impl Engine {
         let taken = self.taken_by_move();
         let m = self.moves.active.as_ref().expect("a move was writing");
         let blocks = BlockRange { first: m.parts[0].logical, count: taken.count };
-        if status.is_err() {
-            self.fault_hdd(device);
+        if let Err(error) = status {
+            self.fault(device, error);
         }
         let d = &mut self.devices[usize::from(device.0)];
         d.home_writes += u64::from(status.is_ok());

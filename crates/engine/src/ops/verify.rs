@@ -70,7 +70,6 @@ impl Engine {
         status: Result<(), IoError>,
         checksums: &[u32],
     ) {
-        self.end_read(part.read_number);
         self.out.push(Command::Release(part.into));
         let error = status.err().or_else(|| self.verify(device, part, checksums));
         if let Some(error) = error {

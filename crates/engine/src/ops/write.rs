@@ -239,7 +239,7 @@ impl Engine {
             for slot in run.slot..run.slot + run.count {
                 log.release(slot);
             }
-            self.fault_hdd(device);
+            self.fault(device, error);
         } else {
             self.map.release_unused(run);
         }
@@ -256,6 +256,15 @@ impl Engine {
             self.queue_write(id);
             return;
         }
+        if let (Err(IoError::NoAnswer(device)), false) = (task.status, task.target.is_log())
+            && self.another_ssd(device).is_some()
+        {
+            let task = &mut self.tasks[id as usize];
+            (task.status, task.target) = (Ok(()), Target::Ssd);
+            self.queue_write(id);
+            return;
+        }
+        let task = &self.tasks[id as usize];
         let (durable, exposed) = (task.request.fua, task.exposed);
         let sound = task.status.is_ok();
         let is_linked_in_part = self.note_link_written(id);

@@ -8,6 +8,8 @@
 //! alone. Slack is shared by start-time fair queueing: cost over weight. Deadlines belong to the first request of
 //! each stream; trees keep the candidates, so that a thousand streams cost no more than ten levels.
 
+mod audit;
+
 use super::StreamsView;
 use super::cost::Kind;
 use super::reserve::{BACKGROUND_WEIGHT, QosConfig, Rate, WEIGHT, WHOLE_PPB};

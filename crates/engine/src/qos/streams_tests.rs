@@ -4,6 +4,7 @@ use super::super::edf;
 use super::super::reserve::{Promise, Selector, StreamConfig};
 use super::*;
 use crate::device::{Job, Purpose};
+use crate::pins::Pin;
 use crate::port::IoOp;
 use tandem_block::{Duration, StreamId};
 
@@ -38,7 +39,7 @@ impl Rig {
     fn waiting(&mut self) -> Waiting {
         self.sequence += 1;
         let job = Job::Io(IoOp::Flush, Purpose::HddFlush);
-        Waiting { sequence: self.sequence, bytes: 4096, job }
+        Waiting { sequence: self.sequence, bytes: 4096, job, pin: Pin::NONE }
     }
 
     fn push(&mut self, ms: u64, index: StreamIndex, read: bool) {

@@ -189,6 +189,16 @@ pub struct EngineStats {
     pub bytes_at_risk_max: u64,
     /// Drives taken out of service.
     pub faulted_drives: u64,
+    /// Drives that were taken out of service, and work again.
+    pub healed_drives: u64,
+    /// Pages of home checksums that could not be read for long, so that what they knew is lost.
+    pub lost_pages: u64,
+    /// Times that writes were refused since nothing could make room for them.
+    pub refused_without_room: u64,
+    /// Times that a drive left a command without an answer for too long.
+    pub silent_drives: u64,
+    /// Answers of drives that came after nobody waited for them any more.
+    pub late_answers: u64,
     /// Sizes of the largest queues seen, by device id.
     pub queue_length_max: Vec<u32>,
 }

@@ -4,10 +4,16 @@
 //! payload. Replies gather in a batch while another is being sent; small reads are copied into it,
 //! large ones go by reference.
 
+mod secure;
+
+use super::access::{Access, Clients, Seldom, TlsMode};
 use super::export::Export;
+use super::negotiate::Tls;
 use super::session::{Ask, Command, Session, Step};
+use super::tls::{Opened, RECORD_BYTES, Records, TlsServer};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
+use std::cell::RefCell;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use tandem_block::{DurabilityClass, IoError, Op, PayloadId, StreamId};
@@ -80,10 +86,27 @@ impl Replies {
     }
 }
 
+/// What connections have in common.
+#[derive(Clone, Default)]
+pub(super) struct Shared {
+    /// Who uses snapshots.
+    pub users: Users,
+    /// Who may use which exports.
+    pub clients: Rc<Clients>,
+    /// Of clients that were turned away.
+    pub refusals: Rc<RefCell<Seldom>>,
+}
+
 /// One client.
 pub(super) struct Connection {
     socket: OwnedFd,
     session: Session,
+    /// Certificates, where there is TLS.
+    tls: Option<TlsServer>,
+    /// TLS, once it was begun.
+    records: Option<Box<Records>>,
+    clients: Rc<Clients>,
+    refusals: Rc<RefCell<Seldom>>,
     users: Users,
     /// It uses a snapshot, which must not go.
     user: Option<User>,
@@ -114,12 +137,28 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub fn new(socket: OwnedFd, key: u64, exports: Rc<[Export]>, users: Users) -> Connection {
+    pub fn new(
+        socket: OwnedFd,
+        key: u64,
+        exports: Rc<[Export]>,
+        shared: Shared,
+        access: &Access,
+    ) -> Connection {
         let mut gathering = Replies::default();
-        let session = gathering.batch.stage(|out| Session::new(exports, out));
+        let mut session = gathering.batch.stage(|out| Session::new(exports, out));
+        session.offer_tls(match access.tls {
+            TlsMode::Off => Tls::Off,
+            TlsMode::Allow(_) => Tls::Offered,
+            TlsMode::Require(_) => Tls::Required,
+        });
+        let Shared { users, clients, refusals } = shared;
         Connection {
             socket,
             session,
+            tls: access.tls.server().cloned(),
+            records: None,
+            clients,
+            refusals,
             users,
             user: None,
             stream: StreamId(u32::try_from(key).expect("few connections")),
@@ -169,14 +208,18 @@ impl Connection {
         let buffer = self.buffer.as_mut().expect("advance checks it");
         let input = &buffer.bytes_mut(self.start..self.end)[..];
         let session = &mut self.session;
-        match self.gathering.batch.stage(|out| session.step(input, out)) {
+        let (records, batch) = (&mut self.records, &mut self.gathering.batch);
+        match stage(records, batch, |out| session.step(input, out)) {
             Step::Wait(needed) => {
                 if needed > BUFFER_BYTES {
                     self.closing = true; // our limits forbid it; never wait for what cannot come
                     return false;
                 }
-                self.wants_receive = true;
-                false
+                self.needs_more(desk)
+            }
+            Step::StartTls(count) => {
+                self.start += count;
+                self.start_tls(desk)
             }
             Step::Consumed(count) => {
                 self.start += count;
@@ -219,7 +262,7 @@ impl Connection {
                 desk.extents(ask.object, (ask.offset, u64::from(ask.length)), &mut extents);
                 let session = &mut self.session;
                 let answer = |out: &mut Vec<u8>| session.complete_status(ask.slot, &extents, out);
-                self.gathering.batch.stage(answer);
+                stage(&mut self.records, &mut self.gathering.batch, answer);
             }
             _ => self.submit(ask, PayloadId::NONE, desk),
         }
@@ -266,9 +309,8 @@ impl Connection {
             self.submit(ask, payload, desk);
             return true;
         }
-        if rest - count < DIRECT_BYTES_MIN {
-            self.wants_receive = true;
-            return false;
+        if rest - count < DIRECT_BYTES_MIN || self.records.is_some() {
+            return self.needs_more(desk);
         }
         let target = (desk.payloads.memory(body.payload), body.filled, rest - count);
         let tag = self.tag(desk, Purpose::Body);
@@ -282,10 +324,14 @@ impl Connection {
         let count = done.outcome();
         match (purpose, done.back) {
             (Purpose::Receive, Back::Buffer(buffer)) => {
-                self.buffer = Some(buffer);
-                match count {
-                    Ok(count) if count > 0 => self.end += count,
+                match (count, &mut self.records) {
+                    (Ok(count), Some(records)) if count > 0 => records.received(count),
+                    (Ok(count), None) if count > 0 => self.end += count,
                     _ => self.closing = true,
+                }
+                match &mut self.records {
+                    Some(records) => records.give_back(buffer),
+                    None => self.buffer = Some(buffer),
                 }
             }
             (Purpose::Body, _) => {
@@ -315,8 +361,16 @@ impl Connection {
         let session = &mut self.session;
         let batch = &mut self.gathering.batch;
         let status = done.status;
-        let length = batch.stage(|out| session.complete(slot, status, out));
+        let length = stage(&mut self.records, batch, |out| session.complete(slot, status, out));
         if length == 0 || self.broken {
+            desk.release(done.payload);
+        } else if let Some(records) = &mut self.records {
+            let end = done.skip_bytes + u64::from(length);
+            let payloads = &mut *desk.payloads;
+            for at in (done.skip_bytes..end).step_by(RECORD_BYTES) {
+                let part = (end - at).min(RECORD_BYTES as u64);
+                records.stage(batch, |out| payloads.append_to(done.payload, at, part, out));
+            }
             desk.release(done.payload);
         } else if length >= SHARED_BYTES_MIN && batch.takes_more() {
             let memory = desk.payloads.source(done.payload, done.skip_bytes, u64::from(length));
@@ -355,10 +409,17 @@ impl Connection {
             return false;
         }
         let length = self.make_room();
-        let Some(buffer) = &mut self.buffer else { return false };
-        let room = buffer.bytes_mut(self.end..self.end + length);
+        let room = match (&mut self.records, &mut self.buffer) {
+            (Some(records), _) => records.room(),
+            (None, Some(buffer)) => Some(buffer.bytes_mut(self.end..self.end + length)),
+            (None, None) => None,
+        };
+        let Some(room) = room else { return false };
         match rustix::net::recv(&self.socket, room, RecvFlags::DONTWAIT) {
-            Ok((count, _)) if count > 0 => self.end += count,
+            Ok((count, _)) if count > 0 => match &mut self.records {
+                Some(records) => records.received(count),
+                None => self.end += count,
+            },
             Err(Errno::AGAIN | Errno::INTR) => {
                 self.looks_in_vain += 1;
                 return false;
@@ -370,7 +431,11 @@ impl Connection {
     }
 
     fn may_receive(&self) -> bool {
-        self.wants_receive && !self.closing && !self.is_receiving_body && self.buffer.is_some()
+        let is_here = match &self.records {
+            Some(records) => !records.is_receiving(),
+            None => self.buffer.is_some(),
+        };
+        self.wants_receive && !self.closing && !self.is_receiving_body && is_here
     }
 
     /// Has the ring listen, since nobody else will.
@@ -388,6 +453,9 @@ impl Connection {
         }
         if self.is_sending {
             return;
+        }
+        if let Some(records) = &mut self.records {
+            records.seal(&mut self.gathering.batch);
         }
         if self.sending.batch.is_empty() {
             std::mem::swap(&mut self.sending, &mut self.gathering);
@@ -419,10 +487,14 @@ impl Connection {
     /// Receives behind what is there, whenever it comes.
     fn receive(&mut self, desk: &mut Desk<'_>) {
         let length = self.make_room();
-        let Some(buffer) = self.buffer.take() else { return };
+        let lent = match &mut self.records {
+            Some(records) => records.lend(),
+            None => self.buffer.take().map(|buffer| (buffer, self.end, length)),
+        };
+        let Some((buffer, at, length)) = lent else { return };
         (self.wants_receive, self.looks_in_vain) = (false, 0);
         let tag = self.tag(desk, Purpose::Receive);
-        desk.ring.receive(tag, self.socket.as_fd(), buffer, self.end, length);
+        desk.ring.receive(tag, self.socket.as_fd(), buffer, at, length);
     }
 
     /// Takes no more requests; those under way are answered.
@@ -437,7 +509,8 @@ impl Connection {
 
     /// Is every request answered, and every answer sent (or the client gone)?
     pub fn is_quiet(&self) -> bool {
-        let idle = self.gathering.batch.is_empty() && self.sending.batch.is_empty();
+        let sealed = self.records.as_ref().is_none_or(|records| records.is_sealed());
+        let idle = sealed && self.gathering.batch.is_empty() && self.sending.batch.is_empty();
         self.pending() == 0 && !self.is_sending && (idle || self.broken)
     }
 
@@ -452,7 +525,15 @@ impl Connection {
         if !self.closing || !self.is_quiet() {
             return false;
         }
-        if self.buffer.is_none() || self.is_receiving_body {
+        if let Some(records) = &mut self.records
+            && !self.broken
+            && records.say_bye(&mut self.gathering.batch)
+        {
+            self.send(desk);
+            return false; // over when that is sent
+        }
+        let lent = self.records.as_ref().is_some_and(|records| records.is_receiving());
+        if lent || self.buffer.is_none() || self.is_receiving_body {
             // its result comes back as an end of the stream
             let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
             return false;
@@ -473,5 +554,17 @@ impl Connection {
     fn session_drops(&mut self, ask: Ask) {
         let mut unheard = Vec::new();
         self.session.complete(ask.slot, Err(IoError::Stopping), &mut unheard);
+    }
+}
+
+/// Appends what `write` says to what is sent next: sealed, where there is TLS.
+fn stage<R>(
+    records: &mut Option<Box<Records>>,
+    batch: &mut Outgoing,
+    write: impl FnOnce(&mut Vec<u8>) -> R,
+) -> R {
+    match records {
+        None => batch.stage(write),
+        Some(records) => records.stage(batch, write),
     }
 }

@@ -8,18 +8,25 @@
 //!   socket ⇄ server (ring, payloads) ⇄ session (bytes in, asks out; answers in, bytes out) ⇄ wire
 //! ```
 
+mod access;
 mod client;
 mod connection;
 mod export;
 mod negotiate;
 mod server;
 mod session;
+mod tls;
 pub mod wire;
 
+pub use access::{
+    Access, AddressError, Client as AllowedClient, Clients, TlsMode, parse_addresses,
+};
 pub use client::{Client, ClientError, Reply};
 pub use export::Export;
+pub use negotiate::Tls;
 pub use server::{NbdConfig, NbdServer};
 pub use session::{Ask, Command, Session, Step};
+pub use tls::{TlsError, TlsServer};
 
 /// Fuzz entry: whatever a stranger sends, a session neither panics nor asks for what it must not.
 /// Returns how many valid requests there were.

@@ -1,6 +1,7 @@
 //! How do NBD clients come and go? The front end that owns listeners and connections.
 
-use super::connection::{Connection, Purpose};
+use super::access::{self, Access, Clients};
+use super::connection::{Connection, Purpose, Shared};
 use super::export::Export;
 use slab::Slab;
 use std::os::fd::OwnedFd;
@@ -38,9 +39,11 @@ const ACCEPT_RETRY: Duration = Duration::from_ms(500);
 pub struct NbdServer {
     config: NbdConfig,
     listeners: Vec<Listener>,
+    /// Who may come in through each of them.
+    access: Vec<Access>,
     accepting: Vec<bool>,
     exports: Rc<[Export]>,
-    users: Users,
+    shared: Shared,
     connections: Slab<Connection>,
     stopping: bool,
     /// After a failed accept (no descriptors left, say): when to try again.
@@ -53,14 +56,27 @@ impl NbdServer {
         let accepting = vec![false; listeners.len()];
         NbdServer {
             config,
+            access: vec![Access::default(); listeners.len()],
             listeners,
             accepting,
             exports: exports.into(),
-            users: Users::default(),
+            shared: Shared::default(),
             connections: Slab::new(),
             stopping: false,
             retry_at: None,
         }
+    }
+
+    /// Says who may come in through which listener, in their order, and use what.
+    ///
+    /// # Panics
+    /// If it is not said of every listener.
+    #[must_use]
+    pub fn with_access(mut self, access: Vec<Access>, clients: Clients) -> NbdServer {
+        assert_eq!(access.len(), self.listeners.len(), "an answer for each listener");
+        self.access = access;
+        self.shared.clients = Rc::new(clients);
+        self
     }
 
     fn accept(&mut self, desk: &mut Desk<'_>) {
@@ -77,7 +93,7 @@ impl NbdServer {
 
     /// Who uses snapshots.
     pub fn users(&self) -> Users {
-        self.users.clone()
+        self.shared.users.clone()
     }
 
     /// What is offered to a client that comes now: snapshots of what is exported, too.
@@ -100,24 +116,33 @@ impl NbdServer {
         self.exports.iter().cloned().chain(snapshots).collect()
     }
 
-    fn welcome(&mut self, socket: OwnedFd, desk: &Desk<'_>) {
+    fn welcome(&mut self, socket: OwnedFd, listener: usize, desk: &Desk<'_>) {
         use rustix::net::sockopt;
+        let peer = access::peer(&socket);
+        if !self.access[listener].admits(peer) {
+            let peer = peer.map_or_else(String::new, |peer| peer.to_string());
+            let what = format!("NBD client {peer} was refused: its address is not in `allow`");
+            self.shared.refusals.borrow_mut().warn(desk.now, what);
+            return;
+        }
         let size = self.config.socket_buffer_bytes;
         // all three are wishes: a Unix socket has no delay, and the kernel caps sizes
         let _ = sockopt::set_tcp_nodelay(&socket, true);
         let _ = sockopt::set_socket_send_buffer_size(&socket, size);
         let _ = sockopt::set_socket_recv_buffer_size(&socket, size);
-        let (exports, users) = (self.offered(desk), self.users.clone());
+        let exports = self.offered(desk);
         let entry = self.connections.vacant_entry();
         let key = entry.key() as u64;
-        entry.insert(Connection::new(socket, key, exports, users));
+        let (shared, access) = (self.shared.clone(), &self.access[listener]);
+        entry.insert(Connection::new(socket, key, exports, shared, access));
     }
 
     fn accepted(&mut self, done: &Finished, desk: &mut Desk<'_>) {
-        self.accepting[(done.tag.value & !ACCEPT_BIT) as usize] = false;
+        let listener = (done.tag.value & !ACCEPT_BIT) as usize;
+        self.accepting[listener] = false;
         match done.accepted() {
             Ok(_) if self.stopping => {}
-            Ok(socket) => self.welcome(socket, desk),
+            Ok(socket) => self.welcome(socket, listener, desk),
             Err(error) => {
                 tracing::warn!("an NBD client could not be accepted: {error}; trying again soon");
                 self.retry_at = Some(desk.now + ACCEPT_RETRY);

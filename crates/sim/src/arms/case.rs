@@ -6,6 +6,7 @@
 //! ```
 
 use super::{Arm, SIMPLER, Simpler, find};
+use crate::audit::Audits;
 use crate::campaign::Campaign;
 use crate::coverage::Coverage;
 use crate::pool::SwarmConfig;
@@ -34,6 +35,8 @@ pub struct Case {
     pub simpler: Vec<Simpler>,
     /// The rule that the engine breaks, in builds that can: shows whether an arm finds it.
     pub mutant: Option<Mutant>,
+    /// What is looked at beside the answers.
+    pub audits: Audits,
     /// The event at which the latest crash was tried; a process that dies has nothing else to tell.
     pub at: AtomicU64,
 }
@@ -63,7 +66,7 @@ pub enum CaseError {
     /// A word is not known, or its value is wrong.
     #[error(
         "{0:?} is none of requests=NUMBER, without=NUMBER,FIRST-LAST,..., points=FIRST-LAST, \
-         simpler=NAME,... and mutant=NAME"
+         simpler=NAME,..., mutant=NAME and unaudited=RULE,..."
     )]
     Word(String),
     /// The engine is built without mutants.
@@ -99,6 +102,7 @@ impl Case {
             points: None,
             simpler: Vec::new(),
             mutant: None,
+            audits: Audits::default(),
             at: AtomicU64::new(0),
         }
     }
@@ -120,6 +124,7 @@ impl Case {
             config.shape.requests = config.shape.requests.min(most);
         }
         config.without.clone_from(&self.without);
+        config.audits.clone_from(&self.audits);
         config
     }
 
@@ -148,7 +153,7 @@ impl Case {
     /// The first violation.
     pub fn crashes(&self, config: SwarmConfig, campaign: Campaign) -> Result<Coverage, Failure> {
         let campaign = Campaign { window: self.window(campaign.window), ..campaign };
-        campaign.run_noting(self.start(config)?, &self.at)
+        campaign.run_noting(self.start(config.under_conditions())?, &self.at)
     }
 }
 
@@ -158,6 +163,7 @@ impl Clone for Case {
         (case.requests_max, case.points) = (self.requests_max, self.points);
         (case.without, case.simpler) = (self.without.clone(), self.simpler.clone());
         case.mutant = self.mutant;
+        case.audits.clone_from(&self.audits);
         case
     }
 }
@@ -181,6 +187,10 @@ impl Display for Case {
         }
         if let Some(mutant) = self.mutant {
             write!(out, " mutant={mutant:?}")?;
+        }
+        let left_out = self.audits.left_out();
+        if !left_out.is_empty() {
+            write!(out, " unaudited={left_out}")?;
         }
         Ok(())
     }
@@ -247,6 +257,7 @@ impl FromStr for Case {
                 "requests" => case.requests_max = Some(value.parse().map_err(|_| wrong())?),
                 "points" => case.points = Some(read_range(value).ok_or_else(wrong)?),
                 "mutant" => case.mutant = Some(read_mutant(value)?),
+                "unaudited" => case.audits = Audits::without(value).map_err(|_| wrong())?,
                 "simpler" => case.simpler = read_simpler(value)?,
                 "without" => {
                     let ranges: Option<Vec<_>> = value.split(',').map(read_range).collect();
@@ -270,6 +281,7 @@ mod tests {
             "objects/ssd-first/0 requests=40",
             "small/mios-e/31 requests=40 without=3,5-9 points=163 simpler=one-ssd,short",
             "long/ect/18446744073709551615 points=7-9",
+            "small/mios-e/31 unaudited=Homes,MoveSlots,contents",
         ] {
             assert_eq!(line.parse::<Case>().map(|case| case.to_string()), Ok(line.to_owned()));
         }

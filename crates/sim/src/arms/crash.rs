@@ -296,7 +296,7 @@ pub(super) const ARMS: &[Arm] = &[
         in_turn: IN_TURN,
         run: |case| {
             case.crashes(
-                aligned_in_turn(SwarmConfig::varied(case.seed, case.policy, 250)),
+                aligned_in_turn(SwarmConfig::varied(case.seed, case.policy, 320)),
                 Campaign { stride: 8, recovery_stride: 40, ..EVERY_EVENT },
             )
         },

@@ -6,6 +6,7 @@
 
 mod case;
 mod crash;
+mod service;
 pub mod shrink;
 mod simpler;
 pub mod table;
@@ -35,7 +36,7 @@ pub struct Arm {
 }
 
 /// Every list of arms.
-const GROUPS: &[&[Arm]] = &[crash::ARMS];
+const GROUPS: &[&[Arm]] = &[crash::ARMS, service::ARMS];
 
 /// Every arm.
 pub fn all() -> impl Iterator<Item = &'static Arm> {

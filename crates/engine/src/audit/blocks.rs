@@ -1,0 +1,40 @@
+//! Whose is each logical block, and do the counts of holders say the same?
+
+use super::{Findings, Rule};
+use crate::engine::Engine;
+use crate::map::objects::BlockRange;
+
+impl Engine {
+    pub(super) fn audit_blocks(&self, findings: &mut Findings) {
+        let (all, free, in_use) = self.space_blocks();
+        let counted = free + in_use + self.rehoming_blocks();
+        findings.equal(Rule::Blocks, "blocks free or in use", all, counted);
+        let on_the_way = self.object_changes.retired_ranges().chain(self.sharing.lingering());
+        let owned = self.objects.owned().map(|(range, _)| range);
+        for range in owned.chain(on_the_way) {
+            if let Some(free) = self.objects.first_free_of(range) {
+                let what = || format!("block {free} is free and somebody has it, or had it");
+                findings.add(Rule::Blocks, what);
+            }
+        }
+        for range in self.objects.free_ranges() {
+            let mut blocks = range.first..range.first + range.count;
+            if let Some(block) = blocks.find(|block| self.map.state(*block) != 0) {
+                let what = || format!("block {block} is free and something lies in it");
+                findings.add(Rule::Blocks, what);
+            }
+        }
+        self.audit_shares(findings);
+    }
+
+    /// Holders are the pieces of objects as records see them, and links, which are nobody else's.
+    fn audit_shares(&self, findings: &mut Findings) {
+        let mut pieces: Vec<BlockRange> = self.objects.owned().map(|(range, _)| range).collect();
+        pieces.sort_unstable_by_key(|range| range.first);
+        let (counted, found) = self.objects.holders(&pieces);
+        if counted != found {
+            let what = || format!("holders are counted as {counted:?}, pieces give {found:?}");
+            findings.add(Rule::Shares, what);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Do the counts that decisions are made from equal what they count?
+
+use super::{Findings, Rule};
+use crate::device::{Job, Purpose};
+use crate::engine::Engine;
+use tandem_block::BLOCK_BYTES;
+
+impl Engine {
+    pub(super) fn audit_counts(&self, findings: &mut Findings) {
+        self.audit_free_space(findings);
+        let (counted, found) = (self.map.population(), self.map.population_found());
+        if counted != found {
+            let what = || format!("{counted:?} are counted, {found:?} were found");
+            findings.add(Rule::Population, what);
+        }
+        let (counted, found) = self.map.pending_counts();
+        findings.equal(Rule::Journal, "blocks that wait for a batch", counted, found);
+        self.audit_queues(findings);
+        self.audit_tails(findings);
+        self.audit_homes(&counted_homes(self), findings);
+        self.audit_journal(findings);
+    }
+
+    /// What writes are told is free must be there to be allocated.
+    fn audit_free_space(&self, findings: &mut Findings) {
+        let open = self.ssds.iter().zip(self.map.allocators());
+        let open = open.filter(|(id, _)| self.devices[usize::from(id.0)].takes_new());
+        let (mut free, mut all) = (0, 0);
+        for (_, allocator) in open {
+            free += u64::from(allocator.free_count());
+            all += u64::from(allocator.slot_count());
+        }
+        findings.equal(Rule::FreeSpace, "free slots of SSDs in service", self.map.ssd_free(), free);
+        findings.equal(Rule::FreeSpace, "slots of SSDs in service", self.map.ssd_slots(), all);
+        for (id, allocator) in self.ssds.iter().zip(self.map.allocators()) {
+            let what = format!("free slots of device {}", id.0);
+            let free = u64::from(allocator.free_count());
+            findings.equal(Rule::FreeSpace, &what, free, allocator.free_found());
+        }
+        for (device, log) in self.devices.iter().filter_map(|d| Some((d.id, d.log.as_ref()?))) {
+            let what = format!("used percent of the log of device {}", device.0);
+            findings.equal(Rule::FreeSpace, &what, log.used_percent(), log.used_percent_found());
+        }
+    }
+
+    fn audit_queues(&self, findings: &mut Findings) {
+        for d in &self.devices {
+            let ios = || self.ios.iter().filter(|(_, io)| io.device == d.id);
+            let jobs = || self.waiting_jobs().filter(|(device, ..)| *device == d.id);
+            let of = |what: &str| format!("{what} of device {}", d.id.0);
+            let in_flight = ios().count() as u64;
+            findings.equal(
+                Rule::Queues,
+                &of("commands in flight"),
+                u64::from(d.in_flight),
+                in_flight,
+            );
+            let background = ios().filter(|(_, io)| io.background).count() as u64;
+            let counted = u64::from(d.background_in_flight);
+            findings.equal(Rule::Queues, &of("background commands"), counted, background);
+            let waiting = jobs().count() as u64;
+            let counted = u64::from(d.queue_length);
+            findings.equal(Rule::Queues, &of("queue length"), counted, in_flight + waiting);
+            let bytes: u64 = jobs().map(|(.., job)| self.job_bytes(job)).sum();
+            let counted = d.load.waiting_bytes;
+            findings.equal(Rule::Queues, &of("waiting bytes"), counted, bytes);
+            let flushes = ios().filter(|(_, io)| io.purpose == Purpose::HddFlush).count() as u64;
+            let counted = u64::from(d.flushing.is_some());
+            findings.equal(Rule::Queues, &of("flushes under way"), counted, flushes);
+        }
+    }
+
+    fn job_bytes(&self, job: &Job) -> u64 {
+        match job {
+            Job::Write(id) => {
+                let task = self.tasks.get(*id as usize);
+                task.map_or(0, |task| u64::from(task.blocks()) * BLOCK_BYTES)
+            }
+            Job::Edge { .. } => BLOCK_BYTES,
+            Job::Io(op, _) => op.bytes(),
+        }
+    }
+
+    fn audit_tails(&self, findings: &mut Findings) {
+        for d in &self.devices {
+            let bytes = |copied_too: bool| -> u64 {
+                let items = d.tail.items.iter().filter(|item| copied_too || !item.copied);
+                items.map(|item| u64::from(item.run.count) * BLOCK_BYTES).sum()
+            };
+            let of = |what: &str| format!("{what} of the tail of device {}", d.id.0);
+            findings.equal(Rule::Tails, &of("bytes"), d.tail.bytes, bytes(true));
+            findings.equal(Rule::Tails, &of("exposed"), d.tail.exposed_bytes, bytes(false));
+        }
+        let copies = |io: &Purpose| matches!(io, Purpose::TailCopy(_));
+        let under_way = self.ios.iter().filter(|(_, io)| copies(&io.purpose)).count() as u64;
+        let counted = self.copy_payloads.len() as u64;
+        findings.equal(Rule::Tails, "copies of tails under way", counted, under_way);
+    }
+
+    fn audit_homes(&self, homed: &Homed, findings: &mut Findings) {
+        let counted = self.moves.homed_ssd_count();
+        findings.equal(Rule::Homes, "homed blocks of SSDs", counted, homed.from_ssd);
+        let counted = self.moves.homed_set_count();
+        findings.equal(Rule::Homes, "homed blocks", counted, homed.blocks);
+        for d in &self.devices {
+            let mark = self.moves.homes_settled_mark(d.id);
+            if mark > d.home_writes {
+                let device = d.id.0;
+                let what = || format!("device {device} settled {mark} of {} homes", d.home_writes);
+                findings.add(Rule::Homes, what);
+            }
+        }
+    }
+
+    fn audit_journal(&self, findings: &mut Findings) {
+        let count = |purpose: &Purpose| {
+            self.commands().filter(|under| under.purpose == purpose).count() as u64
+        };
+        let of_commit = count(&Purpose::CommitFlush) + count(&Purpose::JournalUnit);
+        let counted = self.commit.commands_counted();
+        findings.equal(Rule::Journal, "commands of the commit", counted, of_commit);
+        let counted = self.checkpoint.commands_counted();
+        findings.equal(
+            Rule::Journal,
+            "commands of the checkpoint",
+            counted,
+            count(&Purpose::Checkpoint),
+        );
+        let counted = self.follower.commands_counted();
+        findings.equal(Rule::Journal, "commands of the follower", counted, count(&Purpose::Follow));
+        let (composed, durable) = (self.commit.composed(), self.commit.durable());
+        if durable > composed {
+            let what = || format!("{durable} batches are durable, and {composed} were composed");
+            findings.add(Rule::Journal, what);
+        }
+        let (used, ring) = (self.journal.used_bytes(), self.journal.ring_bytes());
+        if used > ring {
+            let what = || format!("the journal holds {used} bytes, its ring has {ring}");
+            findings.add(Rule::Journal, what);
+        }
+    }
+}
+
+/// Homes that were written and wait for a flush, counted one by one.
+struct Homed {
+    blocks: u64,
+    from_ssd: u64,
+}
+
+fn counted_homes(engine: &Engine) -> Homed {
+    let mut homed = Homed { blocks: 0, from_ssd: 0 };
+    for slot in engine.moves.homed_slots() {
+        homed.blocks += 1;
+        homed.from_ssd += u64::from(!engine.map.slots().is_log(slot));
+    }
+    homed
+}

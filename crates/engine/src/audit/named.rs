@@ -1,0 +1,98 @@
+//! Does every place that a command names still hold what the command is about?
+
+use super::slots::States;
+use super::{Findings, Rule, Under};
+use crate::device::{Job, Purpose, ReadPart};
+use crate::engine::Engine;
+use crate::map::{Logical, NONE, Slot};
+use crate::pins::Pin;
+
+impl Engine {
+    pub(super) fn audit_named(&self, states: &States, findings: &mut Findings) {
+        for under in self.commands() {
+            match under.purpose {
+                Purpose::Read(part) | Purpose::VerifyCopy(part) => {
+                    self.audit_part(part, under, states, findings);
+                }
+                Purpose::MergeBase { logical, slot, task } => {
+                    let what = format!("a base for the write of task {task}");
+                    let named = (*logical, *slot);
+                    self.audit_slot(Rule::ReadSlots, &what, named, states, findings);
+                }
+                Purpose::MoveRead(at) => {
+                    for named in self.moves.read(*at, under.blocks()) {
+                        self.audit_slot(Rule::MoveSlots, "a move", named, states, findings);
+                    }
+                }
+                Purpose::MoveWrite(tag) => self.audit_homes_written(*tag, findings),
+                _ => {}
+            }
+        }
+        self.audit_pins(findings);
+    }
+
+    /// Each command that moves data holds one pin, and no pin is left behind.
+    fn audit_pins(&self, findings: &mut Findings) {
+        for d in &self.devices {
+            let in_flight = self.ios.iter().filter(|(_, io)| io.device == d.id);
+            let in_flight = in_flight.filter(|(_, io)| io.pin != Pin::NONE).count();
+            let waiting = self.waiting_jobs().filter(|(device, _, job)| {
+                *device == d.id && matches!(job, Job::Io(op, _) if op.names_data())
+            });
+            let held = (in_flight + waiting.count()) as u64;
+            let what = format!("pins of device {}", d.id.0);
+            findings.equal(Rule::Queues, &what, d.pins.len() as u64, held);
+        }
+    }
+
+    fn audit_part(
+        &self,
+        part: &ReadPart,
+        under: Under<'_>,
+        states: &States,
+        findings: &mut Findings,
+    ) {
+        if part.slot == NONE {
+            return;
+        }
+        let what = if under.waits { "a waiting read" } else { "a read" };
+        for i in 0..part.count {
+            let named = (part.logical + i, part.slot + i);
+            self.audit_slot(Rule::ReadSlots, what, named, states, findings);
+        }
+    }
+
+    fn audit_slot(
+        &self,
+        rule: Rule,
+        what: &str,
+        (block, slot): (Logical, Slot),
+        states: &States,
+        findings: &mut Findings,
+    ) {
+        let (state, owner) = (states.get(slot), self.map.slots().owner(slot));
+        if !state.holds() || owner != block {
+            findings.add(rule, || {
+                format!(
+                    "{what} names slot {slot} for block {block}: it is {state:?}, of block {owner}"
+                )
+            });
+        }
+    }
+
+    /// Homes that are written now: a crash may leave either version there.
+    fn audit_homes_written(&self, tag: u32, findings: &mut Findings) {
+        for block in self.moves.homes_written(tag) {
+            if self.map.logical().recorded_home(block) {
+                let what = || {
+                    let times = self.moves.times_in_move(block);
+                    format!(
+                        "the home of block {block} is written and a record names it; the move has it \
+                         {times} times"
+                    )
+                };
+                findings.add(Rule::HomeInUse, what);
+            }
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! In which state is each slot, and is it in one alone?
+//!
+//! ```text
+//! free ─▶ being written ─▶ current ─▶ displaced ─▶ composed ─▶ freed ─▶ waits ─▶ (trimmed) ─▶ free
+//!            (a command)    (the map)  (a record     (in the     (nothing names it; reads from
+//!                                       names it)     batch)      before may still use it)
+//! ```
+//! Of a log only the slots in use have a state: its segments are written from one end to the other.
+
+use super::{Findings, Rule, Under};
+use crate::device::Purpose;
+use crate::engine::Engine;
+use crate::map::{Logical, NONE, Run, Slot};
+
+/// What a slot is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Nobody said anything of it; of a log: not in use.
+    Unknown,
+    /// It can be allocated.
+    Free,
+    /// A command that was issued, or waits, writes it.
+    Written,
+    /// The map names it.
+    Current,
+    /// A record names it, the map does not.
+    Displaced,
+    /// The record that does not name it any more is being written.
+    Composed,
+    /// Nothing names it.
+    Freed,
+    /// … and it waits for reads from before.
+    Waits,
+    /// It is being trimmed.
+    Trimmed,
+}
+
+impl State {
+    /// Does it hold what was written there last, and goes on doing so?
+    pub fn holds(self) -> bool {
+        matches!(
+            self,
+            State::Current | State::Displaced | State::Composed | State::Freed | State::Waits
+        )
+    }
+}
+
+/// All slots.
+pub(super) struct States {
+    of: Vec<State>,
+}
+
+impl States {
+    pub fn get(&self, slot: Slot) -> State {
+        self.of.get(slot as usize).copied().unwrap_or(State::Unknown)
+    }
+
+    fn claim(&mut self, slot: Slot, state: State, findings: &mut Findings) {
+        let Some(known) = self.of.get_mut(slot as usize) else {
+            findings.add(Rule::SlotStates, || format!("slot {slot} does not exist: {state:?}"));
+            return;
+        };
+        if *known == State::Unknown {
+            *known = state;
+        } else {
+            findings.add(Rule::SlotStates, || format!("slot {slot} is {known:?} and {state:?}"));
+        }
+    }
+
+    fn claim_run(&mut self, run: Run, state: State, findings: &mut Findings) {
+        for slot in run.slot..run.slot.saturating_add(run.count) {
+            self.claim(slot, state, findings);
+        }
+    }
+}
+
+impl Engine {
+    /// Slots that a command writes, or will write when its turn comes.
+    fn written_by(&self, under: Under<'_>) -> Vec<Run> {
+        match under.purpose {
+            Purpose::Write { run, .. } | Purpose::WriteEdge { run, .. } => vec![*run],
+            Purpose::TailCopy(copy) => vec![copy.run],
+            Purpose::MoveWrite(tag) => self.moves.written(*tag),
+            Purpose::ExtentWrite { number, run } => {
+                self.coming_run(*number, *run).into_iter().collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    pub(super) fn audit_slots(&self, findings: &mut Findings) -> States {
+        let slots = self.map.slots();
+        let mut states = States { of: vec![State::Unknown; slots.len()] };
+        self.claim_free(&mut states);
+        for (block, slot) in self.map.displaced_slots() {
+            states.claim(slot, State::Displaced, findings);
+            if !slots.is_recorded(slot) {
+                let what =
+                    || format!("slot {slot} is kept for block {block} and no record names it");
+                findings.add(Rule::SlotStates, what);
+            }
+        }
+        for &slot in self.commit.composed_slots() {
+            states.claim(slot, State::Composed, findings);
+        }
+        for &slot in self.map.freed_slots() {
+            states.claim(slot, State::Freed, findings);
+        }
+        for run in self.deferred_free.runs() {
+            states.claim_run(run, State::Waits, findings);
+        }
+        for under in self.commands() {
+            if let Purpose::Trim(run) = under.purpose {
+                states.claim_run(*run, State::Trimmed, findings);
+            }
+            for run in self.written_by(under) {
+                states.claim_run(run, State::Written, findings);
+            }
+        }
+        self.claim_current(&mut states, findings);
+        self.audit_all_claimed(&states, findings);
+        self.audit_recorded(&states, findings);
+        states
+    }
+
+    /// What a record names is kept until another record does not.
+    fn audit_recorded(&self, states: &States, findings: &mut Findings) {
+        for slot in self.map.recorded_slots() {
+            let state = states.get(slot);
+            if !matches!(state, State::Current | State::Displaced) {
+                let owner = self.map.slots().owner(slot);
+                let what =
+                    || format!("a record names slot {slot} for block {owner}: it is {state:?}");
+                findings.add(Rule::SlotStates, what);
+            }
+        }
+    }
+
+    fn claim_free(&self, states: &mut States) {
+        let regions = self.map.slots().regions().iter().filter(|region| !region.is_log);
+        for (region, allocator) in regions.zip(self.map.allocators()) {
+            for slot in region.first..region.first + region.count {
+                if allocator.is_free(slot) {
+                    states.of[slot as usize] = State::Free;
+                }
+            }
+        }
+    }
+
+    fn claim_current(&self, states: &mut States, findings: &mut Findings) {
+        let slots = self.map.slots();
+        let mut current = 0;
+        for slot in 0..slots.len() as Slot {
+            let owner = slots.owner(slot);
+            if owner == NONE || !slots.is_current(slot, owner) {
+                continue;
+            }
+            current += 1;
+            states.claim(slot, State::Current, findings);
+            if !self.names_slot(owner, slot) {
+                let what =
+                    || format!("slot {slot} is current for block {owner}, which is elsewhere");
+                findings.add(Rule::SlotStates, what);
+            }
+        }
+        let named = self.map.named_slots();
+        findings.equal(Rule::SlotStates, "current slots", current, named);
+    }
+
+    fn names_slot(&self, block: Logical, slot: Slot) -> bool {
+        let entry = self.map.entry(block);
+        entry.ssd == slot
+            || entry.log == slot
+            || self.map.fragments(block).iter().any(|fragment| fragment.slot == slot)
+    }
+
+    /// No slot of an SSD may get lost, and a log's segments count what lives in them.
+    fn audit_all_claimed(&self, states: &States, findings: &mut Findings) {
+        for region in self.map.slots().regions() {
+            let range = region.first..region.first + region.count;
+            if !region.is_log {
+                for slot in range.filter(|slot| states.get(*slot) == State::Unknown) {
+                    findings
+                        .add(Rule::SlotStates, || format!("slot {slot} is lost: nobody has it"));
+                }
+                continue;
+            }
+            let Some(log) = &self.devices[usize::from(region.device.0)].log else { continue };
+            for (run, live, is_free) in log.segments_in_use() {
+                let used = run.slot..run.slot + run.count;
+                let used = used.filter(|slot| states.get(*slot) != State::Unknown).count();
+                let device = region.device.0;
+                findings.equal(
+                    Rule::LogLife,
+                    &format!("living slots from {} on, in the log of device {device}", run.slot),
+                    u64::from(live),
+                    used as u64,
+                );
+                if is_free && used > 0 {
+                    let what = || format!("a free segment at slot {} holds {used} slots", run.slot);
+                    findings.add(Rule::LogLife, what);
+                }
+            }
+        }
+    }
+}

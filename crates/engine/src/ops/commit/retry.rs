@@ -1,0 +1,78 @@
+//! Suspended commits: when is a step tried again that no other drive can stand in for?
+//!
+//! After three tries who waits is answered with the error. Each FLUSH after that brings about one more.
+
+use super::{Commit, Stage};
+use crate::engine::Engine;
+use tandem_block::{Duration, Instant, IoError};
+
+/// Tries of a step before who waits for it is answered with the error.
+pub(super) const TRIES_MAX: u32 = 3;
+/// The pause before the second try of a step, before the third one, and before each one after it (guess).
+const PAUSES: [Duration; 3] = [Duration::from_ms(100), Duration::from_s(1), Duration::from_s(5)];
+
+/// A step that failed, and is tried again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Suspended {
+    pub(super) error: IoError,
+    pub(super) tries: u32,
+    next: Instant,
+    /// A try is under way.
+    tried: bool,
+}
+
+impl Commit {
+    /// A step has failed that no other drive can stand in for.
+    pub(super) fn suspend(&mut self, now: Instant, error: IoError) {
+        let tries = self.suspended.map_or(0, |suspended| suspended.tries) + 1;
+        let pause = PAUSES[(tries as usize - 1).min(PAUSES.len() - 1)];
+        self.suspended = Some(Suspended { error, tries, next: now + pause, tried: false });
+    }
+
+    /// When a suspended step is tried again, if anybody waits for that.
+    pub(super) fn retry_due(&self) -> Instant {
+        let Some(suspended) = self.suspended.filter(|suspended| !suspended.tried) else {
+            return Instant::NEVER;
+        };
+        let awaited = suspended.tries < TRIES_MAX || self.waiting() > 0;
+        if awaited { suspended.next } else { Instant::NEVER }
+    }
+}
+
+impl Engine {
+    /// Tries the step of a suspended commit again, if it is time, and there is anything to make durable.
+    pub(super) fn retry_commit(&mut self) {
+        let Some(suspended) = &mut self.commit.suspended else { return };
+        let is_wanted = suspended.tries < TRIES_MAX
+            || !self.commit.flush_waiting.is_empty()
+            || !self.commit.fua_waiting.is_empty()
+            || self.commit.oldest_pending.is_some()
+            || self.starved;
+        if suspended.tried || self.now < suspended.next || !is_wanted {
+            return;
+        }
+        suspended.tried = true;
+        self.commit.failed = None;
+        match self.commit.stage {
+            Stage::Flushing => self.send_flushes(),
+            Stage::Writing => self.send_unit(),
+            Stage::Telling => self.end_told(),
+            Stage::Idle | Stage::Tails => unreachable!("a step of a composed batch is suspended"),
+        }
+    }
+
+    /// A step of the commit failed. Who has waited for several tries is answered.
+    pub(super) fn suspend_commit(&mut self, error: IoError) {
+        self.commit.suspend(self.now, error);
+        if self.commit.is_broken() {
+            self.answer_durable(Err(error));
+        }
+    }
+
+    /// The superblocks could not be told who missed a unit.
+    pub(crate) fn telling_failed(&mut self, error: IoError) {
+        if self.commit.stage == Stage::Telling {
+            self.suspend_commit(error);
+        }
+    }
+}

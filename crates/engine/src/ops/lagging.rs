@@ -1,0 +1,280 @@
+//! Lagging drives: which drives missed a write, so that their copy of the metadata is not believed?
+//!
+//! Rule: one place knows what is stale. A drive that is taken out of service lags from then on, and the
+//! superblocks of all others say so before anything else is answered. A start believes nothing of its
+//! metadata. It is brought level again in the background:
+//!
+//! ```text
+//! start, with a drive that lags ─▶ every write of metadata goes to it, too ─▶ the pages of home checksums
+//! are copied to it ─▶ a checkpoint with all shards ─▶ superblocks say that it is level
+//! ```
+
+use crate::device::Purpose;
+use crate::engine::{Engine, Phase};
+use crate::format::page::PAGE_BYTES;
+use crate::port::IoOp;
+use std::collections::BTreeSet;
+use tandem_block::{DeviceId, Duration, Instant, IoError, MIB};
+
+/// Bytes that one copy step moves: a checkpoint waits for one step at most.
+const STEP_BYTES: u64 = MIB;
+/// The pause before superblocks that were not taken are written again (guess).
+const RETRY_AFTER: Duration = Duration::from_s(1);
+
+/// Bringing the metadata of a drive level.
+#[derive(Clone, Copy, Debug)]
+struct Levelling {
+    device: DeviceId,
+    /// Bytes of the area of pages that were copied.
+    copied_bytes: u64,
+    under_way: bool,
+    /// A checkpoint behind this one shows all shards there.
+    after_checkpoint: u64,
+}
+
+/// What is known of drives that lag.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lagging {
+    /// Which drives lag.
+    drives: BTreeSet<DeviceId>,
+    /// … as the superblocks say durably.
+    told: BTreeSet<DeviceId>,
+    /// … as those say that are being written.
+    telling: BTreeSet<DeviceId>,
+    /// The round of superblocks under way is one of these.
+    is_round: bool,
+    /// A drive that nobody can stand in for did not take its superblock in the round under way.
+    failed: Option<IoError>,
+    /// No round of these begins before that.
+    retry_at: Instant,
+    levelling: Option<Levelling>,
+}
+
+impl Lagging {
+    /// Does this drive lag?
+    pub(crate) fn contains(&self, device: DeviceId) -> bool {
+        self.drives.contains(&device)
+    }
+
+    /// As superblocks hold it: bit `i` stands for member `i`.
+    pub(crate) fn mask(&self) -> u64 {
+        self.drives.iter().fold(0, |mask, device| mask | 1 << device.0)
+    }
+
+    /// Do the superblocks say who lags?
+    pub(crate) fn is_told(&self) -> bool {
+        self.drives == self.told
+    }
+
+    /// A round of superblocks begins: it says what is known now.
+    pub(crate) fn telling(&mut self) {
+        self.telling = self.drives.clone();
+    }
+
+    /// Is a step of the copying under way, for which a checkpoint waits?
+    pub(crate) fn is_copying(&self) -> bool {
+        self.levelling.is_some_and(|levelling| levelling.under_way)
+    }
+
+    /// When the superblocks are told again, if that has failed.
+    pub(crate) fn due(&self, now: Instant) -> Instant {
+        // else an event that is under way brings it about
+        let waits = !self.is_told() && !self.is_round && now < self.retry_at;
+        if waits { self.retry_at } else { Instant::NEVER }
+    }
+
+    /// Is the round of superblocks under way for those that lag alone?
+    pub(crate) fn is_round(&self) -> bool {
+        self.is_round
+    }
+}
+
+impl Engine {
+    /// A drive has missed a write, or will.
+    pub(crate) fn note_lagging(&mut self, device: DeviceId) {
+        if self.is_fixed() || self.salvage.is_some() {
+            return; // nothing is promised, or nothing is written
+        }
+        self.lagging.drives.insert(device);
+        let levelling = &mut self.lagging.levelling;
+        if levelling.is_some_and(|levelling| levelling.device == device) {
+            *levelling = None;
+        }
+    }
+
+    /// At a start: who lags, as the newest superblock says.
+    pub(crate) fn take_lagging(&mut self, mask: u64) {
+        let all = (0..self.devices.len() as u8).map(DeviceId);
+        let drives: BTreeSet<DeviceId> = all.filter(|device| mask >> device.0 & 1 == 1).collect();
+        (self.lagging.drives, self.lagging.told) = (drives.clone(), drives);
+    }
+
+    /// Homes of the metadata that have all of it.
+    pub(crate) fn sound_homes(&self) -> Vec<DeviceId> {
+        let mut homes = self.metadata_homes();
+        homes.retain(|&home| !self.lagging.contains(home));
+        homes
+    }
+
+    /// At the end of a start, or when a drive works again: what is missing on drives that lag, and serve, is
+    /// written.
+    pub(crate) fn begin_levelling(&mut self) {
+        if self.lagging.drives.is_empty() || self.lagging.levelling.is_some() {
+            return;
+        }
+        for index in 0..self.hdds.len() {
+            self.note_hdd_level(self.hdds[index]);
+        }
+        let homes = self.metadata_homes();
+        // one that is under way does not write all shards
+        let number = self.checkpoint.number() + u64::from(!self.checkpoint.is_idle());
+        let next = homes.into_iter().find(|&home| self.lagging.contains(home));
+        let Some(device) = next else { return };
+        self.lagging.levelling =
+            Some(Levelling { device, copied_bytes: 0, under_way: false, after_checkpoint: number });
+        self.objects.note_unsaved();
+        for shard in 0..self.map.shard_count() {
+            if self.checkpoint.has_written(shard) {
+                self.map.mark_shard_dirty(shard);
+            }
+        }
+    }
+
+    /// A hard drive without metadata of its own is level as soon as it works.
+    pub(crate) fn note_hdd_level(&mut self, device: DeviceId) {
+        let keeps = self.metadata_homes().contains(&device)
+            || self.config.following_device() == Some(device);
+        if !keeps && !self.devices[usize::from(device.0)].is_faulted() {
+            self.lagging.drives.remove(&device);
+        }
+    }
+
+    /// Does the copy of a drive that lags wait for a checkpoint?
+    pub(crate) fn levelling_wants_checkpoint(&self) -> bool {
+        let Some(levelling) = self.lagging.levelling else { return false };
+        levelling.copied_bytes >= self.page_area_bytes()
+            && self.checkpoint.number() <= levelling.after_checkpoint
+    }
+
+    fn page_area_bytes(&self) -> u64 {
+        let home = self.first_metadata_home();
+        self.devices[usize::from(home.0)].layout.checksum_pages * 2 * PAGE_BYTES
+    }
+
+    /// What can be done now for drives that lag, and to tell the others of them.
+    #[inline]
+    pub(crate) fn run_lagging(&mut self) {
+        if self.lagging.levelling.is_some() {
+            self.advance_levelling();
+        }
+        if self.lagging.levelling.is_none() && !self.lagging.drives.is_empty() {
+            self.note_follower_level();
+        }
+        if !self.lagging.is_told() {
+            self.tell_of_lagging();
+        }
+    }
+
+    /// The second home of the metadata is level when its snapshot is there.
+    fn note_follower_level(&mut self) {
+        let Some(home) = self.follower.home() else { return };
+        if self.lagging.contains(home) && self.follower_is_level() {
+            self.lagging.drives.remove(&home);
+        }
+    }
+
+    fn advance_levelling(&mut self) {
+        let Some(levelling) = self.lagging.levelling else { return };
+        if levelling.under_way || !self.is_serving() || self.commit.is_broken() {
+            return;
+        }
+        let area_bytes = self.page_area_bytes();
+        if levelling.copied_bytes < area_bytes {
+            if self.checkpoint.is_idle() && !matches!(self.phase, Phase::Stopping) {
+                self.read_page_area(levelling, area_bytes);
+            }
+        } else if self.checkpoint.number() > levelling.after_checkpoint {
+            self.lagging.levelling = None;
+            self.lagging.drives.remove(&levelling.device);
+            self.begin_levelling();
+        }
+    }
+
+    fn read_page_area(&mut self, levelling: Levelling, area_bytes: u64) {
+        let home = self.first_metadata_home();
+        let layout = &self.devices[usize::from(home.0)].layout;
+        let op = IoOp::ReadMeta {
+            offset_bytes: layout.checksum_offset + levelling.copied_bytes,
+            length_bytes: STEP_BYTES.min(area_bytes - levelling.copied_bytes),
+        };
+        self.lagging.levelling = Some(Levelling { under_way: true, ..levelling });
+        self.submit(home, op, Purpose::LevelRead);
+    }
+
+    /// A part of the area of pages was read from a home that has all of it.
+    pub(crate) fn level_read(&mut self, status: Result<(), IoError>, bytes: &[u8]) {
+        let Some(levelling) = &mut self.lagging.levelling else { return };
+        levelling.under_way = false;
+        if status.is_err() {
+            // it lags until the next start
+            self.lagging.levelling = None;
+            return;
+        }
+        levelling.under_way = true;
+        let (device, at) = (levelling.device, levelling.copied_bytes);
+        let layout = &self.devices[usize::from(device.0)].layout;
+        let offset_bytes = layout.checksum_offset + at;
+        let op = IoOp::WriteMeta { offset_bytes, bytes: bytes.to_vec(), fua: false };
+        self.submit(device, op, Purpose::LevelWrite(bytes.len() as u64));
+    }
+
+    /// … and written to the one that lags.
+    pub(crate) fn level_written(
+        &mut self,
+        device: DeviceId,
+        length_bytes: u64,
+        status: Result<(), IoError>,
+    ) {
+        if let Err(error) = status {
+            self.fault(device, error);
+        }
+        let Some(levelling) = &mut self.lagging.levelling else { return };
+        levelling.under_way = false;
+        levelling.copied_bytes += length_bytes;
+    }
+
+    /// Begins a round of superblocks that say who lags.
+    fn tell_of_lagging(&mut self) {
+        let others = self.round_is_handovers() || self.round_is_drains();
+        let serves = self.is_serving() && self.salvage.is_none() && !self.is_fixed();
+        let early = self.now < self.lagging.retry_at;
+        if self.superblock_writes.is_some() || others || !serves || early {
+            return;
+        }
+        self.lagging.is_round = true;
+        self.write_superblocks(false);
+    }
+
+    /// A drive did not take its superblock.
+    pub(crate) fn superblock_failed(&mut self, device: DeviceId, error: IoError) {
+        if !self.is_serving() {
+            return; // the one that it has still says "not clean", which is true
+        }
+        self.fault(device, error);
+        if !self.devices[usize::from(device.0)].is_faulted() {
+            self.lagging.failed = Some(error);
+        }
+    }
+
+    /// A round of superblocks has ended, one of these or another one.
+    pub(crate) fn told_of_lagging(&mut self) {
+        self.lagging.is_round = false;
+        match self.lagging.failed.take() {
+            None => self.lagging.told = std::mem::take(&mut self.lagging.telling),
+            Some(error) => {
+                self.lagging.retry_at = self.now + RETRY_AFTER;
+                self.telling_failed(error);
+            }
+        }
+    }
+}

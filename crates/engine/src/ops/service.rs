@@ -1,0 +1,213 @@
+//! Taking drives out of service: what does the error of a drive mean for everybody else?
+//!
+//! Rule: one place knows who is affected when a drive fails a write or a flush. Such a drive is read only
+//! from then on: its free space does not count, its copy of the metadata lags (`lagging`), writes that wait
+//! for it go elsewhere or fail by name, and what lies there is still read. The last home of the metadata
+//! stays in service: nobody can stand in for it, and its commands are tried again (`commit`).
+
+use crate::device::{Purpose, Service};
+use crate::engine::Engine;
+use crate::format::superblock::Standing;
+use crate::map::NONE;
+use crate::map::logical::{LOG, SSD};
+use crate::map::{Logical, Slot, Touch};
+use crate::port::IoOp;
+use tandem_block::{DeviceId, Duration, Instant, IoError};
+
+/// The pause before a drive that failed is tried again; it doubles with each try in vain, up to 64 times
+/// this (guess).
+const PROBE_AFTER: Duration = Duration::from_s(5);
+
+impl Engine {
+    /// A drive failed a write, or a flush: it is read only from now on.
+    pub(crate) fn fault(&mut self, device: DeviceId, error: IoError) {
+        if !self.devices[usize::from(device.0)].is_faulted() && self.sound_homes() != [device] {
+            self.take_out(device, Service::ReadOnly(error));
+        }
+    }
+
+    fn take_out(&mut self, device: DeviceId, service: Service) {
+        let d = &mut self.devices[usize::from(device.0)];
+        if d.is_out() || d.service == service {
+            return;
+        }
+        // nobody has more than the last home of the metadata, so it does not lag, whatever becomes of it
+        let is_last = self.sound_homes() == [device];
+        let d = &mut self.devices[usize::from(device.0)];
+        let was_faulted = d.is_faulted();
+        d.service = service;
+        if was_faulted {
+            return; // everybody knows already
+        }
+        d.flush_wanted = false;
+        self.stats.faulted_drives += 1;
+        if !is_last {
+            self.note_lagging(device);
+        }
+        let d = &mut self.devices[usize::from(device.0)];
+        if d.is_ssd() {
+            self.close_failed_ssd(device);
+        } else {
+            if let Some(bcw) = &mut d.bcw {
+                bcw.fault();
+            }
+            self.rescue_wanted = true;
+            self.lose_homed(device);
+            self.lose_follower(device);
+        }
+        let d = &mut self.devices[usize::from(device.0)];
+        d.probe_at = self.now + Duration::from_ns(PROBE_AFTER.ns << d.probes.min(6));
+        let (Service::ReadOnly(error) | Service::Out(error)) = service else {
+            unreachable!("a drive is taken out of service for a reason");
+        };
+        if self.sound_homes().is_empty() && !self.is_fixed() {
+            self.commit.break_off(error);
+        }
+    }
+
+    /// Tries drives that are read only whether they work again. Only events bring this about, and a timer where
+    /// writes wait for room: where nobody asks for anything nothing waits for it.
+    #[inline]
+    pub(crate) fn probe_failed(&mut self) {
+        if self.stats.faulted_drives > self.stats.healed_drives {
+            for index in 0..self.devices.len() {
+                self.probe(DeviceId(index as u8));
+            }
+        }
+    }
+
+    /// When a drive is tried for the first time, if writes wait for room that it may make.
+    pub(crate) fn probe_due(&self) -> Instant {
+        if !self.starved {
+            return Instant::NEVER;
+        }
+        let untried = self.devices.iter().filter(|d| d.may_heal_soon());
+        untried.map(|d| d.probe_at).min().unwrap_or(Instant::NEVER)
+    }
+
+    fn probe(&mut self, device: DeviceId) {
+        let now = self.now;
+        let d = &mut self.devices[usize::from(device.0)];
+        let is_read_only = matches!(d.service, Service::ReadOnly(_));
+        if !is_read_only || now < d.probe_at || d.in_flight > 0 || d.flushing.is_some() {
+            return;
+        }
+        d.probes += 1;
+        d.probe_at = now + Duration::from_ns(PROBE_AFTER.ns << d.probes.min(6));
+        if d.is_ssd() {
+            self.submit(device, IoOp::Flush, Purpose::Probe);
+        } else {
+            self.flush_hdd(device);
+        }
+    }
+
+    /// A drive that failed was flushed.
+    pub(crate) fn probed(&mut self, device: DeviceId, status: Result<(), IoError>) {
+        let d = &mut self.devices[usize::from(device.0)];
+        if status.is_err() || !matches!(d.service, Service::ReadOnly(_)) {
+            return;
+        }
+        d.service = Service::Full;
+        self.stats.healed_drives += 1;
+        if let Some(ssd) = self.ssds.iter().position(|&id| id == device) {
+            self.map.close_ssd(ssd, d.standing != Standing::Serves);
+            self.share_anew();
+            self.begin_levelling();
+        } else {
+            self.note_hdd_level(device);
+        }
+    }
+
+    // ---- room ----
+
+    /// Where drives are out of service, writes that wait for room may wait for ever. Then they fail, by the
+    /// name of the drive that would have made room.
+    pub(crate) fn fail_without_room(&mut self) {
+        let failed = self.devices.iter().find(|d| d.is_faulted() && !d.is_gone());
+        let error = self.commit.broken().or(failed.map(|d| IoError::Dead(d.id)));
+        let Some(error) = error else { return };
+        if !self.starved || self.room_can_come() {
+            return;
+        }
+        self.stats.refused_without_room += 1;
+        self.no_room = Some(error);
+        self.starved = false;
+        for index in 0..self.devices.len() {
+            self.dispatch(DeviceId(index as u8));
+        }
+        self.no_room = None;
+    }
+
+    /// Can anything still make room on the drives that take writes?
+    fn room_can_come(&self) -> bool {
+        if self.commit.is_broken() {
+            return false;
+        }
+        let under_way = !self.ios.is_empty() || !self.moves.is_idle() || !self.commit.is_idle();
+        let follows = self.map.displaced_count() > 0
+            || !self.deferred_free.is_empty()
+            || self.map.pending_blocks() > 0
+            || self.moves.homed_count() > 0;
+        let population = self.map.population();
+        let moves = population.clean_ssd > 0
+            || (population.dirty_ssd > 0 && !self.moves.found_nothing(self.commit.durable()));
+        // a drive that failed once may work when it is tried for the first time
+        let heals = self.devices.iter().any(|d| d.may_heal_soon());
+        under_way || follows || moves || heals
+    }
+
+    /// A log place on a drive that failed will never be settled; a copy of it on an SSD stands alone.
+    pub(crate) fn leave_failed_log(&mut self, block: Logical, log: Slot) {
+        let device = self.map.slots().region(log).device;
+        let is_copied = self.map.state(block) & (LOG | SSD) == LOG | SSD;
+        if is_copied && self.devices[usize::from(device.0)].is_faulted() {
+            self.map.drop_place(block, log);
+            self.map.touch(Touch { logical: block, count: 1 }, NONE, true);
+        }
+    }
+
+    /// Drives that have left a command without an answer for too long: nothing is asked of them any more,
+    /// and who waits for them is told.
+    pub(crate) fn abandon_overdue(&mut self) {
+        for drive in self.deadlines.overdue(self.now) {
+            let error = IoError::NoAnswer(drive);
+            self.stats.silent_drives += 1;
+            // a pair, or a replacement, does without one of its drives
+            let device = self.devices.get(usize::from(drive.0)).filter(|device| !device.is_pair);
+            if device.is_some() && self.is_serving() {
+                self.take_out(drive, Service::Out(error));
+            }
+            for io in self.deadlines.abandon(drive) {
+                self.hear((io, None), Err(error), &[], &[]);
+            }
+        }
+    }
+
+    /// Has a drive left a command without an answer for more than half of its deadline?
+    pub fn is_slow(&self, drive: DeviceId) -> bool {
+        self.deadlines.is_slow(drive)
+    }
+
+    /// Commands that were abandoned, and that their drives have not answered since.
+    pub fn abandoned_commands(&self) -> usize {
+        self.deadlines.abandoned()
+    }
+
+    /// Nothing new goes to an SSD that failed, so its free slots are no room for anybody.
+    fn close_failed_ssd(&mut self, device: DeviceId) {
+        let ssd = self.ssds.iter().position(|&id| id == device).expect("an SSD");
+        if !self.is_fixed() && self.is_serving() {
+            self.map.close_ssd(ssd, true);
+            self.fit_objects();
+            self.share_anew();
+        }
+    }
+
+    /// Why a drive is out of service, if it is.
+    pub fn fault_of(&self, device: DeviceId) -> Option<IoError> {
+        match self.devices[usize::from(device.0)].service {
+            Service::Full => None,
+            Service::ReadOnly(error) | Service::Out(error) => Some(error),
+        }
+    }
+}

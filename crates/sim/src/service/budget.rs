@@ -1,0 +1,224 @@
+//! Which errors does a fault excuse? Only those of what it struck.
+//!
+//! ```text
+//! an error names drive D
+//!   read    a fault of D on a place of one of the blocks, or on the checksums of their homes; or D is out of
+//!           service for a fault of its own, and no place of the block is on a drive in service
+//!   write   a fault of D while the request was under way; or no drive is left that could take it
+//!   FLUSH   a flush of an SSD failed, or no drive with metadata is left in service
+//! ```
+//! A fault excuses no wrong data, and no request that is never answered.
+
+use crate::world::{Hit, HitKind, World};
+use tandem_block::{BLOCK_BYTES, DeviceId, Instant, IoError, ObjectId, Op, Request};
+use tandem_engine::format::page::{PAGE_BYTES, PAGE_CHECKSUMS};
+use tandem_engine::map::{NONE, Place};
+
+/// A range of bytes on a drive.
+pub(super) type Extent = (DeviceId, (u64, u64));
+
+/// What a read may blame.
+const BAD_READS: &[HitKind] = &[HitKind::ReadError, HitKind::NeverEnds];
+/// What a checksum that does not fit may blame.
+const BAD_CONTENTS: &[HitKind] = &[
+    HitKind::WrongContents,
+    HitKind::WrongRead,
+    HitKind::WriteError,
+    HitKind::RolledBack,
+    HitKind::FlushIgnored,
+];
+/// What takes a drive out of service.
+const FAILURES: &[HitKind] =
+    &[HitKind::ReadError, HitKind::WriteError, HitKind::FlushError, HitKind::NeverEnds];
+
+/// Where one block lies: its places, and the checksums of its home.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Places {
+    data: Vec<Extent>,
+    fragments: Vec<Extent>,
+    pages: Vec<Extent>,
+}
+
+impl Places {
+    fn is_struck(&self, hit: &Hit) -> bool {
+        [&self.data, &self.fragments, &self.pages].iter().any(|extents| strikes(hit, extents))
+    }
+
+    /// Does it take drives that are out of service, or had a fault there, to read it?
+    fn is_lost(&self, world: &World) -> bool {
+        let is_bad = |place: &Extent| is_out(world, place.0) || strikes_any(world, place);
+        let is_unknown = self.pages.iter().any(|page| is_out(world, page.0));
+        !self.data.is_empty() && self.data.iter().all(is_bad)
+            || self.fragments.iter().any(is_bad)
+            || is_unknown
+    }
+}
+
+/// Where the blocks of a request lie now, block by block.
+pub(super) fn places(world: &World, object: ObjectId, range: (u64, u64)) -> Vec<Places> {
+    let blocks = range.0 / BLOCK_BYTES..range.1.div_ceil(BLOCK_BYTES);
+    let logical = blocks.filter_map(|block| logical_of(world, object, block as u32));
+    logical
+        .map(|logical| {
+            let mut places = Places::default();
+            places_of(world, logical, &mut places);
+            places
+        })
+        .collect()
+}
+
+/// The pool's block of a block of an object, if it has one.
+fn logical_of(world: &World, object: ObjectId, block: u32) -> Option<u32> {
+    let known = world.engine.object(object)?;
+    if known.lies_in_runs() {
+        return world.engine.objects().single(object, block, block + 1);
+    }
+    (block < known.blocks).then(|| known.first + block)
+}
+
+fn places_of(world: &World, logical: u32, places: &mut Places) {
+    let map = world.engine.map();
+    let of_slot = |slot: u32| {
+        let region = map.slots().region(slot);
+        (region.device, (region.address(slot), region.address(slot) + BLOCK_BYTES))
+    };
+    for (place, _) in map.entry(logical).places() {
+        match place {
+            Place::Ssd(slot) | Place::Log(slot) if slot != NONE => places.data.push(of_slot(slot)),
+            Place::Ssd(_) | Place::Log(_) => {}
+            Place::Home => {
+                let (home, first) = world.engine.home_of(logical);
+                places.data.push((home, (first, first + BLOCK_BYTES)));
+                for device in world.engine.devices() {
+                    let layout = &device.layout;
+                    if layout.checksum_pages > 0 {
+                        let page = u64::from(logical) / PAGE_CHECKSUMS as u64;
+                        let first = layout.checksum_offset + page * 2 * PAGE_BYTES;
+                        places.pages.push((device.id, (first, first + 2 * PAGE_BYTES)));
+                    }
+                }
+            }
+        }
+    }
+    places.fragments.extend(map.fragments(logical).iter().map(|fragment| of_slot(fragment.slot)));
+}
+
+fn strikes(hit: &Hit, extents: &[Extent]) -> bool {
+    extents.iter().any(|(device, (first, end))| {
+        hit.device == *device && hit.range.0 < *end && *first < hit.range.1
+    })
+}
+
+fn had(world: &World, device: DeviceId, kinds: &[HitKind]) -> bool {
+    world.hits().iter().any(|hit| hit.device == device && kinds.contains(&hit.what))
+}
+
+/// Is it out of service, and for a fault of its own?
+fn is_out(world: &World, device: DeviceId) -> bool {
+    let known = world.engine.devices().get(usize::from(device.0));
+    known.is_some_and(|d| !d.takes_new()) && had(world, device, FAILURES)
+}
+
+fn serves(world: &World, wants_ssd: bool) -> bool {
+    world.engine.devices().iter().any(|d| d.is_ssd() == wants_ssd && d.takes_new())
+}
+
+/// A request that failed.
+pub(super) struct Failed<'a> {
+    pub request: &'a Request,
+    /// When it was made.
+    pub made: Instant,
+    /// It is answered only when it is durable.
+    pub is_durable: bool,
+    /// Where each of its blocks lay when it was made, and lies now.
+    pub places: &'a [Places],
+    /// Drives that are out of service are read.
+    pub reads_all: bool,
+    /// It may lie behind a write to blocks that its object shares, and fail with that.
+    pub may_share: bool,
+}
+
+/// Does a fault that a drive had excuse this error?
+pub(super) fn excuses(world: &World, failed: &Failed<'_>, error: IoError) -> bool {
+    let (IoError::Device(device)
+    | IoError::Dead(device)
+    | IoError::NoAnswer(device)
+    | IoError::Checksum(device)) = error
+    else {
+        return false;
+    };
+    let places = failed.places;
+    let since = |kinds: &[HitKind]| {
+        let mut hits = world.hits().iter();
+        hits.any(|hit| hit.device == device && hit.at >= failed.made && kinds.contains(&hit.what))
+    };
+    let here = |kinds: &[HitKind]| {
+        let mut hits = world.hits().iter();
+        hits.any(|hit| {
+            hit.device == device
+                && kinds.contains(&hit.what)
+                && places.iter().any(|block| block.is_struck(hit))
+        })
+    };
+    let was_rolled = || had(world, device, &[HitKind::RolledBack]);
+    let is_lost = || places.iter().any(|block| block.is_lost(world));
+    match (failed.request.op, error) {
+        (Op::Read, IoError::Checksum(_)) => here(BAD_CONTENTS) || was_rolled(),
+        (Op::Read, _) if failed.may_share && (since(FAILURES) || is_out(world, device)) => true,
+        // what was read may have been written over since
+        (Op::Read, _) if since(BAD_READS) => true,
+        (Op::Read, _) if failed.reads_all => here(BAD_READS),
+        (Op::Read, _) => here(BAD_READS) || is_out(world, device) && (is_lost() || since(FAILURES)),
+        (Op::Flush, _) => loses_durability(world, device) || since(&[HitKind::NeverEnds]),
+        (_, IoError::Checksum(_)) => here(BAD_CONTENTS) || was_rolled(),
+        _ => {
+            let is_unrecorded = failed.is_durable && loses_durability(world, device);
+            // a part of a shared block is written where the whole block was copied first
+            let is_unread =
+                failed.may_share && !failed.reads_all && is_out(world, device) && is_lost();
+            is_unrecorded
+                || is_unread
+                || since(FAILURES)
+                || here(BAD_READS)
+                || nobody_takes_it(world, device)
+                || refused_for_room(world, device)
+        }
+    }
+}
+
+/// Writes waited for room that only this drive could make.
+fn refused_for_room(world: &World, device: DeviceId) -> bool {
+    is_out(world, device) && world.engine.stats().refused_without_room > 0
+}
+
+fn strikes_any(world: &World, place: &Extent) -> bool {
+    world.hits().iter().any(|hit| strikes(hit, std::slice::from_ref(place)))
+}
+
+/// No SSD takes anything any more, and in a pool without one no hard drive does.
+fn nobody_takes_it(world: &World, device: DeviceId) -> bool {
+    let has_ssd = world.engine.devices().iter().any(|d| d.is_ssd());
+    is_out(world, device) && !serves(world, has_ssd)
+}
+
+/// What was acknowledged may be lost, or nothing could be recorded: a drive with metadata could not be
+/// flushed, or the only one could not write some.
+fn loses_durability(world: &World, device: DeviceId) -> bool {
+    let devices = world.engine.devices();
+    let has_ssd = devices.iter().any(|d| d.is_ssd());
+    let Some(known) = devices.get(usize::from(device.0)) else { return false };
+    if known.is_ssd() != has_ssd {
+        return nobody_takes_it(world, device);
+    }
+    let others = devices.iter().filter(|d| d.is_ssd() == has_ssd && d.id != device);
+    let is_only = if has_ssd { others.count() == 0 } else { device.0 == 0 };
+    let data = if has_ssd { known.layout.slot_offset } else { known.layout.home_offset };
+    let metadata = [(device, (0, data))];
+    let unwritten = world.hits().iter().any(|hit| {
+        matches!(hit.what, HitKind::WriteError | HitKind::NeverEnds) && strikes(hit, &metadata)
+    });
+    had(world, device, &[HitKind::FlushError])
+        || is_only && is_out(world, device)
+        || is_only && unwritten
+        || nobody_takes_it(world, device)
+}
