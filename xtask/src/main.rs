@@ -14,6 +14,9 @@ usage: cargo xtask VERB
                      the same for as long as one likes; what fails is made smaller
   campaign --replay RUN
                      one run, as the campaign has printed it
+  campaign --arm live [--minutes N] [--seed N] [--runs N] [--run-seconds N]
+           [--kind plain|many|pair] [--behind files|emulated|full] [--files yes|no]
+                     a real server, used, administered and killed for as long as one likes
   fuzz [TARGET...] [--seconds N] [--seed N] [--input FILE] [--list]
                      every decoder of what others wrote, tried with changed inputs
   bench [NAME...]    speed, as ratios and rates; slow

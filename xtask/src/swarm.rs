@@ -9,6 +9,18 @@ use std::process::Command;
 const SHARE: [&str; 3] = ["--first", "--seeds", "--arm"];
 /// Flags of `cargo xtask campaign`.
 const CAMPAIGN: [&str; 4] = ["--minutes", "--seed", "--arm", "--mutant"];
+/// … of its arm over a real server.
+const LIVE: [&str; 9] = [
+    "--minutes",
+    "--seconds",
+    "--seed",
+    "--runs",
+    "--run-seconds",
+    "--kind",
+    "--behind",
+    "--files",
+    "--place",
+];
 /// Seeds of a share, if it is not said: more than the 6 of every test run.
 const SEEDS: [&str; 2] = ["--seeds", "200"];
 
@@ -35,11 +47,30 @@ pub fn campaign(words: &[String]) -> Result<bool> {
             }
             swarm("replay", case)
         }
+        _ if words.windows(2).any(|pair| pair == ["--arm", "live"]) => live(words),
         _ => {
             check(words, &CAMPAIGN)?;
             swarm("campaign", words)
         }
     }
+}
+
+/// The arm that is no part of the virtual world: a real server, built as tests are, with every
+/// assertion, which is used, administered and killed.
+fn live(words: &[String]) -> Result<bool> {
+    let pairs = words.chunks(2).filter(|pair| *pair != ["--arm", "live"]);
+    let words: Vec<String> = pairs.flatten().cloned().collect();
+    check(&words, &LIVE)?;
+    let tandem = cargo::build_tandem(false)?;
+    let build = ["-p", "tandem", "--profile", "test", "--example", "live"];
+    let program = cargo::build(&build, "live")?;
+    let status = Command::new(&program)
+        .arg("--tandem")
+        .arg(&tandem)
+        .args(words)
+        .status()
+        .with_context(|| format!("starting {}", program.display()))?;
+    Ok(status.success())
 }
 
 /// Every other word is one of these flags. What their values must be the program says.
@@ -86,6 +117,7 @@ mod tests {
             assert!(error.contains(told), "{line}: {error}");
         }
         assert!(campaign(&words("--replay")).is_err());
+        assert!(campaign(&words("--arm live --arm small")).is_err());
         assert!(campaign(&words("--seeds 5")).is_err());
     }
 }

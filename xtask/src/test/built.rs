@@ -5,6 +5,7 @@ use crate::cargo;
 use crate::watch::Patience;
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -73,8 +74,36 @@ impl Program {
     }
 }
 
+/// What was built, by the words for cargo: parts may share a build.
+#[derive(Default)]
+pub(super) struct Built(BTreeMap<Vec<&'static str>, Option<Vec<Program>>>);
+
+impl Built {
+    /// What cargo built for these words before: nothing in it if it failed. None if it was not asked.
+    pub(super) fn get(&self, words: &[&'static str]) -> Option<&Option<Vec<Program>>> {
+        self.0.get(words).filter(|_| !words.is_empty())
+    }
+
+    /// These words were tried.
+    pub(super) fn note(&mut self, words: &[&'static str], succeeded: bool) {
+        let entry = self.0.entry(words.to_vec()).or_default();
+        if succeeded {
+            entry.get_or_insert_default();
+        }
+    }
+
+    /// The programs that cargo has built for these words.
+    pub(super) fn programs(&mut self, words: &[&'static str]) -> Result<&[Program]> {
+        let entry = self.0.entry(words.to_vec()).or_default();
+        if entry.is_none() {
+            *entry = Some(programs(words)?);
+        }
+        Ok(entry.as_deref().unwrap_or_default())
+    }
+}
+
 /// The programs that cargo builds for these words, which are fresh.
-pub(super) fn programs(words: &[&str]) -> Result<Vec<Program>> {
+fn programs(words: &[&str]) -> Result<Vec<Program>> {
     let mut all = words.to_vec();
     all.extend(["--message-format=json-render-diagnostics", "--quiet"]);
     let messages = cargo::output(&all)?;
@@ -109,10 +138,14 @@ fn program(message: &Value) -> Option<Program> {
     })
 }
 
-/// A task for each test of all these.
-pub(super) fn tests(part: &'static str, programs: &[Program]) -> Result<Vec<Task>> {
+/// A task for each test of those of these programs whose names are wanted.
+pub(super) fn tests(
+    part: &'static str,
+    programs: &[Program],
+    is_wanted: fn(&str) -> bool,
+) -> Result<Vec<Task>> {
     let mut tasks = Vec::new();
-    for program in programs.iter().filter(|program| program.is_test) {
+    for program in programs.iter().filter(|program| program.is_test && is_wanted(&program.name)) {
         tasks.extend(program.tests(part)?);
     }
     Ok(tasks)
@@ -125,9 +158,7 @@ pub(super) fn one(
     name: &str,
     words: &[&str],
 ) -> Result<Vec<Task>> {
-    let found = programs.iter().find(|program| program.name == name && !program.is_test);
-    let program = found.with_context(|| format!("cargo built no {name}"))?;
-    let mut command = Command::new(&program.path);
+    let mut command = Command::new(&find(programs, name)?.path);
     command.args(words).current_dir(cargo::root()).stdin(Stdio::null());
     Ok(vec![Task {
         part,
@@ -137,6 +168,21 @@ pub(super) fn one(
         kind: Kind::Computes,
         patience: Patience::TEST,
     }])
+}
+
+/// The live arm, over the server that was built beside it.
+pub(super) fn live(part: &'static str, programs: &[Program], words: &[&str]) -> Result<Vec<Task>> {
+    let mut tasks = one(part, programs, "live", words)?;
+    for task in &mut tasks {
+        task.command.arg("--tandem").arg(&find(programs, "tandem")?.path);
+        task.kind = Kind::Waits;
+    }
+    Ok(tasks)
+}
+
+fn find<'a>(programs: &'a [Program], name: &str) -> Result<&'a Program> {
+    let found = programs.iter().find(|program| program.name == name && !program.is_test);
+    found.with_context(|| format!("cargo built no {name}"))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ mod told;
 use crate::watch::{Output, Patience, Watch};
 use crate::{cargo, packages, tidy};
 use anyhow::{Context as _, Result, bail};
-use built::Program;
+use built::{Built, Program};
 use side_by_side::Task;
 use std::time::Instant;
 use told::{Report, Row};
@@ -31,6 +31,14 @@ struct Part {
 
 const NONE: Part = Part { name: "", cargo: &[], environment: &[], run: None };
 
+/// Every test, example and program, built once for all parts but the swarm: with engines that can break
+/// their rules, which all but the mutants are not asked to. The swarm's engine is the one that users have.
+const ALL_TESTS: &[&str] = &["test", "--workspace", "--no-run", "--features", "tandem-sim/mutants"];
+/// The program of the mutants' tests.
+const MUTANTS: &str = "mutants";
+/// Parts that only run when they are named.
+const NAMED_ONLY: [&str; 1] = ["live"];
+
 const PARTS: &[Part] = &[
     Part { name: "format", cargo: &["fmt", "--all", "--check"], ..NONE },
     Part { name: "tidy", ..NONE },
@@ -47,29 +55,26 @@ const PARTS: &[Part] = &[
     },
     Part {
         name: "tests",
-        cargo: &["test", "--workspace", "--no-run"],
-        run: Some(built::tests),
+        cargo: ALL_TESTS,
+        run: Some(|part, built| built::tests(part, built, |program| program != MUTANTS)),
         ..NONE
     },
     Part {
         name: "fuzz",
-        cargo: &["build", "--profile", "test", "-p", "tandem-fuzz"],
+        cargo: ALL_TESTS,
         run: Some(|part, built| built::one(part, built, "tandem-fuzz", &["--seconds", "45"])),
         ..NONE
     },
     Part {
         name: "mutants",
-        cargo: &[
-            "test",
-            "-p",
-            "tandem-sim",
-            "--features",
-            "mutants",
-            "--test",
-            "mutants",
-            "--no-run",
-        ],
-        run: Some(built::tests),
+        cargo: ALL_TESTS,
+        run: Some(|part, built| built::tests(part, built, |program| program == MUTANTS)),
+        ..NONE
+    },
+    Part {
+        name: "live",
+        cargo: ALL_TESTS,
+        run: Some(|part, built| built::live(part, built, &["--seconds", "60"])),
         ..NONE
     },
     Part {
@@ -89,28 +94,35 @@ pub fn run(only: &[String]) -> Result<bool> {
         let known: Vec<&str> = PARTS.iter().map(|part| part.name).collect();
         bail!("there is no part {unknown}; there are {}", known.join(", "));
     }
-    let wanted = |name: &str| only.is_empty() || only.iter().any(|word| word == name);
+    let wanted = |name: &str| {
+        let is_named = only.iter().any(|word| word == name);
+        is_named || only.is_empty() && !NAMED_ONLY.contains(&name)
+    };
     let watch = Watch::new()?;
     if wanted("tests") {
         packages::install();
     }
     let mut report = Report::default();
-    let mut tasks = Vec::new();
+    let (mut tasks, mut built) = (Vec::new(), Built::default());
     for part in PARTS.iter().filter(|part| wanted(part.name)) {
         let began = Instant::now();
         let mut row = Row::new(part.name);
-        row.sound = build(part, &watch)?;
+        row.sound = match built.get(part.cargo) {
+            Some(programs) => programs.is_some(),
+            None => build(part, &watch)?,
+        };
         if let (true, Some(run)) = (row.sound, part.run) {
-            let found = run(part.name, &built::programs(part.cargo)?)?;
+            let found = run(part.name, built.programs(part.cargo)?)?;
             row.tasks = found.len();
             tasks.extend(found);
         }
+        built.note(part.cargo, row.sound);
         row.built = began.elapsed();
         println!("== {}: {} in {} s", part.name, row.verdict(), row.built.as_secs());
         report.rows.push(row);
     }
     // what takes longest goes first, so that nothing is waited for alone at the end
-    tasks.sort_by_key(|task| task.part == "tests");
+    tasks.sort_by_key(|task| (task.part == "tests", task.part != "swarm"));
     println!("\n== running {} tests and searches side by side", tasks.len());
     report.expect(&tasks);
     side_by_side::run(&watch, tasks, |done| report.done(done))?;

@@ -57,6 +57,11 @@ impl Outcome {
 
 /// Runs cases until there are no more.
 pub fn work() {
+    // a run that never ends must not outlive who watches it
+    let kill = Some(rustix::process::Signal::KILL);
+    if let Err(error) = rustix::process::set_parent_process_death_signal(kill) {
+        eprintln!("a worker outlives its campaign: {error}");
+    }
     std::panic::set_hook(Box::new(|panic| {
         let place = panic
             .location()
