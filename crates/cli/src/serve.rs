@@ -30,7 +30,7 @@ use tandem_block::StreamId;
 use tandem_engine::stats::recorder::Recorder;
 use tandem_engine::{Engine, EngineConfig};
 use tandem_fronts::fuse::{FuseServer, VolumeFile};
-use tandem_fronts::nbd::{Export, NbdConfig, NbdServer};
+use tandem_fronts::nbd::{Export, NbdServer};
 use tandem_live::control::Control;
 use tandem_live::listen::{Address, Listener};
 use tandem_live::uring::Signals;
@@ -126,7 +126,8 @@ pub(crate) fn serve(
     world.stop_on(signals);
     let listeners = listeners::nbd(pool, inherited)?;
     let ways_in = ways_in(pool, &listeners);
-    let nbd = NbdServer::new(NbdConfig::default(), listeners, exports(pool));
+    let limits = pool.serve.limits.nbd(listeners.len());
+    let nbd = NbdServer::new(limits, listeners, exports(pool));
     let users = nbd.users();
     world.add_front(Box::new(nbd));
     if let Some(point) = &pool.serve.fuse {

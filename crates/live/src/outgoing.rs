@@ -72,6 +72,16 @@ impl Outgoing {
         assert!(self.sent <= self.length, "more was sent than there is");
     }
 
+    /// Bytes of its own that it keeps, in use or not.
+    pub fn kept_bytes(&self) -> usize {
+        self.staged.capacity()
+    }
+
+    /// Bytes that were staged, sent or not.
+    pub fn staged_bytes(&self) -> usize {
+        self.staged.len()
+    }
+
     /// Empties it, keeping its memory.
     pub fn clear(&mut self) {
         self.staged.clear();
@@ -79,14 +89,17 @@ impl Outgoing {
         (self.length, self.sent) = (0, 0);
     }
 
-    /// What is not sent yet, piece by piece. The addresses hold until the batch is changed.
-    pub(crate) fn pieces(&self, mut take: impl FnMut(Piece)) {
-        let mut skip = self.sent;
+    /// The next `limit_bytes` of what is not sent yet, piece by piece. The addresses hold until the batch
+    /// is changed.
+    pub(crate) fn pieces(&self, limit_bytes: usize, mut take: impl FnMut(Piece)) {
+        let (mut skip, mut left) = (self.sent, limit_bytes);
         let mut emit = |start: *const u8, length: usize| {
             let skipped = skip.min(length);
             skip -= skipped;
-            if skipped < length {
-                take((start.wrapping_add(skipped), length - skipped));
+            let taken = (length - skipped).min(left);
+            left -= taken;
+            if taken > 0 {
+                take((start.wrapping_add(skipped), taken));
             }
         };
         let mut staged_at = 0;
@@ -120,7 +133,7 @@ mod tests {
         {
             batch.advance(sent);
             let mut lengths = Vec::new();
-            batch.pieces(|(_, length)| lengths.push(length));
+            batch.pieces(usize::MAX, |(_, length)| lengths.push(length));
             let total: usize = lengths.iter().sum();
             assert_eq!(total, batch.remaining());
             if sent != 5 {
@@ -129,5 +142,22 @@ mod tests {
         }
         batch.clear();
         assert!(batch.is_empty());
+    }
+
+    #[test]
+    fn no_more_is_sent_at_once_than_is_allowed() {
+        let memory = Rc::new(Memory::zeroed(4096));
+        let mut batch = Outgoing::new();
+        batch.stage(|out| out.extend_from_slice(b"head"));
+        batch.push_shared(memory, 0, 100);
+        batch.stage(|out| out.extend_from_slice(b"tail"));
+        let mut all = Vec::new();
+        while !batch.is_empty() {
+            let mut lengths = Vec::new();
+            batch.pieces(60, |(_, length)| lengths.push(length));
+            batch.advance(lengths.iter().sum());
+            all.push(lengths);
+        }
+        assert_eq!(all, [vec![4, 56], vec![44, 4]]);
     }
 }

@@ -8,10 +8,13 @@
 //!   socket ⇄ server (ring, payloads) ⇄ session (bytes in, asks out; answers in, bytes out) ⇄ wire
 //! ```
 
+mod body;
 mod client;
 mod connection;
 mod export;
+mod hub;
 mod negotiate;
+mod outbox;
 mod server;
 mod session;
 pub mod wire;

@@ -130,6 +130,15 @@ pub(super) struct Job {
     /// A snapshot waits for its end.
     pub changes: bool,
     result: Result<Vec<u8>, i32>,
+    /// Bytes of a write that it brought with it.
+    pub brought_bytes: usize,
+}
+
+impl Step {
+    /// Bytes of a write that it keeps.
+    fn brought_bytes(&self) -> usize {
+        if let Step::Patch { bytes, .. } = self { bytes.len() } else { 0 }
+    }
 }
 
 impl Job {
@@ -139,6 +148,7 @@ impl Job {
         lock: Option<Use>,
         steps: VecDeque<Step>,
     ) -> Job {
+        let brought_bytes = steps.iter().map(Step::brought_bytes).sum();
         Job {
             unique,
             by,
@@ -150,6 +160,7 @@ impl Job {
             reaches_beyond: false,
             changes: true,
             result: Ok(Vec::new()),
+            brought_bytes,
         }
     }
 }
@@ -229,6 +240,7 @@ impl Session {
 
     fn finish(&mut self, key: usize) {
         let job = self.jobs.remove(key);
+        self.brought_bytes -= job.brought_bytes;
         self.thaw(key);
         if !self.ends_clearing(job.unique, &job.result) {
             self.reply(job.unique, job.result);

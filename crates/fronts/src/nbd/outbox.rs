@@ -1,0 +1,169 @@
+//! What goes out on a connection, and who holds its memory until it has left?
+//!
+//! Replies gather in a batch while another is being sent; small reads are copied into it, large ones go by
+//! reference. What they hold of the front end's memory is given back when their batch has left.
+
+use super::hub::Hub;
+use std::os::fd::BorrowedFd;
+use tandem_block::{Instant, PayloadId};
+use tandem_live::Done;
+use tandem_live::budget::Share;
+use tandem_live::front::Desk;
+use tandem_live::outgoing::Outgoing;
+use tandem_live::uring::Tag;
+
+/// Reads of this size and more are sent by reference.
+const SHARED_BYTES_MIN: u32 = 32 * 1024;
+/// With this many bytes of replies gathered they are sent at once, while they are in the CPU's cache.
+const SEND_AT_ONCE_BYTES: usize = 512 * 1024;
+/// With this many bytes of small replies unsent, no more requests are taken.
+const STAGED_BYTES_MAX: usize = 1 << 20;
+
+/// Replies on their way, and what they hold.
+#[derive(Debug, Default)]
+struct Replies {
+    batch: Box<Outgoing>,
+    payloads: Vec<PayloadId>,
+    /// Bytes of the budget that they hold.
+    held_bytes: u64,
+}
+
+impl Replies {
+    fn clear(&mut self, share: &mut Share, hub: &mut Hub, desk: &mut Desk<'_>) {
+        self.batch.clear();
+        for payload in self.payloads.drain(..) {
+            desk.release(payload);
+        }
+        hub.budget.give(share, std::mem::take(&mut self.held_bytes));
+        hub.strip(&mut self.batch);
+    }
+}
+
+/// The way out of one connection.
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    gathering: Replies,
+    sending: Replies,
+    is_sending: bool,
+    /// Nothing can be sent any more.
+    is_broken: bool,
+    /// Since when the client takes nothing of what is being sent.
+    waits_since: Option<Instant>,
+}
+
+impl Outbox {
+    /// Lets `write` append small replies.
+    pub fn stage<R>(&mut self, hub: &mut Hub, write: impl FnOnce(&mut Vec<u8>) -> R) -> R {
+        hub.equip(&mut self.gathering.batch);
+        self.gathering.batch.stage(write)
+    }
+
+    /// Appends the bytes of a read, `length` of them, whose head was staged, with what they hold.
+    pub fn push_read(
+        &mut self,
+        done: &Done,
+        (length, held_bytes): (u32, u64),
+        desk: &mut Desk<'_>,
+    ) {
+        let batch = &mut self.gathering.batch;
+        self.gathering.held_bytes += held_bytes;
+        if length >= SHARED_BYTES_MIN && batch.takes_more() {
+            let memory = desk.payloads.source(done.payload, done.skip_bytes, u64::from(length));
+            batch.push_shared(memory, done.skip_bytes as usize, length as usize);
+            self.gathering.payloads.push(done.payload);
+        } else {
+            let payloads = &mut *desk.payloads;
+            batch.stage(|out| {
+                payloads.append_to(done.payload, done.skip_bytes, u64::from(length), out);
+            });
+            desk.release(done.payload);
+        }
+    }
+
+    /// Appends what holds memory although it is small.
+    pub fn hold(&mut self, held_bytes: u64) {
+        self.gathering.held_bytes += held_bytes;
+    }
+
+    /// Is there so much to say that it should leave now?
+    pub fn is_urgent(&self) -> bool {
+        !self.is_sending && self.gathering.batch.remaining() >= SEND_AT_ONCE_BYTES
+    }
+
+    /// Is more unsent than a client should leave lying?
+    pub fn is_full(&self) -> bool {
+        let staged = self.gathering.batch.staged_bytes() + self.sending.batch.staged_bytes();
+        staged >= STAGED_BYTES_MAX
+    }
+
+    /// Can nothing be sent any more?
+    pub fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+
+    /// Nothing more is sent.
+    pub fn break_off(&mut self) {
+        self.is_broken = true;
+    }
+
+    /// Has everything left that can leave?
+    pub fn is_quiet(&self) -> bool {
+        let idle = self.gathering.batch.is_empty() && self.sending.batch.is_empty();
+        !self.is_sending && (idle || self.is_broken)
+    }
+
+    /// Since when the client takes nothing of what is for it.
+    pub fn waits_since(&self) -> Option<Instant> {
+        self.waits_since
+    }
+
+    /// Sends what was gathered, unless something is being sent.
+    pub fn send(
+        &mut self,
+        (tag, socket): (Tag, BorrowedFd<'_>),
+        share: &mut Share,
+        hub: &mut Hub,
+        desk: &mut Desk<'_>,
+    ) {
+        if self.is_broken {
+            self.gathering.clear(share, hub, desk);
+            return;
+        }
+        if self.is_sending {
+            return;
+        }
+        if self.sending.batch.is_empty() {
+            std::mem::swap(&mut self.sending, &mut self.gathering);
+        }
+        if !self.sending.batch.is_empty() {
+            self.is_sending = true;
+            self.waits_since = self.waits_since.or(Some(desk.now));
+            let batch = std::mem::take(&mut self.sending.batch);
+            desk.ring.send(tag, socket, batch);
+        }
+    }
+
+    /// A batch comes back; some of it was sent, or nothing can be.
+    pub fn sent(
+        &mut self,
+        batch: Box<Outgoing>,
+        is_sound: bool,
+        share: &mut Share,
+        hub: &mut Hub,
+        desk: &mut Desk<'_>,
+    ) {
+        self.is_sending = false;
+        self.waits_since = None;
+        self.sending.batch = batch;
+        self.is_broken |= !is_sound;
+        if self.is_broken || self.sending.batch.is_empty() {
+            self.sending.clear(share, hub, desk);
+        }
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self, share: &mut Share, hub: &mut Hub, desk: &mut Desk<'_>) {
+        self.sending.clear(share, hub, desk);
+        self.gathering.clear(share, hub, desk);
+    }
+}
