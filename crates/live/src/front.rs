@@ -6,6 +6,7 @@
 //! so nothing here may block. A front end that needs threads of its own talks through a
 //! [`crate::door::Door`].
 
+use crate::buffer::taken_bytes;
 use crate::device::{self, DeviceConfig, EmulatedStats};
 use crate::drives::Drives;
 use crate::mind::{Extent, Leave, Mind};
@@ -143,9 +144,18 @@ impl Asked {
         }
     }
 
+    /// Memory that the engine will ask for.
     fn read_bytes(&self) -> u64 {
-        if let Asked::Request(Request { op: Op::Read, .. }) = self { self.moved_bytes() } else { 0 }
+        match self {
+            Asked::Request(Request { op: Op::Read, length_bytes, .. }) => memory_of(*length_bytes),
+            Asked::Request(_) | Asked::Batch(_) => 0,
+        }
     }
+}
+
+/// What a buffer for so many bytes takes.
+fn memory_of(length_bytes: u64) -> u64 {
+    usize::try_from(length_bytes).map_or(u64::MAX, |length| taken_bytes(length) as u64)
 }
 
 impl Counter {
@@ -208,7 +218,8 @@ impl Desk<'_> {
     /// Leaves a limit of the process memory for a request of this many bytes? If not it is to be refused
     /// (`IoError::NoMemory`).
     pub fn has_memory(&mut self, length_bytes: u64) -> bool {
-        self.payloads.has_memory(self.counter.reading_bytes.saturating_add(length_bytes))
+        let wanted = memory_of(length_bytes).saturating_add(self.counter.reading_bytes);
+        self.payloads.has_memory(wanted)
     }
 
     /// Sends a request to the engine; `cookie` comes back with its completion.

@@ -4,24 +4,24 @@
 //! piece, each of which is handed to the engine when it is there. The write is answered after the last
 //! one. Who has announced more than it sends gives the memory back when somebody else lacks some.
 
-use super::connection::{Connection, PIECE_BYTES_MIN, Part, piece_length};
+use super::connection::{Connection, PIECE_BYTES_MIN, Part, Purpose, piece_length};
 use super::hub::Hub;
 use super::session::Ask;
-use rustix::io::Errno;
 use std::os::fd::AsFd;
 use tandem_block::{Duration, Instant, IoError, PayloadId};
 use tandem_live::budget::Share;
 use tandem_live::buffer::taken_bytes;
 use tandem_live::front::Desk;
+use tandem_live::uring::{Tag, Under};
 
 /// The rest of a piece is received straight into its payload from this size on.
 const DIRECT_BYTES_MIN: usize = 16 * 1024;
-/// So much of a body is received in one turn: while a call copies no drive is heard (guess: some 60 us).
-const TURN_BYTES_MAX: usize = 256 << 10;
 /// A body of which less than this comes in this time is slow, and gets smaller pieces while memory is
 /// short (guess: 2.5 MB/s).
 const SLOW_BYTES: usize = 256 << 10;
 const SLOW_AFTER: Duration = Duration::from_ms(100);
+/// `ECANCELED`: an operation was cut short that had moved nothing yet.
+pub(super) const CANCELED: i32 = 125;
 
 /// A write whose body is arriving.
 #[derive(Debug)]
@@ -41,8 +41,15 @@ struct Piece {
     length: usize,
     filled: usize,
     held_bytes: u64,
-    /// How much of it was there when memory was short: since when it is watched.
-    seen: Option<(Instant, usize)>,
+}
+
+/// A receive straight into a piece.
+#[derive(Debug)]
+pub(super) struct Receiving {
+    under: Under,
+    since: Instant,
+    /// It was cut short, to learn how much has come.
+    is_asked: bool,
 }
 
 impl Body {
@@ -59,15 +66,10 @@ impl Body {
     }
 }
 
-impl Piece {
-    /// Is it slow, by what has come since it was first looked at?
-    fn is_slow(&mut self, now: Instant) -> bool {
-        let (since, filled) = *self.seen.get_or_insert((now, self.filled));
-        if now.since(since) < SLOW_AFTER {
-            return false;
-        }
-        self.seen = Some((now, self.filled));
-        self.filled - filled < SLOW_BYTES
+impl Receiving {
+    /// Cuts it short, to learn how much has come; false if it was asked before, or cannot be known.
+    pub fn asks(&mut self, tag: Tag, desk: &mut Desk<'_>) -> bool {
+        !std::mem::replace(&mut self.is_asked, true) && desk.ring.cut_short(tag, self.under)
     }
 }
 
@@ -75,9 +77,6 @@ impl Connection {
     /// Moves what is there of a body into its payload; false if the rest has to come, or has to wait.
     pub(super) fn fill_body(&mut self, hub: &mut Hub, desk: &mut Desk<'_>) -> bool {
         let Some(body) = &self.body else { return true };
-        if self.wants_body {
-            return false;
-        }
         if body.is_refused {
             return self.throw_away();
         }
@@ -105,23 +104,38 @@ impl Connection {
             self.wants_receive = true;
             return false;
         }
-        let memory = desk.payloads.memory(piece.payload);
-        match memory.receive(self.socket.as_fd(), piece.filled, rest.min(TURN_BYTES_MAX)) {
-            Ok(0) => self.closing = true,
-            Ok(count) => {
-                piece.filled += count;
-                self.received_bytes += count as u64;
-                if count == rest {
-                    return true;
-                }
-                // as much as was asked for: there is more, for the next turn
-                self.is_paused = count == TURN_BYTES_MAX;
-                self.wants_body = !self.is_paused;
-            }
-            Err(Errno::AGAIN | Errno::INTR) => self.wants_body = true,
-            Err(_) => self.closing = true,
-        }
+        let target = (desk.payloads.memory(piece.payload), piece.filled, rest);
+        let tag = self.tag(desk, Purpose::Body);
+        let under = desk.ring.receive_all(tag, self.socket.as_fd(), target);
+        self.receiving_body = Some(Receiving { under, since: desk.now, is_asked: false });
         false
+    }
+
+    /// What was received straight into a piece has come, or as much as came until it was cut short.
+    pub(super) fn body_moved(
+        &mut self,
+        count: std::io::Result<usize>,
+        hub: &mut Hub,
+        desk: &mut Desk<'_>,
+    ) {
+        let Some(receiving) = self.receiving_body.take() else { return };
+        let count = match count {
+            Ok(count) => count,
+            // nothing had come
+            Err(why) if receiving.is_asked && why.raw_os_error() == Some(CANCELED) => 0,
+            Err(_) => {
+                self.closing = true;
+                return;
+            }
+        };
+        self.closing |= count == 0 && !receiving.is_asked;
+        self.received_bytes += count as u64;
+        let Some(Body { piece: Some(piece), .. }) = &mut self.body else { return };
+        piece.filled += count;
+        let is_slow = receiving.is_asked && count < SLOW_BYTES && piece.filled < piece.length;
+        if is_slow && hub.lacks_memory {
+            self.yield_memory(hub, desk);
+        }
     }
 
     /// Hands a piece to the engine that is there.
@@ -176,15 +190,22 @@ impl Connection {
         let payload = desk.payloads.begin(length, offset)?;
         let held_bytes = taken_bytes(length) as u64;
         hub.budget.take(&mut self.share, held_bytes);
-        Some(Piece { payload, length, filled, held_bytes, seen: None })
+        Some(Piece { payload, length, filled, held_bytes })
     }
 
-    /// Somebody lacks memory: gives back what a slow body has taken and not filled.
-    pub(super) fn yield_memory(&mut self, hub: &mut Hub, desk: &mut Desk<'_>) {
-        let Some(Body { ask, passed, piece: Some(piece), .. }) = &mut self.body else { return };
-        if !piece.is_slow(desk.now) {
-            return;
+    /// Somebody lacks memory: a body that is slow is cut short, and gives back what it has taken and not
+    /// filled.
+    pub(super) fn yields(&mut self, desk: &mut Desk<'_>) {
+        let tag = self.tag(desk, Purpose::Other);
+        if let Some(receiving) = &mut self.receiving_body
+            && desk.now.since(receiving.since) >= SLOW_AFTER
+        {
+            receiving.asks(tag, desk);
         }
+    }
+
+    fn yield_memory(&mut self, hub: &mut Hub, desk: &mut Desk<'_>) {
+        let Some(Body { ask, passed, piece: Some(piece), .. }) = &mut self.body else { return };
         let (ask, passed, filled) = (*ask, *passed, piece.filled);
         let offset = ask.offset + u64::from(passed);
         let least = (filled as u64 + 1).next_power_of_two().max(2 * PIECE_BYTES_MIN);

@@ -3,7 +3,7 @@
 use super::wire::{
     self, Reader, RequestHeader, chunk, command, flag, handshake, info, option, reply,
 };
-use std::io::{self, Read, Write};
+use std::io::{self, Read as _, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use tandem_live::Extent;
@@ -27,7 +27,7 @@ pub enum ClientError {
     Errno(u32),
 }
 
-trait Stream: Read + Write + Send {}
+trait Stream: io::Read + Write + Send {}
 impl Stream for UnixStream {}
 impl Stream for TcpStream {}
 
@@ -50,8 +50,28 @@ pub struct Client {
     size_bytes: u64,
     flags: u16,
     next_cookie: u64,
-    /// Lengths of the reads that wait for a simple reply, by cookie.
-    reads: Vec<(u64, u32)>,
+    /// Reads that wait for their answer.
+    reads: Vec<Read>,
+}
+
+/// A read under way, with what has come of it.
+struct Read {
+    cookie: u64,
+    offset: u64,
+    length: u32,
+    data: Vec<u8>,
+}
+
+impl Read {
+    /// Appends what lies at `offset`, which is behind what has come so far.
+    fn append(&mut self, offset: Option<u64>, bytes: &[u8]) -> Outcome<()> {
+        let next = self.offset + self.data.len() as u64;
+        if offset != Some(next) || self.data.len() + bytes.len() > self.length as usize {
+            return Err(ClientError::Protocol("pieces of a read that do not follow each other"));
+        }
+        self.data.extend_from_slice(bytes);
+        Ok(())
+    }
 }
 
 type Outcome<T> = Result<T, ClientError>;
@@ -205,7 +225,8 @@ impl Client {
         RequestHeader { flags, command, cookie, offset: range.0, length: range.1 }.write(&mut out);
         out.extend_from_slice(data);
         if command == command::READ {
-            self.reads.push((cookie, range.1));
+            let (offset, length) = range;
+            self.reads.push(Read { cookie, offset, length, data: Vec::new() });
         }
         self.stream.write_all(&out)?;
         Ok(cookie)
@@ -223,38 +244,68 @@ impl Client {
                 let (Some(error), Some(cookie)) = (reader.u32(), reader.u64()) else {
                     unreachable!("16 bytes hold 16 bytes");
                 };
-                let length = self.forget_read(cookie);
-                let data = match length {
-                    Some(length) if error == 0 => self.take(length as usize)?,
+                let data = match self.forget_read(cookie) {
+                    Some(read) if error == 0 => self.take(read.length as usize)?,
                     _ => Vec::new(),
                 };
                 let status = if error == 0 { Ok(()) } else { Err(error) };
                 Ok(Reply { cookie, status, data, extents: Vec::new() })
             }
-            Some(wire::CHUNK_MAGIC) => self.finish_chunk(reader),
+            Some(wire::CHUNK_MAGIC) => self.finish_chunks(head),
             _ => Err(ClientError::Protocol("an answer begins with no known number")),
         }
     }
 
-    /// Our server answers in one chunk, so this client wants no more.
-    fn finish_chunk(&mut self, mut head: Reader<'_>) -> Outcome<Reply> {
-        let (Some(flags), Some(kind), Some(cookie)) = (head.u16(), head.u16(), head.u64()) else {
-            unreachable!("16 bytes hold 16 bytes");
-        };
-        let length = self.take(4)?;
-        let length = Reader::new(&length).u32().unwrap_or(0);
-        if flags != chunk::DONE || length > (64 << 20) {
-            return Err(ClientError::Protocol("an answer of several or oversized chunks"));
+    /// Chunks until one ends an answer. Those of a read follow each other, as our server sends them.
+    fn finish_chunks(&mut self, mut head: Vec<u8>) -> Outcome<Reply> {
+        loop {
+            let mut reader = Reader::new(&head);
+            if reader.u32() != Some(wire::CHUNK_MAGIC) {
+                return Err(ClientError::Protocol("an answer is broken off by another one"));
+            }
+            let (Some(flags), Some(kind), Some(cookie)) =
+                (reader.u16(), reader.u16(), reader.u64())
+            else {
+                unreachable!("16 bytes hold 16 bytes");
+            };
+            let length = self.take(4)?;
+            let length = Reader::new(&length).u32().unwrap_or(0);
+            if length > (64 << 20) {
+                return Err(ClientError::Protocol("an oversized chunk"));
+            }
+            let data = self.take(length as usize)?;
+            if flags & chunk::DONE != 0 {
+                return self.last_chunk(cookie, kind, data);
+            }
+            self.further_chunk(cookie, kind, &data)?;
+            head = self.take(16)?;
         }
-        let mut data = self.take(length as usize)?;
-        self.forget_read(cookie);
+    }
+
+    /// Bytes of a read that is not answered wholly yet.
+    fn further_chunk(&mut self, cookie: u64, kind: u16, data: &[u8]) -> Outcome<()> {
+        let read = self.reads.iter_mut().find(|read| read.cookie == cookie);
+        let (Some(read), chunk::OFFSET_DATA, Some((at, bytes))) =
+            (read, kind, data.split_at_checked(8))
+        else {
+            return Err(ClientError::Protocol("a chunk that belongs to no read"));
+        };
+        read.append(Reader::new(at).u64(), bytes)
+    }
+
+    fn last_chunk(&mut self, cookie: u64, kind: u16, mut data: Vec<u8>) -> Outcome<Reply> {
+        let read = self.forget_read(cookie);
         let mut reply = Reply { cookie, status: Ok(()), data: Vec::new(), extents: Vec::new() };
         let mut reader = Reader::new(&data);
-        match kind {
-            chunk::NONE => {}
-            chunk::OFFSET_DATA if data.len() >= 8 => reply.data = data.split_off(8),
-            chunk::ERROR => reply.status = Err(reader.u32().unwrap_or(wire::error::EIO)),
-            chunk::BLOCK_STATUS => {
+        match (kind, read) {
+            (chunk::NONE, _) => {}
+            (chunk::OFFSET_DATA, Some(mut read)) if data.len() >= 8 && !read.data.is_empty() => {
+                read.append(reader.u64(), &data[8..])?;
+                reply.data = read.data;
+            }
+            (chunk::OFFSET_DATA, _) if data.len() >= 8 => reply.data = data.split_off(8),
+            (chunk::ERROR, _) => reply.status = Err(reader.u32().unwrap_or(wire::error::EIO)),
+            (chunk::BLOCK_STATUS, _) => {
                 reader.u32();
                 while let (Some(length), Some(flags)) = (reader.u32(), reader.u32()) {
                     let allocated = flags & wire::extent::HOLE == 0;
@@ -266,9 +317,9 @@ impl Client {
         Ok(reply)
     }
 
-    fn forget_read(&mut self, cookie: u64) -> Option<u32> {
-        let position = self.reads.iter().position(|(read, _)| *read == cookie)?;
-        Some(self.reads.swap_remove(position).1)
+    fn forget_read(&mut self, cookie: u64) -> Option<Read> {
+        let position = self.reads.iter().position(|read| read.cookie == cookie)?;
+        Some(self.reads.swap_remove(position))
     }
 
     fn call(&mut self, command: u16, flags: u16, range: (u64, u32), data: &[u8]) -> Outcome<Reply> {
@@ -350,7 +401,7 @@ impl Client {
 /// A server that says what a fuzzer gave it, and hears nothing.
 struct Script(io::Cursor<Vec<u8>>);
 
-impl Read for Script {
+impl io::Read for Script {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         self.0.read(into)
     }

@@ -4,17 +4,18 @@
 //! payload. What a request needs of the server's memory is taken when it begins, and given back when its
 //! answer has left. Where there is little left for this client, large requests are done in pieces.
 
-use super::body::Body;
+use super::body::{Body, Receiving};
 use super::export::Export;
 use super::hub::{BUFFER_BYTES, Hub};
 use super::outbox::Outbox;
 use super::session::{Ask, Command, STATUS_ENTRIES_MAX, Session, Step};
+use super::standstill::Standstill;
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 use slab::Slab;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
-use tandem_block::{DurabilityClass, Instant, IoError, Op, PayloadId, StreamId};
+use tandem_block::{DurabilityClass, Duration, Instant, IoError, Op, PayloadId, StreamId};
 use tandem_live::Done;
 use tandem_live::Extent;
 use tandem_live::budget::Share;
@@ -32,8 +33,9 @@ const LOOKS_MAX: u32 = 256;
 const LOOKS_NEGOTIATING_MAX: u32 = 8;
 /// The least piece of a request, unless it is smaller itself.
 pub(super) const PIECE_BYTES_MIN: u64 = 64 << 10;
-/// So many bytes of a message within the time that a client may stand still for are progress.
-const PROGRESS_BYTES: u64 = 64 << 10;
+/// A request that needs its memory at once is refused after so many times as long as a client may stand
+/// still: whoever held the memory has been sent away by then.
+const ROOM_STALLS: u64 = 4;
 /// Blocks looked at for one answer about extents, if others wait: some 60 us.
 const STATUS_BYTES_SHARED: u64 = 64 << 20;
 /// So many bytes looked at for extents take about as long as one other request.
@@ -45,6 +47,8 @@ pub(super) enum Purpose {
     Receive,
     Body,
     Send,
+    /// One that has nothing to tell.
+    Other,
 }
 
 impl Purpose {
@@ -52,7 +56,8 @@ impl Purpose {
         match number {
             0 => Purpose::Receive,
             1 => Purpose::Body,
-            _ => Purpose::Send,
+            2 => Purpose::Send,
+            _ => Purpose::Other,
         }
     }
 }
@@ -83,14 +88,6 @@ pub(super) struct Part {
     pub held_bytes: u64,
 }
 
-/// A message of which the rest does not come.
-#[derive(Clone, Copy, Debug)]
-struct Unfinished {
-    since: Instant,
-    /// Bytes that had been received then.
-    received_bytes: u64,
-}
-
 /// One client.
 pub(super) struct Connection {
     pub(super) socket: OwnedFd,
@@ -104,8 +101,11 @@ pub(super) struct Connection {
     /// Which listening socket it came by.
     pub(super) way: usize,
     pub(super) accepted: Instant,
-    /// It has chosen an export.
+    /// It has chosen an export, and when.
     pub(super) is_serving: bool,
+    pub(super) chosen: Instant,
+    /// It has asked for something of it.
+    pub(super) has_asked: bool,
     /// `None` while the ring has it.
     pub(super) buffer: Option<Box<Memory>>,
     /// Received and not understood yet.
@@ -117,17 +117,16 @@ pub(super) struct Connection {
     parts: Slab<Part>,
     pub(super) share: Share,
     pub(super) outbox: Outbox,
-    /// The ring tells when there is more of a body.
-    is_receiving_body: bool,
-    /// More of a body is wanted, as soon as there is some.
-    pub(super) wants_body: bool,
+    /// A piece of a body is being received.
+    pub(super) receiving_body: Option<Receiving>,
     pub(super) wants_receive: bool,
     /// Looks in vain since something was last heard, while nobody sleeps.
     looks_in_vain: u32,
     /// Large writes come: receive little beside their bodies.
     pub(super) large: bool,
     pub(super) received_bytes: u64,
-    unfinished: Option<Unfinished>,
+    /// The rest of a message.
+    receives: Standstill,
     /// Requests that it may still begin in this turn.
     credit: i64,
     /// It would go on if it had more credit.
@@ -162,6 +161,8 @@ impl Connection {
             way,
             accepted: now,
             is_serving: false,
+            chosen: now,
+            has_asked: false,
             buffer: Some(buffer),
             start: 0,
             end: 0,
@@ -171,13 +172,12 @@ impl Connection {
             parts: Slab::new(),
             share: Share::default(),
             outbox,
-            is_receiving_body: false,
-            wants_body: false,
+            receiving_body: None,
             wants_receive: true,
             looks_in_vain: 0,
             large: false,
             received_bytes: 0,
-            unfinished: None,
+            receives: Standstill::default(),
             credit: 1,
             is_paused: false,
             begun: 0,
@@ -192,7 +192,7 @@ impl Connection {
 
     /// Understands what was received, until more is needed, there is no room, or it was enough for now.
     pub fn advance(&mut self, hub: &mut Hub, desk: &mut Desk<'_>) {
-        while !self.closing && self.buffer.is_some() && !self.is_receiving_body {
+        while !self.closing && self.buffer.is_some() && self.receiving_body.is_none() {
             let goes_on = if self.body.is_some() {
                 self.fill_body(hub, desk)
             } else if self.reading.is_some() {
@@ -236,14 +236,14 @@ impl Connection {
                 self.start += count;
                 self.credit -= 1;
                 if !self.is_serving && !self.session.is_negotiating() {
-                    self.serves(hub);
+                    self.serves(hub, desk.now);
                 }
                 true
             }
             Step::Ask(count, ask) => {
                 self.start += count;
                 self.credit -= 1;
-                self.begun += 1;
+                (self.begun, self.has_asked) = (self.begun + 1, true);
                 self.begin(ask, desk.now, hub, desk)
             }
             Step::Full => false, // goes on with the next answer
@@ -255,8 +255,8 @@ impl Connection {
     }
 
     /// It has chosen an export.
-    fn serves(&mut self, hub: &mut Hub) {
-        self.is_serving = true;
+    fn serves(&mut self, hub: &mut Hub, now: Instant) {
+        (self.is_serving, self.chosen) = (true, now);
         let way = &mut hub.ways[self.way];
         (way.negotiating, way.serving) = (way.negotiating - 1, way.serving + 1);
         if let Some(export) = self.session.chosen().filter(|export| export.read_only) {
@@ -411,13 +411,9 @@ impl Connection {
                     _ => self.closing = true,
                 }
             }
-            (Purpose::Body, _) => {
-                self.is_receiving_body = false;
-                self.closing |= count.is_err();
-            }
+            (Purpose::Body, _) => self.body_moved(count, hub, desk),
             (_, Back::Batch(batch)) => {
-                let is_sound = count.is_ok_and(|count| count > 0);
-                self.outbox.sent(batch, is_sound, &mut self.share, hub, desk);
+                self.outbox.sent(batch, count, &mut self.share, hub, desk);
                 self.closing |= self.outbox.is_broken();
             }
             _ => {}
@@ -477,16 +473,7 @@ impl Connection {
         if self.is_paused {
             return true;
         }
-        if self.looks_in_vain >= self.looks_max() {
-            return false;
-        }
-        if self.wants_body && !self.closing {
-            let is_there = is_readable(&self.socket);
-            self.wants_body = !is_there;
-            self.looks_in_vain = if is_there { 0 } else { self.looks_in_vain + 1 };
-            return is_there;
-        }
-        if !self.may_receive() {
+        if !self.may_receive() || self.looks_in_vain >= self.looks_max() {
             return false;
         }
         let length = self.make_room();
@@ -510,16 +497,13 @@ impl Connection {
     }
 
     fn may_receive(&self) -> bool {
-        self.wants_receive && !self.closing && !self.is_receiving_body && self.buffer.is_some()
+        let is_ours = self.receiving_body.is_none() && self.buffer.is_some();
+        self.wants_receive && !self.closing && is_ours
     }
 
     /// Has the ring listen, since nobody else will.
     pub fn listen(&mut self, desk: &mut Desk<'_>) {
-        if self.wants_body && !self.closing {
-            (self.wants_body, self.is_receiving_body) = (false, true);
-            self.looks_in_vain = 0;
-            desk.ring.readable(self.tag(desk, Purpose::Body), self.socket.as_fd());
-        } else if self.may_receive() {
+        if self.may_receive() {
             self.receive(desk);
         }
     }
@@ -554,47 +538,48 @@ impl Connection {
         desk.ring.receive(tag, self.socket.as_fd(), buffer, self.end, length);
     }
 
-    /// Notes since when the rest of a message is waited for; what we do not receive is not late.
+    /// Notes whether it is waited for; what we do not receive is not late.
     fn watch(&mut self, now: Instant) {
-        let begun =
-            self.body.is_some() || self.end > self.start || self.session.is_skipping();
-        let is_awaited = self.wants_receive
-            || self.wants_body
-            || self.is_receiving_body
-            || self.buffer.is_none();
-        if !begun || !is_awaited || self.closing {
-            self.unfinished = None;
-            return;
-        }
-        let received_bytes = self.received_bytes;
-        let moves = |it: Unfinished| received_bytes - it.received_bytes >= PROGRESS_BYTES;
-        if self.unfinished.is_none_or(moves) {
-            self.unfinished = Some(Unfinished { since: now, received_bytes });
-        }
+        let begun = self.body.is_some() || self.end > self.start || self.session.is_skipping();
+        let is_awaited =
+            self.wants_receive || self.receiving_body.is_some() || self.buffer.is_none();
+        let is_waited_for = begun && is_awaited && !self.closing;
+        self.receives.note(is_waited_for, self.received_bytes, now);
+        self.outbox.watch(now);
     }
 
-    /// Why is it to be sent away by now, if it is?
-    pub fn overdue(&self, now: Instant, hub: &Hub) -> Option<&'static str> {
-        let stall = hub.config.stall_timeout;
-        let stood = |since: Option<Instant>| since.is_some_and(|since| now.since(since) >= stall);
-        let negotiation = hub.config.negotiation_timeout;
+    /// Sends it away if it has stood still for too long.
+    pub fn check(&mut self, hub: &mut Hub, desk: &mut Desk<'_>) {
         if self.outbox.is_broken() || self.closing && self.outbox.is_quiet() {
-            None
-        } else if stood(self.outbox.waits_since()) {
-            Some("it does not take its answers ('stall_timeout' in [serve])")
-        } else if !self.is_serving && now.since(self.accepted) >= negotiation {
-            Some("it has not chosen an export in time ('negotiation_timeout' in [serve])")
-        } else if stood(self.unfinished.map(|it| it.since)) {
-            Some("it stopped in the middle of a request ('stall_timeout' in [serve])")
-        } else {
-            None
+            return;
         }
+        let (now, stall) = (desk.now, hub.config.stall_timeout);
+        let is_negotiating = !self.is_serving;
+        let why = if self.outbox.stands_still(now, stall) {
+            "it did not take its answers ('stall_timeout' in [serve])"
+        } else if self.receives.is_over(now, stall) {
+            "it stopped in the middle of a request ('stall_timeout' in [serve])"
+        } else if is_negotiating && now.since(self.accepted) >= hub.config.negotiation_timeout {
+            "it had chosen no export in time ('negotiation_timeout' in [serve])"
+        } else {
+            let tag = self.tag(desk, Purpose::Other);
+            if self.receives.asks(now, stall)
+                && let Some(receiving) = &mut self.receiving_body
+            {
+                receiving.asks(tag, desk);
+            }
+            self.outbox.asks(tag, stall, desk);
+            return;
+        };
+        self.cut();
+        hub.notice(now, why);
     }
 
     /// Refuses a request for which there was no room for too long.
     pub fn give_up_waiting(&mut self, hub: &mut Hub, desk: &mut Desk<'_>) {
-        let stall = hub.config.stall_timeout;
-        if let Some(held) = self.held.take_if(|held| desk.now.since(held.since) >= stall) {
+        // who stands still meanwhile is sent away first, and others may have come in between
+        let most = Duration::from_ns(hub.config.stall_timeout.ns.saturating_mul(ROOM_STALLS));
+        if let Some(held) = self.held.take_if(|held| desk.now.since(held.since) >= most) {
             self.fail(held.ask, IoError::NoMemory, hub);
             self.advance(hub, desk);
         }
@@ -623,7 +608,7 @@ impl Connection {
         if !self.closing || !self.is_quiet() {
             return false;
         }
-        if self.buffer.is_none() || self.is_receiving_body {
+        if self.buffer.is_none() || self.receiving_body.is_some() {
             // its result comes back as an end of the stream
             let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
             return false;
@@ -641,13 +626,6 @@ impl Connection {
         *count -= 1;
         true
     }
-}
-
-/// Has a socket something to receive, or to say about its end?
-fn is_readable(socket: &OwnedFd) -> bool {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    let mut fds = [PollFd::new(socket, PollFlags::IN)];
-    poll(&mut fds, Some(&Timespec::default())).is_ok_and(|count| count > 0)
 }
 
 /// The longest piece from `offset` on of `most` bytes that ends with a block.

@@ -53,9 +53,9 @@ pub(super) struct Hub {
 
 /// What is left of the bound when every client that may come has its receive buffer.
 fn budget(config: &NbdConfig, ways: usize) -> Budget {
-    let clients_max = config.clients_max(ways);
-    let buffers_bytes = (clients_max * BUFFER_BYTES) as u64;
-    Budget::new(config.memory_bytes.saturating_sub(buffers_bytes), clients_max)
+    let buffers_bytes = (config.clients_max(ways) * BUFFER_BYTES) as u64;
+    let serving_max = config.connections_max * ways.max(1);
+    Budget::new(config.memory_bytes.saturating_sub(buffers_bytes), serving_max)
 }
 
 impl Hub {

@@ -17,6 +17,7 @@ mod negotiate;
 mod outbox;
 mod server;
 mod session;
+mod standstill;
 pub mod wire;
 
 pub use client::{Client, ClientError, Reply};

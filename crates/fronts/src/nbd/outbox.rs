@@ -3,14 +3,16 @@
 //! Replies gather in a batch while another is being sent; small reads are copied into it, large ones go by
 //! reference. What they hold of the front end's memory is given back when their batch has left.
 
+use super::body::CANCELED;
 use super::hub::Hub;
+use super::standstill::Standstill;
 use std::os::fd::BorrowedFd;
-use tandem_block::{Instant, PayloadId};
+use tandem_block::{Duration, Instant, PayloadId};
 use tandem_live::Done;
 use tandem_live::budget::Share;
 use tandem_live::front::Desk;
 use tandem_live::outgoing::Outgoing;
-use tandem_live::uring::Tag;
+use tandem_live::uring::{Tag, Under};
 
 /// Reads of this size and more are sent by reference.
 const SHARED_BYTES_MIN: u32 = 32 * 1024;
@@ -45,10 +47,15 @@ pub(super) struct Outbox {
     gathering: Replies,
     sending: Replies,
     is_sending: bool,
+    /// What is being sent.
+    under: Option<Under>,
+    /// It was cut short, to learn how much of it has left.
+    is_asked: bool,
     /// Nothing can be sent any more.
     is_broken: bool,
-    /// Since when the client takes nothing of what is being sent.
-    waits_since: Option<Instant>,
+    sent_bytes: u64,
+    /// What the client does with what is for it.
+    takes: Standstill,
 }
 
 impl Outbox {
@@ -112,11 +119,6 @@ impl Outbox {
         !self.is_sending && (idle || self.is_broken)
     }
 
-    /// Since when the client takes nothing of what is for it.
-    pub fn waits_since(&self) -> Option<Instant> {
-        self.waits_since
-    }
-
     /// Sends what was gathered, unless something is being sent.
     pub fn send(
         &mut self,
@@ -137,25 +139,48 @@ impl Outbox {
         }
         if !self.sending.batch.is_empty() {
             self.is_sending = true;
-            self.waits_since = self.waits_since.or(Some(desk.now));
             let batch = std::mem::take(&mut self.sending.batch);
-            desk.ring.send(tag, socket, batch);
+            self.under = Some(desk.ring.send(tag, socket, batch));
         }
     }
 
-    /// A batch comes back; some of it was sent, or nothing can be.
+    /// Notes whether the client is waited for.
+    pub fn watch(&mut self, now: Instant) {
+        self.takes.note(self.is_sending && !self.is_broken, self.sent_bytes, now);
+    }
+
+    /// Has the client taken too little of what is for it, for so long?
+    pub fn stands_still(&self, now: Instant, most: Duration) -> bool {
+        self.takes.is_over(now, most)
+    }
+
+    /// Learns, when it is time for that, how much of what is being sent has left.
+    pub fn asks(&mut self, tag: Tag, most: Duration, desk: &mut Desk<'_>) {
+        if self.takes.asks(desk.now, most)
+            && let Some(under) = self.under
+        {
+            self.is_asked = desk.ring.cut_short(tag, under);
+        }
+    }
+
+    /// A batch comes back of which so many bytes were sent; or nothing can be sent any more.
     pub fn sent(
         &mut self,
         batch: Box<Outgoing>,
-        is_sound: bool,
+        count: std::io::Result<usize>,
         share: &mut Share,
         hub: &mut Hub,
         desk: &mut Desk<'_>,
     ) {
-        self.is_sending = false;
-        self.waits_since = None;
+        (self.is_sending, self.under) = (false, None);
         self.sending.batch = batch;
-        self.is_broken |= !is_sound;
+        // one that was cut short may have sent nothing yet
+        let is_asked = std::mem::take(&mut self.is_asked);
+        match count {
+            Ok(count) if count > 0 => self.sent_bytes += count as u64,
+            Err(why) if is_asked && why.raw_os_error() == Some(CANCELED) => {}
+            _ => self.is_broken = true,
+        }
         if self.is_broken || self.sending.batch.is_empty() {
             self.sending.clear(share, hub, desk);
         }

@@ -1,9 +1,9 @@
 //! How do NBD clients come and go? The front end that owns listeners and connections.
 //!
 //! Whoever comes is accepted, so that nobody can keep others out by being there: among those that have not
-//! chosen an export yet the oldest makes way for the newest, and who has chosen one is told if there are
-//! as many as may be. Nobody waits for a client longer than the configuration says, but one that has
-//! nothing to say may stay.
+//! chosen an export yet the oldest makes way for the newest, and so does one that has chosen one and never
+//! used it. Who chooses one is told if there are as many as may be. Nobody waits for a client longer than
+//! the configuration says, but one that has nothing to say may stay.
 
 use super::connection::{Connection, Purpose};
 use super::export::Export;
@@ -69,6 +69,9 @@ impl NbdConfig {
 /// Set in the ring tags of accepts.
 const ACCEPT_BIT: u64 = 1 << 63;
 
+/// A client that has chosen an export and asked for nothing of it for so long makes way, if there are as
+/// many as may be.
+const UNUSED_AFTER: Duration = Duration::from_ms(200);
 /// How long after a failed accept the next one is tried.
 const ACCEPT_RETRY: Duration = Duration::from_ms(500);
 /// While the world is busy, connections are accepted so often, beyond the first few (guess: coming and
@@ -178,17 +181,31 @@ impl NbdServer {
         self.exports.iter().cloned().chain(snapshots).collect()
     }
 
+    /// Sends somebody away if there are as many as may be: the oldest of those that have not chosen an
+    /// export, and of those that have, the oldest that has never asked for anything of it.
+    fn make_way(&mut self, way: usize, desk: &Desk<'_>) {
+        let counts = self.hub.ways[way];
+        let ours = || self.connections.iter().filter(|(_, it)| it.way == way && !it.closing);
+        let mut leaving = Vec::new();
+        if counts.negotiating >= NEGOTIATING_MAX {
+            let open = ours().filter(|(_, it)| !it.is_serving);
+            leaving.extend(open.min_by_key(|(_, it)| it.accepted).map(|(key, _)| key));
+        }
+        if counts.serving >= self.hub.config.connections_max {
+            let is_old = |at: Instant| desk.now.since(at) >= UNUSED_AFTER;
+            let unused = ours().filter(|(_, it)| it.is_serving && !it.has_asked);
+            let old = unused.filter(|(_, it)| is_old(it.chosen));
+            leaving.extend(old.min_by_key(|(_, it)| it.chosen).map(|(key, _)| key));
+        }
+        for key in leaving {
+            self.connections[key].cut();
+            self.hub.notice(desk.now, "others came, and it had not asked for anything");
+        }
+    }
+
     fn welcome(&mut self, socket: OwnedFd, way: usize, desk: &Desk<'_>) {
         use rustix::net::sockopt;
-        if self.hub.ways[way].negotiating >= NEGOTIATING_MAX {
-            let ours = self.connections.iter_mut().map(|(_, connection)| connection);
-            let open = ours.filter(|it| it.way == way && !it.is_serving && !it.closing);
-            if let Some(oldest) = open.min_by_key(|it| it.accepted) {
-                oldest.cut();
-                let why = "others came, and it had not chosen an export yet";
-                self.hub.notice(desk.now, why);
-            }
-        }
+        self.make_way(way, desk);
         let Some(buffer) = self.hub.buffer() else {
             self.hub.notice(desk.now, "there is no memory for its receive buffer");
             return;
@@ -226,10 +243,7 @@ impl NbdServer {
         self.watch_at = desk.now + WATCH_EVERY;
         for (_, connection) in &mut self.connections {
             connection.give_up_waiting(&mut self.hub, desk);
-            if let Some(why) = connection.overdue(desk.now, &self.hub) {
-                connection.cut();
-                self.hub.notice(desk.now, why);
-            }
+            connection.check(&mut self.hub, desk);
         }
     }
 
@@ -256,7 +270,7 @@ impl NbdServer {
         self.order = keys;
         if self.hub.lacks_memory {
             for (_, connection) in &mut self.connections {
-                connection.yield_memory(&mut self.hub, desk);
+                connection.yields(desk);
             }
         }
     }

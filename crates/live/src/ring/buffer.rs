@@ -6,7 +6,6 @@
 //! The kernel writes into it only within ranges that were given to an operation in flight; the
 //! engine does not touch such a range, and if it did, the checksum would tell.
 
-use rustix::net::RecvFlags;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::io::IoSlice;
@@ -129,23 +128,6 @@ impl Memory {
     /// Copies from `at` into `bytes`.
     pub fn read(&self, at: usize, bytes: &mut [u8]) {
         self.with(at, bytes.len(), |source| bytes.copy_from_slice(source));
-    }
-
-    /// Receives what is there into a range, without waiting.
-    ///
-    /// # Errors
-    /// What the kernel answers; `AGAIN` if nothing is there.
-    pub fn receive(
-        &self,
-        socket: BorrowedFd<'_>,
-        at: usize,
-        length: usize,
-    ) -> rustix::io::Result<usize> {
-        let start = self.pointer(at, length);
-        // SAFETY: in bounds and initialised at birth; not `Send`, and nothing else runs before the call
-        // has returned, so nobody of this process reads or writes meanwhile.
-        let range = unsafe { std::slice::from_raw_parts_mut(start, length) };
-        rustix::net::recv(socket, range, RecvFlags::DONTWAIT).map(|(count, _)| count)
     }
 
     /// Appends a range to `out`.

@@ -7,6 +7,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 /// Answers to `status` a second beside clients of the control socket that never end their line.
@@ -57,12 +58,16 @@ size = "128MiB"
 nbd = ["unix:tandem.sock"]
 "#;
 
-/// What the process may map.
-const LIMIT_BYTES: u64 = 700 << 20;
+/// What the process may map, and what it is told that NBD may have.
+const LIMIT_BYTES: u64 = 480 << 20;
+const TOLD: &str = "nbd_memory = \"4GiB\"\n";
+/// What a client is told that gets no memory.
+const ENOMEM: &str = "[0, 0, 0, 12";
 
-/// A good client beside attackers, while the process may map no more than so much.
+/// A good client beside attackers, while the process may map less than it is allowed to take.
 pub fn under_a_memory_limit(attack: &Attack, plan: &Plan) -> Result<Outcome, String> {
-    let pool = super::Pool::new(IN_A_FILE);
+    let keys = if plan.keys { TOLD } else { "" };
+    let pool = super::Pool::new(&format!("{IN_A_FILE}{keys}"));
     let format = Command::new(&plan.tandem).args(["format", pool.config()]).output();
     format.map_err(|error| error.to_string())?;
     let mut command = Command::new("prlimit");
@@ -71,11 +76,24 @@ pub fn under_a_memory_limit(attack: &Attack, plan: &Plan) -> Result<Outcome, Str
     let victim = Victim { pool, server };
     let socket = victim.nbd();
     measured::fill(&socket)?;
-    let good = |window: &Window| measured::nbd_rate(&socket, window);
+    let refused = AtomicU64::new(0);
+    let good = |window: &Window| {
+        let rate = measured::nbd_rate(&socket, window)?;
+        // one that wants more than there is hears so, and is served again when there is some
+        match Line::choose(&socket, "vol1")?.read(0, 32 << 20) {
+            Ok(_) => {}
+            Err(why) if why.contains(ENOMEM) => _ = refused.fetch_add(1, Ordering::Relaxed),
+            Err(why) => return Err(why),
+        }
+        Ok(rate)
+    };
     let mut outcome = beside(attack, plan, &victim, &good)?;
-    // what was refused for want of memory is served when there is some again
-    let again = Line::choose(&socket, "vol1").and_then(|mut line| line.read(0, 8 << 20));
-    if let Err(why) = again {
+    // the limit bounds what is mapped, so it bounds what is resident
+    outcome.bound_bytes = LIMIT_BYTES;
+    if plan.keys && refused.load(Ordering::Relaxed) == 0 {
+        outcome.wrong.push("memory was never short, so nothing was tried".into());
+    }
+    if let Err(why) = Line::choose(&socket, "vol1").and_then(|mut line| line.read(0, 32 << 20)) {
         outcome.wrong.push(format!("no service after the attack: {why}"));
     }
     finish(outcome, victim)

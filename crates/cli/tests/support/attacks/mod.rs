@@ -188,9 +188,10 @@ pub const ATTACKS: &[Attack] = &[
     ),
     Attack {
         name: "memory-limit",
-        what: "3 clients that never take their answers, of a server that may map 700 MiB",
+        what: "3 clients that never take their answers, of a server that may map 480 MiB and believes \
+               that it has 4 GiB",
         run: limits::under_a_memory_limit,
-        shape: Shape::Unread { count: 3, request_bytes: 1 << 20 },
+        shape: Shape::Unread { count: 3, request_bytes: 17 << 20 },
     },
 ];
 
