@@ -280,7 +280,10 @@ pub fn nbd_requests() -> Vec<Vec<u8>> {
             out.resize(out.len() + length as usize, 7);
         }
     };
-    for out in [&mut out, &mut simple] {
+    let mut over_tls = flags.to_be_bytes().to_vec();
+    wire::write_option(&mut over_tls, option::STARTTLS, &[]);
+    wire::write_option(&mut over_tls, option::EXPORT_NAME, b"a");
+    for out in [&mut out, &mut simple, &mut over_tls] {
         ask(out, command::WRITE, flag::FUA, 4096, 1024);
         ask(out, command::READ, 0, 4096, 512);
         ask(out, command::FLUSH, 0, 0, 0);
@@ -289,7 +292,7 @@ pub fn nbd_requests() -> Vec<Vec<u8>> {
         ask(out, command::BLOCK_STATUS, flag::REQ_ONE, 0, 1 << 20);
         ask(out, command::DISC, 0, 0, 0);
     }
-    vec![out, simple]
+    vec![out, simple, over_tls]
 }
 
 /// A server that answers two reads and two block states, in chunks.
@@ -319,7 +322,7 @@ pub fn nbd_answers() -> Vec<Vec<u8>> {
 }
 
 /// Pools that use every key.
-pub const POOLS: [&str; 2] = [
+pub const POOLS: [&str; 3] = [
     r#"
 [pool]
 name = "laptop"
@@ -354,6 +357,12 @@ allow_remote = false
 "#,
     "[pool]\nname = \"p\"\n[[device]]\nrole = \"ssd\"\npath = \"ram:64MiB\"\n\
      [[volume]]\nname = \"v\"\nsize = \"32MiB\"\n",
+    "[pool]\nname = \"p\"\n[[device]]\nrole = \"ssd\"\npath = \"ram:64MiB\"\n\
+     [[volume]]\nname = \"v\"\nsize = \"32MiB\"\n[serve]\nallow_remote = true\n\
+     certificates = \"pki\"\nverify_clients = true\ncontrol = { path = \"c\", mode = \"0660\" }\n\
+     nbd = [{ listen = \"unix:s\", mode = \"0660\", group = \"0\" },\n\
+     { listen = \"0.0.0.0:1\", tls = \"require\", allow = [\"10.0.0.0/8\", \"fd00::1\"] }]\n\
+     [[client]]\nname = \"db1\"\nexports = [\"v\"]\n",
 ];
 
 /// Synthetic workloads with settings.

@@ -204,7 +204,11 @@ fn is_numeric(address: &str) -> Result<(), String> {
 fn asks_no_name_server(text: &str) -> Result<(), String> {
     let Ok(table) = text.parse::<toml::Table>() else { return Ok(()) };
     let listed = table.get("serve").and_then(|serve| serve.get("nbd")?.as_array());
-    listed.into_iter().flatten().filter_map(toml::Value::as_str).try_for_each(is_numeric)
+    let address = |value: &toml::Value| {
+        let listen = value.get("listen").unwrap_or(value);
+        listen.as_str().map(str::to_owned)
+    };
+    listed.into_iter().flatten().filter_map(address).try_for_each(|address| is_numeric(&address))
 }
 
 /// The target of this name.

@@ -225,7 +225,9 @@ fn agree(before: &[Before], arguments: &Arguments) -> Result<(), Failure> {
         let text = format!("{names} is not empty, and what it holds would be lost: say --yes");
         return Err(Failure::Usage(text));
     }
-    eprint!("{names} is not empty, and what it holds will be lost. Format? [y/N] ");
+    crate::stderr::ask(format_args!(
+        "{names} is not empty, and what it holds will be lost. Format? [y/N] "
+    ));
     std::io::stderr().flush()?;
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;

@@ -3,6 +3,9 @@
 //! Exit codes: 0 ok, 1 failed, 2 usage (a configuration that makes no sense is one, too: trying
 //! again cannot help). Results go to stdout, everything else to stderr.
 
+// both panic where nobody can be told: see `stderr.rs`
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+
 mod add;
 mod check;
 pub mod config;
@@ -27,6 +30,7 @@ mod serve;
 mod setting;
 mod snapshot;
 mod status;
+mod stderr;
 mod synth;
 mod tier;
 mod toml_fault;
@@ -95,15 +99,15 @@ pub fn main() -> ExitCode {
         // the reader has seen enough: `tandem … | head` is a success
         Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
         Err(Failure::Usage(text)) => {
-            eprintln!("error: {text}\n\nFor more information, try '--help'.");
+            stderr::note(format_args!("error: {text}\n\nFor more information, try '--help'."));
             ExitCode::from(2)
         }
         Err(Failure::Configuration(fault)) => {
-            eprintln!("error: {fault}");
+            stderr::note(format_args!("error: {fault}"));
             ExitCode::from(2)
         }
         Err(Failure::Failed(error)) => {
-            eprintln!("error: {error:#}");
+            stderr::note(format_args!("error: {error:#}"));
             ExitCode::FAILURE
         }
     }

@@ -29,7 +29,7 @@ pub fn over(text: Option<&str>, drives: (usize, usize)) -> Result<Vec<SteerConfi
     }
     policies.retain(|policy| match lacks(policy) {
         Some(why) => {
-            eprintln!("note: left out: {why}");
+            crate::stderr::note(format_args!("note: left out: {why}"));
             false
         }
         None => true,

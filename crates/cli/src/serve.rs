@@ -19,9 +19,11 @@ use crate::pool::devices::{self, Manner, Opened};
 use crate::pool::{self, explain};
 use crate::report::json;
 use crate::report::names::durability_name;
+use crate::stderr;
 use announce::Announce;
 use anyhow::{Context as _, anyhow, bail};
 use drives::Registry;
+use listeners::Door;
 pub(crate) use record::Notes;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -32,6 +34,7 @@ use tandem_engine::{Engine, EngineConfig};
 use tandem_fronts::fuse::{FuseServer, VolumeFile};
 use tandem_fronts::nbd::{Export, NbdServer};
 use tandem_live::control::Control;
+use tandem_live::device::DriveFailures;
 use tandem_live::listen::{Address, Listener};
 use tandem_live::uring::Signals;
 use tandem_live::{Backing, World};
@@ -100,6 +103,7 @@ pub(crate) fn serve(
     if manner == Manner::Lying {
         devices::require_emulated(pool)?;
     }
+    let certificates = listeners::certificates(path, pool)?;
     let inherited = tandem_live::listen::inherited().context("taking over systemd's sockets")?;
     let mounts = pool.volumes.iter().any(|volume| volume.mount.is_some());
     if pool.serve.nbd.is_empty() && inherited.is_empty() && pool.serve.fuse.is_none() && !mounts {
@@ -124,10 +128,12 @@ pub(crate) fn serve(
     config.absent = absent;
     let mut world = devices::world(pool, devices, config, pool.world_config())?;
     world.stop_on(signals);
-    let listeners = listeners::nbd(pool, inherited)?;
-    let ways_in = ways_in(pool, &listeners);
+    let doors = listeners::nbd(pool, inherited, certificates.as_ref())?;
+    let ways_in = ways_in(pool, &doors);
+    let (listeners, access) = doors.into_iter().map(|door| (door.listener, door.access)).unzip();
     let limits = pool.serve.limits.nbd(listeners.len());
     let nbd = NbdServer::new(limits, listeners, exports(pool));
+    let nbd = nbd.with_access(access, pool.clients.clone());
     let users = nbd.users();
     world.add_front(Box::new(nbd));
     if let Some(point) = &pool.serve.fuse {
@@ -206,18 +212,18 @@ fn files(pool: &PoolConfig) -> Vec<VolumeFile> {
 }
 
 /// One line for each way to each volume.
-fn ways_in(pool: &PoolConfig, listeners: &[Listener]) -> Vec<String> {
+fn ways_in(pool: &PoolConfig, doors: &[Door]) -> Vec<String> {
     let mut ways = Vec::new();
     for volume in &pool.volumes {
         if volume.is_files {
             ways.extend(volume.mount.iter().map(|point| point.display().to_string()));
             continue;
         }
-        ways.extend(listeners.iter().filter_map(|listener| listeners::uri(listener, &volume.name)));
+        ways.extend(doors.iter().filter_map(|door| listeners::uri(door, &volume.name)));
         ways.extend(pool.serve.fuse.iter().map(|it| it.join(&volume.name).display().to_string()));
     }
     for export in &pool.promises.exports {
-        ways.extend(listeners.iter().filter_map(|listener| listeners::uri(listener, &export.name)));
+        ways.extend(doors.iter().filter_map(|door| listeners::uri(door, &export.name)));
     }
     ways
 }
@@ -234,7 +240,7 @@ fn announcement(pool: &PoolConfig, ways_in: &[String]) -> String {
 /// The socket for `tandem status`.
 fn control(path: &Path, pool: &PoolConfig) -> anyhow::Result<Control> {
     let socket = pool.control_socket(path);
-    let listener = Listener::bind(&Address::Unix(socket), false)
+    let listener = Listener::bind_as(&Address::Unix(socket), false, pool.serve.control_mode)
         .context("the control socket (its place can be chosen: control = \"PATH\" in [serve])")?;
     Ok(Control::new(listener))
 }
@@ -301,16 +307,20 @@ fn report_end(pool: &PoolConfig, world: &World<Engine>) -> Result<(), Failure> {
         })
         .map(|(device, _)| pool.label(usize::from(device.id.0)))
         .collect();
+    let failures = world.failures();
+    if let (true, Some(first)) = (faulted.is_empty(), failures.first()) {
+        return Err(Failure::Failed(failed(&pool.name, first, &failures[1..])));
+    }
     if faulted.is_empty() {
-        eprintln!("pool {} is closed cleanly", pool.name);
+        stderr::note(format_args!("pool {} is closed cleanly", pool.name));
         for (pair, twin) in world.mind().pairs().iter().zip(&pool.twins) {
             let names = [pool.devices[twin.device].label(), twin.drive.label()];
             if let Some(dead) = pair.alive.iter().position(|alive| !alive) {
                 let (gone, other) = (&names[dead], &names[1 - dead]);
-                eprintln!(
+                stderr::note(format_args!(
                     "warning: {gone} is out of service; {other} alone has everything. Put a new \
                      drive in its place and start with --new-twin {gone}"
-                );
+                ));
             }
         }
         return Ok(());
@@ -319,4 +329,15 @@ fn report_end(pool: &PoolConfig, world: &World<Engine>) -> Result<(), Failure> {
         "{} failed and was taken out of service: what only it held is lost; see `tandem check`",
         faulted.join(", ")
     )))
+}
+
+/// Drives failed commands, and are in service all the same.
+fn failed(pool: &str, first: &DriveFailures, others: &[DriveFailures]) -> anyhow::Error {
+    let mut text = format!("pool {pool} is closed, but drives failed while it was served: ");
+    for (number, it) in std::iter::once(first).chain(others).enumerate() {
+        let comma = if number == 0 { "" } else { "; " };
+        let DriveFailures { drive, count, first } = it;
+        text.push_str(&format!("{comma}{drive} failed {count} commands, first a {first}"));
+    }
+    anyhow!("{text}. `tandem check` says what cannot be read any more")
 }

@@ -35,6 +35,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let socket = socket(&arguments.place)?;
     let mut status =
         tandem_live::control::ask(&socket, "status").map_err(|why| silent(&socket, &why))?;
+    if let Some(why) = status["error"].as_str() {
+        return Err(anyhow!("the server at {}: {why}", socket.display()).into());
+    }
     count_slow_writes(&mut status);
     if arguments.json {
         return print_json(&status);
@@ -49,6 +52,9 @@ pub fn silent(socket: &Path, why: &std::io::Error) -> anyhow::Error {
             "no server answers at {}: the pool is not being served (start it with `tandem serve`)",
             socket.display()
         ),
+        ErrorKind::TimedOut | ErrorKind::ResourceBusy | ErrorKind::UnexpectedEof => {
+            anyhow!("the server at {} does not answer: {why}", socket.display())
+        }
         _ => anyhow!("the server at {} does not answer as one: {why}", socket.display()),
     }
 }

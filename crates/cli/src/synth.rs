@@ -48,7 +48,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             let mut out = BufWriter::new(file);
             let count = write::write_msr(arrivals, &mut out).with_context(name)?;
             out.flush().with_context(name)?;
-            eprintln!("{}: {count} requests", name());
+            crate::stderr::note(format_args!("{}: {count} requests", name()));
         }
     }
     Ok(())

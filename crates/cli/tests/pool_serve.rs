@@ -189,7 +189,10 @@ fn sockets_that_cannot_be_had() {
     refused(&pool, 2, &["no way in", "nbd ="]);
     std::fs::write(&pool.config, POOL.replace("127.0.0.1:0", "0.0.0.0:0")).unwrap();
     refused(&pool, 2, &["allow_remote"]);
-    let open = POOL.replace("127.0.0.1:0", "0.0.0.0:0") + "allow_remote = true\n";
+    let open = |way: &str| POOL.replace("\"127.0.0.1:0\"", way) + "allow_remote = true\n";
+    std::fs::write(&pool.config, open("\"0.0.0.0:0\"")).unwrap();
+    refused(&pool, 2, &["everybody there could write", "allow = ["]);
+    let open = open("{ listen = \"0.0.0.0:0\", allow = [\"127.0.0.0/8\"] }");
     std::fs::write(&pool.config, open).unwrap();
     let server = start(&pool);
     assert!(server.ready.contains("nbd://0.0.0.0:"), "{}", server.ready);

@@ -3,6 +3,7 @@
 //! "tier":"hot-dst","settings":{"extent":65536}}`, one line back for each.
 
 mod adding;
+mod asking;
 mod clients;
 mod snapshots;
 
@@ -13,13 +14,13 @@ use crate::mind::Leave;
 use crate::uring::Finished;
 use crate::users::Users;
 pub use adding::{Addition, ask_to_add};
+use asking::send;
 use clients::{Client, Pace};
 use slab::Slab;
 pub(crate) use snapshots::list as snapshots;
 pub use snapshots::{Snapshot, ask_for_snapshot};
 use std::cell::RefCell;
-use std::io::{self, BufRead, BufReader, Write};
-use std::os::unix::net::UnixStream;
+use std::io;
 use std::path::Path;
 use std::rc::Rc;
 use tandem_block::{DeviceId, Instant};
@@ -507,13 +508,4 @@ pub fn ask_to_cancel_drain(socket: &Path) -> io::Result<serde_json::Value> {
 /// If nobody listens or answers.
 pub fn ask_to_remove(socket: &Path, drive: &str) -> io::Result<serde_json::Value> {
     send(socket, &serde_json::json!({ "verb": "remove", "drive": drive }))
-}
-
-fn send(socket: &Path, asked: &serde_json::Value) -> io::Result<serde_json::Value> {
-    let mut stream = UnixStream::connect(socket)?;
-    stream.set_read_timeout(Some(std::time::Duration::from_secs(10)))?;
-    writeln!(stream, "{asked}")?;
-    let mut line = String::new();
-    BufReader::new(stream).read_line(&mut line)?;
-    Ok(serde_json::from_str(&line)?)
 }

@@ -1,14 +1,17 @@
 //! Where do users knock? Unix sockets, TCP on loopback, or sockets that systemd has opened.
 
+mod unix;
+
 use crate::uring::adopt;
 use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
+pub use unix::SocketMode;
 
 /// How long a TCP port that is taken is tried again.
 const PORT_WAIT: Duration = Duration::from_secs(1);
@@ -42,6 +45,19 @@ pub enum ListenError {
          allow remote clients explicitly"
     )]
     Remote(SocketAddr),
+    /// The socket's file cannot be given to this group.
+    #[error(
+        "cannot give {address} to group {group}: {source}; a user other than root may name groups that he \
+         belongs to"
+    )]
+    Group {
+        /// Where.
+        address: String,
+        /// Its number.
+        group: u32,
+        /// Why.
+        source: io::Error,
+    },
     /// The system refuses.
     #[error("cannot listen on {address}: {source}")]
     System {
@@ -90,12 +106,24 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens on `address`. A stale Unix socket, to which nobody answers, is replaced. TCP
-    /// addresses other than loopback need `allow_remote`.
+    /// As [`Listener::bind_as`]; who runs this process may open a Unix socket, and nobody else.
     ///
     /// # Errors
     /// If a server answers there, or the system refuses.
     pub fn bind(address: &Address, allow_remote: bool) -> Result<Listener, ListenError> {
+        Self::bind_as(address, allow_remote, SocketMode::default())
+    }
+
+    /// Listens on `address`. A stale Unix socket, to which nobody answers, is replaced; `mode` is whom its
+    /// file lets in. TCP addresses other than loopback need `allow_remote`.
+    ///
+    /// # Errors
+    /// If a server answers there, or the system refuses.
+    pub fn bind_as(
+        address: &Address,
+        allow_remote: bool,
+        mode: SocketMode,
+    ) -> Result<Listener, ListenError> {
         let system = |source: io::Error| match source.kind() {
             io::ErrorKind::AddrInUse => ListenError::InUse(address.to_string()),
             _ => ListenError::System { address: address.to_string(), source },
@@ -109,8 +137,8 @@ impl Listener {
                 Ok(Listener { socket: Socket::Tcp(socket), file: None })
             }
             Address::Unix(path) => {
-                remove_stale(path)?;
-                let socket = UnixListener::bind(path).map_err(system)?;
+                unix::remove_stale(path)?;
+                let socket = unix::bind(path, mode)?;
                 let meta = std::fs::symlink_metadata(path).map_err(system)?;
                 let file = Some((path.clone(), meta.dev(), meta.ino()));
                 Ok(Listener { socket: Socket::Unix(socket), file })
@@ -176,29 +204,6 @@ fn bind_tcp(address: &SocketAddr) -> io::Result<TcpListener> {
             answer => return answer,
         }
     }
-}
-
-/// Does the process live that listens at the other end? If the system does not tell: yes.
-fn answers(stream: &UnixStream) -> bool {
-    let Ok(peer) = rustix::net::sockopt::socket_peercred(stream) else { return true };
-    u32::try_from(peer.pid.as_raw_nonzero().get()).map_or(true, crate::device::is_alive)
-}
-
-/// Removes a socket to which nobody answers, or only a server that has been killed.
-fn remove_stale(path: &Path) -> Result<(), ListenError> {
-    let Ok(meta) = std::fs::symlink_metadata(path) else { return Ok(()) };
-    if !meta.file_type().is_socket() {
-        return Err(ListenError::NotASocket(path.into()));
-    }
-    let address = format!("unix:{}", path.display());
-    match UnixStream::connect(path) {
-        Ok(stream) if answers(&stream) => return Err(ListenError::InUse(address)),
-        Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
-        Err(source) => return Err(ListenError::System { address, source }),
-    }
-    tracing::info!("{address} is stale and is taken over");
-    std::fs::remove_file(path).map_err(|source| ListenError::System { address, source })
 }
 
 /// Sockets that systemd passed to this process (`LISTEN_FDS`), in its order. Call once.

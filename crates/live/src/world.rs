@@ -14,7 +14,7 @@
 
 use crate::clock::Clock;
 use crate::core::Core;
-use crate::device::{self, Device, DeviceConfig, IoDone, OpenError};
+use crate::device::{self, Device, DeviceConfig, DriveFailures, IoDone, OpenError};
 use crate::door::{self, Door, Stopper, Waker};
 use crate::drives::Drives;
 use crate::front::{
@@ -255,6 +255,11 @@ impl<M: Mind> World<M> {
     /// The mind, for tables after the end.
     pub fn mind(&self) -> &M {
         &self.mind
+    }
+
+    /// What drives have failed: of those that failed anything, in the order of their places.
+    pub fn failures(&self) -> Vec<DriveFailures> {
+        self.core.devices.iter().filter_map(|device| device.failures()).collect()
     }
 
     /// Serves until somebody stops it.

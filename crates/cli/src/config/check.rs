@@ -2,7 +2,7 @@
 
 use super::pair::PoolTwin;
 use super::{PoolConfig, PoolDevice, PoolVolume, Serve};
-use super::{budget, file, limits, pair, promise, spare};
+use super::{access, budget, file, limits, pair, promise, spare};
 use crate::policy;
 use crate::toml_fault::Fault;
 use std::path::{Component, Path, PathBuf};
@@ -13,7 +13,6 @@ use tandem_engine::format::superblock::MEMBERS_MAX;
 use tandem_engine::{Role, SteerConfig, TierConfig, WriteCache};
 use tandem_fronts::fuse::Reach;
 use tandem_live::Backing;
-use tandem_live::listen::Address;
 use tandem_live::uring::Submission;
 use tandem_sim::profiles::{self, Belief, BeliefKind};
 use tandem_traces::spell;
@@ -84,9 +83,11 @@ pub(super) fn check(
     if volumes.is_empty() {
         return Err(Fault::whole("there is no [[volume]]: a pool without one holds nothing"));
     }
-    let serve = serve(&parsed.serve, folder)?;
+    let serve = serve(&parsed.serve, folder, line_of)?;
     mount_points(&parsed, &volumes, &serve)?;
     let promises = promise::check(&parsed, &volumes)?;
+    let named: Vec<&str> = promises.exports.iter().map(|export| &export.name[..]).collect();
+    let clients = access::clients(&parsed.client, &serve, (&volumes, &named))?;
     let promote_after_reads = parsed.pool.promote_after;
     let pool = PoolConfig {
         name,
@@ -99,6 +100,7 @@ pub(super) fn check(
         volumes,
         promises,
         serve,
+        clients,
     };
     promise::fits(&parsed, &pool)?;
     Ok(pool)
@@ -486,24 +488,13 @@ fn steering(value: &Spanned<file::Steer>, devices: &[PoolDevice]) -> Result<Stee
     Ok(config)
 }
 
-fn serve(parsed: &file::Serve, folder: &Path) -> Result<Serve, Fault> {
+fn serve(
+    parsed: &file::Serve,
+    folder: &Path,
+    line_of: &dyn Fn(usize) -> usize,
+) -> Result<Serve, Fault> {
     let mut serve = Serve { allow_remote: parsed.allow_remote, ..Serve::default() };
-    for value in &parsed.nbd {
-        let address = nbd_address(value, folder)?;
-        if let Address::Tcp(tcp) = address
-            && !tcp.ip().is_loopback()
-            && !parsed.allow_remote
-        {
-            let text = "this address can be reached by other machines, and NBD asks for no \
-                        password: add allow_remote = true if that is meant";
-            return Err(Fault::at(value, text));
-        }
-        if serve.nbd.contains(&address) {
-            return Err(Fault::at(value, format!("{:?} is listed twice", value.get_ref())));
-        }
-        serve.nbd.push(address);
-    }
-    serve.control = parsed.control.as_ref().map(|value| control(value, folder)).transpose()?;
+    access::ways(parsed, &mut serve, folder, line_of)?;
     serve.fuse = parsed.fuse.as_ref().map(|value| folder.join(value.get_ref()));
     if let Some(value) = &parsed.submission {
         let known = [("eager", Submission::Eager), ("batched", Submission::Batched)];
@@ -523,21 +514,13 @@ fn spin(value: &Spanned<String>) -> Result<Duration, Fault> {
     Ok(spin)
 }
 
-fn control(value: &Spanned<String>, folder: &Path) -> Result<PathBuf, Fault> {
-    let text = value.get_ref();
+/// The place of the control socket.
+pub(super) fn control<T>(value: &Spanned<T>, text: &str, folder: &Path) -> Result<PathBuf, Fault> {
     let path = text.strip_prefix("unix:").unwrap_or(text);
     if path.is_empty() {
         return Err(Fault::at(value, "the path of the control socket is empty"));
     }
     Ok(folder.join(path))
-}
-
-fn nbd_address(value: &Spanned<String>, folder: &Path) -> Result<Address, Fault> {
-    match value.get_ref().parse::<Address>() {
-        Ok(Address::Unix(path)) => Ok(Address::Unix(folder.join(path))),
-        Ok(tcp) => Ok(tcp),
-        Err(why) => Err(Fault::at(value, why.to_string())),
-    }
 }
 
 /// Two names of one device: equal after `.` and `..` are taken out, or after links are followed.

@@ -2,6 +2,9 @@
 //!
 //! The file as it is, every value with its place in the text. What the values mean is `check`'s.
 
+mod listen;
+
+pub(super) use listen::{Client, Control, Listen};
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, Visitor};
@@ -23,6 +26,8 @@ pub(super) struct File {
     pub qos: Qos,
     #[serde(default)]
     pub serve: Serve,
+    #[serde(default)]
+    pub client: Vec<Spanned<Client>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -232,10 +237,12 @@ pub(super) struct Qos {
 #[serde(deny_unknown_fields)]
 pub(super) struct Serve {
     #[serde(default)]
-    pub nbd: Vec<Spanned<String>>,
+    pub nbd: Vec<Spanned<Listen>>,
     #[serde(default)]
     pub allow_remote: bool,
-    pub control: Option<Spanned<String>>,
+    pub certificates: Option<Spanned<String>>,
+    pub verify_clients: Option<bool>,
+    pub control: Option<Spanned<Control>>,
     pub fuse: Option<Spanned<String>>,
     pub submission: Option<Spanned<String>>,
     pub spin: Option<Spanned<String>>,

@@ -4,6 +4,7 @@
 //! said here, with the line it is about; what only the devices know (their size, whose they are) is
 //! asked when they are opened.
 
+pub mod access;
 pub mod budget;
 mod check;
 mod edit;
@@ -18,6 +19,7 @@ mod tests;
 pub use self::check::same_place;
 pub use self::edit::{Edit, edited};
 
+use self::access::Way;
 use self::budget::DeviceBudget;
 use self::limits::Limits;
 use self::pair::PoolTwin;
@@ -36,7 +38,8 @@ use tandem_engine::{
     DeviceConfig, EngineConfig, Placement, Role, SteerConfig, TierConfig, VolumeConfig, WriteCache,
 };
 use tandem_fronts::fuse::Reach;
-use tandem_live::listen::Address;
+use tandem_fronts::nbd::Clients;
+use tandem_live::listen::SocketMode;
 use tandem_live::uring::Submission;
 use tandem_live::{Backing, WorldConfig};
 use tandem_sim::profiles::{Belief, BeliefKind};
@@ -67,6 +70,8 @@ pub struct PoolConfig {
     pub promises: Promises,
     /// Where it is served.
     pub serve: Serve,
+    /// Who may use what, by certificates.
+    pub clients: Clients,
 }
 
 /// One drive.
@@ -124,11 +129,17 @@ pub struct PoolVolume {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Serve {
     /// NBD sockets.
-    pub nbd: Vec<Address>,
+    pub nbd: Vec<Way>,
     /// May NBD listen on other addresses than the loopback?
     pub allow_remote: bool,
+    /// Folder of the certificates, and the line that names it.
+    pub certificates: Option<(PathBuf, usize)>,
+    /// Must clients that use TLS show a certificate?
+    pub verify_clients: bool,
     /// Socket on which `tandem status` asks; by default beside the configuration.
     pub control: Option<PathBuf>,
+    /// Whom the file of that socket lets in.
+    pub control_mode: SocketMode,
     /// Mount point where each volume is a file.
     pub fuse: Option<PathBuf>,
     /// When drive commands are handed to the kernel.

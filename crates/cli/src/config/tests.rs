@@ -1,6 +1,7 @@
 //! Is every error of a configuration told with its line, and what would do?
 
 use super::*;
+use tandem_live::listen::Address;
 
 const GOOD: &str = r#"[pool]
 name = "laptop"
@@ -62,13 +63,11 @@ fn the_example_of_the_design_is_read() {
     assert!(ssd.profile.is_none() && hdd.profile.is_some());
     let [volume] = pool.volumes.as_slice() else { panic!("one volume") };
     assert_eq!((volume.steer.policy(), volume.steer.get("queue_length")), ("mios-d", 2));
-    assert_eq!(
-        pool.serve.nbd,
-        [
-            Address::Unix("/pool/tandem.sock".into()),
-            Address::Tcp("127.0.0.1:10809".parse().expect("an address"))
-        ]
-    );
+    let ways = [
+        Address::Unix("/pool/tandem.sock".into()),
+        Address::Tcp("127.0.0.1:10809".parse().expect("an address")),
+    ];
+    assert_eq!(pool.serve.nbd, ways.map(Way::plain));
     assert_eq!(pool.serve.fuse.as_deref(), Some(Path::new("/pool/mnt")));
     let world = pool.world_config();
     assert_eq!((world.submission, world.spin.ns), (Submission::Batched, 20_000));

@@ -52,7 +52,7 @@ pub fn serve_and_load(policy: &str, arrivals: &[Arrival], keep: bool) -> Result<
     let took = began.elapsed();
     with_server(folder.path(), policy, Life::Second, |address| verify(address, arrivals))?;
     if keep {
-        eprintln!("kept: {}", folder.keep().display());
+        crate::stderr::note(format_args!("kept: {}", folder.keep().display()));
     }
     Ok(result(served, latencies, took))
 }

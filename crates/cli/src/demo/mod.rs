@@ -62,7 +62,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let mut live = Vec::new();
     for policy in POLICIES {
-        eprintln!("live: serving emulated drives under {policy} ...");
+        crate::stderr::note(format_args!("live: serving emulated drives under {policy} ..."));
         let result = live::serve_and_load(policy, &arrivals, arguments.keep)
             .with_context(|| format!("the live run under {policy}"))?;
         live.push(result);

@@ -1,8 +1,8 @@
 //! How are the files of a new pool made, and taken back if the format fails?
 
 use crate::config::PoolConfig;
+use crate::pool::modes;
 use anyhow::{Context as _, Result};
-use std::fs::File;
 use std::path::PathBuf;
 use tandem_live::Backing;
 use tandem_live::device::OpenedFile;
@@ -38,12 +38,7 @@ pub(super) fn make(pool: &PoolConfig) -> Result<Files> {
         };
         let making = || format!("making {}", path.display());
         let is_new = !path.exists();
-        let file = File::options()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
-            .with_context(making)?;
+        let file = modes::to_make().create(true).truncate(false).open(path).with_context(making)?;
         if is_new {
             files.made.push(path.clone());
         }

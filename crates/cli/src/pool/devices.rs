@@ -1,7 +1,7 @@
 //! How are the drives of a pool opened?
 
 use super::lying::Lying;
-use super::{explain, place};
+use super::{explain, modes, place};
 use crate::config::pair::{JOURNAL_BYTES_MIN, PoolTwin};
 use crate::config::{PoolConfig, PoolDevice};
 use anyhow::{Context as _, Result, bail};
@@ -118,6 +118,9 @@ pub fn open(pool: &PoolConfig, manner: Manner) -> Result<Opened> {
         }
     }
     large_enough(pool, &capacities, &absent_journals)?;
+    if manner != Manner::Untouched {
+        modes::warn_of_open(pool);
+    }
     warn_of_unequal(pool, &capacities);
     Ok(Opened { devices, capacities, absent_twins, absent_journals })
 }

@@ -6,6 +6,7 @@
 pub mod devices;
 pub mod explain;
 mod lying;
+pub mod modes;
 pub mod place;
 pub mod signature;
 
@@ -41,7 +42,7 @@ pub fn log_to_stderr() {
         Err(_) => Targets::new().with_default(LevelFilter::INFO),
     };
     let ansi = std::io::IsTerminal::is_terminal(&std::io::stderr());
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let lines = tracing_subscriber::fmt::layer().with_writer(|| crate::stderr::Log);
     let lines = lines.without_time().with_target(false).with_ansi(ansi).with_filter(targets);
     // a second call, as in a test, keeps the first one's log
     let first = tracing_subscriber::registry().with(lines).try_init().is_ok();

@@ -181,7 +181,7 @@ pub fn days_since_1970() -> u64 {
 
 fn tell(result: &Outcome, arguments: &Arguments) -> Result<(), Failure> {
     let (text, belief) = write_files(result, arguments)?;
-    eprint!("{}", told::missing(result));
+    crate::stderr::ask(told::missing(result));
     if arguments.json {
         return print_json(&told::document(result, &belief));
     }

@@ -5,7 +5,8 @@
 
 use super::{Arguments, Outcome, costs, today};
 use crate::failure::Failure;
-use crate::pool::{explain, signature};
+use crate::pool::{explain, modes, signature};
+use crate::stderr;
 use anyhow::{Context as _, Result, anyhow, bail};
 use std::fs::File;
 use std::io::{BufRead as _, IsTerminal as _, Seek as _, SeekFrom, Write as _};
@@ -40,7 +41,7 @@ impl Drop for Made {
         if let Some(path) = &self.0
             && let Err(why) = std::fs::remove_file(path)
         {
-            eprintln!("warning: cannot remove {}: {why}", path.display());
+            stderr::note(format_args!("warning: cannot remove {}: {why}", path.display()));
         }
     }
 }
@@ -121,7 +122,8 @@ fn make(path: &Path, arguments: &Arguments) -> Result<Made> {
     if path.exists() || path.starts_with("/dev") {
         return Ok(Made(None));
     }
-    let file = File::create_new(path).with_context(|| format!("making {}", path.display()))?;
+    let file = modes::to_make().create_new(true).open(path);
+    let file = file.with_context(|| format!("making {}", path.display()))?;
     let made = Made(Some(path.to_owned()));
     // without holes: a file that grows while it is written tells of its file system
     let zeroes = vec![0; 1 << 20];
@@ -228,7 +230,7 @@ fn agree(path: &Path, arguments: &Arguments) -> std::result::Result<(), Failure>
     if !std::io::stdin().is_terminal() {
         return Err(Failure::usage(format!("what {name} holds would be lost: say --yes")));
     }
-    eprint!("What {name} holds will be lost. Write to it? [y/N] ");
+    stderr::ask(format_args!("What {name} holds will be lost. Write to it? [y/N] "));
     std::io::stderr().flush()?;
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;

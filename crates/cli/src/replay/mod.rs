@@ -93,7 +93,7 @@ fn report(replayed: &Replayed, path: &Path) -> Result<(), Failure> {
     };
     let text = html::render(&page)?;
     std::fs::write(path, text).with_context(|| format!("writing {}", path.display()))?;
-    eprintln!("report: {}", path.display());
+    crate::stderr::note(format_args!("report: {}", path.display()));
     Ok(())
 }
 
@@ -118,13 +118,13 @@ fn one(
         plan.engine_mut().qos = settings.promises.config(&config, &plan)?;
     }
     for drive in plan.drives.iter().filter(|drive| drive.is_scaled) {
-        eprintln!(
+        crate::stderr::note(format_args!(
             "note: {}: {} is scaled to {}, because the trace reaches over {}",
             loaded.name,
             drive.name,
             crate::report::table::capacity(drive.model_bytes),
             crate::report::table::bytes(loaded.survey.footprint_bytes()),
-        );
+        ));
     }
     let results = all_policies(settings, &loaded, &plan)?;
     let mut document = json::document(&loaded, &config, &plan, &arguments.speedup);

@@ -81,7 +81,7 @@ impl Wanted {
             if !plan.drives.iter().any(|drive| drive.role == Role::Ssd) {
                 return Err(wrong("throughput is promised on SSDs: name an --ssd".into()));
             }
-            eprintln!("note: measuring what requests cost on the SSDs");
+            crate::stderr::note("note: measuring what requests cost on the SSDs");
             qos.costs = costs(config, plan, &qos).map_err(anyhow::Error::from)?;
             for (id, drive) in plan.drives.iter().enumerate() {
                 if drive.role == Role::Ssd {

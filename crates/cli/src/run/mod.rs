@@ -69,7 +69,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(path) = &arguments.report {
         let page = page::render(&document, &experiments, &results)?;
         std::fs::write(path, page).with_context(|| path.display().to_string())?;
-        eprintln!("report: {}", path.display());
+        crate::stderr::note(format_args!("report: {}", path.display()));
     }
     if arguments.json {
         print_json(&document)?;

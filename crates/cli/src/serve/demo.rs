@@ -5,6 +5,7 @@ use crate::config::PoolConfig;
 use crate::failure::Failure;
 use crate::format;
 use crate::pool::devices::Manner;
+use crate::stderr;
 use anyhow::Context as _;
 use tandem_live::uring::Signals;
 
@@ -21,7 +22,7 @@ pub fn run(manner: Manner, signals: Signals) -> Result<(), Failure> {
     format::fresh(&pool)?;
     let socket = folder.path().join("tandem.sock");
     let uri = format!("nbd+unix:///{}?socket={}", pool.volumes[0].name, socket.display());
-    eprintln!(
+    stderr::note(format_args!(
         "emulated drives in {}, removed at the end (Ctrl-C). Once the pool is served, try\n  \
          nbdinfo '{uri}'\n  \
          nbdcopy FILE '{uri}'\n  \
@@ -30,7 +31,7 @@ pub fn run(manner: Manner, signals: Signals) -> Result<(), Failure> {
          tandem status {}",
         folder.path().display(),
         path.display()
-    );
+    ));
     let served = serve(&path, &pool, manner, (signals, None), None);
     folder.close().context("removing the temporary folder")?;
     served

@@ -1,23 +1,101 @@
-//! On which sockets is NBD spoken? Those of the configuration, and those that systemd has opened.
+//! On which sockets is NBD spoken, and with whom? Those of the configuration, and those that systemd has
+//! opened.
 
 use crate::config::PoolConfig;
+use crate::config::access::{TlsWish, Way};
+use crate::failure::{ConfigFault, Failure};
 use anyhow::Result;
 use std::path::Path;
+use tandem_fronts::nbd::{Access, TlsMode, TlsServer};
 use tandem_live::listen::{Address, Listener};
 
-/// All listening sockets. One that systemd has opened already is not opened again.
+/// A socket that listens, and who may come in there.
+pub struct Door {
+    /// The socket.
+    pub listener: Listener,
+    /// Who.
+    pub access: Access,
+}
+
+/// Reads and checks the certificates, if the configuration names some. Asked before anything else is
+/// touched.
 ///
 /// # Errors
-/// If one is in use or the system refuses.
-pub fn nbd(pool: &PoolConfig, inherited: Vec<Listener>) -> Result<Vec<Listener>> {
-    let mut all = inherited;
-    let theirs: Vec<Address> = all.iter().filter_map(Listener::address).collect();
-    for address in &pool.serve.nbd {
-        if !theirs.contains(&absolute(address)) && !theirs.contains(address) {
-            all.push(Listener::bind(address, pool.serve.allow_remote)?);
+/// What is wrong with which of them.
+pub fn certificates(path: &Path, pool: &PoolConfig) -> Result<Option<TlsServer>, ConfigFault> {
+    let Some((folder, line)) = &pool.serve.certificates else { return Ok(None) };
+    let loaded = TlsServer::load(folder, pool.serve.verify_clients);
+    loaded.map(Some).map_err(|why| ConfigFault {
+        file: path.display().to_string(),
+        line: Some(*line),
+        text: why.to_string(),
+    })
+}
+
+/// All listening sockets. One that systemd has opened already is not opened again; what the configuration
+/// says of it holds.
+///
+/// # Errors
+/// If one is in use, the system refuses, or systemd has opened one that anybody could reach.
+pub fn nbd(
+    pool: &PoolConfig,
+    inherited: Vec<Listener>,
+    certificates: Option<&TlsServer>,
+) -> Result<Vec<Door>, Failure> {
+    let mut doors: Vec<Door> = Vec::new();
+    for listener in inherited {
+        let found = listener.address().and_then(|address| {
+            let same = |way: &&Way| way.address == address || absolute(&way.address) == address;
+            pool.serve.nbd.iter().find(same).cloned().or(Some(Way::plain(address)))
+        });
+        let way = found.unwrap_or_else(|| Way::plain(Address::Unix("?".into())));
+        if let Some(text) = way.lacks(&pool.serve) {
+            return Err(Failure::Usage(format!("the socket of systemd: {text}")));
+        }
+        doors.push(Door { listener, access: access(&way, certificates) });
+    }
+    let theirs: Vec<Address> = doors.iter().filter_map(|door| door.listener.address()).collect();
+    for way in &pool.serve.nbd {
+        if !theirs.contains(&absolute(&way.address)) && !theirs.contains(&way.address) {
+            let listener = Listener::bind_as(&way.address, pool.serve.allow_remote, way.mode);
+            let listener = listener.map_err(anyhow::Error::from)?;
+            doors.push(Door { listener, access: access(way, certificates) });
         }
     }
-    Ok(all)
+    doors.iter().filter_map(told).for_each(|line| tracing::warn!("{line}"));
+    Ok(doors)
+}
+
+fn access(way: &Way, certificates: Option<&TlsServer>) -> Access {
+    let tls = match (way.tls, certificates) {
+        (TlsWish::Allow, Some(server)) => TlsMode::Allow(server.clone()),
+        (TlsWish::Require, Some(server)) => TlsMode::Require(server.clone()),
+        (TlsWish::Off, _) => TlsMode::Off,
+        (_, None) => unreachable!("the configuration is refused without certificates"),
+    };
+    Access { addresses: way.allow.clone(), tls }
+}
+
+/// Who can write through a TCP socket, where that is not who shows a certificate.
+fn told(door: &Door) -> Option<String> {
+    let Some(Address::Tcp(address)) = door.listener.address() else { return None };
+    let knows = door.access.tls.is_required()
+        && door.access.tls.server().is_some_and(TlsServer::verifies_clients);
+    if knows {
+        return None;
+    }
+    let plainly =
+        if door.access.tls.is_required() { "" } else { ", and what they say is not encrypted" };
+    Some(if address.ip().is_loopback() {
+        format!(
+            "NBD at {address}: every local user can read and write the volumes through it; a Unix socket \
+             has a mode and a group, and tls = \"require\" asks for certificates"
+        )
+    } else {
+        format!(
+            "NBD at {address}: everybody at an address of its `allow` can read and write{plainly}"
+        )
+    })
 }
 
 fn absolute(address: &Address) -> Address {
@@ -28,10 +106,11 @@ fn absolute(address: &Address) -> Address {
 }
 
 /// What NBD's own tools call this way to a volume, where a name can be given.
-pub fn uri(listener: &Listener, volume: &str) -> Option<String> {
-    Some(match absolute(&listener.address()?) {
-        Address::Unix(path) => format!("nbd+unix:///{volume}?socket={}", escaped(&path)),
-        Address::Tcp(address) => format!("nbd://{address}/{volume}"),
+pub fn uri(door: &Door, volume: &str) -> Option<String> {
+    let s = if door.access.tls.is_required() { "s" } else { "" };
+    Some(match absolute(&door.listener.address()?) {
+        Address::Unix(path) => format!("nbd{s}+unix:///{volume}?socket={}", escaped(&path)),
+        Address::Tcp(address) => format!("nbd{s}://{address}/{volume}"),
     })
 }
 
@@ -54,16 +133,23 @@ fn escaped(path: &Path) -> String {
 mod tests {
     use super::*;
 
+    fn open(address: &Address) -> Door {
+        let listener = Listener::bind(address, false).expect("bound");
+        Door { listener, access: Access::default() }
+    }
+
     #[test]
     fn uris_are_those_of_the_nbd_tools() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a b+c.sock");
-        let unix = Listener::bind(&Address::Unix(path), false).expect("bound");
+        let unix = open(&Address::Unix(path));
         let base = folder.path().display();
         let want = format!("nbd+unix:///vol0?socket={base}/a%20b%2Bc.sock");
         assert_eq!(uri(&unix, "vol0"), Some(want));
-        let tcp = Listener::bind(&"127.0.0.1:0".parse().expect("good"), false).expect("bound");
-        let port = tcp.tcp_address().expect("bound").port();
+        let tcp = open(&"127.0.0.1:0".parse().expect("good"));
+        let port = tcp.listener.tcp_address().expect("bound").port();
         assert_eq!(uri(&tcp, "vol0"), Some(format!("nbd://127.0.0.1:{port}/vol0")));
+        assert!(told(&unix).is_none());
+        assert!(told(&tcp).is_some_and(|line| line.contains("every local user")), "it is told");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::config::PoolConfig;
 use crate::failure::Failure;
-use crate::pool::signature;
+use crate::pool::{modes, signature};
 use anyhow::{Context as _, anyhow, bail};
 use std::fs::File;
 use std::io::{ErrorKind, Seek as _, SeekFrom};
@@ -83,7 +83,10 @@ fn make(path: &Path, size_bytes: Option<u64>) -> anyhow::Result<()> {
         }
         Err(why) if why.kind() == ErrorKind::NotFound => {
             let bytes = size_bytes.ok_or_else(|| anyhow!("{told} is not there"))?;
-            let file = File::create_new(path).with_context(|| format!("making {told}"))?;
+            let file = modes::to_make()
+                .create_new(true)
+                .open(path)
+                .with_context(|| format!("making {told}"))?;
             file.set_len(bytes).with_context(|| format!("making {told}"))?;
             Ok(())
         }

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a test stops where it fails")]
 
 pub mod attacks;
+pub mod certificates;
 pub mod mounting;
 pub mod program;
 pub mod sigkill;

@@ -41,6 +41,8 @@ struct Piece {
     length: usize,
     filled: usize,
     held_bytes: u64,
+    /// How much of it was there when memory was short, if it is not received straight into it.
+    seen: Option<(Instant, usize)>,
 }
 
 /// A receive straight into a piece.
@@ -66,6 +68,18 @@ impl Body {
     }
 }
 
+impl Piece {
+    /// Is it slow, by what has come since it was first looked at?
+    fn is_slow(&mut self, now: Instant) -> bool {
+        let (since, filled) = *self.seen.get_or_insert((now, self.filled));
+        if now.since(since) < SLOW_AFTER {
+            return false;
+        }
+        self.seen = Some((now, self.filled));
+        self.filled - filled < SLOW_BYTES
+    }
+}
+
 impl Receiving {
     /// Cuts it short, to learn how much has come; false if it was asked before, or cannot be known.
     pub fn asks(&mut self, tag: Tag, desk: &mut Desk<'_>) -> bool {
@@ -78,7 +92,7 @@ impl Connection {
     pub(super) fn fill_body(&mut self, hub: &mut Hub, desk: &mut Desk<'_>) -> bool {
         let Some(body) = &self.body else { return true };
         if body.is_refused {
-            return self.throw_away();
+            return self.throw_away(hub, desk);
         }
         if body.piece.is_none() && !self.begin_piece(hub, desk) {
             // one that was just refused goes on by being thrown away
@@ -100,9 +114,8 @@ impl Connection {
             self.pass_on(hub, desk);
             return true;
         }
-        if rest < DIRECT_BYTES_MIN {
-            self.wants_receive = true;
-            return false;
+        if rest < DIRECT_BYTES_MIN || self.outbox.records.is_some() {
+            return self.needs_more(hub, desk);
         }
         let target = (desk.payloads.memory(piece.payload), piece.filled, rest);
         let tag = self.tag(desk, Purpose::Body);
@@ -190,17 +203,22 @@ impl Connection {
         let payload = desk.payloads.begin(length, offset)?;
         let held_bytes = taken_bytes(length) as u64;
         hub.budget.take(&mut self.share, held_bytes);
-        Some(Piece { payload, length, filled, held_bytes })
+        Some(Piece { payload, length, filled, held_bytes, seen: None })
     }
 
     /// Somebody lacks memory: a body that is slow is cut short, and gives back what it has taken and not
     /// filled.
-    pub(super) fn yields(&mut self, desk: &mut Desk<'_>) {
+    pub(super) fn yields(&mut self, hub: &mut Hub, desk: &mut Desk<'_>) {
         let tag = self.tag(desk, Purpose::Other);
-        if let Some(receiving) = &mut self.receiving_body
-            && desk.now.since(receiving.since) >= SLOW_AFTER
-        {
-            receiving.asks(tag, desk);
+        if let Some(receiving) = &mut self.receiving_body {
+            if desk.now.since(receiving.since) >= SLOW_AFTER {
+                receiving.asks(tag, desk);
+            }
+            return;
+        }
+        let piece = self.body.as_mut().and_then(|body| body.piece.as_mut());
+        if piece.is_some_and(|piece| piece.is_slow(desk.now)) {
+            self.yield_memory(hub, desk);
         }
     }
 
@@ -223,7 +241,7 @@ impl Connection {
     }
 
     /// Drops what is there of a body that was refused; false if the rest has to come.
-    fn throw_away(&mut self) -> bool {
+    fn throw_away(&mut self, hub: &mut Hub, desk: &Desk<'_>) -> bool {
         let Some(body) = &mut self.body else { return true };
         let rest = (body.ask.length - body.passed) as usize;
         let count = rest.min(self.end - self.start);
@@ -233,7 +251,6 @@ impl Connection {
             self.body = None;
             return true;
         }
-        self.wants_receive = true;
-        false
+        self.needs_more(hub, desk)
     }
 }

@@ -1,28 +1,35 @@
 //! How do the bytes of one connection move between socket, session and payloads?
 //!
 //! Small bodies are copied out of the receive buffer, large ones are received straight into their
-//! payload. What a request needs of the server's memory is taken when it begins, and given back when its
-//! answer has left. Where there is little left for this client, large requests are done in pieces.
+//! payload. With TLS all bytes go through its records, and are copied once more. What a request needs of the
+//! server's memory is taken when it begins, and given back when its answer has left. Where there is little
+//! left for this client, large requests are done in pieces.
 
+mod ends;
+mod secure;
+
+use super::access::{Access, TlsMode};
 use super::body::{Body, Receiving};
 use super::export::Export;
 use super::hub::{BUFFER_BYTES, Hub};
+use super::negotiate::Tls;
 use super::outbox::Outbox;
 use super::session::{Ask, Command, STATUS_ENTRIES_MAX, Session, Step};
 use super::standstill::Standstill;
+use super::tls::TlsServer;
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 use slab::Slab;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
-use tandem_block::{DurabilityClass, Duration, Instant, IoError, Op, PayloadId, StreamId};
+use tandem_block::{DurabilityClass, Instant, IoError, Op, PayloadId, StreamId};
 use tandem_live::Done;
 use tandem_live::Extent;
 use tandem_live::budget::Share;
 use tandem_live::buffer::{Memory, taken_bytes};
 use tandem_live::front::{Desk, Wish};
 use tandem_live::uring::{Back, Finished, Tag};
-use tandem_live::users::{User, Users};
+use tandem_live::users::User;
 
 /// What is asked for while large writes come: little more than their headers, since everything
 /// behind a header in the buffer has to be copied.
@@ -31,11 +38,10 @@ const SMALL_RECEIVE_BYTES: usize = 4096;
 /// while others keep the world awake. One that has not chosen an export yet is not worth as many.
 const LOOKS_MAX: u32 = 256;
 const LOOKS_NEGOTIATING_MAX: u32 = 8;
+/// Of a read over TLS so much is sealed at once.
+const SEALED_BYTES_MAX: u32 = 1 << 20;
 /// The least piece of a request, unless it is smaller itself.
 pub(super) const PIECE_BYTES_MIN: u64 = 64 << 10;
-/// A request that needs its memory at once is refused after so many times as long as a client may stand
-/// still: whoever held the memory has been sent away by then.
-const ROOM_STALLS: u64 = 4;
 /// Blocks looked at for one answer about extents, if others wait: some 60 us.
 const STATUS_BYTES_SHARED: u64 = 64 << 20;
 /// So many bytes looked at for extents take about as long as one other request.
@@ -92,7 +98,8 @@ pub(super) struct Part {
 pub(super) struct Connection {
     pub(super) socket: OwnedFd,
     pub(super) session: Session,
-    users: Users,
+    /// Certificates, where there is TLS.
+    tls: Option<TlsServer>,
     /// It uses a snapshot, which must not go.
     user: Option<User>,
     stream: StreamId,
@@ -144,17 +151,22 @@ impl Connection {
     pub fn new(
         socket: OwnedFd,
         (key, way): (u64, usize),
-        (exports, users): (Rc<[Export]>, Users),
+        (exports, access): (Rc<[Export]>, &Access),
         buffer: Box<Memory>,
         (hub, now): (&mut Hub, Instant),
     ) -> Connection {
         let mut outbox = Outbox::default();
-        let session = outbox.stage(hub, |out| Session::new(exports, out));
+        let mut session = outbox.stage(hub, |out| Session::new(exports, out));
+        session.offer_tls(match access.tls {
+            TlsMode::Off => Tls::Off,
+            TlsMode::Allow(_) => Tls::Offered,
+            TlsMode::Require(_) => Tls::Required,
+        });
         hub.ways[way].negotiating += 1;
         Connection {
             socket,
             session,
-            users,
+            tls: access.tls.server().cloned(),
             user: None,
             stream: StreamId(u32::try_from(key).expect("few connections")),
             key,
@@ -229,8 +241,11 @@ impl Connection {
                     self.closing = true; // our limits forbid it; never wait for what cannot come
                     return false;
                 }
-                self.wants_receive = true;
-                false
+                self.needs_more(hub, desk)
+            }
+            Step::StartTls(count) => {
+                self.start += count;
+                self.start_tls(hub, desk)
             }
             Step::Consumed(count) => {
                 self.start += count;
@@ -260,7 +275,7 @@ impl Connection {
         let way = &mut hub.ways[self.way];
         (way.negotiating, way.serving) = (way.negotiating - 1, way.serving + 1);
         if let Some(export) = self.session.chosen().filter(|export| export.read_only) {
-            self.user = Some(self.users.enter(export.object));
+            self.user = Some(hub.users.enter(export.object));
         }
     }
 
@@ -337,9 +352,12 @@ impl Connection {
     /// The next piece of a read, or all of it; false if that has to wait.
     fn read_on(&mut self, hub: &mut Hub, desk: &mut Desk<'_>) -> bool {
         let Some(Reading { ask, asked, is_busy: false }) = self.reading else { return false };
-        let rest = ask.length - asked;
+        let mut rest = ask.length - asked;
         if !desk.has_room(0) {
             return false;
+        }
+        if self.outbox.records.is_some() {
+            rest = rest.min(SEALED_BYTES_MAX); // it is copied, so no more of it at once than that
         }
         let wanted = taken_bytes(rest as usize) as u64;
         let Some(may) = hub.budget.piece(&self.share, wanted, wanted.min(PIECE_BYTES_MIN)) else {
@@ -353,7 +371,7 @@ impl Connection {
             self.fail(ask, IoError::NoMemory, hub);
             return true;
         }
-        let is_last = length == rest;
+        let is_last = length == ask.length - asked;
         self.session.part_begins(ask.slot, is_last);
         self.reading = (!is_last).then_some(Reading { ask, asked: asked + length, is_busy: true });
         let held_bytes = taken_bytes(length as usize) as u64;
@@ -405,10 +423,13 @@ impl Connection {
         let count = done.outcome();
         match (purpose, done.back) {
             (Purpose::Receive, Back::Buffer(buffer)) => {
-                self.buffer = Some(buffer);
                 match count {
                     Ok(count) if count > 0 => self.received(count),
                     _ => self.closing = true,
+                }
+                match &mut self.outbox.records {
+                    Some(records) => records.give_back(buffer),
+                    None => self.buffer = Some(buffer),
                 }
             }
             (Purpose::Body, _) => self.body_moved(count, hub, desk),
@@ -477,8 +498,12 @@ impl Connection {
             return false;
         }
         let length = self.make_room();
-        let Some(buffer) = &mut self.buffer else { return false };
-        let room = buffer.bytes_mut(self.end..self.end + length);
+        let room = match (&mut self.outbox.records, &mut self.buffer) {
+            (Some(records), _) => records.room(),
+            (None, Some(buffer)) => Some(buffer.bytes_mut(self.end..self.end + length)),
+            (None, None) => None,
+        };
+        let Some(room) = room else { return false };
         match rustix::net::recv(&self.socket, room, RecvFlags::DONTWAIT) {
             Ok((count, _)) if count > 0 => self.received(count),
             Err(Errno::AGAIN | Errno::INTR) => {
@@ -492,13 +517,21 @@ impl Connection {
     }
 
     fn received(&mut self, count: usize) {
-        self.end += count;
         self.received_bytes += count as u64;
+        match &mut self.outbox.records {
+            Some(records) => records.received(count),
+            None => self.end += count,
+        }
+    }
+
+    /// Has the ring what is received next?
+    fn is_lent(&self) -> bool {
+        let of_records = self.outbox.records.as_ref().is_some_and(|it| it.is_receiving());
+        of_records || self.buffer.is_none() || self.receiving_body.is_some()
     }
 
     fn may_receive(&self) -> bool {
-        let is_ours = self.receiving_body.is_none() && self.buffer.is_some();
-        self.wants_receive && !self.closing && is_ours
+        self.wants_receive && !self.closing && !self.is_lent()
     }
 
     /// Has the ring listen, since nobody else will.
@@ -532,99 +565,14 @@ impl Connection {
     /// Receives behind what is there, whenever it comes.
     fn receive(&mut self, desk: &mut Desk<'_>) {
         let length = self.make_room();
-        let Some(buffer) = self.buffer.take() else { return };
+        let lent = match &mut self.outbox.records {
+            Some(records) => records.lend(),
+            None => self.buffer.take().map(|buffer| (buffer, self.end, length)),
+        };
+        let Some((buffer, at, length)) = lent else { return };
         (self.wants_receive, self.looks_in_vain) = (false, 0);
         let tag = self.tag(desk, Purpose::Receive);
-        desk.ring.receive(tag, self.socket.as_fd(), buffer, self.end, length);
-    }
-
-    /// Notes whether it is waited for; what we do not receive is not late.
-    fn watch(&mut self, now: Instant) {
-        let begun = self.body.is_some() || self.end > self.start || self.session.is_skipping();
-        let is_awaited =
-            self.wants_receive || self.receiving_body.is_some() || self.buffer.is_none();
-        let is_waited_for = begun && is_awaited && !self.closing;
-        self.receives.note(is_waited_for, self.received_bytes, now);
-        self.outbox.watch(now);
-    }
-
-    /// Sends it away if it has stood still for too long.
-    pub fn check(&mut self, hub: &mut Hub, desk: &mut Desk<'_>) {
-        if self.outbox.is_broken() || self.closing && self.outbox.is_quiet() {
-            return;
-        }
-        let (now, stall) = (desk.now, hub.config.stall_timeout);
-        let is_negotiating = !self.is_serving;
-        let why = if self.outbox.stands_still(now, stall) {
-            "it did not take its answers ('stall_timeout' in [serve])"
-        } else if self.receives.is_over(now, stall) {
-            "it stopped in the middle of a request ('stall_timeout' in [serve])"
-        } else if is_negotiating && now.since(self.accepted) >= hub.config.negotiation_timeout {
-            "it had chosen no export in time ('negotiation_timeout' in [serve])"
-        } else {
-            let tag = self.tag(desk, Purpose::Other);
-            if self.receives.asks(now, stall)
-                && let Some(receiving) = &mut self.receiving_body
-            {
-                receiving.asks(tag, desk);
-            }
-            self.outbox.asks(tag, stall, desk);
-            return;
-        };
-        self.cut();
-        hub.notice(now, why);
-    }
-
-    /// Refuses a request for which there was no room for too long.
-    pub fn give_up_waiting(&mut self, hub: &mut Hub, desk: &mut Desk<'_>) {
-        // who stands still meanwhile is sent away first, and others may have come in between
-        let most = Duration::from_ns(hub.config.stall_timeout.ns.saturating_mul(ROOM_STALLS));
-        if let Some(held) = self.held.take_if(|held| desk.now.since(held.since) >= most) {
-            self.fail(held.ask, IoError::NoMemory, hub);
-            self.advance(hub, desk);
-        }
-    }
-
-    /// Takes no more requests; those under way are answered.
-    pub fn close(&mut self) {
-        self.closing = true;
-    }
-
-    /// Ends it: what is under way is forgotten when it is done.
-    pub fn cut(&mut self) {
-        self.closing = true;
-        self.outbox.break_off();
-        // what the ring does with it ends by that
-        let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
-    }
-
-    /// Is every request answered, and every answer sent (or the client gone)?
-    pub fn is_quiet(&self) -> bool {
-        self.parts.is_empty() && self.outbox.is_quiet()
-    }
-
-    /// Can it be forgotten? Where only a receive is under way, that is ended first.
-    pub fn is_over(&mut self, hub: &mut Hub, desk: &mut Desk<'_>) -> bool {
-        if !self.closing || !self.is_quiet() {
-            return false;
-        }
-        if self.buffer.is_none() || self.receiving_body.is_some() {
-            // its result comes back as an end of the stream
-            let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
-            return false;
-        }
-        if let Some(body) = self.body.take() {
-            body.forget(&mut self.share, hub, desk);
-        }
-        self.outbox.clear(&mut self.share, hub, desk);
-        assert_eq!(self.share.held_bytes(), 0, "all that a client held is given back");
-        if let Some(buffer) = self.buffer.take() {
-            hub.keep_buffer(buffer);
-        }
-        let way = &mut hub.ways[self.way];
-        let count = if self.is_serving { &mut way.serving } else { &mut way.negotiating };
-        *count -= 1;
-        true
+        desk.ring.receive(tag, self.socket.as_fd(), buffer, at, length);
     }
 }
 

@@ -1,10 +1,14 @@
 //! What do the connections of one NBD server share? Its bounds, its memory, and how many there are.
 
+use super::access::{Clients, Seldom};
 use super::server::NbdConfig;
-use tandem_block::{Duration, Instant};
+use super::tls::TLS_BYTES;
+use std::rc::Rc;
+use tandem_block::Instant;
 use tandem_live::budget::Budget;
 use tandem_live::buffer::Memory;
 use tandem_live::outgoing::Outgoing;
+use tandem_live::users::Users;
 
 /// Size of a connection's receive buffer: many small requests in one call, and no more, though more may
 /// have come: while a call copies and its requests are read, no drive is heard (guess: some 20 us for
@@ -23,8 +27,6 @@ const TURN_ALONE: i64 = 1024;
 /// one request at a time is served after so many of another one's (guess: 8 take some 20 us).
 const TURN_SHARED: i64 = 128;
 const TURN_LEAST: i64 = 8;
-/// How often the log tells of clients that were sent away.
-const NOTICE_EVERY: Duration = Duration::from_s(10);
 
 /// Connections that came by one listening socket.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,16 +46,20 @@ pub(super) struct Hub {
     pub contended: bool,
     /// Somebody had to wait for memory in this turn.
     pub lacks_memory: bool,
+    /// Who uses snapshots.
+    pub users: Users,
+    /// Who may use which exports.
+    pub clients: Rc<Clients>,
+    /// Of clients that were turned away, or sent away.
+    pub refusals: Seldom,
     buffers: Vec<Box<Memory>>,
     #[allow(clippy::vec_box, reason = "a box goes into the ring as it is")]
     batches: Vec<Box<Outgoing>>,
-    told: Option<Instant>,
-    untold: u64,
 }
 
-/// What is left of the bound when every client that may come has its receive buffer.
-fn budget(config: &NbdConfig, ways: usize) -> Budget {
-    let buffers_bytes = (config.clients_max(ways) * BUFFER_BYTES) as u64;
+/// What is left of the bound when every client that may come has its receive buffer, and what TLS needs.
+fn budget(config: &NbdConfig, ways: usize, tls_bytes: u64) -> Budget {
+    let buffers_bytes = (config.clients_max(ways) * BUFFER_BYTES) as u64 + tls_bytes;
     let serving_max = config.connections_max * ways.max(1);
     Budget::new(config.memory_bytes.saturating_sub(buffers_bytes), serving_max)
 }
@@ -62,15 +68,22 @@ impl Hub {
     pub fn new(config: NbdConfig, ways: usize) -> Hub {
         Hub {
             config,
-            budget: budget(&config, ways),
+            budget: budget(&config, ways, 0),
             ways: vec![Way::default(); ways],
             contended: false,
             lacks_memory: false,
+            users: Users::default(),
+            clients: Rc::default(),
+            refusals: Seldom::default(),
             buffers: Vec::new(),
             batches: Vec::new(),
-            told: None,
-            untold: 0,
         }
+    }
+
+    /// Of so many listening sockets this many offer TLS, which has buffers of its own.
+    pub fn offers_tls(&mut self, ways: usize) {
+        let tls_bytes = (self.config.clients_max(1) * ways * TLS_BYTES) as u64;
+        self.budget = budget(&self.config, self.ways.len(), tls_bytes);
     }
 
     /// A receive buffer; `None` if there is no memory for one.
@@ -116,14 +129,6 @@ impl Hub {
 
     /// Tells the log why a client was sent away, but not of each one if there are many.
     pub fn notice(&mut self, now: Instant, why: &str) {
-        if self.told.is_some_and(|told| now.since(told) < NOTICE_EVERY) {
-            self.untold += 1;
-            return;
-        }
-        match std::mem::take(&mut self.untold) {
-            0 => tracing::warn!("an NBD client was sent away: {why}"),
-            more => tracing::warn!("an NBD client was sent away: {why}; {more} others before it"),
-        }
-        self.told = Some(now);
+        self.refusals.warn(now, format_args!("an NBD client was sent away: {why}"));
     }
 }

@@ -8,6 +8,7 @@
 //!   socket ⇄ server (ring, payloads) ⇄ session (bytes in, asks out; answers in, bytes out) ⇄ wire
 //! ```
 
+mod access;
 mod body;
 mod client;
 mod connection;
@@ -18,12 +19,18 @@ mod outbox;
 mod server;
 mod session;
 mod standstill;
+mod tls;
 pub mod wire;
 
+pub use access::{
+    Access, AddressError, Client as AllowedClient, Clients, TlsMode, parse_addresses,
+};
 pub use client::{Client, ClientError, Reply};
 pub use export::Export;
+pub use negotiate::Tls;
 pub use server::{NbdConfig, NbdServer};
 pub use session::{Ask, Command, Session, Step};
+pub use tls::{TlsError, TlsServer};
 
 /// Fuzz entry: whatever a stranger sends, a session neither panics nor asks for what it must not.
 /// Returns how many valid requests there were.

@@ -23,8 +23,24 @@ pub(super) enum Progress {
     Consumed(usize),
     /// So many bytes were understood, and this export (by position) was chosen.
     Chosen(usize, usize),
+    /// So many bytes were understood; what follows is TLS.
+    StartTls(usize),
     /// There is nothing more to say.
     Close,
+}
+
+/// Where a connection stands with TLS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tls {
+    /// There is none.
+    #[default]
+    Off,
+    /// Who asks for it gets it.
+    Offered,
+    /// Nothing is answered before it.
+    Required,
+    /// It is under way.
+    Active,
 }
 
 /// The state of a negotiation.
@@ -33,6 +49,8 @@ pub(super) struct Negotiation {
     exports: Rc<[Export]>,
     client_flags: Option<u32>,
     options: u32,
+    /// See [`Tls`].
+    pub tls: Tls,
     /// Structured replies were agreed on.
     pub structured: bool,
     /// The export for which `base:allocation` was agreed on.
@@ -45,6 +63,7 @@ pub(super) struct Negotiation {
 enum Outcome {
     Next,
     Begin(usize),
+    StartTls,
     Close,
 }
 
@@ -54,10 +73,19 @@ impl Negotiation {
             exports,
             client_flags: None,
             options: 0,
+            tls: Tls::Off,
             structured: false,
             meta_export: None,
             full: None,
         }
+    }
+
+    /// TLS is under way: these are the exports of who has come. What was agreed on before is forgotten, as
+    /// the document wants it, since anybody on the way may have said it.
+    pub fn secured(&mut self, exports: Rc<[Export]>) {
+        let (client_flags, options) = (self.client_flags, self.options);
+        *self =
+            Negotiation { client_flags, options, tls: Tls::Active, ..Negotiation::new(exports) };
     }
 
     /// Was `base:allocation` agreed on for this export?
@@ -98,6 +126,7 @@ impl Negotiation {
         match self.handle(option, data, out) {
             Outcome::Next => Progress::Consumed(consumed),
             Outcome::Begin(export) => Progress::Chosen(consumed, export),
+            Outcome::StartTls => Progress::StartTls(consumed),
             Outcome::Close => Progress::Close,
         }
     }
@@ -107,7 +136,24 @@ impl Negotiation {
             wire::write_option_error(out, option, reply::ERR_INVALID, "malformed option");
             Outcome::Next
         };
+        if self.tls == Tls::Required && !matches!(option, option::STARTTLS | option::ABORT) {
+            if option == option::EXPORT_NAME {
+                return Outcome::Close; // it knows no errors
+            }
+            let text = "this server wants TLS: connect as nbds://, with a certificate";
+            wire::write_option_error(out, option, reply::ERR_TLS_REQD, text);
+            return Outcome::Next;
+        }
         match option {
+            option::STARTTLS if self.tls == Tls::Off => {
+                wire::write_option_error(out, option, reply::ERR_UNSUP, "there is no TLS here");
+                Outcome::Next
+            }
+            option::STARTTLS if data.is_empty() && self.tls != Tls::Active => {
+                wire::write_option_reply(out, option, reply::ACK, &[]);
+                Outcome::StartTls
+            }
+            option::STARTTLS => invalid(out),
             option::EXPORT_NAME => self.export_name(data, out),
             option::ABORT => {
                 wire::write_option_reply(out, option, reply::ACK, &[]);
@@ -267,3 +313,6 @@ fn shown(name: &str) -> String {
     let rest = if letters.next().is_some() { "..." } else { "" };
     format!("{first:?}{rest}")
 }
+#[cfg(test)]
+#[path = "negotiate/tests.rs"]
+mod tests;

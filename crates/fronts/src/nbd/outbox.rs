@@ -6,6 +6,7 @@
 use super::body::CANCELED;
 use super::hub::Hub;
 use super::standstill::Standstill;
+use super::tls::{RECORD_BYTES, Records};
 use std::os::fd::BorrowedFd;
 use tandem_block::{Duration, Instant, PayloadId};
 use tandem_live::Done;
@@ -19,7 +20,7 @@ const SHARED_BYTES_MIN: u32 = 32 * 1024;
 /// With this many bytes of replies gathered they are sent at once, while they are in the CPU's cache.
 const SEND_AT_ONCE_BYTES: usize = 512 * 1024;
 /// With this many bytes of small replies unsent, no more requests are taken.
-const STAGED_BYTES_MAX: usize = 1 << 20;
+const STAGED_BYTES_MAX: u64 = 1 << 20;
 
 /// Replies on their way, and what they hold.
 #[derive(Debug, Default)]
@@ -42,8 +43,10 @@ impl Replies {
 }
 
 /// The way out of one connection.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Outbox {
+    /// TLS of both directions, once it was begun: all that is said goes through it.
+    pub records: Option<Box<Records>>,
     gathering: Replies,
     sending: Replies,
     is_sending: bool,
@@ -61,8 +64,25 @@ pub(super) struct Outbox {
 impl Outbox {
     /// Lets `write` append small replies.
     pub fn stage<R>(&mut self, hub: &mut Hub, write: impl FnOnce(&mut Vec<u8>) -> R) -> R {
-        hub.equip(&mut self.gathering.batch);
-        self.gathering.batch.stage(write)
+        let batch = &mut self.gathering.batch;
+        hub.equip(batch);
+        match &mut self.records {
+            None => batch.stage(write),
+            Some(records) => records.stage(batch, write),
+        }
+    }
+
+    /// Lets TLS say what it has to say itself.
+    pub fn flush_records(&mut self) {
+        if let Some(records) = &mut self.records {
+            records.flush(&mut self.gathering.batch);
+        }
+    }
+
+    /// Says that nothing more comes; false if there is no TLS, or that was said.
+    pub fn says_bye(&mut self) -> bool {
+        let records = self.records.as_mut().filter(|_| !self.is_broken);
+        records.is_some_and(|records| records.say_bye(&mut self.gathering.batch))
     }
 
     /// Appends the bytes of a read, `length` of them, whose head was staged, with what they hold.
@@ -74,7 +94,15 @@ impl Outbox {
     ) {
         let batch = &mut self.gathering.batch;
         self.gathering.held_bytes += held_bytes;
-        if length >= SHARED_BYTES_MIN && batch.takes_more() {
+        if let Some(records) = &mut self.records {
+            let end = done.skip_bytes + u64::from(length);
+            let payloads = &mut *desk.payloads;
+            for at in (done.skip_bytes..end).step_by(RECORD_BYTES) {
+                let part = (end - at).min(RECORD_BYTES as u64);
+                records.stage(batch, |out| payloads.append_to(done.payload, at, part, out));
+            }
+            desk.release(done.payload);
+        } else if length >= SHARED_BYTES_MIN && batch.takes_more() {
             let memory = desk.payloads.source(done.payload, done.skip_bytes, u64::from(length));
             batch.push_shared(memory, done.skip_bytes as usize, length as usize);
             self.gathering.payloads.push(done.payload);
@@ -99,8 +127,9 @@ impl Outbox {
 
     /// Is more unsent than a client should leave lying?
     pub fn is_full(&self) -> bool {
-        let staged = self.gathering.batch.staged_bytes() + self.sending.batch.staged_bytes();
-        staged >= STAGED_BYTES_MAX
+        // what reads hold is counted elsewhere
+        let of = |it: &Replies| (it.batch.staged_bytes() as u64).saturating_sub(it.held_bytes);
+        of(&self.gathering) + of(&self.sending) >= STAGED_BYTES_MAX
     }
 
     /// Can nothing be sent any more?
@@ -115,7 +144,8 @@ impl Outbox {
 
     /// Has everything left that can leave?
     pub fn is_quiet(&self) -> bool {
-        let idle = self.gathering.batch.is_empty() && self.sending.batch.is_empty();
+        let sealed = self.records.as_ref().is_none_or(|records| records.is_sealed());
+        let idle = sealed && self.gathering.batch.is_empty() && self.sending.batch.is_empty();
         !self.is_sending && (idle || self.is_broken)
     }
 
@@ -133,6 +163,9 @@ impl Outbox {
         }
         if self.is_sending {
             return;
+        }
+        if let Some(records) = &mut self.records {
+            records.seal(&mut self.gathering.batch);
         }
         if self.sending.batch.is_empty() {
             std::mem::swap(&mut self.sending, &mut self.gathering);

@@ -5,6 +5,7 @@
 //! used it. Who chooses one is told if there are as many as may be. Nobody waits for a client longer than
 //! the configuration says, but one that has nothing to say may stay.
 
+use super::access::{self, Access, Clients};
 use super::connection::{Connection, Purpose};
 use super::export::Export;
 use super::hub::{BUFFER_BYTES, Hub};
@@ -86,9 +87,10 @@ const ACTIVE_TURNS: u64 = 16;
 /// Serves volumes over NBD.
 pub struct NbdServer {
     listeners: Vec<Listener>,
+    /// Who may come in through each of them.
+    access: Vec<Access>,
     accepting: Vec<bool>,
     exports: Rc<[Export]>,
-    users: Users,
     connections: Slab<Connection>,
     hub: Hub,
     stopping: bool,
@@ -115,10 +117,10 @@ impl NbdServer {
         let accepting = vec![false; listeners.len()];
         NbdServer {
             hub: Hub::new(config, listeners.len()),
+            access: vec![Access::default(); listeners.len()],
             listeners,
             accepting,
             exports: exports.into(),
-            users: Users::default(),
             connections: Slab::new(),
             stopping: false,
             retry_at: None,
@@ -128,6 +130,19 @@ impl NbdServer {
             first: 0,
             order: Vec::new(),
         }
+    }
+
+    /// Says who may come in through which listener, in their order, and use what.
+    ///
+    /// # Panics
+    /// If it is not said of every listener.
+    #[must_use]
+    pub fn with_access(mut self, access: Vec<Access>, clients: Clients) -> NbdServer {
+        assert_eq!(access.len(), self.listeners.len(), "an answer for each listener");
+        self.hub.offers_tls(access.iter().filter(|it| it.tls.server().is_some()).count());
+        self.access = access;
+        self.hub.clients = Rc::new(clients);
+        self
     }
 
     /// Accepts on every socket that has a place for one more, also for one that makes way.
@@ -158,7 +173,7 @@ impl NbdServer {
 
     /// Who uses snapshots.
     pub fn users(&self) -> Users {
-        self.users.clone()
+        self.hub.users.clone()
     }
 
     /// What is offered to a client that comes now: snapshots of what is exported, too.
@@ -205,6 +220,13 @@ impl NbdServer {
 
     fn welcome(&mut self, socket: OwnedFd, way: usize, desk: &Desk<'_>) {
         use rustix::net::sockopt;
+        let peer = access::peer(&socket);
+        if !self.access[way].admits(peer) {
+            let peer = peer.map_or_else(String::new, |peer| peer.to_string());
+            let what = format!("NBD client {peer} was refused: its address is not in `allow`");
+            self.hub.refusals.warn(desk.now, what);
+            return;
+        }
         self.make_way(way, desk);
         let Some(buffer) = self.hub.buffer() else {
             self.hub.notice(desk.now, "there is no memory for its receive buffer");
@@ -215,7 +237,7 @@ impl NbdServer {
         let _ = sockopt::set_tcp_nodelay(&socket, true);
         let _ = sockopt::set_socket_send_buffer_size(&socket, size);
         let _ = sockopt::set_socket_recv_buffer_size(&socket, size);
-        let offered = (self.offered(desk), self.users.clone());
+        let offered = (self.offered(desk), &self.access[way]);
         let entry = self.connections.vacant_entry();
         let place = (entry.key() as u64, way);
         let shared = (&mut self.hub, desk.now);
@@ -270,7 +292,7 @@ impl NbdServer {
         self.order = keys;
         if self.hub.lacks_memory {
             for (_, connection) in &mut self.connections {
-                connection.yields(desk);
+                connection.yields(&mut self.hub, desk);
             }
         }
     }

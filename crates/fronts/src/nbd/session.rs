@@ -4,7 +4,7 @@
 //! moves a write's body and a read's bytes; the session says when and how many.
 
 use super::export::{Export, REQUEST_BYTES_MAX, SECTOR_BYTES};
-use super::negotiate::{Negotiation, Progress};
+use super::negotiate::{Negotiation, Progress, Tls};
 use super::wire::{self, RequestHeader, chunk, command, error, extent, flag};
 use slab::Slab;
 use std::rc::Rc;
@@ -71,6 +71,9 @@ pub enum Step {
     Consumed(usize),
     /// A request, after so many bytes. The body of a write follows, `length` bytes.
     Ask(usize, Ask),
+    /// So many bytes were understood, and what was answered ends the plain part: TLS follows, behind which
+    /// [`Session::secured`] is said before anything else.
+    StartTls(usize),
     /// Too much is under way: go on after an answer.
     Full,
     /// Take no more; end after what is under way is answered and sent.
@@ -125,6 +128,26 @@ impl Session {
         }
     }
 
+    /// Whether a client may or must use TLS; said before its first byte.
+    pub fn offer_tls(&mut self, tls: Tls) {
+        self.negotiation.tls = tls;
+    }
+
+    /// TLS is under way, and the client may use these.
+    ///
+    /// # Panics
+    /// If an export is in use.
+    pub fn secured(&mut self, exports: Rc<[Export]>) {
+        assert!(matches!(self.phase, Phase::Negotiating), "TLS begins before the requests");
+        self.negotiation.secured(Rc::clone(&exports));
+        self.exports = exports;
+    }
+
+    /// All that is offered to it.
+    pub fn exports(&self) -> &Rc<[Export]> {
+        &self.exports
+    }
+
     /// What the client has chosen.
     pub fn chosen(&self) -> Option<&Export> {
         match self.phase {
@@ -174,6 +197,7 @@ impl Session {
                     self.phase = Phase::Transmission(export);
                     Step::Consumed(bytes)
                 }
+                Progress::StartTls(bytes) => Step::StartTls(bytes),
                 Progress::Close => self.close(),
             },
         }
@@ -451,7 +475,10 @@ pub(super) fn fuzz(bytes: &[u8]) -> u64 {
         },
     ]);
     let mut out = Vec::new();
-    let mut session = Session::new(exports, &mut out);
+    let mut session = Session::new(Rc::clone(&exports), &mut out);
+    // a client whose first option is STARTTLS meets a server that wants it
+    let wants_tls = bytes.get(12..16) == Some(&wire::option::STARTTLS.to_be_bytes()[..]);
+    session.offer_tls(if wants_tls { Tls::Required } else { Tls::Offered });
     let (mut at, mut waiting, mut asks) = (0usize, Vec::new(), 0);
     loop {
         out.clear();
@@ -478,6 +505,11 @@ pub(super) fn fuzz(bytes: &[u8]) -> u64 {
                     at = bytes.len().min(at + ask.length as usize);
                 }
                 waiting.push(ask);
+            }
+            Step::StartTls(count) => {
+                assert!(session.in_flight() == 0, "it is in use before it is safe");
+                at += count;
+                session.secured(Rc::clone(&exports));
             }
             Step::Full => assert!(!waiting.is_empty(), "it is full of nothing"),
         }

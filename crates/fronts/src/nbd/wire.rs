@@ -31,6 +31,8 @@ pub mod option {
     pub const ABORT: u32 = 2;
     /// Which exports are there?
     pub const LIST: u32 = 3;
+    /// From here on TLS.
+    pub const STARTTLS: u32 = 5;
     /// What is this export like?
     pub const INFO: u32 = 6;
     /// Choose an export and begin.
@@ -59,6 +61,8 @@ pub mod reply {
     pub const ERR_POLICY: u32 = (1 << 31) + 2;
     /// The option is malformed.
     pub const ERR_INVALID: u32 = (1 << 31) + 3;
+    /// Not without TLS.
+    pub const ERR_TLS_REQD: u32 = (1 << 31) + 5;
     /// There is no such export.
     pub const ERR_UNKNOWN: u32 = (1 << 31) + 6;
     /// The option is too long.

@@ -58,8 +58,8 @@ impl Pace {
 
 impl Control {
     pub(super) fn accept(&mut self, desk: &mut Desk<'_>) {
-        // one more than there may be: somebody makes way for it
-        if !self.accepting && !self.stopping && self.clients.len() <= CLIENTS_MAX {
+        // those that make way are still counted until the ring lets go of them
+        if !self.accepting && !self.stopping && self.clients.len() <= 2 * CLIENTS_MAX {
             self.accepting = true;
             desk.ring.accept(desk.tag(ACCEPT), self.listener.fd());
         }
@@ -69,8 +69,10 @@ impl Control {
         self.accepting = false;
         match done.accepted() {
             Ok(socket) => {
-                if self.clients.len() >= CLIENTS_MAX {
-                    self.make_way();
+                if self.clients.len() >= CLIENTS_MAX && !self.make_way() {
+                    refuse(&socket);
+                    self.accept(desk);
+                    return;
                 }
                 let (line, since) = (Vec::new(), desk.now);
                 let (awaits, is_heard, is_cut) = (None, true, false);
@@ -86,13 +88,12 @@ impl Control {
         }
     }
 
-    /// Sends away who has said nothing for longest.
-    fn make_way(&mut self) {
+    /// Sends away who has said nothing for longest; false if all are being answered.
+    fn make_way(&mut self) -> bool {
         let silent = self.clients.iter_mut().map(|(_, client)| client);
         let silent = silent.filter(|client| client.is_heard && !client.is_cut);
-        if let Some(client) = silent.min_by_key(|client| client.since) {
-            client.cut();
-        }
+        let oldest = silent.min_by_key(|client| client.since);
+        oldest.map(Client::cut).is_some()
     }
 
     /// Sends away who has been waited for long enough.
@@ -209,4 +210,16 @@ impl Client {
         // what the ring does with it ends by that
         let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
     }
+}
+
+/// Tells a client for which there is no room, and lets it go.
+fn refuse(socket: &OwnedFd) {
+    let why = format!(
+        "all {CLIENTS_MAX} control connections are taken: end some of the programs that hold them (`ss -xp` \
+         lists them), or try again"
+    );
+    let line = format!("{}\n", serde_json::json!({ "error": why, "busy": true }));
+    // whoever does not take it is not waited for
+    let flags = rustix::net::SendFlags::DONTWAIT | rustix::net::SendFlags::NOSIGNAL;
+    let _ = rustix::net::send(socket, line.as_bytes(), flags);
 }

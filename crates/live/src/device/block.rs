@@ -4,6 +4,7 @@
 //! turns out to know. Short transfers are continued; what the drive refuses is an error of that
 //! device.
 
+use super::failures::{self, DriveFailures, Failures};
 use super::{Bench, Device, IoDone, OpenedFile, block_range, fits};
 use crate::buffer::Memory;
 use slab::Slab;
@@ -33,6 +34,7 @@ enum Kind {
 #[derive(Debug)]
 struct Flight {
     io: IoId,
+    name: &'static str,
     kind: Kind,
     offset: u64,
     /// Buffer and the first byte in it; `None` for flush and TRIM.
@@ -51,12 +53,16 @@ pub(crate) struct BlockDevice {
     file: OpenedFile,
     flights: Slab<Flight>,
     trim: TrimWay,
+    failures: Failures,
+    /// Its file was seen shorter than it was: what it says of a flush is no longer believed.
+    cut: Option<String>,
 }
 
 impl BlockDevice {
     pub(crate) fn new(id: DeviceId, file: OpenedFile) -> BlockDevice {
         let trim = if file.is_block_device { TrimWay::Discard } else { TrimWay::PunchHole };
-        BlockDevice { id, file, flights: Slab::new(), trim }
+        let failures = Failures::of(file.path().display().to_string());
+        BlockDevice { id, file, flights: Slab::new(), trim, failures, cut: None }
     }
 
     /// Starts, or continues, what flight `key` has left.
@@ -85,6 +91,7 @@ impl BlockDevice {
 
     fn flight(&self, io: Io, bench: &mut Bench<'_>) -> Flight {
         let (offset, length) = super::extent(&io.op);
+        let name = failures::name(&io.op);
         let (kind, memory) = match io.op {
             IoOp::Read { into, into_offset_bytes: at, .. } => {
                 let memory = bench.payloads.read_begins(into, at, length);
@@ -105,18 +112,17 @@ impl BlockDevice {
             IoOp::Flush => (Kind::Flush, None),
             IoOp::Trim { .. } => (Kind::Trim(self.trim), None),
         };
-        Flight { io: io.id, kind, offset, memory, length, moved: 0, retries: 0 }
+        Flight { io: io.id, name, kind, offset, memory, length, moved: 0, retries: 0 }
     }
 
     /// Notes what the ring said; true if the flight goes on.
-    fn goes_on(&mut self, key: usize, result: i32) -> Result<bool, IoError> {
+    fn goes_on(&mut self, key: usize, result: i32) -> Result<bool, String> {
         let flight = &mut self.flights[key];
-        let failed = Err(IoError::Device(self.id));
         match &mut flight.kind {
             Kind::Trim(way) if result < 0 => {
                 let unknown = [libc::EOPNOTSUPP, libc::ENOTTY, libc::ENOSYS, libc::EINVAL];
                 if !unknown.contains(&-result) {
-                    return failed;
+                    return Err(failures::errno(result));
                 }
                 let next = match way {
                     TrimWay::Discard => TrimWay::PunchHole,
@@ -129,21 +135,24 @@ impl BlockDevice {
                 flight.retries += 1;
                 Ok(true)
             }
-            _ if result < 0 => {
-                let error = std::io::Error::from_raw_os_error(-result);
-                tracing::warn!("device {}: {:?} failed: {error}", self.id.0, flight.kind);
-                failed
-            }
+            _ if result < 0 => Err(failures::errno(result)),
             Kind::Trim(_) | Kind::Flush => Ok(false),
             _ => {
                 // a transfer of nothing is the end of the file: somebody cut it
                 if result == 0 {
-                    return failed;
+                    self.cut = self.cut.take().or_else(|| self.file.is_cut());
+                    let why = self.cut.clone();
+                    return Err(why.unwrap_or_else(|| "nothing was transferred".into()));
                 }
                 flight.moved += u64::from(result.unsigned_abs());
                 Ok(flight.moved < flight.length)
             }
         }
+    }
+
+    fn is_cut(&mut self) -> bool {
+        self.cut = self.cut.take().or_else(|| self.file.is_cut());
+        self.cut.is_some()
     }
 
     fn conclude(&mut self, key: usize, status: Result<(), IoError>, bench: &mut Bench<'_>) {
@@ -188,6 +197,13 @@ impl Device for BlockDevice {
             bench.finish(io.id, Ok(()));
             return;
         }
+        if matches!(io.op, IoOp::Flush) && self.is_cut() {
+            // what was acknowledged is not there any more, so it must not be called settled
+            let why = self.cut.clone().unwrap_or_default();
+            self.failures.note(bench.now, "flush", (0, 0), &why);
+            bench.finish(io.id, Err(IoError::Device(self.id)));
+            return;
+        }
         let flight = self.flight(io, bench);
         let key = self.flights.insert(flight);
         self.drive(key, bench);
@@ -198,8 +214,16 @@ impl Device for BlockDevice {
         match self.goes_on(key, result) {
             Ok(true) => self.drive(key, bench),
             Ok(false) => self.conclude(key, Ok(()), bench),
-            Err(error) => self.conclude(key, Err(error), bench),
+            Err(why) => {
+                let Flight { name, offset, length, .. } = self.flights[key];
+                self.failures.note(bench.now, name, (offset, length), &why);
+                self.conclude(key, Err(IoError::Device(self.id)), bench);
+            }
         }
+    }
+
+    fn failures(&self) -> Option<DriveFailures> {
+        self.failures.told()
     }
 }
 

@@ -13,6 +13,7 @@
 //! bytes that the model has drained by itself may be kept a little longer in memory (at most
 //! [`DRAIN_EVERY`]), which a caller without a flush may not rely on anyway.
 
+use super::failures::{self, DriveFailures, Failures};
 use super::overlay::{Overlay, Sequence};
 use super::ram::RamDevice;
 use super::snapshot::KeepsAll;
@@ -109,6 +110,7 @@ pub(crate) struct EmulatedDevice {
     settle_at: Instant,
     next_drain: Instant,
     stats: EmulatedStats,
+    failures: Failures,
     failed: bool,
     /// Nothing may reach the backing.
     sealed: bool,
@@ -155,6 +157,10 @@ impl EmulatedDevice {
     }
 
     fn of(id: DeviceId, model: Box<dyn Drive>, backing: Backing) -> EmulatedDevice {
+        let drive = match &backing {
+            Backing::File(file) => file.path().display().to_string(),
+            Backing::Ram(_) => format!("emulated device {} in memory", id.0),
+        };
         EmulatedDevice {
             id,
             model,
@@ -167,6 +173,7 @@ impl EmulatedDevice {
             settle_at: Instant::ZERO,
             next_drain: Instant::NEVER,
             stats: EmulatedStats::default(),
+            failures: Failures::of(drive),
             failed: false,
             sealed: false,
         }
@@ -404,17 +411,32 @@ impl EmulatedDevice {
         self.waiting = waiting;
     }
 
-    /// The backing refused a write: this drive has failed, by name.
-    fn fail(&mut self, result: i32, expected: u64) {
-        if self.failed {
-            return;
-        }
+    /// The backing refused something: this drive has failed, by name.
+    fn fail(&mut self, now: Instant, op: &str, range: (u64, u64), result: i32) {
         let why = match u64::try_from(result) {
-            Ok(moved) => format!("it took {moved} of {expected} bytes"),
-            Err(_) => std::io::Error::from_raw_os_error(-result).to_string(),
+            Ok(moved) => {
+                let cut = self.file().and_then(OpenedFile::is_cut);
+                cut.unwrap_or_else(|| format!("its file moved {moved} bytes"))
+            }
+            Err(_) => failures::errno(result),
         };
-        tracing::error!("the file behind emulated device {} failed: {why}", self.id.0);
+        self.failures.note(now, op, range, &why);
         self.failed = true;
+    }
+
+    fn file(&self) -> Option<&OpenedFile> {
+        match &self.backing {
+            Backing::File(file) => Some(file),
+            Backing::Ram(_) => None,
+        }
+    }
+
+    /// A flush of a file that is shorter than it was: what was acknowledged is not there any more.
+    fn notices_cut(&mut self, now: Instant) {
+        if let Some(why) = self.file().and_then(OpenedFile::is_cut) {
+            self.failures.note(now, "flush", (0, 0), &why);
+            self.failed = true;
+        }
     }
 }
 
@@ -428,7 +450,12 @@ impl Device for EmulatedDevice {
             bench.finish(io.id, Err(IoError::OutOfRange));
             return;
         }
+        if matches!(io.op, IoOp::Flush) && !self.failed && !self.sealed {
+            self.notices_cut(bench.now);
+        }
         if self.failed {
+            let why = "the drive failed before";
+            self.failures.note(bench.now, failures::name(&io.op), extent(&io.op), why);
             bench.finish(io.id, Err(IoError::Device(self.id)));
             return;
         }
@@ -454,15 +481,16 @@ impl Device for EmulatedDevice {
                 *fetched = true;
             }
             if !whole {
-                let expected = flight.length;
-                self.fail(result, expected);
+                let range = (flight.offset, flight.length);
+                self.fail(bench.now, "read", range, result);
             }
         } else {
             let versions = self.batches.remove((value & !BATCH_BIT) as usize);
             let bytes = self.overlay.bytes_of(&versions);
             // a hole answers 0, a write its length
             if result < 0 || (result != 0 && i64::from(result) != bytes as i64) {
-                self.fail(result, bytes);
+                let at = self.overlay.offset_of(&versions);
+                self.fail(bench.now, "write", (at, bytes), result);
             } else {
                 self.overlay.written(&versions);
             }
@@ -485,6 +513,10 @@ impl Device for EmulatedDevice {
         }
         self.drain(bench);
         self.conclude_waiting(bench);
+    }
+
+    fn failures(&self) -> Option<DriveFailures> {
+        self.failures.told()
     }
 
     fn emulated(&self) -> Option<EmulatedStats> {

@@ -100,6 +100,12 @@ pub(crate) fn is_alive(process: u32) -> bool {
     std::fs::read_to_string(format!("/proc/{process}/stat")).is_ok_and(|text| parse_stat(&text))
 }
 
+/// Its state as one letter of proc(5), where the system tells.
+pub(crate) fn state(process: u32) -> Option<char> {
+    let text = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    text.rsplit_once(')')?.1.trim_start().chars().next()
+}
+
 /// `PID (NAME) STATE PPID PGRP SESSION TTY TPGID FLAGS …`; the name may hold anything.
 fn parse_stat(text: &str) -> bool {
     let Some((_, rest)) = text.rsplit_once(')') else { return false };
@@ -142,5 +148,6 @@ mod tests {
         assert!(!parse_stat("7 (server) R 1 7 7 0 -1 4194564 0"));
         assert!(!parse_stat("7 (server"));
         assert!(is_alive(std::process::id()));
+        assert!(state(std::process::id()).is_some_and(|letter| "RSD".contains(letter)));
     }
 }

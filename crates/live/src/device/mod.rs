@@ -3,6 +3,7 @@
 
 mod block;
 mod emulated;
+mod failures;
 mod holder;
 mod open;
 mod overlay;
@@ -12,7 +13,8 @@ mod rig;
 mod snapshot;
 
 pub use emulated::EmulatedStats;
-pub(crate) use holder::is_alive;
+pub use failures::DriveFailures;
+pub(crate) use holder::{is_alive, state as process_state};
 pub use open::{OpenError, OpenedFile};
 
 use crate::payload::Payloads;
@@ -102,6 +104,11 @@ pub(crate) trait Device {
 
     /// Bytes that only process memory holds, and late acknowledgements; for emulated drives.
     fn emulated(&self) -> Option<EmulatedStats> {
+        None
+    }
+
+    /// What it has failed so far, if anything.
+    fn failures(&self) -> Option<DriveFailures> {
         None
     }
 }

@@ -112,6 +112,7 @@ impl Taken {
 #[derive(Debug)]
 pub struct OpenedFile {
     fd: OwnedFd,
+    path: PathBuf,
     /// Usable bytes, a multiple of 4096.
     pub size_bytes: u64,
     /// A block device, not a file.
@@ -210,6 +211,7 @@ impl OpenedFile {
         let size = rustix::fs::seek(&fd, rustix::fs::SeekFrom::End(0)).map_err(failed)?;
         let mut opened = OpenedFile {
             fd,
+            path: path.into(),
             size_bytes: size / BLOCK_BYTES * BLOCK_BYTES,
             is_block_device,
             direct: is_direct,
@@ -232,6 +234,26 @@ impl OpenedFile {
         let mut memory = Memory::zeroed(4096);
         let answer = rustix::io::pread(&self.fd, memory.bytes_mut(512..1024), 512);
         answer != Err(Errno::INVAL)
+    }
+
+    /// Its path as it was given.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Of a file that is shorter than when it was opened: what to say of it. Somebody cut it, and what was
+    /// behind its end is lost, though reads of what is written there later would succeed.
+    pub fn is_cut(&self) -> Option<String> {
+        if self.is_block_device {
+            return None;
+        }
+        let bytes = u64::try_from(rustix::fs::fstat(&self.fd).ok()?.st_size).ok()?;
+        (bytes < self.size_bytes).then(|| {
+            format!(
+                "the file was cut: it has {bytes} bytes and had {} when it was opened",
+                self.size_bytes
+            )
+        })
     }
 
     /// The descriptor, locked.

@@ -232,6 +232,11 @@ impl Overlay {
         versions.iter().map(|sequence| &self.versions[sequence]).map(|v| v.end - v.start).sum()
     }
 
+    /// Where the first of these versions begins.
+    pub fn offset_of(&self, versions: &[Sequence]) -> u64 {
+        versions.iter().map(|sequence| self.versions[sequence].start).min().unwrap_or(0)
+    }
+
     /// A batch is in the backing.
     pub fn written(&mut self, versions: &[Sequence]) {
         let reads_before = self.next_read;

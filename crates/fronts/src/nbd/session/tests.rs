@@ -46,6 +46,7 @@ fn feed(session: &mut Session, bytes: &[u8], piece: usize) -> (Vec<Ask>, Vec<u8>
                 }
                 end = bytes.len().min(end + piece);
             }
+            Step::StartTls(_) => unreachable!("nothing offers TLS"),
             Step::Full => return (asks, out, false),
             Step::Close => return (asks, out, true),
         }
