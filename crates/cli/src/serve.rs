@@ -130,7 +130,8 @@ pub(crate) fn serve(
     world.stop_on(signals);
     let doors = listeners::nbd(pool, inherited, certificates.as_ref())?;
     let ways_in = ways_in(pool, &doors);
-    let (listeners, access) = doors.into_iter().map(|door| (door.listener, door.access)).unzip();
+    let (listeners, access): (Vec<Listener>, Vec<_>) =
+        doors.into_iter().map(|door| (door.listener, door.access)).unzip();
     let limits = pool.serve.limits.nbd(listeners.len());
     let nbd = NbdServer::new(limits, listeners, exports(pool));
     let nbd = nbd.with_access(access, pool.clients.clone());
