@@ -57,6 +57,9 @@ pub enum IoError {
     /// A snapshot shows what was, and never changes.
     #[error("a snapshot is never written to")]
     Snapshot,
+    /// The server may not have the memory that the request needs.
+    #[error("no memory for the request")]
+    NoMemory,
     /// The operation is not possible on this drive or object.
     #[error("operation not supported")]
     Unsupported,
@@ -80,6 +83,7 @@ impl IoError {
             IoError::Stopping => 108,
             IoError::Exists => 17,
             IoError::ReadOnly | IoError::Snapshot => 30,
+            IoError::NoMemory => 12,
             IoError::Unsupported => 95,
         }
     }

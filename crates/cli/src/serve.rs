@@ -32,7 +32,7 @@ use tandem_block::StreamId;
 use tandem_engine::stats::recorder::Recorder;
 use tandem_engine::{Engine, EngineConfig};
 use tandem_fronts::fuse::{FuseServer, VolumeFile};
-use tandem_fronts::nbd::{Export, NbdConfig, NbdServer};
+use tandem_fronts::nbd::{Export, NbdServer};
 use tandem_live::control::Control;
 use tandem_live::device::DriveFailures;
 use tandem_live::listen::{Address, Listener};
@@ -105,15 +105,7 @@ pub(crate) fn serve(
     }
     let certificates = listeners::certificates(path, pool)?;
     let inherited = tandem_live::listen::inherited().context("taking over systemd's sockets")?;
-    let mounts = pool.volumes.iter().any(|volume| volume.mount.is_some());
-    if pool.serve.nbd.is_empty() && inherited.is_empty() && pool.serve.fuse.is_none() && !mounts {
-        let text = format!(
-            "{}: [serve] names no way in: add nbd = [\"unix:tandem.sock\"] or fuse = \"DIR\" to it \
-             (or mount = \"DIR\" to a volume of files)",
-            path.display()
-        );
-        return Err(Failure::Usage(text));
-    }
+    require_way_in(path, pool, inherited.is_empty())?;
     let (opened, absent) = match manner {
         Manner::Untouched => devices::open_rest(pool)?,
         _ => (devices::open(pool, manner)?, Vec::new()),
@@ -130,8 +122,10 @@ pub(crate) fn serve(
     world.stop_on(signals);
     let doors = listeners::nbd(pool, inherited, certificates.as_ref())?;
     let ways_in = ways_in(pool, &doors);
-    let (listeners, access) = doors.into_iter().map(|door| (door.listener, door.access)).unzip();
-    let nbd = NbdServer::new(NbdConfig::default(), listeners, exports(pool));
+    let (listeners, access): (Vec<Listener>, Vec<_>) =
+        doors.into_iter().map(|door| (door.listener, door.access)).unzip();
+    let limits = pool.serve.limits.nbd(listeners.len());
+    let nbd = NbdServer::new(limits, listeners, exports(pool));
     let nbd = nbd.with_access(access, pool.clients.clone());
     let users = nbd.users();
     world.add_front(Box::new(nbd));
@@ -291,6 +285,19 @@ fn about(
         "volumes": volumes,
         "ways_in": ways_in,
     })
+}
+
+/// A server that nobody can reach is a mistake.
+fn require_way_in(path: &Path, pool: &PoolConfig, nothing_inherited: bool) -> Result<(), Failure> {
+    let mounts = pool.volumes.iter().any(|volume| volume.mount.is_some());
+    if !pool.serve.nbd.is_empty() || !nothing_inherited || pool.serve.fuse.is_some() || mounts {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!(
+        "{}: [serve] names no way in: add nbd = [\"unix:tandem.sock\"] or fuse = \"DIR\" to it \
+         (or mount = \"DIR\" to a volume of files)",
+        path.display()
+    )))
 }
 
 /// What is to be said when it is over.

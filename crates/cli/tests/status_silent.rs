@@ -5,13 +5,14 @@
 mod support;
 
 use rustix::process::Signal;
+use std::io::Write as _;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 use support::Pool;
 use support::program::{TWO, formatted, start, status, tandem, told};
 
 /// Clients that a control socket takes at once.
-const CLIENTS: usize = 16;
+const CLIENTS: usize = 64;
 /// Until the answer: a second on a machine that has nothing else to do, and ten times that nowhere.
 const SOON: Duration = Duration::from_secs(8);
 
@@ -62,13 +63,21 @@ fn a_stopped_server_is_named_with_what_lets_it_go_on() {
     assert!(server.stop().0.success());
 }
 
+/// Clients that say nothing make way for others; those that are being answered do not, and these ask for
+/// more than their sockets hold and take none of it.
 #[test]
 fn a_server_without_room_for_another_client_says_so() {
     let pool = formatted(TWO);
     let server = start(&pool);
-    let held: Vec<UnixStream> =
-        (0..CLIENTS).map(|_| UnixStream::connect(pool.at("pool.control")).unwrap()).collect();
-    let took = refused(&pool, &["all 16 control connections are taken", "ss -xp"]);
+    let asked = b"{\"verb\":\"status\"}\n".repeat(200);
+    let held: Vec<UnixStream> = (0..CLIENTS)
+        .map(|_| {
+            let mut stream = UnixStream::connect(pool.at("pool.control")).unwrap();
+            stream.write_all(&asked).unwrap();
+            stream
+        })
+        .collect();
+    let took = refused(&pool, &["all 64 control connections are taken", "ss -xp"]);
     println!("measured: status of a full server after {took:?}");
     drop(held);
     support::synced::until("there is room again", || {

@@ -86,6 +86,7 @@ impl NullFront {
             let payload = match self.config.op {
                 Op::Write => {
                     let payload = desk.payloads.begin(self.bytes.len(), offset_bytes);
+                    let payload = payload.expect("memory for a few requests");
                     desk.payloads.fill(payload, 0, &self.bytes);
                     desk.payloads.seal(payload);
                     payload

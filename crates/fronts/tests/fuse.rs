@@ -270,7 +270,7 @@ fn back_pressure_delays_but_loses_nothing() {
         return;
     }
     let config = WorldConfig {
-        payload_bytes_max: 256 << 10,
+        front_bytes_max: 256 << 10,
         requests_max: 8,
         spin: Duration::ZERO,
         ..WorldConfig::default()

@@ -128,7 +128,7 @@ fn bytes_go_there_and_back() {
 #[test]
 fn back_pressure_delays_but_loses_nothing() {
     let config = WorldConfig {
-        payload_bytes_max: 256 << 10,
+        front_bytes_max: 256 << 10,
         requests_max: 8,
         spin: Duration::ZERO,
         ..WorldConfig::default()

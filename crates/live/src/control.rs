@@ -4,35 +4,30 @@
 
 mod adding;
 mod asking;
+mod clients;
 mod snapshots;
 
-use crate::buffer::Memory;
 use crate::device::DeviceConfig;
 use crate::front::{Desk, Front};
 use crate::listen::Listener;
 use crate::mind::Leave;
-use crate::outgoing::Outgoing;
-use crate::uring::{Back, Finished};
+use crate::uring::Finished;
 use crate::users::Users;
 pub use adding::{Addition, ask_to_add};
 use asking::send;
+use clients::{Client, Pace};
 use slab::Slab;
 pub(crate) use snapshots::list as snapshots;
 pub use snapshots::{Snapshot, ask_for_snapshot};
 use std::cell::RefCell;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::rc::Rc;
-use tandem_block::{DeviceId, Duration, Instant};
+use tandem_block::{DeviceId, Instant};
 use tandem_engine::{Done, TierConfig};
 
 /// Longest line of a client.
 const LINE_BYTES_MAX: usize = 4096;
-/// Clients at once.
-const CLIENTS_MAX: usize = 16;
-/// How long after a failed accept the next one is tried.
-const ACCEPT_RETRY: Duration = Duration::from_ms(500);
 const ACCEPT: u64 = u64::MAX;
 /// What may be asked for.
 const VERBS: [&str; 11] = [
@@ -49,13 +44,6 @@ const VERBS: [&str; 11] = [
     "delete-snapshot",
 ];
 
-struct Client {
-    socket: OwnedFd,
-    line: Vec<u8>,
-    /// What the engine is doing for it: the answer follows.
-    awaits: Option<Snapshot>,
-}
-
 /// A part of every status that changes while the world runs.
 pub type Part = Box<dyn Fn() -> serde_json::Value>;
 
@@ -67,6 +55,7 @@ pub struct Control {
     /// What is asked for with every status, by its name in it.
     parts: Vec<(&'static str, Part)>,
     clients: Slab<Client>,
+    pace: Pace,
     stopping: bool,
     accepting: bool,
     /// Without one no drive is replaced.
@@ -87,6 +76,7 @@ impl Control {
             registrar: None,
             users: Users::default(),
             clients: Slab::new(),
+            pace: Pace::default(),
             stopping: false,
             accepting: false,
             retry_at: None,
@@ -121,40 +111,18 @@ impl Control {
         self
     }
 
-    fn accept(&mut self, desk: &mut Desk<'_>) {
-        if !self.accepting && !self.stopping {
-            self.accepting = true;
-            desk.ring.accept(desk.tag(ACCEPT), self.listener.fd());
-        }
-    }
-
-    fn receive(&mut self, key: usize, desk: &mut Desk<'_>) {
-        let tag = desk.tag(key as u64);
-        let client = &self.clients[key];
-        let buffer = Box::new(Memory::zeroed(LINE_BYTES_MAX));
-        desk.ring.receive(tag, client.socket.as_fd(), buffer, 0, LINE_BYTES_MAX);
-    }
-
-    /// Answers the complete lines of a client; `None` if it talks nonsense without end.
-    fn answer(&mut self, key: usize, desk: &mut Desk<'_>) -> Option<Outgoing> {
-        let mut batch = Outgoing::new();
-        while let Some(end) = self.clients[key].line.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = self.clients[key].line.drain(..=end).collect();
-            let reply = match Asked::parse(&line) {
-                Ok(Asked::Snapshot(it)) => {
-                    if batch.is_empty() && self.begin_snapshot(key, &it, desk) {
-                        return Some(batch);
-                    }
-                    self.refuse_snapshot(&it, desk)
+    /// Answers a line of a client, at once or when the engine has done what it says.
+    fn answer(&mut self, key: usize, line: &[u8], desk: &mut Desk<'_>) {
+        let reply = match Asked::parse(line) {
+            Ok(Asked::Snapshot(it)) => {
+                if self.begin_snapshot(key, &it, desk) {
+                    return;
                 }
-                asked => self.reply(asked, desk),
-            };
-            batch.stage(|out| {
-                out.extend_from_slice(reply.to_string().as_bytes());
-                out.push(b'\n');
-            });
-        }
-        (self.clients[key].line.len() < LINE_BYTES_MAX).then_some(batch)
+                self.refuse_snapshot(&it, desk)
+            }
+            asked => self.reply(asked, desk),
+        };
+        self.say(key, &reply, desk);
     }
 
     /// The answer to one line.
@@ -221,8 +189,7 @@ impl Control {
     fn refuse_snapshot(&self, it: &Snapshot, desk: &Desk<'_>) -> serde_json::Value {
         let why = match desk.engine().map(|engine| it.op(engine, &self.users)) {
             Some(Err(why)) => why,
-            _ if self.stopping => "the server is stopping".into(),
-            _ => "a snapshot is asked for alone".into(),
+            _ => "the server is stopping".into(),
         };
         serde_json::json!({ "error": why })
     }
@@ -253,23 +220,6 @@ impl Control {
         let prepared = registrar.borrow().prepare(old, new, force)?;
         self.begin_replace(prepared, new, desk)
     }
-
-    fn drop_client(&mut self, key: usize, desk: &mut Desk<'_>) {
-        self.clients.remove(key);
-        self.accept(desk);
-    }
-}
-
-/// Tells a client for which there is no room, and lets it go.
-fn refuse(socket: &OwnedFd) {
-    let why = format!(
-        "all {CLIENTS_MAX} control connections are taken: end some of the programs that hold them (`ss -xp` \
-         lists them), or try again"
-    );
-    let line = format!("{}\n", serde_json::json!({ "error": why, "busy": true }));
-    // whoever does not take it is not waited for
-    let flags = rustix::net::SendFlags::DONTWAIT | rustix::net::SendFlags::NOSIGNAL;
-    let _ = rustix::net::send(socket, line.as_bytes(), flags);
 }
 
 /// Who knows what a configuration calls drives, and keeps it true to them.
@@ -453,58 +403,16 @@ impl Front for Control {
 
     fn finished(&mut self, done: Finished, desk: &mut Desk<'_>) {
         if done.tag.value == ACCEPT {
-            self.accepting = false;
-            match done.accepted() {
-                Ok(socket) if self.clients.len() >= CLIENTS_MAX => {
-                    refuse(&socket);
-                    self.accept(desk);
-                }
-                Ok(socket) => {
-                    let key =
-                        self.clients.insert(Client { socket, line: Vec::new(), awaits: None });
-                    self.receive(key, desk);
-                    self.accept(desk);
-                }
-                Err(error) => {
-                    tracing::warn!("a control client could not be accepted: {error}");
-                    self.retry_at = Some(desk.now + ACCEPT_RETRY);
-                }
-            }
-            return;
-        }
-        let key = done.tag.value as usize;
-        let count = done.outcome().unwrap_or(0);
-        let batch = match done.back {
-            _ if count == 0 => None,
-            Back::Buffer(mut buffer) => {
-                self.clients[key].line.extend_from_slice(buffer.bytes_mut(0..count));
-                self.answer(key, desk)
-            }
-            Back::Batch(batch) => Some(*batch),
-            Back::Nothing => None,
-        };
-        match batch {
-            None => self.drop_client(key, desk),
-            Some(_) if self.clients[key].awaits.is_some() => {}
-            Some(batch) if batch.is_empty() => self.receive(key, desk),
-            Some(batch) => {
-                let tag = desk.tag(key as u64);
-                let client = &mut self.clients[key];
-                desk.ring.send(tag, client.socket.as_fd(), Box::new(batch));
-            }
+            self.accepted(&done, desk);
+        } else {
+            self.moved(done.tag.value as usize, done, desk);
         }
     }
 
     fn completed(&mut self, cookie: u64, done: &Done, desk: &mut Desk<'_>) {
         let key = cookie as usize;
         let Some(it) = self.clients[key].awaits.take() else { return };
-        let mut batch = Outgoing::new();
-        batch.stage(|out| {
-            out.extend_from_slice(it.answer(done.status).to_string().as_bytes());
-            out.push(b'\n');
-        });
-        let tag = desk.tag(key as u64);
-        desk.ring.send(tag, self.clients[key].socket.as_fd(), Box::new(batch));
+        self.say(key, &it.answer(done.status), desk);
     }
 
     fn turn_ends(&mut self, desk: &mut Desk<'_>) {
@@ -512,6 +420,12 @@ impl Front for Control {
             self.retry_at = None;
             self.accept(desk);
         }
+        self.answer_in_turn(desk);
+        self.watch(desk);
+    }
+
+    fn has_news(&mut self) -> bool {
+        self.pace.is_awaited()
     }
 
     fn room(&mut self, _desk: &mut Desk<'_>) {}

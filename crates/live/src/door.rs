@@ -210,9 +210,17 @@ impl DoorFront {
                 (ask.reply)(Err(IoError::Misaligned));
                 return;
             }
-            payload = desk.payloads.begin(data.len(), ask.offset_bytes);
+            let Some(begun) = desk.payloads.begin(data.len(), ask.offset_bytes) else {
+                (ask.reply)(Err(IoError::NoMemory));
+                return;
+            };
+            payload = begun;
             desk.payloads.fill(payload, 0, &data);
             desk.payloads.seal(payload);
+        }
+        if ask.op == Op::Read && !desk.has_memory(ask.length_bytes) {
+            (ask.reply)(Err(IoError::NoMemory));
+            return;
         }
         let wish = Wish {
             object: ask.object,

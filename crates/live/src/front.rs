@@ -6,6 +6,7 @@
 //! so nothing here may block. A front end that needs threads of its own talks through a
 //! [`crate::door::Door`].
 
+use crate::buffer::taken_bytes;
 use crate::device::{self, DeviceConfig, EmulatedStats};
 use crate::drives::Drives;
 use crate::mind::{Extent, Leave, Mind};
@@ -57,6 +58,11 @@ pub trait Front {
     /// The world is about to sleep: what [`Front::has_news`] would find must wake it, through the
     /// ring or another thread.
     fn falls_asleep(&mut self, _desk: &mut Desk<'_>) {}
+
+    /// Bytes of its requests under way at most, see [`Desk::has_room`]; `None`: the world's default.
+    fn memory_bytes(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// What a front end asks the engine for.
@@ -100,10 +106,83 @@ pub(crate) struct Pending {
 pub(crate) struct Counter {
     pub pending: Slab<Pending>,
     pub queue: VecDeque<usize>,
+    /// Requests of one front end at most.
     pub max: usize,
-    pub starved: bool,
+    /// By front end: none of them can take what another one needs.
+    pub loads: Vec<Load>,
+    /// Bytes of reads under way, of all front ends: memory that the engine will ask for.
+    pub reading_bytes: u64,
     pub stop_asked: bool,
     pub wake_asked: bool,
+}
+
+/// What one front end has under way.
+#[derive(Debug, Default)]
+pub(crate) struct Load {
+    pub requests: usize,
+    pub bytes: u64,
+    pub bytes_max: u64,
+    /// It was told that there is no room.
+    pub starved: bool,
+}
+
+impl Load {
+    fn allows(&self, length_bytes: u64, requests_max: usize) -> bool {
+        // with nothing under way nobody would ever make room, so one request always passes
+        self.requests == 0
+            || (self.requests < requests_max
+                && self.bytes.saturating_add(length_bytes) <= self.bytes_max)
+    }
+}
+
+impl Asked {
+    /// Bytes that are read or written.
+    fn moved_bytes(&self) -> u64 {
+        match self {
+            Asked::Request(Request { op: Op::Read | Op::Write, length_bytes, .. }) => *length_bytes,
+            Asked::Request(_) | Asked::Batch(_) => 0,
+        }
+    }
+
+    /// Memory that the engine will ask for.
+    fn read_bytes(&self) -> u64 {
+        match self {
+            Asked::Request(Request { op: Op::Read, length_bytes, .. }) => memory_of(*length_bytes),
+            Asked::Request(_) | Asked::Batch(_) => 0,
+        }
+    }
+}
+
+/// What a buffer for so many bytes takes.
+fn memory_of(length_bytes: u64) -> u64 {
+    usize::try_from(length_bytes).map_or(u64::MAX, |length| taken_bytes(length) as u64)
+}
+
+impl Counter {
+    fn add(&mut self, pending: Pending) {
+        let load = &mut self.loads[pending.front];
+        load.requests += 1;
+        load.bytes += pending.asked.moved_bytes();
+        self.reading_bytes += pending.asked.read_bytes();
+        let key = self.pending.insert(pending);
+        self.queue.push_back(key);
+    }
+
+    /// A request is answered.
+    pub fn remove(&mut self, key: usize) -> Pending {
+        let pending = self.pending.remove(key);
+        let load = &mut self.loads[pending.front];
+        load.requests -= 1;
+        load.bytes -= pending.asked.moved_bytes();
+        self.reading_bytes -= pending.asked.read_bytes();
+        pending
+    }
+
+    /// Is there a front end that waits for room and could have it?
+    pub fn takes_again(&self, front: usize) -> bool {
+        let load = &self.loads[front];
+        load.starved && load.allows(0, self.max)
+    }
 }
 
 /// What a front end may use, lent for one call.
@@ -126,22 +205,27 @@ impl Desk<'_> {
         Tag { owner: FRONT_OWNERS + self.front as u32, value }
     }
 
-    /// May a request with this many bytes be taken now? If not, [`Front::room`] follows later.
+    /// May a request with this many bytes be taken now? If not, [`Front::room`] follows later. What other
+    /// front ends have under way is no matter.
     pub fn has_room(&mut self, length_bytes: u64) -> bool {
         let counter = &mut *self.counter;
-        // with nothing under way nobody would ever make room, so one request always passes
-        let room = counter.pending.is_empty()
-            || (counter.pending.len() < counter.max && self.payloads.has_room(length_bytes));
-        counter.starved |= !room;
+        let load = &mut counter.loads[self.front];
+        let room = load.allows(length_bytes, counter.max);
+        load.starved |= !room;
         room
+    }
+
+    /// Leaves a limit of the process memory for a request of this many bytes? If not it is to be refused
+    /// (`IoError::NoMemory`).
+    pub fn has_memory(&mut self, length_bytes: u64) -> bool {
+        let wanted = memory_of(length_bytes).saturating_add(self.counter.reading_bytes);
+        self.payloads.has_memory(wanted)
     }
 
     /// Sends a request to the engine; `cookie` comes back with its completion.
     pub fn submit(&mut self, wish: Wish, cookie: u64) {
-        let entry = self.counter.pending.vacant_entry();
-        let key = entry.key();
         let request = Request {
-            id: RequestId(key as u64),
+            id: RequestId(self.counter.pending.vacant_key() as u64),
             object: wish.object,
             op: wish.op,
             offset_bytes: wish.offset_bytes,
@@ -154,18 +238,15 @@ impl Desk<'_> {
             payload: wish.payload,
             arrived: self.now,
         };
-        entry.insert(Pending { asked: Asked::Request(request), front: self.front, cookie });
-        self.counter.queue.push_back(key);
+        self.counter.add(Pending { asked: Asked::Request(request), front: self.front, cookie });
     }
 
     /// Hands changes of objects to the engine, which happen together or not at all; `cookie` comes back
     /// when they can be seen, or, if they shall be `durable`, when they are.
     pub fn batch(&mut self, ops: Vec<ObjectOp>, durable: bool, cookie: u64) {
-        let entry = self.counter.pending.vacant_entry();
-        let key = entry.key();
-        let batch = Batch { id: RequestId(key as u64), ops, durable };
-        entry.insert(Pending { asked: Asked::Batch(batch), front: self.front, cookie });
-        self.counter.queue.push_back(key);
+        let id = RequestId(self.counter.pending.vacant_key() as u64);
+        let batch = Batch { id, ops, durable };
+        self.counter.add(Pending { asked: Asked::Batch(batch), front: self.front, cookie });
     }
 
     /// The engine, to look at its objects and what is noted of them; `None` in a test without one.

@@ -14,6 +14,7 @@
 //!                 └── uring     the only way out
 //! ```
 
+pub mod budget;
 pub mod clock;
 pub mod control;
 mod core;
@@ -22,6 +23,7 @@ pub mod door;
 mod drives;
 pub mod front;
 pub mod listen;
+pub mod memory;
 mod mind;
 pub mod outgoing;
 pub mod payload;

@@ -72,6 +72,16 @@ impl Outgoing {
         assert!(self.sent <= self.length, "more was sent than there is");
     }
 
+    /// Bytes of its own that it keeps, in use or not.
+    pub fn kept_bytes(&self) -> usize {
+        self.staged.capacity()
+    }
+
+    /// Bytes that were staged, sent or not.
+    pub fn staged_bytes(&self) -> usize {
+        self.staged.len()
+    }
+
     /// Empties it, keeping its memory.
     pub fn clear(&mut self) {
         self.staged.clear();

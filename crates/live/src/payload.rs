@@ -10,7 +10,8 @@
 //! `defined` is the part that holds bytes (or will, when a read in flight lands), and it grows by
 //! filling gaps.
 
-use crate::buffer::{Memory, Pool};
+use crate::buffer::{Memory, Pool, taken_bytes};
+use crate::memory::MemoryLimit;
 use slab::Slab;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -20,6 +21,10 @@ use std::rc::Rc;
 use tandem_block::{BLOCK_BYTES, PayloadId};
 
 const BLOCK: usize = BLOCK_BYTES as usize;
+/// Lists of checksums that are kept for later payloads, and the longest of them, in blocks: that of a
+/// payload of 1 MiB.
+const SPARE_MAX: usize = 1024;
+const SPARE_BLOCKS_MAX: usize = 256;
 
 #[derive(Debug)]
 struct Payload {
@@ -120,20 +125,23 @@ pub struct Payloads {
     pool: Pool,
     spare: Vec<Vec<Option<u32>>>,
     used_bytes: u64,
-    used_bytes_max: u64,
+    /// Unused buffers are kept as far as these and those in use are no more than this together.
+    kept_bytes_max: u64,
+    limit: MemoryLimit,
 }
 
 impl Payloads {
-    /// A store that takes users' bytes up to `used_bytes_max` in all. What the engine reserves
-    /// counts too, but is never refused: the engine bounds itself.
-    pub fn new(used_bytes_max: u64) -> Payloads {
+    /// A store that keeps buffers for later payloads as long as it has, with them, `kept_bytes_max` in
+    /// all. How much is in use is not its affair: front ends and the engine each bound themselves.
+    pub fn new(kept_bytes_max: u64) -> Payloads {
         Payloads {
             user: Slab::new(),
             engine: HashMap::default(),
-            pool: Pool::new(usize::try_from(used_bytes_max / 2).unwrap_or(usize::MAX)),
+            pool: Pool::new(usize::try_from(kept_bytes_max / 2).unwrap_or(usize::MAX)),
             spare: Vec::new(),
             used_bytes: 0,
-            used_bytes_max,
+            kept_bytes_max,
+            limit: MemoryLimit::of_this_process(),
         }
     }
 
@@ -142,26 +150,46 @@ impl Payloads {
         self.used_bytes
     }
 
-    /// Is there room for `length` more bytes of users? Always, for a store that holds nothing.
-    pub fn has_room(&self, length: u64) -> bool {
-        self.used_bytes == 0 || self.used_bytes.saturating_add(length) <= self.used_bytes_max
+    /// Leaves a limit of the process room for so many bytes, beside those that were promised before?
+    /// Asked before what a client wants is begun; always true without such a limit.
+    pub fn has_memory(&mut self, bytes: u64) -> bool {
+        let Some(room) = self.limit.room_bytes() else { return true };
+        if bytes <= room {
+            return true;
+        }
+        self.pool.shrink(0);
+        self.limit.room_bytes().is_none_or(|room| bytes <= room)
     }
 
-    fn make(&mut self, length: usize, phase: usize) -> Payload {
+    /// Room among what is kept for a buffer that is new.
+    fn make_room(&mut self, length: usize) {
+        let wanted = self.used_bytes.saturating_add(taken_bytes(length) as u64);
+        let left = self.kept_bytes_max.saturating_sub(wanted);
+        self.pool.shrink(usize::try_from(left).unwrap_or(usize::MAX));
+    }
+
+    fn payload(&mut self, memory: Rc<Memory>, length: usize, phase: usize) -> Payload {
         let mut checksums = self.spare.pop().unwrap_or_default();
         checksums.resize(length.saturating_sub(phase) / BLOCK, None);
         self.used_bytes += length as u64;
-        Payload { memory: self.pool.take(length), length, defined: 0..0, phase, checksums }
+        Payload { memory, length, defined: 0..0, phase, checksums }
     }
 
     /// A payload for `length` bytes that a user is about to bring for `offset_bytes` of an object.
     /// Fill it with [`Payloads::fill`] or through [`Payloads::memory`], then [`Payloads::seal`] it.
-    /// Ask [`Payloads::has_room`] before.
-    pub fn begin(&mut self, length: usize, offset_bytes: u64) -> PayloadId {
-        let past = (offset_bytes % BLOCK_BYTES) as usize;
-        let mut payload = self.make(length, (BLOCK - past) % BLOCK);
-        payload.defined = 0..length;
-        PayloadId(self.user.insert(payload) as u64)
+    /// `None` if there is no memory for it: the request is to be refused (`IoError::NoMemory`).
+    pub fn begin(&mut self, length: usize, offset_bytes: u64) -> Option<PayloadId> {
+        let memory = self.try_scratch(length)?;
+        Some(self.adopt(memory, length, offset_bytes))
+    }
+
+    /// The same after [`Payloads::has_memory`] said that there is some.
+    ///
+    /// # Panics
+    /// If there is none all the same.
+    pub fn begin_anyway(&mut self, length: usize, offset_bytes: u64) -> PayloadId {
+        let memory = self.scratch(length);
+        self.adopt(memory, length, offset_bytes)
     }
 
     /// A payload around memory that a user has filled already, `length` bytes from its beginning
@@ -169,11 +197,8 @@ impl Payloads {
     pub fn adopt(&mut self, memory: Rc<Memory>, length: usize, offset_bytes: u64) -> PayloadId {
         assert!(length <= memory.len(), "more bytes than the memory has");
         let past = (offset_bytes % BLOCK_BYTES) as usize;
-        let phase = (BLOCK - past) % BLOCK;
-        let mut checksums = self.spare.pop().unwrap_or_default();
-        checksums.resize(length.saturating_sub(phase) / BLOCK, None);
-        self.used_bytes += length as u64;
-        let payload = Payload { memory, length, defined: 0..length, phase, checksums };
+        let mut payload = self.payload(memory, length, (BLOCK - past) % BLOCK);
+        payload.defined = 0..length;
         PayloadId(self.user.insert(payload) as u64)
     }
 
@@ -202,7 +227,8 @@ impl Payloads {
     pub fn reserve(&mut self, id: PayloadId, length_bytes: u64) {
         assert!(id.0 & PayloadId::ENGINE_BIT != 0 && id != PayloadId::NONE, "not an engine's id");
         let length = usize::try_from(length_bytes).expect("a payload fits the address space");
-        let payload = self.make(length, 0);
+        let memory = self.scratch(length);
+        let payload = self.payload(memory, length, 0);
         let before = self.engine.insert(id.0, payload);
         assert!(before.is_none(), "payload {:x} is reserved twice", id.0);
     }
@@ -227,7 +253,9 @@ impl Payloads {
             }
         }
         known.clear();
-        self.spare.push(known);
+        if known.capacity() <= SPARE_BLOCKS_MAX {
+            self.spare.push(known);
+        }
     }
 
     /// Known checksums of the whole blocks in a range that begins at a block.
@@ -249,7 +277,9 @@ impl Payloads {
         let mut payload = payload.expect("the engine releases a payload once");
         self.used_bytes -= payload.length as u64;
         payload.checksums.clear();
-        self.spare.push(payload.checksums);
+        if self.spare.len() < SPARE_MAX && payload.checksums.capacity() <= SPARE_BLOCKS_MAX {
+            self.spare.push(payload.checksums);
+        }
         self.pool.give(payload.memory);
     }
 
@@ -305,8 +335,26 @@ impl Payloads {
     }
 
     /// A buffer of the world's own, with whatever bytes it held before.
+    ///
+    /// # Panics
+    /// If the system has no memory left; what clients ask for is refused before that ([`Payloads::begin`],
+    /// [`Payloads::has_memory`]).
     pub fn scratch(&mut self, length: usize) -> Rc<Memory> {
+        if !self.pool.has(length) {
+            self.make_room(length);
+        }
         self.pool.take(length)
+    }
+
+    /// The same for a client; `None` if the system, or a limit of the process, leaves no memory.
+    pub fn try_scratch(&mut self, length: usize) -> Option<Rc<Memory>> {
+        if !self.pool.has(length) {
+            self.make_room(length);
+            if !self.has_memory(taken_bytes(length) as u64) {
+                return None;
+            }
+        }
+        self.pool.try_take(length)
     }
 
     /// Gives such a buffer back.

@@ -66,7 +66,7 @@ impl LiveProbe {
         let mut rng = tandem_block::Rng::new(1);
         let bytes: Vec<u8> =
             (0..WRITE_BYTES_MAX / 8).flat_map(|_| rng.bits().to_le_bytes()).collect();
-        let noise = payloads.begin(bytes.len(), 0);
+        let noise = payloads.begin(bytes.len(), 0).expect("some MiB are there");
         payloads.fill(noise, 0, &bytes);
         payloads.seal(noise);
         Ok(LiveProbe {

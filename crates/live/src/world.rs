@@ -12,12 +12,16 @@
 //! answered first before the others: a burst is long. Drives get their next commands before clients get
 //! their answers: a drive that waits stands still, a client that waits has others on the way.
 
+mod rest;
+
 use crate::clock::Clock;
 use crate::core::Core;
 use crate::device::{self, Device, DeviceConfig, DriveFailures, IoDone, OpenError};
 use crate::door::{self, Door, Stopper, Waker};
 use crate::drives::Drives;
-use crate::front::{Asked, Counter, DEVICE_OWNERS, FRONT_OWNERS, Front, Pending, WORLD_OWNER};
+use crate::front::{
+    Asked, Counter, DEVICE_OWNERS, FRONT_OWNERS, Front, Load, Pending, WORLD_OWNER,
+};
 use crate::mind::Mind;
 use crate::payload::Payloads;
 use crate::spin::{Awaited, Spin};
@@ -37,10 +41,13 @@ pub struct WorldConfig {
     /// that. Default 150 us: a wake-up costs 20 to 30 us (measured, deps 3), and the flash that one
     /// spins for answers within 60 to 140 us (measured on a virtio disk); zero saves CPU.
     pub spin: Duration,
-    /// Bytes of requests in RAM at most; beyond, fronts stop reading their sockets. Must exceed
-    /// the tails that the engine keeps (64 MiB per hard drive). Default 512 MiB (guess).
-    pub payload_bytes_max: u64,
-    /// Requests under way at most. Default 4096 (guess).
+    /// Bytes of requests under way of each front end at most, unless it has a bound of its own; beyond,
+    /// it takes no more. Default 128 MiB (guess).
+    pub front_bytes_max: u64,
+    /// Buffers of requests are kept for later ones as far as they are, with those in use, no more than
+    /// this. Default 512 MiB (guess).
+    pub kept_bytes_max: u64,
+    /// Requests of each front end under way at most. Default 4096 (guess).
     pub requests_max: usize,
 }
 
@@ -49,7 +56,8 @@ impl Default for WorldConfig {
         WorldConfig {
             submission: Submission::Eager,
             spin: Duration::from_us(150),
-            payload_bytes_max: 512 * MIB,
+            front_bytes_max: 128 * MIB,
+            kept_bytes_max: 512 * MIB,
             requests_max: 4096,
         }
     }
@@ -178,7 +186,7 @@ impl<M: Mind> World<M> {
         let core = Core {
             clock: Clock::start(),
             ring: Ring::new(config.submission).map_err(WorldError::Ring)?,
-            payloads: Payloads::new(config.payload_bytes_max),
+            payloads: Payloads::new(config.kept_bytes_max),
             devices: Drives::new(devices.devices),
             counter: Counter { max: config.requests_max.max(1), ..Counter::default() },
             done: VecDeque::new(),
@@ -207,6 +215,8 @@ impl<M: Mind> World<M> {
 
     /// Adds a front end. It begins to listen when the engine is ready.
     pub fn add_front(&mut self, front: Box<dyn Front>) {
+        let bytes_max = front.memory_bytes().unwrap_or(self.config.front_bytes_max);
+        self.core.counter.loads.push(Load { bytes_max, ..Load::default() });
         self.fronts.push(front);
     }
 
@@ -214,7 +224,7 @@ impl<M: Mind> World<M> {
     /// it.
     pub fn add_door(&mut self, capacity: usize, stream: StreamId) -> Door {
         let (door, front) = door::door(capacity, stream, Arc::clone(&self.waker));
-        self.fronts.push(Box::new(front));
+        self.add_front(Box::new(front));
         door
     }
 
@@ -311,9 +321,7 @@ impl<M: Mind> World<M> {
             let mut desk = self.core.desk(index, now, &mut self.mind);
             self.fronts[index].turn_ends(&mut desk);
         }
-        if self.core.counter.starved {
-            self.offer_room();
-        }
+        self.offer_room();
         if std::mem::take(&mut self.core.counter.wake_asked) {
             self.mind.on(self.core.clock.now(), Event::Wake, &mut self.commands);
             self.carry_out();
@@ -483,7 +491,7 @@ impl<M: Mind> World<M> {
 
     fn complete(&mut self, done: &Done) {
         let key = usize::try_from(done.request.0).expect("requests are numbered by the world");
-        let Pending { asked, front, cookie } = self.core.counter.pending.remove(key);
+        let Pending { asked, front, cookie } = self.core.counter.remove(key);
         let now = self.core.clock.now();
         if let (Some(observer), Asked::Request(request)) = (&mut self.observer, &asked) {
             observer(request, done, now);
@@ -530,65 +538,15 @@ impl<M: Mind> World<M> {
         true
     }
 
+    /// Front ends that had no room try again.
     fn offer_room(&mut self) {
-        self.core.counter.starved = false;
-        let now = self.core.clock.now();
         for index in 0..self.fronts.len() {
-            let mut desk = self.core.desk(index, now, &mut self.mind);
-            self.fronts[index].room(&mut desk);
-        }
-    }
-
-    fn has_news(&mut self) -> bool {
-        self.fronts.iter_mut().any(|front| front.has_news())
-            || self.stop_asked.load(Ordering::Relaxed)
-    }
-
-    /// Nothing to do: spins if that pays, then sleeps until something happens or is due. True if
-    /// something happened.
-    fn rest(&mut self, now: Instant, spin: &mut Spin) -> bool {
-        let due = match self.phase {
-            Phase::Settling(latest) | Phase::Ending(latest) => self.core.next_due().min(latest),
-            _ => self.core.next_due(),
-        };
-        self.core.ring.submit_queued();
-        let (mut now, awake_until) = (now, spin.until());
-        while now < awake_until || due.since(now) <= TIMER_LEAD {
-            if now >= due || self.core.ring.has_news() || self.has_news_to_serve() {
-                spin.ends(now, false);
-                return now < due;
-            }
-            if due.since(now) <= TIMER_LEAD {
-                for _ in 0..8 {
-                    std::hint::spin_loop();
-                }
-                now = self.core.clock.now();
-                continue;
-            }
-            // on few CPUs a client may wait for the very one that we spin on; then sleeping is
-            // cheap, because the CPU does not halt
-            let before = now;
-            std::thread::yield_now();
-            now = self.core.clock.now();
-            if now.since(before) > YIELDED {
-                break;
+            if self.core.counter.takes_again(index) {
+                self.core.counter.loads[index].starved = false;
+                let now = self.core.clock.now();
+                let mut desk = self.core.desk(index, now, &mut self.mind);
+                self.fronts[index].room(&mut desk);
             }
         }
-        for (index, front) in self.fronts.iter_mut().enumerate() {
-            front.falls_asleep(&mut self.core.desk(index, now, &mut self.mind));
-        }
-        self.waker.falls_asleep();
-        if !self.has_news_to_serve() {
-            let sleep = (due - TIMER_LEAD).since(now).min(SLEEP_MAX);
-            self.core.ring.wait(Some(sleep));
-        }
-        self.waker.is_awake();
-        spin.ends(self.core.clock.now(), true);
-        self.core.ring.has_news()
-    }
-
-    /// While the world starts or ends, doors are shut, so what waits there is no reason to hurry.
-    fn has_news_to_serve(&mut self) -> bool {
-        self.phase == Phase::Serving && !self.core.counter.starved && self.has_news()
     }
 }

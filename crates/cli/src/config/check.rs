@@ -2,7 +2,7 @@
 
 use super::pair::PoolTwin;
 use super::{PoolConfig, PoolDevice, PoolVolume, Serve};
-use super::{access, budget, deadline, file, pair, promise, spare};
+use super::{access, budget, deadline, file, limits, pair, promise, spare};
 use crate::policy;
 use crate::toml_fault::Fault;
 use std::path::{Component, Path, PathBuf};
@@ -22,7 +22,7 @@ use toml::Spanned;
 const NAME_BYTES_MAX: usize = 64;
 /// Largest device or volume that a set can number.
 const SIZE_BYTES_MAX: u64 = 16 * TIB;
-/// The most RAM for reads of redirected data: half of what all bytes of users may take.
+/// The most RAM for reads of redirected data: as much as NBD clients may have by default.
 const READ_BACK_BYTES_MAX: u64 = 256 << 20;
 /// The bounds of `second_home_lag`.
 const LAG_MIN: Duration = Duration::from_s(1);
@@ -502,6 +502,7 @@ fn serve(
         serve.submission = word(value, "submission", &known)?;
     }
     serve.spin = parsed.spin.as_ref().map(spin).transpose()?;
+    serve.limits = limits::check(parsed, serve.nbd.len())?;
     Ok(serve)
 }
 

@@ -247,6 +247,11 @@ pub(super) struct Serve {
     pub fuse: Option<Spanned<String>>,
     pub submission: Option<Spanned<String>>,
     pub spin: Option<Spanned<String>>,
+    pub connections: Option<Spanned<i64>>,
+    pub negotiation_timeout: Option<Spanned<String>>,
+    pub stall_timeout: Option<Spanned<String>>,
+    pub nbd_memory: Option<Spanned<String>>,
+    pub fuse_memory: Option<Spanned<String>>,
 }
 
 /// `"mios-d"`, or `{ policy = "mios-d", queue_length = 2 }`: the policy and its settings as they

@@ -10,6 +10,7 @@ mod check;
 mod deadline;
 mod edit;
 mod file;
+pub mod limits;
 pub mod pair;
 pub mod promise;
 pub mod spare;
@@ -21,6 +22,7 @@ pub use self::edit::{Edit, edited};
 
 use self::access::Way;
 use self::budget::DeviceBudget;
+use self::limits::Limits;
 use self::pair::PoolTwin;
 use self::promise::Promises;
 use crate::failure::ConfigFault;
@@ -147,6 +149,8 @@ pub struct Serve {
     pub submission: Submission,
     /// How long to spin for the next event at most, if the world's default will not do.
     pub spin: Option<Duration>,
+    /// How much its clients may have of it.
+    pub limits: Limits,
 }
 
 impl PoolConfig {
@@ -241,6 +245,11 @@ impl PoolConfig {
     pub fn world_config(&self) -> WorldConfig {
         let usual = WorldConfig::default();
         let spin = self.serve.spin.unwrap_or(usual.spin);
+        let mounted = self.volumes.iter().filter(|volume| volume.mount.is_some()).count();
+        let mounts = mounted + usize::from(self.serve.fuse.is_some());
+        let hdds = self.devices.iter().filter(|device| device.role == Role::Hdd).count();
+        let fronts = (self.serve.nbd.len(), mounts as u64, hdds as u64);
+        let usual = self.serve.limits.world(usual, fronts);
         WorldConfig { submission: self.serve.submission, spin, ..usual }
     }
 

@@ -232,6 +232,51 @@ const FAULTS: &[(&str, &str, usize, &str)] = &[
 ];
 
 #[test]
+fn limits_are_read_and_nonsense_is_told() {
+    let usual = parse(GOOD).expect("good");
+    let nbd = usual.serve.limits.nbd(2);
+    assert_eq!((nbd.connections_max, nbd.memory_bytes), (100, 256 << 20));
+    // NBD, the mount, and the tail of the hard drive
+    assert_eq!(usual.world_config().kept_bytes_max, (256 + 128 + 64) << 20);
+    let keys = "connections = 7\nnegotiation_timeout = \"3s\"\nstall_timeout = \"90s\"\n\
+                nbd_memory = \"128MiB\"\nfuse_memory = \"32MiB\"\n";
+    let pool = parse(&format!("{GOOD}{keys}")).expect("good");
+    let nbd = pool.serve.limits.nbd(2);
+    assert_eq!((nbd.connections_max, nbd.memory_bytes), (7, 128 << 20));
+    assert_eq!(
+        (nbd.negotiation_timeout, nbd.stall_timeout),
+        (Duration::from_s(3), Duration::from_s(90))
+    );
+    assert_eq!(pool.world_config().front_bytes_max, 32 << 20);
+    // many connections, and nothing said of memory: it is what they need
+    let pool = parse(&format!("{GOOD}connections = 3000\n")).expect("good");
+    let nbd = pool.serve.limits.nbd(2);
+    assert!(nbd.memory_bytes > 1 << 30 && nbd.memory_bytes >= nbd.memory_least_bytes(2));
+    let line = GOOD.lines().count() + 1;
+    for (key, want) in [
+        ("connections = 0", "nobody could be served"),
+        ("connections = -1", "from 1 to 10000"),
+        ("connections = 10001", "from 1 to 10000"),
+        ("connections = \"many\"", ""),
+        ("negotiation_timeout = \"0s\"", "1s at least"),
+        ("negotiation_timeout = \"10\"", "write times like"),
+        ("stall_timeout = \"10ms\"", "1s at least"),
+        ("stall_timeout = \"100000s\"", "86400s"),
+        ("nbd_memory = \"0B\"", "96MiB at least"),
+        ("nbd_memory = \"64MiB\"", "96MiB at least"),
+        ("nbd_memory = \"256\"", "write sizes like"),
+        ("nbd_memory = \"96MiB\"\nconnections = 200", "2 sockets with 200 connections each"),
+        ("fuse_memory = \"1MiB\"", "16MiB at least"),
+        ("fuse_memory = \"9000000TiB\"", "so much"),
+        ("connection = 5", "did you mean \"connections\""),
+    ] {
+        let fault = parse(&format!("{GOOD}{key}\n")).expect_err(key);
+        assert!(fault.text.contains(want), "{key}: {fault}");
+        assert_eq!(fault.line, Some(line), "{key}: {fault}");
+    }
+}
+
+#[test]
 fn a_volume_of_files_has_a_mount_point_and_no_size() {
     let of_files = |text: &str| changed("size = \"32GiB\"", text);
     let good = parse(&of_files("files = true\nmount = \"tree\"")).expect("good");

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "every test uses its part")]
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a test stops where it fails")]
 
+pub mod attacks;
 pub mod certificates;
 pub mod mounting;
 pub mod program;

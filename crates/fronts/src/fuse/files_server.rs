@@ -27,8 +27,10 @@ use tandem_names::{Caller, Change, NameError, Tree, VolumeMark};
 
 /// Messages understood in one turn; others may want something too.
 const MESSAGES_PER_TURN: usize = 64;
-/// Calls under way; with so many no more messages are taken. Each may hold a megabyte.
+/// Calls under way; with so many no more messages are taken.
 const CALLS_MAX: usize = 256;
+/// What one message may need at most: its bytes as they came, and whole sectors around them.
+const MESSAGE_BYTES: u64 = 2 * TRANSFER_BYTES_MAX as u64;
 /// Files without a name that go in one batch.
 const REAPED_AT_ONCE: usize = 64;
 /// The root directory of a new volume.
@@ -218,12 +220,19 @@ impl FilesServer {
             if self.stopping || self.is_full() || !self.inbox.fetch_in_turn() {
                 break;
             }
-            // a write, and the sectors at its edges
-            if !desk.has_room(2 * TRANSFER_BYTES_MAX as u64) {
+            let State::Serving(session) = &mut self.state else { break };
+            // a write, and the sectors at its edges; and what waits for its turn in the session
+            if !desk.has_room(MESSAGE_BYTES + session.held_bytes()) {
                 break;
             }
-            let State::Serving(session) = &mut self.state else { break };
             let (head, body, total) = self.inbox.message();
+            if let Some(unique) = wire::moves_bytes(head)
+                && !desk.has_memory(MESSAGE_BYTES)
+            {
+                self.inbox.reply(wire::reply_head(unique, wire::errno::ENOMEM, 0), &[]);
+                self.inbox.done();
+                continue;
+            }
             let mut pool = LivePool { volume: &self.volume, desk };
             let time_ns = *time_ns.get_or_insert_with(now_ns);
             if !session.message_parts(head, body, time_ns, &mut pool) {

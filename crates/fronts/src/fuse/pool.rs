@@ -148,7 +148,7 @@ impl Pool for LivePool<'_, '_> {
     }
 
     fn write(&mut self, tag: usize, object: ObjectId, offset_bytes: u64, bytes: &[u8]) {
-        let payload = self.desk.payloads.begin(bytes.len(), offset_bytes);
+        let payload = self.desk.payloads.begin_anyway(bytes.len(), offset_bytes);
         self.desk.payloads.fill(payload, 0, bytes);
         self.desk.payloads.seal(payload);
         let range = (offset_bytes, bytes.len() as u64);

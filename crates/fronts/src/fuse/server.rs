@@ -49,6 +49,8 @@ pub struct FuseServer {
     out: Vec<u8>,
     extents: Vec<Extent>,
     stream: StreamId,
+    /// Bytes of writes that jobs have brought with them.
+    brought_bytes: u64,
     serving: bool,
     stopping: bool,
     /// The ring tells when there is a message.
@@ -82,6 +84,7 @@ impl FuseServer {
             out: Vec::new(),
             extents: Vec::new(),
             stream,
+            brought_bytes: 0,
             serving: false,
             stopping: false,
             watched: false,
@@ -254,8 +257,11 @@ impl FuseServer {
             return true;
         }
         let (at, whole) = plan::cover(range.offset, length);
-        if !desk.has_room(whole) {
+        if !desk.has_room(whole + self.brought_bytes) {
             return false;
+        }
+        if !desk.has_memory(whole) {
+            return self.refuse(header, errno::ENOMEM);
         }
         let doing = Doing::Read { skip: range.offset - at, length };
         let place = Place { object, first: at, end: at + whole };
@@ -278,8 +284,11 @@ impl FuseServer {
             return self.refuse(header, errno::EINVAL);
         }
         let (at, whole) = plan::cover(range.offset, length);
-        if !desk.has_room(2 * whole) {
+        if !desk.has_room(2 * whole + self.brought_bytes) {
             return false;
+        }
+        if !desk.has_memory(2 * TRANSFER_BYTES_MAX as u64) {
+            return self.refuse(header, errno::ENOMEM);
         }
         let place = Place { object, first: at, end: at + whole };
         let aligned = plan::is_aligned(range.offset, length);
@@ -290,6 +299,8 @@ impl FuseServer {
             let (_, body, _) = self.inbox.message();
             let patch = Patch::Bytes(body[..length as usize].to_vec());
             let mut job = Job::new(header, place, Doing::Back);
+            job.brought_bytes = length;
+            self.brought_bytes += length;
             job.steps.push(Step::Merge { offset: range.offset, patch });
             job
         };
@@ -309,7 +320,7 @@ impl FuseServer {
             let body = inbox.take_body(next);
             desk.payloads.adopt(body, length, offset)
         } else {
-            let payload = desk.payloads.begin(length, offset);
+            let payload = desk.payloads.begin_anyway(length, offset);
             desk.payloads.fill(payload, 0, &inbox.message().1[..length]);
             payload
         };

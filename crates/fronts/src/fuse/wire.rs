@@ -23,6 +23,8 @@ pub mod errno {
     pub const EIO: i32 = 5;
     /// Nothing there: beyond the end.
     pub const ENXIO: i32 = 6;
+    /// No memory for what is asked.
+    pub const ENOMEM: i32 = 12;
     /// Not a directory.
     pub const ENOTDIR: i32 = 20;
     /// A directory.
@@ -146,6 +148,7 @@ pub const SEEK_DATA: u32 = 3;
 /// `SEEK_HOLE` of lseek.
 pub const SEEK_HOLE: u32 = 4;
 
+const OP_READ: u32 = 15;
 const OP_WRITE: u32 = 16;
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
@@ -159,6 +162,11 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 /// Is this the head of a write, whose data is not needed to understand it?
 pub fn is_write(head: &[u8]) -> bool {
     u32_at(head, 4) == Some(OP_WRITE)
+}
+
+/// Of a message that needs memory for the bytes of a file, a read or a write: which request it is.
+pub fn moves_bytes(head: &[u8]) -> Option<u64> {
+    matches!(u32_at(head, 4), Some(OP_READ | OP_WRITE)).then(|| u64_at(head, 8))?
 }
 
 /// Understands a message of `total` bytes; `bytes` is all of it, or a write's head. `None` if it is

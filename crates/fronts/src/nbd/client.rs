@@ -3,7 +3,7 @@
 use super::wire::{
     self, Reader, RequestHeader, chunk, command, flag, handshake, info, option, reply,
 };
-use std::io::{self, Read, Write};
+use std::io::{self, Read as _, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use tandem_live::Extent;
@@ -27,7 +27,7 @@ pub enum ClientError {
     Errno(u32),
 }
 
-trait Stream: Read + Write + Send {
+trait Stream: io::Read + Write + Send {
     /// Another handle on the same connection.
     fn again(&self) -> io::Result<Box<dyn Stream>>;
 }
@@ -65,8 +65,33 @@ pub struct Client {
     next_cookie: u64,
     /// Answers say themselves how long they are.
     is_structured: bool,
-    /// Lengths of the reads that wait for a simple reply, by cookie.
-    reads: Vec<(u64, u32)>,
+    /// Another handle waits for the answers.
+    is_split: bool,
+    /// Reads that wait for their answer.
+    reads: Vec<Read>,
+}
+
+/// Longest read of a client's.
+const READ_BYTES_MAX: u32 = 64 << 20;
+
+/// A read under way, with what has come of it.
+struct Read {
+    cookie: u64,
+    offset: u64,
+    length: u32,
+    data: Vec<u8>,
+}
+
+impl Read {
+    /// Appends what lies at `offset`, which is behind what has come so far.
+    fn append(&mut self, offset: Option<u64>, bytes: &[u8]) -> Outcome<()> {
+        let next = self.offset + self.data.len() as u64;
+        if offset != Some(next) || self.data.len() + bytes.len() > self.length as usize {
+            return Err(ClientError::Protocol("pieces of a read that do not follow each other"));
+        }
+        self.data.extend_from_slice(bytes);
+        Ok(())
+    }
 }
 
 type Outcome<T> = Result<T, ClientError>;
@@ -139,8 +164,20 @@ impl Client {
         }
         let flags = u32::from(handshake::FIXED_NEWSTYLE | handshake::NO_ZEROES);
         stream.write_all(&flags.to_be_bytes())?;
-        let (size_bytes, flags, is_structured) = (0, 0, false);
-        Ok(Client { stream, size_bytes, flags, next_cookie: 1, is_structured, reads: Vec::new() })
+        Ok(Client::silent(stream))
+    }
+
+    /// A handle that has said and heard nothing yet.
+    fn silent(stream: Box<dyn Stream>) -> Client {
+        Client {
+            stream,
+            size_bytes: 0,
+            flags: 0,
+            next_cookie: 1,
+            is_structured: false,
+            is_split: false,
+            reads: Vec::new(),
+        }
     }
 
     /// A second handle on this connection, which waits for the answers to what this one begins: a
@@ -148,13 +185,14 @@ impl Client {
     ///
     /// # Errors
     /// If the answers do not say how long they are, or the socket has no second handle.
-    pub fn answers(&self) -> Outcome<Client> {
+    pub fn answers(&mut self) -> Outcome<Client> {
         if !self.is_structured {
             return Err(ClientError::Protocol("answers of a simple connection need its requests"));
         }
-        let Client { size_bytes, flags, next_cookie, is_structured, .. } = *self;
-        let stream = self.stream.again()?;
-        Ok(Client { stream, size_bytes, flags, next_cookie, is_structured, reads: Vec::new() })
+        self.is_split = true;
+        let (size_bytes, flags) = (self.size_bytes, self.flags);
+        let other = Client::silent(self.stream.again()?);
+        Ok(Client { size_bytes, flags, is_structured: true, is_split: true, ..other })
     }
 
     /// Sends an option; the replies before the final ACK.
@@ -235,8 +273,9 @@ impl Client {
         let mut out = Vec::with_capacity(wire::REQUEST_BYTES + data.len());
         RequestHeader { flags, command, cookie, offset: range.0, length: range.1 }.write(&mut out);
         out.extend_from_slice(data);
-        if command == command::READ && !self.is_structured {
-            self.reads.push((cookie, range.1));
+        if command == command::READ && !self.is_split {
+            let (offset, length) = range;
+            self.reads.push(Read { cookie, offset, length, data: Vec::new() });
         }
         self.stream.write_all(&out)?;
         Ok(cookie)
@@ -254,38 +293,73 @@ impl Client {
                 let (Some(error), Some(cookie)) = (reader.u32(), reader.u64()) else {
                     unreachable!("16 bytes hold 16 bytes");
                 };
-                let length = self.forget_read(cookie);
-                let data = match length {
-                    Some(length) if error == 0 => self.take(length as usize)?,
+                let data = match self.forget_read(cookie) {
+                    Some(read) if error == 0 => self.take(read.length as usize)?,
                     _ => Vec::new(),
                 };
                 let status = if error == 0 { Ok(()) } else { Err(error) };
                 Ok(Reply { cookie, status, data, extents: Vec::new() })
             }
-            Some(wire::CHUNK_MAGIC) => self.finish_chunk(reader),
+            Some(wire::CHUNK_MAGIC) => self.finish_chunks(head),
             _ => Err(ClientError::Protocol("an answer begins with no known number")),
         }
     }
 
-    /// Our server answers in one chunk, so this client wants no more.
-    fn finish_chunk(&mut self, mut head: Reader<'_>) -> Outcome<Reply> {
-        let (Some(flags), Some(kind), Some(cookie)) = (head.u16(), head.u16(), head.u64()) else {
-            unreachable!("16 bytes hold 16 bytes");
-        };
-        let length = self.take(4)?;
-        let length = Reader::new(&length).u32().unwrap_or(0);
-        if flags != chunk::DONE || length > (64 << 20) {
-            return Err(ClientError::Protocol("an answer of several or oversized chunks"));
+    /// Chunks until one ends an answer. Those of a read follow each other, as our server sends them.
+    fn finish_chunks(&mut self, mut head: Vec<u8>) -> Outcome<Reply> {
+        loop {
+            let mut reader = Reader::new(&head);
+            if reader.u32() != Some(wire::CHUNK_MAGIC) {
+                return Err(ClientError::Protocol("an answer is broken off by another one"));
+            }
+            let (Some(flags), Some(kind), Some(cookie)) =
+                (reader.u16(), reader.u16(), reader.u64())
+            else {
+                unreachable!("16 bytes hold 16 bytes");
+            };
+            let length = self.take(4)?;
+            let length = Reader::new(&length).u32().unwrap_or(0);
+            if length > READ_BYTES_MAX {
+                return Err(ClientError::Protocol("an oversized chunk"));
+            }
+            let data = self.take(length as usize)?;
+            if flags & chunk::DONE != 0 {
+                return self.last_chunk(cookie, kind, data);
+            }
+            self.further_chunk(cookie, kind, &data)?;
+            head = self.take(16)?;
         }
-        let mut data = self.take(length as usize)?;
-        self.forget_read(cookie);
+    }
+
+    /// Bytes of a read that is not answered wholly yet.
+    fn further_chunk(&mut self, cookie: u64, kind: u16, data: &[u8]) -> Outcome<()> {
+        let (chunk::OFFSET_DATA, Some((at, bytes))) = (kind, data.split_at_checked(8)) else {
+            return Err(ClientError::Protocol("a chunk that belongs to no read"));
+        };
+        let at = Reader::new(at).u64();
+        let known = self.reads.iter().any(|read| read.cookie == cookie);
+        if let (Some(offset), true, false) = (at, self.is_split, known) {
+            // the other handle knows how long it is
+            self.reads.push(Read { cookie, offset, length: READ_BYTES_MAX, data: Vec::new() });
+        }
+        let read = self.reads.iter_mut().find(|read| read.cookie == cookie);
+        let read = read.ok_or(ClientError::Protocol("a chunk that belongs to no read"))?;
+        read.append(at, bytes)
+    }
+
+    fn last_chunk(&mut self, cookie: u64, kind: u16, mut data: Vec<u8>) -> Outcome<Reply> {
+        let read = self.forget_read(cookie);
         let mut reply = Reply { cookie, status: Ok(()), data: Vec::new(), extents: Vec::new() };
         let mut reader = Reader::new(&data);
-        match kind {
-            chunk::NONE => {}
-            chunk::OFFSET_DATA if data.len() >= 8 => reply.data = data.split_off(8),
-            chunk::ERROR => reply.status = Err(reader.u32().unwrap_or(wire::error::EIO)),
-            chunk::BLOCK_STATUS => {
+        match (kind, read) {
+            (chunk::NONE, _) => {}
+            (chunk::OFFSET_DATA, Some(mut read)) if data.len() >= 8 && !read.data.is_empty() => {
+                read.append(reader.u64(), &data[8..])?;
+                reply.data = read.data;
+            }
+            (chunk::OFFSET_DATA, _) if data.len() >= 8 => reply.data = data.split_off(8),
+            (chunk::ERROR, _) => reply.status = Err(reader.u32().unwrap_or(wire::error::EIO)),
+            (chunk::BLOCK_STATUS, _) => {
                 reader.u32();
                 while let (Some(length), Some(flags)) = (reader.u32(), reader.u32()) {
                     let allocated = flags & wire::extent::HOLE == 0;
@@ -297,9 +371,9 @@ impl Client {
         Ok(reply)
     }
 
-    fn forget_read(&mut self, cookie: u64) -> Option<u32> {
-        let position = self.reads.iter().position(|(read, _)| *read == cookie)?;
-        Some(self.reads.swap_remove(position).1)
+    fn forget_read(&mut self, cookie: u64) -> Option<Read> {
+        let position = self.reads.iter().position(|read| read.cookie == cookie)?;
+        Some(self.reads.swap_remove(position))
     }
 
     fn call(&mut self, command: u16, flags: u16, range: (u64, u32), data: &[u8]) -> Outcome<Reply> {
@@ -381,7 +455,7 @@ impl Client {
 /// A server that says what a fuzzer gave it, and hears nothing.
 struct Script(io::Cursor<Vec<u8>>);
 
-impl Read for Script {
+impl io::Read for Script {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         self.0.read(into)
     }

@@ -1,48 +1,51 @@
 //! How do the bytes of one connection move between socket, session and payloads?
 //!
 //! Small bodies are copied out of the receive buffer, large ones are received straight into their
-//! payload. Replies gather in a batch while another is being sent; small reads are copied into it,
-//! large ones go by reference.
+//! payload. With TLS all bytes go through its records, and are copied once more. What a request needs of the
+//! server's memory is taken when it begins, and given back when its answer has left. Where there is little
+//! left for this client, large requests are done in pieces.
 
+mod ends;
 mod secure;
 
-use super::access::{Access, Clients, Seldom, TlsMode};
+use super::access::{Access, TlsMode};
+use super::body::{Body, Receiving};
 use super::export::Export;
+use super::hub::{BUFFER_BYTES, Hub};
 use super::negotiate::Tls;
-use super::session::{Ask, Command, Session, Step};
-use super::tls::{Opened, RECORD_BYTES, Records, TlsServer};
+use super::outbox::Outbox;
+use super::session::{Ask, Command, STATUS_ENTRIES_MAX, Session, Step};
+use super::standstill::Standstill;
+use super::tls::TlsServer;
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
-use std::cell::RefCell;
+use slab::Slab;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
-use tandem_block::{DurabilityClass, IoError, Op, PayloadId, StreamId};
+use tandem_block::{DurabilityClass, Instant, IoError, Op, PayloadId, StreamId};
 use tandem_live::Done;
 use tandem_live::Extent;
-use tandem_live::buffer::Memory;
+use tandem_live::budget::Share;
+use tandem_live::buffer::{Memory, taken_bytes};
 use tandem_live::front::{Desk, Wish};
-use tandem_live::outgoing::Outgoing;
-use tandem_live::uring::{Back, Finished};
-use tandem_live::users::{User, Users};
+use tandem_live::uring::{Back, Finished, Tag};
+use tandem_live::users::User;
 
-/// Size of the receive buffer: many small requests in one call, and no more, though more may have come:
-/// while a call copies and its requests are read, no drive is heard (guess: some 20 us for 64 KiB, and 150
-/// for 512).
-const BUFFER_BYTES: usize = 64 * 1024;
 /// What is asked for while large writes come: little more than their headers, since everything
 /// behind a header in the buffer has to be copied.
 const SMALL_RECEIVE_BYTES: usize = 4096;
-/// The rest of a body is received straight into its payload from this size on.
-const DIRECT_BYTES_MIN: usize = 16 * 1024;
-/// Reads of this size and more are sent by reference.
-const SHARED_BYTES_MIN: u32 = 32 * 1024;
-/// With this many bytes of replies gathered they are sent at once, while they are in the CPU's cache.
-const SEND_AT_ONCE_BYTES: usize = 512 * 1024;
 /// After so many looks in vain a socket is left to the ring, so that silent clients cost nothing
-/// while others keep the world awake.
+/// while others keep the world awake. One that has not chosen an export yet is not worth as many.
 const LOOKS_MAX: u32 = 256;
-/// With this many bytes of replies unsent, no more requests are taken.
-const UNSENT_BYTES_MAX: usize = 64 << 20;
+const LOOKS_NEGOTIATING_MAX: u32 = 8;
+/// Of a read over TLS so much is sealed at once.
+const SEALED_BYTES_MAX: u32 = 1 << 20;
+/// The least piece of a request, unless it is smaller itself.
+pub(super) const PIECE_BYTES_MIN: u64 = 64 << 10;
+/// Blocks looked at for one answer about extents, if others wait: some 60 us.
+const STATUS_BYTES_SHARED: u64 = 64 << 20;
+/// So many bytes looked at for extents take about as long as one other request.
+const STATUS_BYTES_PER_REQUEST: u64 = 4 << 20;
 
 /// What a ring operation of a connection was for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +53,8 @@ pub(super) enum Purpose {
     Receive,
     Body,
     Send,
+    /// One that has nothing to tell.
+    Other,
 }
 
 impl Purpose {
@@ -57,142 +62,157 @@ impl Purpose {
         match number {
             0 => Purpose::Receive,
             1 => Purpose::Body,
-            _ => Purpose::Send,
+            2 => Purpose::Send,
+            _ => Purpose::Other,
         }
     }
 }
 
-/// A write whose body is arriving.
+/// A request that waits until there is room for it.
 #[derive(Debug)]
-struct Body {
+struct Held {
     ask: Ask,
-    payload: PayloadId,
-    filled: usize,
+    since: Instant,
 }
 
-/// Replies on their way, and the payloads they point into.
-#[derive(Debug, Default)]
-struct Replies {
-    batch: Box<Outgoing>,
-    payloads: Vec<PayloadId>,
+/// A read that is done in pieces, one after the other.
+#[derive(Debug)]
+struct Reading {
+    ask: Ask,
+    /// Bytes of it that were asked for.
+    asked: u32,
+    is_busy: bool,
 }
 
-impl Replies {
-    fn clear(&mut self, desk: &mut Desk<'_>) {
-        self.batch.clear();
-        for payload in self.payloads.drain(..) {
-            desk.release(payload);
-        }
-    }
-}
-
-/// What connections have in common.
-#[derive(Clone, Default)]
-pub(super) struct Shared {
-    /// Who uses snapshots.
-    pub users: Users,
-    /// Who may use which exports.
-    pub clients: Rc<Clients>,
-    /// Of clients that were turned away.
-    pub refusals: Rc<RefCell<Seldom>>,
+/// What the engine does for a request, or a part of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    pub ask: Ask,
+    /// Where, and how many bytes.
+    pub range: (u64, u32),
+    /// Bytes of the budget that it holds.
+    pub held_bytes: u64,
 }
 
 /// One client.
 pub(super) struct Connection {
-    socket: OwnedFd,
-    session: Session,
+    pub(super) socket: OwnedFd,
+    pub(super) session: Session,
     /// Certificates, where there is TLS.
     tls: Option<TlsServer>,
-    /// TLS, once it was begun.
-    records: Option<Box<Records>>,
-    clients: Rc<Clients>,
-    refusals: Rc<RefCell<Seldom>>,
-    users: Users,
     /// It uses a snapshot, which must not go.
     user: Option<User>,
     stream: StreamId,
     /// Position in the server's table.
     key: u64,
+    /// Which listening socket it came by.
+    pub(super) way: usize,
+    pub(super) accepted: Instant,
+    /// It has chosen an export, and when.
+    pub(super) is_serving: bool,
+    pub(super) chosen: Instant,
+    /// It has asked for something of it.
+    pub(super) has_asked: bool,
     /// `None` while the ring has it.
-    buffer: Option<Box<Memory>>,
+    pub(super) buffer: Option<Box<Memory>>,
     /// Received and not understood yet.
-    start: usize,
-    end: usize,
-    body: Option<Body>,
-    /// A request for which there was no room.
-    held: Option<Ask>,
-    gathering: Replies,
-    sending: Replies,
-    is_sending: bool,
-    is_receiving_body: bool,
-    wants_receive: bool,
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) body: Option<Body>,
+    held: Option<Held>,
+    reading: Option<Reading>,
+    parts: Slab<Part>,
+    pub(super) share: Share,
+    pub(super) outbox: Outbox,
+    /// A piece of a body is being received.
+    pub(super) receiving_body: Option<Receiving>,
+    pub(super) wants_receive: bool,
     /// Looks in vain since something was last heard, while nobody sleeps.
     looks_in_vain: u32,
     /// Large writes come: receive little beside their bodies.
-    large: bool,
+    pub(super) large: bool,
+    pub(super) received_bytes: u64,
+    /// The rest of a message.
+    receives: Standstill,
+    /// Requests that it may still begin in this turn.
+    credit: i64,
+    /// It would go on if it had more credit.
+    pub(super) is_paused: bool,
+    /// Requests begun in this turn.
+    pub(super) begun: u64,
+    /// The last turn in which it began any.
+    pub(super) active_turn: u64,
     /// No more requests are taken.
-    closing: bool,
-    /// Nothing can be sent any more.
-    broken: bool,
+    pub(super) closing: bool,
 }
 
 impl Connection {
+    /// A client that has just come; `buffer` counts as its own from now on.
     pub fn new(
         socket: OwnedFd,
-        key: u64,
-        exports: Rc<[Export]>,
-        shared: Shared,
-        access: &Access,
+        (key, way): (u64, usize),
+        (exports, access): (Rc<[Export]>, &Access),
+        buffer: Box<Memory>,
+        (hub, now): (&mut Hub, Instant),
     ) -> Connection {
-        let mut gathering = Replies::default();
-        let mut session = gathering.batch.stage(|out| Session::new(exports, out));
+        let mut outbox = Outbox::default();
+        let mut session = outbox.stage(hub, |out| Session::new(exports, out));
         session.offer_tls(match access.tls {
             TlsMode::Off => Tls::Off,
             TlsMode::Allow(_) => Tls::Offered,
             TlsMode::Require(_) => Tls::Required,
         });
-        let Shared { users, clients, refusals } = shared;
+        hub.ways[way].negotiating += 1;
         Connection {
             socket,
             session,
             tls: access.tls.server().cloned(),
-            records: None,
-            clients,
-            refusals,
-            users,
             user: None,
             stream: StreamId(u32::try_from(key).expect("few connections")),
             key,
-            buffer: Some(Box::new(Memory::zeroed(BUFFER_BYTES))),
+            way,
+            accepted: now,
+            is_serving: false,
+            chosen: now,
+            has_asked: false,
+            buffer: Some(buffer),
             start: 0,
             end: 0,
             body: None,
             held: None,
-            gathering,
-            sending: Replies::default(),
-            is_sending: false,
-            is_receiving_body: false,
+            reading: None,
+            parts: Slab::new(),
+            share: Share::default(),
+            outbox,
+            receiving_body: None,
             wants_receive: true,
             looks_in_vain: 0,
             large: false,
+            received_bytes: 0,
+            receives: Standstill::default(),
+            credit: 1,
+            is_paused: false,
+            begun: 0,
+            active_turn: 0,
             closing: false,
-            broken: false,
         }
     }
 
-    fn tag(&self, desk: &Desk<'_>, purpose: Purpose) -> tandem_live::uring::Tag {
+    pub(super) fn tag(&self, desk: &Desk<'_>, purpose: Purpose) -> Tag {
         desk.tag(self.key << 8 | purpose as u64)
     }
 
-    /// Understands what was received, until more is needed or there is no room.
-    pub fn advance(&mut self, desk: &mut Desk<'_>) {
-        while !self.closing && self.buffer.is_some() && !self.is_receiving_body {
+    /// Understands what was received, until more is needed, there is no room, or it was enough for now.
+    pub fn advance(&mut self, hub: &mut Hub, desk: &mut Desk<'_>) {
+        while !self.closing && self.buffer.is_some() && self.receiving_body.is_none() {
             let goes_on = if self.body.is_some() {
-                self.fill_body(desk)
-            } else if let Some(ask) = self.held.take() {
-                self.begin(ask, desk)
+                self.fill_body(hub, desk)
+            } else if self.reading.is_some() {
+                self.read_on(hub, desk)
+            } else if let Some(Held { ask, since }) = self.held.take() {
+                self.begin(ask, since, hub, desk)
             } else {
-                self.next_step(desk)
+                self.next_step(hub, desk)
             };
             if !goes_on {
                 return;
@@ -200,39 +220,46 @@ impl Connection {
         }
     }
 
-    fn next_step(&mut self, desk: &mut Desk<'_>) -> bool {
-        let unsent = self.gathering.batch.remaining() + self.sending.batch.remaining();
-        if unsent > UNSENT_BYTES_MAX {
+    fn next_step(&mut self, hub: &mut Hub, desk: &mut Desk<'_>) -> bool {
+        if self.outbox.is_full() {
             return false; // goes on when they are sent
+        }
+        if self.credit <= 0 {
+            self.is_paused = true;
+            return false; // goes on in the next turn
+        }
+        if self.session.is_negotiating() {
+            let most = hub.config.connections_max;
+            self.session.set_full((hub.ways[self.way].serving >= most).then_some(most));
         }
         let buffer = self.buffer.as_mut().expect("advance checks it");
         let input = &buffer.bytes_mut(self.start..self.end)[..];
         let session = &mut self.session;
-        let (records, batch) = (&mut self.records, &mut self.gathering.batch);
-        match stage(records, batch, |out| session.step(input, out)) {
+        match self.outbox.stage(hub, |out| session.step(input, out)) {
             Step::Wait(needed) => {
                 if needed > BUFFER_BYTES {
                     self.closing = true; // our limits forbid it; never wait for what cannot come
                     return false;
                 }
-                self.needs_more(desk)
+                self.needs_more(hub, desk)
             }
             Step::StartTls(count) => {
                 self.start += count;
-                self.start_tls(desk)
+                self.start_tls(hub, desk)
             }
             Step::Consumed(count) => {
                 self.start += count;
-                if self.user.is_none()
-                    && let Some(export) = self.session.chosen().filter(|export| export.read_only)
-                {
-                    self.user = Some(self.users.enter(export.object));
+                self.credit -= 1;
+                if !self.is_serving && !self.session.is_negotiating() {
+                    self.serves(hub, desk.now);
                 }
                 true
             }
             Step::Ask(count, ask) => {
                 self.start += count;
-                self.begin(ask, desk)
+                self.credit -= 1;
+                (self.begun, self.has_asked) = (self.begun + 1, true);
+                self.begin(ask, desk.now, hub, desk)
             }
             Step::Full => false, // goes on with the next answer
             Step::Close => {
@@ -242,34 +269,125 @@ impl Connection {
         }
     }
 
+    /// It has chosen an export.
+    fn serves(&mut self, hub: &mut Hub, now: Instant) {
+        (self.is_serving, self.chosen) = (true, now);
+        let way = &mut hub.ways[self.way];
+        (way.negotiating, way.serving) = (way.negotiating - 1, way.serving + 1);
+        if let Some(export) = self.session.chosen().filter(|export| export.read_only) {
+            self.user = Some(hub.users.enter(export.object));
+        }
+    }
+
     /// Begins a request; false if there is no room for it now.
-    fn begin(&mut self, ask: Ask, desk: &mut Desk<'_>) -> bool {
-        let bytes = match ask.command {
-            Command::Read | Command::Write => u64::from(ask.length),
-            _ => 0,
+    fn begin(&mut self, ask: Ask, since: Instant, hub: &mut Hub, desk: &mut Desk<'_>) -> bool {
+        let fits = match ask.command {
+            Command::Write => {
+                self.body = Some(Body::new(ask));
+                return true;
+            }
+            Command::Read if ask.may_divide => {
+                self.reading = Some(Reading { ask, asked: 0, is_busy: false });
+                return self.read_on(hub, desk);
+            }
+            Command::Read => {
+                let bytes = taken_bytes(ask.length as usize) as u64;
+                if !hub.budget.could_allow_whole(bytes) {
+                    self.fail(ask, IoError::NoMemory, hub);
+                    return true;
+                }
+                desk.has_room(0) && hub.budget.allows_whole(&self.share, bytes)
+            }
+            Command::BlockStatus { .. } => {
+                hub.budget.allows(&self.share, STATUS_ENTRIES_MAX as u64 * 8)
+            }
+            Command::Flush | Command::Trim | Command::WriteZeroes => desk.has_room(0),
         };
-        if !desk.has_room(bytes) {
-            self.held = Some(ask);
+        if !fits {
+            hub.lacks_memory = true;
+            self.held = Some(Held { ask, since });
             return false;
         }
         match ask.command {
-            Command::Write => {
-                let payload = desk.payloads.begin(ask.length as usize, ask.offset);
-                self.body = Some(Body { ask, payload, filled: 0 });
+            Command::BlockStatus { .. } => self.tell_status(ask, hub, desk),
+            Command::Read if !desk.has_memory(u64::from(ask.length)) => {
+                self.fail(ask, IoError::NoMemory, hub);
             }
-            Command::BlockStatus { .. } => {
-                let mut extents: Vec<Extent> = Vec::new();
-                desk.extents(ask.object, (ask.offset, u64::from(ask.length)), &mut extents);
-                let session = &mut self.session;
-                let answer = |out: &mut Vec<u8>| session.complete_status(ask.slot, &extents, out);
-                stage(&mut self.records, &mut self.gathering.batch, answer);
+            _ => {
+                let length = if ask.command == Command::Read { ask.length } else { 0 };
+                let held_bytes = if length > 0 { taken_bytes(length as usize) as u64 } else { 0 };
+                self.session.part_begins(ask.slot, true);
+                let part = Part { ask, range: (ask.offset, ask.length), held_bytes };
+                self.submit(part, PayloadId::NONE, hub, desk);
             }
-            _ => self.submit(ask, PayloadId::NONE, desk),
         }
         true
     }
 
-    fn submit(&mut self, ask: Ask, payload: PayloadId, desk: &mut Desk<'_>) {
+    /// Says what lies where.
+    fn tell_status(&mut self, ask: Ask, hub: &mut Hub, desk: &mut Desk<'_>) {
+        let most = if hub.contended { STATUS_BYTES_SHARED } else { u64::MAX };
+        let length = u64::from(ask.length).min(most);
+        let mut extents: Vec<Extent> = Vec::new();
+        desk.extents(ask.object, (ask.offset, length), &mut extents);
+        let told: u64 = extents.iter().map(|extent| extent.length_bytes).sum();
+        self.credit -= (told / STATUS_BYTES_PER_REQUEST).cast_signed();
+        let session = &mut self.session;
+        let said = self.outbox.stage(hub, |out| {
+            let before = out.len();
+            session.complete_status(ask.slot, &extents, out);
+            out.len() - before
+        });
+        let held_bytes = said as u64;
+        hub.budget.take(&mut self.share, held_bytes);
+        self.outbox.hold(held_bytes);
+    }
+
+    /// Answers with an error, when what was begun of it is done.
+    pub(super) fn fail(&mut self, ask: Ask, failure: IoError, hub: &mut Hub) {
+        let session = &mut self.session;
+        self.outbox.stage(hub, |out| session.fail(ask.slot, failure, out));
+    }
+
+    /// The next piece of a read, or all of it; false if that has to wait.
+    fn read_on(&mut self, hub: &mut Hub, desk: &mut Desk<'_>) -> bool {
+        let Some(Reading { ask, asked, is_busy: false }) = self.reading else { return false };
+        let mut rest = ask.length - asked;
+        if !desk.has_room(0) {
+            return false;
+        }
+        if self.outbox.records.is_some() {
+            rest = rest.min(SEALED_BYTES_MAX); // it is copied, so no more of it at once than that
+        }
+        let wanted = taken_bytes(rest as usize) as u64;
+        let Some(may) = hub.budget.piece(&self.share, wanted, wanted.min(PIECE_BYTES_MIN)) else {
+            hub.lacks_memory = true;
+            return false; // goes on when somebody has given something back
+        };
+        let offset = ask.offset + u64::from(asked);
+        let length = if may == wanted { rest } else { piece_length(offset, may) };
+        if !desk.has_memory(u64::from(length)) {
+            self.reading = None;
+            self.fail(ask, IoError::NoMemory, hub);
+            return true;
+        }
+        let is_last = length == ask.length - asked;
+        self.session.part_begins(ask.slot, is_last);
+        self.reading = (!is_last).then_some(Reading { ask, asked: asked + length, is_busy: true });
+        let held_bytes = taken_bytes(length as usize) as u64;
+        self.submit(Part { ask, range: (offset, length), held_bytes }, PayloadId::NONE, hub, desk);
+        is_last
+    }
+
+    /// Hands a request, or a part of it, to the engine.
+    pub(super) fn submit(
+        &mut self,
+        part: Part,
+        payload: PayloadId,
+        hub: &mut Hub,
+        desk: &mut Desk<'_>,
+    ) {
+        let Part { ask, range: (offset_bytes, length), held_bytes } = part;
         let op = match ask.command {
             Command::Read | Command::BlockStatus { .. } => Op::Read,
             Command::Write => Op::Write,
@@ -277,149 +395,116 @@ impl Connection {
             Command::Trim => Op::Discard,
             Command::WriteZeroes => Op::WriteZeroes,
         };
+        if ask.command == Command::Read {
+            hub.budget.take(&mut self.share, held_bytes); // a body has its own already
+        }
         let wish = Wish {
             object: ask.object,
             op,
-            offset_bytes: ask.offset,
-            length_bytes: u64::from(ask.length),
+            offset_bytes,
+            length_bytes: u64::from(length),
             fua: ask.fua,
             stream: ask.stream.unwrap_or(self.stream),
             class: DurabilityClass::VolatileOk,
             payload,
         };
-        desk.submit(wish, self.key << 32 | u64::from(ask.slot));
-    }
-
-    /// Moves what is there of a body into its payload; false if the rest has to be received.
-    fn fill_body(&mut self, desk: &mut Desk<'_>) -> bool {
-        let Some(body) = &mut self.body else { return true };
-        let rest = body.ask.length as usize - body.filled;
-        let count = rest.min(self.end - self.start);
-        if count > 0 {
-            let buffer = self.buffer.as_mut().expect("advance checks it");
-            let bytes = buffer.bytes_mut(self.start..self.start + count);
-            desk.payloads.fill(body.payload, body.filled, bytes);
-            body.filled += count;
-            self.start += count;
-        }
-        self.large = rest >= DIRECT_BYTES_MIN;
-        if count == rest {
-            let Body { ask, payload, .. } = self.body.take().expect("it was there");
-            desk.payloads.seal(payload);
-            self.submit(ask, payload, desk);
-            return true;
-        }
-        if rest - count < DIRECT_BYTES_MIN || self.records.is_some() {
-            return self.needs_more(desk);
-        }
-        let target = (desk.payloads.memory(body.payload), body.filled, rest - count);
-        let tag = self.tag(desk, Purpose::Body);
-        desk.ring.receive_all(tag, self.socket.as_fd(), target);
-        self.is_receiving_body = true;
-        false
+        let part = self.parts.insert(part) as u64;
+        desk.submit(wish, self.key << 32 | part);
     }
 
     /// One of its ring operations is done.
-    pub fn finished(&mut self, purpose: Purpose, done: Finished, desk: &mut Desk<'_>) {
+    pub fn finished(
+        &mut self,
+        purpose: Purpose,
+        done: Finished,
+        hub: &mut Hub,
+        desk: &mut Desk<'_>,
+    ) {
         let count = done.outcome();
         match (purpose, done.back) {
             (Purpose::Receive, Back::Buffer(buffer)) => {
-                match (count, &mut self.records) {
-                    (Ok(count), Some(records)) if count > 0 => records.received(count),
-                    (Ok(count), None) if count > 0 => self.end += count,
+                match count {
+                    Ok(count) if count > 0 => self.received(count),
                     _ => self.closing = true,
                 }
-                match &mut self.records {
+                match &mut self.outbox.records {
                     Some(records) => records.give_back(buffer),
                     None => self.buffer = Some(buffer),
                 }
             }
-            (Purpose::Body, _) => {
-                self.is_receiving_body = false;
-                match (count, &mut self.body) {
-                    (Ok(count), Some(body)) if count > 0 => body.filled += count,
-                    _ => self.closing = true,
-                }
-            }
+            (Purpose::Body, _) => self.body_moved(count, hub, desk),
             (_, Back::Batch(batch)) => {
-                self.is_sending = false;
-                self.sending.batch = batch;
-                if !count.is_ok_and(|count| count > 0) {
-                    self.break_off();
-                }
-                if self.broken || self.sending.batch.is_empty() {
-                    self.sending.clear(desk);
-                }
+                self.outbox.sent(batch, count, &mut self.share, hub, desk);
+                self.closing |= self.outbox.is_broken();
             }
             _ => {}
         }
-        self.advance(desk);
+        self.advance(hub, desk);
     }
 
-    /// One of its requests is done.
-    pub fn completed(&mut self, slot: u32, done: &Done, desk: &mut Desk<'_>) {
-        let session = &mut self.session;
-        let batch = &mut self.gathering.batch;
-        let status = done.status;
-        let length = stage(&mut self.records, batch, |out| session.complete(slot, status, out));
-        if length == 0 || self.broken {
-            desk.release(done.payload);
-        } else if let Some(records) = &mut self.records {
-            let end = done.skip_bytes + u64::from(length);
-            let payloads = &mut *desk.payloads;
-            for at in (done.skip_bytes..end).step_by(RECORD_BYTES) {
-                let part = (end - at).min(RECORD_BYTES as u64);
-                records.stage(batch, |out| payloads.append_to(done.payload, at, part, out));
-            }
-            desk.release(done.payload);
-        } else if length >= SHARED_BYTES_MIN && batch.takes_more() {
-            let memory = desk.payloads.source(done.payload, done.skip_bytes, u64::from(length));
-            batch.push_shared(memory, done.skip_bytes as usize, length as usize);
-            self.gathering.payloads.push(done.payload);
+    /// One of its requests is done, or a part of it.
+    pub fn completed(&mut self, part: u32, done: &Done, hub: &mut Hub, desk: &mut Desk<'_>) {
+        let Part { ask, range, held_bytes } = self.parts.remove(part as usize);
+        let (session, status) = (&mut self.session, done.status);
+        let length = self.outbox.stage(hub, |out| session.part_ends(ask.slot, status, range, out));
+        if length > 0 && !self.outbox.is_broken() {
+            self.outbox.push_read(done, (length, held_bytes), desk);
         } else {
-            let payloads = &mut *desk.payloads;
-            batch.stage(|out| {
-                payloads.append_to(done.payload, done.skip_bytes, u64::from(length), out);
-            });
             desk.release(done.payload);
+            hub.budget.give(&mut self.share, held_bytes);
         }
-        if !self.is_sending && self.gathering.batch.remaining() >= SEND_AT_ONCE_BYTES {
-            self.send(desk);
+        if let Some(reading) = self.reading.as_mut().filter(|it| it.ask.slot == ask.slot) {
+            reading.is_busy = false;
+            if let Err(failure) = status {
+                self.reading = None;
+                self.fail(ask, failure, hub);
+            }
+        }
+        if self.outbox.is_urgent() {
+            self.send(hub, desk);
             desk.ring.submit();
         }
     }
 
-    /// All events of this turn are handled.
-    pub fn turn_ends(&mut self, desk: &mut Desk<'_>) {
-        self.advance(desk);
+    /// All events of this turn are handled; so many requests may be begun until the end of the next one.
+    pub fn turn_ends(&mut self, credit: i64, hub: &mut Hub, desk: &mut Desk<'_>) {
+        // what a long look at extents has taken is paid back in turns
+        self.credit = (self.credit + credit).min(credit);
+        (self.is_paused, self.begun) = (false, 0);
+        self.advance(hub, desk);
         if self.hears() {
-            self.advance(desk);
+            self.advance(hub, desk);
         }
-        self.send(desk);
-        if self.looks_in_vain >= LOOKS_MAX {
+        self.send(hub, desk);
+        if self.looks_in_vain >= self.looks_max() {
             self.listen(desk);
         }
+        self.watch(desk.now);
+    }
+
+    fn looks_max(&self) -> u32 {
+        if self.is_serving { LOOKS_MAX } else { LOOKS_NEGOTIATING_MAX }
     }
 
     /// Has the socket something for us? Looked for by a plain call while the world is awake: a
     /// receive that waits in the ring makes every message of the client wake us, which the client
     /// pays for, and brings messages one by one.
     pub fn hears(&mut self) -> bool {
-        if !self.may_receive() || self.looks_in_vain >= LOOKS_MAX {
+        if self.is_paused {
+            return true;
+        }
+        if !self.may_receive() || self.looks_in_vain >= self.looks_max() {
             return false;
         }
         let length = self.make_room();
-        let room = match (&mut self.records, &mut self.buffer) {
+        let room = match (&mut self.outbox.records, &mut self.buffer) {
             (Some(records), _) => records.room(),
             (None, Some(buffer)) => Some(buffer.bytes_mut(self.end..self.end + length)),
             (None, None) => None,
         };
         let Some(room) = room else { return false };
         match rustix::net::recv(&self.socket, room, RecvFlags::DONTWAIT) {
-            Ok((count, _)) if count > 0 => match &mut self.records {
-                Some(records) => records.received(count),
-                None => self.end += count,
-            },
+            Ok((count, _)) if count > 0 => self.received(count),
             Err(Errno::AGAIN | Errno::INTR) => {
                 self.looks_in_vain += 1;
                 return false;
@@ -430,12 +515,22 @@ impl Connection {
         true
     }
 
+    fn received(&mut self, count: usize) {
+        self.received_bytes += count as u64;
+        match &mut self.outbox.records {
+            Some(records) => records.received(count),
+            None => self.end += count,
+        }
+    }
+
+    /// Has the ring what is received next?
+    fn is_lent(&self) -> bool {
+        let of_records = self.outbox.records.as_ref().is_some_and(|it| it.is_receiving());
+        of_records || self.buffer.is_none() || self.receiving_body.is_some()
+    }
+
     fn may_receive(&self) -> bool {
-        let is_here = match &self.records {
-            Some(records) => !records.is_receiving(),
-            None => self.buffer.is_some(),
-        };
-        self.wants_receive && !self.closing && !self.is_receiving_body && is_here
+        self.wants_receive && !self.closing && !self.is_lent()
     }
 
     /// Has the ring listen, since nobody else will.
@@ -445,27 +540,9 @@ impl Connection {
         }
     }
 
-    /// Sends what was gathered, unless something is being sent.
-    fn send(&mut self, desk: &mut Desk<'_>) {
-        if self.broken {
-            self.gathering.clear(desk);
-            return;
-        }
-        if self.is_sending {
-            return;
-        }
-        if let Some(records) = &mut self.records {
-            records.seal(&mut self.gathering.batch);
-        }
-        if self.sending.batch.is_empty() {
-            std::mem::swap(&mut self.sending, &mut self.gathering);
-        }
-        if !self.sending.batch.is_empty() {
-            self.is_sending = true;
-            let batch = std::mem::take(&mut self.sending.batch);
-            let tag = self.tag(desk, Purpose::Send);
-            desk.ring.send(tag, self.socket.as_fd(), batch);
-        }
+    fn send(&mut self, hub: &mut Hub, desk: &mut Desk<'_>) {
+        let way = (self.tag(desk, Purpose::Send), self.socket.as_fd());
+        self.outbox.send(way, &mut self.share, hub, desk);
     }
 
     /// Moves what is there to the front; how many bytes to receive behind it.
@@ -487,7 +564,7 @@ impl Connection {
     /// Receives behind what is there, whenever it comes.
     fn receive(&mut self, desk: &mut Desk<'_>) {
         let length = self.make_room();
-        let lent = match &mut self.records {
+        let lent = match &mut self.outbox.records {
             Some(records) => records.lend(),
             None => self.buffer.take().map(|buffer| (buffer, self.end, length)),
         };
@@ -496,75 +573,10 @@ impl Connection {
         let tag = self.tag(desk, Purpose::Receive);
         desk.ring.receive(tag, self.socket.as_fd(), buffer, at, length);
     }
-
-    /// Takes no more requests; those under way are answered.
-    pub fn close(&mut self) {
-        self.closing = true;
-    }
-
-    fn break_off(&mut self) {
-        self.broken = true;
-        self.closing = true;
-    }
-
-    /// Is every request answered, and every answer sent (or the client gone)?
-    pub fn is_quiet(&self) -> bool {
-        let sealed = self.records.as_ref().is_none_or(|records| records.is_sealed());
-        let idle = sealed && self.gathering.batch.is_empty() && self.sending.batch.is_empty();
-        self.pending() == 0 && !self.is_sending && (idle || self.broken)
-    }
-
-    /// Requests that the engine has.
-    fn pending(&self) -> usize {
-        let here = usize::from(self.held.is_some()) + usize::from(self.body.is_some());
-        self.session.in_flight() - here
-    }
-
-    /// Can it be forgotten? Where only a receive is under way, that is ended first.
-    pub fn is_over(&mut self, desk: &mut Desk<'_>) -> bool {
-        if !self.closing || !self.is_quiet() {
-            return false;
-        }
-        if let Some(records) = &mut self.records
-            && !self.broken
-            && records.say_bye(&mut self.gathering.batch)
-        {
-            self.send(desk);
-            return false; // over when that is sent
-        }
-        let lent = self.records.as_ref().is_some_and(|records| records.is_receiving());
-        if lent || self.buffer.is_none() || self.is_receiving_body {
-            // its result comes back as an end of the stream
-            let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
-            return false;
-        }
-        if let Some(body) = self.body.take() {
-            desk.release(body.payload);
-            self.session_drops(body.ask);
-        }
-        if let Some(ask) = self.held.take() {
-            self.session_drops(ask);
-        }
-        self.sending.clear(desk);
-        self.gathering.clear(desk);
-        true
-    }
-
-    /// The client will never know how this one ended.
-    fn session_drops(&mut self, ask: Ask) {
-        let mut unheard = Vec::new();
-        self.session.complete(ask.slot, Err(IoError::Stopping), &mut unheard);
-    }
 }
 
-/// Appends what `write` says to what is sent next: sealed, where there is TLS.
-fn stage<R>(
-    records: &mut Option<Box<Records>>,
-    batch: &mut Outgoing,
-    write: impl FnOnce(&mut Vec<u8>) -> R,
-) -> R {
-    match records {
-        None => batch.stage(write),
-        Some(records) => records.stage(batch, write),
-    }
+/// The longest piece from `offset` on of `most` bytes that ends with a block.
+pub(super) fn piece_length(offset: u64, most: u64) -> u32 {
+    let past = (offset + most) % tandem_block::BLOCK_BYTES;
+    u32::try_from(most - past).expect("a piece of a request")
 }

@@ -9,12 +9,16 @@
 //! ```
 
 mod access;
+mod body;
 mod client;
 mod connection;
 mod export;
+mod hub;
 mod negotiate;
+mod outbox;
 mod server;
 mod session;
+mod standstill;
 mod tls;
 pub mod wire;
 

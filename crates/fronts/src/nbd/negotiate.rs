@@ -55,6 +55,8 @@ pub(super) struct Negotiation {
     pub structured: bool,
     /// The export for which `base:allocation` was agreed on.
     meta_export: Option<usize>,
+    /// So many clients are served where this one came in, and no more may be.
+    pub full: Option<usize>,
 }
 
 /// What the handling of one option led to.
@@ -74,6 +76,7 @@ impl Negotiation {
             tls: Tls::Off,
             structured: false,
             meta_export: None,
+            full: None,
         }
     }
 
@@ -112,7 +115,7 @@ impl Negotiation {
             return Progress::Close;
         }
         if length > OPTION_DATA_BYTES_MAX {
-            wire::write_option_reply(out, option, reply::ERR_TOO_BIG, b"the option is too long");
+            wire::write_option_error(out, option, reply::ERR_TOO_BIG, "the option is too long");
             return Progress::Close; // what follows is not worth skipping
         }
         let Some(data) = reader.bytes(length) else {
@@ -130,20 +133,20 @@ impl Negotiation {
 
     fn handle(&mut self, option: u32, data: &[u8], out: &mut Vec<u8>) -> Outcome {
         let invalid = |out: &mut Vec<u8>| {
-            wire::write_option_reply(out, option, reply::ERR_INVALID, b"malformed option");
+            wire::write_option_error(out, option, reply::ERR_INVALID, "malformed option");
             Outcome::Next
         };
         if self.tls == Tls::Required && !matches!(option, option::STARTTLS | option::ABORT) {
             if option == option::EXPORT_NAME {
                 return Outcome::Close; // it knows no errors
             }
-            let text = b"this server wants TLS: connect as nbds://, with a certificate";
-            wire::write_option_reply(out, option, reply::ERR_TLS_REQD, text);
+            let text = "this server wants TLS: connect as nbds://, with a certificate";
+            wire::write_option_error(out, option, reply::ERR_TLS_REQD, text);
             return Outcome::Next;
         }
         match option {
             option::STARTTLS if self.tls == Tls::Off => {
-                wire::write_option_reply(out, option, reply::ERR_UNSUP, b"there is no TLS here");
+                wire::write_option_error(out, option, reply::ERR_UNSUP, "there is no TLS here");
                 Outcome::Next
             }
             option::STARTTLS if data.is_empty() && self.tls != Tls::Active => {
@@ -178,8 +181,8 @@ impl Negotiation {
                 self.meta_context(option, data, out).unwrap_or_else(|| invalid(out))
             }
             _ => {
-                let text = b"this option is not supported";
-                wire::write_option_reply(out, option, reply::ERR_UNSUP, text);
+                let text = "this option is not supported";
+                wire::write_option_error(out, option, reply::ERR_UNSUP, text);
                 Outcome::Next
             }
         }
@@ -206,8 +209,11 @@ impl Negotiation {
 
     /// The old way to begin; it knows no errors but closing.
     fn export_name(&mut self, data: &[u8], out: &mut Vec<u8>) -> Outcome {
-        let name = std::str::from_utf8(data).ok();
+        let name = wire::as_string(data);
         let Some(export) = name.and_then(|name| self.find(name)) else { return Outcome::Close };
+        if self.full.is_some() {
+            return Outcome::Close;
+        }
         out.extend_from_slice(&self.exports[export].size_bytes.to_be_bytes());
         out.extend_from_slice(&self.flags(export).to_be_bytes());
         let no_zeroes = u32::from(handshake::NO_ZEROES);
@@ -230,10 +236,18 @@ impl Negotiation {
             return None;
         }
         let Some(export) = self.find(name) else {
-            let text = format!("there is no export '{name}'; ask for the list");
-            wire::write_option_reply(out, option, reply::ERR_UNKNOWN, text.as_bytes());
+            let text = format!("there is no export {}; ask for the list", shown(name));
+            wire::write_option_error(out, option, reply::ERR_UNKNOWN, &text);
             return Some(Outcome::Next);
         };
+        if let Some(count) = self.full.filter(|_| option == option::GO) {
+            let text = format!(
+                "this socket serves {count} clients already, and no more; \
+                 'connections' in [serve] says how many"
+            );
+            wire::write_option_error(out, option, reply::ERR_POLICY, &text);
+            return Some(Outcome::Next);
+        }
         let mut entry = info::EXPORT.to_be_bytes().to_vec();
         entry.extend_from_slice(&self.exports[export].size_bytes.to_be_bytes());
         entry.extend_from_slice(&self.flags(export).to_be_bytes());
@@ -274,7 +288,7 @@ impl Negotiation {
             return None;
         }
         let Some(export) = self.find(name) else {
-            wire::write_option_reply(out, option, reply::ERR_UNKNOWN, b"there is no such export");
+            wire::write_option_error(out, option, reply::ERR_UNKNOWN, "there is no such export");
             return Some(Outcome::Next);
         };
         if wanted {
@@ -291,6 +305,14 @@ impl Negotiation {
     }
 }
 
+/// A name that somebody sent, as it is said back: in quotes, and not all of a long one.
+fn shown(name: &str) -> String {
+    const LETTERS_MAX: usize = 200;
+    let mut letters = name.chars();
+    let first: String = letters.by_ref().take(LETTERS_MAX).collect();
+    let rest = if letters.next().is_some() { "..." } else { "" };
+    format!("{first:?}{rest}")
+}
 #[cfg(test)]
 #[path = "negotiate/tests.rs"]
 mod tests;

@@ -1,12 +1,19 @@
 //! How do NBD clients come and go? The front end that owns listeners and connections.
+//!
+//! Whoever comes is accepted, so that nobody can keep others out by being there: among those that have not
+//! chosen an export yet the oldest makes way for the newest, and so does one that has chosen one and never
+//! used it. Who chooses one is told if there are as many as may be. Nobody waits for a client longer than
+//! the configuration says, but one that has nothing to say may stay.
 
 use super::access::{self, Access, Clients};
-use super::connection::{Connection, Purpose, Shared};
+use super::connection::{Connection, Purpose};
 use super::export::Export;
+use super::hub::{BUFFER_BYTES, Hub};
+use super::wire;
 use slab::Slab;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
-use tandem_block::{Duration, Instant};
+use tandem_block::{Duration, Instant, MIB};
 use tandem_live::Done;
 use tandem_live::front::{Desk, Front};
 use tandem_live::listen::Listener;
@@ -16,8 +23,16 @@ use tandem_live::users::Users;
 /// The knobs of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NbdConfig {
-    /// Connections at once; more wait in the listening socket. Default 64.
+    /// Clients of each listening socket that use an export at once. More are refused. Default 100.
     pub connections_max: usize,
+    /// How long a client may take to choose an export. Default 10 s.
+    pub negotiation_timeout: Duration,
+    /// How long a client may stop in the middle of a request, or leave its answers lying. Default 30 s:
+    /// longer than a network that loses packets stands still.
+    pub stall_timeout: Duration,
+    /// Bytes of all connections together: receive buffers, requests under way, answers that were not taken
+    /// yet. Default 256 MiB.
+    pub memory_bytes: u64,
     /// Send and receive buffer of each socket in bytes, as far as the kernel allows. Default
     /// 512 KiB: larger ones were slower, because their bytes leave the CPU cache (measured).
     pub socket_buffer_bytes: usize,
@@ -25,45 +40,95 @@ pub struct NbdConfig {
 
 impl Default for NbdConfig {
     fn default() -> Self {
-        NbdConfig { connections_max: 64, socket_buffer_bytes: 512 << 10 }
+        NbdConfig {
+            connections_max: 100,
+            negotiation_timeout: Duration::from_s(10),
+            stall_timeout: Duration::from_s(30),
+            memory_bytes: 256 * MIB,
+            socket_buffer_bytes: 512 << 10,
+        }
+    }
+}
+
+/// The least that a connection may always hold, beside its receive buffer.
+const OWN_BYTES_MIN: u64 = 128 << 10;
+/// Clients of each socket that have not chosen an export yet; with another one the oldest makes way.
+const NEGOTIATING_MAX: usize = 32;
+
+impl NbdConfig {
+    /// Connections that there can be, of so many listening sockets.
+    pub fn clients_max(&self, sockets: usize) -> usize {
+        (self.connections_max + NEGOTIATING_MAX) * sockets.max(1)
+    }
+
+    /// What `memory_bytes` must be at least for so many listening sockets.
+    pub fn memory_least_bytes(&self, sockets: usize) -> u64 {
+        self.clients_max(sockets) as u64 * (BUFFER_BYTES as u64 + 2 * OWN_BYTES_MIN)
     }
 }
 
 /// Set in the ring tags of accepts.
 const ACCEPT_BIT: u64 = 1 << 63;
 
+/// A client that has chosen an export and asked for nothing of it for so long makes way, if there are as
+/// many as may be.
+const UNUSED_AFTER: Duration = Duration::from_ms(200);
 /// How long after a failed accept the next one is tried.
 const ACCEPT_RETRY: Duration = Duration::from_ms(500);
+/// While the world is busy, connections are accepted so often, beyond the first few (guess: coming and
+/// going takes some 30 us each time).
+const ACCEPT_EVERY: Duration = Duration::from_us(500);
+const ACCEPTS_AT_ONCE: u64 = 32;
+/// How often clients are looked at that may be too slow.
+const WATCH_EVERY: Duration = Duration::from_ms(250);
+/// A connection counts as active for so many turns after a request.
+const ACTIVE_TURNS: u64 = 16;
 
 /// Serves volumes over NBD.
 pub struct NbdServer {
-    config: NbdConfig,
     listeners: Vec<Listener>,
     /// Who may come in through each of them.
     access: Vec<Access>,
     accepting: Vec<bool>,
     exports: Rc<[Export]>,
-    shared: Shared,
     connections: Slab<Connection>,
+    hub: Hub,
     stopping: bool,
     /// After a failed accept (no descriptors left, say): when to try again.
     retry_at: Option<Instant>,
+    /// A busy world accepts the next one not before this, less what may come at once.
+    accept_at: Instant,
+    watch_at: Instant,
+    turns: u64,
+    /// Who is first in the next turn.
+    first: usize,
+    /// Places of all connections in the order of this turn; kept to keep its memory.
+    order: Vec<usize>,
 }
 
 impl NbdServer {
     /// Serves `exports` on sockets that listen already. The empty export name means the first.
+    ///
+    /// # Panics
+    /// If the name of an export must not be sent: too long, or with a NUL in it.
     pub fn new(config: NbdConfig, listeners: Vec<Listener>, exports: Vec<Export>) -> NbdServer {
+        let may_be_sent = |export: &Export| wire::as_string(export.name.as_bytes()).is_some();
+        assert!(exports.iter().all(may_be_sent), "names of exports are checked before");
         let accepting = vec![false; listeners.len()];
         NbdServer {
-            config,
+            hub: Hub::new(config, listeners.len()),
             access: vec![Access::default(); listeners.len()],
             listeners,
             accepting,
             exports: exports.into(),
-            shared: Shared::default(),
             connections: Slab::new(),
             stopping: false,
             retry_at: None,
+            accept_at: Instant::ZERO,
+            watch_at: Instant::ZERO,
+            turns: 0,
+            first: 0,
+            order: Vec::new(),
         }
     }
 
@@ -74,26 +139,41 @@ impl NbdServer {
     #[must_use]
     pub fn with_access(mut self, access: Vec<Access>, clients: Clients) -> NbdServer {
         assert_eq!(access.len(), self.listeners.len(), "an answer for each listener");
+        self.hub.offers_tls(access.iter().filter(|it| it.tls.server().is_some()).count());
         self.access = access;
-        self.shared.clients = Rc::new(clients);
+        self.hub.clients = Rc::new(clients);
         self
     }
 
+    /// Accepts on every socket that has a place for one more, also for one that makes way.
     fn accept(&mut self, desk: &mut Desk<'_>) {
-        if self.stopping || self.connections.len() >= self.config.connections_max {
+        if self.stopping || self.retry_at.is_some_and(|at| desk.now < at) {
             return;
         }
+        self.retry_at = None;
         for (index, listener) in self.listeners.iter().enumerate() {
-            if !self.accepting[index] {
+            // those that were sent away are still counted until the ring lets go of them
+            let has_place = self.hub.ways[index].negotiating <= NEGOTIATING_MAX;
+            if !self.accepting[index] && has_place {
                 self.accepting[index] = true;
                 desk.ring.accept(desk.tag(ACCEPT_BIT | index as u64), listener.fd());
             }
         }
     }
 
+    /// The same while others want to be served: not more often than they can bear.
+    fn accept_in_turn(&mut self, desk: &mut Desk<'_>) {
+        if desk.now >= self.accept_at && self.accepting.contains(&false) {
+            let at_once = Duration::from_ns(ACCEPT_EVERY.ns * ACCEPTS_AT_ONCE);
+            let earliest = Instant::from_ns(desk.now.ns.saturating_sub(at_once.ns));
+            self.accept_at = self.accept_at.max(earliest) + ACCEPT_EVERY;
+            self.accept(desk);
+        }
+    }
+
     /// Who uses snapshots.
     pub fn users(&self) -> Users {
-        self.shared.users.clone()
+        self.hub.users.clone()
     }
 
     /// What is offered to a client that comes now: snapshots of what is exported, too.
@@ -116,40 +196,105 @@ impl NbdServer {
         self.exports.iter().cloned().chain(snapshots).collect()
     }
 
-    fn welcome(&mut self, socket: OwnedFd, listener: usize, desk: &Desk<'_>) {
+    /// Sends somebody away if there are as many as may be: the oldest of those that have not chosen an
+    /// export, and of those that have, the oldest that has never asked for anything of it.
+    fn make_way(&mut self, way: usize, desk: &Desk<'_>) {
+        let counts = self.hub.ways[way];
+        let ours = || self.connections.iter().filter(|(_, it)| it.way == way && !it.closing);
+        let mut leaving = Vec::new();
+        if counts.negotiating >= NEGOTIATING_MAX {
+            let open = ours().filter(|(_, it)| !it.is_serving);
+            leaving.extend(open.min_by_key(|(_, it)| it.accepted).map(|(key, _)| key));
+        }
+        if counts.serving >= self.hub.config.connections_max {
+            let is_old = |at: Instant| desk.now.since(at) >= UNUSED_AFTER;
+            let unused = ours().filter(|(_, it)| it.is_serving && !it.has_asked);
+            let old = unused.filter(|(_, it)| is_old(it.chosen));
+            leaving.extend(old.min_by_key(|(_, it)| it.chosen).map(|(key, _)| key));
+        }
+        for key in leaving {
+            self.connections[key].cut();
+            self.hub.notice(desk.now, "others came, and it had not asked for anything");
+        }
+    }
+
+    fn welcome(&mut self, socket: OwnedFd, way: usize, desk: &Desk<'_>) {
         use rustix::net::sockopt;
         let peer = access::peer(&socket);
-        if !self.access[listener].admits(peer) {
+        if !self.access[way].admits(peer) {
             let peer = peer.map_or_else(String::new, |peer| peer.to_string());
             let what = format!("NBD client {peer} was refused: its address is not in `allow`");
-            self.shared.refusals.borrow_mut().warn(desk.now, what);
+            self.hub.refusals.warn(desk.now, what);
             return;
         }
-        let size = self.config.socket_buffer_bytes;
+        self.make_way(way, desk);
+        let Some(buffer) = self.hub.buffer() else {
+            self.hub.notice(desk.now, "there is no memory for its receive buffer");
+            return;
+        };
+        let size = self.hub.config.socket_buffer_bytes;
         // all three are wishes: a Unix socket has no delay, and the kernel caps sizes
         let _ = sockopt::set_tcp_nodelay(&socket, true);
         let _ = sockopt::set_socket_send_buffer_size(&socket, size);
         let _ = sockopt::set_socket_recv_buffer_size(&socket, size);
-        let exports = self.offered(desk);
+        let offered = (self.offered(desk), &self.access[way]);
         let entry = self.connections.vacant_entry();
-        let key = entry.key() as u64;
-        let (shared, access) = (self.shared.clone(), &self.access[listener]);
-        entry.insert(Connection::new(socket, key, exports, shared, access));
+        let place = (entry.key() as u64, way);
+        let shared = (&mut self.hub, desk.now);
+        entry.insert(Connection::new(socket, place, offered, buffer, shared));
     }
 
     fn accepted(&mut self, done: &Finished, desk: &mut Desk<'_>) {
-        let listener = (done.tag.value & !ACCEPT_BIT) as usize;
-        self.accepting[listener] = false;
+        let way = (done.tag.value & !ACCEPT_BIT) as usize;
+        self.accepting[way] = false;
         match done.accepted() {
             Ok(_) if self.stopping => {}
-            Ok(socket) => self.welcome(socket, listener, desk),
+            Ok(socket) => self.welcome(socket, way, desk),
             Err(error) => {
                 tracing::warn!("an NBD client could not be accepted: {error}; trying again soon");
                 self.retry_at = Some(desk.now + ACCEPT_RETRY);
-                return;
             }
         }
-        self.accept(desk);
+    }
+
+    /// Sends away who has been waited for long enough.
+    fn watch(&mut self, desk: &mut Desk<'_>) {
+        if desk.now < self.watch_at {
+            return;
+        }
+        self.watch_at = desk.now + WATCH_EVERY;
+        for (_, connection) in &mut self.connections {
+            connection.give_up_waiting(&mut self.hub, desk);
+            connection.check(&mut self.hub, desk);
+        }
+    }
+
+    /// Everybody goes on, each first in turn, and gives back what others lack.
+    fn serve_all(&mut self, desk: &mut Desk<'_>) {
+        self.turns += 1;
+        let (mut active, mut keys) = (0, std::mem::take(&mut self.order));
+        keys.clear();
+        for (key, connection) in &mut self.connections {
+            if connection.begun > 0 {
+                connection.active_turn = self.turns;
+            }
+            active += usize::from(self.turns - connection.active_turn < ACTIVE_TURNS);
+            keys.push(key);
+        }
+        let credit = self.hub.turn(active);
+        let first = keys.partition_point(|key| *key < self.first);
+        keys.rotate_left(first);
+        self.first = keys.get(1).copied().unwrap_or(0);
+        self.hub.lacks_memory = false;
+        for key in &keys {
+            self.connections[*key].turn_ends(credit, &mut self.hub, desk);
+        }
+        self.order = keys;
+        if self.hub.lacks_memory {
+            for (_, connection) in &mut self.connections {
+                connection.yields(&mut self.hub, desk);
+            }
+        }
     }
 }
 
@@ -165,31 +310,25 @@ impl Front for NbdServer {
             return;
         }
         let purpose = Purpose::from_number(value & 0xFF);
-        self.connections[(value >> 8) as usize].finished(purpose, done, desk);
+        let connection = &mut self.connections[(value >> 8) as usize];
+        connection.finished(purpose, done, &mut self.hub, desk);
     }
 
     fn completed(&mut self, cookie: u64, done: &Done, desk: &mut Desk<'_>) {
-        let slot = cookie as u32;
-        self.connections[(cookie >> 32) as usize].completed(slot, done, desk);
+        let connection = &mut self.connections[(cookie >> 32) as usize];
+        connection.completed(cookie as u32, done, &mut self.hub, desk);
     }
 
     fn turn_ends(&mut self, desk: &mut Desk<'_>) {
-        let before = self.connections.len();
-        self.connections.retain(|_, connection| {
-            connection.turn_ends(desk);
-            !connection.is_over(desk)
-        });
-        let retry = self.retry_at.is_some_and(|at| desk.now >= at);
-        if self.connections.len() < before || retry {
-            self.retry_at = None;
-            self.accept(desk);
-        }
+        self.watch(desk);
+        self.serve_all(desk);
+        let hub = &mut self.hub;
+        self.connections.retain(|_, connection| !connection.is_over(hub, desk));
+        self.accept_in_turn(desk);
     }
 
-    fn room(&mut self, desk: &mut Desk<'_>) {
-        for (_, connection) in &mut self.connections {
-            connection.advance(desk);
-        }
+    fn room(&mut self, _desk: &mut Desk<'_>) {
+        // they go on at the end of the turn, each first in turn
     }
 
     fn has_news(&mut self) -> bool {
@@ -200,6 +339,7 @@ impl Front for NbdServer {
         for (_, connection) in &mut self.connections {
             connection.listen(desk);
         }
+        self.accept(desk);
     }
 
     fn stop(&mut self, _desk: &mut Desk<'_>) {
@@ -211,5 +351,9 @@ impl Front for NbdServer {
 
     fn is_quiet(&self) -> bool {
         self.connections.iter().all(|(_, connection)| connection.is_quiet())
+    }
+
+    fn memory_bytes(&self) -> Option<u64> {
+        Some(self.hub.config.memory_bytes)
     }
 }

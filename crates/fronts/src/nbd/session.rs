@@ -18,6 +18,9 @@ const IN_FLIGHT_MAX: usize = 256;
 /// Bytes of reads and writes of one connection under way at most (one request always passes).
 const IN_FLIGHT_BYTES_MAX: u64 = 64 << 20;
 
+/// Extents in one answer at most; the client asks again for what lies behind them.
+pub(super) const STATUS_ENTRIES_MAX: usize = 4096;
+
 /// What a client can ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
@@ -55,6 +58,8 @@ pub struct Ask {
     pub length: u32,
     /// Durable before the answer.
     pub fua: bool,
+    /// The answer may come in several pieces: a read with structured replies, unless the client forbade it.
+    pub may_divide: bool,
 }
 
 /// What the next bytes led to.
@@ -82,6 +87,12 @@ struct Flight {
     command: Command,
     offset: u64,
     length: u32,
+    /// Of a request that is done in several parts: those under way.
+    parts: u32,
+    /// The last one was begun.
+    is_whole: bool,
+    /// What went wrong with one of them.
+    failure: Option<IoError>,
 }
 
 #[derive(Debug)]
@@ -145,6 +156,21 @@ impl Session {
         }
     }
 
+    /// Are client and server still agreeing on an export?
+    pub fn is_negotiating(&self) -> bool {
+        matches!(self.phase, Phase::Negotiating)
+    }
+
+    /// Is it in the middle of a body that nobody wants?
+    pub fn is_skipping(&self) -> bool {
+        matches!(self.phase, Phase::Skipping(..))
+    }
+
+    /// While so many clients are served where this one came in, it cannot begin; `None`: it can.
+    pub fn set_full(&mut self, clients: Option<usize>) {
+        self.negotiation.full = clients;
+    }
+
     /// Requests that wait for their answer.
     pub fn in_flight(&self) -> usize {
         self.flights.len()
@@ -188,7 +214,7 @@ impl Session {
         }
         let Some(header) = RequestHeader::parse(input) else { return self.close() };
         if header.command == command::DISC {
-            return self.close();
+            return self.close(); // with whatever flags
         }
         let full = self.flight_bytes > 0
             && self.flight_bytes + u64::from(header.length) > IN_FLIGHT_BYTES_MAX;
@@ -201,12 +227,15 @@ impl Session {
                     Command::Flush => (0, 0),
                     _ => (header.offset, header.length),
                 };
-                let flight = Flight { cookie: header.cookie, command, offset, length };
+                let cookie = header.cookie;
+                let (parts, is_whole, failure) = (0, false, None);
+                let flight = Flight { cookie, command, offset, length, parts, is_whole, failure };
                 self.flight_bytes += flight.bytes();
                 let slot = u32::try_from(self.flights.insert(flight)).expect("few are in flight");
-                let fua = header.flags & flag::FUA != 0;
+                let fua = header.flags & flag::FUA != 0 && command.writes();
+                let may_divide = self.negotiation.structured && header.flags & flag::DF == 0;
                 let Export { object, stream, .. } = self.exports[export];
-                let ask = Ask { slot, command, object, stream, offset, length, fua };
+                let ask = Ask { slot, command, object, stream, offset, length, fua, may_divide };
                 Step::Ask(wire::REQUEST_BYTES, ask)
             }
             Err(number) => {
@@ -227,25 +256,27 @@ impl Session {
 
     /// Which command is it, or which error does it earn?
     fn check(&self, export: usize, header: &RequestHeader) -> Result<Command, u32> {
-        let (known, allowed) = match header.command {
+        let (known, own) = match header.command {
             command::READ => (Command::Read, flag::DF),
-            command::WRITE => (Command::Write, flag::FUA),
-            // FUA of a flush means nothing more, but some clients set it
-            command::FLUSH => (Command::Flush, flag::FUA),
-            command::TRIM => (Command::Trim, flag::FUA),
+            command::WRITE => (Command::Write, 0),
+            command::FLUSH => (Command::Flush, 0),
+            command::TRIM => (Command::Trim, 0),
             // FAST_ZERO was not offered
-            command::WRITE_ZEROES => (Command::WriteZeroes, flag::FUA | flag::NO_HOLE),
+            command::WRITE_ZEROES => (Command::WriteZeroes, flag::NO_HOLE),
             command::BLOCK_STATUS if self.negotiation.has_meta(export) => {
                 let one = header.flags & flag::REQ_ONE != 0;
                 (Command::BlockStatus { one }, flag::REQ_ONE)
             }
             _ => return Err(error::EINVAL),
         };
-        let writes = matches!(known, Command::Write | Command::Trim | Command::WriteZeroes);
-        if writes && self.exports[export].read_only {
+        let read_only = self.exports[export].read_only;
+        if known.writes() && read_only {
             return Err(error::EPERM);
         }
-        if header.flags & !allowed != 0 {
+        // the document: where FUA was offered, every command may have it, and what does not write ignores
+        // it; clients set it on a flush without asking
+        let fua = if read_only && known != Command::Flush { 0 } else { flag::FUA };
+        if header.flags & !(own | fua) != 0 {
             return Err(error::EINVAL);
         }
         if known == Command::Flush {
@@ -285,6 +316,58 @@ impl Session {
         flight
     }
 
+    /// A part of a request begins; with `is_last` no more parts follow.
+    pub fn part_begins(&mut self, slot: u32, is_last: bool) {
+        let flight = &mut self.flights[slot as usize];
+        flight.parts += 1;
+        flight.is_whole |= is_last;
+    }
+
+    /// A part of a request is done, that at `(offset, length)`; appends what is to be said now. After a
+    /// successful read the caller appends so many bytes of data. What failed is said when all parts are
+    /// done. Parts of a read may follow each other only where the answer may be divided.
+    pub fn part_ends(
+        &mut self,
+        slot: u32,
+        status: Result<(), IoError>,
+        (offset, length): (u64, u32),
+        out: &mut Vec<u8>,
+    ) -> u32 {
+        let flight = &mut self.flights[slot as usize];
+        assert!(flight.parts > 0, "a part ends once");
+        flight.parts -= 1;
+        flight.failure = flight.failure.or(status.err());
+        let ends = flight.is_whole && flight.parts == 0;
+        if ends && (flight.failure.is_some() || flight.command != Command::Read) {
+            let status = flight.failure.map_or(Ok(()), Err);
+            return self.complete(slot, status, out);
+        }
+        if flight.command != Command::Read || flight.failure.is_some() {
+            return 0;
+        }
+        if length == flight.length {
+            return self.complete(slot, Ok(()), out);
+        }
+        let cookie = flight.cookie;
+        let flags = if ends { chunk::DONE } else { 0 };
+        wire::write_chunk_of(out, flags, chunk::OFFSET_DATA, cookie, length + 8);
+        out.extend_from_slice(&offset.to_be_bytes());
+        if ends {
+            self.take(slot);
+        }
+        length
+    }
+
+    /// No more parts of a request follow, and it fails; it is answered when those under way are done.
+    pub fn fail(&mut self, slot: u32, failure: IoError, out: &mut Vec<u8>) {
+        let flight = &mut self.flights[slot as usize];
+        flight.failure = flight.failure.or(Some(failure));
+        flight.is_whole = true;
+        if flight.parts == 0 {
+            self.complete(slot, Err(failure), out);
+        }
+    }
+
     /// Answers a request; appends the head of the reply. After a successful read, the caller
     /// appends so many bytes of data.
     pub fn complete(&mut self, slot: u32, status: Result<(), IoError>, out: &mut Vec<u8>) -> u32 {
@@ -318,6 +401,7 @@ impl Session {
         let mut rest = u64::from(flight.length);
         let mut entries: Vec<(u32, u32)> = Vec::new();
         for found in extents {
+            let is_full = one && !entries.is_empty() || entries.len() >= STATUS_ENTRIES_MAX;
             let length = found.length_bytes.min(rest);
             rest -= length;
             let flags = if found.allocated { 0 } else { extent::HOLE | extent::ZERO };
@@ -325,7 +409,7 @@ impl Session {
             match entries.last_mut() {
                 _ if length == 0 => {}
                 Some(last) if last.1 == flags => last.0 += length,
-                Some(_) if one => break,
+                Some(_) if is_full => break,
                 _ => entries.push((length, flags)),
             }
         }
@@ -342,6 +426,13 @@ impl Session {
     }
 }
 
+impl Command {
+    /// May it change what is stored?
+    pub fn writes(self) -> bool {
+        matches!(self, Command::Write | Command::Trim | Command::WriteZeroes)
+    }
+}
+
 impl Flight {
     /// Bytes of data that it keeps in RAM.
     fn bytes(&self) -> u64 {
@@ -355,6 +446,7 @@ impl Flight {
 /// NBD knows only some errnos.
 fn number(failure: IoError) -> u32 {
     match failure.errno() {
+        12 => error::ENOMEM,
         22 => error::EINVAL,
         28 => error::ENOSPC,
         95 => error::ENOTSUP,
@@ -390,7 +482,11 @@ pub(super) fn fuzz(bytes: &[u8]) -> u64 {
     let (mut at, mut waiting, mut asks) = (0usize, Vec::new(), 0);
     loop {
         out.clear();
+        let negotiates = session.is_negotiating();
         let step = session.step(&bytes[at..], &mut out);
+        if negotiates {
+            check_replies(&out);
+        }
         match step {
             Step::Close => return asks,
             Step::Wait(needed) => {
@@ -427,6 +523,22 @@ pub(super) fn fuzz(bytes: &[u8]) -> u64 {
             }
         }
         assert!(session.in_flight() == waiting.len(), "each ask is answered once");
+    }
+}
+
+/// What is said in a negotiation holds no string that must not be sent.
+fn check_replies(mut out: &[u8]) {
+    while let Some((head, rest)) = out.split_at_checked(wire::OPTION_BYTES + 4) {
+        let mut reader = wire::Reader::new(head);
+        if reader.u64() != Some(wire::OPTION_REPLY_MAGIC) {
+            return; // the answer to a choice in the old way has no head
+        }
+        let (_, kind, length) = (reader.u32(), reader.u32(), reader.u32());
+        let data = length.and_then(|length| rest.split_at_checked(length as usize));
+        let (data, rest) = data.expect("a reply is whole");
+        let is_error = kind.is_some_and(|kind| kind & (1 << 31) != 0);
+        assert!(!is_error || wire::as_string(data).is_some(), "an error that must not be sent");
+        out = rest;
     }
 }
 

@@ -23,6 +23,9 @@ use tandem_live::outgoing::Outgoing;
 
 /// Bytes of the socket that are received at once: some records of 16 KiB.
 const CIPHER_BYTES: usize = 64 * 1024;
+/// What a connection with TLS holds beside what every connection holds: that, a record that is opened and
+/// one that is sealed (guess: each twice, as it grows).
+pub(super) const TLS_BYTES: usize = CIPHER_BYTES + 4 * RECORD_BYTES;
 /// A full record: with so many bytes gathered they are sealed.
 pub(super) const RECORD_BYTES: usize = 16 * 1024;
 
@@ -79,7 +82,8 @@ impl Records {
     pub fn new(server: &TlsServer, received: &[u8]) -> Result<Records, String> {
         let tls =
             ServerConnection::new(Arc::clone(&server.config)).map_err(|why| why.to_string())?;
-        let mut cipher = Box::new(Memory::zeroed(CIPHER_BYTES));
+        let cipher = Memory::try_zeroed(CIPHER_BYTES).map(Box::new);
+        let mut cipher = cipher.ok_or("there is no memory for it")?;
         if received.len() > CIPHER_BYTES {
             return Err("too much was sent before the handshake".into());
         }
@@ -98,6 +102,11 @@ impl Records {
     /// Is a receive for it under way?
     pub fn is_receiving(&self) -> bool {
         self.cipher.is_none()
+    }
+
+    /// Has something been received that is no whole record yet?
+    pub fn is_mid_record(&self) -> bool {
+        self.end > self.start
     }
 
     /// Room behind what was received, for a plain call.

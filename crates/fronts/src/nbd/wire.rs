@@ -57,6 +57,8 @@ pub mod reply {
     pub const META_CONTEXT: u32 = 4;
     /// The option is not known.
     pub const ERR_UNSUP: u32 = (1 << 31) + 1;
+    /// The server does not want to.
+    pub const ERR_POLICY: u32 = (1 << 31) + 2;
     /// The option is malformed.
     pub const ERR_INVALID: u32 = (1 << 31) + 3;
     /// Not without TLS.
@@ -159,6 +161,8 @@ pub mod error {
     pub const EIO: u32 = 5;
     /// It is never written to.
     pub const EPERM: u32 = 1;
+    /// The server has no memory for it.
+    pub const ENOMEM: u32 = 12;
     /// Invalid argument.
     pub const EINVAL: u32 = 22;
     /// Beyond the end, or the pool is full.
@@ -168,6 +172,9 @@ pub mod error {
     /// The server is ending.
     pub const ESHUTDOWN: u32 = 108;
 }
+
+/// Longest string in bytes, in either direction; none holds a NUL.
+pub const STRING_BYTES_MAX: usize = 4096;
 
 /// The metadata context that we have, and its id.
 pub const BASE_ALLOCATION: &str = "base:allocation";
@@ -223,10 +230,10 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// A string with its length before it.
+    /// A string with its length before it; `None` also for one that nobody may send.
     pub fn string(&mut self) -> Option<&'a str> {
         let length = usize::try_from(self.u32()?).ok()?;
-        std::str::from_utf8(self.bytes(length)?).ok()
+        as_string(self.bytes(length)?)
     }
 
     /// Is nothing left?
@@ -304,8 +311,30 @@ pub fn write_option_reply(out: &mut Vec<u8>, option: u32, kind: u32, data: &[u8]
     out.extend_from_slice(data);
 }
 
+/// Bytes as a string that may be sent: UTF-8, no NUL, not too long.
+pub fn as_string(bytes: &[u8]) -> Option<&str> {
+    let may = bytes.len() <= STRING_BYTES_MAX && !bytes.contains(&0);
+    std::str::from_utf8(bytes).ok().filter(|_| may)
+}
+
+/// Appends a reply to an option that says what is wrong: as much of the text as may be sent.
+pub fn write_option_error(out: &mut Vec<u8>, option: u32, kind: u32, text: &str) {
+    let mut said = String::new();
+    for letter in text.chars().filter(|letter| *letter != '\0') {
+        if said.len() + letter.len_utf8() > STRING_BYTES_MAX {
+            break;
+        }
+        said.push(letter);
+    }
+    write_option_reply(out, option, kind, said.as_bytes());
+}
+
 /// Appends a string with its length before it.
+///
+/// # Panics
+/// If it must not be sent.
 pub fn write_string(out: &mut Vec<u8>, text: &str) {
+    assert!(as_string(text.as_bytes()).is_some(), "a string is too long or holds a NUL");
     out.extend_from_slice(&length32(text.len()).to_be_bytes());
     out.extend_from_slice(text.as_bytes());
 }
@@ -321,9 +350,14 @@ pub fn write_simple_reply(out: &mut Vec<u8>, error: u32, cookie: u64) {
 
 /// Appends the head of a chunk that is the last of its reply; `length` bytes follow.
 pub fn write_chunk(out: &mut Vec<u8>, kind: u16, cookie: u64, length: u32) {
+    write_chunk_of(out, chunk::DONE, kind, cookie, length);
+}
+
+/// Appends the head of a chunk with these flags; `length` bytes follow.
+pub fn write_chunk_of(out: &mut Vec<u8>, flags: u16, kind: u16, cookie: u64, length: u32) {
     let mut bytes = [0u8; CHUNK_BYTES];
     bytes[..4].copy_from_slice(&CHUNK_MAGIC.to_be_bytes());
-    bytes[4..6].copy_from_slice(&chunk::DONE.to_be_bytes());
+    bytes[4..6].copy_from_slice(&flags.to_be_bytes());
     bytes[6..8].copy_from_slice(&kind.to_be_bytes());
     bytes[8..16].copy_from_slice(&cookie.to_be_bytes());
     bytes[16..].copy_from_slice(&length.to_be_bytes());
@@ -369,5 +403,24 @@ mod tests {
         bytes[3] = 5;
         assert_eq!(Reader::new(&bytes).string(), None);
         assert_eq!(Reader::new(&[0, 0, 0, 1, 0xFF]).string(), None, "not UTF-8");
+        assert_eq!(Reader::new(&[0, 0, 0, 2, b'a', 0]).string(), None, "a NUL");
+        let long = |length: u32| [&length.to_be_bytes()[..], &vec![b'a'; length as usize]].concat();
+        assert!(Reader::new(&long(4096)).string().is_some());
+        assert_eq!(Reader::new(&long(4097)).string(), None, "too long");
+    }
+
+    #[test]
+    fn an_error_says_as_much_as_may_be_sent() {
+        for (text, want) in [
+            ("a\0b".to_owned(), "ab".to_owned()),
+            ("x".repeat(5000), "x".repeat(4096)),
+            ("é".repeat(3000), "é".repeat(2048)),
+            (format!("x{}", "é".repeat(3000)), format!("x{}", "é".repeat(2047))),
+        ] {
+            let mut out = Vec::new();
+            write_option_error(&mut out, 7, reply::ERR_UNKNOWN, &text);
+            assert_eq!(&out[20..], want.as_bytes());
+            assert_eq!(out[16..20], (want.len() as u32).to_be_bytes());
+        }
     }
 }

@@ -75,7 +75,7 @@ impl Rig {
     }
 
     pub fn payload(&mut self, bytes: &[u8]) -> PayloadId {
-        let id = self.payloads.begin(bytes.len(), 0);
+        let id = self.payloads.begin(bytes.len(), 0).expect("memory for a test");
         self.payloads.fill(id, 0, bytes);
         self.payloads.seal(id);
         id

@@ -33,21 +33,22 @@ impl Memory {
     /// # Panics
     /// If the system has no memory left.
     pub fn zeroed(length: usize) -> Memory {
+        Self::try_zeroed(length).unwrap_or_else(|| handle_alloc_error(Self::layout(length.max(1))))
+    }
+
+    /// As [`Memory::zeroed`]; `None` if the system, or a limit of this process, leaves no memory.
+    pub fn try_zeroed(length: usize) -> Option<Memory> {
         let length = length.max(1).next_multiple_of(ALIGN_BYTES);
         if length >= MAP_FROM_BYTES {
             return Self::mapped(length);
         }
-        let layout = Self::layout(length);
         // SAFETY: the layout has a size above zero.
-        let start = unsafe { alloc_zeroed(layout) };
-        match NonNull::new(start) {
-            Some(start) => Memory { start, length },
-            None => handle_alloc_error(layout),
-        }
+        let start = unsafe { alloc_zeroed(Self::layout(length)) };
+        NonNull::new(start).map(|start| Memory { start, length })
     }
 
     /// The allocator would write the zeroes of aligned memory itself; the kernel does it lazily.
-    fn mapped(length: usize) -> Memory {
+    fn mapped(length: usize) -> Option<Memory> {
         // SAFETY: a new private anonymous mapping at an address of the kernel's choice.
         let start = unsafe {
             mmap_anonymous(
@@ -57,10 +58,8 @@ impl Memory {
                 MapFlags::PRIVATE | MapFlags::NORESERVE,
             )
         };
-        match start.ok().and_then(|start| NonNull::new(start.cast::<u8>())) {
-            Some(start) => Memory { start, length },
-            None => handle_alloc_error(Self::layout(length)),
-        }
+        let start = NonNull::new(start.ok()?.cast::<u8>())?;
+        Some(Memory { start, length })
     }
 
     /// Has every page made now, in large ones where the system has them, instead of at first touch:
@@ -206,6 +205,14 @@ const CLASS_MIN_LOG2: u32 = 12;
 const CLASS_MAX_LOG2: u32 = 25;
 const CLASSES: usize = (CLASS_MAX_LOG2 - CLASS_MIN_LOG2 + 1) as usize;
 
+/// Bytes of the buffer that a pool gives for so many: the next power of two, if it is a pooled one.
+pub fn taken_bytes(length: usize) -> usize {
+    match Pool::class(length) {
+        Some(class) => 1 << (class as u32 + CLASS_MIN_LOG2),
+        None => length.next_multiple_of(ALIGN_BYTES),
+    }
+}
+
 /// Buffers that were used before, by powers of two.
 #[derive(Debug)]
 pub struct Pool {
@@ -221,16 +228,49 @@ impl Pool {
     }
 
     /// A buffer of at least `length` bytes. Its contents are whatever it held before.
+    ///
+    /// # Panics
+    /// If the system has no memory left, and giving back what is unused does not help.
     pub fn take(&mut self, length: usize) -> Rc<Memory> {
-        match Self::class(length) {
-            Some(class) => match self.free[class].pop() {
-                Some(memory) => {
-                    self.free_bytes -= memory.len();
-                    memory
-                }
-                None => Rc::new(Memory::zeroed(1 << (class as u32 + CLASS_MIN_LOG2))),
-            },
-            None => Rc::new(Memory::zeroed(length)),
+        match self.try_take(length) {
+            Some(memory) => memory,
+            None => {
+                self.shrink(0);
+                Rc::new(Memory::zeroed(taken_bytes(length)))
+            }
+        }
+    }
+
+    /// The same; `None` if the system, or a limit of this process, leaves no memory.
+    pub fn try_take(&mut self, length: usize) -> Option<Rc<Memory>> {
+        let class = Self::class(length);
+        match class.and_then(|class| self.free[class].pop()) {
+            Some(memory) => {
+                self.free_bytes -= memory.len();
+                Some(memory)
+            }
+            None => Memory::try_zeroed(taken_bytes(length)).map(Rc::new),
+        }
+    }
+
+    /// Is there an unused buffer for so many bytes?
+    pub fn has(&self, length: usize) -> bool {
+        Self::class(length).is_some_and(|class| !self.free[class].is_empty())
+    }
+
+    /// Bytes of unused buffers.
+    pub fn free_bytes(&self) -> usize {
+        self.free_bytes
+    }
+
+    /// Gives unused buffers back to the system, the largest first, until at most so many bytes are left.
+    pub fn shrink(&mut self, free_bytes_max: usize) {
+        for free in self.free.iter_mut().rev() {
+            while self.free_bytes > free_bytes_max
+                && let Some(memory) = free.pop()
+            {
+                self.free_bytes -= memory.len();
+            }
         }
     }
 
@@ -309,6 +349,20 @@ mod tests {
             pool.give(Rc::new(Memory::zeroed(4096)));
         }
         assert_eq!(pool.free_bytes, 8192);
+    }
+
+    #[test]
+    fn what_cannot_be_had_is_none_and_not_the_end() {
+        assert!(Memory::try_zeroed(1 << 60).is_none(), "more than any machine maps");
+        let mut pool = Pool::new(1 << 20);
+        assert!(pool.try_take(1 << 60).is_none());
+        assert!(!pool.has(4096));
+        pool.give(Rc::new(Memory::zeroed(4096)));
+        pool.give(Rc::new(Memory::zeroed(1 << 16)));
+        assert!(pool.has(1) && pool.has(1 << 16) && !pool.has(8192));
+        pool.shrink(5000);
+        assert_eq!((pool.free_bytes(), pool.has(4096)), (4096, true), "the largest go first");
+        assert_eq!([1, 4096, 4097, 33 << 20].map(taken_bytes), [4096, 4096, 8192, 33 << 20]);
     }
 
     #[test]

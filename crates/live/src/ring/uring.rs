@@ -70,6 +70,10 @@ struct Slot {
     is_drive: bool,
 }
 
+/// An operation under way, see [`Ring::cut_short`].
+#[derive(Clone, Copy, Debug)]
+pub struct Under(usize);
+
 /// One finished operation.
 #[derive(Debug)]
 pub struct Finished {
@@ -116,6 +120,8 @@ pub struct Ring {
     slots: Slab<Slot>,
     drives_in_flight: usize,
     submission: Submission,
+    /// The kernel tells how much an operation has moved that was cut short (since 6.0).
+    counts_what_is_cut_short: bool,
     #[allow(clippy::vec_box, reason = "a box goes back into the ring as it is")]
     spare: Vec<Box<Sending>>,
 }
@@ -141,6 +147,7 @@ impl Ring {
             .setup_cqsize(CQ_ENTRIES)
             .build(SQ_ENTRIES);
         // kernels before 6.1 know no deferred task work
+        let counts_what_is_cut_short = modern.is_ok();
         let ring = match modern {
             Ok(ring) => ring,
             Err(_) => IoUring::builder().setup_cqsize(CQ_ENTRIES).build(SQ_ENTRIES)?,
@@ -152,7 +159,8 @@ impl Ring {
             ));
         }
         let slots = Slab::with_capacity(1024);
-        Ok(Ring { ring, slots, drives_in_flight: 0, submission, spare: Vec::new() })
+        let (drives_in_flight, spare) = (0, Vec::new());
+        Ok(Ring { ring, slots, drives_in_flight, submission, counts_what_is_cut_short, spare })
     }
 
     /// Operations that have not reported yet.
@@ -176,9 +184,10 @@ impl Ring {
         }
     }
 
-    fn start(&mut self, tag: Tag, held: Held, entry: &squeue::Entry) {
+    fn start(&mut self, tag: Tag, held: Held, entry: &squeue::Entry) -> Under {
         let key = self.slots.insert(Slot { tag, held, is_drive: false });
         self.push(entry, key);
+        Under(key)
     }
 
     fn start_drive(&mut self, tag: Tag, held: Held, entry: &squeue::Entry) {
@@ -300,16 +309,16 @@ impl Ring {
         tag: Tag,
         socket: BorrowedFd<'_>,
         memory: (Rc<Memory>, usize, usize),
-    ) {
+    ) -> Under {
         let (memory, at, length) = memory;
         let entry = opcode::Recv::new(raw(socket), memory.pointer(at, length), size(length))
             .flags(libc::MSG_WAITALL)
             .build();
-        self.start(tag, Held::Shared(memory), &entry);
+        self.start(tag, Held::Shared(memory), &entry)
     }
 
     /// Sends a batch; it comes back advanced by what was sent, usually all of it.
-    pub fn send(&mut self, tag: Tag, socket: BorrowedFd<'_>, batch: Box<Outgoing>) {
+    pub fn send(&mut self, tag: Tag, socket: BorrowedFd<'_>, batch: Box<Outgoing>) -> Under {
         let mut sending = match self.spare.pop() {
             Some(mut sending) => {
                 sending.batch = batch;
@@ -332,7 +341,19 @@ impl Ring {
                 .flags(flags as u32)
                 .build()
         };
-        self.start(tag, Held::Batch(sending), &entry);
+        self.start(tag, Held::Batch(sending), &entry)
+    }
+
+    /// Ends an operation that was begun here and has not reported yet: it reports what it has moved by then,
+    /// if it did. True if that is so; an old kernel loses count, so there it goes on as before.
+    pub fn cut_short(&mut self, tag: Tag, under: Under) -> bool {
+        if self.counts_what_is_cut_short {
+            // it is handed to the kernel before any result is collected, so the number is still the same
+            // operation's
+            let entry = opcode::AsyncCancel::new(under.0 as u64).build();
+            self.start(tag, Held::Nothing, &entry);
+        }
+        self.counts_what_is_cut_short
     }
 
     /// Hands queued operations to the kernel, without waiting.

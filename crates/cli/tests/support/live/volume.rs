@@ -210,7 +210,7 @@ impl Volume {
     ) -> Result<(), String> {
         let mut connections = Vec::new();
         for number in 0..self.load.connections {
-            let client = connect(socket, &self.name)?;
+            let mut client = connect(socket, &self.name)?;
             let answers = client.answers().map_err(|error| error.to_string())?;
             let (rng, open) = (rng.split(number as u64), Arc::default());
             connections.push((Sender { client, number, rng, cookie: 0, open }, answers));

@@ -36,11 +36,21 @@ pub(super) struct Job {
     pub steps: Vec<Step>,
     /// Bytes that a write reports.
     pub written: Option<u32>,
+    /// Bytes that it brought with it.
+    pub brought_bytes: u64,
 }
 
 impl Job {
     pub fn new(header: Header, place: Place, doing: Doing) -> Job {
-        Job { unique: header.unique, place, fua: false, doing, steps: Vec::new(), written: None }
+        Job {
+            unique: header.unique,
+            place,
+            fua: false,
+            doing,
+            steps: Vec::new(),
+            written: None,
+            brought_bytes: 0,
+        }
     }
 
     fn writes(&self) -> bool {
@@ -137,7 +147,7 @@ impl FuseServer {
         desk.payloads.append_to(done.payload, done.skip_bytes, whole, &mut sectors);
         desk.release(done.payload);
         patch.apply(&mut sectors, skip);
-        let payload = desk.payloads.begin(sectors.len(), at);
+        let payload = desk.payloads.begin_anyway(sectors.len(), at);
         desk.payloads.fill(payload, 0, &sectors);
         desk.payloads.seal(payload);
         let job = &mut self.jobs[key];
@@ -148,6 +158,7 @@ impl FuseServer {
     /// Replies to a job that moved no bytes to the user, and lets go on who waited for its place.
     fn finish(&mut self, key: usize, result: Result<(), IoError>, desk: &mut Desk<'_>) {
         let job = self.jobs.remove(key);
+        self.brought_bytes -= job.brought_bytes;
         self.out.clear();
         if let Some(written) = job.written {
             self.out.extend_from_slice(&written.to_ne_bytes());

@@ -6,6 +6,7 @@
 
 use super::super::wire::{HEADER_BYTES, WRITE_HEAD_BYTES, errno, is_write};
 use rustix::fs::OFlags;
+use tandem_names::{SetAttributes, Strip};
 
 /// What every message says first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -401,6 +402,25 @@ fn of_files(opcode: u32, body: &[u8]) -> Option<Call> {
         // locks, access, flush at close, seeks: the kernel goes on without
         _ => Call::Refused(errno::ENOSYS),
     })
+}
+
+/// What a call says of attributes.
+pub(super) fn attributes(it: &Set, now_ns: i64) -> SetAttributes {
+    let has = |bit| it.valid & bit != 0;
+    let time = |bit, now, ns| match (has(now), has(bit)) {
+        (true, _) => Some(now_ns),
+        (false, true) => Some(ns),
+        _ => None,
+    };
+    SetAttributes {
+        mode: has(set::MODE).then_some(it.mode),
+        uid: has(set::UID).then_some(it.uid),
+        gid: has(set::GID).then_some(it.gid),
+        size_bytes: has(set::SIZE).then_some(it.size_bytes),
+        accessed_ns: time(set::ATIME, set::ATIME_NOW, it.accessed_ns),
+        modified_ns: time(set::MTIME, set::MTIME_NOW, it.modified_ns),
+        strip: Strip::Nothing,
+    }
 }
 
 #[cfg(test)]

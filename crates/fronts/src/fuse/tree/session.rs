@@ -106,6 +106,8 @@ pub struct Session {
     /// Why a tier was refused has been said.
     pub(super) told_of_tiers: bool,
     pub(super) snapshots: Snapshots,
+    /// Bytes of writes that jobs have brought with them.
+    pub(super) brought_bytes: usize,
     agreed: Agreed,
 }
 
@@ -124,6 +126,7 @@ impl Session {
             stale: Vec::new(),
             told_of_tiers: false,
             snapshots: Snapshots::default(),
+            brought_bytes: 0,
             agreed,
         }
     }
@@ -136,6 +139,11 @@ impl Session {
     /// Requests under way.
     pub fn under_way(&self) -> usize {
         self.jobs.len() + self.short.len() + self.snapshots.held()
+    }
+
+    /// Bytes of writes that wait here, or are written in parts.
+    pub fn held_bytes(&self) -> u64 {
+        (self.brought_bytes + self.snapshots.held_bytes()) as u64
     }
 
     /// What is to be said to the kernel now.
@@ -288,6 +296,7 @@ impl Session {
         let (lock, steps) = steps;
         let mut job = Job::new(header.unique, (by, object), lock, steps);
         job.changes = changes;
+        self.brought_bytes += job.brought_bytes;
         let key = self.jobs.insert(job);
         if lock.is_none_or(|how| self.locks.take(object, key, how)) {
             self.ready.push_back(key);

@@ -30,8 +30,9 @@ pub(super) struct Snapshots {
     /// It waits until what was under way has ended.
     is_waiting: bool,
     walk: Option<Snapshotting>,
-    /// Messages that wait for its end.
+    /// Messages that wait for its end, and their bytes.
     held: VecDeque<Held>,
+    held_bytes: usize,
     /// A job clears what was deleted.
     is_clearing: bool,
     /// The volume is about to be closed: the next mount clears the rest.
@@ -47,6 +48,11 @@ struct Held {
 }
 
 impl Snapshots {
+    /// Bytes of the messages that wait.
+    pub fn held_bytes(&self) -> usize {
+        self.held_bytes
+    }
+
     /// Messages that wait.
     pub fn held(&self) -> usize {
         self.held.len()
@@ -85,6 +91,7 @@ impl Session {
             call::parse_parts(head, body).is_some_and(|(_, call)| !leaves_all_as_it_is(&call));
         if waits {
             let (head, body) = (head.to_vec(), body.to_vec());
+            self.snapshots.held_bytes += head.len() + body.len();
             self.snapshots.held.push_back(Held { head, body, now_ns });
         }
         waits
@@ -175,6 +182,7 @@ impl Session {
     pub(super) fn take_up_held(&mut self, pool: &mut impl Pool) {
         while self.snapshots.taker.is_none() {
             let Some(Held { head, body, now_ns }) = self.snapshots.held.pop_front() else { return };
+            self.snapshots.held_bytes -= head.len() + body.len();
             self.message_parts(&head, &body, now_ns, pool);
         }
     }

@@ -1,7 +1,7 @@
 //! In which steps does a job go on, and who waits for whom?
 
 use super::super::wire::errno;
-use super::call::{Call, Name, Set, set};
+use super::call::{Call, Name, attributes};
 use super::locks::Use;
 use super::reply;
 use super::session::{Pool, Session, Work};
@@ -130,6 +130,15 @@ pub(super) struct Job {
     /// A snapshot waits for its end.
     pub changes: bool,
     result: Result<Vec<u8>, i32>,
+    /// Bytes of a write that it brought with it.
+    pub brought_bytes: usize,
+}
+
+impl Step {
+    /// Bytes of a write that it keeps.
+    fn brought_bytes(&self) -> usize {
+        if let Step::Patch { bytes, .. } = self { bytes.len() } else { 0 }
+    }
 }
 
 impl Job {
@@ -139,6 +148,7 @@ impl Job {
         lock: Option<Use>,
         steps: VecDeque<Step>,
     ) -> Job {
+        let brought_bytes = steps.iter().map(Step::brought_bytes).sum();
         Job {
             unique,
             by,
@@ -150,6 +160,7 @@ impl Job {
             reaches_beyond: false,
             changes: true,
             result: Ok(Vec::new()),
+            brought_bytes,
         }
     }
 }
@@ -229,6 +240,7 @@ impl Session {
 
     fn finish(&mut self, key: usize) {
         let job = self.jobs.remove(key);
+        self.brought_bytes -= job.brought_bytes;
         self.thaw(key);
         if !self.ends_clearing(job.unique, &job.result) {
             self.reply(job.unique, job.result);
@@ -570,24 +582,5 @@ impl Session {
         let job = &mut self.jobs[key];
         job.reaches_beyond = false;
         job.result = result;
-    }
-}
-
-/// What a call says of attributes.
-fn attributes(it: &Set, now_ns: i64) -> SetAttributes {
-    let has = |bit| it.valid & bit != 0;
-    let time = |bit, now, ns| match (has(now), has(bit)) {
-        (true, _) => Some(now_ns),
-        (false, true) => Some(ns),
-        _ => None,
-    };
-    SetAttributes {
-        mode: has(set::MODE).then_some(it.mode),
-        uid: has(set::UID).then_some(it.uid),
-        gid: has(set::GID).then_some(it.gid),
-        size_bytes: has(set::SIZE).then_some(it.size_bytes),
-        accessed_ns: time(set::ATIME, set::ATIME_NOW, it.accessed_ns),
-        modified_ns: time(set::MTIME, set::MTIME_NOW, it.modified_ns),
-        strip: Strip::Nothing,
     }
 }

@@ -1,33 +1,35 @@
 //! TLS on a connection. When does it begin, and how do its bytes reach the session?
 
 use super::super::access::peer;
-use super::{BUFFER_BYTES, Connection, Opened, Records};
+use super::super::hub::{BUFFER_BYTES, Hub};
+use super::super::tls::{Opened, Records};
+use super::Connection;
 use tandem_live::front::Desk;
 
 impl Connection {
     /// The client wants TLS, and was told that it comes.
-    pub(super) fn start_tls(&mut self, desk: &Desk<'_>) -> bool {
+    pub(super) fn start_tls(&mut self, hub: &mut Hub, desk: &Desk<'_>) -> bool {
         let (Some(server), Some(buffer)) = (&self.tls, &mut self.buffer) else {
             unreachable!("it is offered where there are certificates");
         };
         // whatever came behind the option is taken for TLS, so nobody can slip in plain words
         match Records::new(server, &buffer.bytes_mut(self.start..self.end)[..]) {
-            Ok(records) => self.records = Some(Box::new(records)),
-            Err(why) => self.turn_away(&why, desk),
+            Ok(records) => self.outbox.records = Some(Box::new(records)),
+            Err(why) => self.turn_away(&why, hub, desk),
         }
         (self.start, self.end) = (0, 0);
         true
     }
 
     /// The session has to hear more: true if there is more, or it has to be received.
-    pub(super) fn needs_more(&mut self, desk: &Desk<'_>) -> bool {
-        if self.records.is_none() {
+    pub(in super::super) fn needs_more(&mut self, hub: &mut Hub, desk: &Desk<'_>) -> bool {
+        if self.outbox.records.is_none() {
             self.wants_receive = true;
             return false;
         }
         self.large = false;
         let length = self.make_room();
-        let (Some(records), Some(buffer)) = (&mut self.records, &mut self.buffer) else {
+        let (Some(records), Some(buffer)) = (&mut self.outbox.records, &mut self.buffer) else {
             return false;
         };
         assert!(
@@ -35,15 +37,15 @@ impl Connection {
             "a message is less than the buffer"
         );
         let opened = records.open(buffer.bytes_mut(self.end..self.end + length));
-        records.flush(&mut self.gathering.batch);
-        if records.is_greeted() {
-            let names = records.names();
-            let offered = self.clients.offered(&names, self.session.exports());
+        let greeted = records.is_greeted().then(|| records.names());
+        self.outbox.flush_records();
+        if let Some(names) = greeted {
+            let offered = hub.clients.offered(&names, self.session.exports());
             if offered.is_empty() && !self.session.exports().is_empty() {
                 let who = names.join(", ");
                 let what =
                     format!("{}: no [[client]] is called {who:?}; it may use nothing", self.told());
-                self.refusals.borrow_mut().warn(desk.now, what);
+                hub.refusals.warn(desk.now, what);
             }
             self.session.secured(offered);
         }
@@ -54,15 +56,15 @@ impl Connection {
             }
             Ok(Opened::Nothing) => self.wants_receive = true,
             Ok(Opened::Ended) => self.closing = true,
-            Err(why) => self.turn_away(&why, desk),
+            Err(why) => self.turn_away(&why, hub, desk),
         }
         false
     }
 
-    fn turn_away(&mut self, why: &str, desk: &Desk<'_>) {
+    fn turn_away(&mut self, why: &str, hub: &mut Hub, desk: &Desk<'_>) {
         self.closing = true;
         let what = format!("{}: TLS failed: {why}", self.told());
-        self.refusals.borrow_mut().warn(desk.now, what);
+        hub.refusals.warn(desk.now, what);
     }
 
     /// What a person calls this client.

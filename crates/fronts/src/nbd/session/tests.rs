@@ -211,8 +211,14 @@ fn requests_are_checked() {
         (command::READ, 0, 0, 0, Err(EINVAL)),
         (command::READ, 0, 0, big, Ok(Command::Read)),
         (command::READ, 0, 0, big + 512, Err(EINVAL)),
-        (command::READ, flag::FUA, 0, 512, Err(EINVAL)),
+        // the document: with SEND_FUA, FUA is for every command
+        (command::READ, flag::FUA, 0, 512, Ok(Command::Read)),
+        (command::READ, flag::FUA | flag::DF, 0, 512, Ok(Command::Read)),
+        (command::READ, flag::NO_HOLE, 0, 512, Err(EINVAL)),
         (command::FLUSH, 0, 0, 0, Ok(Command::Flush)),
+        (command::FLUSH, flag::FUA, 0, 0, Ok(Command::Flush)),
+        (command::WRITE_ZEROES, flag::FUA, 0, 4096, Ok(Command::WriteZeroes)),
+        (command::BLOCK_STATUS, flag::FUA, 0, 512, Ok(Command::BlockStatus { one: false })),
         (command::TRIM, flag::FUA, 0, big + 512, Ok(Command::Trim)),
         (command::TRIM, 0, SIZE, 512, Err(EINVAL)),
         (command::WRITE_ZEROES, flag::NO_HOLE, 0, 4096, Ok(Command::WriteZeroes)),
@@ -234,10 +240,19 @@ fn requests_are_checked() {
                     check_error(&out, structured, command, EINVAL);
                 }
                 Ok(kind) => {
-                    let fua = flags & flag::FUA != 0;
-                    let object = ObjectId(5);
-                    let (slot, stream) = (asks[0].slot, None);
-                    let ask = Ask { slot, command: kind, object, stream, offset, length, fua };
+                    let fua = flags & flag::FUA != 0 && kind.writes();
+                    let may_divide = structured && flags & flag::DF == 0;
+                    let (object, slot, stream) = (ObjectId(5), asks[0].slot, None);
+                    let ask = Ask {
+                        slot,
+                        command: kind,
+                        object,
+                        stream,
+                        offset,
+                        length,
+                        fua,
+                        may_divide,
+                    };
                     assert_eq!((asks, out.len()), (vec![ask], 0));
                 }
             }
@@ -318,6 +333,131 @@ fn block_status_merges_clips_and_stops_at_one() {
             found.push((length, flags));
         }
         assert_eq!(found, want);
+    }
+}
+
+/// Where it was not offered FUA is no more welcome than before, but on a flush, which some clients send so.
+#[test]
+fn fua_is_for_those_to_whom_it_was_offered() {
+    let mut script = 3u32.to_be_bytes().to_vec();
+    script.extend(with_option(option::STRUCTURED_REPLY, &[]));
+    script.extend(with_option(option::SET_META_CONTEXT, &meta("vol1", &[wire::BASE_ALLOCATION])));
+    script.extend(with_option(option::GO, &named("vol1", &[0, 0])));
+    let mut session = Session::new(exports(), &mut Vec::new());
+    feed(&mut session, &script, usize::MAX / 2);
+    for (command, length, taken) in
+        [(command::READ, 512, 0), (command::BLOCK_STATUS, 512, 0), (command::FLUSH, 0, 1)]
+    {
+        let (asks, ..) = feed(&mut session, &request(command, flag::FUA, 0, length), 28);
+        assert_eq!(asks.len(), taken, "command {command}");
+    }
+}
+
+/// A disconnect is one, whatever its flags say.
+#[test]
+fn a_disconnect_with_fua_is_a_disconnect() {
+    let mut session = ready(true);
+    let (asks, out, closed) = feed(&mut session, &request(command::DISC, flag::FUA, 0, 0), 28);
+    assert!(asks.is_empty() && out.is_empty() && closed);
+}
+
+/// Names of 4096 bytes are heard and said back as far as they may be; longer ones and NULs are not.
+#[test]
+fn no_string_is_too_long_or_holds_a_nul() {
+    let raw =
+        |name: &[u8], tail: &[u8]| [&(name.len() as u32).to_be_bytes()[..], name, tail].concat();
+    let long = [b'x'; 4096];
+    let longer = [b'x'; 4097];
+    let queries =
+        |query: &[u8]| raw(b"vol0", &[&1u32.to_be_bytes()[..], &raw(query, &[])].concat());
+    let table: [(u32, Vec<u8>, u32); 8] = [
+        (option::INFO, raw(&long, &[0, 0]), reply::ERR_UNKNOWN),
+        (option::INFO, raw(&[0xF0, 0x9F, 0x90, 0x89].repeat(1024), &[0, 0]), reply::ERR_UNKNOWN),
+        (option::INFO, raw(&longer, &[0, 0]), reply::ERR_INVALID),
+        (option::GO, raw(b"vol0\0", &[0, 0]), reply::ERR_INVALID),
+        (option::GO, raw(&[1; 4096], &[0, 0]), reply::ERR_UNKNOWN),
+        (option::SET_META_CONTEXT, queries(&long), reply::ACK),
+        (option::SET_META_CONTEXT, queries(&longer), reply::ERR_INVALID),
+        (option::LIST_META_CONTEXT, queries(b"base:\0"), reply::ERR_INVALID),
+    ];
+    for (number, (option, data, want)) in table.into_iter().enumerate() {
+        let mut script = 3u32.to_be_bytes().to_vec();
+        script.extend(with_option(option::STRUCTURED_REPLY, &[]));
+        script.extend(with_option(option, &data));
+        let mut session = Session::new(exports(), &mut Vec::new());
+        let (_, out, closed) = feed(&mut session, &script, usize::MAX / 2);
+        let (kind, said) = replies(&out).pop().unwrap();
+        assert_eq!((kind, closed), (want, false), "case {number}");
+        assert!(wire::as_string(&said).is_some(), "case {number} says {} bytes", said.len());
+    }
+    for name in [&longer[..], b"vol0\0"] {
+        let mut session = Session::new(exports(), &mut Vec::new());
+        let script = [3u32.to_be_bytes().to_vec(), with_option(option::EXPORT_NAME, name)].concat();
+        assert!(feed(&mut session, &script, usize::MAX / 2).2, "it knows no other answer");
+    }
+}
+
+/// Where as many clients are served as may be, the next one is told.
+#[test]
+fn who_is_one_too_many_is_told_why() {
+    let greeted = || {
+        let mut session = Session::new(exports(), &mut Vec::new());
+        session.set_full(Some(7));
+        feed(&mut session, &3u32.to_be_bytes(), 4);
+        session
+    };
+    let go = with_option(option::GO, &named("vol0", &[0, 0]));
+    let mut session = greeted();
+    let (_, out, closed) = feed(&mut session, &go, 1000);
+    let (kind, said) = replies(&out).pop().unwrap();
+    assert_eq!((kind, closed), (reply::ERR_POLICY, false));
+    assert!(String::from_utf8(said).unwrap().contains("7 clients"));
+    assert!(session.is_negotiating());
+    session.set_full(None);
+    let (_, out, _) = feed(&mut session, &go, 1000);
+    assert_eq!((replies(&out).pop().unwrap().0, session.is_negotiating()), (reply::ACK, false));
+    let mut old = greeted();
+    assert!(feed(&mut old, &with_option(option::EXPORT_NAME, b"vol0"), 1000).2);
+}
+
+/// A read may be answered in pieces: several chunks, of which the last is marked. A write in parts is
+/// answered once, when all of them are done. What fails is said at the end.
+#[test]
+fn requests_are_done_in_parts_and_answered_once() {
+    for fails in [false, true] {
+        let mut session = ready(true);
+        let (asks, ..) = feed(&mut session, &request(command::READ, 0, 0, 1536), 28);
+        let slot = asks[0].slot;
+        let mut out = Vec::new();
+        session.part_begins(slot, false);
+        assert_eq!(session.part_ends(slot, Ok(()), (0, 1024), &mut out), 1024);
+        assert_eq!(out[4..8], [0, 0, 0, 1], "not the last chunk");
+        assert_eq!(out[20..28], 0u64.to_be_bytes());
+        out.clear();
+        if fails {
+            session.fail(slot, IoError::NoMemory, &mut out);
+            check_error(&out, true, command::READ, wire::error::ENOMEM);
+        } else {
+            session.part_begins(slot, true);
+            assert_eq!(session.part_ends(slot, Ok(()), (1024, 512), &mut out), 512);
+            assert_eq!(out[4..8], [0, 1, 0, 1], "the last chunk");
+            assert_eq!(out[20..28], 1024u64.to_be_bytes());
+        }
+        assert_eq!(session.in_flight(), 0);
+
+        let write = [request(command::WRITE, 0, 0, 1536), vec![7; 1536]].concat();
+        let (asks, ..) = feed(&mut session, &write, 28);
+        let slot = asks[0].slot;
+        out.clear();
+        session.part_begins(slot, false);
+        session.part_begins(slot, true);
+        let first = if fails { Err(IoError::NoSpace) } else { Ok(()) };
+        assert_eq!(session.part_ends(slot, first, (0, 1024), &mut out), 0);
+        assert!(out.is_empty(), "the other part is under way");
+        session.part_ends(slot, Ok(()), (1024, 512), &mut out);
+        let want = if fails { wire::error::ENOSPC } else { 0 };
+        check_error(&out, true, command::WRITE, want);
+        assert_eq!(session.in_flight(), 0);
     }
 }
 
