@@ -7,6 +7,7 @@ mod ianus;
 mod loris;
 mod spine;
 mod steering;
+mod trust;
 
 use crate::row::{Row, print_table};
 use anyhow::{Context as _, Result, bail};
@@ -42,6 +43,7 @@ const MILESTONES: &[(&str, &[Line])] = &[
     ("steering", steering::LINES),
     ("ianus", ianus::LINES),
     ("loris", loris::LINES),
+    ("trust", trust::LINES),
 ];
 
 /// Measures the lines of a milestone and prints the table. False if one fails.

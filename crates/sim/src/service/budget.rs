@@ -182,8 +182,15 @@ pub(super) fn excuses(world: &World, failed: &Failed<'_>, error: IoError) -> boo
                 || here(BAD_READS)
                 || nobody_takes_it(world, device)
                 || refused_for_room(world, device)
+                || is_in_doubt(world, device)
         }
     }
+}
+
+/// Its flush failed, so nothing is recorded any more; and what needs a record, or room that records make,
+/// fails.
+fn is_in_doubt(world: &World, device: DeviceId) -> bool {
+    had(world, device, &[HitKind::FlushError]) && loses_durability(world, device)
 }
 
 /// Writes waited for room that only this drive could make.
