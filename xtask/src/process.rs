@@ -5,6 +5,10 @@ use rustix::process::{Pid, Signal, WaitOptions};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// How often, and after how long each time, an empty environment is read again.
+const EXEC_LOOKS: u32 = 20;
+const EXEC_LOOK_EVERY: Duration = Duration::from_millis(5);
+
 /// A process as `/proc` tells of it.
 #[derive(Clone, Debug)]
 pub struct Process {
@@ -63,9 +67,21 @@ impl Process {
         io.lines().filter_map(of).sum()
     }
 
-    /// Does its environment hold this, as `NAME=VALUE`?
+    /// Does its environment hold this, as `NAME=VALUE`? Within an `exec` the kernel shows none for a moment,
+    /// so it looks again before it says no.
     pub fn has_environment(&self, wanted: &str) -> bool {
-        let environment = std::fs::read(format!("/proc/{}/environ", self.pid)).unwrap_or_default();
+        let mut environment = Vec::new();
+        for _ in 0..EXEC_LOOKS {
+            match std::fs::read(format!("/proc/{}/environ", self.pid)) {
+                Ok(read) if read.is_empty() && !self.is_over() => {
+                    std::thread::sleep(EXEC_LOOK_EVERY)
+                }
+                read => {
+                    environment = read.unwrap_or_default();
+                    break;
+                }
+            }
+        }
         environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes())
     }
 

@@ -32,17 +32,18 @@ fn drives_that_ignore_flushes_are_found_out() {
         ..plan()
     };
     let (mut all, began) = (Outcome::default(), Instant::now());
-    for seed in 0..20 {
+    for seed in 0..3 {
         all.add(lives::run(&plan, seed).unwrap());
-        // a pool that is not opened any more is a loss, too, but tells less
-        all.reports.retain(|report| report.contains("possible are"));
         if !all.reports.is_empty() {
             break;
         }
     }
     println!("{}", live::table::table(&all, began.elapsed()));
     let report = all.reports.first().expect("something is lost");
-    for want in ["LOST seed", "possible are", "durable by", "--arm live --seed"] {
+    // most often the pool is not opened any more: it sees itself that its metadata lags
+    let is_told = report.contains("cannot be served") || report.contains("possible are");
+    assert!(is_told, "{report}");
+    for want in ["LOST seed", "serve --ignore-flushes", "--arm live --seed"] {
         assert!(report.contains(want), "{want}: {report}");
     }
 }
