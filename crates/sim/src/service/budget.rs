@@ -167,7 +167,10 @@ pub(super) fn excuses(world: &World, failed: &Failed<'_>, error: IoError) -> boo
         (Op::Read, _) if failed.may_share && (since(FAILURES) || is_out(world, device)) => true,
         // what was read may have been written over since
         (Op::Read, _) if since(BAD_READS) => true,
-        (Op::Read, _) if failed.reads_all => here(BAD_READS),
+        // a drive that gave no answer is asked nothing any more
+        (Op::Read, _) if failed.reads_all && !had(world, device, &[HitKind::NeverEnds]) => {
+            here(BAD_READS)
+        }
         (Op::Read, _) => here(BAD_READS) || is_out(world, device) && (is_lost() || since(FAILURES)),
         (Op::Flush, _) => loses_durability(world, device) || since(&[HitKind::NeverEnds]),
         (_, IoError::Checksum(_)) => here(BAD_CONTENTS) || was_rolled(),
