@@ -124,6 +124,9 @@ impl Engine {
     pub(crate) fn run_batches(&mut self) {
         self.retire_lingering();
         while let Some((id, batch)) = self.object_changes.waiting.front() {
+            if self.sharing.is_settling() {
+                return;
+            }
             let broken = self.commit.broken();
             let mut refused = broken.map_or(Ok(()), Err);
             if refused.is_ok() && self.bytes_of(batch) > self.changes_bytes_max() {

@@ -36,9 +36,13 @@ impl Engine {
         let d = &mut self.devices[usize::from(device.0)];
         let was_faulted = d.is_faulted();
         d.service = service;
+        if let Service::Out(error) = service {
+            self.lose_tail(device, error);
+        }
         if was_faulted {
             return; // everybody knows already
         }
+        let d = &mut self.devices[usize::from(device.0)];
         d.flush_wanted = false;
         self.stats.faulted_drives += 1;
         if !is_last {
@@ -61,6 +65,17 @@ impl Engine {
             unreachable!("a drive is taken out of service for a reason");
         };
         if self.sound_homes().is_empty() && !self.is_fixed() {
+            self.commit.break_off(error);
+        }
+    }
+
+    /// A hard drive gives no answer any more, so nobody can flush what its log holds unsettled. Where there is
+    /// no SSD to copy it to, it may be lost.
+    fn lose_tail(&mut self, device: DeviceId, error: IoError) {
+        let d = &mut self.devices[usize::from(device.0)];
+        if self.ssds.is_empty() && !d.tail.items.is_empty() {
+            d.flush_wanted = false;
+            self.commit.tails_failed(error);
             self.commit.break_off(error);
         }
     }

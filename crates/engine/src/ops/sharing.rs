@@ -72,6 +72,11 @@ impl Sharing {
         }
     }
 
+    /// Is a FLUSH that a batch waits for under way? Nothing becomes of the batch before it has ended.
+    pub(crate) fn is_settling(&self) -> bool {
+        matches!(self.settling, Some((_, None)))
+    }
+
     /// Blocks that are nobody's once nobody reads them.
     pub(crate) fn lingering_blocks(&self) -> u64 {
         self.lingering.iter().map(|range| u64::from(range.count)).sum()

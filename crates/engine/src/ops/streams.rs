@@ -218,7 +218,7 @@ impl Engine {
         }
         let depth = self.config.qos.depth;
         let held = |d: &Device| {
-            let lanes = d.streams.as_ref().filter(|_| !d.is_faulted())?;
+            let lanes = d.streams.as_ref().filter(|_| !d.is_out())?;
             let open = lanes.iter().enumerate().filter(|(lane, _)| d.lane_takes(*lane, depth));
             open.map(|(_, lane)| lane.queues.next_allowed()).min()
         };

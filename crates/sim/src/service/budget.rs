@@ -11,6 +11,7 @@
 
 use crate::world::{Hit, HitKind, World};
 use tandem_block::{BLOCK_BYTES, DeviceId, Instant, IoError, ObjectId, Op, Request};
+use tandem_engine::config::DEADLINE;
 use tandem_engine::format::page::{PAGE_BYTES, PAGE_CHECKSUMS};
 use tandem_engine::map::{NONE, Place};
 
@@ -109,6 +110,15 @@ fn strikes(hit: &Hit, extents: &[Extent]) -> bool {
     })
 }
 
+/// Until when does a fault strike requests? One whose drive gives no answer strikes all those that are made
+/// before the drive is out of service.
+fn ends(hit: &Hit) -> Instant {
+    match hit.what {
+        HitKind::NeverEnds => hit.at + DEADLINE,
+        _ => hit.at,
+    }
+}
+
 fn had(world: &World, device: DeviceId, kinds: &[HitKind]) -> bool {
     world.hits().iter().any(|hit| hit.device == device && kinds.contains(&hit.what))
 }
@@ -150,7 +160,9 @@ pub(super) fn excuses(world: &World, failed: &Failed<'_>, error: IoError) -> boo
     let places = failed.places;
     let since = |kinds: &[HitKind]| {
         let mut hits = world.hits().iter();
-        hits.any(|hit| hit.device == device && hit.at >= failed.made && kinds.contains(&hit.what))
+        hits.any(|hit| {
+            hit.device == device && ends(hit) >= failed.made && kinds.contains(&hit.what)
+        })
     };
     let here = |kinds: &[HitKind]| {
         let mut hits = world.hits().iter();
@@ -193,7 +205,8 @@ pub(super) fn excuses(world: &World, failed: &Failed<'_>, error: IoError) -> boo
 /// Its flush failed, so nothing is recorded any more; and what needs a record, or room that records make,
 /// fails.
 fn is_in_doubt(world: &World, device: DeviceId) -> bool {
-    had(world, device, &[HitKind::FlushError]) && loses_durability(world, device)
+    had(world, device, &[HitKind::FlushError, HitKind::NeverEnds])
+        && loses_durability(world, device)
 }
 
 /// Writes waited for room that only this drive could make.
@@ -227,7 +240,10 @@ fn loses_durability(world: &World, device: DeviceId) -> bool {
     let unwritten = world.hits().iter().any(|hit| {
         matches!(hit.what, HitKind::WriteError | HitKind::NeverEnds) && strikes(hit, &metadata)
     });
+    // nobody can flush what a silent drive was given
+    let is_silent = had(world, device, &[HitKind::NeverEnds]) && is_out(world, device);
     had(world, device, &[HitKind::FlushError])
+        || is_silent
         || is_only && is_out(world, device)
         || is_only && unwritten
         || nobody_takes_it(world, device)
