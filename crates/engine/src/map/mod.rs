@@ -467,10 +467,13 @@ impl Map {
     /// nothing must if it is `NONE` or `settled`.
     #[inline]
     pub fn touch(&mut self, touch: Touch, slot: Slot, settled: bool) {
+        // what no flush has to cover waits for none: its drive may never be flushed
+        let is_log = slot != NONE && self.slots.is_log(slot);
+        let settled = settled || is_log && !self.log_unsettled.contains_key(&slot);
         let (queue, hint) = if settled || slot == NONE {
             self.pending_blocks += u64::from(touch.count);
             (&mut self.pending.ready, NONE)
-        } else if self.slots.is_log(slot) {
+        } else if is_log {
             let device = self.slots.region(slot).device;
             (&mut self.pending.hdd[usize::from(device.0)], slot)
         } else {

@@ -219,8 +219,15 @@ impl Engine {
     ) {
         let (id, block, run, mask) = edge;
         if let Err(error) = status {
+            let before = self.tasks[id as usize].status;
             self.write_failed(device, id, run, error);
-            self.tasks[id as usize].target = Target::Ssd;
+            let task = &mut self.tasks[id as usize];
+            task.target = Target::Ssd;
+            if let (IoError::NoAnswer(_), Some(other)) = (error, self.another_ssd(device)) {
+                self.tasks[id as usize].status = before;
+                self.enqueue(other, Class::Write, Job::Edge { task: id, block, mask });
+                return;
+            }
         } else {
             let checksum = checksums.first().copied().unwrap_or(0);
             if self.map.assign_fragment(block, run.slot, mask, checksum) {

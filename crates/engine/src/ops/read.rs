@@ -345,9 +345,19 @@ impl Engine {
         self.stats.repaired_reads += 1;
         for block in part.logical..part.logical + part.count {
             let source = self.source(block, &tried).expect("asked above");
+            self.drop_overlays(id, block);
             self.read_run(id, block, 1, source, tried.clone());
+            self.read_fragments(id, block);
         }
         self.part_done(id);
+    }
+
+    /// The block is read again as it is now: fragments of what it was do not belong to that.
+    fn drop_overlays(&mut self, id: TaskId, block: Logical) {
+        let task = &mut self.tasks[id as usize];
+        let at_bytes = task.buffer_offset(block);
+        let old = task.overlays.iter_mut().filter(|overlay| overlay.at_bytes == at_bytes);
+        old.for_each(|overlay| overlay.mask = 0);
     }
 
     /// One of the things a read or a merge waited for is done.

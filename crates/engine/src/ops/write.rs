@@ -14,7 +14,7 @@ use crate::ordering::TaskId;
 use crate::port::{Command, IoOp};
 use crate::steer::{Reason, Target};
 use crate::tier::Intention;
-use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, IoError, PayloadId, Request};
+use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, IoError, Op, PayloadId, Request};
 
 impl Engine {
     pub(crate) fn begin_user_write(&mut self, id: TaskId) {
@@ -226,10 +226,8 @@ impl Engine {
         if !is_log && self.tiers.is_some() {
             self.note_on_ssd(id, logical, run.count);
         }
-        let volatile = self.devices[usize::from(device.0)].is_volatile();
         self.commit.note_pending(self.now);
-        let touch = Touch { logical, count: run.count };
-        self.map.touch(touch, run.slot, fua || (is_log && !volatile));
+        self.map.touch(Touch { logical, count: run.count }, run.slot, fua);
     }
 
     pub(super) fn write_failed(&mut self, device: DeviceId, id: TaskId, run: Run, error: IoError) {
@@ -256,7 +254,9 @@ impl Engine {
             self.queue_write(id);
             return;
         }
-        if let (Err(IoError::NoAnswer(device)), false) = (task.status, task.target.is_log())
+        // the edges of a zeroing have gone to another drive one by one (`edge_done`)
+        if let (Err(IoError::NoAnswer(device)), false, Op::Write) =
+            (task.status, task.target.is_log(), task.request.op)
             && self.another_ssd(device).is_some()
         {
             let task = &mut self.tasks[id as usize];

@@ -173,24 +173,22 @@ pub(super) fn excuses(world: &World, failed: &Failed<'_>, error: IoError) -> boo
         })
     };
     let was_rolled = || had(world, device, &[HitKind::RolledBack]);
+    // a drive that gave no answer is asked nothing any more
+    let reads_all = failed.reads_all && !had(world, device, &[HitKind::NeverEnds]);
     let is_lost = || places.iter().any(|block| block.is_lost(world));
     match (failed.request.op, error) {
         (Op::Read, IoError::Checksum(_)) => here(BAD_CONTENTS) || was_rolled(),
         (Op::Read, _) if failed.may_share && (since(FAILURES) || is_out(world, device)) => true,
         // what was read may have been written over since
         (Op::Read, _) if since(BAD_READS) => true,
-        // a drive that gave no answer is asked nothing any more
-        (Op::Read, _) if failed.reads_all && !had(world, device, &[HitKind::NeverEnds]) => {
-            here(BAD_READS)
-        }
+        (Op::Read, _) if reads_all => here(BAD_READS),
         (Op::Read, _) => here(BAD_READS) || is_out(world, device) && (is_lost() || since(FAILURES)),
         (Op::Flush, _) => loses_durability(world, device) || since(&[HitKind::NeverEnds]),
         (_, IoError::Checksum(_)) => here(BAD_CONTENTS) || was_rolled(),
         _ => {
             let is_unrecorded = failed.is_durable && loses_durability(world, device);
             // a part of a shared block is written where the whole block was copied first
-            let is_unread =
-                failed.may_share && !failed.reads_all && is_out(world, device) && is_lost();
+            let is_unread = failed.may_share && !reads_all && is_out(world, device) && is_lost();
             is_unrecorded
                 || is_unread
                 || since(FAILURES)
