@@ -34,6 +34,18 @@ pub enum Mutant {
     BelievesRolledBack,
     /// A home counts if the block is in the slot that was copied, whatever version that holds by now.
     HomeBySlot,
+    /// The free space of an SSD that takes no writes counts as room for those that wait.
+    CountsFailedRoom,
+    /// A start believes the metadata of a drive that missed writes.
+    BelievesLagging,
+    /// A commit whose step failed waits for ever, and everybody with it.
+    NeverTriesAgain,
+    /// A read that looks for another copy lays the fragments of before over it.
+    KeepsOldFragments,
+    /// A part of a block counts as covered by the next flush of a drive that is never flushed.
+    AwaitsNeedlessFlush,
+    /// A client's limit on a drive that is read only is never looked at again.
+    ForgetsLimits,
     /// FUA is acknowledged before its record.
     EarlyFua,
     /// An overlapping write does not wait for the one before it.
@@ -90,7 +102,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 39] = [
+    pub const ALL: [Mutant; 45] = [
         Mutant::CommitWithoutFlush,
         Mutant::EarlyReuse,
         Mutant::FlushWithoutTails,
@@ -104,6 +116,12 @@ impl Mutant {
         Mutant::BaseUnpinned,
         Mutant::HomeBySlot,
         Mutant::BelievesRolledBack,
+        Mutant::CountsFailedRoom,
+        Mutant::BelievesLagging,
+        Mutant::NeverTriesAgain,
+        Mutant::KeepsOldFragments,
+        Mutant::AwaitsNeedlessFlush,
+        Mutant::ForgetsLimits,
         Mutant::EarlyFua,
         Mutant::Unordered,
         Mutant::StaleReadBack,

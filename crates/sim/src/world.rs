@@ -26,6 +26,8 @@ pub(crate) struct Flight {
     pub(crate) outcome: Outcome,
     pub(crate) mark: Mark,
     pub(crate) faults: Vec<ContentFaultKind>,
+    /// It ends with an error, whatever its drive says.
+    pub(crate) fails: bool,
 }
 
 /// One drive with its contents.
@@ -106,6 +108,10 @@ pub struct World {
     flights: Slab<Flight>,
     due: BinaryHeap<Reverse<(u64, u64, usize)>>,
     sequence: u64,
+    /// Commands that drives were given.
+    submitted: u64,
+    /// The command of this number fails.
+    fails: Option<u64>,
     wake_at: Instant,
     pub(crate) payloads: HashMap<PayloadId, Vec<SimSector>, BuildFixed>,
     payloads_made: u64,
@@ -140,6 +146,8 @@ impl World {
             flights: Slab::new(),
             due: BinaryHeap::new(),
             sequence: 0,
+            submitted: 0,
+            fails: None,
             wake_at: Instant::NEVER,
             payloads: HashMap::default(),
             payloads_made: 0,
@@ -216,6 +224,16 @@ impl World {
             self.tell(Event::Wake);
         }
         true
+    }
+
+    /// Commands that drives were given so far.
+    pub fn submitted(&self) -> u64 {
+        self.submitted
+    }
+
+    /// The command of this number, counted from 1 over all drives, will end with an error.
+    pub fn fail_command(&mut self, number: u64) {
+        self.fails = Some(number);
     }
 
     /// Runs everything that is due up to and including `until`.
@@ -460,8 +478,10 @@ impl World {
             faults.extend(station.drive.take_content_faults().iter().map(|fault| fault.kind));
         }
         self.sequence += 1;
+        self.submitted += 1;
         let at = outcome.ack_at.ns;
-        let flight = self.flights.insert(Flight { io, outcome, mark, faults });
+        let fails = self.fails == Some(self.submitted);
+        let flight = self.flights.insert(Flight { io, outcome, mark, faults, fails });
         if at != u64::MAX {
             self.due.push(Reverse((at, self.sequence, flight)));
         } else {
@@ -485,6 +505,8 @@ impl World {
             return;
         }
         let flight = self.flights.remove(key);
+        let failed = Err(IoError::Device(flight.io.device));
+        let status = if flight.fails { failed } else { status };
         self.note_hits(&flight, status);
         if !self.has_contents {
             let io = flight.io.id;

@@ -498,3 +498,45 @@ fn home_by_slot() {
 fn believes_rolled_back() {
     caught_in_service(Mutant::BelievesRolledBack, &["rolled/ssd-first/26", "rolled/ssd-first/38"]);
 }
+
+/// The room of an SSD that failed counts, and writes wait for it.
+#[test]
+fn counts_failed_room() {
+    let lines = ["metadata/mios-e/62", "metadata/ssd-first/99", "metadata/mios-d/88"];
+    caught_in_service(Mutant::CountsFailedRoom, &lines);
+}
+
+/// An SSD missed writes of pages, and is believed after a restart.
+#[test]
+fn believes_lagging() {
+    let lines = ["metadata/mios-d/1", "faulted/mios-d/120", "nth/mios-d/51", "twice/ssd-first/12"];
+    caught_in_service(Mutant::BelievesLagging, &lines);
+}
+
+/// A commit of a pool of hard drives alone has failed, and FLUSH waits for ever.
+#[test]
+fn never_tries_again() {
+    let lines = ["faulted/ssd-first/21", "faulted/ssd-first/22", "faulted/ssd-first/45"];
+    caught_in_service(Mutant::NeverTriesAgain, &lines);
+}
+
+/// Another copy is read, newer than the fragments that are laid over it.
+#[test]
+fn keeps_old_fragments() {
+    let lines = ["rolled/ssd-first/100141", "stuck/mios-d/100035", "stuck/mios-d/100047"];
+    caught_in_service(Mutant::KeepsOldFragments, &lines);
+}
+
+/// Part of a block was zeroed on a drive that needs no flush.
+#[test]
+fn awaits_needless_flush() {
+    let lines = ["worn/ssd-first/100008", "rolled/ssd-first/100048"];
+    caught_in_service(Mutant::AwaitsNeedlessFlush, &lines);
+}
+
+/// A client with a limit reads from an SSD that failed.
+#[test]
+fn forgets_limits() {
+    let lines = ["faulted/mios-e/100041", "twice/mios-e/100051"];
+    caught_in_service(Mutant::ForgetsLimits, &lines);
+}

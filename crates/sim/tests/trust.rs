@@ -64,3 +64,30 @@ fn an_ssd_that_was_rolled_back_is_refused() {
 fn what_the_new_arms_found_beside_them_stays_mended() {
     is_sound(&["twice/mios-d/36", "worn/ssd-first/16", "worn/ssd-first/31", "faulted/mios-d/39"]);
 }
+
+/// A read that met a damaged copy took the next one as it was by then, under fragments of before: a block of
+/// two writes' halves.
+#[test]
+fn a_read_that_meets_damage_is_of_one_version() {
+    is_sound(&["rolled/ssd-first/100141", "stuck/mios-d/100035", "stuck/mios-d/100047"]);
+}
+
+/// A part of a block was zeroed on a hard drive without a volatile cache, and no record ever said so.
+#[test]
+fn a_zeroed_part_is_durable_on_drives_that_need_no_flush() {
+    is_sound(&["worn/ssd-first/100008", "rolled/ssd-first/100048"]);
+}
+
+/// The edges of a zeroing went to another SSD as if they were whole blocks.
+#[test]
+fn edges_of_a_zeroing_stay_edges_when_a_drive_goes_silent() {
+    is_sound(&["stuck/ssd-first/100002"]);
+}
+
+/// Three waits without an end: a limited client on an SSD that is read only; the log of the only hard drive,
+/// which gives no answer; and a batch that was answered while its FLUSH was under way.
+#[test]
+fn nobody_waits_for_what_cannot_come() {
+    is_sound(&["faulted/mios-e/100041", "stuck/ssd-first/100017", "stuck/ssd-first/100004"]);
+    is_sound(&["stuck/ssd-first/100044", "faulted/mios-d/100017"]);
+}

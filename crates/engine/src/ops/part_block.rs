@@ -8,6 +8,7 @@ use crate::device::{Class, Job, Purpose};
 use crate::engine::Engine;
 use crate::map::logical::{FRAGMENTS, SSD};
 use crate::map::{Logical, Run, Slot, Touch};
+use crate::mutant::Mutant;
 use crate::ordering::TaskId;
 use crate::port::{Command, IoOp};
 use crate::steer::Target;
@@ -243,6 +244,9 @@ impl Engine {
                 self.keep_for_reads(id, run, 0);
             }
             self.commit.note_pending(self.now);
+            if self.breaks(Mutant::AwaitsNeedlessFlush) {
+                self.map.note_log_unsettled(run.slot, u64::MAX);
+            }
             self.map.touch(Touch { logical: block, count: 1 }, run.slot, fua);
         }
         let task = &mut self.tasks[id as usize];

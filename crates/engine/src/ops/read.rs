@@ -9,6 +9,7 @@ use crate::device::{Class, Job, Purpose, ReadPart};
 use crate::engine::Engine;
 use crate::map::checksums::page_of;
 use crate::map::{Logical, NONE, Place, Slot};
+use crate::mutant::Mutant;
 use crate::ordering::TaskId;
 use crate::port::{Command, IoOp, ServedFrom};
 use crate::task::{NO_PARENT, Overlay};
@@ -345,9 +346,11 @@ impl Engine {
         self.stats.repaired_reads += 1;
         for block in part.logical..part.logical + part.count {
             let source = self.source(block, &tried).expect("asked above");
-            self.drop_overlays(id, block);
+            if !self.breaks(Mutant::KeepsOldFragments) {
+                self.drop_overlays(id, block);
+                self.read_fragments(id, block);
+            }
             self.read_run(id, block, 1, source, tried.clone());
-            self.read_fragments(id, block);
         }
         self.part_done(id);
     }

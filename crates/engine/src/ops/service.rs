@@ -11,6 +11,7 @@ use crate::format::superblock::Standing;
 use crate::map::NONE;
 use crate::map::logical::{LOG, SSD};
 use crate::map::{Logical, Slot, Touch};
+use crate::mutant::Mutant;
 use crate::port::IoOp;
 use tandem_block::{DeviceId, Duration, Instant, IoError};
 
@@ -147,7 +148,7 @@ impl Engine {
         let failed = self.devices.iter().find(|d| d.is_faulted() && !d.is_gone());
         let error = self.commit.broken().or(failed.map(|d| IoError::Dead(d.id)));
         let Some(error) = error else { return };
-        if !self.starved || self.room_can_come() {
+        if !self.starved || self.room_can_come() || self.breaks(Mutant::CountsFailedRoom) {
             return;
         }
         self.stats.refused_without_room += 1;
@@ -234,6 +235,9 @@ impl Engine {
     /// Nothing new goes to an SSD that failed, so its free slots are no room for anybody.
     fn close_failed_ssd(&mut self, device: DeviceId) {
         let ssd = self.ssds.iter().position(|&id| id == device).expect("an SSD");
+        if self.breaks(Mutant::CountsFailedRoom) {
+            return;
+        }
         if !self.is_fixed() && self.is_serving() {
             self.map.close_ssd(ssd, true);
             self.fit_objects();

@@ -7,6 +7,7 @@
 use crate::config::Role;
 use crate::device::{Class, Device, Job, Purpose, Waiting};
 use crate::engine::{Engine, IoState};
+use crate::mutant::Mutant;
 use crate::ordering::TaskId;
 use crate::qos::admit::AdmitError;
 use crate::qos::cost::Kind;
@@ -217,8 +218,10 @@ impl Engine {
             return Instant::NEVER;
         }
         let depth = self.config.qos.depth;
+        let is_left =
+            |d: &Device| d.is_out() || d.is_faulted() && self.breaks(Mutant::ForgetsLimits);
         let held = |d: &Device| {
-            let lanes = d.streams.as_ref().filter(|_| !d.is_out())?;
+            let lanes = d.streams.as_ref().filter(|_| !is_left(d))?;
             let open = lanes.iter().enumerate().filter(|(lane, _)| d.lane_takes(*lane, depth));
             open.map(|(_, lane)| lane.queues.next_allowed()).min()
         };

@@ -5,17 +5,19 @@
 
 mod campaign;
 mod crew;
+mod jobs;
 mod share;
 mod worker;
 
 use std::process::ExitCode;
 use std::str::FromStr;
-use tandem_sim::arms::{self, Arm, Case};
+use tandem_sim::arms::{self, Arm, Case, job};
 
 const USAGE: &str = "\
 usage: swarm share [--first N] [--seeds N] [--arm NAME]... [--json]
        swarm campaign [--minutes N] [--seed N] [--arm NAME]... [--mutant NAME]
        swarm replay ARM/POLICY/SEED [requests=N] [without=N,N-N] [points=N-N] [simpler=NAME,...]
+       swarm jobs [--job POLICY/TIER/SSDS+HDDS/CLASS]... [--commands N] [--command N]
        swarm arms
 ";
 
@@ -78,6 +80,25 @@ fn campaign(words: &mut Words) -> Result<bool, String> {
     campaign::run(&plan).map_err(|error| error.to_string())
 }
 
+fn jobs(words: &mut Words) -> Result<bool, String> {
+    let mut plan = jobs::Plan { jobs: Vec::new(), commands: job::COMMANDS, only: None };
+    while let Some(word) = words.rest.next() {
+        match word.as_str() {
+            "--job" => {
+                let name: String = words.value(&word)?;
+                plan.jobs.push(name.parse().map_err(|error: job::NoJob| error.to_string())?);
+            }
+            "--commands" => plan.commands = words.value(&word)?,
+            "--command" => plan.only = Some(words.value(&word)?),
+            other => return Err(format!("there is no {other}\n{USAGE}")),
+        }
+    }
+    if plan.jobs.is_empty() {
+        plan.jobs = job::Job::all();
+    }
+    Ok(jobs::run(&plan))
+}
+
 fn replay(words: &mut Words) -> Result<bool, String> {
     let line: Vec<String> = words.rest.by_ref().collect();
     let case = line.join(" ").parse::<Case>().map_err(|error| error.to_string())?;
@@ -98,6 +119,7 @@ fn main() -> ExitCode {
     let result = match words.rest.next().as_deref() {
         Some("share") => share(&mut words),
         Some("campaign") => campaign(&mut words),
+        Some("jobs") => jobs(&mut words),
         Some("replay") => replay(&mut words),
         Some("work") => {
             worker::work();

@@ -6,6 +6,7 @@
 
 mod case;
 mod crash;
+pub mod job;
 mod service;
 pub mod shrink;
 mod simpler;

@@ -23,7 +23,7 @@ const PLAIN: &[&str] = &["ssd-first"];
 /// Tiers that a volume may have beside others.
 const TIERS: &[&str] = &["none", "hot-dst", "cold-dst", "cache-read-only", "cache-write-back"];
 
-const CLASSES: [DurabilityClass; 4] = [
+pub(super) const CLASSES: [DurabilityClass; 4] = [
     DurabilityClass::VolatileOk,
     DurabilityClass::Journaled,
     DurabilityClass::Strict,
@@ -42,9 +42,12 @@ fn below_one_of(rng: &mut Rng, all: &[u64]) -> u64 {
 
 /// A small pool that is always busy: SSDs of 8 MiB, and most requests in a sixteenth of what is used.
 fn busy(case: &Case, requests: u64) -> (SwarmConfig, Rng) {
-    let seed = case.seed;
+    busy_of(case.seed, case.policy, requests)
+}
+
+pub(super) fn busy_of(seed: u64, policy: &str, requests: u64) -> (SwarmConfig, Rng) {
     let mut rng = Rng::new(seed ^ 0xB0_5E);
-    let mut config = SwarmConfig::tiny(seed, case.policy, requests);
+    let mut config = SwarmConfig::tiny(seed, policy, requests);
     config.drives = one_of(&mut rng, &[(1, 1), (2, 1), (1, 2), (1, 1)]);
     let shape = &mut config.shape;
     shape.depth = rng.between(4, 24) as usize;

@@ -177,7 +177,10 @@ pub(super) fn excuses(world: &World, failed: &Failed<'_>, error: IoError) -> boo
     let reads_all = failed.reads_all && !had(world, device, &[HitKind::NeverEnds]);
     let is_lost = || places.iter().any(|block| block.is_lost(world));
     match (failed.request.op, error) {
-        (Op::Read, IoError::Checksum(_)) => here(BAD_CONTENTS) || was_rolled(),
+        // the block may have lain there for a part of the time that the read took
+        (Op::Read, IoError::Checksum(_)) => {
+            here(BAD_CONTENTS) || since(BAD_CONTENTS) || was_rolled()
+        }
         (Op::Read, _) if failed.may_share && (since(FAILURES) || is_out(world, device)) => true,
         // what was read may have been written over since
         (Op::Read, _) if since(BAD_READS) => true,

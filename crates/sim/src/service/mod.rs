@@ -14,6 +14,7 @@
 mod asking;
 pub mod budget;
 mod ends;
+pub mod every;
 mod known;
 pub mod plan;
 

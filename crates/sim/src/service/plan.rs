@@ -123,6 +123,8 @@ pub struct Plan {
     pub faults: Vec<FaultPlan>,
     /// A drive that is a file, and gets no more room from then on, until then.
     pub full: Option<(DeviceId, Instant, Instant)>,
+    /// A command fails that is chosen while it runs (`every`).
+    pub fails_one: bool,
     /// A request is answered so long after it was made, or after the last fault.
     pub patience: Duration,
 }
@@ -141,6 +143,7 @@ impl Plan {
             stride: 0,
             faults: Vec::new(),
             full: None,
+            fails_one: false,
             patience: Duration::from_s(120),
         }
     }
@@ -188,6 +191,9 @@ impl Plan {
     /// Can anything go wrong with the drives?
     pub(super) fn has_faults(&self) -> bool {
         let rolled = |(_, end): &(u64, End)| matches!(end, End::RolledBack { .. });
-        !self.faults.is_empty() || self.full.is_some() || self.ends.iter().any(rolled)
+        !self.faults.is_empty()
+            || self.fails_one
+            || self.full.is_some()
+            || self.ends.iter().any(rolled)
     }
 }

@@ -4,6 +4,7 @@
 
 use super::{Commit, Stage};
 use crate::engine::Engine;
+use crate::mutant::Mutant;
 use tandem_block::{Duration, Instant, IoError};
 
 /// Tries of a step before who waits for it is answered with the error.
@@ -42,6 +43,9 @@ impl Commit {
 impl Engine {
     /// Tries the step of a suspended commit again, if it is time, and there is anything to make durable.
     pub(super) fn retry_commit(&mut self) {
+        if self.breaks(Mutant::NeverTriesAgain) {
+            return;
+        }
         let Some(suspended) = &mut self.commit.suspended else { return };
         let is_wanted = suspended.tries < TRIES_MAX
             || !self.commit.flush_waiting.is_empty()
