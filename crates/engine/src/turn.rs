@@ -112,6 +112,15 @@ impl Engine {
         if self.starved {
             self.fail_without_room();
         }
+        // nothing can be made durable any more, and no event will tell who has come to wait for it just now
+        while self.commit.refuses() {
+            self.run_commit();
+            for device in 0..self.devices.len() {
+                self.dispatch(DeviceId(device as u8));
+            }
+        }
+        // what waited for a drive that is out of service has ended just now, and no event follows
+        self.stop_if_settled();
         self.arm_timer();
     }
 

@@ -171,6 +171,11 @@ impl Commit {
         self.broken.or(suspended.map(|suspended| suspended.error))
     }
 
+    /// Does anybody wait who can only be refused?
+    pub(crate) fn refuses(&self) -> bool {
+        self.broken.is_some() && self.stage == Stage::Idle && self.waiting() > 0
+    }
+
     /// Does a FLUSH wait, and nobody else?
     pub(crate) fn is_for_flush_alone(&self) -> bool {
         !self.flush_waiting.is_empty() && self.fua_waiting.is_empty()
@@ -208,6 +213,12 @@ impl Engine {
         if !asked && !fua && !due && !wanted {
             return;
         }
+        if let Some(error) = self.commit.broken {
+            // what is pending stays so for ever; a timer for it would fire for ever too
+            self.commit.oldest_pending = None;
+            self.answer_durable(Err(error));
+            return;
+        }
         let waiting = self.commit.waiting();
         let may_wait = !due && !wanted && !self.is_fixed();
         if may_wait && self.commit.gathering.holds(self.now, waiting) {
@@ -216,12 +227,6 @@ impl Engine {
         if self.commit.gathering.begins(self.now, waiting) {
             self.stats.commits_gathered += 1;
             self.disarm_timer();
-        }
-        if let Some(error) = self.commit.broken {
-            // what is pending stays so for ever; a timer for it would fire for ever too
-            self.commit.oldest_pending = None;
-            self.answer_durable(Err(error));
-            return;
         }
         if self.is_fixed() {
             self.flush_fixed();

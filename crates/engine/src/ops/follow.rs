@@ -410,7 +410,10 @@ impl Engine {
     pub(crate) fn lose_follower(&mut self, device: DeviceId) {
         if self.follower.home == Some(device) {
             let shards = self.follower.due_shards.len();
+            // what it was given is under way still
+            let outstanding = self.follower.outstanding;
             self.follower.begin_life(None, shards);
+            self.follower.outstanding = outstanding;
         }
     }
 

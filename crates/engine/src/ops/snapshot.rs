@@ -186,10 +186,10 @@ impl Engine {
 
     /// A shard, page or root of the follower was written, or not.
     pub(crate) fn follow_step_done(&mut self, device: DeviceId, status: Result<(), IoError>) {
+        self.follower.outstanding -= 1;
         if self.follower.home != Some(device) {
             return; // it was taken out of service meanwhile
         }
-        self.follower.outstanding -= 1;
         if let Err(error) = status {
             self.fault(device, error);
         }

@@ -22,8 +22,10 @@ impl Engine {
 
     /// Has everything been settled? Then the superblocks are written and the engine stops.
     pub(crate) fn stop_if_settled(&mut self) {
-        let is_idle = self.tasks.is_empty() && self.thin_waiting.is_empty();
-        if !matches!(self.phase, Phase::Stopping) || !is_idle {
+        if !matches!(self.phase, Phase::Stopping) {
+            return;
+        }
+        if !self.tasks.is_empty() || !self.thin_waiting.is_empty() {
             return;
         }
         if self.is_fixed() || self.commit.is_broken() {

@@ -328,12 +328,13 @@ impl Service {
         let volumes = self.objects.iter().filter(|(_, known)| known.sort == Sort::Volume);
         let volumes: Vec<ObjectId> = volumes.map(|(&id, _)| id).collect();
         let end = self.world.now + self.plan.patience;
-        let must_flow = self.plan.heals() && self.plan.pool.audits.flow && !self.is_in_doubt();
         for object in volumes {
             let mut tries = 0;
             while let Err((op, error)) = self.write_and_flush(object, tries)? {
                 // a volume that shares blocks with snapshots may find no room for more, in a sound pool, too
                 let is_full = error == IoError::NoSpace && self.has_no_room();
+                let audits = &self.plan.pool.audits;
+                let must_flow = self.plan.heals() && audits.flow && !self.is_in_doubt();
                 if !must_flow || is_full {
                     break;
                 }
