@@ -270,6 +270,9 @@ impl Engine {
         if self.commit.suspended.is_some() {
             return self.commit.retry_due();
         }
+        if self.commit.broken.is_some() {
+            return Instant::NEVER; // who waits is refused at once
+        }
         // one that waits for a checkpoint to make room begins with its end, not with time
         if self.commit.stage != Stage::Idle || self.blocks_that_fit() == 0 {
             return Instant::NEVER;
