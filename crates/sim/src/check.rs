@@ -25,6 +25,8 @@ struct Change {
     doubtful: bool,
     /// It was answered.
     ended: bool,
+    /// Before it is answered it may have failed here: drives fail.
+    may_fail: bool,
     /// What reads after it have shown, if that decided anything.
     shown: Option<Vec<BlockState>>,
     /// It is a truncation: there if the batch of this number is, and only then.
@@ -82,7 +84,7 @@ impl History {
         }
         for (number, change) in (1..).zip(&self.changes) {
             let mut next: Vec<BlockState> = now.iter().map(|state| change.over(state)).collect();
-            if change.doubtful {
+            if change.doubtful || change.may_fail && !change.ended {
                 next.append(&mut now);
             }
             if next.len() > 1 {
@@ -190,6 +192,7 @@ pub struct Oracle {
     writes: BTreeMap<RequestId, Vec<Version>>,
     reads: BTreeMap<RequestId, Vec<Version>>,
     flushes: BTreeMap<RequestId, Vec<Version>>,
+    may_fail: bool,
 }
 
 /// The token that request `number` writes into the `index`-th of its sectors.
@@ -198,6 +201,12 @@ pub fn token(number: u64, index: u64) -> u64 {
 }
 
 impl Oracle {
+    /// Drives fail: a write that is under way may have failed on some of its blocks already, and what comes
+    /// after it is carried out.
+    pub fn expect_failures(&mut self) {
+        self.may_fail = true;
+    }
+
     /// A request is handed in.
     pub fn issued(&mut self, request: &Request) {
         let id = request.id;
@@ -241,8 +250,8 @@ impl Oracle {
                 *sector = if request.op == Op::Write { token(request.id.0, at - first) } else { 0 };
             }
         }
-        let (shown, batch) = (None, None);
-        let change = Change { mask, tokens, doubtful: false, ended: false, shown, batch };
+        let (shown, batch, may_fail) = (None, None, self.may_fail);
+        let change = Change { mask, tokens, doubtful: false, ended: false, may_fail, shown, batch };
         history.changes.push(change);
         (block, history.newest())
     }
@@ -352,7 +361,15 @@ impl Oracle {
             let (mask, tokens) = (255, [0; SECTORS]);
             let batch = Some(batch);
             let (shown, doubtful) = (None, false);
-            history.changes.push(Change { mask, tokens, doubtful, ended: true, shown, batch });
+            history.changes.push(Change {
+                mask,
+                tokens,
+                doubtful,
+                ended: true,
+                may_fail: false,
+                shown,
+                batch,
+            });
             history.answered = history.newest();
         }
     }
@@ -396,7 +413,15 @@ impl Oracle {
         let (tokens, shown) = (states[0], Some(states));
         let batch = Some(batch);
         let (mask, doubtful) = (255, false);
-        history.changes.push(Change { mask, tokens, doubtful, ended: true, shown, batch });
+        history.changes.push(Change {
+            mask,
+            tokens,
+            doubtful,
+            ended: true,
+            may_fail: false,
+            shown,
+            batch,
+        });
         history.answered = history.newest();
     }
 

@@ -153,7 +153,10 @@ impl Service {
             ObjectOp::CreateThin { object, kind, volume, owner },
             ObjectOp::Resize { object, size_bytes },
         ];
-        let known = Known::asked(Sort::File, (VOLUME, &self.objects[&VOLUME]), size_bytes);
+        let mut known = Known::asked(Sort::File, (VOLUME, &self.objects[&VOLUME]), size_bytes);
+        if self.plan.has_faults() {
+            known.oracle.expect_failures();
+        }
         self.objects.insert(object, known);
         self.change(object, ops, BTreeMap::new());
     }

@@ -10,7 +10,7 @@
 //! A fault excuses no wrong data, and no request that is never answered.
 
 use crate::world::{Hit, HitKind, World};
-use tandem_block::{BLOCK_BYTES, DeviceId, Instant, IoError, ObjectId, Op, Request};
+use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, IoError, ObjectId, Op, Request};
 use tandem_engine::config::DEADLINE;
 use tandem_engine::format::page::{PAGE_BYTES, PAGE_CHECKSUMS};
 use tandem_engine::map::{NONE, Place};
@@ -28,6 +28,8 @@ const BAD_CONTENTS: &[HitKind] = &[
     HitKind::RolledBack,
     HitKind::FlushIgnored,
 ];
+/// The parts of a request end within this time of each other.
+const OTHER_PARTS: Duration = Duration::from_s(1);
 /// What takes a drive out of service.
 const FAILURES: &[HitKind] =
     &[HitKind::ReadError, HitKind::WriteError, HitKind::FlushError, HitKind::NeverEnds];
@@ -192,8 +194,16 @@ pub(super) fn excuses(world: &World, failed: &Failed<'_>, error: IoError) -> boo
             let is_unrecorded = failed.is_durable && loses_durability(world, device);
             // a part of a shared block is written where the whole block was copied first
             let is_unread = failed.may_share && !reads_all && is_out(world, device) && is_lost();
+            // the write before it that failed may have had other parts under way when this one was made
+            let is_behind = failed.may_share
+                && world.hits().iter().any(|hit| {
+                    hit.device == device
+                        && ends(hit) + OTHER_PARTS >= failed.made
+                        && FAILURES.contains(&hit.what)
+                });
             is_unrecorded
                 || is_unread
+                || is_behind
                 || since(FAILURES)
                 || here(BAD_READS)
                 || nobody_takes_it(world, device)

@@ -90,7 +90,10 @@ impl Service {
         world.start().map_err(|error| Failure::Refused { seed, point: 0, error })?;
         let mut objects = BTreeMap::new();
         for volume in plan.pool.volumes() {
-            let known = Known::volume(volume.object, volume.size_bytes, volume.durability);
+            let mut known = Known::volume(volume.object, volume.size_bytes, volume.durability);
+            if plan.has_faults() {
+                known.oracle.expect_failures();
+            }
             objects.insert(volume.object, known);
         }
         Ok(Service {
