@@ -38,7 +38,7 @@ pub mod slots;
 pub mod space;
 #[cfg(test)]
 mod tests;
-mod versions;
+pub(crate) mod versions;
 
 pub use allocator::Run;
 pub use compose::{Batch, Cover, Limits};

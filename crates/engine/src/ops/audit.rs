@@ -59,6 +59,12 @@ impl Moves {
         (m.kind.is_of_one_block() && m.stage == Stage::Reading).then(|| m.parts[0].logical)
     }
 
+    /// Blocks that nobody has, and whose places the homes take that a move writes.
+    pub(crate) fn taken_blocks(&self) -> u64 {
+        let moves_homes = self.active.as_ref().filter(|m| m.kind == MoveKind::Rehome);
+        moves_homes.map_or(0, |m| m.targets.len() as u64)
+    }
+
     /// Slots of which homes were written and wait for a flush.
     pub(crate) fn homed_slots(&self) -> impl Iterator<Item = Slot> + '_ {
         self.homed.iter().map(|(_, part)| part.slot)

@@ -4,6 +4,7 @@
 //! segment is moved home like any write-back; its log places are given up when that is recorded.
 
 use super::moves::{MoveKind, Part};
+use super::unmovable::SEGMENTS_MAX;
 use crate::engine::Engine;
 use crate::log::Log;
 use crate::log::gc::{self, Need};
@@ -45,7 +46,8 @@ impl Engine {
             let Some(segment) = log.victim() else { continue };
             let run = log.segment_run(segment);
             let blocks_max = (self.config.writeback_run_bytes / BLOCK_BYTES) as usize;
-            let parts = self.living_parts(run, blocks_max);
+            let blocks_max = if self.moves.takes_single() { 1 } else { blocks_max };
+            let parts = self.movable_parts(run, blocks_max);
             if parts.is_empty() {
                 self.unlock_segment(device, run);
                 if self.moves.active.is_some() || self.clean_another(device, blocks_max) {
@@ -62,13 +64,16 @@ impl Engine {
     /// The emptiest segment may have to wait for a write that holds its blocks; without an SSD that write
     /// may wait for room in this very log. Then another segment makes it.
     fn clean_another(&mut self, device: DeviceId, blocks_max: usize) -> bool {
-        if !self.starved || !self.ssds.is_empty() {
+        let is_starved = self.starved && self.ssds.is_empty();
+        if !is_starved && self.unmovable.is_empty() {
             return false;
         }
         let log = self.devices[usize::from(device.0)].log.as_ref().expect("it is being cleaned");
-        let runs: Vec<Run> = log.victims().into_iter().map(|s| log.segment_run(s)).collect();
+        let segments_max = if is_starved { usize::MAX } else { SEGMENTS_MAX };
+        let segments = log.victims().into_iter().take(segments_max);
+        let runs: Vec<Run> = segments.map(|segment| log.segment_run(segment)).collect();
         for run in runs {
-            let parts = self.living_parts(run, blocks_max);
+            let parts = self.movable_parts(run, blocks_max);
             if !parts.is_empty() {
                 self.begin_home_move(MoveKind::LogGc, parts);
                 return true;
@@ -86,6 +91,7 @@ impl Engine {
             let owner = self.map.slots().owner(slot);
             owner != NONE
                 && self.map.state(owner) & FRAGMENTS != 0
+                && !self.is_unmovable(owner)
                 && !self.map.is_log_unsettled(slot)
                 && self.start_merge(owner)
         })
@@ -121,7 +127,7 @@ impl Engine {
             if owner == NONE {
                 continue;
             }
-            if self.map.state(owner) & FRAGMENTS != 0 {
+            if self.map.state(owner) & FRAGMENTS != 0 && !self.is_unmovable(owner) {
                 fragmented.get_or_insert(owner);
             }
             // home since a life that ended before its log place was given up

@@ -31,7 +31,9 @@ impl Engine {
             return;
         };
         self.moves.merge_cursor = block + 1;
-        self.start_merge(block);
+        if !self.is_unmovable(block) {
+            self.start_merge(block);
+        }
     }
 
     /// Reads a block as a user would and writes it to a slot of its own. False: not now.
@@ -86,6 +88,10 @@ impl Engine {
         m.buffer = payload;
         m.stage = Stage::Writing;
         m.failed = task.status.is_err();
+        if task.status.is_err() && m.kind == MoveKind::Merge {
+            let block = m.parts[0].logical;
+            self.leave_unmovable(block);
+        }
         let run = if task.status.is_ok() { self.slot_for_merge() } else { None };
         let Some(run) = run else {
             self.end_move();

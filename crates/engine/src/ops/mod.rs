@@ -43,6 +43,7 @@ pub mod streams;
 mod table;
 pub mod tail;
 pub(crate) mod tiering;
+pub(crate) mod unmovable;
 pub(crate) mod vacating;
 pub mod verify;
 mod write;

@@ -106,6 +106,8 @@ pub struct Moves {
     /// Moves that failed in a row, and until when none begins.
     failures: u32,
     rests_until: Instant,
+    /// So many blocks of a move that could not be read together are moved one by one.
+    single: usize,
     /// Write-back has looked at every block in vain, when this batch was durable.
     pub(super) barren_since: Option<u64>,
     /// Blocks looked at in vain since that batch.
@@ -140,6 +142,18 @@ impl Moves {
     /// Was nothing found that could be moved home, since this batch was durable?
     pub(crate) fn found_nothing(&self, durable: u64) -> bool {
         self.barren_since == Some(durable)
+    }
+
+    /// May a move begin: does none rest after failures?
+    pub(crate) fn may_begin(&self, now: Instant) -> bool {
+        now >= self.rests_until
+    }
+
+    /// Is it time to move one block alone?
+    pub(super) fn takes_single(&mut self) -> bool {
+        let is_single = self.single > 0;
+        self.single = self.single.saturating_sub(1);
+        is_single
     }
 
     /// Is no move under way?
@@ -447,8 +461,15 @@ impl Engine {
         let mut bad = Vec::new();
         let m = self.moves.active.as_mut().expect("a move was reading");
         m.outstanding -= 1;
+        let moves_home = matches!(m.kind, MoveKind::LogGc | MoveKind::WriteBack);
+        let mut unmovable = Vec::new();
         if status.is_err() {
             m.failed = true;
+            if moves_home && m.parts.len() == 1 {
+                unmovable.push(m.parts[0].logical);
+            } else if m.kind == MoveKind::LogGc {
+                self.moves.single = m.parts.len();
+            }
         } else if m.kind == MoveKind::Rehome {
             self.check_homes_read(checksums);
         } else if contents {
@@ -457,10 +478,12 @@ impl Engine {
             for (part, &found) in m.parts[at as usize..].iter_mut().zip(checksums) {
                 if found != part.checksum {
                     bad.extend((m.kind == MoveKind::Drain).then_some(part.slot));
+                    unmovable.extend(moves_home.then_some(part.logical));
                     part.slot = NONE;
                 }
             }
         }
+        unmovable.into_iter().for_each(|block| self.leave_unmovable(block));
         self.note_unreadable(&bad);
         if self.moves.active.as_ref().is_some_and(|m| m.outstanding == 0) {
             let m = self.moves.active.as_mut().expect("asked above");

@@ -1,0 +1,70 @@
+//! Blocks that cannot be moved: which are left where they are, so that others can be moved?
+//!
+//! A move that could not read a block, or found it damaged, would fail again at once, and a log in which such a
+//! block lies would never make room. The block is left for a while, or until it is written to.
+
+use super::moves::Part;
+use crate::engine::Engine;
+use crate::map::versions::Copied;
+use crate::map::{Logical, Run};
+use std::collections::BTreeMap;
+use tandem_block::{Duration, Instant};
+
+/// How long a block is left before it is tried again (guess).
+const LEFT_FOR: Duration = Duration::from_s(60);
+/// Blocks that are left at most: bounds RAM to some 64 KiB. One more is tried again and again.
+const LEFT_MAX: usize = 1_024;
+/// Segments in which something else to move is looked for at a time, where no write waits for room.
+pub(super) const SEGMENTS_MAX: usize = 16;
+
+/// Blocks that are left: the version that was, and until when.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Unmovable {
+    blocks: BTreeMap<Logical, (Copied, Instant)>,
+}
+
+impl Unmovable {
+    /// Is none left?
+    pub(crate) fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+}
+
+impl Engine {
+    /// A move could not read this block, or found it damaged.
+    pub(super) fn leave_unmovable(&mut self, block: Logical) {
+        let now = self.now;
+        let over: Vec<Logical> = self
+            .unmovable
+            .blocks
+            .iter()
+            .filter(|(_, (copied, until))| *until <= now || !self.map.is_latest(copied))
+            .map(|(block, _)| *block)
+            .collect();
+        for block in over {
+            let (copied, _) = self.unmovable.blocks.remove(&block).expect("just seen");
+            self.map.forget(copied);
+        }
+        if self.unmovable.blocks.len() < LEFT_MAX && !self.unmovable.blocks.contains_key(&block) {
+            let copied = self.map.watch(block);
+            self.unmovable.blocks.insert(block, (copied, now + LEFT_FOR));
+        }
+    }
+
+    /// Is it left where it is?
+    pub(super) fn is_unmovable(&self, block: Logical) -> bool {
+        let left = self.unmovable.blocks.get(&block);
+        left.is_some_and(|(copied, until)| self.now < *until && self.map.is_latest(copied))
+    }
+
+    /// Blocks in a run of log slots that can be moved home now, and are not left.
+    pub(super) fn movable_parts(&self, run: Run, blocks_max: usize) -> Vec<Part> {
+        if self.unmovable.is_empty() {
+            return self.living_parts(run, blocks_max);
+        }
+        let mut parts = self.living_parts(run, usize::MAX);
+        parts.retain(|part| !self.is_unmovable(part.logical));
+        parts.truncate(blocks_max);
+        parts
+    }
+}
