@@ -9,6 +9,8 @@ use std::process::Command;
 const SHARE: [&str; 3] = ["--first", "--seeds", "--arm"];
 /// Flags of `cargo xtask campaign`.
 const CAMPAIGN: [&str; 4] = ["--minutes", "--seed", "--arm", "--mutant"];
+/// … of its jobs of which each command fails once.
+const JOBS: [&str; 3] = ["--job", "--commands", "--command"];
 /// … of its arm over a real server.
 const LIVE: [&str; 9] = [
     "--minutes",
@@ -48,6 +50,11 @@ pub fn campaign(words: &[String]) -> Result<bool> {
             swarm("replay", case)
         }
         _ if words.windows(2).any(|pair| pair == ["--arm", "live"]) => live(words),
+        _ if words.windows(2).any(|pair| pair == ["--arm", "jobs"]) => {
+            let words = without_arm(words, "jobs");
+            check(&words, &JOBS)?;
+            swarm("jobs", &words)
+        }
         _ => {
             check(words, &CAMPAIGN)?;
             swarm("campaign", words)
@@ -58,8 +65,7 @@ pub fn campaign(words: &[String]) -> Result<bool> {
 /// The arm that is no part of the virtual world: a real server, built as tests are, with every
 /// assertion, which is used, administered and killed.
 fn live(words: &[String]) -> Result<bool> {
-    let pairs = words.chunks(2).filter(|pair| *pair != ["--arm", "live"]);
-    let words: Vec<String> = pairs.flatten().cloned().collect();
+    let words = without_arm(words, "live");
     check(&words, &LIVE)?;
     let tandem = cargo::build_tandem(false)?;
     let build = ["-p", "tandem", "--profile", "test", "--example", "live"];
@@ -71,6 +77,10 @@ fn live(words: &[String]) -> Result<bool> {
         .status()
         .with_context(|| format!("starting {}", program.display()))?;
     Ok(status.success())
+}
+
+fn without_arm(words: &[String], arm: &str) -> Vec<String> {
+    words.chunks(2).filter(|pair| *pair != ["--arm", arm]).flatten().cloned().collect()
 }
 
 /// Every other word is one of these flags. What their values must be the program says.
