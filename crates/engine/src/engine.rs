@@ -33,7 +33,6 @@ use crate::ops::sharing::Sharing;
 use crate::ops::start::Starting;
 use crate::ops::steering::{SharedSteer, Steering};
 use crate::ops::tiering::{self, Tiering};
-use crate::ops::unmovable::Unmovable;
 use crate::ordering::{Ordering, TaskId};
 use crate::pins::Pin;
 use crate::port::Command;
@@ -177,7 +176,6 @@ pub struct Engine {
     pub(crate) rescue_wanted: bool,
     pub(crate) digest: u64,
     pub(crate) work_list: Vec<TaskId>,
-    pub(crate) unmovable: Unmovable,
     #[cfg(feature = "mutants")]
     pub(crate) mutant: Option<crate::mutant::Mutant>,
 }
@@ -435,7 +433,6 @@ impl Engine {
             rescue_wanted: false,
             digest: 0xcbf2_9ce4_8422_2325,
             work_list: Vec::new(),
-            unmovable: Unmovable::default(),
             #[cfg(feature = "mutants")]
             mutant: None,
             config,

@@ -36,8 +36,6 @@ const NONE: Part = Part { name: "", cargo: &[], environment: &[], run: None };
 const ALL_TESTS: &[&str] = &["test", "--workspace", "--no-run", "--features", "tandem-sim/mutants"];
 /// The program of the mutants' tests.
 const MUTANTS: &str = "mutants";
-/// Parts that only run when they are named.
-const NAMED_ONLY: [&str; 1] = ["live"];
 
 const PARTS: &[Part] = &[
     Part { name: "format", cargo: &["fmt", "--all", "--check"], ..NONE },
@@ -80,7 +78,13 @@ const PARTS: &[Part] = &[
     Part {
         name: "swarm",
         cargo: &["build", "--release", "-p", "tandem-sim", "--example", "swarm"],
-        run: Some(|part, built| built::one(part, built, "swarm", &["share", "--seeds", "6"])),
+        run: Some(|part, built| built::one(part, built, "swarm", &["share", "--seeds", "3"])),
+        ..NONE
+    },
+    Part {
+        name: "jobs",
+        cargo: &["build", "--release", "-p", "tandem-sim", "--example", "swarm"],
+        run: Some(|part, built| built::one(part, built, "swarm", &["jobs", "--commands", "10"])),
         ..NONE
     },
 ];
@@ -94,10 +98,7 @@ pub fn run(only: &[String]) -> Result<bool> {
         let known: Vec<&str> = PARTS.iter().map(|part| part.name).collect();
         bail!("there is no part {unknown}; there are {}", known.join(", "));
     }
-    let wanted = |name: &str| {
-        let is_named = only.iter().any(|word| word == name);
-        is_named || only.is_empty() && !NAMED_ONLY.contains(&name)
-    };
+    let wanted = |name: &str| only.is_empty() || only.iter().any(|word| word == name);
     let watch = Watch::new()?;
     if wanted("tests") {
         packages::install();

@@ -65,7 +65,7 @@ impl Engine {
     /// may wait for room in this very log. Then another segment makes it.
     fn clean_another(&mut self, device: DeviceId, blocks_max: usize) -> bool {
         let is_starved = self.starved && self.ssds.is_empty();
-        if !is_starved && self.unmovable.is_empty() {
+        if !is_starved && self.moves.unmovable.is_empty() {
             return false;
         }
         let log = self.devices[usize::from(device.0)].log.as_ref().expect("it is being cleaned");

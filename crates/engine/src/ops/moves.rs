@@ -13,6 +13,7 @@
 //! A move commits by compare: if the block changed since it was read, the move is dropped. One move
 //! is under way at a time, of at most a run (1 MiB), so a user waits for one command at most.
 
+use super::unmovable::Unmovable;
 use crate::device::{Class, Job, Purpose};
 use crate::engine::Engine;
 use crate::log::gc::Need;
@@ -106,6 +107,7 @@ pub struct Moves {
     /// Moves that failed in a row, and until when none begins.
     failures: u32,
     rests_until: Instant,
+    pub(super) unmovable: Unmovable,
     /// So many blocks of a move that could not be read together are moved one by one.
     single: usize,
     /// Write-back has looked at every block in vain, when this batch was durable.

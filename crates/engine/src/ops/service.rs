@@ -148,7 +148,7 @@ impl Engine {
         let failed = self.devices.iter().find(|d| d.is_faulted() && !d.is_gone());
         let error = self.commit.broken().or(failed.map(|d| IoError::Dead(d.id)));
         // or what lies in the logs cannot be moved
-        let is_stuck = !self.unmovable.is_empty() && self.moves.may_begin(self.now);
+        let is_stuck = !self.moves.unmovable.is_empty() && self.moves.may_begin(self.now);
         let error = error.or(is_stuck.then_some(IoError::NoSpace));
         let Some(error) = error else { return };
         if !self.starved || self.room_can_come() || self.breaks(Mutant::CountsFailedRoom) {

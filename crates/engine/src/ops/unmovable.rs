@@ -35,6 +35,7 @@ impl Engine {
     pub(super) fn leave_unmovable(&mut self, block: Logical) {
         let now = self.now;
         let over: Vec<Logical> = self
+            .moves
             .unmovable
             .blocks
             .iter()
@@ -42,24 +43,26 @@ impl Engine {
             .map(|(block, _)| *block)
             .collect();
         for block in over {
-            let (copied, _) = self.unmovable.blocks.remove(&block).expect("just seen");
+            let (copied, _) = self.moves.unmovable.blocks.remove(&block).expect("just seen");
             self.map.forget(copied);
         }
-        if self.unmovable.blocks.len() < LEFT_MAX && !self.unmovable.blocks.contains_key(&block) {
+        if self.moves.unmovable.blocks.len() < LEFT_MAX
+            && !self.moves.unmovable.blocks.contains_key(&block)
+        {
             let copied = self.map.watch(block);
-            self.unmovable.blocks.insert(block, (copied, now + LEFT_FOR));
+            self.moves.unmovable.blocks.insert(block, (copied, now + LEFT_FOR));
         }
     }
 
     /// Is it left where it is?
     pub(super) fn is_unmovable(&self, block: Logical) -> bool {
-        let left = self.unmovable.blocks.get(&block);
+        let left = self.moves.unmovable.blocks.get(&block);
         left.is_some_and(|(copied, until)| self.now < *until && self.map.is_latest(copied))
     }
 
     /// Blocks in a run of log slots that can be moved home now, and are not left.
     pub(super) fn movable_parts(&self, run: Run, blocks_max: usize) -> Vec<Part> {
-        if self.unmovable.is_empty() {
+        if self.moves.unmovable.is_empty() {
             return self.living_parts(run, blocks_max);
         }
         let mut parts = self.living_parts(run, usize::MAX);
