@@ -93,9 +93,14 @@ pub enum Purpose {
     /// A flush that shows whether a drive that failed works again.
     Probe,
     /// A part of the area of home checksums, read to be copied to a drive that lags.
-    LevelRead,
+    LevelRead(u64),
     /// … and written there: so many bytes.
-    LevelWrite(u64),
+    LevelWrite {
+        /// Which levelling it belongs to.
+        number: u64,
+        /// How much of it.
+        length_bytes: u64,
+    },
     /// A superblock at shutdown.
     Superblock,
 }

@@ -227,7 +227,7 @@ impl Engine {
         self.is_checkpoint_wanted() && !self.lagging.is_copying()
     }
 
-    fn is_checkpoint_wanted(&self) -> bool {
+    pub(super) fn is_checkpoint_wanted(&self) -> bool {
         self.journal.used_bytes() * 2 > self.journal.ring_bytes()
             || self.checksums.fresh_count() > FRESH_CHECKSUMS_MAX
             || self.checkpoint.stop == StopWish::Asked

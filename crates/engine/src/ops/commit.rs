@@ -454,7 +454,8 @@ impl Engine {
 
     pub(crate) fn unit_written(&mut self, device: DeviceId, status: Result<(), IoError>) {
         match status {
-            Ok(()) => self.commit.written = true,
+            // a start believes nothing of a drive that lags
+            Ok(()) => self.commit.written |= !self.lagging.contains(device),
             Err(error) => {
                 self.fault(device, error);
                 self.commit.failed = Some(error);
@@ -467,7 +468,7 @@ impl Engine {
         let failed = self.commit.failed.take();
         if !std::mem::take(&mut self.commit.written) {
             // no home of the metadata has it
-            self.suspend_commit(failed.expect("it was written, or was not"));
+            self.suspend_commit(failed.unwrap_or(IoError::Dead(self.first_metadata_home())));
             return;
         }
         self.commit.suspended = None;

@@ -28,7 +28,10 @@ impl Engine {
         if let Err(error) = status {
             self.stats.devices[usize::from(state.device.0)].errors += 1;
             let d = &self.devices[usize::from(state.device.0)];
-            if state.purpose == Purpose::Checkpoint && state.bytes == 0 && d.is_ssd() && d.dirty {
+            let holds_acknowledged = d.is_ssd() || self.ssds.is_empty();
+            let is_dirty = d.dirty || !d.tail.items.is_empty();
+            let is_checkpoints = state.purpose == Purpose::Checkpoint && state.bytes == 0;
+            if is_checkpoints && holds_acknowledged && is_dirty {
                 // a flush for a checkpoint covers users' writes, too
                 self.put_in_doubt(error);
             }
@@ -87,8 +90,10 @@ impl Engine {
             }
             Purpose::Trim(run) => self.trimmed(run),
             Purpose::Probe => self.probed(device, status),
-            Purpose::LevelRead => self.level_read(status, bytes),
-            Purpose::LevelWrite(length_bytes) => self.level_written(device, length_bytes, status),
+            Purpose::LevelRead(number) => self.level_read(number, status, bytes),
+            Purpose::LevelWrite { number, length_bytes } => {
+                self.level_written(device, (number, length_bytes), status);
+            }
             Purpose::Superblock => self.superblock_written(device, status),
         }
     }

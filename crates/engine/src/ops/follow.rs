@@ -150,6 +150,8 @@ pub struct Follower {
     pub(super) objects_due: u64,
     pub(super) image_after: Option<RootImage>,
     pub(super) outstanding: u32,
+    /// Pages of home checksums may have been carried to the SSDs that it never got.
+    has_old_pages: bool,
     /// Flushes of the drive so far, and what the one under way covers.
     pub(super) flushes: u64,
     pub(super) covers: u64,
@@ -196,7 +198,7 @@ impl Follower {
     /// The drive, if it has this page of home checksums as the newest checkpoint left it.
     pub(super) fn level_home(&self, page: u32) -> Option<DeviceId> {
         let differs = self.due_pages.contains(&page) || self.taken_pages.contains(&page);
-        self.home.filter(|_| !differs && !self.gap && !self.behind)
+        self.home.filter(|_| !differs && !self.gap && !self.behind && !self.has_old_pages)
     }
 
     /// What recovery found on the drive: its newest root. It counts if it goes with the SSD's; units
@@ -229,6 +231,7 @@ impl Follower {
         if !level {
             self.due_shards = bits(&leader.written);
             self.due_table = true;
+            self.has_old_pages = true;
         }
         self.written = leader.replay_sequence - 1;
         self.settled = self.written;

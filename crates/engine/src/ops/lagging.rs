@@ -25,6 +25,8 @@ const RETRY_AFTER: Duration = Duration::from_s(1);
 /// Bringing the metadata of a drive level.
 #[derive(Clone, Copy, Debug)]
 struct Levelling {
+    /// Which of this life it is: an answer to one that was given up is for nobody.
+    number: u64,
     device: DeviceId,
     /// Bytes of the area of pages that were copied.
     copied_bytes: u64,
@@ -48,6 +50,10 @@ pub(crate) struct Lagging {
     failed: Option<IoError>,
     /// No round of these begins before that.
     retry_at: Instant,
+    /// The number of the last round, if it failed, and who lagged as it said.
+    untold: Option<(u64, BTreeSet<DeviceId>)>,
+    /// Levellings begun in this life.
+    levellings: u64,
     levelling: Option<Levelling>,
 }
 
@@ -132,8 +138,14 @@ impl Engine {
         let number = self.checkpoint.number() + u64::from(!self.checkpoint.is_idle());
         let next = homes.into_iter().find(|&home| self.lagging.contains(home));
         let Some(device) = next else { return };
-        self.lagging.levelling =
-            Some(Levelling { device, copied_bytes: 0, under_way: false, after_checkpoint: number });
+        self.lagging.levellings += 1;
+        self.lagging.levelling = Some(Levelling {
+            number: self.lagging.levellings,
+            device,
+            copied_bytes: 0,
+            under_way: false,
+            after_checkpoint: number,
+        });
         self.objects.note_unsaved();
         for shard in 0..self.map.shard_count() {
             if self.checkpoint.has_written(shard) {
@@ -192,7 +204,9 @@ impl Engine {
         }
         let area_bytes = self.page_area_bytes();
         if levelling.copied_bytes < area_bytes {
-            if self.checkpoint.is_idle() && !matches!(self.phase, Phase::Stopping) {
+            // commits wait for a checkpoint that is wanted
+            let is_free = self.checkpoint.is_idle() && !self.is_checkpoint_wanted();
+            if is_free && !matches!(self.phase, Phase::Stopping) {
                 self.read_page_area(levelling, area_bytes);
             }
         } else if self.checkpoint.number() > levelling.after_checkpoint {
@@ -210,12 +224,13 @@ impl Engine {
             length_bytes: STEP_BYTES.min(area_bytes - levelling.copied_bytes),
         };
         self.lagging.levelling = Some(Levelling { under_way: true, ..levelling });
-        self.submit(home, op, Purpose::LevelRead);
+        self.submit(home, op, Purpose::LevelRead(levelling.number));
     }
 
     /// A part of the area of pages was read from a home that has all of it.
-    pub(crate) fn level_read(&mut self, status: Result<(), IoError>, bytes: &[u8]) {
-        let Some(levelling) = &mut self.lagging.levelling else { return };
+    pub(crate) fn level_read(&mut self, number: u64, status: Result<(), IoError>, bytes: &[u8]) {
+        let under_way = self.lagging.levelling.as_mut();
+        let Some(levelling) = under_way.filter(|known| known.number == number) else { return };
         levelling.under_way = false;
         if status.is_err() {
             // it lags until the next start
@@ -227,22 +242,28 @@ impl Engine {
         let layout = &self.devices[usize::from(device.0)].layout;
         let offset_bytes = layout.checksum_offset + at;
         let op = IoOp::WriteMeta { offset_bytes, bytes: bytes.to_vec(), fua: false };
-        self.submit(device, op, Purpose::LevelWrite(bytes.len() as u64));
+        let length_bytes = bytes.len() as u64;
+        let number = levelling.number;
+        self.submit(device, op, Purpose::LevelWrite { number, length_bytes });
     }
 
     /// … and written to the one that lags.
     pub(crate) fn level_written(
         &mut self,
         device: DeviceId,
-        length_bytes: u64,
+        (number, length_bytes): (u64, u64),
         status: Result<(), IoError>,
     ) {
         if let Err(error) = status {
             self.fault(device, error);
         }
-        let Some(levelling) = &mut self.lagging.levelling else { return };
+        let begun = self.checkpoint.number() + u64::from(!self.checkpoint.is_idle());
+        let under_way = self.lagging.levelling.as_mut();
+        let Some(levelling) = under_way.filter(|known| known.number == number) else { return };
         levelling.under_way = false;
         levelling.copied_bytes += length_bytes;
+        // what was copied last is flushed by a checkpoint that begins now, or later
+        levelling.after_checkpoint = begun;
     }
 
     /// Begins a round of superblocks that say who lags.
@@ -254,6 +275,12 @@ impl Engine {
             return;
         }
         self.lagging.is_round = true;
+        let untold = self.lagging.untold.take();
+        if untold.is_some_and(|untold| untold == (self.generation, self.lagging.drives.clone())) {
+            // a round that failed is repeated under its own number: the drive that took none of them must
+            // not look as if it had missed a life
+            self.generation -= 1;
+        }
         self.write_superblocks(false);
     }
 
@@ -275,6 +302,8 @@ impl Engine {
             None => self.lagging.told = std::mem::take(&mut self.lagging.telling),
             Some(error) => {
                 self.lagging.retry_at = self.now + RETRY_AFTER;
+                let telling = std::mem::take(&mut self.lagging.telling);
+                self.lagging.untold = Some((self.generation, telling));
                 self.telling_failed(error);
             }
         }

@@ -5,7 +5,7 @@
 //! for it go elsewhere or fail by name, and what lies there is still read. The last home of the metadata
 //! stays in service: nobody can stand in for it, and its commands are tried again (`commit`).
 
-use crate::device::{Purpose, Service};
+use crate::device::{Device, Purpose, Service};
 use crate::engine::Engine;
 use crate::format::superblock::Standing;
 use crate::map::NONE;
@@ -97,20 +97,26 @@ impl Engine {
         if !self.starved {
             return Instant::NEVER;
         }
-        let untried = self.devices.iter().filter(|d| d.may_heal_soon());
+        let untried = self.devices.iter().filter(|d| d.may_heal_soon() && self.may_probe(d));
         untried.map(|d| d.probe_at).min().unwrap_or(Instant::NEVER)
+    }
+
+    /// Is it read only, and does nothing stand in the way of trying it? What an SSD holds unsettled is the
+    /// matter of a commit; what a hard drive holds, that of its rescue.
+    fn may_probe(&self, d: &Device) -> bool {
+        let holds = d.dirty && d.is_ssd() && d.is_volatile()
+            || !d.tail.items.iter().all(|item| item.copied);
+        matches!(d.service, Service::ReadOnly(_))
+            && d.in_flight == 0
+            && d.flushing.is_none()
+            && !holds
+            && self.copy_payloads.is_empty()
     }
 
     fn probe(&mut self, device: DeviceId) {
         let now = self.now;
-        let d = &mut self.devices[usize::from(device.0)];
-        let is_read_only = matches!(d.service, Service::ReadOnly(_));
-        if !is_read_only || now < d.probe_at || d.in_flight > 0 || d.flushing.is_some() {
-            return;
-        }
-        // what an SSD holds unsettled is the matter of a commit; what a hard drive holds, that of its rescue
-        let holds = d.dirty && d.is_ssd() || !d.tail.items.iter().all(|item| item.copied);
-        if holds || !self.copy_payloads.is_empty() {
+        let d = &self.devices[usize::from(device.0)];
+        if now < d.probe_at || !self.may_probe(d) {
             return;
         }
         let d = &mut self.devices[usize::from(device.0)];
@@ -177,7 +183,10 @@ impl Engine {
         let moves = population.clean_ssd > 0
             || (population.dirty_ssd > 0 && !self.moves.found_nothing(self.commit.durable()));
         // a drive that failed once may work when it is tried for the first time
-        let heals = self.devices.iter().any(|d| d.may_heal_soon());
+        let heals = self.devices.iter().any(|d| {
+            let is_busy = d.in_flight > 0 || d.flushing.is_some() || !self.copy_payloads.is_empty();
+            d.may_heal_soon() && (is_busy || self.may_probe(d))
+        });
         under_way || follows || moves || heals
     }
 

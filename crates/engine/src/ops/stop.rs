@@ -47,7 +47,9 @@ impl Engine {
             let d = &mut self.devices[usize::from(device.0)];
             let open =
                 !d.tail.items.is_empty() || d.home_writes > self.moves.homes_settled_mark(device);
-            if open && !d.is_faulted() {
+            // without an SSD nobody can rescue what a drive that is read only holds unsettled
+            let is_flushed = !d.is_faulted() || self.ssds.is_empty() && !d.is_out();
+            if open && is_flushed {
                 if d.flushing.is_none() {
                     d.flush_wanted = true;
                 }

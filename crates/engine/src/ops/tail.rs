@@ -298,6 +298,8 @@ impl Engine {
         }
         if let Err(error) = status {
             self.fault(device, error);
+            // also homes whose writes ended after the drive had been taken out of service
+            self.lose_homed(device);
             if self.ssds.is_empty() {
                 // the drive may have lost what it acknowledged, and nobody else has it
                 self.commit.tails_failed(error);
