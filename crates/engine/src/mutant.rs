@@ -36,7 +36,7 @@ pub enum Mutant {
     HomeBySlot,
     /// The free space of an SSD that takes no writes counts as room for those that wait.
     CountsFailedRoom,
-    /// A start believes the metadata of a drive that missed writes.
+    /// Pages of home checksums are read from a drive that missed writes.
     BelievesLagging,
     /// A commit whose step failed waits for ever, and everybody with it.
     NeverTriesAgain,

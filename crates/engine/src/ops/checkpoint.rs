@@ -499,7 +499,8 @@ impl Engine {
     /// Who has this page, in the order in which they are asked. The drive that follows is the last one, and
     /// only where it has what the others have.
     fn page_homes(&self, page: u32) -> Vec<DeviceId> {
-        let mut homes = self.sound_homes();
+        let believes_all = self.breaks(Mutant::BelievesLagging);
+        let mut homes = if believes_all { self.metadata_homes() } else { self.sound_homes() };
         homes.extend(self.follower.level_home(page));
         homes
     }

@@ -12,7 +12,6 @@
 use crate::device::Purpose;
 use crate::engine::{Engine, Phase};
 use crate::format::page::PAGE_BYTES;
-use crate::mutant::Mutant;
 use crate::port::IoOp;
 use std::collections::BTreeSet;
 use tandem_block::{DeviceId, Duration, Instant, IoError, MIB};
@@ -111,7 +110,6 @@ impl Engine {
 
     /// At a start: who lags, as the newest superblock says.
     pub(crate) fn take_lagging(&mut self, mask: u64) {
-        let mask = if self.breaks(Mutant::BelievesLagging) { 0 } else { mask };
         let all = (0..self.devices.len() as u8).map(DeviceId);
         let drives: BTreeSet<DeviceId> = all.filter(|device| mask >> device.0 & 1 == 1).collect();
         (self.lagging.drives, self.lagging.told) = (drives.clone(), drives);
