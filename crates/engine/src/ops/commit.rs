@@ -295,7 +295,10 @@ impl Engine {
             let device = self.hdds[index];
             safe &= self.settle_tail(device);
         }
-        if safe {
+        if self.commit.error.is_some() {
+            // a drive that failed holds what nobody has room for
+            self.advance_tails();
+        } else if safe {
             self.compose_batch(Cover::SsdFlush);
         }
     }

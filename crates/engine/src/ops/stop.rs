@@ -49,6 +49,14 @@ impl Engine {
                 !d.tail.items.is_empty() || d.home_writes > self.moves.homes_settled_mark(device);
             // without an SSD nobody can rescue what a drive that is read only holds unsettled
             let is_flushed = !d.is_faulted() || self.ssds.is_empty() && !d.is_out();
+            let has_failed = d.is_faulted() && !self.ssds.is_empty();
+            if has_failed && !d.tail.items.iter().all(|item| item.copied) {
+                if self.rescue_for_stop(device) {
+                    continue;
+                }
+                self.commit.break_off(tandem_block::IoError::Dead(device));
+                return self.stop_if_settled();
+            }
             if open && is_flushed {
                 if d.flushing.is_none() {
                     d.flush_wanted = true;

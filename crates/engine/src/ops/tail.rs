@@ -103,10 +103,32 @@ impl Engine {
         if copies || (!d.tail.copy_failed && self.copying_is_cheaper(device)) {
             self.copy_tail(device);
             // where nothing of it is needed any more nothing was sent, and nobody would ask again
+            if copies && self.is_beyond_rescue(device) {
+                self.commit.tails_failed(IoError::Dead(device));
+                return false;
+            }
             return self.is_copied(device);
         }
         self.devices[usize::from(device.0)].flush_wanted = true;
         false
+    }
+
+    /// Does a hard drive that failed hold what there is no room for on the SSDs, and does nothing under way
+    /// make any?
+    pub(super) fn is_beyond_rescue(&self, device: DeviceId) -> bool {
+        let d = &self.devices[usize::from(device.0)];
+        d.is_faulted()
+            && !d.tail.items.iter().all(|item| item.copied)
+            && self.copies_in_flight(device) == 0
+            && self.moves.is_idle()
+            && self.deferred_free.is_empty()
+    }
+
+    /// What a stop can still do for the tail of a hard drive that failed. False: nothing; what it holds may be
+    /// lost, and the pool does not stop as if nothing were.
+    pub(super) fn rescue_for_stop(&mut self, device: DeviceId) -> bool {
+        self.copy_tail(device);
+        !self.is_beyond_rescue(device) || self.map.displaced_count() > 0
     }
 
     /// Is everything in the tail of a drive on the SSDs, or of no use any more?
