@@ -57,7 +57,8 @@ impl Job {
             for entry in POLICIES {
                 let fits = entry.needs.0 <= drives.0 && entry.needs.1 <= drives.1;
                 let has_both = drives.0 > 0 && drives.1 > 0;
-                if !fits || !has_both && entry.name != "ssd-first" {
+                // a pool of one kind of drives has no choice
+                if if has_both { !fits } else { entry.name != "ssd-first" } {
                     continue;
                 }
                 for tier in tiers().filter(|&tier| has_both || tier == "none") {

@@ -166,6 +166,15 @@ pub(super) fn excuses(world: &World, failed: &Failed<'_>, error: IoError) -> boo
             hit.device == device && ends(hit) >= failed.made && kinds.contains(&hit.what)
         })
     };
+    // a write to shared blocks that failed may have had other parts under way when this one was made
+    let is_behind = || {
+        failed.may_share
+            && world.hits().iter().any(|hit| {
+                hit.device == device
+                    && ends(hit) + OTHER_PARTS >= failed.made
+                    && FAILURES.contains(&hit.what)
+            })
+    };
     let here = |kinds: &[HitKind]| {
         let mut hits = world.hits().iter();
         hits.any(|hit| {
@@ -183,7 +192,7 @@ pub(super) fn excuses(world: &World, failed: &Failed<'_>, error: IoError) -> boo
         (Op::Read, IoError::Checksum(_)) => {
             here(BAD_CONTENTS) || since(BAD_CONTENTS) || was_rolled()
         }
-        (Op::Read, _) if failed.may_share && (since(FAILURES) || is_out(world, device)) => true,
+        (Op::Read, _) if failed.may_share && (is_behind() || is_out(world, device)) => true,
         // what was read may have been written over since
         (Op::Read, _) if since(BAD_READS) => true,
         (Op::Read, _) if reads_all => here(BAD_READS),
@@ -194,16 +203,9 @@ pub(super) fn excuses(world: &World, failed: &Failed<'_>, error: IoError) -> boo
             let is_unrecorded = failed.is_durable && loses_durability(world, device);
             // a part of a shared block is written where the whole block was copied first
             let is_unread = failed.may_share && !reads_all && is_out(world, device) && is_lost();
-            // the write before it that failed may have had other parts under way when this one was made
-            let is_behind = failed.may_share
-                && world.hits().iter().any(|hit| {
-                    hit.device == device
-                        && ends(hit) + OTHER_PARTS >= failed.made
-                        && FAILURES.contains(&hit.what)
-                });
             is_unrecorded
                 || is_unread
-                || is_behind
+                || is_behind()
                 || since(FAILURES)
                 || here(BAD_READS)
                 || nobody_takes_it(world, device)
