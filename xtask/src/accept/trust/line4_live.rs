@@ -25,7 +25,10 @@ pub(super) fn measure(_: &Options) -> Result<Vec<Row>> {
         .stderr(Stdio::inherit())
         .output()
         .context("starting the live arm")?;
-    rows(&String::from_utf8_lossy(&output.stdout))
+    let said = String::from_utf8_lossy(&output.stdout);
+    // what was lost is told of before the table
+    eprint!("{said}");
+    rows(&said)
 }
 
 fn rows(said: &str) -> Result<Vec<Row>> {
