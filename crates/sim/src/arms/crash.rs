@@ -205,7 +205,7 @@ pub(super) const ARMS: &[Arm] = &[
             (Met::Crashes, 4_000),
             (Met::InComing, 100),
             (Met::InLeaving, 100),
-            (Met::Came, 40),
+            (Met::Came, 50),
             (Met::Demoted, 20),
             (Met::LeftAsCopies, 20),
         ],
