@@ -14,6 +14,10 @@ use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+/// Each run of so many has a long life, to see whether the server's memory grows.
+const LONG_EVERY: u64 = 8;
+const LONG_LIFE: Duration = Duration::from_secs(60);
+
 /// What the command line asks for.
 struct Asked {
     plan: Plan,
@@ -37,9 +41,11 @@ fn asked() -> Result<Asked, String> {
         place: std::env::temp_dir(),
         run: Duration::from_secs(10),
         ignore_flushes: false,
+        rolls_back: false,
         kind: None,
         behind: None,
         files: None,
+        long_life: None,
     };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let (mut seed, mut time, mut runs) = (now.as_secs(), Duration::from_secs(60), u64::MAX);
@@ -90,7 +96,7 @@ fn asked() -> Result<Asked, String> {
 }
 
 fn run() -> Result<bool, String> {
-    let Asked { plan, seed, time, runs } = asked()?;
+    let Asked { mut plan, seed, time, runs } = asked()?;
     let began = Instant::now();
     let mut all = Outcome::default();
     println!("runs of {} s from seed {seed} on", plan.run.as_secs());
@@ -99,6 +105,7 @@ fn run() -> Result<bool, String> {
         if seed > 0 && all.runs > 0 && began.elapsed() >= time {
             break;
         }
+        plan.long_life = (all.runs % LONG_EVERY == LONG_EVERY - 1).then_some(LONG_LIFE);
         let mut outcome = lives::run(&plan, seed)?;
         for report in outcome.reports.drain(..) {
             println!("{report}");

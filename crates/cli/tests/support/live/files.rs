@@ -34,7 +34,7 @@ enum Op {
     Create { name: String },
     Rename { from: String, to: String },
     Unlink { name: String },
-    Write { file: u64, first: u64, count: u64, version: u64 },
+    Write { file: u64, first: u64, count: u64, version: u64, is_direct: bool },
     Truncate { file: u64, size: u64 },
     Punch { file: u64, first: u64, count: u64 },
     Copy { from: (u64, u64), to: (u64, u64), count: u64 },
@@ -229,7 +229,10 @@ impl User {
             }
             Op::Rename { from, to } => self.tree.rename(from, to),
             Op::Unlink { name } => self.tree.unlink(name),
-            Op::Write { file, first, count, version } => {
+            Op::Write { file, first, count, version, is_direct } => {
+                if !is_direct {
+                    self.tree.may_be_split(*file, *first, *count);
+                }
                 self.tree.write(*file, *first, *count, *version, true);
             }
             Op::Truncate { file, size } => self.tree.truncate(*file, *size),
@@ -278,7 +281,16 @@ impl User {
 
     /// Opens a file, every other time past the kernel's memory.
     fn open(&mut self, path: &Path, extra: OFlags) -> io::Result<File> {
-        let direct = if self.rng.below(2) == 0 { OFlags::DIRECT } else { OFlags::empty() };
+        let is_direct = self.draws_direct();
+        User::open_as(path, is_direct, extra)
+    }
+
+    fn draws_direct(&mut self) -> bool {
+        self.rng.below(2) == 0
+    }
+
+    fn open_as(path: &Path, is_direct: bool, extra: OFlags) -> io::Result<File> {
+        let direct = if is_direct { OFlags::DIRECT } else { OFlags::empty() };
         let flags = (direct | extra).bits().cast_signed();
         OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)
     }
@@ -288,9 +300,10 @@ impl User {
         let (version, bytes) = self.tree.fill(file, first, count);
         let is_synced = self.rng.below(20) == 0;
         let extra = if is_synced { OFlags::DSYNC } else { OFlags::empty() };
-        let written = self.open(path, extra);
+        let is_direct = self.draws_direct();
+        let written = User::open_as(path, is_direct, extra);
         let written = written.and_then(|it| it.write_all_at(&bytes, first * SECTOR as u64));
-        let op = Op::Write { file, first, count, version };
+        let op = Op::Write { file, first, count, version, is_direct };
         self.went(Some(op), &format!("write {} {first}+{count}", path.display()), written)
     }
 

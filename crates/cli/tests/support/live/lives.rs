@@ -4,7 +4,7 @@
 use super::files::{self, Files};
 use super::full::Small;
 use super::pools::{self, Behind, Kind, PoolPlan, VOLUME_MIB};
-use super::server::{Memory, Server};
+use super::server::Server;
 use super::verbs::{self, Administrator};
 use super::volume::{self, Pulse, Volume};
 use std::path::{Path, PathBuf};
@@ -31,11 +31,44 @@ pub struct Plan {
     pub run: Duration,
     /// The drives ignore flushes: what is promised is lost, and that must be seen.
     pub ignore_flushes: bool,
+    /// All drives are put back to what they were when the first server had ended: a loss that no start can
+    /// see, since they fit each other.
+    pub rolls_back: bool,
     /// Only this kind of pool, and this behind its drives.
     pub kind: Option<Kind>,
     pub behind: Option<Behind>,
     /// Whether a volume of files is mounted and used; if it is not said, in every other run.
     pub files: Option<bool>,
+    /// The first server lives so long, and its memory is watched.
+    pub long_life: Option<Duration>,
+}
+
+/// Resident memory of a server in a long life: medians of its second and its last quarter, by when all that
+/// grows with use alone has grown, in KiB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Growth {
+    pub early_kib: u64,
+    pub late_kib: u64,
+}
+
+impl Growth {
+    /// From samples at even times.
+    fn of(samples_kib: &[u64]) -> Option<Growth> {
+        let quarter = samples_kib.len() / 4;
+        let median = |part: &[u64]| {
+            let mut part = part.to_vec();
+            part.sort_unstable();
+            part.get(part.len() / 2).copied()
+        };
+        let early_kib = median(&samples_kib[quarter..2 * quarter])?;
+        let late_kib = median(&samples_kib[samples_kib.len() - quarter..])?;
+        Some(Growth { early_kib, late_kib })
+    }
+
+    /// The last quarter, in per cent of the second one.
+    pub fn percent(self) -> u64 {
+        self.late_kib * 100 / self.early_kib.max(1)
+    }
 }
 
 /// What happened in a run, or in several.
@@ -53,8 +86,10 @@ pub struct Outcome {
     /// Runs in which something was lost, mixed up or refused, and in which something hung.
     pub lost: u64,
     pub hung: u64,
-    /// Of the first server, the last one and the largest.
-    pub memory: Option<(Memory, Memory, u64)>,
+    /// How memory grew in each long life.
+    pub growth: Vec<Growth>,
+    /// The most memory that any server had.
+    pub most_kib: u64,
     /// What was wrong, each with all that is known.
     pub reports: Vec<String>,
 }
@@ -76,10 +111,8 @@ impl Outcome {
         }
         self.lost += other.lost;
         self.hung += other.hung;
-        if let Some((first, last, most)) = other.memory {
-            let (before, _, most_before) = self.memory.unwrap_or((first, last, most));
-            self.memory = Some((before, last, most.max(most_before)));
-        }
+        self.growth.extend(other.growth);
+        self.most_kib = self.most_kib.max(other.most_kib);
         self.reports.extend(other.reports);
     }
 }
@@ -97,7 +130,9 @@ struct Lived {
     hung: Option<String>,
     /// How the server ended, or why it did not.
     ended: Result<(End, Option<ExitStatus>), String>,
-    memory: Memory,
+    /// Its memory each second, and the most that it had.
+    samples_kib: Vec<u64>,
+    most_kib: u64,
     /// What users and the administrator say.
     troubles: Vec<Result<(), String>>,
 }
@@ -239,7 +274,6 @@ impl Run<'_> {
                 small.shrink().map_err(Trouble::Lost)?;
             }
             if Instant::now() >= end {
-                self.note_memory(server.memory());
                 self.stop(server)?;
                 return self.check();
             }
@@ -248,6 +282,9 @@ impl Run<'_> {
     }
 
     fn start(&mut self) -> Result<Server, Trouble> {
+        if self.plan.rolls_back {
+            self.roll_back().map_err(Trouble::Lost)?;
+        }
         self.administrator.clear();
         let mut words = self.change_twin();
         if let Some(small) = &self.small {
@@ -265,6 +302,29 @@ impl Run<'_> {
         })
     }
 
+    /// Keeps what the drives hold after the first server, and brings it back after the second one.
+    fn roll_back(&mut self) -> Result<(), String> {
+        let kept = self.folder.join("kept");
+        let (from, to) = match self.outcome.lives {
+            1 => (&self.folder, &kept),
+            2 => (&kept, &self.folder),
+            _ => return Ok(()),
+        };
+        std::fs::create_dir_all(to).map_err(|error| error.to_string())?;
+        for entry in std::fs::read_dir(from).map_err(|error| error.to_string())? {
+            let path = entry.map_err(|error| error.to_string())?.path();
+            if path.extension().is_none_or(|it| it != "img" && it != "toml") {
+                continue;
+            }
+            let copied = Command::new("cp").arg("--sparse=always").args([&path, to]).status();
+            if !copied.is_ok_and(|status| status.success()) {
+                return Err(format!("{} is not copied", path.display()));
+            }
+        }
+        self.administrator.note("the drives are copied");
+        Ok(())
+    }
+
     /// Takes the second drive of a pair away, or brings a new one: what the server is told then. A pair
     /// holds against the death of a drive or a power cut, so it dies when all is settled.
     fn change_twin(&mut self) -> Vec<String> {
@@ -280,11 +340,6 @@ impl Run<'_> {
             return Vec::new();
         }
         vec!["--new-twin".to_owned(), path.to_string_lossy().into_owned()]
-    }
-
-    fn note_memory(&mut self, memory: Memory) {
-        let (first, _, most) = self.outcome.memory.unwrap_or((memory, memory, 0));
-        self.outcome.memory = Some((first, memory, most.max(memory.most_kib)));
     }
 
     /// All of all volumes, and of their snapshots.
@@ -305,7 +360,10 @@ impl Run<'_> {
     fn live(&mut self, server: Server) -> Result<(), Trouble> {
         let lived = self.use_pool(server);
         self.administrator.snapshots.end_of_server(&self.volumes);
-        self.note_memory(lived.memory);
+        self.outcome.most_kib = self.outcome.most_kib.max(lived.most_kib);
+        if self.plan.long_life.is_some() && self.outcome.lives == 1 {
+            self.outcome.growth.extend(Growth::of(&lived.samples_kib));
+        }
         if let Some(why) = lived.hung {
             return Err(Trouble::Hung(why));
         }
@@ -349,7 +407,10 @@ impl Run<'_> {
 
     /// Users and an administrator at work, and then the end of the server.
     fn use_pool(&mut self, mut server: Server) -> Lived {
-        let life = Life::draw(&mut self.rng);
+        let mut life = Life::draw(&mut self.rng);
+        if self.outcome.lives == 1 {
+            life.length = self.plan.long_life.unwrap_or(life.length);
+        }
         let (stop, ending, pulse) = (AtomicBool::new(false), AtomicBool::new(false), Pulse::new());
         let socket = self.socket();
         let mut rngs: Vec<Rng> =
@@ -375,8 +436,9 @@ impl Run<'_> {
                 working.push(scope.spawn(move || user.work(mount, stop, ending, pulse)));
             }
             working.push(scope.spawn(move || administrator.work(volumes, &mut for_verbs, ending)));
-            let hung = watch(&mut server, volumes, life.length, pulse);
-            let memory = server.memory();
+            let mut samples_kib = Vec::new();
+            let hung = watch(&mut server, volumes, life.length, pulse, &mut samples_kib);
+            let most_kib = server.memory().most_kib;
             if life.is_quiet && hung.is_none() {
                 stop.store(true, Ordering::Relaxed);
                 std::thread::sleep(QUIET);
@@ -391,7 +453,7 @@ impl Run<'_> {
             };
             stop.store(true, Ordering::Relaxed);
             let troubles = working.into_iter().map(|it| it.join().expect("it does not panic"));
-            Lived { hung, ended, memory, troubles: troubles.collect() }
+            Lived { hung, ended, samples_kib, most_kib, troubles: troubles.collect() }
         })
     }
 
@@ -453,16 +515,21 @@ fn is_set(flag: &AtomicBool) -> bool {
     flag.load(Ordering::Relaxed)
 }
 
-/// Lets everybody work for so long. What comes back is why nothing goes on any more, if so.
+/// Lets everybody work for so long, and looks at the server's memory every second. What comes back is why
+/// nothing goes on any more, if so.
 fn watch(
     server: &mut Server,
     volumes: &[Volume],
     length: Duration,
     pulse: &Pulse,
+    samples_kib: &mut Vec<u64>,
 ) -> Option<String> {
     let began = Instant::now();
     while began.elapsed() < length && !volumes.iter().any(Volume::has_trouble) {
         std::thread::sleep(Duration::from_millis(10));
+        if began.elapsed().as_secs() > samples_kib.len() as u64 {
+            samples_kib.push(server.memory().now_kib);
+        }
         if !server.is_alive() {
             volumes[0].complain("the server has ended by itself".to_owned());
         }
@@ -473,4 +540,20 @@ fn watch(
     }
     // the life is over, but nobody may be left waiting in it
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_that_grows_to_the_end_is_seen_and_what_fills_at_first_is_not() {
+        let of = |kib: fn(u64) -> u64| Growth::of(&(0..60).map(kib).collect::<Vec<_>>()).unwrap();
+        assert_eq!(of(|_| 50_000).percent(), 100);
+        assert_eq!(of(|s| 20_000 + 2_000 * s.min(15)).percent(), 100);
+        assert!(of(|s| 50_000 + 500 * s).percent() > 120, "a leak");
+        // one sample of a moment with much in flight
+        assert_eq!(of(|s| if s == 59 { 90_000 } else { 50_000 }).percent(), 100);
+        assert_eq!(Growth::of(&[]), None);
+    }
 }

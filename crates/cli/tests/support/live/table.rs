@@ -36,15 +36,16 @@ pub fn table(outcome: &Outcome, took: Duration) -> String {
         let text = format!("{done} done, {refused} refused, {cut} cut off by an end");
         row(&mut out, &format!("verb {verb}"), &text);
     }
-    if let Some((first, last, most)) = outcome.memory {
-        let mib = |kib: u64| kib / 1024;
+    row(&mut out, "server's memory", &format!("{} MiB at most", outcome.most_kib / 1024));
+    let mut growth: Vec<u64> = outcome.growth.iter().map(|it| it.percent()).collect();
+    growth.sort_unstable();
+    if let Some(most) = growth.last() {
+        let (median, lives) = (growth[growth.len() / 2], growth.len());
         let text = format!(
-            "{} MiB in the first life, {} in the last, {} at most",
-            mib(first.now_kib),
-            mib(last.now_kib),
-            mib(most)
+            "{median} % at the end of what it was in the second quarter, median of {lives} long lives; \
+             {most} % at most"
         );
-        row(&mut out, "server's memory", &text);
+        row(&mut out, "  its growth", &text);
     }
     row(&mut out, "lost", &lost.to_string());
     row(&mut out, "hung", &hung.to_string());

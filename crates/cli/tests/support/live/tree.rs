@@ -13,6 +13,8 @@ pub const SECTORS_MAX: u64 = 2048;
 /// Bits of a token for the place within a file, and for the version.
 const PLACE_BITS: u32 = 12;
 const VERSION_BITS: u32 = 32;
+/// Sectors of a page of the kernel's memory.
+const PAGE_SECTORS: u64 = 8;
 
 /// Zeroes.
 pub const ZERO: u64 = 0;
@@ -205,6 +207,20 @@ impl Tree {
         }
         let end = (first + count) * SECTOR as u64;
         model.resize(model.size().max(end));
+    }
+
+    /// A write that goes through the kernel's memory is about to make a file longer. The kernel sends it in
+    /// several requests, each up to the end of a page (5,632 bytes at 35,840 came as 1,024 and 4,608), and
+    /// the server can end between any two of them.
+    pub fn may_be_split(&mut self, file: u64, first: u64, count: u64) {
+        let model = self.change(file);
+        let (was, page) = (model.size(), PAGE_SECTORS * SECTOR as u64);
+        let (start, end) = (first * SECTOR as u64, (first + count) * SECTOR as u64);
+        let pages = (start / page + 1)..end.div_ceil(page);
+        pages
+            .map(|number| number * page)
+            .filter(|size| *size > was)
+            .for_each(|size| model.resize(size));
     }
 
     /// A range of a file is zeroes; its size stays.
@@ -449,6 +465,26 @@ mod tests {
         assert!(tree.clone().found(&found(&[("a", 8, &old)])).is_err(), "another file");
         tree.synced(file);
         assert!(tree.found(&found(&[("a", 7, &old)])).is_err());
+    }
+
+    #[test]
+    fn a_write_through_the_kernel_ends_at_its_end_or_at_a_pages() {
+        let sizes = |is_split: bool| -> Vec<u64> {
+            let (mut tree, file, old) = one();
+            if is_split {
+                tree.may_be_split(file, 6, 20);
+            }
+            let new = written(&mut tree, file, 6, 20);
+            let all = [&old[..6 * SECTOR], &new].concat();
+            let is_fine = |count: &u64| {
+                let bytes = &all[..*count as usize * SECTOR];
+                tree.clone().found(&found(&[("a", 7, bytes)])).is_ok()
+            };
+            // the newest bytes may lie under the old size, too
+            (1..=26).filter(is_fine).collect()
+        };
+        assert_eq!(sizes(false), [8, 26]);
+        assert_eq!(sizes(true), [8, 16, 24, 26]);
     }
 
     #[test]
