@@ -1,8 +1,9 @@
 //! Does a real server lose, mix up or hang anything, for as long as one likes?
 //!
 //! `live [--minutes N | --seconds N] [--seed N] [--runs N] [--run-seconds N] [--kind NAME]
-//! [--behind NAME] [--files yes|no] [--ignore-flushes] [--tandem PATH] [--place DIR]`. Exit 0: nothing was wrong; 1:
-//! something was; 2: it could not be tried.
+//! [--behind NAME] [--files yes|no] [--life-seconds N] [--ignore-flushes] [--tandem PATH] [--place DIR]`. The
+//! first server of each run lives for `--life-seconds`, and its memory is watched. Exit 0: nothing was wrong;
+//! 1: something was; 2: it could not be tried.
 
 #[path = "../tests/support/live/mod.rs"]
 mod live;
@@ -58,6 +59,9 @@ fn asked() -> Result<Asked, String> {
             "--seed" => seed = value(word, &mut rest)?,
             "--runs" => runs = value(word, &mut rest)?,
             "--run-seconds" => plan.run = Duration::from_secs(value(word, &mut rest)?),
+            "--life-seconds" => {
+                plan.long_life = Some(Duration::from_secs(value(word, &mut rest)?));
+            }
             "--tandem" => plan.tandem = value(word, &mut rest)?,
             "--place" => plan.place = value(word, &mut rest)?,
             "--files" => {
@@ -96,7 +100,7 @@ fn asked() -> Result<Asked, String> {
 }
 
 fn run() -> Result<bool, String> {
-    let Asked { mut plan, seed, time, runs } = asked()?;
+    let Asked { plan, seed, time, runs } = asked()?;
     let began = Instant::now();
     let mut all = Outcome::default();
     println!("runs of {} s from seed {seed} on", plan.run.as_secs());
@@ -105,8 +109,9 @@ fn run() -> Result<bool, String> {
         if seed > 0 && all.runs > 0 && began.elapsed() >= time {
             break;
         }
-        plan.long_life = (all.runs % LONG_EVERY == LONG_EVERY - 1).then_some(LONG_LIFE);
-        let mut outcome = lives::run(&plan, seed)?;
+        let is_long = all.runs % LONG_EVERY == LONG_EVERY - 1;
+        let long_life = plan.long_life.or(is_long.then_some(LONG_LIFE));
+        let mut outcome = lives::run(&Plan { long_life, ..plan.clone() }, seed)?;
         for report in outcome.reports.drain(..) {
             println!("{report}");
         }

@@ -24,6 +24,9 @@ const SNAPSHOTS_MAX: usize = 2;
 const SHARED: u64 = 128;
 /// An error is believed to come from the end of the server, if that comes so soon.
 const BELIEVED: Duration = Duration::from_secs(20);
+/// "No space" is believed where `df -i` calls so few files free: the table of objects is full of pieces. It is
+/// asked after the refusal, and others may have removed something by then.
+const FREE_FILES_MAX: u64 = 64;
 
 /// How often each operation was carried out.
 pub type Counts = BTreeMap<&'static str, u64>;
@@ -54,12 +57,18 @@ pub struct User {
     made: u64,
     pub counts: Counts,
     told: Vec<String>,
+    /// Where the volume is mounted.
+    mount: PathBuf,
+    /// There was no space for its last operation.
+    is_full: bool,
 }
 
 /// Why a user stops.
 enum Stop {
     /// The server is gone.
     Gone,
+    /// There is no space, and that is so.
+    Full,
     /// Something is wrong.
     Wrong(String),
 }
@@ -112,6 +121,8 @@ impl User {
             made: 0,
             counts: Counts::new(),
             told: Vec::new(),
+            mount: PathBuf::new(),
+            is_full: false,
         }
     }
 
@@ -144,12 +155,14 @@ impl User {
         ending: &AtomicBool,
         pulse: &Pulse,
     ) -> Result<(), String> {
+        mount.clone_into(&mut self.mount);
         while !stop.load(Ordering::Relaxed) {
             pulse.asked();
             let went = self.one(mount);
             pulse.answered();
             match went {
                 Ok(()) => {}
+                Err(Stop::Full) => self.is_full = true,
                 Err(Stop::Wrong(what)) => return Err(what),
                 Err(Stop::Gone) => {
                     let began = Instant::now();
@@ -168,6 +181,9 @@ impl User {
     }
 
     fn one(&mut self, mount: &Path) -> Result<(), Stop> {
+        if std::mem::take(&mut self.is_full) {
+            return self.delete_snapshot(mount);
+        }
         let Some((name, file)) = self.any_file() else { return self.create(mount) };
         let path = self.folder(mount).join(&name);
         match self.rng.below(100) {
@@ -216,10 +232,39 @@ impl User {
             }
             Err(error) => {
                 self.told.push(format!("{what}: {error}"));
+                if error.kind() == io::ErrorKind::StorageFull
+                    && let Some(op) = &op
+                {
+                    return self.refused(op).and(Err(Stop::Full));
+                }
                 self.in_flight = op;
                 Err(Stop::Gone)
             }
         }
+    }
+
+    /// There was no space for an operation. A change of names is absent then; others may have been carried
+    /// out in part, since the kernel sends them in several requests.
+    fn refused(&mut self, op: &Op) -> Result<(), Stop> {
+        let Ok(room) = rustix::fs::statvfs(&self.mount) else { return Err(Stop::Gone) };
+        if room.f_ffree > FREE_FILES_MAX {
+            let free = room.f_ffree;
+            return Err(self.wrong(&format!("no space, though {free} files are called free")));
+        }
+        *self.counts.entry("no space").or_default() += 1;
+        let file = match op {
+            Op::Create { .. } | Op::Rename { .. } | Op::Unlink { .. } => return Ok(()),
+            Op::Write { file, .. } | Op::Truncate { file, .. } | Op::Punch { file, .. } => *file,
+            Op::Copy { to, .. } => to.0,
+        };
+        let names = self.tree.names().iter();
+        let name = names.clone().find(|(_, known)| **known == file).map(|(name, _)| name);
+        let path = self.folder(&self.mount).join(name.expect("it was used by its name"));
+        let Ok(is) = fs::metadata(&path) else { return Err(Stop::Gone) };
+        self.tree.begin_doubt();
+        self.apply(op);
+        let ended = self.tree.end_doubt(file, is.len());
+        ended.map_err(|what| self.wrong(&what))
     }
 
     fn apply(&mut self, op: &Op) {
@@ -233,11 +278,15 @@ impl User {
                 if !is_direct {
                     self.tree.may_be_split(*file, *first, *count);
                 }
-                self.tree.write(*file, *first, *count, *version, true);
+                self.tree.write(*file, *first, *count, *version);
             }
             Op::Truncate { file, size } => self.tree.truncate(*file, *size),
             Op::Punch { file, first, count } => self.tree.punch(*file, *first, *count),
-            Op::Copy { from, to, count } => self.tree.copy(*from, *to, *count),
+            Op::Copy { from, to, count } => {
+                // where the two cannot share, the kernel copies
+                self.tree.may_be_split(to.0, to.1, *count);
+                self.tree.copy(*from, *to, *count);
+            }
         }
     }
 
@@ -386,13 +435,7 @@ impl User {
     fn snapshot(&mut self, mount: &Path) -> Result<(), Stop> {
         let at = mount.join(".snapshots");
         if self.snapshots.len() >= SNAPSHOTS_MAX || self.doubtful.is_some() {
-            let Some(name) = self.snapshots.keys().next().cloned() else { return Ok(()) };
-            self.doubtful = Some(name.clone());
-            let deleted = fs::remove_dir(at.join(&name));
-            self.went(None, &format!("snapshot {name} deleted"), deleted)?;
-            self.doubtful = None;
-            self.snapshots.remove(&name);
-            return Ok(());
+            return self.delete_snapshot(mount);
         }
         let mut content = BTreeMap::new();
         for (name, file) in self.tree.names().clone() {
@@ -413,6 +456,16 @@ impl User {
         }
         self.went(None, &format!("snapshot {name}"), made)?;
         self.doubtful = None;
+        Ok(())
+    }
+
+    fn delete_snapshot(&mut self, mount: &Path) -> Result<(), Stop> {
+        let Some(name) = self.snapshots.keys().next().cloned() else { return Ok(()) };
+        self.doubtful = Some(name.clone());
+        let deleted = fs::remove_dir(mount.join(".snapshots").join(&name));
+        self.went(None, &format!("snapshot {name} deleted"), deleted)?;
+        self.doubtful = None;
+        self.snapshots.remove(&name);
         Ok(())
     }
 
@@ -450,7 +503,7 @@ impl User {
         let found = read_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         let wrong = |stop| match stop {
             Stop::Wrong(what) => what,
-            Stop::Gone => format!("a call failed: {:?}", self.told.last()),
+            Stop::Gone | Stop::Full => format!("a call failed: {:?}", self.told.last()),
         };
         if let Err(what) = self.tree.found(&found) {
             return Err(wrong(self.wrong(&what)));

@@ -62,6 +62,8 @@ pub struct Tree {
     names: Vec<Names>,
     next_file: u64,
     next_version: u64,
+    /// What is done now was refused: it may be there, or not, or in part.
+    is_doubtful: bool,
 }
 
 /// What a file was at some moment, for a snapshot: bytes and sectors.
@@ -107,7 +109,15 @@ impl Tree {
     /// An empty directory, of this run and number.
     pub fn new(run: u64, number: u64) -> Tree {
         let names = vec![Names::new()];
-        Tree { run, number, files: BTreeMap::new(), names, next_file: 1, next_version: 1 }
+        Tree {
+            run,
+            number,
+            files: BTreeMap::new(),
+            names,
+            next_file: 1,
+            next_version: 1,
+            is_doubtful: false,
+        }
     }
 
     /// Names and the numbers of their files.
@@ -196,11 +206,32 @@ impl Tree {
         (version, bytes)
     }
 
-    /// They are about to be written, or were (`is_certain`).
-    pub fn write(&mut self, file: u64, first: u64, count: u64, version: u64, is_certain: bool) {
+    /// What is done from now on was refused, and may have been done in part.
+    pub fn begin_doubt(&mut self) {
+        self.is_doubtful = true;
+    }
+
+    /// That was all; a file has this size now.
+    ///
+    /// # Errors
+    /// If it can't have this size.
+    pub fn end_doubt(&mut self, file: u64, size: u64) -> Result<(), String> {
+        self.is_doubtful = false;
+        let model = self.change(file);
+        let sizes = &model.sizes;
+        if !sizes.contains(&size) {
+            return Err(format!("a file has {size} bytes after ENOSPC; possible are {sizes:?}"));
+        }
+        model.resize(size);
+        Ok(())
+    }
+
+    /// They are about to be written, or were.
+    pub fn write(&mut self, file: u64, first: u64, count: u64, version: u64) {
         let tokens: Vec<u64> = (first..first + count)
             .map(|sector| self.token(self.place(file, sector), version).expect("its own"))
             .collect();
+        let is_certain = !self.is_doubtful;
         let model = self.change(file);
         for (token, sector) in tokens.into_iter().zip(first..) {
             model.put(sector, token, is_certain);
@@ -225,15 +256,17 @@ impl Tree {
 
     /// A range of a file is zeroes; its size stays.
     pub fn punch(&mut self, file: u64, first: u64, count: u64) {
+        let is_certain = !self.is_doubtful;
         let model = self.change(file);
-        (first..first + count).for_each(|sector| model.put(sector, ZERO, true));
+        (first..first + count).for_each(|sector| model.put(sector, ZERO, is_certain));
     }
 
     /// A file has this size, in bytes.
     pub fn truncate(&mut self, file: u64, size: u64) {
+        let is_certain = !self.is_doubtful;
         let model = self.change(file);
         let (new, old) = (size / SECTOR as u64, model.size() / SECTOR as u64);
-        (new..old.max(new)).for_each(|sector| model.put(sector, ZERO, true));
+        (new..old.max(new)).for_each(|sector| model.put(sector, ZERO, is_certain));
         model.resize(size);
     }
 
@@ -243,14 +276,13 @@ impl Tree {
         let tokens: Vec<Vec<u64>> = (first..first + count)
             .map(|sector| source.sectors[sector as usize].now().to_vec())
             .collect();
+        let is_certain = !self.is_doubtful;
         let model = self.change(to);
         for (tokens, sector) in tokens.into_iter().zip(over..) {
             // of what nobody knows the copy may be any
-            let count = tokens.len();
             for (index, token) in tokens.into_iter().enumerate() {
-                model.put(sector, token, index == 0);
+                model.put(sector, token, is_certain && index == 0);
             }
-            model.sectors[sector as usize].doubtful = count - 1;
         }
         let end = (over + count) * SECTOR as u64;
         model.resize(model.size().max(end));
@@ -409,7 +441,7 @@ mod tests {
 
     fn written(tree: &mut Tree, file: u64, first: u64, count: u64) -> Vec<u8> {
         let (version, bytes) = tree.fill(file, first, count);
-        tree.write(file, first, count, version, true);
+        tree.write(file, first, count, version);
         bytes
     }
 
@@ -488,6 +520,26 @@ mod tests {
     }
 
     #[test]
+    fn what_was_refused_may_be_there_in_part() {
+        let (mut tree, file, old) = one();
+        let (version, new) = tree.fill(file, 4, 16);
+        tree.begin_doubt();
+        tree.may_be_split(file, 4, 16);
+        tree.write(file, 4, 16, version);
+        let of = |size: u64| {
+            let mut tree = tree.clone();
+            tree.end_doubt(file, size).map(|()| tree)
+        };
+        assert!(of(9 * 512).is_err());
+        let tree = of(16 * 512).unwrap();
+        assert_eq!(tree.file(file).size(), 16 * 512);
+        let is_fine = |first, bytes: &[u8]| tree.compare(file, first, bytes).is_ok();
+        assert!(is_fine(0, &old) && is_fine(4, &new[..12 * SECTOR]));
+        assert!(is_fine(8, &[0; 8 * SECTOR]) && !is_fine(0, &[0; SECTOR]));
+        assert!(tree.content(file).is_none(), "nobody knows what it is");
+    }
+
+    #[test]
     fn names_are_those_of_one_moment() {
         let (mut tree, _, bytes) = one();
         let file = tree.create("b");
@@ -530,7 +582,9 @@ mod tests {
         assert!(tree.is_as(&content, &old[SECTOR..]).is_err());
         assert!(tree.is_as(&content, &[0; 8 * SECTOR]).is_err());
         let (version, _) = tree.fill(file, 0, 1);
-        tree.write(file, 0, 1, version, false);
+        tree.begin_doubt();
+        tree.write(file, 0, 1, version);
+        tree.end_doubt(file, 4096).unwrap();
         assert!(tree.content(file).is_none(), "nobody knows what it is");
     }
 }
