@@ -17,7 +17,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Each run of so many has a long life, to see whether the server's memory grows.
 const LONG_EVERY: u64 = 8;
-const LONG_LIFE: Duration = Duration::from_secs(60);
+const LONG_LIFE: Duration = Duration::from_secs(240);
 
 /// What the command line asks for.
 struct Asked {

@@ -30,15 +30,28 @@ struct Flight {
 
 /// The commands of one drive, in the order in which they went out. Those that have ended stay until they
 /// are first.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Queue {
     out: VecDeque<(Instant, u32, u64)>,
     /// How many of them have not ended.
     live: usize,
     slow: bool,
+    limit: Duration,
+    /// When the first of them makes the drive slow, or is overdue: asked several times with each event.
+    due: Instant,
 }
 
 impl Queue {
+    fn new(limit: Duration) -> Self {
+        Queue { out: VecDeque::new(), live: 0, slow: false, limit, due: Instant::NEVER }
+    }
+
+    /// The first command is another one, or the drive is slow by now, or not any more.
+    fn note_due(&mut self) {
+        let limit = if self.slow { self.limit } else { half(self.limit) };
+        self.due = self.out.front().map_or(Instant::NEVER, |&(since, ..)| since + limit);
+    }
+
     /// Commands that ended go, where they are first, or the most.
     fn tidy(&mut self, flights: &Slab<Flight>) {
         while self.out.front().is_some_and(|out| !is_out(flights, out)) {
@@ -47,6 +60,7 @@ impl Queue {
         if self.out.len() > 2 * self.live + ENDED_MAX {
             self.out.retain(|out| is_out(flights, out));
         }
+        self.note_due();
     }
 }
 
@@ -101,8 +115,9 @@ impl Deadlines {
 
     fn queue(&mut self, drive: DeviceId) -> &mut Queue {
         let index = usize::from(drive.0);
-        if index >= self.queues.len() {
-            self.queues.resize_with(index + 1, Queue::default);
+        while index >= self.queues.len() {
+            let limit = self.limit(DeviceId(self.queues.len() as u8));
+            self.queues.push(Queue::new(limit));
         }
         &mut self.queues[index]
     }
@@ -154,6 +169,9 @@ impl Deadlines {
             let queue = self.queue(drive);
             queue.out.push_back((now, id, serial));
             queue.live += 1;
+            if queue.out.len() == 1 {
+                queue.note_due();
+            }
         }
         IoId(id)
     }
@@ -187,14 +205,13 @@ impl Deadlines {
     pub fn overdue(&mut self, now: Instant) -> Vec<DeviceId> {
         let mut overdue = Vec::new();
         for index in 0..self.queues.len() {
-            let drive = DeviceId(index as u8);
-            let limit = self.limit(drive);
             let queue = &mut self.queues[index];
             let age = queue.out.front().map_or(Duration::ZERO, |&(since, ..)| now.since(since));
-            queue.slow = !queue.out.is_empty() && age >= half(limit);
-            if queue.slow && age >= limit {
-                overdue.push(drive);
+            queue.slow = !queue.out.is_empty() && age >= half(queue.limit);
+            if queue.slow && age >= queue.limit {
+                overdue.push(DeviceId(index as u8));
             }
+            queue.note_due();
         }
         overdue
     }
@@ -215,17 +232,14 @@ impl Deadlines {
                 *self.abandoned.entry(flight.payload).or_insert(0) += 1;
             }
         }
+        self.queue(drive).note_due();
         abandoned
     }
 
     /// When the next drive is slow, or its deadline is over.
+    #[inline]
     pub fn due(&self) -> Instant {
-        let due = |(index, queue): (usize, &Queue)| {
-            let &(since, ..) = queue.out.front()?;
-            let limit = self.limit(DeviceId(index as u8));
-            Some(since + if queue.slow { limit } else { half(limit) })
-        };
-        self.queues.iter().enumerate().filter_map(due).min().unwrap_or(Instant::NEVER)
+        self.queues.iter().map(|queue| queue.due).min().unwrap_or(Instant::NEVER)
     }
 
     /// Is a command of this drive without an answer for more than half of its deadline?

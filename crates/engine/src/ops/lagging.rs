@@ -13,13 +13,34 @@ use crate::device::Purpose;
 use crate::engine::{Engine, Phase};
 use crate::format::page::PAGE_BYTES;
 use crate::port::IoOp;
-use std::collections::BTreeSet;
 use tandem_block::{DeviceId, Duration, Instant, IoError, MIB};
 
 /// Bytes that one copy step moves: a checkpoint waits for one step at most.
 const STEP_BYTES: u64 = MIB;
 /// The pause before superblocks that were not taken are written again (guess).
 const RETRY_AFTER: Duration = Duration::from_s(1);
+
+/// Members of the set, as superblocks hold them: bit `i` stands for member `i`. It is compared in every turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Members(u64);
+
+impl Members {
+    fn insert(&mut self, device: DeviceId) {
+        self.0 |= 1 << device.0;
+    }
+
+    fn remove(&mut self, device: DeviceId) {
+        self.0 &= !(1 << device.0);
+    }
+
+    fn contains(self, device: DeviceId) -> bool {
+        self.0 >> device.0 & 1 == 1
+    }
+
+    fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
 
 /// Bringing the metadata of a drive level.
 #[derive(Clone, Copy, Debug)]
@@ -38,11 +59,11 @@ struct Levelling {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lagging {
     /// Which drives lag.
-    drives: BTreeSet<DeviceId>,
+    drives: Members,
     /// … as the superblocks say durably.
-    told: BTreeSet<DeviceId>,
+    told: Members,
     /// … as those say that are being written.
-    telling: BTreeSet<DeviceId>,
+    telling: Members,
     /// The round of superblocks under way is one of these.
     is_round: bool,
     /// A drive that nobody can stand in for did not take its superblock in the round under way.
@@ -50,7 +71,7 @@ pub(crate) struct Lagging {
     /// No round of these begins before that.
     retry_at: Instant,
     /// The number of the last round, if it failed, and who lagged as it said.
-    untold: Option<(u64, BTreeSet<DeviceId>)>,
+    untold: Option<(u64, Members)>,
     /// Levellings begun in this life.
     levellings: u64,
     levelling: Option<Levelling>,
@@ -58,13 +79,14 @@ pub(crate) struct Lagging {
 
 impl Lagging {
     /// Does this drive lag?
+    #[inline]
     pub(crate) fn contains(&self, device: DeviceId) -> bool {
-        self.drives.contains(&device)
+        self.drives.contains(device)
     }
 
     /// As superblocks hold it: bit `i` stands for member `i`.
     pub(crate) fn mask(&self) -> u64 {
-        self.drives.iter().fold(0, |mask, device| mask | 1 << device.0)
+        self.drives.0
     }
 
     /// Do the superblocks say who lags?
@@ -74,7 +96,7 @@ impl Lagging {
 
     /// A round of superblocks begins: it says what is known now.
     pub(crate) fn telling(&mut self) {
-        self.telling = self.drives.clone();
+        self.telling = self.drives;
     }
 
     /// Is a step of the copying under way, for which a checkpoint waits?
@@ -110,9 +132,10 @@ impl Engine {
 
     /// At a start: who lags, as the newest superblock says.
     pub(crate) fn take_lagging(&mut self, mask: u64) {
-        let all = (0..self.devices.len() as u8).map(DeviceId);
-        let drives: BTreeSet<DeviceId> = all.filter(|device| mask >> device.0 & 1 == 1).collect();
-        (self.lagging.drives, self.lagging.told) = (drives.clone(), drives);
+        // others are no members
+        let known = self.devices.len().min(64) as u32;
+        let drives = Members(mask & u64::MAX.checked_shr(64 - known).unwrap_or(0));
+        (self.lagging.drives, self.lagging.told) = (drives, drives);
     }
 
     /// Homes of the metadata that have all of it.
@@ -157,7 +180,7 @@ impl Engine {
         let keeps = self.metadata_homes().contains(&device)
             || self.config.following_device() == Some(device);
         if !keeps && !self.devices[usize::from(device.0)].is_faulted() {
-            self.lagging.drives.remove(&device);
+            self.lagging.drives.remove(device);
         }
     }
 
@@ -191,7 +214,7 @@ impl Engine {
     fn note_follower_level(&mut self) {
         let Some(home) = self.follower.home() else { return };
         if self.lagging.contains(home) && self.follower_is_level() {
-            self.lagging.drives.remove(&home);
+            self.lagging.drives.remove(home);
         }
     }
 
@@ -209,7 +232,7 @@ impl Engine {
             }
         } else if self.checkpoint.number() > levelling.after_checkpoint {
             self.lagging.levelling = None;
-            self.lagging.drives.remove(&levelling.device);
+            self.lagging.drives.remove(levelling.device);
             self.begin_levelling();
         }
     }
@@ -274,7 +297,7 @@ impl Engine {
         }
         self.lagging.is_round = true;
         let untold = self.lagging.untold.take();
-        if untold.is_some_and(|untold| untold == (self.generation, self.lagging.drives.clone())) {
+        if untold.is_some_and(|untold| untold == (self.generation, self.lagging.drives)) {
             // a round that failed is repeated under its own number: the drive that took none of them must
             // not look as if it had missed a life
             self.generation -= 1;

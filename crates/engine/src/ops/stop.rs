@@ -21,10 +21,14 @@ impl Engine {
     }
 
     /// Has everything been settled? Then the superblocks are written and the engine stops.
+    #[inline]
     pub(crate) fn stop_if_settled(&mut self) {
-        if !matches!(self.phase, Phase::Stopping) {
-            return;
+        if matches!(self.phase, Phase::Stopping) {
+            self.stop_settled();
         }
+    }
+
+    fn stop_settled(&mut self) {
         if !self.tasks.is_empty() || !self.thin_waiting.is_empty() {
             return;
         }

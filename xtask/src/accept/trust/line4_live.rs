@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 use std::process::{Command, Stdio};
 
 const MINUTES: &str = "60";
-/// Resident memory at the end of a life of a minute against its second quarter: flat, but for what allocators
+/// Resident memory at the end of a life of four minutes against its second quarter: flat, but for what allocators
 /// keep. Of all such lives the median, since what a pool holds in memory goes with what it happens to do.
 const GROWTH_PERCENT_MAX: u64 = 110;
 
@@ -45,7 +45,7 @@ fn rows(said: &str) -> Result<Vec<Row>> {
         Row::new("an hour of the live arm: 0 lost", line("lost")?, count("lost")? == 0),
         Row::new("… 0 hung", line("hung")?, count("hung")? == 0),
         Row::new(
-            format!("… memory flat: a minute's life ends at or below {GROWTH_PERCENT_MAX} %"),
+            format!("… memory flat: a life of four minutes ends at or below {GROWTH_PERCENT_MAX} %"),
             line("its growth")?,
             count("its growth")? <= GROWTH_PERCENT_MAX,
         ),
