@@ -33,6 +33,9 @@ struct Pinned {
 #[derive(Clone, Debug, Default)]
 pub struct Pins {
     pinned: Slab<Pinned>,
+    /// First block and end of each pin, at its key, and an empty range where there is none: each run of freed
+    /// slots is compared with all of them.
+    ranges: Vec<(u64, u64)>,
     /// A pin that somebody waited for has ended.
     freed: bool,
     #[cfg(feature = "mutants")]
@@ -56,11 +59,14 @@ impl Pins {
         if std::mem::take(&mut self.skips_next) {
             return Pin::NONE;
         }
-        let key = self.pinned.insert(Pinned {
-            first_block: offset_bytes / BLOCK_BYTES,
-            end_block: (offset_bytes + length_bytes).div_ceil(BLOCK_BYTES),
-            awaited: false,
-        });
+        let first_block = offset_bytes / BLOCK_BYTES;
+        let end_block = (offset_bytes + length_bytes).div_ceil(BLOCK_BYTES);
+        let key = self.pinned.insert(Pinned { first_block, end_block, awaited: false });
+        if key == self.ranges.len() {
+            self.ranges.push((first_block, end_block));
+        } else {
+            self.ranges[key] = (first_block, end_block);
+        }
         Pin(Some(u32::try_from(key).expect("commands in flight are bounded")))
     }
 
@@ -78,6 +84,7 @@ impl Pins {
     pub fn unpin(&mut self, pin: Pin) {
         if let Pin(Some(key)) = pin {
             self.freed |= self.pinned.remove(key as usize).awaited;
+            self.ranges[key as usize] = (0, 0);
         }
     }
 
@@ -91,9 +98,17 @@ impl Pins {
         self.pinned.is_empty()
     }
 
-    /// Does a command name any of these blocks of the drive? It is noted that somebody waits for it.
+    /// Does a command name any of these blocks of the drive?
+    #[inline]
+    pub fn touches(&self, first_block: u64, count: u64) -> bool {
+        let end_block = first_block + count;
+        self.ranges.iter().any(|&(first, end)| first < end_block && first_block < end)
+    }
+
+    /// Does no command name any of these blocks of the drive? If one does, it is noted that somebody waits.
     pub fn await_free(&mut self, first_block: u64, count: u64) -> bool {
-        self.first_pinned(first_block, first_block + count).is_none()
+        !self.touches(first_block, count)
+            || self.first_pinned(first_block, first_block + count).is_none()
     }
 
     /// Has a pin ended that somebody waited for, since this was asked last?
@@ -175,6 +190,8 @@ mod tests {
         pins.unpin(long);
         assert!(pins.take_freed() && !pins.take_freed());
         assert!(!pins.await_free(1003, 2) && pins.await_free(1006, 100));
+        assert!(pins.touches(1005, 1) && !pins.touches(1002, 2) && !pins.touches(5000, 1));
+        assert!(!pins.touches(0, 1), "what was given back lies nowhere");
         pins.unpin(short);
         assert!(pins.await_free(0, u64::from(u32::MAX)) && pins.is_empty());
     }

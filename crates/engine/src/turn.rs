@@ -95,7 +95,9 @@ impl Engine {
         self.run_moves();
         self.run_tiers();
         self.flush_homed_at_rest();
-        self.stop_if_settled();
+        if matches!(self.phase, Phase::Stopping) {
+            self.stop_if_settled();
+        }
         let starved = self.starved;
         for device in 0..self.devices.len() {
             self.dispatch(DeviceId(device as u8));
@@ -120,7 +122,9 @@ impl Engine {
             }
         }
         // what waited for a drive that is out of service has ended just now, and no event follows
-        self.stop_if_settled();
+        if matches!(self.phase, Phase::Stopping) {
+            self.stop_if_settled();
+        }
         self.arm_timer();
     }
 

@@ -62,11 +62,12 @@ impl Engine {
         for run in std::mem::take(&mut self.deferred_free.fresh) {
             let region = *self.map.slots().region(run.slot);
             let pins = &mut self.devices[usize::from(region.device.0)].pins;
-            if pins.is_empty() || reuses {
+            let first_block = region.address(run.slot) / BLOCK_BYTES;
+            if reuses || !pins.touches(first_block, u64::from(run.count)) {
                 self.release_or_trim(run);
                 continue;
             }
-            for (part, is_free) in pins.split(run, region.address(run.slot) / BLOCK_BYTES) {
+            for (part, is_free) in pins.split(run, first_block) {
                 if is_free {
                     self.release_or_trim(part);
                 } else {

@@ -21,14 +21,10 @@ impl Engine {
     }
 
     /// Has everything been settled? Then the superblocks are written and the engine stops.
-    #[inline]
     pub(crate) fn stop_if_settled(&mut self) {
-        if matches!(self.phase, Phase::Stopping) {
-            self.stop_settled();
+        if !matches!(self.phase, Phase::Stopping) {
+            return;
         }
-    }
-
-    fn stop_settled(&mut self) {
         if !self.tasks.is_empty() || !self.thin_waiting.is_empty() {
             return;
         }

@@ -45,7 +45,9 @@ fn rows(said: &str) -> Result<Vec<Row>> {
         Row::new("an hour of the live arm: 0 lost", line("lost")?, count("lost")? == 0),
         Row::new("… 0 hung", line("hung")?, count("hung")? == 0),
         Row::new(
-            format!("… memory flat: a life of four minutes ends at or below {GROWTH_PERCENT_MAX} %"),
+            format!(
+                "… memory flat: a life of four minutes ends at or below {GROWTH_PERCENT_MAX} %"
+            ),
             line("its growth")?,
             count("its growth")? <= GROWTH_PERCENT_MAX,
         ),
