@@ -91,3 +91,10 @@ fn nobody_waits_for_what_cannot_come() {
     is_sound(&["faulted/mios-e/100041", "stuck/ssd-first/100017", "stuck/ssd-first/100004"]);
     is_sound(&["stuck/ssd-first/100044", "faulted/mios-d/100017"]);
 }
+
+/// A page of home checksums could not be read for a user. A checkpoint that needed it soon after waited for the
+/// next try, and nothing woke it. Seen: requests that hang behind a commit.
+#[test]
+fn a_checkpoint_that_waits_for_a_page_goes_on() {
+    is_sound(&["faulted/mios-d/700036", "faulted/serw/700036"]);
+}

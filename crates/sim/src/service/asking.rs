@@ -7,8 +7,8 @@ use crate::coverage::Met;
 use crate::pool::VOLUME;
 use std::collections::BTreeMap;
 use tandem_block::{
-    BLOCK_BYTES, Batch, DurabilityClass, Duration, IoError, ObjectId, ObjectKind, ObjectOp, Op,
-    Request, RequestId, SECTOR_BYTES, StreamId,
+    BLOCK_BYTES, Batch, DurabilityClass, Duration, Instant, IoError, ObjectId, ObjectKind,
+    ObjectOp, Op, Request, RequestId, SECTOR_BYTES, StreamId,
 };
 
 /// What a request is.
@@ -65,8 +65,9 @@ impl Service {
             request.payload = self.world.payload((0..sectors).map(|i| token(id.0, i)));
             self.written.insert(id.0, (object, request.offset_bytes / BLOCK_BYTES));
         }
-        // a request that waits may come to be carried out in parts
-        let in_parts = self.plan.snapshots_max > 0;
+        // what waits for a write to blocks that are shared may come to be carried out in parts
+        let behind = self.behind(&request);
+        let in_parts = behind.is_some();
         let known = self.objects.get_mut(&object).expect("it is there");
         if request.op == Op::Read && in_parts && self.plan.has_faults() {
             known.oracle.issued_before_answers(&request);
@@ -85,7 +86,28 @@ impl Service {
             Op::Flush => What::Flush(self.answered_steps(object)),
             _ => What::Io,
         };
-        self.open.insert(id, Asked { request, made, what, places });
+        let behind = behind.unwrap_or(made);
+        self.open.insert(id, Asked { request, made, behind, what, places });
+    }
+
+    /// When was the first of the writes made that this request may wait for? They are of the same volume, or of
+    /// what shares its blocks, touch its blocks, and are not answered; or these wait for such.
+    fn behind(&self, request: &Request) -> Option<Instant> {
+        if self.plan.snapshots_max == 0 {
+            return None;
+        }
+        let blocks = |it: &Request| {
+            let end = it.offset_bytes + it.length_bytes;
+            (it.offset_bytes / BLOCK_BYTES, end.div_ceil(BLOCK_BYTES))
+        };
+        let (first, end) = blocks(request);
+        let of = |object: &ObjectId| self.objects.get(object).map(|known| known.of);
+        let is_before = |asked: &&Asked| {
+            let (from, to) = blocks(&asked.request);
+            let meets = from < end && first < to;
+            meets && asked.request.op.is_write() && of(&asked.request.object) == of(&request.object)
+        };
+        self.open.values().filter(is_before).map(|asked| asked.behind).min()
     }
 
     /// Objects of whose batches the last one was answered, and which a FLUSH of this object makes durable.
@@ -217,7 +239,7 @@ impl Service {
         let mut request = Request::new(id, object, Op::Flush, (0, 0), made);
         request.fua = durable;
         let what = What::Change { object, removes, durable, before };
-        self.open.insert(id, Asked { request, made, what, places: Vec::new() });
+        self.open.insert(id, Asked { request, made, behind: made, what, places: Vec::new() });
         self.world.batch(&batch);
     }
 

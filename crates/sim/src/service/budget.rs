@@ -10,7 +10,7 @@
 //! A fault excuses no wrong data, and no request that is never answered.
 
 use crate::world::{Hit, HitKind, World};
-use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, IoError, ObjectId, Op, Request};
+use tandem_block::{BLOCK_BYTES, DeviceId, Instant, IoError, ObjectId, Op, Request};
 use tandem_engine::config::DEADLINE;
 use tandem_engine::format::page::{PAGE_BYTES, PAGE_CHECKSUMS};
 use tandem_engine::map::{NONE, Place};
@@ -28,8 +28,6 @@ const BAD_CONTENTS: &[HitKind] = &[
     HitKind::RolledBack,
     HitKind::FlushIgnored,
 ];
-/// The parts of a request end within this time of each other.
-const OTHER_PARTS: Duration = Duration::from_s(1);
 /// What takes a drive out of service.
 const FAILURES: &[HitKind] =
     &[HitKind::ReadError, HitKind::WriteError, HitKind::FlushError, HitKind::NeverEnds];
@@ -140,6 +138,9 @@ pub(super) struct Failed<'a> {
     pub request: &'a Request,
     /// When it was made.
     pub made: Instant,
+    /// When the first of the writes was made that it may have waited for: these may have had parts under way
+    /// when a drive failed.
+    pub behind: Instant,
     /// It is answered only when it is durable.
     pub is_durable: bool,
     /// Where each of its blocks lay when it was made, and lies now.
@@ -169,10 +170,9 @@ pub(super) fn excuses(world: &World, failed: &Failed<'_>, error: IoError) -> boo
     // a write to shared blocks that failed may have had other parts under way when this one was made
     let is_behind = || {
         failed.may_share
+            && failed.behind < failed.made
             && world.hits().iter().any(|hit| {
-                hit.device == device
-                    && ends(hit) + OTHER_PARTS >= failed.made
-                    && FAILURES.contains(&hit.what)
+                hit.device == device && ends(hit) >= failed.behind && FAILURES.contains(&hit.what)
             })
     };
     let here = |kinds: &[HitKind]| {

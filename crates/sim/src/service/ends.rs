@@ -272,7 +272,7 @@ impl Service {
                     return Ok(None);
                 }
                 let what = What::Io;
-                let asked = Asked { request, made, what, places };
+                let asked = Asked { request, made, behind: made, what, places };
                 self.check_error(&asked, error)?;
                 return Ok(None);
             }

@@ -46,6 +46,8 @@ const HITS_TOLD_MAX: usize = 8;
 struct Asked {
     request: Request,
     made: Instant,
+    /// When the first of the writes was made that it may wait for, or itself.
+    behind: Instant,
     what: What,
     /// Where its blocks lay when it was made, if drives may fail.
     places: Vec<budget::Places>,
@@ -330,6 +332,7 @@ impl Service {
         let failed = budget::Failed {
             request,
             made: asked.made,
+            behind: asked.behind,
             is_durable,
             places: &places,
             reads_all: self.plan.pool.audits.reads,
