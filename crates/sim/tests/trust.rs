@@ -98,3 +98,17 @@ fn nobody_waits_for_what_cannot_come() {
 fn a_checkpoint_that_waits_for_a_page_goes_on() {
     is_sound(&["faulted/mios-d/700036", "faulted/serw/700036"]);
 }
+
+/// A read that waited for a snapshot was refused when a flush of the SSD failed, though it needs no record.
+/// Seen: a read that fails by a fault of another kind.
+#[test]
+fn reads_go_on_where_nothing_can_be_recorded() {
+    is_sound(&["twice/ssd-first/17"]);
+}
+
+/// Places that could be used again waited for a flush of a hard drive, and nobody asked for one, since all
+/// waited for room. Seen: requests that hang after another hard drive went silent.
+#[test]
+fn room_that_only_a_flush_makes_is_made() {
+    is_sound(&["stuck/ssd-first/111"]);
+}

@@ -46,7 +46,10 @@ impl Engine {
     pub(crate) fn run_thin_waiting(&mut self) {
         while let Some(request) = self.thin_waiting.front().copied() {
             let found = self.objects.locate(request.object);
-            match (self.commit.broken(), found) {
+            // a read needs no record: it goes on where nothing can be recorded any more
+            let needs_record = request.op != Op::Read || self.is_frozen(&request);
+            let broken = self.commit.broken().filter(|_| needs_record);
+            match (broken, found) {
                 (Some(error), _) | (None, Err(error)) => self.refuse_request(&request, error),
                 (None, Ok(_)) if self.is_frozen(&request) => return,
                 (None, Ok(found)) if !found.is_thin => {

@@ -157,6 +157,7 @@ impl Engine {
         let is_stuck = !self.moves.unmovable.is_empty() && self.moves.may_begin(self.now);
         let error = error.or(is_stuck.then_some(IoError::NoSpace));
         let Some(error) = error else { return };
+        self.flush_for_room();
         if !self.starved || self.room_can_come() || self.breaks(Mutant::CountsFailedRoom) {
             return;
         }
@@ -169,16 +170,35 @@ impl Engine {
         self.no_room = None;
     }
 
+    /// Do places that are left wait for a flush of this hard drive, to be recorded as such and used again?
+    fn awaits_flush(&self, hdd: DeviceId) -> bool {
+        self.map.awaits_hdd(hdd) && !self.devices[usize::from(hdd.0)].is_faulted()
+    }
+
+    /// Nobody asks for a flush where everybody waits for the room that it makes.
+    fn flush_for_room(&mut self) {
+        if !self.ios.is_empty() || !self.commit.is_idle() || self.map.pending_blocks() > 0 {
+            return;
+        }
+        for index in 0..self.hdds.len() {
+            let hdd = self.hdds[index];
+            if self.awaits_flush(hdd) && self.devices[usize::from(hdd.0)].flushing.is_none() {
+                self.devices[usize::from(hdd.0)].flush_wanted = true;
+                self.dispatch(hdd);
+            }
+        }
+    }
+
     /// Can anything still make room on the drives that take writes?
     fn room_can_come(&self) -> bool {
         if self.commit.is_broken() {
             return false;
         }
         let under_way = !self.ios.is_empty() || !self.moves.is_idle() || !self.commit.is_idle();
-        let follows = self.map.displaced_count() > 0
-            || !self.deferred_free.is_empty()
+        let follows = !self.deferred_free.is_empty()
             || self.map.pending_blocks() > 0
-            || self.moves.homed_count() > 0;
+            || self.moves.homed_count() > 0
+            || self.hdds.iter().any(|&hdd| self.awaits_flush(hdd));
         let population = self.map.population();
         let moves = population.clean_ssd > 0
             || (population.dirty_ssd > 0 && !self.moves.found_nothing(self.commit.durable()));

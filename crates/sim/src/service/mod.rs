@@ -24,7 +24,7 @@ use crate::check::Violation;
 use crate::coverage::{Coverage, Met};
 use crate::failure::Failure;
 use crate::objects::is_full;
-use crate::world::{Image, World};
+use crate::world::{Hit, Image, World};
 use asking::What;
 use known::{Known, Step};
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ use tandem_engine::{Done, Engine};
 const STILL_EVENTS_MAX: u64 = 20_000;
 /// How often it is looked for requests that are not answered, in events.
 const LOOK_EVERY: u64 = 64;
-/// Faults that are told of.
+/// Faults that are told of: the first one, and the last ones.
 const HITS_TOLD_MAX: usize = 8;
 
 /// A request, or a batch, that is not answered.
@@ -235,11 +235,14 @@ impl Service {
         let ((ssds, hdds), class) = (pool.drives, pool.durability);
         let out = self.world.engine.devices().iter().filter(|d| !d.takes_new());
         let out: Vec<u8> = out.map(|d| d.id.0).collect();
-        let hits: Vec<String> = self
-            .world
-            .hits()
+        let hits = self.world.hits();
+        let is_told =
+            |&(index, _): &(usize, &Hit)| index == 0 || index + HITS_TOLD_MAX > hits.len();
+        let hits: Vec<String> = hits
             .iter()
-            .take(HITS_TOLD_MAX)
+            .enumerate()
+            .filter(is_told)
+            .map(|(_, hit)| hit)
             .map(|hit| {
                 let ((first, end), at) = (hit.range, hit.at.ns / 1_000);
                 format!("{:?} of device {} at {first}..{end}, {at} us", hit.what, hit.device.0)
