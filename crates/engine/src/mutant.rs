@@ -42,6 +42,8 @@ pub enum Mutant {
     NeverTriesAgain,
     /// A read that looks for another copy lays the fragments of before over it.
     KeepsOldFragments,
+    /// A read that waited for a write to shared blocks fails as the write did.
+    ReadsFailWithLinks,
     /// A part of a block counts as covered by the next flush of a drive that is never flushed.
     AwaitsNeedlessFlush,
     /// A client's limit on a drive that is read only is never looked at again.
@@ -102,7 +104,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 45] = [
+    pub const ALL: [Mutant; 46] = [
         Mutant::CommitWithoutFlush,
         Mutant::EarlyReuse,
         Mutant::FlushWithoutTails,
@@ -120,6 +122,7 @@ impl Mutant {
         Mutant::BelievesLagging,
         Mutant::NeverTriesAgain,
         Mutant::KeepsOldFragments,
+        Mutant::ReadsFailWithLinks,
         Mutant::AwaitsNeedlessFlush,
         Mutant::ForgetsLimits,
         Mutant::EarlyFua,

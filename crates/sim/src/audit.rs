@@ -67,6 +67,8 @@ impl Audits {
     }
 }
 
+/// Items of a list that are told of.
+const LISTED_MAX: usize = 8;
 /// Findings in words, a few of them.
 const TOLD_MAX: usize = 6;
 /// Waiters that are told of.
@@ -91,7 +93,9 @@ impl World {
     pub fn waiting_state(&self) -> String {
         let waiters = self.engine.waiters().into_iter().take(WAITERS_MAX);
         let waiters: Vec<String> = waiters.map(|waiter| waiter.to_string()).collect();
-        format!("{}\n{}", waiters.join("\n"), self.engine.debug_state())
+        let state = self.engine.debug_state();
+        let state: Vec<String> = state.lines().map(|line| short_lists(line)).collect();
+        format!("{}\n{}", waiters.join("\n"), state.join("\n"))
     }
 
     fn audit_contents(&self, told: &mut Vec<String>) {
@@ -179,4 +183,36 @@ impl World {
 
 fn tokens(sectors: &Sectors) -> Vec<u64> {
     sectors.iter().map(SimSector::token).collect()
+}
+
+/// The same text with the first items of each long list alone, since nobody reads a thousand bytes of a page.
+fn short_lists(line: &str) -> String {
+    let mut told = String::with_capacity(line.len().min(4096));
+    let mut rest = line;
+    while let Some(begin) = rest.find('[') {
+        let (before, list) = rest.split_at(begin);
+        told.push_str(before);
+        let inner = &list[1..];
+        let end = inner.find([']', '[', '{', '(']).unwrap_or(inner.len());
+        let items = inner[..end].split(", ").count();
+        if items > LISTED_MAX && inner[end..].starts_with(']') {
+            let first: Vec<&str> = inner[..end].split(", ").take(LISTED_MAX).collect();
+            told.push_str(&format!("[{}, and {} more", first.join(", "), items - LISTED_MAX));
+        } else {
+            told.push('[');
+            told.push_str(&inner[..end]);
+        }
+        rest = &inner[end..];
+    }
+    told.push_str(rest);
+    told
+}
+
+#[test]
+fn long_lists_are_told_in_short() {
+    let bytes = vec![7; 1000];
+    assert_eq!(
+        short_lists(&format!("a {bytes:?}, b [1, 2], c {{ d: [] }}")),
+        "a [7, 7, 7, 7, 7, 7, 7, 7, and 992 more], b [1, 2], c { d: [] }"
+    );
 }

@@ -43,6 +43,7 @@ fn any_hit(world: &World, error: IoError, fits: impl Fn(&Hit) -> bool) -> bool {
         IoError::Dead(device) => {
             (device, &[HitKind::ReadError, HitKind::WriteError, HitKind::FlushError])
         }
+        IoError::NoAnswer(device) => (device, &[HitKind::NeverEnds]),
         IoError::Checksum(device) => {
             const WRONG: &[HitKind] = &[
                 HitKind::WrongContents,

@@ -537,3 +537,9 @@ fn awaits_needless_flush() {
 fn forgets_limits() {
     caught_in_service(Mutant::ForgetsLimits, &["twice/mios-e/100051"]);
 }
+
+/// A read waited for a write to shared blocks, which failed.
+#[test]
+fn reads_fail_with_links() {
+    caught_in_service(Mutant::ReadsFailWithLinks, &["worn/mios-e/69"]);
+}

@@ -112,3 +112,18 @@ fn reads_go_on_where_nothing_can_be_recorded() {
 fn room_that_only_a_flush_makes_is_made() {
     is_sound(&["stuck/ssd-first/111"]);
 }
+
+/// A read that waited for a write to shared blocks failed with it, though the old blocks were readable. Seen: a
+/// read that fails by the fault of a write. The first mend forgot the failure when another task got the write's
+/// number. Seen: zeroes.
+#[test]
+fn reads_behind_a_write_that_fails_find_what_was() {
+    is_sound(&["worn/mios-e/69", "worn/ssd-first/7"]);
+}
+
+/// Damaged blocks filled the log of the only hard drive. Seen: "no space left" in a pool that is not full; the
+/// drive is to be named.
+#[test]
+fn damage_that_takes_all_room_is_named() {
+    is_sound(&["twice/ssd-first/700144"]);
+}

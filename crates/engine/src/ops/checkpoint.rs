@@ -75,8 +75,6 @@ pub struct Checkpoint {
     error: bool,
     /// Pages of home checksums that could not be read.
     unread_pages: BTreeMap<u32, Unread>,
-    /// When the page is tried again for which this checkpoint waits, and for nothing else.
-    page_at: Instant,
     /// Attempts that failed in a row, and when the next one may begin.
     attempts: u32,
     retry_at: Instant,
@@ -122,7 +120,6 @@ impl Default for Checkpoint {
             outstanding: 0,
             error: false,
             unread_pages: BTreeMap::new(),
-            page_at: Instant::NEVER,
             attempts: 0,
             retry_at: Instant::ZERO,
             root: Vec::new(),
@@ -238,15 +235,17 @@ impl Engine {
             || self.levelling_wants_checkpoint()
     }
 
-    /// When a checkpoint that failed is tried again, or goes on.
+    /// When a checkpoint that failed is tried again, or a page that somebody may wait for.
     pub(crate) fn checkpoint_due(&self) -> Instant {
         let c = &self.checkpoint;
+        let pages = c.unread_pages.values().map(|unread| unread.next);
+        let page = pages.filter(|next| *next > self.now).min().unwrap_or(Instant::NEVER);
         if c.stage == Stage::Pages {
-            return c.page_at;
+            return page;
         }
         let waits = c.retry_at > self.now && !c.has_failed() && !self.commit.is_broken();
         let waits = waits && (c.root_failed || self.is_checkpoint_wanted());
-        if waits { c.retry_at } else { Instant::NEVER }
+        if waits { c.retry_at.min(page) } else { page }
     }
 
     fn begin_checkpoint(&mut self) {
@@ -309,7 +308,6 @@ impl Engine {
             }
             return;
         }
-        self.checkpoint.page_at = Instant::NEVER;
         while self.checkpoint.outstanding < IN_FLIGHT_MAX {
             let Some(page) = self.checksums.next_fresh_page(self.checkpoint.next_page) else {
                 if self.checkpoint.outstanding == 0 {
@@ -320,10 +318,6 @@ impl Engine {
             };
             if !self.checksums.has_page(page) {
                 self.load_checksum_page(page, None);
-                // it may have failed for somebody else, a moment ago
-                let c = &mut self.checkpoint;
-                let next = c.unread_pages.get(&page).map_or(Instant::ZERO, |unread| unread.next);
-                c.page_at = if next > self.now { next } else { Instant::NEVER };
                 return;
             }
             let (copy, bytes) = self.checksums.carry(self.config.pool, page);

@@ -158,7 +158,9 @@ impl Engine {
 
     /// A job that has left its queue is not sent: the device does not take it any more.
     fn fail_waiting(&mut self, device: DeviceId, waiting: Waiting) {
-        let error = self.no_room.unwrap_or(IoError::Dead(device));
+        // a read must not be told that the drive gave no answer: it was not asked, and would ask again
+        let is_write = matches!(waiting.job, Job::Write(_) | Job::Edge { .. });
+        let error = self.no_room.filter(|_| is_write).unwrap_or(IoError::Dead(device));
         let d = &mut self.devices[usize::from(device.0)];
         d.queue_length -= 1;
         d.pins.unpin(waiting.pin);

@@ -88,9 +88,9 @@ impl Engine {
         m.buffer = payload;
         m.stage = Stage::Writing;
         m.failed = task.status.is_err();
-        if task.status.is_err() && m.kind == MoveKind::Merge {
+        if let (Err(error), MoveKind::Merge) = (task.status, m.kind) {
             let block = m.parts[0].logical;
-            self.leave_unmovable(block);
+            self.leave_unmovable(block, error);
         }
         let run = if task.status.is_ok() { self.slot_for_merge() } else { None };
         let Some(run) = run else {

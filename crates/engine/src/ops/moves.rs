@@ -465,10 +465,10 @@ impl Engine {
         m.outstanding -= 1;
         let moves_home = matches!(m.kind, MoveKind::LogGc | MoveKind::WriteBack);
         let mut unmovable = Vec::new();
-        if status.is_err() {
+        if let Err(error) = status {
             m.failed = true;
             if moves_home && m.parts.len() == 1 {
-                unmovable.push(m.parts[0].logical);
+                unmovable.push((m.parts[0].logical, error));
             } else if m.kind == MoveKind::LogGc {
                 self.moves.single = m.parts.len();
             }
@@ -480,12 +480,14 @@ impl Engine {
             for (part, &found) in m.parts[at as usize..].iter_mut().zip(checksums) {
                 if found != part.checksum {
                     bad.extend((m.kind == MoveKind::Drain).then_some(part.slot));
-                    unmovable.extend(moves_home.then_some(part.logical));
+                    let device = self.map.slots().region(part.slot).device;
+                    let left = (part.logical, IoError::Checksum(device));
+                    unmovable.extend(moves_home.then_some(left));
                     part.slot = NONE;
                 }
             }
         }
-        unmovable.into_iter().for_each(|block| self.leave_unmovable(block));
+        unmovable.into_iter().for_each(|(block, error)| self.leave_unmovable(block, error));
         self.note_unreadable(&bad);
         if self.moves.active.as_ref().is_some_and(|m| m.outstanding == 0) {
             let m = self.moves.active.as_mut().expect("asked above");

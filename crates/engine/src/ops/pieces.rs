@@ -20,11 +20,42 @@ use crate::mutant::Mutant;
 use crate::ops::sharing::Leaves;
 use crate::ordering::TaskId;
 use crate::port::Command;
-use crate::task::{Task, task_id};
+use crate::qos::delivery::StreamIndex;
+use crate::task::{NO_PARENT, Task, task_id};
+use crate::tier::TierNumber;
 use tandem_block::{BLOCK_BYTES, Instant, IoError, ObjectId, Op, PayloadId, Request, RequestType};
 
 /// A piece that changes takes so much of the next commit at most: it may lie between two others.
 const CHANGE_BYTES: usize = 3 * PIECE_RECORD_BYTES;
+
+/// What a part has of its request.
+#[derive(Clone, Copy)]
+struct Part {
+    request: Request,
+    parent: TaskId,
+    volume: ObjectId,
+    tier: Option<TierNumber>,
+    stream: StreamIndex,
+    sequential: bool,
+    buffer: PayloadId,
+    /// Where the request's first block lies in the buffer.
+    base_bytes: u64,
+}
+
+impl Part {
+    fn of(task: &Task) -> Self {
+        Self {
+            request: task.request,
+            parent: task.parent,
+            volume: task.volume,
+            tier: task.tier,
+            stream: task.stream,
+            sequential: task.sequential,
+            buffer: task.buffer,
+            base_bytes: task.base_bytes,
+        }
+    }
+}
 
 /// The blocks of an object that a request touches: the first, and behind the last.
 fn blocks(request: &Request) -> (u32, u32) {
@@ -116,14 +147,38 @@ impl Engine {
             }
         }
         self.name_stream(&mut task);
-        if let Some(logical) = self.objects.single(request.object, from, to) {
+        self.begin_where_it_lies(task);
+        true
+    }
+
+    /// Begins a request for a thin object in the blocks that the object has now.
+    fn begin_where_it_lies(&mut self, mut task: Task) {
+        let (from, to) = blocks(&task.request);
+        if let Some(logical) = self.objects.single(task.request.object, from, to) {
             (task.first, task.end) = (logical, logical + (to - from));
             let id = task_id(self.tasks.insert(task));
             self.take_blocks(id);
         } else {
             self.begin_parts(task, from, to);
         }
-        true
+    }
+
+    /// A read waited for a write to new blocks, which the object does not get: it reads what the object
+    /// has instead. It has begun nothing yet.
+    pub(crate) fn read_where_it_lies(&mut self, id: TaskId) {
+        let task = &self.tasks[id as usize];
+        assert!(task.request.op == Op::Read && task.outstanding == 0, "a read that only waited");
+        if task.parent == NO_PARENT {
+            let task = self.tasks.remove(id as usize);
+            self.begin_where_it_lies(task);
+            return;
+        }
+        let part = Part::of(task);
+        let (from, to) = blocks(&part.request);
+        for piece in self.objects.pieces(part.request.object, from, to) {
+            self.begin_part(part, piece, from);
+        }
+        self.answer(id, PayloadId::NONE, 0);
     }
 
     fn begin_parts(&mut self, mut parent: Task, from: u32, to: u32) {
@@ -138,34 +193,38 @@ impl Engine {
         if request.op == Op::Write {
             *self.retained.entry(request.payload).or_insert(0) += 1;
         }
-        let (stream, sequential) = (parent.stream, parent.sequential);
-        let (volume, tier) = (parent.volume, parent.tier);
-        let buffer = parent.buffer;
-        let parent = task_id(self.tasks.insert(parent));
+        let mut whole = Part::of(&parent);
+        whole.parent = task_id(self.tasks.insert(parent));
         for piece in self.objects.pieces(request.object, from, to) {
-            let Some(logical) = piece.logical else { continue };
-            let of_part = part_of(&request, piece);
-            let mut part = Task::new(of_part, logical, logical + piece.count);
-            (part.parent, part.volume, part.tier) = (parent, volume, tier);
-            (part.stream, part.sequential) = (stream, sequential);
-            match request.op {
-                Op::Read => {
-                    part.buffer = buffer;
-                    part.base_bytes = u64::from(piece.offset - from) * BLOCK_BYTES;
-                }
-                Op::Write => {
-                    part.payload_offset_bytes = of_part.offset_bytes - request.offset_bytes;
-                    part.base_bytes = part.payload_offset_bytes;
-                    part.retained = true;
-                    *self.retained.get_mut(&request.payload).expect("held by the parent") += 1;
-                }
-                Op::Discard | Op::WriteZeroes | Op::Flush => {}
-            }
-            self.tasks[parent as usize].outstanding += 1;
-            let id = task_id(self.tasks.insert(part));
-            self.take_blocks(id);
+            self.begin_part(whole, piece, from);
         }
-        self.let_go(parent);
+        self.let_go(whole.parent);
+    }
+
+    /// Begins the part of a request, or of a part of it, that lies in one piece. Nothing lies in a hole.
+    fn begin_part(&mut self, of: Part, piece: Piece, from: u32) {
+        let Some(logical) = piece.logical else { return };
+        let request = of.request;
+        let of_part = part_of(&request, piece);
+        let mut part = Task::new(of_part, logical, logical + piece.count);
+        (part.parent, part.volume, part.tier) = (of.parent, of.volume, of.tier);
+        (part.stream, part.sequential) = (of.stream, of.sequential);
+        match request.op {
+            Op::Read => {
+                part.buffer = of.buffer;
+                part.base_bytes = of.base_bytes + u64::from(piece.offset - from) * BLOCK_BYTES;
+            }
+            Op::Write => {
+                part.payload_offset_bytes = of_part.offset_bytes - request.offset_bytes;
+                part.base_bytes = part.payload_offset_bytes;
+                part.retained = true;
+                *self.retained.get_mut(&request.payload).expect("held by the parent") += 1;
+            }
+            Op::Discard | Op::WriteZeroes | Op::Flush => {}
+        }
+        self.tasks[of.parent as usize].outstanding += 1;
+        let id = task_id(self.tasks.insert(part));
+        self.take_blocks(id);
     }
 
     /// A part is done; its parent too, if it was the last.

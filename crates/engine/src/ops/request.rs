@@ -193,6 +193,7 @@ impl Engine {
 
     /// A task has ended: who waited for its blocks may begin.
     pub(crate) fn let_others(&mut self, id: TaskId, task: &Task) {
+        let dropped = self.drop_failed_link(id);
         if task.holds {
             let mut woken = std::mem::take(&mut self.work_list);
             self.ordering.release(id, task.first, task.end, &mut woken);
@@ -205,7 +206,9 @@ impl Engine {
             }
             self.work_list = woken;
         }
-        self.drop_failed_link(id);
+        if let Some(range) = dropped {
+            self.sharing.forget_failed(range);
+        }
     }
 
     fn say_done(&mut self, task: &Task, payload: PayloadId, skip_bytes: u64) {

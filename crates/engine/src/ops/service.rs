@@ -154,8 +154,8 @@ impl Engine {
         let failed = self.devices.iter().find(|d| d.is_faulted() && !d.is_gone());
         let error = self.commit.broken().or(failed.map(|d| IoError::Dead(d.id)));
         // or what lies in the logs cannot be moved
-        let is_stuck = !self.moves.unmovable.is_empty() && self.moves.may_begin(self.now);
-        let error = error.or(is_stuck.then_some(IoError::NoSpace));
+        let stuck = self.moves.unmovable.error().filter(|_| self.moves.may_begin(self.now));
+        let error = error.or(stuck);
         let Some(error) = error else { return };
         self.flush_for_room();
         if !self.starved || self.room_can_come() || self.breaks(Mutant::CountsFailedRoom) {
@@ -177,7 +177,9 @@ impl Engine {
 
     /// Nobody asks for a flush where everybody waits for the room that it makes.
     fn flush_for_room(&mut self) {
-        if !self.ios.is_empty() || !self.commit.is_idle() || self.map.pending_blocks() > 0 {
+        let is_busy = !self.ios.is_empty() || !self.commit.is_idle();
+        // nothing is recorded any more where commits are broken, and no flush makes room
+        if is_busy || self.commit.is_broken() || self.map.pending_blocks() > 0 {
             return;
         }
         for index in 0..self.hdds.len() {

@@ -46,6 +46,16 @@ struct CopyUp {
     write: TaskId,
 }
 
+/// A write to shared blocks that has failed.
+#[derive(Clone, Copy, Debug)]
+struct FailedLink {
+    /// `None`: it has ended, and those go on that waited for it. Its number may be another's by then.
+    write: Option<TaskId>,
+    /// The new blocks of its link.
+    range: BlockRange,
+    error: IoError,
+}
+
 /// What goes on between objects that share blocks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sharing {
@@ -54,13 +64,17 @@ pub(crate) struct Sharing {
     /// The task of its batch, which waits for a FLUSH, and how that ended.
     settling: Option<(TaskId, Option<Result<(), IoError>>)>,
     copy_ups: Vec<CopyUp>,
-    /// Writes that have failed, and the new blocks of the links that were made for them.
-    failed: Vec<(TaskId, BlockRange, IoError)>,
+    failed: Vec<FailedLink>,
     /// Blocks that nobody has any more, but that somebody reads.
     lingering: Vec<BlockRange>,
 }
 
 impl Sharing {
+    /// All that waited for the write to these blocks has been seen to.
+    pub(crate) fn forget_failed(&mut self, range: BlockRange) {
+        self.failed.retain(|failed| failed.write.is_some() || failed.range != range);
+    }
+
     /// A FLUSH that a batch waits for has ended. False: it is not one of these.
     pub(crate) fn settles(&mut self, id: TaskId, status: Result<(), IoError>) -> bool {
         match &mut self.settling {
@@ -274,14 +288,17 @@ impl Engine {
         let covers = first == link.range.first && end == link.range.first + link.range.count;
         match status {
             Ok(()) => self.objects.note_written(first),
-            Err(error) if !link.written => self.sharing.failed.push((id, link.range, error)),
+            Err(error) if !link.written => {
+                self.sharing.failed.push(FailedLink { write: Some(id), range: link.range, error })
+            }
             Err(_) => {}
         }
         !covers
     }
 
-    /// Everything that lies behind a write to shared blocks that has failed fails, too: it was to be
-    /// written to blocks that the object will not get. True: this task does, and is answered.
+    /// What waited for a write to shared blocks that has failed: its blocks are not the object's any
+    /// more. A write fails, too, and a read finds what the object had. True: this task is such a one, and
+    /// is seen to.
     #[inline]
     pub(crate) fn fails_with_link(&mut self, id: TaskId) -> bool {
         if self.sharing.failed.is_empty() {
@@ -289,9 +306,15 @@ impl Engine {
         }
         let task = &self.tasks[id as usize];
         let (first, end) = (task.first, task.end);
-        let has = |range: &BlockRange| overlaps(*range, first, end);
-        let failed = self.sharing.failed.iter().find(|(_, range, _)| has(range));
-        let Some(&(_, _, error)) = failed else { return false };
+        let mut failed = self.sharing.failed.iter();
+        let Some(failed) = failed.find(|failed| overlaps(failed.range, first, end)) else {
+            return false;
+        };
+        let error = failed.error;
+        if task.request.op == Op::Read && !self.breaks(Mutant::ReadsFailWithLinks) {
+            self.read_where_it_lies(id);
+            return true;
+        }
         let op = task.request.op;
         self.note_error(id, error);
         match op {
@@ -301,19 +324,20 @@ impl Engine {
         true
     }
 
-    /// A task has ended, and all that waited for it. If a link was made for it, and it failed, the object
-    /// has again what it had.
-    pub(crate) fn drop_failed_link(&mut self, id: TaskId) {
+    /// A task has ended. If a link was made for it, and it failed, the object has again what it had, before
+    /// anybody goes on that waited for the task. Returns the blocks of the link: `forget_failed` is to
+    /// follow behind these.
+    pub(crate) fn drop_failed_link(&mut self, id: TaskId) -> Option<BlockRange> {
         if self.sharing.failed.is_empty() {
-            return;
+            return None;
         }
-        let Some(at) = self.sharing.failed.iter().position(|(task, ..)| *task == id) else {
-            return;
-        };
-        let (_, range, _) = self.sharing.failed.swap_remove(at);
+        let failed = self.sharing.failed.iter_mut().find(|failed| failed.write == Some(id))?;
+        failed.write = None;
+        let range = failed.range;
         if let Some(range) = self.objects.drop_link(range.first) {
             self.let_go_of(range);
         }
+        Some(range)
     }
 
     // ---- records ----

@@ -8,7 +8,7 @@ use crate::engine::Engine;
 use crate::map::versions::Copied;
 use crate::map::{Logical, Run};
 use std::collections::BTreeMap;
-use tandem_block::{Duration, Instant};
+use tandem_block::{Duration, Instant, IoError};
 
 /// How long a block is left before it is tried again (guess).
 const LEFT_FOR: Duration = Duration::from_s(60);
@@ -17,10 +17,20 @@ const LEFT_MAX: usize = 1_024;
 /// Segments in which something else to move is looked for at a time, where no write waits for room.
 pub(super) const SEGMENTS_MAX: usize = 16;
 
-/// Blocks that are left: the version that was, and until when.
+/// A block that is left.
+#[derive(Clone, Debug)]
+struct Left {
+    /// The version that was.
+    copied: Copied,
+    until: Instant,
+    /// Why it could not be moved.
+    error: IoError,
+}
+
+/// Blocks that are left.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Unmovable {
-    blocks: BTreeMap<Logical, (Copied, Instant)>,
+    blocks: BTreeMap<Logical, Left>,
 }
 
 impl Unmovable {
@@ -28,36 +38,42 @@ impl Unmovable {
     pub(crate) fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
+
+    /// Why one of them could not be moved.
+    pub(crate) fn error(&self) -> Option<IoError> {
+        self.blocks.values().next().map(|left| left.error)
+    }
 }
 
 impl Engine {
     /// A move could not read this block, or found it damaged.
-    pub(super) fn leave_unmovable(&mut self, block: Logical) {
+    pub(super) fn leave_unmovable(&mut self, block: Logical, error: IoError) {
         let now = self.now;
         let over: Vec<Logical> = self
             .moves
             .unmovable
             .blocks
             .iter()
-            .filter(|(_, (copied, until))| *until <= now || !self.map.is_latest(copied))
+            .filter(|(_, left)| left.until <= now || !self.map.is_latest(&left.copied))
             .map(|(block, _)| *block)
             .collect();
         for block in over {
-            let (copied, _) = self.moves.unmovable.blocks.remove(&block).expect("just seen");
-            self.map.forget(copied);
+            let left = self.moves.unmovable.blocks.remove(&block).expect("just seen");
+            self.map.forget(left.copied);
         }
         if self.moves.unmovable.blocks.len() < LEFT_MAX
             && !self.moves.unmovable.blocks.contains_key(&block)
         {
             let copied = self.map.watch(block);
-            self.moves.unmovable.blocks.insert(block, (copied, now + LEFT_FOR));
+            let left = Left { copied, until: now + LEFT_FOR, error };
+            self.moves.unmovable.blocks.insert(block, left);
         }
     }
 
     /// Is it left where it is?
     pub(super) fn is_unmovable(&self, block: Logical) -> bool {
         let left = self.moves.unmovable.blocks.get(&block);
-        left.is_some_and(|(copied, until)| self.now < *until && self.map.is_latest(copied))
+        left.is_some_and(|left| self.now < left.until && self.map.is_latest(&left.copied))
     }
 
     /// Blocks in a run of log slots that can be moved home now, and are not left.

@@ -173,6 +173,7 @@ fn one_after_another(
         let is_news = now.is_news(&case, &failed);
         drop(now);
         let text = if is_news {
+            println!("{case}: {}: it is being made smaller", failed.kind);
             describe(&case, &smaller(&mut worker, &case, &failed, end)?)
         } else {
             let told = failed.told.chars().take(500).collect::<String>();

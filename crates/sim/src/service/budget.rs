@@ -192,13 +192,20 @@ pub(super) fn excuses(world: &World, failed: &Failed<'_>, error: IoError) -> boo
         (Op::Read, IoError::Checksum(_)) => {
             here(BAD_CONTENTS) || since(BAD_CONTENTS) || was_rolled()
         }
-        (Op::Read, _) if failed.may_share && (is_behind() || is_out(world, device)) => true,
+        (Op::Read, _) if failed.may_share && is_out(world, device) => true,
         // what was read may have been written over since
         (Op::Read, _) if since(BAD_READS) => true,
         (Op::Read, _) if reads_all => here(BAD_READS),
         (Op::Read, _) => here(BAD_READS) || is_out(world, device) && (is_lost() || since(FAILURES)),
         (Op::Flush, _) => loses_durability(world, device) || since(&[HitKind::NeverEnds]),
-        (_, IoError::Checksum(_)) => here(BAD_CONTENTS) || was_rolled(),
+        // a part of a block is laid over the rest of it, which is read for that
+        (_, IoError::Checksum(_)) => {
+            let reads_a_rest = failed.may_share || !covers_blocks(failed.request);
+            here(BAD_CONTENTS)
+                || reads_a_rest && since(BAD_CONTENTS)
+                || refused_for_damage(world, device)
+                || was_rolled()
+        }
         _ => {
             let is_unrecorded = failed.is_durable && loses_durability(world, device);
             // a part of a shared block is written where the whole block was copied first
@@ -215,6 +222,12 @@ pub(super) fn excuses(world: &World, failed: &Failed<'_>, error: IoError) -> boo
     }
 }
 
+/// Does it cover its first and its last block whole?
+fn covers_blocks(request: &Request) -> bool {
+    let end_bytes = request.offset_bytes + request.length_bytes;
+    request.offset_bytes.is_multiple_of(BLOCK_BYTES) && end_bytes.is_multiple_of(BLOCK_BYTES)
+}
+
 /// Its flush failed, so nothing is recorded any more; and what needs a record, or room that records make,
 /// fails.
 fn is_in_doubt(world: &World, device: DeviceId) -> bool {
@@ -225,6 +238,11 @@ fn is_in_doubt(world: &World, device: DeviceId) -> bool {
 /// Writes waited for room that only this drive could make.
 fn refused_for_room(world: &World, device: DeviceId) -> bool {
     is_out(world, device) && world.engine.stats().refused_without_room > 0
+}
+
+/// Writes waited for room, and what lies on this drive could not be moved.
+fn refused_for_damage(world: &World, device: DeviceId) -> bool {
+    had(world, device, BAD_CONTENTS) && world.engine.stats().refused_without_room > 0
 }
 
 fn strikes_any(world: &World, place: &Extent) -> bool {
