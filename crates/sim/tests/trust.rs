@@ -97,6 +97,8 @@ fn nobody_waits_for_what_cannot_come() {
 #[test]
 fn a_checkpoint_that_waits_for_a_page_goes_on() {
     is_sound(&["faulted/mios-d/700036", "faulted/serw/700036"]);
+    // and a copy of the metadata that waited for one, while the pool was stopped
+    is_sound(&["faulted/mios-d/130", "faulted/mios-e/130"]);
 }
 
 /// A read that waited for a snapshot was refused when a flush of the SSD failed, though it needs no record.
@@ -111,6 +113,8 @@ fn reads_go_on_where_nothing_can_be_recorded() {
 #[test]
 fn room_that_only_a_flush_makes_is_made() {
     is_sound(&["stuck/ssd-first/111"]);
+    // which was asked for again and again where nothing can be recorded
+    is_sound(&["twice/ssd-first/140"]);
 }
 
 /// A read that waited for a write to shared blocks failed with it, though the old blocks were readable. Seen: a
@@ -126,4 +130,11 @@ fn reads_behind_a_write_that_fails_find_what_was() {
 #[test]
 fn damage_that_takes_all_room_is_named() {
     is_sound(&["twice/ssd-first/700144"]);
+}
+
+/// An extent that left its tier had a block whose rest lies on a drive without an answer. It was read again and
+/// again, and writes that waited for room never failed.
+#[test]
+fn what_cannot_be_read_does_not_keep_writes_waiting() {
+    is_sound(&["stuck/mios-e/800248", "stuck/mios-d/800248", "stuck/ssd-only/800248"]);
 }

@@ -125,7 +125,8 @@ impl Engine {
                     }
                     Need::Merge => {
                         left = false;
-                        merge = merge.or(Some(block));
+                        let movable = || !self.is_unmovable(block);
+                        merge = merge.or_else(|| movable().then_some(block));
                     }
                     Need::Wait => left = false,
                 }
