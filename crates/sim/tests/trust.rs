@@ -138,3 +138,10 @@ fn damage_that_takes_all_room_is_named() {
 fn what_cannot_be_read_does_not_keep_writes_waiting() {
     is_sound(&["stuck/mios-e/800248", "stuck/mios-d/800248", "stuck/ssd-only/800248"]);
 }
+
+/// Writes failed for room by the name of a drive that gave no answer, and a read in the same queue with them. It
+/// took that as its own drive's silence and began again, for ever.
+#[test]
+fn a_read_that_is_not_sent_does_not_begin_again() {
+    is_sound(&["stuck/even-split/800177"]);
+}
