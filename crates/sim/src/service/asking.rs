@@ -1,6 +1,7 @@
 //! What is asked of the pool, and what does its administrator do?
 
 use super::known::{Known, Sort, Step};
+use super::budget::Places;
 use super::{Asked, Service, budget};
 use crate::check::token;
 use crate::coverage::Met;
@@ -10,6 +11,9 @@ use tandem_block::{
     BLOCK_BYTES, Batch, DurabilityClass, Duration, Instant, IoError, ObjectId, ObjectKind,
     ObjectOp, Op, Request, RequestId, SECTOR_BYTES, StreamId,
 };
+
+/// Places of blocks of writes before a request that are remembered with it, at most.
+const PLACES_MAX: usize = 1024;
 
 /// What a request is.
 #[derive(Clone, Debug)]
@@ -75,7 +79,7 @@ impl Service {
             known.oracle.issued(&request);
         }
         let range = (request.offset_bytes, request.offset_bytes + request.length_bytes);
-        let places = match self.plan.has_faults() && request.op != Op::Flush {
+        let mut places = match self.plan.has_faults() && request.op != Op::Flush {
             true => budget::places(&self.world, object, range),
             false => Vec::new(),
         };
@@ -86,13 +90,16 @@ impl Service {
             Op::Flush => What::Flush(self.answered_steps(object)),
             _ => What::Io,
         };
-        let behind = behind.unwrap_or(made);
+        // a write that it waits for may fail by where its own blocks lie, and this one with it
+        let (behind, places_before) = behind.unwrap_or((made, Vec::new()));
+        places.extend(places_before);
         self.open.insert(id, Asked { request, made, behind, what, places });
     }
 
     /// When was the first of the writes made that this request may wait for? They are of the same volume, or of
-    /// what shares its blocks, touch its blocks, and are not answered; or these wait for such.
-    fn behind(&self, request: &Request) -> Option<Instant> {
+    /// what shares its blocks, touch its blocks, and are not answered; or these wait for such. And where did
+    /// their blocks lie?
+    fn behind(&self, request: &Request) -> Option<(Instant, Vec<Places>)> {
         if self.plan.snapshots_max == 0 {
             return None;
         }
@@ -107,7 +114,10 @@ impl Service {
             let meets = from < end && first < to;
             meets && asked.request.op.is_write() && of(&asked.request.object) == of(&request.object)
         };
-        self.open.values().filter(is_before).map(|asked| asked.behind).min()
+        let before = || self.open.values().filter(is_before);
+        let first = before().map(|asked| asked.behind).min()?;
+        let places = before().flat_map(|asked| asked.places.iter().cloned());
+        Some((first, places.take(PLACES_MAX).collect()))
     }
 
     /// Objects of whose batches the last one was answered, and which a FLUSH of this object makes durable.
