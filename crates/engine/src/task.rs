@@ -50,6 +50,8 @@ pub struct Task {
     pub status: Result<(), IoError>,
     /// A drive left a part of it without an answer.
     pub unanswered: Option<IoError>,
+    /// Its other copy can be read only once more is known: the read begins again.
+    pub begins_again: bool,
     /// The buffer that is written or read into: the user's, or one aligned to blocks.
     pub buffer: PayloadId,
     /// Where in it the first block lies.
@@ -107,6 +109,7 @@ impl Task {
             ended: request.arrived,
             status: Ok(()),
             unanswered: None,
+            begins_again: false,
             buffer: request.payload,
             base_bytes: 0,
             payload_offset_bytes: 0,

@@ -204,7 +204,8 @@ impl Engine {
         (into, into_offset_bytes): (PayloadId, u64),
     ) -> ReadPart {
         let expected = if source.slot == NONE && self.config.contents && !self.is_fixed() {
-            (logical..logical + count).map(|block| self.home_checksum(block)).collect()
+            let known = |block| self.home_checksum(block).expect("its page was asked for before");
+            (logical..logical + count).map(known).collect()
         } else {
             Vec::new()
         };
@@ -223,13 +224,13 @@ impl Engine {
 
     /// What the home must hold: what another place of the block says, or the table, which need not be
     /// in RAM for blocks that have another place.
-    fn home_checksum(&self, block: Logical) -> u32 {
+    fn home_checksum(&self, block: Logical) -> Option<u32> {
         let entry = self.map.entry(block);
         let twin = if entry.ssd != NONE { entry.ssd } else { entry.log };
         if twin != NONE {
-            return self.map.slots().checksum(twin);
+            return Some(self.map.slots().checksum(twin));
         }
-        self.checksums.get(block).unwrap_or(0)
+        self.checksums.get(block)
     }
 
     fn read_fragments(&mut self, id: TaskId, block: Logical) {
@@ -343,6 +344,15 @@ impl Engine {
             self.part_done(id);
             return;
         }
+        // the copy that failed may have been dropped meanwhile, and with it what the home must hold
+        let is_known = |block| self.home_checksum(block).is_some();
+        let needs = |block| self.source(block, &tried).is_some_and(|next| next.slot == NONE);
+        let mut blocks = part.logical..part.logical + part.count;
+        if self.config.contents && blocks.any(|block| needs(block) && !is_known(block)) {
+            self.tasks[id as usize].begins_again = true;
+            self.part_done(id);
+            return;
+        }
         self.stats.repaired_reads += 1;
         for block in part.logical..part.logical + part.count {
             let source = self.source(block, &tried).expect("asked above");
@@ -375,6 +385,11 @@ impl Engine {
         if self.tasks[id as usize].unanswered.is_some() && self.reads_again(id) {
             return;
         }
+        let task = &mut self.tasks[id as usize];
+        if std::mem::take(&mut task.begins_again) && task.status.is_ok() {
+            self.begin_anew(id);
+            return;
+        }
         self.lay_over(id);
         if self.tasks[id as usize].rides && !self.end_tier_read(id) {
             return;
@@ -402,15 +417,23 @@ impl Engine {
             self.note_error(id, error);
             return false;
         }
-        let buffer = std::mem::replace(&mut task.buffer, task.request.payload);
+        self.begin_anew(id);
+        true
+    }
+
+    /// Nothing of the read is under way. A request gets another buffer, and a part the place in its
+    /// parent's again.
+    fn begin_anew(&mut self, id: TaskId) {
+        let task = &mut self.tasks[id as usize];
+        let is_whole = task.parent == NO_PARENT;
+        let buffer = is_whole.then(|| std::mem::replace(&mut task.buffer, task.request.payload));
         let overlays = std::mem::take(&mut task.overlays);
         if self.config.contents {
-            let buffers = overlays.into_iter().map(|overlay| overlay.from).chain([buffer]);
+            let buffers = overlays.into_iter().map(|overlay| overlay.from).chain(buffer);
             self.out.extend(buffers.map(Command::Release));
         }
         self.stats.repaired_reads += 1;
         self.begin_user_read(id);
-        true
     }
 
     /// Lays fragments over the bases that were read.

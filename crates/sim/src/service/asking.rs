@@ -1,7 +1,7 @@
 //! What is asked of the pool, and what does its administrator do?
 
-use super::known::{Known, Sort, Step};
 use super::budget::Places;
+use super::known::{Known, Sort, Step};
 use super::{Asked, Service, budget};
 use crate::check::token;
 use crate::coverage::Met;
