@@ -44,6 +44,8 @@ pub enum Mutant {
     KeepsOldFragments,
     /// A read that waited for a write to shared blocks fails as the write did.
     ReadsFailWithLinks,
+    /// A zeroing of a hole that is to be durable is answered at once, whoever made the hole.
+    HolesAtOnce,
     /// A part of a block counts as covered by the next flush of a drive that is never flushed.
     AwaitsNeedlessFlush,
     /// A client's limit on a drive that is read only is never looked at again.
@@ -104,7 +106,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 46] = [
+    pub const ALL: [Mutant; 47] = [
         Mutant::CommitWithoutFlush,
         Mutant::EarlyReuse,
         Mutant::FlushWithoutTails,
@@ -123,6 +125,7 @@ impl Mutant {
         Mutant::NeverTriesAgain,
         Mutant::KeepsOldFragments,
         Mutant::ReadsFailWithLinks,
+        Mutant::HolesAtOnce,
         Mutant::AwaitsNeedlessFlush,
         Mutant::ForgetsLimits,
         Mutant::EarlyFua,

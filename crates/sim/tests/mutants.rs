@@ -543,3 +543,9 @@ fn forgets_limits() {
 fn reads_fail_with_links() {
     caught_in_service(Mutant::ReadsFailWithLinks, &["worn/mios-e/69"]);
 }
+
+/// A hole is not recorded, and zeroing it is answered as durable.
+#[test]
+fn holes_at_once() {
+    caught_in_service(Mutant::HolesAtOnce, &["faulted/ssd-first/900077"]);
+}

@@ -152,3 +152,10 @@ fn a_read_that_is_not_sent_does_not_begin_again() {
 fn a_home_is_read_only_with_its_checksum() {
     is_sound(&["worn/mios-d/900118", "worn/mios-e/900312"]);
 }
+
+/// A zeroing with FUA of what was a hole in memory already was answered at once, though no record said so yet.
+/// Seen: after a flush that failed and a restart, the block of before.
+#[test]
+fn zeroing_a_hole_waits_for_the_record_of_the_hole() {
+    is_sound(&["faulted/ssd-first/900077"]);
+}

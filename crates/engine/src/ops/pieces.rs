@@ -193,9 +193,14 @@ impl Engine {
         if request.op == Op::Write {
             *self.retained.entry(request.payload).or_insert(0) += 1;
         }
+        let pieces = self.objects.pieces(request.object, from, to);
+        if request.op.is_write() && request.op != Op::Write && !self.breaks(Mutant::HolesAtOnce) {
+            // the hole may be of an earlier request, and not be recorded yet
+            parent.over_base |= pieces.iter().any(|piece| piece.logical.is_none());
+        }
         let mut whole = Part::of(&parent);
         whole.parent = task_id(self.tasks.insert(parent));
-        for piece in self.objects.pieces(request.object, from, to) {
+        for piece in pieces {
             self.begin_part(whole, piece, from);
         }
         self.let_go(whole.parent);
