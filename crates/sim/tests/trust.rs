@@ -159,3 +159,16 @@ fn a_home_is_read_only_with_its_checksum() {
 fn zeroing_a_hole_waits_for_the_record_of_the_hole() {
     is_sound(&["faulted/ssd-first/900077"]);
 }
+
+/// Only clean copies with fragments over them were left on a full SSD, a log held blocks whose homes were on a drive
+/// without an answer, and what a discard had left was in no record. Seen: writes that wait for ever.
+#[test]
+fn writes_fail_by_name_where_no_copy_can_go() {
+    is_sound(&["stuck/ssd-first/900533"]);
+}
+
+/// A write failed with the copy of a shared block that an earlier write had asked for.
+#[test]
+fn a_write_fails_with_the_copy_that_it_waits_for() {
+    is_sound(&["twice/mios-e/900162"]);
+}

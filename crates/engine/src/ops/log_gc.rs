@@ -65,7 +65,9 @@ impl Engine {
     /// may wait for room in this very log. Then another segment makes it.
     fn clean_another(&mut self, device: DeviceId, blocks_max: usize) -> bool {
         let is_starved = self.starved && self.ssds.is_empty();
-        if !is_starved && self.moves.unmovable.is_empty() {
+        let is_out = |hdd: &DeviceId| self.devices[usize::from(hdd.0)].is_faulted();
+        let some_stay = !self.moves.unmovable.is_empty() || self.hdds.iter().any(is_out);
+        if !is_starved && !some_stay {
             return false;
         }
         let log = self.devices[usize::from(device.0)].log.as_ref().expect("it is being cleaned");
@@ -105,7 +107,9 @@ impl Engine {
             let movable = owner != NONE
                 && !self.moves.homed_blocks.contains(&owner)
                 && (self.map.log_source(owner, slot) || self.is_fixed_source(owner, slot));
-            if movable {
+            // it would fail, and all other moves rest after that
+            let home_is_out = || self.devices[usize::from(self.home_of(owner).0.0)].is_faulted();
+            if movable && !home_is_out() {
                 let checksum = self.map.slots().checksum(slot);
                 parts.push(Part::new(owner, slot, checksum));
                 if parts.len() == blocks_max {

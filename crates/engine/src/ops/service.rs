@@ -177,6 +177,10 @@ impl Engine {
 
     /// Nobody asks for a flush where everybody waits for the room that it makes.
     fn flush_for_room(&mut self) {
+        // what a discard left takes a record, and makes room then
+        if self.map.has_ready() && !self.commit.is_broken() {
+            self.commit.note_pending(self.now);
+        }
         let is_busy = !self.ios.is_empty() || !self.commit.is_idle();
         // nothing is recorded any more where commits are broken, and no flush makes room
         if is_busy || self.commit.is_broken() || self.map.pending_blocks() > 0 {
@@ -202,8 +206,9 @@ impl Engine {
             || self.moves.homed_count() > 0
             || self.hdds.iter().any(|&hdd| self.awaits_flush(hdd));
         let population = self.map.population();
-        let moves = population.clean_ssd > 0
-            || (population.dirty_ssd > 0 && !self.moves.found_nothing(self.commit.durable()));
+        let drops = population.clean_ssd > 0 && !self.moves.dropped_nothing(self.commit.durable());
+        let moves =
+            drops || (population.dirty_ssd > 0 && !self.moves.found_nothing(self.commit.durable()));
         // a drive that failed once may work when it is tried for the first time
         let heals = self.devices.iter().any(|d| {
             let is_busy = d.in_flight > 0 || d.flushing.is_some() || !self.copy_payloads.is_empty();
