@@ -111,8 +111,15 @@ impl Engine {
                 self.dispatch(DeviceId(device as u8));
             }
         }
-        if self.starved {
-            self.fail_without_room();
+        while self.starved && self.fail_without_room() {
+            // who waited behind these may go on, and no event follows
+            self.run_thin_waiting();
+            self.run_batches();
+            self.run_commit();
+            self.run_moves();
+            for device in 0..self.devices.len() {
+                self.dispatch(DeviceId(device as u8));
+            }
         }
         // nothing can be made durable any more, and no event will tell who has come to wait for it just now
         while self.commit.refuses() {

@@ -94,7 +94,7 @@ impl World {
         let waiters = self.engine.waiters().into_iter().take(WAITERS_MAX);
         let waiters: Vec<String> = waiters.map(|waiter| waiter.to_string()).collect();
         let state = self.engine.debug_state();
-        let state: Vec<String> = state.lines().map(|line| short_lists(line)).collect();
+        let state: Vec<String> = state.lines().map(short_lists).collect();
         format!("{}\n{}", waiters.join("\n"), state.join("\n"))
     }
 

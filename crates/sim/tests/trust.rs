@@ -165,6 +165,8 @@ fn zeroing_a_hole_waits_for_the_record_of_the_hole() {
 #[test]
 fn writes_fail_by_name_where_no_copy_can_go() {
     is_sound(&["stuck/ssd-first/900533"]);
+    // and who came behind them was not looked at again
+    is_sound(&["stuck/mios-e/1000211", "stuck/mios-d/1000211"]);
 }
 
 /// A write failed with the copy of a shared block that an earlier write had asked for.

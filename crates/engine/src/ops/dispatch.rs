@@ -160,7 +160,9 @@ impl Engine {
     fn fail_waiting(&mut self, device: DeviceId, waiting: Waiting) {
         // a read must not be told that the drive gave no answer: it was not asked, and would ask again
         let is_write = matches!(waiting.job, Job::Write(_) | Job::Edge { .. });
-        let error = self.no_room.filter(|_| is_write).unwrap_or(IoError::Dead(device));
+        let no_room = self.no_room.filter(|_| is_write);
+        self.stats.refused_without_room += u64::from(no_room.is_some());
+        let error = no_room.unwrap_or(IoError::Dead(device));
         let d = &mut self.devices[usize::from(device.0)];
         d.queue_length -= 1;
         d.pins.unpin(waiting.pin);

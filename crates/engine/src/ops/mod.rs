@@ -13,6 +13,7 @@ mod complete;
 pub mod copies;
 mod dispatch;
 mod draining;
+mod dropping;
 pub(crate) mod file_tiers;
 pub mod follow;
 mod gather;

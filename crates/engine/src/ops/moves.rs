@@ -13,12 +13,13 @@
 //! A move commits by compare: if the block changed since it was read, the move is dropped. One move
 //! is under way at a time, of at most a run (1 MiB), so a user waits for one command at most.
 
+use super::dropping::Dropping;
 use super::unmovable::Unmovable;
 use crate::device::{Class, Job, Purpose};
 use crate::engine::Engine;
 use crate::log::gc::Need;
-use crate::map::logical::{HOME, LOG, SSD};
-use crate::map::{Copied, FixedState, Logical, NONE, Run, Slot, Touch};
+use crate::map::logical::LOG;
+use crate::map::{Copied, FixedState, Logical, NONE, Run, Slot};
 use crate::mutant::Mutant;
 use crate::port::{Command, IoOp};
 use hashbrown::HashSet;
@@ -115,10 +116,7 @@ pub struct Moves {
     /// Blocks looked at in vain since that batch.
     barren_looked: u64,
     barren_as_of: u64,
-    /// Slots of each SSD in which no clean copy was found, from where its next write goes.
-    drop_looked: u64,
-    /// No clean copy on any SSD could be dropped, when this batch was durable.
-    nothing_dropped: Option<u64>,
+    pub(super) dropping: Dropping,
     /// GC found nothing to move in this segment the last time; by device.
     pub(super) barren: Vec<Option<usize>>,
 }
@@ -130,10 +128,6 @@ pub(super) const HOMED_BLOCKS_MAX: usize = 16_384;
 const LOOK_BLOCKS_MAX: u32 = 65_536;
 /// The pause after a move that failed; it doubles with each in a row, up to 512 times this (guess).
 const REST_AFTER_FAILURE: Duration = Duration::from_ms(100);
-/// Clean copies dropped in one step at most.
-const DROP_BLOCKS_MAX: usize = 4096;
-/// Slots of an SSD in which they are looked for at a time.
-const DROP_LOOKS_MAX: u32 = 65_536;
 /// Fragmented blocks that are tolerated before they are merged without waiting for idle time.
 pub(super) const FRAGMENTED_MAX: u64 = 65_536;
 
@@ -150,11 +144,6 @@ impl Moves {
     /// Was nothing found that could be moved home, since this batch was durable?
     pub(crate) fn found_nothing(&self, durable: u64) -> bool {
         self.barren_since == Some(durable)
-    }
-
-    /// Could no clean copy be dropped, since this batch was durable?
-    pub(crate) fn dropped_nothing(&self, durable: u64) -> bool {
-        self.nothing_dropped == Some(durable)
     }
 
     /// May a move begin: does none rest after failures?
@@ -292,66 +281,6 @@ impl Engine {
             || log_need == Need::Urgent
             || self.much_is_leaving()
             || self.copies.are_awaited()
-    }
-
-    /// Drops SSD copies of blocks that are safe at home, the oldest allocations first.
-    fn drop_clean_copies(&mut self) {
-        if self.map.population().clean_ssd == 0
-            || !self.is_short_of_space()
-            || self.map.displaced_count() > DROP_BLOCKS_MAX
-            || self.moves.dropped_nothing(self.commit.durable())
-        {
-            return;
-        }
-        let mut dropped = 0;
-        let begins = self.moves.drop_looked;
-        // where nothing is under way there may be no next turn
-        let looks_max = if self.ios.is_empty() { u32::MAX } else { DROP_LOOKS_MAX };
-        let mut slots_max = 0;
-        for ssd in 0..self.ssds.len() {
-            let allocator = &self.map.allocators()[ssd];
-            let (start, count) = (allocator.cursor(), allocator.slot_count());
-            let first = self.map.slots().regions()[ssd].first;
-            let mut offset = ((u64::from(start - first) + begins) % u64::from(count.max(1))) as u32;
-            slots_max = slots_max.max(u64::from(count));
-            for _ in 0..count.min(looks_max) {
-                let slot = first + offset;
-                offset = if offset + 1 == count { 0 } else { offset + 1 };
-                let owner = self.map.slots().owner(slot);
-                if owner == NONE || self.map.state(owner) != SSD | HOME {
-                    continue;
-                }
-                // the record that names the home takes its checksum from the copy
-                if !self.map.logical().recorded_home(owner) {
-                    continue;
-                }
-                // nobody else has it where the drive of its home is asked nothing any more
-                let (home, _) = self.home_of(owner);
-                if self.devices[usize::from(home.0)].is_out() {
-                    continue;
-                }
-                if self.map.entry(owner).ssd == slot && self.map.drop_place(owner, slot) {
-                    self.map.touch(Touch { logical: owner, count: 1 }, NONE, true);
-                    dropped += 1;
-                }
-                if dropped >= DROP_BLOCKS_MAX {
-                    break;
-                }
-            }
-        }
-        self.moves.drop_looked = 0;
-        if dropped > 0 {
-            self.stats.copies_dropped += dropped as u64;
-            self.commit.note_pending(self.now);
-            return;
-        }
-        // the next turn goes on behind these; once it has seen all, nothing is there to be dropped
-        let looked = begins + u64::from(looks_max);
-        if looked < slots_max {
-            self.moves.drop_looked = looked;
-            return;
-        }
-        self.moves.nothing_dropped = Some(self.commit.durable());
     }
 
     fn begin_writeback(&mut self) -> bool {

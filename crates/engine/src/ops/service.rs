@@ -149,25 +149,26 @@ impl Engine {
     // ---- room ----
 
     /// Where drives are out of service, writes that wait for room may wait for ever. Then they fail, by the
-    /// name of the drive that would have made room.
-    pub(crate) fn fail_without_room(&mut self) {
+    /// name of the drive that would have made room. True: some did.
+    pub(crate) fn fail_without_room(&mut self) -> bool {
         let failed = self.devices.iter().find(|d| d.is_faulted() && !d.is_gone());
         let error = self.commit.broken().or(failed.map(|d| IoError::Dead(d.id)));
         // or what lies in the logs cannot be moved
         let stuck = self.moves.unmovable.error().filter(|_| self.moves.may_begin(self.now));
         let error = error.or(stuck);
-        let Some(error) = error else { return };
+        let Some(error) = error else { return false };
         self.flush_for_room();
         if !self.starved || self.room_can_come() || self.breaks(Mutant::CountsFailedRoom) {
-            return;
+            return false;
         }
-        self.stats.refused_without_room += 1;
+        let before = self.stats.refused_without_room;
         self.no_room = Some(error);
         self.starved = false;
         for index in 0..self.devices.len() {
             self.dispatch(DeviceId(index as u8));
         }
         self.no_room = None;
+        self.stats.refused_without_room > before
     }
 
     /// Do places that are left wait for a flush of this hard drive, to be recorded as such and used again?
@@ -206,7 +207,8 @@ impl Engine {
             || self.moves.homed_count() > 0
             || self.hdds.iter().any(|&hdd| self.awaits_flush(hdd));
         let population = self.map.population();
-        let drops = population.clean_ssd > 0 && !self.moves.dropped_nothing(self.commit.durable());
+        let drops =
+            population.clean_ssd > 0 && !self.moves.dropping.found_nothing(self.commit.durable());
         let moves =
             drops || (population.dirty_ssd > 0 && !self.moves.found_nothing(self.commit.durable()));
         // a drive that failed once may work when it is tried for the first time

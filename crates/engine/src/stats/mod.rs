@@ -193,7 +193,7 @@ pub struct EngineStats {
     pub healed_drives: u64,
     /// Pages of home checksums that could not be read for long, so that what they knew is lost.
     pub lost_pages: u64,
-    /// Times that writes were refused since nothing could make room for them.
+    /// Writes that were refused since nothing could make room for them.
     pub refused_without_room: u64,
     /// Times that a drive left a command without an answer for too long.
     pub silent_drives: u64,

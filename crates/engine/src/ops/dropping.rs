@@ -1,0 +1,91 @@
+//! Which copies on SSDs can go, since their blocks are safe at home?
+//!
+//! They are looked for from where the next write of an SSD goes, some at a time. A copy under fragments stays, and
+//! so does one whose home is on a drive of which nothing is asked any more.
+
+use crate::engine::Engine;
+use crate::map::logical::{HOME, SSD};
+use crate::map::{NONE, Touch};
+
+/// Clean copies dropped in one step at most.
+const DROP_BLOCKS_MAX: usize = 4096;
+/// Slots of an SSD in which they are looked for at a time.
+const DROP_LOOKS_MAX: u32 = 65_536;
+
+/// How far the search is.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Dropping {
+    /// Slots of each SSD in which no clean copy was found, from where its next write goes.
+    looked: u64,
+    /// No clean copy on any SSD could be dropped, when this batch was durable.
+    nothing: Option<u64>,
+}
+
+impl Dropping {
+    /// Could no clean copy be dropped, since this batch was durable?
+    pub(crate) fn found_nothing(&self, durable: u64) -> bool {
+        self.nothing == Some(durable)
+    }
+}
+
+impl Engine {
+    /// Drops SSD copies of blocks that are safe at home, the oldest allocations first.
+    pub(super) fn drop_clean_copies(&mut self) {
+        if self.map.population().clean_ssd == 0
+            || !self.is_short_of_space()
+            || self.map.displaced_count() > DROP_BLOCKS_MAX
+            || self.moves.dropping.found_nothing(self.commit.durable())
+        {
+            return;
+        }
+        let mut dropped = 0;
+        let begins = self.moves.dropping.looked;
+        // where nothing is under way there may be no next turn
+        let looks_max = if self.ios.is_empty() { u32::MAX } else { DROP_LOOKS_MAX };
+        let mut slots_max = 0;
+        for ssd in 0..self.ssds.len() {
+            let allocator = &self.map.allocators()[ssd];
+            let (start, count) = (allocator.cursor(), allocator.slot_count());
+            let first = self.map.slots().regions()[ssd].first;
+            let mut offset = ((u64::from(start - first) + begins) % u64::from(count.max(1))) as u32;
+            slots_max = slots_max.max(u64::from(count));
+            for _ in 0..count.min(looks_max) {
+                let slot = first + offset;
+                offset = if offset + 1 == count { 0 } else { offset + 1 };
+                let owner = self.map.slots().owner(slot);
+                if owner == NONE || self.map.state(owner) != SSD | HOME {
+                    continue;
+                }
+                // the record that names the home takes its checksum from the copy
+                if !self.map.logical().recorded_home(owner) {
+                    continue;
+                }
+                // nobody else has it where the drive of its home is asked nothing any more
+                let (home, _) = self.home_of(owner);
+                if self.devices[usize::from(home.0)].is_out() {
+                    continue;
+                }
+                if self.map.entry(owner).ssd == slot && self.map.drop_place(owner, slot) {
+                    self.map.touch(Touch { logical: owner, count: 1 }, NONE, true);
+                    dropped += 1;
+                }
+                if dropped >= DROP_BLOCKS_MAX {
+                    break;
+                }
+            }
+        }
+        self.moves.dropping.looked = 0;
+        if dropped > 0 {
+            self.stats.copies_dropped += dropped as u64;
+            self.commit.note_pending(self.now);
+            return;
+        }
+        // the next turn goes on behind these; once it has seen all, nothing is there to be dropped
+        let looked = begins + u64::from(looks_max);
+        if looked < slots_max {
+            self.moves.dropping.looked = looked;
+            return;
+        }
+        self.moves.dropping.nothing = Some(self.commit.durable());
+    }
+}
