@@ -7,7 +7,7 @@ const USAGE: &str = "\
 usage: cargo xtask VERB
 
   test [PART...]     everything that must hold; with names, only those parts
-  tidy               the rules of the house that no compiler checks
+  tidy [--lower]     the rules of the house that no compiler checks; --lower writes counts that have fallen
   swarm [--first N] [--seeds N] [--arm NAME]...
                      a search for lost data: these seeds of random pools, loads and power cuts
   campaign [--minutes N] [--seed N] [--arm NAME]...
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     let rest = words.get(1..).unwrap_or_default();
     let result = match words.first().map(String::as_str) {
         Some("test") => test::run(rest),
-        Some("tidy") => tidy::run(),
+        Some("tidy") => tidy::run(rest),
         Some("swarm") => swarm::run(rest),
         Some("campaign") => swarm::campaign(rest),
         Some("fuzz") => fuzz::run(rest),

@@ -135,7 +135,7 @@ pub fn run(only: &[String]) -> Result<bool> {
 fn build(part: &Part, watch: &Watch) -> Result<bool> {
     if part.cargo.is_empty() {
         println!("\n== {}", part.name);
-        return tidy::run();
+        return tidy::run(&[]);
     }
     println!("\n== {}: cargo {}", part.name, part.cargo.join(" "));
     let mut command = cargo::cargo();

@@ -161,7 +161,7 @@ fn has_word(line: &str, word: &str) -> bool {
 }
 
 /// Files that only tests use.
-fn is_test(path: &str) -> bool {
+pub(super) fn is_test(path: &str) -> bool {
     ["/tests/", "/tests.rs", "/benches/"].iter().any(|part| path.contains(part))
 }
 
@@ -177,7 +177,7 @@ fn lines_without_tests(file: &SourceFile) -> usize {
 }
 
 /// Number and text of lines that are neither comments nor tests.
-fn code_lines(file: &SourceFile) -> impl Iterator<Item = (usize, &str)> {
+pub(super) fn code_lines(file: &SourceFile) -> impl Iterator<Item = (usize, &str)> {
     let count = lines_without_tests(file);
     let lines = file.text.lines().take(count).enumerate();
     lines
