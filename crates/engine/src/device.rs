@@ -12,6 +12,7 @@ use crate::pins::{Pin, Pins};
 use crate::port::{IoOp, ServedFrom};
 use crate::qos::lanes::Lanes;
 use std::collections::VecDeque;
+use std::ops::{Index, IndexMut};
 use tandem_block::{DeviceId, Instant, IoError, PayloadId};
 
 /// Why a device command is under way; its completion goes there.
@@ -462,5 +463,75 @@ impl Device {
     pub fn has_waiting(&self) -> bool {
         self.waiting.iter().any(|queue| !queue.is_empty())
             || self.streams.as_ref().is_some_and(|lanes| lanes.has_waiting())
+    }
+}
+
+/// The drives of a set, by id: there are as many for as long as the engine lives.
+#[derive(Clone, Debug)]
+pub(crate) struct Drives(Vec<Device>);
+
+impl Drives {
+    pub(crate) fn of(drives: Vec<Device>) -> Self {
+        assert!(drives.iter().enumerate().all(|(index, drive)| usize::from(drive.id.0) == index));
+        Drives(drives)
+    }
+
+    pub(crate) fn get(&self, id: DeviceId) -> Option<&Device> {
+        self.0.get(usize::from(id.0))
+    }
+
+    pub(crate) fn ids(&self) -> impl Iterator<Item = DeviceId> + use<> {
+        (0..self.0.len() as u8).map(DeviceId)
+    }
+
+    pub(crate) fn as_slice(&self) -> &[Device] {
+        &self.0
+    }
+
+    pub(crate) fn iter(&self) -> std::slice::Iter<'_, Device> {
+        self.0.iter()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> std::slice::IterMut<'_, Device> {
+        self.0.iter_mut()
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl Index<DeviceId> for Drives {
+    type Output = Device;
+
+    #[inline]
+    fn index(&self, id: DeviceId) -> &Device {
+        &self.0[usize::from(id.0)]
+    }
+}
+
+impl IndexMut<DeviceId> for Drives {
+    #[inline]
+    fn index_mut(&mut self, id: DeviceId) -> &mut Device {
+        &mut self.0[usize::from(id.0)]
+    }
+}
+
+impl<'a> IntoIterator for &'a Drives {
+    type Item = &'a Device;
+    type IntoIter = std::slice::Iter<'a, Device>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
+impl<'a> IntoIterator for &'a mut Drives {
+    type Item = &'a mut Device;
+    type IntoIter = std::slice::IterMut<'a, Device>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter_mut()
     }
 }

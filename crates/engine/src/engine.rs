@@ -3,10 +3,11 @@
 //! Source: design decision 1: one state machine for both worlds. What an event does to it is in
 //! `turn`, what there is to see of it from outside in `view`, the steps of each job in `ops/`.
 
+use crate::arena::Arena;
 use crate::bcw::controller::{Control, Controller};
 use crate::config::{EngineConfig, Placement, Role};
 use crate::deadlines::Deadlines;
-use crate::device::{Device, Purpose, Service, TailCopy};
+use crate::device::{Device, Drives, Purpose, Service, TailCopy};
 use crate::drain::{Drain, DrainView};
 use crate::format::layout::{self, Layout};
 use crate::format::superblock::{Numbered, Standing};
@@ -35,7 +36,7 @@ use crate::ops::steering::{SharedSteer, Steering};
 use crate::ops::tiering::{self, Tiering};
 use crate::ordering::{Ordering, TaskId};
 use crate::pins::Pin;
-use crate::port::Command;
+use crate::port::{Command, IoId};
 use crate::qos::admit::AdmitError;
 use crate::qos::delivery::Clients;
 use crate::qos::{self, Qos};
@@ -45,7 +46,6 @@ use crate::task::Tasks;
 use crate::tier::Tier;
 use crate::tier::space::SpaceConfig;
 use hashbrown::HashMap;
-use slab::Slab;
 use std::collections::{BTreeMap, VecDeque};
 use tandem_block::{
     BLOCK_BYTES, DeviceId, DurabilityClass, Instant, IoError, ObjectId, PayloadId, Request,
@@ -99,7 +99,7 @@ pub struct Engine {
     pub(crate) phase: Phase,
     pub(crate) now: Instant,
     pub(crate) out: Vec<Command>,
-    pub(crate) devices: Vec<Device>,
+    pub(crate) devices: Drives,
     pub(crate) ssds: Vec<DeviceId>,
     pub(crate) hdds: Vec<DeviceId>,
     pub(crate) map: Map,
@@ -108,7 +108,7 @@ pub struct Engine {
     pub(crate) page_waiters: Vec<(u32, Option<TaskId>)>,
     pub(crate) journal: Journal,
     pub(crate) tasks: Tasks,
-    pub(crate) ios: Slab<IoState>,
+    pub(crate) ios: Arena<IoId, IoState>,
     pub(crate) ordering: Ordering,
     pub(crate) commit: Commit,
     pub(crate) checkpoint: Checkpoint,
@@ -369,7 +369,7 @@ impl Engine {
         (policies, space): (BTreeMap<ObjectId, VolumePolicy>, Option<SpaceConfig>),
         steers: Vec<SharedSteer>,
     ) -> Engine {
-        let devices = devices_of(&config, layouts);
+        let devices = Drives::of(devices_of(&config, layouts));
         let ssds: Vec<DeviceId> = config.with_role(Role::Ssd).collect();
         let hdds: Vec<DeviceId> = config.with_role(Role::Hdd).collect();
         let journal_bytes = layouts[config.metadata_device()].journal_bytes.max(BLOCK_BYTES);
@@ -387,8 +387,8 @@ impl Engine {
             deadlines: Deadlines::of(&config),
             lagging: Lagging::default(),
             journal: Journal::new(journal_bytes, 0, 1),
-            tasks: Slab::new(),
-            ios: Slab::new(),
+            tasks: Tasks::default(),
+            ios: Arena::default(),
             ordering: Ordering::default(),
             commit: Commit::default(),
             checkpoint: Checkpoint::default(),
@@ -467,7 +467,7 @@ impl Engine {
         let segment_slots = (self.config.log_segment_bytes / BLOCK_BYTES) as u32;
         for (id, layout) in layouts.iter().enumerate() {
             let bcw = self.controller_of(DeviceId(id as u8));
-            let device = &mut self.devices[id];
+            let device = &mut self.devices[DeviceId(id as u8)];
             device.layout = *layout;
             device.log = regions
                 .iter()
@@ -487,7 +487,7 @@ impl Engine {
 
     /// What keeps the writes of a hard drive fast, if it has a profile.
     pub(crate) fn controller_of(&self, device: DeviceId) -> Option<Controller> {
-        let profile = self.devices[usize::from(device.0)].config.hdd_profile.clone();
+        let profile = self.devices[device].config.hdd_profile.clone();
         let profile = profile.filter(|_| self.salvage.is_none())?;
         // a tier sends hard drives what belongs there, whatever the steering policy does
         let for_tiers = self.space.as_ref().map(|_| Control::Bare);
@@ -553,7 +553,7 @@ impl Engine {
     pub fn home_of(&self, block: Logical) -> (DeviceId, u64) {
         let place = u64::from(self.objects.homes().of(block));
         for &id in &self.hdds {
-            let layout = &self.devices[usize::from(id.0)].layout;
+            let layout = &self.devices[id].layout;
             if place >= layout.home_first && place - layout.home_first < layout.home_blocks {
                 return (id, layout.home_offset + (place - layout.home_first) * BLOCK_BYTES);
             }

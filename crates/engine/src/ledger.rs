@@ -101,7 +101,7 @@ impl Engine {
         if self.steering.shared[steer].policy.control().is_none() {
             return decision;
         }
-        let in_service = |id: &&DeviceId| !self.devices[usize::from(id.0)].is_faulted();
+        let in_service = |id: &&DeviceId| !self.devices[**id].is_faulted();
         if !self.ssds.iter().filter(in_service).all(|&id| self.ssd_writes_are_spent(id)) {
             return decision;
         }

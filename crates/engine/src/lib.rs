@@ -22,6 +22,7 @@
 #![deny(clippy::float_arithmetic)]
 
 mod activity;
+mod arena;
 pub mod audit;
 pub mod bcw;
 pub mod config;

@@ -7,12 +7,10 @@
 use crate::config::Role;
 use crate::device::Purpose;
 use crate::engine::{Engine, IoState};
-use crate::port::IoOp;
+use crate::port::{IoId, IoOp};
 use crate::steer::rate::Rate;
 use tandem_block::{DeviceId, Duration};
 
-/// No command.
-pub(crate) const NO_IO: u32 = u32::MAX;
 /// Reads of a hard drive are counted over this long.
 const READS_WINDOW: Duration = Duration::from_s(1);
 
@@ -27,8 +25,8 @@ pub struct Load {
     pub reads_in_flight: u32,
     /// Users' reads that it was given lately.
     pub reads_lately: Rate,
-    pub(crate) oldest: u32,
-    pub(crate) newest: u32,
+    pub(crate) oldest: Option<IoId>,
+    pub(crate) newest: Option<IoId>,
 }
 
 impl Default for Load {
@@ -38,8 +36,8 @@ impl Default for Load {
             in_flight_bytes: 0,
             reads_in_flight: 0,
             reads_lately: Rate::new(READS_WINDOW),
-            oldest: NO_IO,
-            newest: NO_IO,
+            oldest: None,
+            newest: None,
         }
     }
 }
@@ -53,24 +51,24 @@ pub(crate) struct Place {
     /// Commands before it when it was issued, and bytes in flight with its own.
     pub queue_length: u32,
     pub in_flight_bytes: u64,
-    older: u32,
-    newer: u32,
+    older: Option<IoId>,
+    newer: Option<IoId>,
 }
 
 impl Place {
     pub fn of(op: &IoOp) -> Self {
         let read = matches!(op, IoOp::Read { .. } | IoOp::ReadMeta { .. });
         let listed = !matches!(op, IoOp::Flush | IoOp::Trim { .. });
-        Place { read, listed, queue_length: 0, in_flight_bytes: 0, older: NO_IO, newer: NO_IO }
+        Place { read, listed, queue_length: 0, in_flight_bytes: 0, older: None, newer: None }
     }
 }
 
 impl Engine {
     /// A command has been issued: the newest of its drive.
     #[inline]
-    pub(crate) fn list_io(&mut self, key: u32) {
-        let io = &mut self.ios[key as usize];
-        let device = &mut self.devices[usize::from(io.device.0)];
+    pub(crate) fn list_io(&mut self, key: IoId) {
+        let io = &mut self.ios[key];
+        let device = &mut self.devices[io.device];
         let load = &mut device.load;
         load.in_flight_bytes += io.bytes;
         load.reads_in_flight += u32::from(io.place.read);
@@ -82,44 +80,40 @@ impl Engine {
         if !io.place.listed {
             return;
         }
-        let older = std::mem::replace(&mut load.newest, key);
+        let older = load.newest.replace(key);
         io.place.older = older;
         match older {
-            NO_IO => load.oldest = key,
-            older => self.ios[older as usize].place.newer = key,
+            None => load.oldest = Some(key),
+            Some(older) => self.ios[older].place.newer = Some(key),
         }
     }
 
     /// A command has ended and left the slab.
     #[inline]
     pub(crate) fn unlist_io(&mut self, io: &IoState) {
-        let load = &mut self.devices[usize::from(io.device.0)].load;
+        let load = &mut self.devices[io.device].load;
         load.in_flight_bytes -= io.bytes;
         load.reads_in_flight -= u32::from(io.place.read);
         if !io.place.listed {
             return;
         }
         let (older, newer) = (io.place.older, io.place.newer);
-        if older == NO_IO {
-            load.oldest = newer;
+        match older {
+            None => load.oldest = newer,
+            Some(older) => self.ios[older].place.newer = newer,
         }
-        if newer == NO_IO {
-            load.newest = older;
-        }
-        if older != NO_IO {
-            self.ios[older as usize].place.newer = newer;
-        }
-        if newer != NO_IO {
-            self.ios[newer as usize].place.older = older;
+        match newer {
+            None => load.newest = older,
+            Some(newer) => self.ios[newer].place.older = older,
         }
     }
 
     /// How long the oldest read or write of a drive has been in flight, in ns.
     #[inline]
     pub(crate) fn oldest_io_ns(&self, device: DeviceId) -> u64 {
-        match self.devices[usize::from(device.0)].load.oldest {
-            NO_IO => 0,
-            key => self.now.since(self.ios[key as usize].issued).ns,
+        match self.devices[device].load.oldest {
+            None => 0,
+            Some(key) => self.now.since(self.ios[key].issued).ns,
         }
     }
 }

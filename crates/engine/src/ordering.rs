@@ -4,11 +4,33 @@
 //! touches one of its blocks and has not been acknowledged. Reads hold nothing, since writes go out
 //! of place and a place is not reused while a read is under way.
 
+use crate::arena::Key;
 use crate::map::{FixedState, Logical};
 use hashbrown::HashMap;
+use std::fmt;
 
-/// Index of a task.
-pub type TaskId = u32;
+/// Names a request under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TaskId(u32);
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Key for TaskId {
+    #[inline]
+    fn new(number: u32) -> Self {
+        TaskId(number)
+    }
+
+    #[inline]
+    fn number(self) -> u32 {
+        self.0
+    }
+}
+
 const NIL: u32 = u32::MAX;
 /// Blocks per region, as a power of two: one lookup serves requests up to 256 KiB.
 const REGION_SHIFT: u32 = 6;
@@ -180,19 +202,19 @@ mod tests {
     #[test]
     fn overlapping_writes_wait_in_order() {
         let mut ordering = Ordering::default();
-        assert_eq!(ordering.wait_for(1, 0, 100), 0);
-        ordering.hold(1, 0, 100);
-        assert_eq!(ordering.wait_for(2, 99, 101), 1);
-        ordering.hold(2, 99, 101);
-        assert_eq!(ordering.wait_for(3, 98, 100), 2, "both earlier writes");
-        assert_eq!(ordering.wait_for(4, 200, 201), 0);
+        assert_eq!(ordering.wait_for(TaskId(1), 0, 100), 0);
+        ordering.hold(TaskId(1), 0, 100);
+        assert_eq!(ordering.wait_for(TaskId(2), 99, 101), 1);
+        ordering.hold(TaskId(2), 99, 101);
+        assert_eq!(ordering.wait_for(TaskId(3), 98, 100), 2, "both earlier writes");
+        assert_eq!(ordering.wait_for(TaskId(4), 200, 201), 0);
         assert!(ordering.is_held(64, 65) && !ordering.is_held(101, 200));
         let mut woken = Vec::new();
-        ordering.release(1, 0, 100, &mut woken);
-        assert_eq!(woken, [2, 3]);
+        ordering.release(TaskId(1), 0, 100, &mut woken);
+        assert_eq!(woken, [TaskId(2), TaskId(3)]);
         woken.clear();
-        ordering.release(2, 99, 101, &mut woken);
-        assert_eq!(woken, [3]);
+        ordering.release(TaskId(2), 99, 101, &mut woken);
+        assert_eq!(woken, [TaskId(3)]);
         assert!(!ordering.is_held(0, 1000));
     }
 
@@ -201,17 +223,17 @@ mod tests {
         let mut ordering = Ordering::default();
         let mut woken = Vec::new();
         // several regions each, more locks than chains at the beginning
-        let range = |task: TaskId| (task * 200, task * 200 + 150);
+        let range = |task: u32| (task * 200, task * 200 + 150);
         for task in 0..1000 {
             let (first, end) = range(task);
-            assert_eq!(ordering.wait_for(task, first, end), 0);
-            ordering.hold(task, first, end);
+            assert_eq!(ordering.wait_for(TaskId(task), first, end), 0);
+            ordering.hold(TaskId(task), first, end);
         }
         for task in (0..1000).rev() {
             let (first, end) = range(task);
-            assert_eq!(ordering.wait_for(5000 + task, first + 149, end), 1);
-            ordering.release(task, first, end, &mut woken);
-            assert_eq!(woken, [5000 + task]);
+            assert_eq!(ordering.wait_for(TaskId(5000 + task), first + 149, end), 1);
+            ordering.release(TaskId(task), first, end, &mut woken);
+            assert_eq!(woken, [TaskId(5000 + task)]);
             woken.clear();
             assert!(!ordering.is_held(first, end) && ordering.is_held(0, 1) == (task > 0));
         }

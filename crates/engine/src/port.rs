@@ -4,12 +4,25 @@
 //! the live world feeds it completions of a ring and a monotonic clock, the virtual world a heap of
 //! modelled completions. The engine reads no clock and does no I/O.
 
+use crate::arena::Key;
 use tandem_block::{Batch, DeviceId, Duration, Instant, IoError, PayloadId, Request, RequestId};
 
 /// Names one device command in flight; chosen by the engine, echoed in its completion. Reused
 /// after the completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IoId(pub u32);
+
+impl Key for IoId {
+    #[inline]
+    fn new(number: u32) -> Self {
+        IoId(number)
+    }
+
+    #[inline]
+    fn number(self) -> u32 {
+        self.0
+    }
+}
 
 /// Everything that can wake the engine.
 #[derive(Debug)]

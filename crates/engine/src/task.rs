@@ -1,5 +1,6 @@
 //! What does the engine remember of one request under way?
 
+use crate::arena::Arena;
 use crate::map::Logical;
 use crate::ops::streams::NO_STREAM;
 use crate::ordering::TaskId;
@@ -8,9 +9,6 @@ use crate::qos::delivery::StreamIndex;
 use crate::steer::{Reason, Target};
 use crate::tier::TierNumber;
 use tandem_block::{BLOCK_BYTES, Instant, IoError, ObjectId, PayloadId, Request};
-
-/// No task.
-pub const NO_PARENT: TaskId = TaskId::MAX;
 
 /// A fragment read that is laid over its block when everything has arrived.
 #[derive(Clone, Copy, Debug)]
@@ -32,8 +30,8 @@ pub struct Task {
     pub volume: ObjectId,
     /// The tier that its object has instead of its volume's.
     pub tier: Option<TierNumber>,
-    /// The request that it is a part of, or `NO_PARENT`.
-    pub parent: TaskId,
+    /// The request that it is a part of.
+    pub parent: Option<TaskId>,
     /// First logical block touched.
     pub first: Logical,
     /// Behind the last one.
@@ -100,7 +98,7 @@ impl Task {
             request,
             volume: request.object,
             tier: None,
-            parent: NO_PARENT,
+            parent: None,
             first,
             end,
             blocked_by: 0,
@@ -144,9 +142,4 @@ impl Task {
 }
 
 /// Tasks by id.
-pub type Tasks = slab::Slab<Task>;
-
-/// The slab's key as a task id.
-pub fn task_id(key: usize) -> TaskId {
-    TaskId::try_from(key).expect("requests in flight are bounded")
-}
+pub(crate) type Tasks = Arena<TaskId, Task>;

@@ -90,7 +90,7 @@ impl Engine {
 
     /// The drives, to look at.
     pub fn devices(&self) -> &[Device] {
-        &self.devices
+        self.devices.as_slice()
     }
 
     /// What every stream was given until `now`, in the order of the configuration; the last is

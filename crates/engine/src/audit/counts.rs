@@ -24,7 +24,7 @@ impl Engine {
     /// What writes are told is free must be there to be allocated.
     fn audit_free_space(&self, findings: &mut Findings) {
         let open = self.ssds.iter().zip(self.map.allocators());
-        let open = open.filter(|(id, _)| self.devices[usize::from(id.0)].takes_new());
+        let open = open.filter(|(id, _)| self.devices[**id].takes_new());
         let (mut free, mut all) = (0, 0);
         for (_, allocator) in open {
             free += u64::from(allocator.free_count());
@@ -73,7 +73,7 @@ impl Engine {
     fn job_bytes(&self, job: &Job) -> u64 {
         match job {
             Job::Write(id) => {
-                let task = self.tasks.get(*id as usize);
+                let task = self.tasks.get(*id);
                 task.map_or(0, |task| u64::from(task.blocks()) * BLOCK_BYTES)
             }
             Job::Edge { .. } => BLOCK_BYTES,

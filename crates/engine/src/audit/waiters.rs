@@ -4,7 +4,7 @@ use super::{Findings, Rule};
 use crate::device::{Job, Purpose};
 use crate::engine::Engine;
 use crate::ordering::TaskId;
-use crate::task::{NO_PARENT, Task};
+use crate::task::Task;
 use std::collections::BTreeMap;
 use std::fmt;
 use tandem_block::{DeviceId, Op, RequestId};
@@ -118,9 +118,9 @@ impl Engine {
                 causes.entry(*task).or_default().pages += 1;
             }
         }
-        for (_, task) in &self.tasks {
-            if task.parent != NO_PARENT {
-                causes.entry(task.parent).or_default().parts += 1;
+        for (_, task) in self.tasks.iter() {
+            if let Some(parent) = task.parent {
+                causes.entry(parent).or_default().parts += 1;
             }
         }
         causes
@@ -157,7 +157,7 @@ impl Engine {
 
     pub(super) fn audit_waiters(&self, findings: &mut Findings) {
         let causes = self.causes();
-        for (key, task) in &self.tasks {
+        for (key, task) in self.tasks.iter() {
             let id = key as TaskId;
             let found = causes.get(&id).map_or(0, Causes::outstanding);
             let what = format!("what task {id} ({:?}) waits for", task.request.op);
@@ -175,7 +175,7 @@ impl Engine {
                 _ => {}
             }
         }
-        for id in causes.keys().filter(|id| !self.tasks.contains(**id as usize)) {
+        for id in causes.keys().filter(|id| !self.tasks.contains(**id)) {
             findings.add(Rule::Waiters, || {
                 format!("something is under way for task {id}, which is over")
             });
@@ -189,7 +189,7 @@ impl Engine {
         let counted = u64::from(task.blocked_by);
         findings.equal(Rule::Waiters, &what, counted, holders.len() as u64);
         for holder in holders {
-            if !self.tasks.get(*holder as usize).is_some_and(|task| task.holds) {
+            if !self.tasks.get(*holder).is_some_and(|task| task.holds) {
                 let what = || format!("task {id} waits for task {holder}, which holds nothing");
                 findings.add(Rule::Waiters, what);
             }

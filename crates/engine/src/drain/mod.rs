@@ -276,8 +276,7 @@ impl Engine {
         if self.handover.is_some() {
             return Err(DrainError::NotNow("replaces a drive: wait for its end, or cancel that"));
         }
-        let index = usize::from(device.0);
-        let Some(d) = self.devices.get(index) else {
+        let Some(d) = self.devices.get(device) else {
             return Err(DrainError::NoDevice(device));
         };
         if d.is_gone() {
@@ -315,7 +314,7 @@ impl Engine {
         }
         let others: u64 = (0..self.ssds.len())
             .filter(|&ssd| self.ssds[ssd] != device)
-            .filter(|&ssd| self.devices[usize::from(self.ssds[ssd].0)].takes_new())
+            .filter(|&ssd| self.devices[self.ssds[ssd]].takes_new())
             .map(|ssd| u64::from(self.map.allocators()[ssd].slot_count()))
             .sum();
         self.try_space(others).map_err(DrainError::Tier)?;

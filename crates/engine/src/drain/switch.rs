@@ -15,7 +15,7 @@ use tandem_block::{DeviceId, Instant, IoError};
 impl Engine {
     /// What a drive is from now on, to everybody who asks.
     pub(crate) fn set_standing(&mut self, device: DeviceId, standing: Standing) {
-        self.devices[usize::from(device.0)].standing = standing;
+        self.devices[device].standing = standing;
         if let Some(ssd) = self.ssds.iter().position(|&id| id == device) {
             self.map.close_ssd(ssd, standing != Standing::Serves);
             self.fit_objects();
@@ -47,17 +47,17 @@ impl Engine {
             let gone = told.find(|standing| matches!(standing, Standing::Gone(_)));
             let device = DeviceId(index as u8);
             let is_listed = !self.config.gone.contains(&device);
-            self.devices[index].standing = gone.unwrap_or(newest[index]);
+            self.devices[device].standing = gone.unwrap_or(newest[index]);
             match gone {
                 // a successor may have taken the place already, which is found out next
                 None => {}
                 // slots and homes are numbered by role
-                Some(_) if members[index].role != self.devices[index].config.role => {
+                Some(_) if members[index].role != self.devices[device].config.role => {
                     return Err(StartError::WrongPlace { device: index, place: index });
                 }
                 Some(_) => {
                     found[index] = (None, false);
-                    self.devices[index].service = Service::Out(IoError::Dead(device));
+                    self.devices[device].service = Service::Out(IoError::Dead(device));
                     if is_listed {
                         self.config.gone.push(device);
                         self.out.push(Command::Close { device });
@@ -80,7 +80,7 @@ impl Engine {
         let members = found.iter().filter_map(|(s, _)| Some(s.as_ref()?.members.len())).max();
         let is_there = |id: &&DeviceId| {
             let index = usize::from(id.0);
-            Some(index) < members && !self.devices[index].is_gone()
+            Some(index) < members && !self.devices[**id].is_gone()
         };
         let found = self.config.gone.iter().find(is_there);
         found.map_or(Ok(()), |id| Err(StartError::NotGone { device: usize::from(id.0) }))
@@ -106,8 +106,8 @@ impl Engine {
 
     /// At the start, when it is known who is what and where everything lies.
     pub(crate) fn go_on_draining(&mut self) {
-        for index in 0..self.devices.len() {
-            let (device, standing) = (DeviceId(index as u8), self.devices[index].standing);
+        for device in self.devices.ids() {
+            let standing = self.devices[device].standing;
             if standing == Standing::Serves {
                 continue;
             }
@@ -125,7 +125,7 @@ impl Engine {
     pub(crate) fn go_on_vacating(&mut self) {
         self.fit_objects();
         let Some(device) = self.drain.as_deref().map(|drain| drain.device) else { return };
-        if !self.devices[usize::from(device.0)].is_ssd() {
+        if !self.devices[device].is_ssd() {
             self.vacate(device);
         }
     }
@@ -147,7 +147,7 @@ impl Engine {
             Stage::Removing(Step::Quiet) if no_round => self.leave_if_quiet(device),
             _ => {}
         }
-        let d = &self.devices[usize::from(device.0)];
+        let d = &self.devices[device];
         let failed = d.is_faulted() && !d.is_gone();
         let Some(drain) = self.drain.as_deref() else { return };
         if !drain.moves() {
@@ -174,7 +174,7 @@ impl Engine {
 
     /// Drives of the same role that take something new.
     pub(super) fn others_like(&self, device: DeviceId) -> usize {
-        let role = self.devices[usize::from(device.0)].config.role;
+        let role = self.devices[device].config.role;
         let others = self
             .devices
             .iter()
@@ -189,13 +189,13 @@ impl Engine {
     pub(super) fn begin_removal(&mut self) {
         let drain = self.drain.as_deref_mut().expect("asked by the caller");
         drain.stage = Stage::Removing(Step::Quiet);
-        let d = &mut self.devices[usize::from(drain.device.0)];
+        let d = &mut self.devices[drain.device];
         d.standing = Standing::Gone(Numbered::of(&d.layout));
         // it is no metadata home from now on: what is under way with it ends
     }
 
     fn leave_if_quiet(&mut self, device: DeviceId) {
-        let d = &mut self.devices[usize::from(device.0)];
+        let d = &mut self.devices[device];
         if d.in_flight > 0 || d.has_waiting() {
             return;
         }
@@ -219,10 +219,10 @@ impl Engine {
     }
 
     /// Does the round go to the drive that leaves, and to nobody else?
-    pub(crate) fn round_is_for(&self, index: usize) -> Option<bool> {
+    pub(crate) fn round_is_for(&self, device: DeviceId) -> Option<bool> {
         let drain = self.drain.as_deref()?;
         let is_own = drain.stage == Stage::Removing(Step::Own);
-        is_own.then_some(usize::from(drain.device.0) == index)
+        is_own.then_some(drain.device == device)
     }
 
     /// Both copies of the round are written.
@@ -240,7 +240,7 @@ impl Engine {
             Stage::Removing(Step::Own) => {
                 self.objects.vacated();
                 let device = self.drain.as_deref().expect("asked above").device;
-                self.devices[usize::from(device.0)].dirty = false;
+                self.devices[device].dirty = false;
                 self.end_drain(Ending::Removed);
                 self.config.gone.push(device);
                 self.out.push(Command::Close { device });

@@ -112,7 +112,7 @@ impl Engine {
             return;
         }
         if h.claim.is_none() {
-            let busy = self.devices[usize::from(h.device.0)].queue_length > 0;
+            let busy = self.devices[h.device].queue_length > 0;
             if stopping || (busy && now < h.rests_until) {
                 return;
             }
@@ -130,7 +130,7 @@ impl Engine {
             return;
         }
         let (device, source) = (h.device, h.device);
-        if !self.devices[usize::from(device.0)].is_ssd() {
+        if !self.devices[device].is_ssd() {
             self.disturb(device, true);
         }
         let length_bytes = claim.range.1 - claim.range.0;
@@ -220,7 +220,7 @@ impl Engine {
         h.stats.copied_bytes += bytes;
         h.rests_until = now + now.since(claim.since);
         let device = h.device;
-        if let Some(bcw) = &mut self.devices[usize::from(device.0)].bcw {
+        if let Some(bcw) = &mut self.devices[device].bcw {
             bcw.undisturbed(now);
         }
         self.give_free();

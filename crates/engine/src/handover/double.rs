@@ -109,7 +109,7 @@ impl Engine {
             let mut op = io.op.clone();
             if let (true, IoOp::WriteMeta { fua, .. }) = (h.joins, &mut op) {
                 // the other drive may need no flush, and then none comes
-                *fua |= !self.devices[usize::from(h.device.0)].is_volatile();
+                *fua |= !self.devices[h.device].is_volatile();
             }
             twin = Some(Io { id, device: h.place, op });
         }
@@ -126,12 +126,12 @@ impl Engine {
         bytes: &[u8],
     ) -> bool {
         let Some(h) = self.handover.as_deref_mut() else { return false };
-        h.early.remove(&io.0);
+        h.early.remove(&io);
         let Some(under) = h.under_way.get_mut(&io.0) else { return false };
         let voiding = matches!(h.stage, Stage::Voiding { .. });
         if under.awaits_successor || (under.doubled && voiding) {
             // the old drive is not to blame for what the new one takes
-            let took = took.unwrap_or_else(|| self.now.since(self.ios[io.0 as usize].issued));
+            let took = took.unwrap_or_else(|| self.now.since(self.ios[io].issued));
             let (checksums, bytes) = (checksums.to_vec(), bytes.to_vec());
             under.ended = Some(Ended { status, took: Some(took), checksums, bytes });
             return true;

@@ -82,7 +82,7 @@ impl Engine {
 
     /// Hard drives in places that are not empty.
     pub(crate) fn hdds_there(&self) -> usize {
-        let there = |id: &&DeviceId| !self.devices[usize::from(id.0)].is_gone();
+        let there = |id: &&DeviceId| !self.devices[**id].is_gone();
         self.hdds.iter().filter(there).count()
     }
 
@@ -92,8 +92,8 @@ impl Engine {
         if !self.hdds.is_empty() || self.is_fixed() {
             return;
         }
-        let serves = |id: &&DeviceId| self.devices[usize::from(id.0)].standing == Standing::Serves;
-        let slots = |id: &DeviceId| self.devices[usize::from(id.0)].layout.slot_count;
+        let serves = |id: &&DeviceId| self.devices[**id].standing == Standing::Serves;
+        let slots = |id: &DeviceId| self.devices[*id].layout.slot_count;
         let there: u64 = self.ssds.iter().filter(serves).map(slots).sum();
         let all: u64 = self.ssds.iter().map(slots).sum();
         let (all, there) = (layout::blocks_without_homes(all), layout::blocks_without_homes(there));

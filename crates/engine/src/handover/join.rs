@@ -45,7 +45,7 @@ impl Handover {
 impl Engine {
     /// Could a drive of so many bytes take this empty place?
     pub(super) fn can_join(&self, seat: DeviceId, capacity_bytes: u64) -> Result<(), ReplaceError> {
-        let place = &self.devices[usize::from(seat.0)];
+        let place = &self.devices[seat];
         if place.is_ssd() && self.config.qos.promises() {
             return Err(ReplaceError::Promised);
         }
@@ -59,14 +59,14 @@ impl Engine {
 
     /// Of a place that is empty: how many bytes a drive needs for it, and how many are copied to it.
     pub fn empty_place(&self, seat: DeviceId) -> Option<(u64, u64)> {
-        let place = self.devices.get(usize::from(seat.0)).filter(|place| place.is_gone())?;
+        let place = self.devices.get(seat).filter(|place| place.is_gone())?;
         let joining = self.joining(place.id).ok()?;
         Some((self.join_bytes(seat), joining.plan.total_bytes()))
     }
 
     /// Bytes that a drive needs for this empty place.
     fn join_bytes(&self, seat: DeviceId) -> u64 {
-        let place = &self.devices[usize::from(seat.0)];
+        let place = &self.devices[seat];
         let layout = self.joining(seat).map(|joining| joining.layout).unwrap_or_default();
         let homes_end = layout.home_offset + layout.home_blocks * BLOCK_BYTES;
         let slots_end = layout.slot_offset + layout.slot_count * BLOCK_BYTES;
@@ -74,12 +74,12 @@ impl Engine {
     }
 
     fn joining(&self, seat: DeviceId) -> Result<Joining, ReplaceError> {
-        let place = &self.devices[usize::from(seat.0)];
+        let place = &self.devices[seat];
         let Standing::Gone(numbered) = place.standing else {
             return Err(ReplaceError::NotNow("has a drive there"));
         };
         let homes = self.metadata_homes();
-        let like = homes.first().map(|id| self.devices[usize::from(id.0)].layout);
+        let like = homes.first().map(|id| self.devices[*id].layout);
         let like = like.ok_or(ReplaceError::NotNow("has lost its metadata"))?;
         if !place.is_ssd() {
             // metadata lies where it does on all others, and none is kept there
@@ -99,11 +99,11 @@ impl Engine {
             let plan = Plan::of_metadata(SUPERBLOCK_BYTES, place.config.capacity_bytes);
             return Ok(Joining { source: seat, plan, layout });
         }
-        let is_single = |id: &DeviceId| !self.devices[usize::from(id.0)].is_pair;
+        let is_single = |id: &DeviceId| !self.devices[*id].is_pair;
         let source = homes.into_iter().find(is_single).ok_or(ReplaceError::NotNow(
             "keeps its metadata on mirrored pairs alone, from which it is not copied yet",
         ))?;
-        let of_source = &self.devices[usize::from(source.0)];
+        let of_source = &self.devices[source];
         let layout = Layout { slot_count: numbered.slot_count, ..of_source.layout };
         let plan = Plan::of_metadata(layout.slot_offset, of_source.config.capacity_bytes);
         Ok(Joining { source, plan, layout })
@@ -115,7 +115,7 @@ impl Engine {
         (h.joins, h.device, h.plan) = (true, source, plan);
         // a copy of metadata is made anew in every life
         (h.copied_bytes, h.marked_bytes) = (0, 0);
-        self.devices[usize::from(h.seat.0)].layout = layout;
+        self.devices[h.seat].layout = layout;
         Ok(())
     }
 
@@ -136,7 +136,7 @@ impl Engine {
         let h = self.handover.as_deref_mut().expect("asked while there is one");
         h.stage = Stage::Landing;
         let (seat, drive_bytes) = (h.seat, h.drive_bytes);
-        let d = &mut self.devices[usize::from(seat.0)];
+        let d = &mut self.devices[seat];
         assert!(d.in_flight == 0 && !d.has_waiting(), "nobody asks a place that is empty");
         assert!(d.tail.items.is_empty() && d.flushing.is_none(), "it was left in order");
         (d.service, d.dirty, d.flush_wanted) = (Service::Full, false, false);
@@ -157,7 +157,7 @@ impl Engine {
                 .iter_mut()
                 .filter_map(|d| d.bcw.as_mut())
                 .for_each(Controller::join_others);
-            let d = &mut self.devices[usize::from(seat.0)];
+            let d = &mut self.devices[seat];
             (d.log, d.bcw) = (Some(Log::new(region, segment_slots)), bcw);
             let places = self.home_places(seat);
             self.objects.come_back(places);

@@ -262,7 +262,7 @@ pub(crate) struct Handover {
     /// The engine's commands to the old drive.
     under_way: BTreeMap<u32, Under>,
     /// … that were under way when the handover began.
-    early: BTreeSet<u32>,
+    early: BTreeSet<IoId>,
     held: VecDeque<Io>,
     /// Something went to the successor as well since its last flush.
     dirty: bool,
@@ -385,8 +385,7 @@ impl Engine {
                 "has a drive that is being drained: remove it, or cancel that, first",
             ));
         }
-        let index = usize::from(device.0);
-        let Some(old) = self.devices.get(index) else {
+        let Some(old) = self.devices.get(device) else {
             return Err(ReplaceError::NoDevice(device));
         };
         if old.is_gone() {
@@ -414,7 +413,7 @@ impl Engine {
         let SuccessorConfig { device, capacity_bytes } = successor;
         self.can_replace(device, capacity_bytes)?;
         let mut h = Handover::new(device, self.successor_place(), capacity_bytes, self.now);
-        let old = &self.devices[usize::from(device.0)];
+        let old = &self.devices[device];
         h.plan = Plan::of(&old.layout, old.config.capacity_bytes);
         (h.uuid, h.old_uuid) = (uuid, old.config.uuid);
         h.stage = Stage::Marking;
@@ -422,7 +421,7 @@ impl Engine {
             self.plan_join(&mut h).expect("asked before");
         }
         let early = self.ios.iter().filter(|(_, io)| io.device == h.device);
-        h.early = early.map(|(key, _)| key as u32).collect();
+        h.early = early.map(|(io, _)| io).collect();
         self.config.successor = Some(successor);
         self.handover = Some(Box::new(h));
         self.handover_ended = None;
@@ -449,7 +448,7 @@ impl Engine {
     pub(crate) fn run_handover(&mut self) {
         let Some(h) = self.handover.as_deref() else { return };
         let is_empty = h.joins && h.device == h.seat;
-        if self.devices[usize::from(h.device.0)].is_faulted() && !is_empty {
+        if self.devices[h.device].is_faulted() && !is_empty {
             self.end_handover(h.source_failed());
         }
         if std::mem::take(&mut self.handover_wanted) && self.handover_stage() == Stage::Marking {

@@ -33,7 +33,7 @@ impl Engine {
             successor.capacity_bytes,
             self.now,
         );
-        h.old_uuid = self.devices[usize::from(successor.device.0)].config.uuid;
+        h.old_uuid = self.devices[successor.device].config.uuid;
         let (place, places) = (h.place, h.own_places());
         self.handover = Some(Box::new(h));
         for offset_bytes in places {
@@ -79,13 +79,13 @@ impl Engine {
                 s.pool == own.pool && (shall_be(s, uuid) || (i != index && is(s, uuid)))
             });
             if own.index == device.0 && known().count() > 0 && named.all(|named| named) {
-                h.joins = self.devices[index].is_gone() || self.config.gone.contains(&device);
-                self.devices[index].drive_bytes = h.drive_bytes;
-                self.devices[index].config.capacity_bytes = h.drive_bytes;
+                h.joins = self.devices[device].is_gone() || self.config.gone.contains(&device);
+                self.devices[device].drive_bytes = h.drive_bytes;
+                self.devices[device].config.capacity_bytes = h.drive_bytes;
                 if h.joins {
                     // others, or the configuration, may not know yet that the place is not empty any more
-                    self.devices[index].standing = Standing::Serves;
-                    self.devices[index].service = Service::Full;
+                    self.devices[device].standing = Standing::Serves;
+                    self.devices[device].service = Service::Full;
                     self.config.gone.retain(|gone| *gone != device);
                 }
                 let ended = Some((self.now, Ending::Finished));
@@ -114,7 +114,7 @@ impl Engine {
                 (h.copied_bytes, h.marked_bytes) = (mark.copied_bytes, mark.copied_bytes);
                 h.stats.resumed_bytes = mark.copied_bytes;
                 h.stage = Stage::Copying;
-                h.joins = self.devices[index].is_gone();
+                h.joins = self.devices[device].is_gone();
             }
             None => self.leave_unknown(),
         }
@@ -122,7 +122,7 @@ impl Engine {
 
     fn leave_unknown(&mut self) {
         let mut h = self.handover.take().expect("asked while there is one");
-        h.joins = self.devices[usize::from(h.seat.0)].is_gone();
+        h.joins = self.devices[h.seat].is_gone();
         let ended = Some((self.now, Ending::NotKnown));
         self.handover_ended = Some(HandoverView { ended, stage: "ended", ..h.view() });
         self.config.successor = None;
@@ -141,7 +141,7 @@ impl Engine {
             }
             return;
         }
-        let old = &self.devices[usize::from(h.device.0)];
+        let old = &self.devices[h.device];
         h.plan = super::Plan::of(&old.layout, old.config.capacity_bytes);
         h.copied_bytes = h.copied_bytes.min(h.plan.data_bytes());
         h.marked_bytes = h.copied_bytes;

@@ -10,7 +10,7 @@ use crate::engine::{Engine, Phase};
 use crate::format::superblock::{Successor, SuccessorState};
 use crate::mutant::Mutant;
 use crate::port::{Command, IoOp};
-use tandem_block::{BLOCK_BYTES, IoError, PayloadId};
+use tandem_block::{BLOCK_BYTES, DeviceId, IoError, PayloadId};
 
 impl Engine {
     /// One of the first two marks is written.
@@ -60,10 +60,10 @@ impl Engine {
     }
 
     /// Is this member's superblock left out of the round?
-    pub(crate) fn round_skips(&self, index: usize) -> bool {
-        self.handover.as_deref().is_some_and(|h| {
-            h.stage == Stage::Switching(Step::Others) && usize::from(h.seat.0) == index
-        })
+    pub(crate) fn round_skips(&self, device: DeviceId) -> bool {
+        self.handover
+            .as_deref()
+            .is_some_and(|h| h.stage == Stage::Switching(Step::Others) && h.seat == device)
     }
 
     /// Both copies of the round are written.
@@ -116,8 +116,8 @@ impl Engine {
             return;
         }
         h.stage = Stage::Switching(Step::Own(0));
-        let (index, uuid) = (usize::from(h.seat.0), h.uuid);
-        self.devices[index].config.uuid = uuid;
+        let (seat, uuid) = (h.seat, h.uuid);
+        self.devices[seat].config.uuid = uuid;
         self.generation += 1;
         self.write_own_superblock(0);
     }
@@ -125,7 +125,7 @@ impl Engine {
     fn write_own_superblock(&mut self, copy: usize) {
         let h = self.handover.as_deref().expect("asked while there is one");
         let (place, offset_bytes) = (h.place, h.own_places()[copy]);
-        let bytes = self.superblock(usize::from(h.seat.0), false).encode();
+        let bytes = self.superblock(h.seat, false).encode();
         let op = IoOp::WriteMeta { offset_bytes, bytes, fua: true };
         self.send_handover(place, op, Flight::OwnSuperblock);
     }
@@ -149,11 +149,10 @@ impl Engine {
     fn tell_old(&mut self, copy: usize) {
         let h = self.handover.as_deref().expect("asked while there is one");
         let (device, uuid, old_uuid) = (h.device, h.uuid, h.old_uuid);
-        let index = usize::from(device.0);
-        let mut told = self.superblock(index, false);
-        told.members[index].uuid = old_uuid;
+        let mut told = self.superblock(device, false);
+        told.members[usize::from(device.0)].uuid = old_uuid;
         told.successor = Some(Successor { state: SuccessorState::Replaced, index: device.0, uuid });
-        let last = self.devices[index].drive_bytes / BLOCK_BYTES * BLOCK_BYTES - BLOCK_BYTES;
+        let last = self.devices[device].drive_bytes / BLOCK_BYTES * BLOCK_BYTES - BLOCK_BYTES;
         let offset_bytes = if copy == 0 { 0 } else { last };
         let op = IoOp::WriteMeta { offset_bytes, bytes: told.encode(), fua: true };
         self.send_handover(device, op, Flight::Retire);
@@ -169,7 +168,7 @@ impl Engine {
         }
         let h = self.handover.take().expect("its command ended");
         assert!(h.flights.is_empty() && h.under_way.is_empty(), "nothing is under way");
-        self.devices[usize::from(h.device.0)].drive_bytes = h.drive_bytes;
+        self.devices[h.device].drive_bytes = h.drive_bytes;
         self.config.successor = None;
         self.out.push(Command::Succeed { device: h.device });
         let ended = Some((self.now, Ending::Finished));
@@ -185,8 +184,8 @@ impl Engine {
             // it cannot be undone: others know already
             Stage::Switching(Step::Others | Step::Retire(_)) | Stage::Landing => return,
             Stage::Switching(Step::Own(_)) => {
-                let (index, uuid) = (usize::from(h.seat.0), h.old_uuid);
-                self.devices[index].config.uuid = uuid;
+                let (seat, uuid) = (h.seat, h.old_uuid);
+                self.devices[seat].config.uuid = uuid;
                 // the round begins anew under its own number
                 self.generation -= 1;
             }

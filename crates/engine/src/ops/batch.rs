@@ -18,7 +18,7 @@ use crate::map::objects::{BlockRange, Object, Undo};
 use crate::map::{NONE, Touch, image};
 use crate::mutant::Mutant;
 use crate::ordering::TaskId;
-use crate::task::{Task, task_id};
+use crate::task::Task;
 use std::collections::VecDeque;
 use tandem_block::{Batch, IoError, ObjectId, ObjectOp, Op, PayloadId, Request};
 
@@ -60,7 +60,7 @@ impl Engine {
             return;
         }
         let request = Request::new(batch.id, ObjectId(u64::MAX), Op::Flush, (0, 0), self.now);
-        let id = task_id(self.tasks.insert(Task::new(request, 0, 0)));
+        let id = self.tasks.insert(Task::new(request, 0, 0));
         self.object_changes.waiting.push_back((id, batch.clone()));
     }
 

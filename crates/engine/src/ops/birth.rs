@@ -14,7 +14,7 @@ use crate::map::bits::Bits;
 use crate::map::objects::Undo;
 use crate::mirror::Mirror;
 use crate::port::{Command, IoOp};
-use tandem_block::{BLOCK_BYTES, IoError};
+use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
 
 impl Engine {
     /// An empty checkpoint on every metadata home; superblocks come last, so that a format that is
@@ -38,7 +38,7 @@ impl Engine {
         };
         let bytes = root.encode(self.config.pool);
         for device in self.metadata_homes().into_iter().chain(self.follower.home()) {
-            let layout = self.devices[usize::from(device.0)].layout;
+            let layout = self.devices[device].layout;
             let blank = vec![0; BLOCK_BYTES as usize];
             for (offset_bytes, bytes) in [
                 (layout.root_offset, blank.clone()),
@@ -73,14 +73,14 @@ impl Engine {
     }
 
     /// What a drive's superblock says now.
-    pub(crate) fn superblock(&self, index: usize, clean: bool) -> Superblock {
+    pub(crate) fn superblock(&self, device: DeviceId, clean: bool) -> Superblock {
         Superblock {
             generation: self.generation,
             pool: self.config.pool,
             name: self.config.name.clone(),
-            index: index as u8,
+            index: device.0,
             clean,
-            layout: self.devices[index].layout,
+            layout: self.devices[device].layout,
             successor: self.handover.as_deref().and_then(Handover::named),
             members: self
                 .devices

@@ -323,7 +323,7 @@ impl Engine {
             let (copy, bytes) = self.checksums.carry(self.config.pool, page);
             self.checkpoint.next_page = page + 1;
             for device in self.metadata_homes() {
-                let layout = &self.devices[usize::from(device.0)].layout;
+                let layout = &self.devices[device].layout;
                 let offset_bytes =
                     layout.checksum_offset + (u64::from(page) * 2 + copy) * PAGE_BYTES;
                 let bytes = bytes.clone();
@@ -348,7 +348,7 @@ impl Engine {
             let number = c.number + 1;
             let bytes = self.map.encode_shard(self.config.pool, number, shard);
             for device in self.metadata_homes() {
-                let layout = &self.devices[usize::from(device.0)].layout;
+                let layout = &self.devices[device].layout;
                 let offset_bytes = layout.shard_offset + (shard as u64 * 2 + copy) * SHARD_BYTES;
                 let bytes = bytes.clone();
                 self.submit_checkpoint(device, IoOp::WriteMeta { offset_bytes, bytes, fua: false });
@@ -361,7 +361,7 @@ impl Engine {
         self.checkpoint.objects_due = self.objects_due();
         for device in self.metadata_homes() {
             let skips = self.breaks(Mutant::RootWithoutFlush);
-            if self.devices[usize::from(device.0)].is_volatile() && !skips {
+            if self.devices[device].is_volatile() && !skips {
                 self.submit_checkpoint(device, IoOp::Flush);
             }
         }
@@ -400,7 +400,7 @@ impl Engine {
     fn write_root(&mut self) {
         let (bytes, number) = (self.checkpoint.root.clone(), self.checkpoint.number + 1);
         for device in self.metadata_homes() {
-            let layout = self.devices[usize::from(device.0)].layout;
+            let layout = self.devices[device].layout;
             assert!(bytes.len() as u64 <= layout.root_bytes, "creating objects is bounded by this");
             let offset_bytes = layout.root_offset + number % 2 * layout.root_bytes;
             let op = IoOp::WriteMeta { offset_bytes, bytes: bytes.clone(), fua: true };
@@ -511,7 +511,7 @@ impl Engine {
     }
 
     fn read_checksum_page(&mut self, device: DeviceId, page: u32) {
-        let layout = &self.devices[usize::from(device.0)].layout;
+        let layout = &self.devices[device].layout;
         let op = IoOp::ReadMeta {
             offset_bytes: layout.checksum_offset + u64::from(page) * 2 * PAGE_BYTES,
             length_bytes: 2 * PAGE_BYTES,
@@ -560,12 +560,12 @@ impl Engine {
             self.checkpoint.unread_pages.remove(&page);
         }
         for id in waiters {
-            let task = &mut self.tasks[id as usize];
+            let task = &mut self.tasks[id];
             task.outstanding -= 1;
             if !loaded {
                 self.note_error(id, status.err().unwrap_or(IoError::Checksum(device)));
             }
-            let task = &self.tasks[id as usize];
+            let task = &self.tasks[id];
             if task.outstanding > 0 {
                 continue;
             }

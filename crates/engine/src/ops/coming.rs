@@ -26,7 +26,7 @@ use crate::map::{Copied, Logical, Run, Touch};
 use crate::mutant::Mutant;
 use crate::ordering::TaskId;
 use crate::port::{Command, IoOp};
-use crate::task::{Task, task_id};
+use crate::task::Task;
 use crate::tier::collect::Extent;
 use crate::tier::{Comes, settings as names};
 use tandem_block::{
@@ -148,7 +148,7 @@ impl Engine {
             return false;
         }
         let spent = |id: &tandem_block::DeviceId| {
-            self.devices[usize::from(id.0)].is_faulted() || self.ssd_writes_are_spent(*id)
+            self.devices[*id].is_faulted() || self.ssd_writes_are_spent(*id)
         };
         !self.is_short_of_space() && !self.ssds.iter().all(spent)
     }
@@ -186,7 +186,7 @@ impl Engine {
                 self.now,
             )
         };
-        let id = task_id(self.tasks.insert(Task::new(request, first, end)));
+        let id = self.tasks.insert(Task::new(request, first, end));
         self.note_coming(extent, (first, end), Stage::Reading(id));
         self.begin_user_read(id);
         Begun::Yes
@@ -227,7 +227,7 @@ impl Engine {
             let [this, next] = [block, block + 1].map(|block| self.map.entry(block));
             (this.home && next.home) || this.log.checked_add(1) == Some(next.log)
         };
-        let task = &self.tasks[id as usize];
+        let task = &self.tasks[id];
         let inside = from <= task.first && task.end <= to && to - from <= RUN_BLOCKS_MAX;
         let lone = !self.tiers.as_ref().is_some_and(|tiers| tiers.arrivals.of(extent));
         if !inside || !lone {
@@ -287,7 +287,7 @@ impl Engine {
 
     /// A background read is done.
     pub(crate) fn coming_read(&mut self, id: TaskId, payload: PayloadId) {
-        let task = self.tasks.remove(id as usize);
+        let task = self.tasks.remove(id);
         let arrivals = self.arrivals();
         let at = arrivals.position(|coming| coming.stage == Stage::Reading(id));
         let coming = &mut arrivals.coming[at.expect("it was reading")];

@@ -367,7 +367,7 @@ impl Engine {
     fn send_flushes(&mut self) {
         for index in 0..self.ssds.len() {
             let device = self.ssds[index];
-            let d = &mut self.devices[usize::from(device.0)];
+            let d = &mut self.devices[device];
             // also one that was taken out of service: what it holds unsettled was acknowledged; but not
             // one that was drained and leaves, on which nothing lies any more
             if !d.dirty || !d.is_volatile() || d.is_gone() {
@@ -437,7 +437,7 @@ impl Engine {
     fn send_unit(&mut self) {
         let unit = self.commit.unit.clone().expect("a unit is under way");
         for device in self.metadata_homes() {
-            let layout = &self.devices[usize::from(device.0)].layout;
+            let layout = &self.devices[device].layout;
             let offset_bytes = layout.journal_offset + unit.offset;
             let fua = !self.breaks(Mutant::UnitsWithoutFua);
             let op = IoOp::WriteMeta { offset_bytes, bytes: unit.bytes.clone(), fua };
@@ -550,7 +550,7 @@ impl Engine {
         }
         let all = if self.ssds.is_empty() { &self.hdds[..1] } else { &self.ssds[..] };
         let serves = |d: &DeviceId| {
-            let d = &self.devices[usize::from(d.0)];
+            let d = &self.devices[*d];
             !d.is_faulted() && !d.is_gone()
         };
         all.iter().copied().filter(serves).collect()
@@ -569,13 +569,12 @@ impl Engine {
         self.commit.oldest_pending = None;
         self.commit.stage = Stage::Flushing;
         self.commit.outstanding = 0;
-        for index in 0..self.devices.len() {
-            let d = &mut self.devices[index];
+        for id in self.devices.ids() {
+            let d = &mut self.devices[id];
             if d.dirty && d.is_volatile() && d.is_ssd() {
                 d.dirty = false;
                 self.commit.outstanding += 1;
-                let device = DeviceId(index as u8);
-                self.submit(device, IoOp::Flush, Purpose::CommitFlush);
+                self.submit(id, IoOp::Flush, Purpose::CommitFlush);
             }
         }
         if self.commit.outstanding == 0 {

@@ -14,9 +14,9 @@ impl Engine {
         checksums: &[u32],
         bytes: &[u8],
     ) {
-        let mut state = self.ios.remove(io.0 as usize);
+        let mut state = self.ios.remove(io);
         self.unlist_io(&state);
-        let d = &mut self.devices[usize::from(state.device.0)];
+        let d = &mut self.devices[state.device];
         d.pins.unpin(std::mem::replace(&mut state.pin, Pin::NONE));
         d.in_flight -= 1;
         d.queue_length -= 1;
@@ -27,7 +27,7 @@ impl Engine {
         }
         if let Err(error) = status {
             self.stats.devices[usize::from(state.device.0)].errors += 1;
-            let d = &self.devices[usize::from(state.device.0)];
+            let d = &self.devices[state.device];
             let holds_acknowledged = d.is_ssd() || self.ssds.is_empty();
             let is_dirty = d.dirty || !d.tail.items.is_empty();
             let is_checkpoints = state.purpose == Purpose::Checkpoint && state.bytes == 0;
@@ -36,12 +36,12 @@ impl Engine {
                 self.put_in_doubt(error);
             }
         }
-        if !self.devices[usize::from(state.device.0)].is_ssd() {
+        if !self.devices[state.device].is_ssd() {
             self.note_hdd_completion(&state, status, took);
         } else if status.is_ok() {
             self.note_ssd_completion(&state);
         }
-        if self.devices[usize::from(state.device.0)].streams.is_some() {
+        if self.devices[state.device].streams.is_some() {
             self.observe_cost(&state, status);
         }
         self.finish_io(state.device, state.purpose, status, checksums, bytes);

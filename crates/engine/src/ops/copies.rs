@@ -92,7 +92,7 @@ impl Engine {
 
     /// A write is on an SSD. Does its user wait for the hard drive, too?
     pub(super) fn awaits_both(&self, id: TaskId) -> bool {
-        let task = &self.tasks[id as usize];
+        let task = &self.tasks[id];
         task.both && self.tier_of(task).is_some_and(|tier| tier.acknowledges_both())
     }
 
@@ -113,7 +113,7 @@ impl Engine {
         }
         self.copies.looks = false;
         for id in std::mem::take(&mut self.copies.awaited) {
-            let task = &self.tasks[id as usize];
+            let task = &self.tasks[id];
             let is_awaited = |block| self.copies.wanted.contains(&block) || self.is_moving(block);
             if !in_vain && (task.first..task.end).any(is_awaited) {
                 self.copies.awaited.push(id);
@@ -211,7 +211,7 @@ impl Engine {
         if state & (FRAGMENTS | LOG) != 0 {
             return if self.ssds.is_empty() { Need::Nothing } else { Need::Ssd };
         }
-        let home = usize::from(self.home_of(block).0.0);
+        let (home, _) = self.home_of(block);
         if state != SSD || self.devices[home].is_faulted() {
             return Need::Nothing;
         }

@@ -6,7 +6,7 @@ use crate::load::Place;
 use crate::ops::moves::MoveKind;
 use crate::ordering::TaskId;
 use crate::pins::Pin;
-use crate::port::{Command, Io, IoId, IoOp};
+use crate::port::{Command, Io, IoOp};
 use crate::qos::QueueView;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
 
@@ -15,17 +15,17 @@ impl Engine {
     #[inline]
     pub(crate) fn enqueue(&mut self, device: DeviceId, class: Class, job: Job) {
         let bytes = match &job {
-            Job::Write(id) => u64::from(self.tasks[*id as usize].blocks()) * BLOCK_BYTES,
+            Job::Write(id) => u64::from(self.tasks[*id].blocks()) * BLOCK_BYTES,
             Job::Edge { .. } => BLOCK_BYTES,
             Job::Io(op, _) => op.bytes(),
         };
-        let d = &mut self.devices[usize::from(device.0)];
+        let d = &mut self.devices[device];
         if d.streams.is_some() {
             self.enqueue_by_stream(device, class, job, bytes);
         } else {
             d.enqueue(class, job, bytes);
         }
-        let d = &self.devices[usize::from(device.0)];
+        let d = &self.devices[device];
         let longest = &mut self.stats.queue_length_max[usize::from(device.0)];
         *longest = (*longest).max(d.queue_length);
     }
@@ -33,7 +33,7 @@ impl Engine {
     /// Issues what the device can take now.
     #[inline]
     pub(crate) fn dispatch(&mut self, device: DeviceId) {
-        if self.devices[usize::from(device.0)].is_ssd() {
+        if self.devices[device].is_ssd() {
             while self.dispatch_one(device) {}
         } else {
             while self.dispatch_hdd(device) {}
@@ -41,7 +41,7 @@ impl Engine {
     }
 
     fn dispatch_one(&mut self, device: DeviceId) -> bool {
-        let d = &self.devices[usize::from(device.0)];
+        let d = &self.devices[device];
         if d.is_out() {
             return self.fail_one(device);
         }
@@ -78,12 +78,12 @@ impl Engine {
 
     /// Issues the first job of a class. False: it must wait for space.
     pub(crate) fn issue_class(&mut self, device: DeviceId, class: Class) -> bool {
-        let d = &mut self.devices[usize::from(device.0)];
+        let d = &mut self.devices[device];
         let waiting = d.pop(class).expect("the class was asked for");
         match self.issue(device, waiting) {
             Ok(()) => true,
             Err(waiting) => {
-                self.devices[usize::from(device.0)].unpop(class, waiting);
+                self.devices[device].unpop(class, waiting);
                 false
             }
         }
@@ -92,16 +92,14 @@ impl Engine {
     /// Issues a job that has left its queue; gives it back if it must wait for space.
     pub(crate) fn issue(&mut self, device: DeviceId, waiting: Waiting) -> Result<(), Waiting> {
         let is_write = matches!(waiting.job, Job::Write(_) | Job::Edge { .. });
-        if (is_write && self.no_room.is_some())
-            || !self.devices[usize::from(device.0)].takes_job(&waiting.job)
-        {
+        if (is_write && self.no_room.is_some()) || !self.devices[device].takes_job(&waiting.job) {
             self.fail_waiting(device, waiting);
             return Ok(());
         }
         let issued = match &waiting.job {
             Job::Write(id) => {
                 let id = *id;
-                if self.devices[usize::from(device.0)].is_ssd() {
+                if self.devices[device].is_ssd() {
                     self.issue_ssd_write(device, id)
                 } else {
                     self.issue_log_write(device, id)
@@ -122,7 +120,7 @@ impl Engine {
             self.submit_pinned(device, op, purpose, waiting.pin);
         }
         // its commands are counted instead of the job
-        self.devices[usize::from(device.0)].queue_length -= 1;
+        self.devices[device].queue_length -= 1;
         Ok(())
     }
 
@@ -139,14 +137,14 @@ impl Engine {
         self.starved = true;
         if let Job::Write(id) = job {
             let now = self.now;
-            self.tasks[*id as usize].starved_since.get_or_insert(now);
+            self.tasks[*id].starved_since.get_or_insert(now);
         }
     }
 
     /// The first waiting job of a device of which nothing is asked fails.
     pub(crate) fn fail_one(&mut self, device: DeviceId) -> bool {
         let now = self.now;
-        let d = &mut self.devices[usize::from(device.0)];
+        let d = &mut self.devices[device];
         let classes = [Class::Read, Class::Write, Class::Background];
         let waiting = classes.into_iter().find_map(|class| d.pop(class));
         let Some(waiting) = waiting.or_else(|| d.pop_by_stream(now)) else {
@@ -163,7 +161,7 @@ impl Engine {
         let no_room = self.no_room.filter(|_| is_write);
         self.stats.refused_without_room += u64::from(no_room.is_some());
         let error = no_room.unwrap_or(IoError::Dead(device));
-        let d = &mut self.devices[usize::from(device.0)];
+        let d = &mut self.devices[device];
         d.queue_length -= 1;
         d.pins.unpin(waiting.pin);
         match waiting.job {
@@ -175,8 +173,8 @@ impl Engine {
             Job::Write(id) => {
                 if self.another_ssd(device).is_none() || self.is_fixed() {
                     self.fail_unissued(id, error);
-                } else if self.devices[usize::from(device.0)].is_ssd() {
-                    self.tasks[id as usize].target = crate::steer::Target::Ssd;
+                } else if self.devices[device].is_ssd() {
+                    self.tasks[id].target = crate::steer::Target::Ssd;
                     self.queue_write(id);
                 } else {
                     self.return_write(device, id);
@@ -191,13 +189,13 @@ impl Engine {
             return None;
         }
         let (other, _) = self.ssds.first().map(|_| self.shortest_ssd())?;
-        let takes = other != device && self.devices[usize::from(other.0)].takes_new();
+        let takes = other != device && self.devices[other].takes_new();
         takes.then_some(other)
     }
 
     fn fail_unissued(&mut self, id: TaskId, error: IoError) {
         self.note_error(id, error);
-        let task = &mut self.tasks[id as usize];
+        let task = &mut self.tasks[id];
         task.target = crate::steer::Target::Ssd;
         task.outstanding = task.outstanding.saturating_sub(1);
         if task.outstanding == 0 {
@@ -207,7 +205,7 @@ impl Engine {
 
     /// Sends a command to a device and remembers why.
     pub(crate) fn submit(&mut self, device: DeviceId, op: IoOp, purpose: Purpose) {
-        let pin = self.devices[usize::from(device.0)].pins.pin(&op);
+        let pin = self.devices[device].pins.pin(&op);
         self.submit_pinned(device, op, purpose, pin);
     }
 
@@ -226,13 +224,12 @@ impl Engine {
         let place = Place::of(&op);
         let state =
             IoState { device, purpose, bytes, issued: self.now, background, changes, place, pin };
-        let key = self.ios.insert(state);
-        let id = IoId(u32::try_from(key).expect("commands in flight are bounded"));
-        let d = &mut self.devices[usize::from(device.0)];
+        let id = self.ios.insert(state);
+        let d = &mut self.devices[device];
         d.in_flight += 1;
         d.queue_length += 1;
         d.background_in_flight += u32::from(background);
-        self.list_io(id.0);
+        self.list_io(id);
         let io = Io { id, device, op };
         match &self.handover {
             Some(handover) if handover.takes(device) => self.divert(io),

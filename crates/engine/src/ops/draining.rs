@@ -44,7 +44,7 @@ struct Found {
 impl Engine {
     /// Does nothing lie on the drive, also after a crash, and is nothing on its way there?
     pub(crate) fn is_drained(&self, device: DeviceId) -> bool {
-        let d = &self.devices[usize::from(device.0)];
+        let d = &self.devices[device];
         let Some(ssd) = self.ssds.iter().position(|&id| id == device) else {
             return !d.has_waiting() && self.is_vacated(device);
         };
@@ -76,7 +76,7 @@ impl Engine {
         }
         drain.has_turn = false;
         let device = drain.device;
-        let is_ssd = self.devices[usize::from(device.0)].is_ssd();
+        let is_ssd = self.devices[device].is_ssd();
         let begins = if is_ssd { self.empty_ssd(device) } else { self.begin_vacating(device) };
         let drain = self.drain.as_deref_mut().expect("asked above");
         drain.owns_move = begins;
@@ -180,14 +180,14 @@ impl Engine {
         self.drop_copies_of(&copies);
         let source = |part: &&Part| {
             self.map.writeback_source(part.logical) == Some(part.slot)
-                && !self.devices[usize::from(self.home_of(part.logical).0.0)].is_faulted()
+                && !self.devices[self.home_of(part.logical).0].is_faulted()
         };
         let mut home: Vec<(Logical, Slot)> =
             parts.iter().filter(source).map(|part| (part.logical, part.slot)).collect();
         // a tail's copy goes when its drive was flushed
         for part in parts.iter().filter(|part| self.map.state(part.logical) & LOG != 0) {
             let log = self.map.entry(part.logical).log;
-            let d = &mut self.devices[usize::from(self.map.slots().region(log).device.0)];
+            let d = &mut self.devices[self.map.slots().region(log).device];
             d.flush_wanted |= d.flushing.is_none() && !d.is_faulted();
         }
         home.sort_unstable();
@@ -211,7 +211,7 @@ impl Engine {
     /// Queues a command of a drain's: users of an SSD would keep it waiting for ever, so it does not wait
     /// behind them where nobody is told apart.
     pub(super) fn send_drained(&mut self, device: DeviceId, op: IoOp, purpose: Purpose) {
-        let d = &self.devices[usize::from(device.0)];
+        let d = &self.devices[device];
         if d.is_ssd() && d.streams.is_none() && !d.is_faulted() {
             self.submit(device, op, purpose);
         } else {

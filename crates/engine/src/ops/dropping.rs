@@ -62,7 +62,7 @@ impl Engine {
                 }
                 // nobody else has it where the drive of its home is asked nothing any more
                 let (home, _) = self.home_of(owner);
-                if self.devices[usize::from(home.0)].is_out() {
+                if self.devices[home].is_out() {
                     continue;
                 }
                 if self.map.entry(owner).ssd == slot && self.map.drop_place(owner, slot) {

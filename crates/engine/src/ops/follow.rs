@@ -321,7 +321,7 @@ impl Engine {
     /// Writes waiting units to the drive, which is free, before it is flushed. False: there are none,
     /// or users want the drive or wait for the flush, and the units are young.
     pub(crate) fn hand_over_units(&mut self, device: DeviceId) -> bool {
-        let wanted = self.devices[usize::from(device.0)].bcw.as_ref();
+        let wanted = self.devices[device].bcw.as_ref();
         let users = self.commit.is_settling_hdds() || wanted.is_some_and(|b| b.is_wanted(self.now));
         let can_wait = self.follower.waiting_bytes < WAITING_BYTES_MAX / 2
             && !matches!(self.phase, Phase::Stopping);
@@ -387,7 +387,7 @@ impl Engine {
         }
         self.follower.writing = true;
         self.disturb(device, false);
-        let layout = &self.devices[usize::from(device.0)].layout;
+        let layout = &self.devices[device].layout;
         let offset_bytes = layout.journal_offset + offset;
         let op = IoOp::WriteMeta { offset_bytes, bytes, fua: false };
         self.submit(device, op, Purpose::FollowUnits);
@@ -457,7 +457,7 @@ impl Engine {
     pub(crate) fn flush_for_follower(&mut self) {
         let f = &self.follower;
         let Some(home) = f.home else { return };
-        let d = &mut self.devices[usize::from(home.0)];
+        let d = &mut self.devices[home];
         if f.stage == Stage::Idle && d.flushing.is_none() && d.in_flight == 0 {
             d.flush_wanted |= f.waiting_bytes > 0 || f.written > f.settled;
         }

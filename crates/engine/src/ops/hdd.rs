@@ -19,8 +19,7 @@ use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, IoError, PayloadId,
 impl Engine {
     /// Issues at most one command. True: ask again.
     pub(crate) fn dispatch_hdd(&mut self, device: DeviceId) -> bool {
-        let index = usize::from(device.0);
-        let d = &self.devices[index];
+        let d = &self.devices[device];
         if d.is_out() {
             return self.fail_one(device);
         }
@@ -44,7 +43,7 @@ impl Engine {
             }
             None => {}
         }
-        let d = &self.devices[index];
+        let d = &self.devices[device];
         let reads = !d.waiting[Class::Read as usize].is_empty();
         let writes = !d.waiting[Class::Write as usize].is_empty();
         let writes_first = writes && reads && self.reads_for_background(device);
@@ -64,7 +63,7 @@ impl Engine {
             return self.issue_class(device, Class::Read);
         }
         // writes that wait for room in the log must not hold up the work that makes it
-        let d = &self.devices[index];
+        let d = &self.devices[device];
         if !d.waiting[Class::Background as usize].is_empty() && self.background_may_run(device) {
             self.disturb(device, false);
             return self.issue_class(device, Class::Background);
@@ -77,7 +76,7 @@ impl Engine {
         let is_last = self.is_last_hdd(device);
         let rating_is_spent = self.rating_is_spent(device);
         let with_room = self.hdds_with_room();
-        let Some(bcw) = &mut self.devices[index].bcw else { return false };
+        let Some(bcw) = &mut self.devices[device].bcw else { return false };
         bcw.note_last(is_last);
         bcw.note_rating(rating_is_spent);
         bcw.note_stand_in(with_room > u32::from(bcw.has_room()));
@@ -94,7 +93,7 @@ impl Engine {
 
     /// What a hard drive does that is read only: reads, and the flush that is wanted of it.
     fn dispatch_read_only(&mut self, device: DeviceId) -> bool {
-        let d = &self.devices[usize::from(device.0)];
+        let d = &self.devices[device];
         for class in [Class::Read, Class::Write, Class::Background] {
             if !d.waiting[class as usize].is_empty() {
                 return self.issue_class(device, class);
@@ -108,10 +107,10 @@ impl Engine {
 
     /// Is no user waiting for what this drive would read next?
     fn reads_for_background(&self, device: DeviceId) -> bool {
-        let reads = &self.devices[usize::from(device.0)].waiting[Class::Read as usize];
+        let reads = &self.devices[device].waiting[Class::Read as usize];
         reads.iter().all(|waiting| match &waiting.job {
             Job::Io(_, Purpose::Read(part)) => {
-                let task = self.tasks.get(part.task as usize);
+                let task = self.tasks.get(part.task);
                 task.is_some_and(|task| task.request.kind == RequestKind::Background)
             }
             _ => false,
@@ -121,7 +120,7 @@ impl Engine {
     /// Where users want the drive and their next write would have to leave the stream, padding does so
     /// first: what follows is a stream again.
     fn pads_over_break(&mut self, device: DeviceId) -> Option<Action> {
-        let d = &mut self.devices[usize::from(device.0)];
+        let d = &mut self.devices[device];
         let (bcw, log) = (d.bcw.as_mut()?, d.log.as_ref()?);
         let left_bytes = u64::from(log.slots_before_break()) * BLOCK_BYTES;
         let breaks = log.breaks_within(bcw.wanted_bytes().div_ceil(BLOCK_BYTES));
@@ -130,7 +129,7 @@ impl Engine {
 
     /// Must a write leave the stream of a log that is kept fast, everything promised before it counted?
     pub(crate) fn breaks_stream(&self, device: DeviceId, bytes: u64) -> bool {
-        let d = &self.devices[usize::from(device.0)];
+        let d = &self.devices[device];
         let (Some(bcw), Some(log)) = (&d.bcw, &d.log) else { return false };
         bcw.control() != Control::Bare && log.breaks_within(bytes.div_ceil(BLOCK_BYTES))
     }
@@ -138,7 +137,7 @@ impl Engine {
     /// Flushes the drive, after what the metadata's second home on it still lacks.
     pub(super) fn settle_hdd(&mut self, device: DeviceId) {
         if self.units_under_way(device) || self.hand_over_units(device) {
-            self.devices[usize::from(device.0)].flush_wanted = true;
+            self.devices[device].flush_wanted = true;
         } else {
             self.flush_hdd(device);
         }
@@ -147,7 +146,7 @@ impl Engine {
     /// A tail that nobody adds to is flushed in the quiet: that frees its RAM, and gives the next
     /// burst a whole fast stage. At its bound it is flushed in any case (design decision 8).
     fn wants_tail_flush(&self, device: DeviceId) -> bool {
-        let d = &self.devices[usize::from(device.0)];
+        let d = &self.devices[device];
         if d.flushing.is_some() {
             return false;
         }
@@ -166,21 +165,21 @@ impl Engine {
     /// Anything but a log write takes the drive for milliseconds: users' writes that wait for it go
     /// to the SSD instead (M30).
     pub(crate) fn disturb(&mut self, device: DeviceId, read: bool) {
-        let d = &self.devices[usize::from(device.0)];
+        let d = &self.devices[device];
         let exclusive = d.bcw.as_ref().is_some_and(|bcw| bcw.control() != Control::Bare);
         if !self.ssds.is_empty() && exclusive {
             self.return_all(device);
         } else if self.tiers.is_some() {
             self.return_tiers(device);
         }
-        if let Some(bcw) = &mut self.devices[usize::from(device.0)].bcw {
+        if let Some(bcw) = &mut self.devices[device].bcw {
             bcw.disturbed(read);
         }
     }
 
     /// Background work has an idle drive, or one whose space is running out.
     fn background_may_run(&self, device: DeviceId) -> bool {
-        let d = &self.devices[usize::from(device.0)];
+        let d = &self.devices[device];
         let demand = d.bcw.as_ref().is_some_and(|bcw| bcw.is_wanted(self.now));
         let stopping = matches!(self.phase, crate::engine::Phase::Stopping);
         let pressing = self.moves.is_urgent() && !self.is_last_hdd(device);
@@ -194,7 +193,7 @@ impl Engine {
             return false;
         }
         let drives = self.hdds.iter().filter_map(|&id| {
-            let device = &self.devices[usize::from(id.0)];
+            let device = &self.devices[id];
             let bcw = device.bcw.as_ref().filter(|_| !device.is_gone())?;
             Some((id, Standing::of(bcw.state())))
         });
@@ -207,23 +206,22 @@ impl Engine {
         if self.hdds.len() < 2 {
             return 0;
         }
-        let controllers = self.hdds.iter().filter_map(|id| {
-            let device = &self.devices[usize::from(id.0)];
+        let controllers = self.hdds.iter().filter_map(|&id| {
+            let device = &self.devices[id];
             device.bcw.as_ref().filter(|_| !device.is_faulted())
         });
         controllers.filter(|bcw| bcw.has_room()).count() as u32
     }
 
     fn dispatch_log_write(&mut self, device: DeviceId) -> bool {
-        let index = usize::from(device.0);
-        let front = &self.devices[index].waiting[Class::Write as usize][0].job;
+        let front = &self.devices[device].waiting[Class::Write as usize][0].job;
         let bytes = match front {
-            Job::Write(id) => u64::from(self.tasks[*id as usize].blocks()) * BLOCK_BYTES,
+            Job::Write(id) => u64::from(self.tasks[*id].blocks()) * BLOCK_BYTES,
             Job::Edge { .. } | Job::Io(..) => BLOCK_BYTES,
         };
         let now = self.now;
         let breaks = self.breaks_stream(device, bytes);
-        let action = match &mut self.devices[index].bcw {
+        let action = match &mut self.devices[device].bcw {
             Some(_) if breaks => Action::Return,
             Some(bcw) => bcw.next(now, Some(bytes)),
             None => Action::Write,
@@ -235,13 +233,13 @@ impl Engine {
             }
             _ => {
                 // without an SSD even a slow write is better than none
-                if let Some(bcw) = &mut self.devices[index].bcw {
+                if let Some(bcw) = &mut self.devices[device].bcw {
                     bcw.issued(bytes, false);
                 }
                 if self.issue_class(device, Class::Write) {
                     return true;
                 }
-                if let Some(bcw) = &mut self.devices[index].bcw {
+                if let Some(bcw) = &mut self.devices[device].bcw {
                     bcw.commit(now, bytes);
                 }
                 if self.ssds.is_empty() {
@@ -255,7 +253,7 @@ impl Engine {
 
     pub(crate) fn return_all(&mut self, device: DeviceId) {
         loop {
-            let d = &mut self.devices[usize::from(device.0)];
+            let d = &mut self.devices[device];
             let Some(waiting) = d.pop(Class::Write) else { return };
             d.queue_length -= 1;
             match waiting.job {
@@ -274,7 +272,7 @@ impl Engine {
     /// The drive is about to be flushed: writes that wait for it go to an SSD instead, but for those whose
     /// tier lets them wait, where the steering policy does so, too.
     pub(super) fn return_before_flush(&mut self, device: DeviceId) {
-        let d = &self.devices[usize::from(device.0)];
+        let d = &self.devices[device];
         if d.bcw.as_ref().is_some_and(|bcw| bcw.control() != Control::Bare) {
             self.return_all(device);
         } else {
@@ -287,13 +285,13 @@ impl Engine {
         let (tasks, policies) = (&self.tasks, &self.policies);
         let returns = |job: &Job| match job {
             Job::Write(id) => {
-                let task = &tasks[*id as usize];
+                let task = &tasks[*id];
                 let policy = policies.get(&task.volume);
                 is_wanted(task, policy.is_none_or(|policy| policy.tier_of(task.tier).detours()))
             }
             Job::Edge { .. } | Job::Io(..) => false,
         };
-        let d = &mut self.devices[usize::from(device.0)];
+        let d = &mut self.devices[device];
         let taken = d.take(Class::Write, returns);
         d.queue_length -= taken.len() as u32;
         for waiting in taken {
@@ -304,7 +302,6 @@ impl Engine {
     }
 
     fn carry_out(&mut self, device: DeviceId, action: Action) -> bool {
-        let index = usize::from(device.0);
         match action {
             Action::Pad(bytes) => self.pad(device, bytes),
             Action::Flush => {
@@ -312,7 +309,7 @@ impl Engine {
                 false
             }
             Action::Rest(until) => {
-                self.devices[index].ask_at = until;
+                self.devices[device].ask_at = until;
                 false
             }
             Action::Write | Action::Return => unreachable!("nobody waits"),
@@ -321,14 +318,13 @@ impl Engine {
 
     /// Writes padding at the head of the log. Nothing owns its slots, and nobody ever reads them.
     fn pad(&mut self, device: DeviceId, bytes: u64) -> bool {
-        let index = usize::from(device.0);
         let stop = self.config.log_stop_percent;
-        let d = &self.devices[index];
+        let d = &self.devices[device];
         let log = d.log.as_ref().expect("controllers belong to logs");
         let full = log.used_percent() >= stop;
         let blocks = (bytes / BLOCK_BYTES) as u32;
         let run = if full { None } else { self.append_to_log(device, blocks, false) };
-        let d = &mut self.devices[index];
+        let d = &mut self.devices[device];
         let Some(run) = run else {
             d.ask_at = Instant::NEVER;
             return false;
@@ -349,7 +345,7 @@ impl Engine {
         count: u32,
         live: bool,
     ) -> Option<Run> {
-        let d = &mut self.devices[usize::from(device.0)];
+        let d = &mut self.devices[device];
         let log = d.log.as_mut().expect("a hard drive that takes writes has a log");
         let breaks = log.slots_before_break() == 0 && log.breaks_within(1);
         let run = log.append(count, live)?;
@@ -383,7 +379,7 @@ impl Engine {
         took: Option<Duration>,
     ) {
         let now = self.now;
-        let device = &mut self.devices[usize::from(io.device.0)];
+        let device = &mut self.devices[io.device];
         let ended = took.map_or(now, |took| now.min(io.issued + took));
         // a write in two pieces: the second waits for the first, which says nothing of the buffer
         let before = std::mem::replace(&mut device.last_end, ended);
@@ -407,8 +403,8 @@ impl Engine {
     /// When a controller wants to be asked next.
     pub(crate) fn controllers_due(&self) -> Instant {
         let mut due = Instant::NEVER;
-        for id in &self.hdds {
-            let d = &self.devices[usize::from(id.0)];
+        for &id in &self.hdds {
+            let d = &self.devices[id];
             if d.in_flight > 0 {
                 continue;
             }

@@ -42,7 +42,7 @@ impl Engine {
         for index in 0..self.hdds.len() {
             let device = self.hdds[index];
             let settled = self.moves.homes_settled_mark(device);
-            let d = &mut self.devices[usize::from(device.0)];
+            let d = &mut self.devices[device];
             if d.home_writes > settled && d.flushing.is_none() && !d.is_faulted() {
                 d.flush_wanted = true;
             }
@@ -145,7 +145,7 @@ impl Engine {
             _ => {}
         }
         let mut parts = m.parts[at..at + count].to_vec();
-        let d = &mut self.devices[usize::from(device.0)];
+        let d = &mut self.devices[device];
         if let Err(error) = status {
             self.fault(device, error);
         } else {
@@ -167,7 +167,7 @@ impl Engine {
             }
         }
         if self.breaks(Mutant::UnsettledHome) && status.is_ok() {
-            let mark = self.devices[usize::from(device.0)].home_writes;
+            let mark = self.devices[device].home_writes;
             self.homes_settled(device, mark);
         }
         if self.moves.active.as_ref().is_some_and(|m| m.outstanding == 0) {

@@ -90,7 +90,7 @@ impl Engine {
 
     /// Does what is due on the drive, which is free. False: nothing can be done just now.
     pub(crate) fn catch_up(&mut self, device: DeviceId) -> bool {
-        let d = &self.devices[usize::from(device.0)];
+        let d = &self.devices[device];
         if d.flushing.is_some() {
             return false;
         }

@@ -179,7 +179,7 @@ impl Engine {
     pub(crate) fn note_hdd_level(&mut self, device: DeviceId) {
         let keeps = self.metadata_homes().contains(&device)
             || self.config.following_device() == Some(device);
-        if !keeps && !self.devices[usize::from(device.0)].is_faulted() {
+        if !keeps && !self.devices[device].is_faulted() {
             self.lagging.drives.remove(device);
         }
     }
@@ -193,7 +193,7 @@ impl Engine {
 
     fn page_area_bytes(&self) -> u64 {
         let home = self.first_metadata_home();
-        self.devices[usize::from(home.0)].layout.checksum_pages * 2 * PAGE_BYTES
+        self.devices[home].layout.checksum_pages * 2 * PAGE_BYTES
     }
 
     /// What can be done now for drives that lag, and to tell the others of them.
@@ -239,7 +239,7 @@ impl Engine {
 
     fn read_page_area(&mut self, levelling: Levelling, area_bytes: u64) {
         let home = self.first_metadata_home();
-        let layout = &self.devices[usize::from(home.0)].layout;
+        let layout = &self.devices[home].layout;
         let op = IoOp::ReadMeta {
             offset_bytes: layout.checksum_offset + levelling.copied_bytes,
             length_bytes: STEP_BYTES.min(area_bytes - levelling.copied_bytes),
@@ -260,7 +260,7 @@ impl Engine {
         }
         levelling.under_way = true;
         let (device, at) = (levelling.device, levelling.copied_bytes);
-        let layout = &self.devices[usize::from(device.0)].layout;
+        let layout = &self.devices[device].layout;
         let offset_bytes = layout.checksum_offset + at;
         let op = IoOp::WriteMeta { offset_bytes, bytes: bytes.to_vec(), fua: false };
         let length_bytes = bytes.len() as u64;
@@ -311,7 +311,7 @@ impl Engine {
             return; // the one that it has still says "not clean", which is true
         }
         self.fault(device, error);
-        if !self.devices[usize::from(device.0)].is_faulted() {
+        if !self.devices[device].is_faulted() {
             self.lagging.failed = Some(error);
         }
     }

@@ -184,7 +184,7 @@ impl Engine {
                 self.map.logical().recorded_home(block) || self.breaks(Mutant::LeaveUnrecorded);
             return if safe { Need::Drop(slot) } else { Need::Wait };
         }
-        if self.is_homed(block) || self.devices[usize::from(self.home_of(block).0.0)].is_faulted() {
+        if self.is_homed(block) || self.devices[self.home_of(block).0].is_faulted() {
             return Need::Wait;
         }
         let source = if searches { self.map.writeback_source(block) } else { None };

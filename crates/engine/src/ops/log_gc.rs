@@ -15,8 +15,8 @@ use tandem_block::{BLOCK_BYTES, DeviceId};
 impl Engine {
     pub(super) fn log_need(&self) -> Need {
         let mut worst = Need::None;
-        for id in &self.hdds {
-            let Some(log) = &self.devices[usize::from(id.0)].log else { continue };
+        for &id in &self.hdds {
+            let Some(log) = &self.devices[id].log else { continue };
             let need = self.need_of(log);
             if need == Need::Urgent || worst == Need::None {
                 worst = need;
@@ -36,13 +36,13 @@ impl Engine {
     pub(super) fn begin_log_gc(&mut self) -> bool {
         self.moves.barren.resize(self.devices.len(), None);
         let drives = self.hdds.iter().filter_map(|&id| {
-            let d = &self.devices[usize::from(id.0)];
+            let d = &self.devices[id];
             let log = d.log.as_ref().filter(|_| !d.is_faulted())?;
             let is_wanted = d.bcw.as_ref().is_some_and(|bcw| bcw.is_wanted(self.now));
             Some((id, self.need_of(log), is_wanted))
         });
         for device in gc::order(drives) {
-            let Some(log) = &self.devices[usize::from(device.0)].log else { continue };
+            let Some(log) = &self.devices[device].log else { continue };
             let Some(segment) = log.victim() else { continue };
             let run = log.segment_run(segment);
             let blocks_max = (self.config.writeback_run_bytes / BLOCK_BYTES) as usize;
@@ -65,12 +65,12 @@ impl Engine {
     /// may wait for room in this very log. Then another segment makes it.
     fn clean_another(&mut self, device: DeviceId, blocks_max: usize) -> bool {
         let is_starved = self.starved && self.ssds.is_empty();
-        let is_out = |hdd: &DeviceId| self.devices[usize::from(hdd.0)].is_faulted();
+        let is_out = |hdd: &DeviceId| self.devices[*hdd].is_faulted();
         let some_stay = !self.moves.unmovable.is_empty() || self.hdds.iter().any(is_out);
         if !is_starved && !some_stay {
             return false;
         }
-        let log = self.devices[usize::from(device.0)].log.as_ref().expect("it is being cleaned");
+        let log = self.devices[device].log.as_ref().expect("it is being cleaned");
         let segments_max = if is_starved { usize::MAX } else { SEGMENTS_MAX };
         let segments = log.victims().into_iter().take(segments_max);
         let runs: Vec<Run> = segments.map(|segment| log.segment_run(segment)).collect();
@@ -108,7 +108,7 @@ impl Engine {
                 && !self.moves.homed_blocks.contains(&owner)
                 && (self.map.log_source(owner, slot) || self.is_fixed_source(owner, slot));
             // it would fail, and all other moves rest after that
-            let home_is_out = || self.devices[usize::from(self.home_of(owner).0.0)].is_faulted();
+            let home_is_out = || self.devices[self.home_of(owner).0].is_faulted();
             if movable && !home_is_out() {
                 let checksum = self.map.slots().checksum(slot);
                 parts.push(Part::new(owner, slot, checksum));
@@ -145,7 +145,7 @@ impl Engine {
             unrecorded |= !self.map.slots().is_recorded(slot) || self.map.displaced_count() > 0;
         }
         self.give_up_log_places();
-        let d = &mut self.devices[usize::from(device.0)];
+        let d = &mut self.devices[device];
         if unsettled && d.flushing.is_none() {
             d.flush_wanted = true;
         } else if let Some(block) = fragmented {
@@ -165,13 +165,13 @@ impl Engine {
     /// At a start: what lives in the logs, as the map says.
     pub(super) fn recover_logs(&mut self) {
         let segment_slots = (self.config.log_segment_bytes / BLOCK_BYTES) as u32;
-        for index in 0..self.devices.len() {
-            if let Some(log) = &self.devices[index].log {
+        for id in self.devices.ids() {
+            if let Some(log) = &self.devices[id].log {
                 let region = *log.region();
                 let live: Vec<Slot> = (region.first..region.first + region.count)
                     .filter(|&slot| self.map.slots().owner(slot) != NONE)
                     .collect();
-                self.devices[index].log = Some(Log::recovered(region, segment_slots, &live));
+                self.devices[id].log = Some(Log::recovered(region, segment_slots, &live));
             }
         }
     }

@@ -76,14 +76,14 @@ impl Engine {
             targets: Vec::new(),
             since: self.now,
         });
-        let id = crate::task::task_id(self.tasks.insert(Task::new(request, block, block + 1)));
+        let id = self.tasks.insert(Task::new(request, block, block + 1));
         self.begin_user_read(id);
         true
     }
 
     /// The block of a merge was read, as a user would read it.
     pub(crate) fn merge_read(&mut self, id: TaskId, payload: PayloadId) {
-        let task = self.tasks.remove(id as usize);
+        let task = self.tasks.remove(id);
         let m = self.moves.active.as_mut().expect("a merge was reading");
         m.buffer = payload;
         m.stage = Stage::Writing;
@@ -118,7 +118,7 @@ impl Engine {
         }
         (0..self.hdds.len()).find_map(|index| {
             let device = self.hdds[index];
-            let d = &self.devices[usize::from(device.0)];
+            let d = &self.devices[device];
             let usable = d.takes_new() && d.log.is_some();
             usable.then(|| self.append_to_log(device, 1, true)).flatten()
         })
@@ -157,7 +157,7 @@ impl Engine {
             self.map.release_unused(target);
             return;
         }
-        let log = self.devices[usize::from(device.0)].log.as_mut().expect("a log slot");
+        let log = self.devices[device].log.as_mut().expect("a log slot");
         log.release(target.slot);
         if let Err(error) = status {
             self.fault(device, error);

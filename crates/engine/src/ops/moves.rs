@@ -310,7 +310,7 @@ impl Engine {
                 continue;
             }
             // where the home is on a drive that leaves it will soon be elsewhere
-            let home = &self.devices[usize::from(self.home_of(block).0.0)];
+            let home = &self.devices[self.home_of(block).0];
             let is_open = home.takes_new() || self.starved && !home.is_faulted();
             if !is_open || self.is_kept(block) {
                 continue;
@@ -490,7 +490,7 @@ impl Engine {
     /// Does no command name the homes of these blocks, which lie behind each other?
     pub(super) fn is_home_unpinned(&mut self, first: Logical, count: u64) -> bool {
         let (device, address) = self.home_of(first);
-        let pins = &mut self.devices[usize::from(device.0)].pins;
+        let pins = &mut self.devices[device].pins;
         pins.await_free(address / BLOCK_BYTES, count)
     }
 

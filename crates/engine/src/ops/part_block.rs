@@ -17,7 +17,7 @@ use tandem_block::{BLOCK_BYTES, DeviceId, IoError, Request, SECTOR_BYTES};
 impl Engine {
     /// A write that begins or ends within a block: its buffer is laid out in whole blocks.
     pub(super) fn begin_part_blocks(&mut self, id: TaskId, request: &Request) {
-        let task = &self.tasks[id as usize];
+        let task = &self.tasks[id];
         let (first, last) = (task.first, task.end - 1);
         let on_ssd = !task.target.is_log();
         let head = (request.offset_bytes % BLOCK_BYTES / SECTOR_BYTES) as u32;
@@ -29,13 +29,13 @@ impl Engine {
             if first == last { (head_mask & tail_mask, 255) } else { (head_mask, tail_mask) };
         if self.config.contents {
             let buffer = self.name_payload();
-            self.tasks[id as usize].buffer = buffer;
+            self.tasks[id].buffer = buffer;
             let length_bytes = u64::from(last - first + 1) * BLOCK_BYTES;
             self.out.push(Command::Reserve { payload: buffer, length_bytes });
         }
-        self.tasks[id as usize].base_bytes = 0;
-        self.tasks[id as usize].masks = masks;
-        self.tasks[id as usize].outstanding += 1; // held while bases are read
+        self.tasks[id].base_bytes = 0;
+        self.tasks[id].masks = masks;
+        self.tasks[id].outstanding += 1; // held while bases are read
         let edges = [(first, masks.0), (last, if first == last { 255 } else { masks.1 })];
         for (block, mask) in edges {
             if mask == 255 {
@@ -54,7 +54,7 @@ impl Engine {
     fn read_base(&mut self, id: TaskId, block: Logical) {
         let slot = self.map.entry(block).ssd;
         let region = *self.map.slots().region(slot);
-        let task = &mut self.tasks[id as usize];
+        let task = &mut self.tasks[id];
         task.outstanding += 1;
         let op = IoOp::Read {
             offset_bytes: region.address(slot),
@@ -66,14 +66,14 @@ impl Engine {
         let purpose = Purpose::MergeBase { task: id, logical: block, slot };
         #[cfg(feature = "mutants")]
         if self.breaks(crate::mutant::Mutant::BaseUnpinned) {
-            self.devices[usize::from(region.device.0)].pins.skip_next();
+            self.devices[region.device].pins.skip_next();
         }
         self.enqueue(region.device, Class::Read, Job::Io(op, purpose));
     }
 
     /// The block's other sectors are known now: it will be written whole.
     fn mask_whole(&mut self, id: TaskId, block: Logical) {
-        let task = &mut self.tasks[id as usize];
+        let task = &mut self.tasks[id];
         if block == task.first {
             task.masks.0 = 255;
         } else {
@@ -92,7 +92,7 @@ impl Engine {
     ) {
         let sound = !self.config.contents || checksums == [self.map.slots().checksum(slot)];
         if let Err(error @ IoError::NoAnswer(_)) = status {
-            self.tasks[id as usize].unanswered = Some(error);
+            self.tasks[id].unanswered = Some(error);
         } else if status.is_ok() && sound {
             self.stats.merged += 1;
             self.mask_whole(id, logical);
@@ -105,7 +105,7 @@ impl Engine {
     }
 
     fn merge_part_done(&mut self, id: TaskId) {
-        let task = &mut self.tasks[id as usize];
+        let task = &mut self.tasks[id];
         task.outstanding -= 1;
         if task.outstanding > 0 {
             return;
@@ -141,7 +141,7 @@ impl Engine {
 
     /// Part blocks at the ends of a zeroing: zeroes over the sectors, as fragments.
     pub(crate) fn write_zero_edges(&mut self, id: TaskId, head: bool, tail: bool) {
-        let task = &self.tasks[id as usize];
+        let task = &self.tasks[id];
         let request = task.request;
         let (first, last) = (task.first, task.end - 1);
         let head_sectors = (request.offset_bytes % BLOCK_BYTES / SECTOR_BYTES) as u32;
@@ -159,21 +159,21 @@ impl Engine {
             }
         }
         edges.retain(|&(block, _)| self.map.state(block) != 0);
-        self.tasks[id as usize].started = self.now;
+        self.tasks[id].started = self.now;
         if edges.is_empty() {
             self.finish_write(id);
             return;
         }
         if self.config.contents {
             let buffer = self.name_payload();
-            self.tasks[id as usize].buffer = buffer;
+            self.tasks[id].buffer = buffer;
             self.out.push(Command::Reserve { payload: buffer, length_bytes: BLOCK_BYTES });
         }
-        self.tasks[id as usize].outstanding = edges.len() as u32;
+        self.tasks[id].outstanding = edges.len() as u32;
         for (block, mask) in edges {
             let device = if self.ssds.is_empty() { self.hdds[0] } else { self.shortest_ssd().0 };
             let now = self.now;
-            if let Some(bcw) = &mut self.devices[usize::from(device.0)].bcw {
+            if let Some(bcw) = &mut self.devices[device].bcw {
                 bcw.commit(now, BLOCK_BYTES);
             }
             self.enqueue(device, Class::Write, Job::Edge { task: id, block, mask });
@@ -192,13 +192,13 @@ impl Engine {
             Some(ssd) => self.map.allocate_on(ssd, 1),
             None => {
                 let has_ssd = !self.ssds.is_empty();
-                let log = self.devices[usize::from(device.0)].log.as_ref();
+                let log = self.devices[device].log.as_ref();
                 let has_room = log.is_some_and(|log| log.free_slots_of_users(has_ssd) > 0);
                 has_room.then(|| self.append_to_log(device, 1, true)).flatten()
             }
         };
         let Some(run) = run else { return false };
-        let task = &self.tasks[id as usize];
+        let task = &self.tasks[id];
         let op = IoOp::Write {
             offset_bytes: self.map.slots().region(run.slot).address(run.slot),
             length_bytes: BLOCK_BYTES,
@@ -220,23 +220,23 @@ impl Engine {
     ) {
         let (id, block, run, mask) = edge;
         if let Err(error) = status {
-            let before = self.tasks[id as usize].status;
+            let before = self.tasks[id].status;
             self.write_failed(device, id, run, error);
-            let task = &mut self.tasks[id as usize];
+            let task = &mut self.tasks[id];
             task.target = Target::Ssd;
             if let (IoError::NoAnswer(_), Some(other)) = (error, self.another_ssd(device)) {
-                self.tasks[id as usize].status = before;
+                self.tasks[id].status = before;
                 self.enqueue(other, Class::Write, Job::Edge { task: id, block, mask });
                 return;
             }
         } else {
             let checksum = checksums.first().copied().unwrap_or(0);
             if self.map.assign_fragment(block, run.slot, mask, checksum) {
-                self.tasks[id as usize].over_base = true;
+                self.tasks[id].over_base = true;
             } else {
                 self.map.assign(block, run.slot, checksum);
             }
-            let fua = self.tasks[id as usize].request.fua;
+            let fua = self.tasks[id].request.fua;
             if fua {
                 self.map.note_settled(run.slot);
             } else if self.map.slots().is_log(run.slot) {
@@ -249,7 +249,7 @@ impl Engine {
             }
             self.map.touch(Touch { logical: block, count: 1 }, run.slot, fua);
         }
-        let task = &mut self.tasks[id as usize];
+        let task = &mut self.tasks[id];
         task.outstanding -= 1;
         if task.outstanding == 0 {
             self.finish_write(id);

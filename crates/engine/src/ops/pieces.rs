@@ -21,7 +21,7 @@ use crate::ops::sharing::Leaves;
 use crate::ordering::TaskId;
 use crate::port::Command;
 use crate::qos::delivery::StreamIndex;
-use crate::task::{NO_PARENT, Task, task_id};
+use crate::task::Task;
 use crate::tier::TierNumber;
 use tandem_block::{BLOCK_BYTES, Instant, IoError, ObjectId, Op, PayloadId, Request, RequestType};
 
@@ -43,10 +43,10 @@ struct Part {
 }
 
 impl Part {
-    fn of(task: &Task) -> Self {
+    fn of(task: &Task, parent: TaskId) -> Self {
         Self {
             request: task.request,
-            parent: task.parent,
+            parent,
             volume: task.volume,
             tier: task.tier,
             stream: task.stream,
@@ -156,7 +156,7 @@ impl Engine {
         let (from, to) = blocks(&task.request);
         if let Some(logical) = self.objects.single(task.request.object, from, to) {
             (task.first, task.end) = (logical, logical + (to - from));
-            let id = task_id(self.tasks.insert(task));
+            let id = self.tasks.insert(task);
             self.take_blocks(id);
         } else {
             self.begin_parts(task, from, to);
@@ -166,14 +166,14 @@ impl Engine {
     /// A read waited for a write to new blocks, which the object does not get: it reads what the object
     /// has instead. It has begun nothing yet.
     pub(crate) fn read_where_it_lies(&mut self, id: TaskId) {
-        let task = &self.tasks[id as usize];
+        let task = &self.tasks[id];
         assert!(task.request.op == Op::Read && task.outstanding == 0, "a read that only waited");
-        if task.parent == NO_PARENT {
-            let task = self.tasks.remove(id as usize);
+        let Some(parent) = task.parent else {
+            let task = self.tasks.remove(id);
             self.begin_where_it_lies(task);
             return;
-        }
-        let part = Part::of(task);
+        };
+        let part = Part::of(task, parent);
         let (from, to) = blocks(&part.request);
         for piece in self.objects.pieces(part.request.object, from, to) {
             self.begin_part(part, piece, from);
@@ -198,12 +198,12 @@ impl Engine {
             // the hole may be of an earlier request, and not be recorded yet
             parent.over_base |= pieces.iter().any(|piece| piece.logical.is_none());
         }
-        let mut whole = Part::of(&parent);
-        whole.parent = task_id(self.tasks.insert(parent));
+        let parent = self.tasks.insert(parent);
+        let whole = Part::of(&self.tasks[parent], parent);
         for piece in pieces {
             self.begin_part(whole, piece, from);
         }
-        self.let_go(whole.parent);
+        self.let_go(parent);
     }
 
     /// Begins the part of a request, or of a part of it, that lies in one piece. Nothing lies in a hole.
@@ -212,7 +212,7 @@ impl Engine {
         let request = of.request;
         let of_part = part_of(&request, piece);
         let mut part = Task::new(of_part, logical, logical + piece.count);
-        (part.parent, part.volume, part.tier) = (of.parent, of.volume, of.tier);
+        (part.parent, part.volume, part.tier) = (Some(of.parent), of.volume, of.tier);
         (part.stream, part.sequential) = (of.stream, of.sequential);
         match request.op {
             Op::Read => {
@@ -227,14 +227,14 @@ impl Engine {
             }
             Op::Discard | Op::WriteZeroes | Op::Flush => {}
         }
-        self.tasks[of.parent as usize].outstanding += 1;
-        let id = task_id(self.tasks.insert(part));
+        self.tasks[of.parent].outstanding += 1;
+        let id = self.tasks.insert(part);
         self.take_blocks(id);
     }
 
     /// A part is done; its parent too, if it was the last.
-    pub(crate) fn part_answered(&mut self, part: &Task) {
-        let parent = &mut self.tasks[part.parent as usize];
+    pub(crate) fn part_answered(&mut self, id: TaskId, part: &Task) {
+        let parent = &mut self.tasks[id];
         if parent.status.is_ok() {
             parent.status = part.status;
         }
@@ -243,11 +243,11 @@ impl Engine {
         }
         parent.served_from = parent.served_from.max(part.served_from);
         parent.target = part.target;
-        self.let_go(part.parent);
+        self.let_go(id);
     }
 
     fn let_go(&mut self, id: TaskId) {
-        let task = &mut self.tasks[id as usize];
+        let task = &mut self.tasks[id];
         task.outstanding -= 1;
         if task.outstanding > 0 {
             return;
@@ -263,7 +263,7 @@ impl Engine {
             Op::Write => self.unretain(request.payload),
             Op::Discard | Op::WriteZeroes if has_left => {
                 self.keep_class(id);
-                if self.tasks[id as usize].request.fua {
+                if self.tasks[id].request.fua {
                     self.commit.wait_fua(id);
                     return;
                 }

@@ -12,7 +12,7 @@ use crate::map::{Logical, NONE, Place, Slot};
 use crate::mutant::Mutant;
 use crate::ordering::TaskId;
 use crate::port::{Command, IoOp, ServedFrom};
-use crate::task::{NO_PARENT, Overlay};
+use crate::task::Overlay;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError, PayloadId, SECTOR_BYTES};
 
 /// Where a run of blocks is read from.
@@ -40,17 +40,17 @@ impl Engine {
         if self.tiers.is_some() {
             self.begin_tier_read(id);
         }
-        let (first, end) = (self.tasks[id as usize].first, self.tasks[id as usize].end);
+        let (first, end) = (self.tasks[id].first, self.tasks[id].end);
         if !self.is_fixed() && self.await_checksum_pages(id, first, end) {
             return;
         }
-        if self.config.contents && self.tasks[id as usize].parent == NO_PARENT {
+        if self.config.contents && self.tasks[id].parent.is_none() {
             let buffer = self.name_payload();
-            self.tasks[id as usize].buffer = buffer;
+            self.tasks[id].buffer = buffer;
             let length_bytes = u64::from(end - first) * BLOCK_BYTES;
             self.out.push(Command::Reserve { payload: buffer, length_bytes });
         }
-        self.tasks[id as usize].outstanding += 1; // held while parts are issued
+        self.tasks[id].outstanding += 1; // held while parts are issued
         let mut block = first;
         while block < end {
             let source = self.source(block, &[]);
@@ -100,7 +100,7 @@ impl Engine {
 
     /// May reads take this drive without keeping users' writes from it?
     fn is_spare(&self, device: DeviceId) -> bool {
-        let d = &self.devices[usize::from(device.0)];
+        let d = &self.devices[device];
         let is_wanted = d.bcw.as_ref().is_some_and(|bcw| bcw.is_wanted(self.now));
         d.is_ssd() || !(d.is_faulted() || is_wanted)
     }
@@ -164,11 +164,11 @@ impl Engine {
                     && self.checksums.get(block).is_none()
             });
             if needed {
-                self.tasks[id as usize].outstanding += 1;
+                self.tasks[id].outstanding += 1;
                 self.load_checksum_page(page, Some(id));
             }
         }
-        self.tasks[id as usize].outstanding > 0
+        self.tasks[id].outstanding > 0
     }
 
     fn read_run(
@@ -179,7 +179,7 @@ impl Engine {
         source: Source,
         tried: Vec<DeviceId>,
     ) {
-        let task = &mut self.tasks[id as usize];
+        let task = &mut self.tasks[id];
         task.outstanding += 1;
         task.served_from = task.served_from.max(source.from);
         let (into, into_offset_bytes) = (task.buffer, task.buffer_offset(logical));
@@ -246,7 +246,7 @@ impl Engine {
             let region = *self.map.slots().region(fragment.slot);
             let in_ram = region.is_log && self.fragment_from_ram(id, fragment.slot, from);
             let served = if region.is_log { ServedFrom::HddLog } else { ServedFrom::Ssd };
-            let task = &mut self.tasks[id as usize];
+            let task = &mut self.tasks[id];
             task.overlays.push(Overlay {
                 from,
                 mask: fragment.mask,
@@ -290,7 +290,7 @@ impl Engine {
         if let Some(error) = error {
             self.note_bad(device, &part, error, checksums);
             if matches!(error, IoError::NoAnswer(_)) {
-                self.tasks[part.task as usize].unanswered = Some(error);
+                self.tasks[part.task].unanswered = Some(error);
                 self.part_done(part.task);
             } else {
                 self.retry_read(device, part, error);
@@ -334,7 +334,7 @@ impl Engine {
         let id = part.task;
         let mut tried = part.tried;
         tried.push(device);
-        let is_base = part.into == self.tasks[id as usize].buffer;
+        let is_base = part.into == self.tasks[id].buffer;
         let retry = is_base
             && !self.is_fixed()
             && (part.logical..part.logical + part.count)
@@ -349,7 +349,7 @@ impl Engine {
         let needs = |block| self.source(block, &tried).is_some_and(|next| next.slot == NONE);
         let mut blocks = part.logical..part.logical + part.count;
         if self.config.contents && blocks.any(|block| needs(block) && !is_known(block)) {
-            self.tasks[id as usize].begins_again = true;
+            self.tasks[id].begins_again = true;
             self.part_done(id);
             return;
         }
@@ -367,7 +367,7 @@ impl Engine {
 
     /// The block is read again as it is now: fragments of what it was do not belong to that.
     fn drop_overlays(&mut self, id: TaskId, block: Logical) {
-        let task = &mut self.tasks[id as usize];
+        let task = &mut self.tasks[id];
         let at_bytes = task.buffer_offset(block);
         let old = task.overlays.iter_mut().filter(|overlay| overlay.at_bytes == at_bytes);
         old.for_each(|overlay| overlay.mask = 0);
@@ -375,31 +375,31 @@ impl Engine {
 
     /// One of the things a read or a merge waited for is done.
     pub(crate) fn part_done(&mut self, id: TaskId) {
-        let task = &mut self.tasks[id as usize];
+        let task = &mut self.tasks[id];
         assert!(task.outstanding > 0, "a part ends once");
         task.outstanding -= 1;
         task.ended = self.now;
         if task.outstanding > 0 {
             return;
         }
-        if self.tasks[id as usize].unanswered.is_some() && self.reads_again(id) {
+        if self.tasks[id].unanswered.is_some() && self.reads_again(id) {
             return;
         }
-        let task = &mut self.tasks[id as usize];
+        let task = &mut self.tasks[id];
         if std::mem::take(&mut task.begins_again) && task.status.is_ok() {
             self.begin_anew(id);
             return;
         }
         self.lay_over(id);
-        if self.tasks[id as usize].rides && !self.end_tier_read(id) {
+        if self.tasks[id].rides && !self.end_tier_read(id) {
             return;
         }
-        let task = &self.tasks[id as usize];
+        let task = &self.tasks[id];
         let buffer = task.buffer;
         let lead_bytes = u64::from(task.lead_blocks) * BLOCK_BYTES;
         let skip_bytes = lead_bytes + task.request.offset_bytes % BLOCK_BYTES;
         if task.status.is_err() && buffer != PayloadId::NONE {
-            if task.parent == NO_PARENT {
+            if task.parent.is_none() {
                 self.out.push(Command::Release(buffer));
             }
             self.answer(id, PayloadId::NONE, 0);
@@ -411,9 +411,9 @@ impl Engine {
     /// A drive that left a read without an answer may still write to its buffers: the read begins again
     /// without the drive, into others. False: it ends with an error instead.
     fn reads_again(&mut self, id: TaskId) -> bool {
-        let task = &mut self.tasks[id as usize];
+        let task = &mut self.tasks[id];
         let error = task.unanswered.take().expect("asked by the caller");
-        if task.parent != NO_PARENT || task.rides || task.status.is_err() {
+        if task.parent.is_some() || task.rides || task.status.is_err() {
             self.note_error(id, error);
             return false;
         }
@@ -424,8 +424,8 @@ impl Engine {
     /// Nothing of the read is under way. A request gets another buffer, and a part the place in its
     /// parent's again.
     fn begin_anew(&mut self, id: TaskId) {
-        let task = &mut self.tasks[id as usize];
-        let is_whole = task.parent == NO_PARENT;
+        let task = &mut self.tasks[id];
+        let is_whole = task.parent.is_none();
         let buffer = is_whole.then(|| std::mem::replace(&mut task.buffer, task.request.payload));
         let overlays = std::mem::take(&mut task.overlays);
         if self.config.contents {
@@ -438,8 +438,8 @@ impl Engine {
 
     /// Lays fragments over the bases that were read.
     fn lay_over(&mut self, id: TaskId) {
-        let into = self.tasks[id as usize].buffer;
-        for overlay in std::mem::take(&mut self.tasks[id as usize].overlays) {
+        let into = self.tasks[id].buffer;
+        for overlay in std::mem::take(&mut self.tasks[id].overlays) {
             if !self.config.contents {
                 continue;
             }

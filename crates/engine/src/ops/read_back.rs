@@ -39,9 +39,9 @@ impl Engine {
     /// A redirected write was acknowledged by its drive: it may be read from RAM from now on.
     pub(crate) fn keep_for_reads(&mut self, id: TaskId, run: Run, offset_bytes: u64) {
         let device = self.map.slots().region(run.slot).device;
-        let tail = self.devices[usize::from(device.0)].tail.items.back();
+        let tail = self.devices[device].tail.items.back();
         let in_tail = tail.is_some_and(|item| item.run == run);
-        let payload = self.tasks[id as usize].buffer;
+        let payload = self.tasks[id].buffer;
         // who compares all copies wants to see what the drives hold
         let keeps = !self.config.verify_copies;
         if keeps && self.read_back.add(run, payload, offset_bytes, in_tail) {
@@ -109,7 +109,7 @@ impl Engine {
         {
             count += 1;
         }
-        let task = &self.tasks[id as usize];
+        let task = &self.tasks[id];
         let into = (task.buffer, task.buffer_offset(block));
         self.copy_from_ram(id, &found, into, count);
         count
@@ -139,7 +139,7 @@ impl Engine {
                 length_bytes,
             });
         }
-        if self.tasks[id as usize].request.kind == RequestKind::Background {
+        if self.tasks[id].request.kind == RequestKind::Background {
             return;
         }
         let stats = &mut self.stats.read_back;
@@ -165,7 +165,7 @@ impl Engine {
     /// to be promoted.
     pub(crate) fn note_log_read(&mut self, part: &ReadPart) {
         if part.from != ServedFrom::HddLog
-            || self.tasks[part.task as usize].request.kind == RequestKind::Background
+            || self.tasks[part.task].request.kind == RequestKind::Background
         {
             return;
         }

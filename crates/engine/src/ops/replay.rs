@@ -20,7 +20,7 @@ impl Engine {
     pub(super) fn begin_journal(&mut self) {
         let bytes = self.journal_layout_bytes();
         let homes = self.sound_homes();
-        if homes.iter().any(|d| self.devices[usize::from(d.0)].layout.journal_bytes != bytes) {
+        if homes.iter().any(|d| self.devices[*d].layout.journal_bytes != bytes) {
             self.refuse(StartError::Corrupt(
                 "the superblocks disagree on the length of the journal".into(),
             ));
@@ -42,13 +42,13 @@ impl Engine {
     /// is, but if it has one that no home of the metadata has, those were rolled back.
     fn witness(&self, ring_bytes: u64) -> Option<DeviceId> {
         let home = self.follower.home().filter(|&home| !self.lagging.contains(home))?;
-        let d = &self.devices[usize::from(home.0)];
+        let d = &self.devices[home];
         let is_asked = self.salvage.is_none() && !d.is_faulted();
         (is_asked && d.layout.journal_bytes == ring_bytes).then_some(home)
     }
 
     fn journal_layout_bytes(&self) -> u64 {
-        self.devices[usize::from(self.first_metadata_home().0)].layout.journal_bytes
+        self.devices[self.first_metadata_home()].layout.journal_bytes
     }
 
     pub(super) fn read_journal(&mut self) {
@@ -68,7 +68,7 @@ impl Engine {
             let device = starting.rings[(starting.next / ring_bytes) as usize].0;
             let length = (ring_bytes - at).min(MIB);
             starting.next += length;
-            let offset = self.devices[usize::from(device.0)].layout.journal_offset + at;
+            let offset = self.devices[device].layout.journal_offset + at;
             self.recovery_request(device, offset, length, at);
         }
     }
@@ -177,7 +177,7 @@ impl Engine {
                 if ring[piece.start..piece.end] == *bytes {
                     continue;
                 }
-                let layout = &self.devices[usize::from(device.0)].layout;
+                let layout = &self.devices[*device].layout;
                 let offset_bytes = layout.journal_offset + piece.start as u64;
                 let op = IoOp::WriteMeta { offset_bytes, bytes: bytes.to_vec(), fua: true };
                 self.starting().outstanding += 1;
@@ -196,7 +196,7 @@ impl Engine {
                 blocks.into_iter().map(move |at| begin + at)
             });
             for at in torn.collect::<std::collections::BTreeSet<usize>>() {
-                let layout = &self.devices[usize::from(device.0)].layout;
+                let layout = &self.devices[*device].layout;
                 let offset_bytes = layout.journal_offset + at as u64;
                 let bytes = vec![0; BLOCK_BYTES as usize];
                 let op = IoOp::WriteMeta { offset_bytes, bytes, fua: true };

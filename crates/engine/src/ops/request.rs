@@ -6,7 +6,7 @@ use crate::mutant::Mutant;
 use crate::ordering::TaskId;
 use crate::port::{Command, Done, ServedFrom};
 use crate::steer::Target;
-use crate::task::{NO_PARENT, Task, task_id};
+use crate::task::Task;
 use tandem_block::{
     BLOCK_BYTES, Instant, IoError, Op, PayloadId, Request, RequestId, RequestKind, SECTOR_BYTES,
 };
@@ -85,7 +85,7 @@ impl Engine {
     pub(crate) fn enter(&mut self, mut task: Task) {
         self.name_stream(&mut task);
         let op = task.request.op;
-        let id = task_id(self.tasks.insert(task));
+        let id = self.tasks.insert(task);
         if op == Op::Flush {
             if self.salvage.is_some() {
                 self.answer(id, PayloadId::NONE, 0); // nothing was written that could be lost
@@ -99,31 +99,31 @@ impl Engine {
 
     /// Takes its place behind earlier requests for the same blocks, and begins if there are none.
     pub(crate) fn take_blocks(&mut self, id: TaskId) {
-        let task = &self.tasks[id as usize];
+        let task = &self.tasks[id];
         let (op, first, end) = (task.request.op, task.first, task.end);
         let blocked_by =
             if self.breaks(Mutant::Unordered) { 0 } else { self.ordering.wait_for(id, first, end) };
         if op.is_write() {
             self.ordering.hold(id, first, end);
-            self.tasks[id as usize].holds = true;
+            self.tasks[id].holds = true;
         }
         if blocked_by > 0 {
             self.stats.ordered += 1;
-            self.tasks[id as usize].blocked_by = blocked_by;
+            self.tasks[id].blocked_by = blocked_by;
             return;
         }
         self.begin(id);
     }
 
     fn begin(&mut self, id: TaskId) {
-        let task = &self.tasks[id as usize];
+        let task = &self.tasks[id];
         if task.request.op.is_write() && self.tiers.is_some() {
             self.note_changing(task.first, task.end);
         }
         if self.fails_with_link(id) {
             return;
         }
-        match self.tasks[id as usize].request.op {
+        match self.tasks[id].request.op {
             Op::Read => self.begin_user_read(id),
             Op::Write => self.begin_user_write(id),
             Op::Discard | Op::WriteZeroes => self.begin_zeroes(id),
@@ -134,7 +134,7 @@ impl Engine {
     /// Zeroing: whole blocks only change the map; part blocks at the ends are written as zeroes.
     fn begin_zeroes(&mut self, id: TaskId) {
         self.keep_class(id);
-        let task = &self.tasks[id as usize];
+        let task = &self.tasks[id];
         let request = task.request;
         let (first, end) = (task.first, task.end);
         let head_part = !request.offset_bytes.is_multiple_of(BLOCK_BYTES);
@@ -166,13 +166,13 @@ impl Engine {
                 return;
             }
         }
-        self.tasks[id as usize].started = self.now;
+        self.tasks[id].started = self.now;
         self.finish_write(id);
     }
 
     /// A task has nothing outstanding any more: answers the user and wakes who waited for it.
     pub(crate) fn answer(&mut self, id: TaskId, payload: PayloadId, skip_bytes: u64) {
-        if self.tasks[id as usize].request.kind == RequestKind::Background {
+        if self.tasks[id].request.kind == RequestKind::Background {
             if self.is_copy_up(id) {
                 self.copied_up(id, payload);
             } else if self.is_coming(id) {
@@ -182,11 +182,10 @@ impl Engine {
             }
             return;
         }
-        let task = self.tasks.remove(id as usize);
-        if task.parent == NO_PARENT {
-            self.say_done(&task, payload, skip_bytes);
-        } else {
-            self.part_answered(&task);
+        let task = self.tasks.remove(id);
+        match task.parent {
+            None => self.say_done(&task, payload, skip_bytes),
+            Some(parent) => self.part_answered(parent, &task),
         }
         self.let_others(id, &task);
     }
@@ -198,7 +197,7 @@ impl Engine {
             let mut woken = std::mem::take(&mut self.work_list);
             self.ordering.release(id, task.first, task.end, &mut woken);
             for waiter in woken.drain(..) {
-                let waiting = &mut self.tasks[waiter as usize];
+                let waiting = &mut self.tasks[waiter];
                 waiting.blocked_by -= 1;
                 if waiting.blocked_by == 0 {
                     self.begin(waiter);
@@ -240,7 +239,7 @@ impl Engine {
 
     /// Notes the first error of a task.
     pub(crate) fn note_error(&mut self, id: TaskId, error: IoError) {
-        let status = &mut self.tasks[id as usize].status;
+        let status = &mut self.tasks[id].status;
         if status.is_ok() {
             *status = Err(error);
         }

@@ -61,7 +61,7 @@ impl Engine {
         let reuses = self.breaks(Mutant::ReuseUnderRead);
         for run in std::mem::take(&mut self.deferred_free.fresh) {
             let region = *self.map.slots().region(run.slot);
-            let pins = &mut self.devices[usize::from(region.device.0)].pins;
+            let pins = &mut self.devices[region.device].pins;
             let first_block = region.address(run.slot) / BLOCK_BYTES;
             if reuses || !pins.touches(first_block, u64::from(run.count)) {
                 self.release_or_trim(run);
@@ -115,7 +115,7 @@ impl Engine {
             self.map.release(slot);
             if is_log {
                 let device = self.map.slots().region(slot).device;
-                let log = self.devices[usize::from(device.0)].log.as_mut();
+                let log = self.devices[device].log.as_mut();
                 log.expect("log slots belong to a log").release(slot);
             }
         }

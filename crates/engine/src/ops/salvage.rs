@@ -29,10 +29,10 @@ impl Engine {
     pub(crate) fn begin_salvage(&mut self) -> Result<(), StartError> {
         for id in self.config.absent.clone() {
             if usize::from(id.0) < self.devices.len() {
-                self.devices[usize::from(id.0)].service = Service::Out(IoError::Dead(id));
+                self.devices[id].service = Service::Out(IoError::Dead(id));
             }
         }
-        let sound = |id: &DeviceId| !self.devices[usize::from(id.0)].is_faulted();
+        let sound = |id: &DeviceId| !self.devices[*id].is_faulted();
         let homes = if self.ssds.is_empty() { &self.hdds[..1] } else { &self.ssds[..] };
         // whether it follows is known when the superblocks are read
         let follower = self.hdds.first().copied();
@@ -47,9 +47,8 @@ impl Engine {
     /// If nobody who is left has all of it.
     pub(crate) fn choose_sound_home(&mut self) -> Result<(), StartError> {
         if self.salvage.is_some() {
-            let serves = |id: &DeviceId| {
-                !self.devices[usize::from(id.0)].is_faulted() && !self.lagging.contains(*id)
-            };
+            let serves =
+                |id: &DeviceId| !self.devices[*id].is_faulted() && !self.lagging.contains(*id);
             let homes = if self.ssds.is_empty() { &self.hdds[..1] } else { &self.ssds[..] };
             let home = homes.iter().copied().find(serves);
             let home = home.or(self.hdds.first().copied().filter(serves));
@@ -66,7 +65,7 @@ impl Engine {
     /// Does the drive keep metadata where it shall be read?
     fn confirm_salvage(&self) -> Result<(), StartError> {
         let Some(home) = self.salvage else { return Ok(()) };
-        let leads = self.ssds.is_empty() || self.devices[usize::from(home.0)].is_ssd();
+        let leads = self.ssds.is_empty() || self.devices[home].is_ssd();
         let follows = self.config.following_device() == Some(home);
         if leads || follows { Ok(()) } else { Err(StartError::NoMetadata) }
     }

@@ -22,19 +22,19 @@ const PROBE_AFTER: Duration = Duration::from_s(5);
 impl Engine {
     /// A drive failed a write, or a flush: it is read only from now on.
     pub(crate) fn fault(&mut self, device: DeviceId, error: IoError) {
-        if !self.devices[usize::from(device.0)].is_faulted() && self.sound_homes() != [device] {
+        if !self.devices[device].is_faulted() && self.sound_homes() != [device] {
             self.take_out(device, Service::ReadOnly(error));
         }
     }
 
     fn take_out(&mut self, device: DeviceId, service: Service) {
-        let d = &mut self.devices[usize::from(device.0)];
+        let d = &mut self.devices[device];
         if d.is_out() || d.service == service {
             return;
         }
         // nobody has more than the last home of the metadata, so it does not lag, whatever becomes of it
         let is_last = self.sound_homes() == [device];
-        let d = &mut self.devices[usize::from(device.0)];
+        let d = &mut self.devices[device];
         let was_faulted = d.is_faulted();
         d.service = service;
         if let Service::Out(error) = service {
@@ -43,13 +43,13 @@ impl Engine {
         if was_faulted {
             return; // everybody knows already
         }
-        let d = &mut self.devices[usize::from(device.0)];
+        let d = &mut self.devices[device];
         d.flush_wanted = false;
         self.stats.faulted_drives += 1;
         if !is_last {
             self.note_lagging(device);
         }
-        let d = &mut self.devices[usize::from(device.0)];
+        let d = &mut self.devices[device];
         if d.is_ssd() {
             self.close_failed_ssd(device);
         } else {
@@ -60,7 +60,7 @@ impl Engine {
             self.lose_homed(device);
             self.lose_follower(device);
         }
-        let d = &mut self.devices[usize::from(device.0)];
+        let d = &mut self.devices[device];
         d.probe_at = self.now + Duration::from_ns(PROBE_AFTER.ns << d.probes.min(6));
         let (Service::ReadOnly(error) | Service::Out(error)) = service else {
             unreachable!("a drive is taken out of service for a reason");
@@ -73,7 +73,7 @@ impl Engine {
     /// A hard drive gives no answer any more, so nobody can flush what its log holds unsettled. Where there is
     /// no SSD to copy it to, it may be lost.
     fn lose_tail(&mut self, device: DeviceId, error: IoError) {
-        let d = &mut self.devices[usize::from(device.0)];
+        let d = &mut self.devices[device];
         if self.ssds.is_empty() && !d.tail.items.is_empty() {
             d.flush_wanted = false;
             self.commit.tails_failed(error);
@@ -115,11 +115,11 @@ impl Engine {
 
     fn probe(&mut self, device: DeviceId) {
         let now = self.now;
-        let d = &self.devices[usize::from(device.0)];
+        let d = &self.devices[device];
         if now < d.probe_at || !self.may_probe(d) {
             return;
         }
-        let d = &mut self.devices[usize::from(device.0)];
+        let d = &mut self.devices[device];
         d.probes += 1;
         d.probe_at = now + Duration::from_ns(PROBE_AFTER.ns << d.probes.min(6));
         if d.is_ssd() {
@@ -131,7 +131,7 @@ impl Engine {
 
     /// A drive that failed was flushed.
     pub(crate) fn probed(&mut self, device: DeviceId, status: Result<(), IoError>) {
-        let d = &mut self.devices[usize::from(device.0)];
+        let d = &mut self.devices[device];
         if status.is_err() || !matches!(d.service, Service::ReadOnly(_)) {
             return;
         }
@@ -173,7 +173,7 @@ impl Engine {
 
     /// Do places that are left wait for a flush of this hard drive, to be recorded as such and used again?
     fn awaits_flush(&self, hdd: DeviceId) -> bool {
-        self.map.awaits_hdd(hdd) && !self.devices[usize::from(hdd.0)].is_faulted()
+        self.map.awaits_hdd(hdd) && !self.devices[hdd].is_faulted()
     }
 
     /// Nobody asks for a flush where everybody waits for the room that it makes.
@@ -189,8 +189,8 @@ impl Engine {
         }
         for index in 0..self.hdds.len() {
             let hdd = self.hdds[index];
-            if self.awaits_flush(hdd) && self.devices[usize::from(hdd.0)].flushing.is_none() {
-                self.devices[usize::from(hdd.0)].flush_wanted = true;
+            if self.awaits_flush(hdd) && self.devices[hdd].flushing.is_none() {
+                self.devices[hdd].flush_wanted = true;
                 self.dispatch(hdd);
             }
         }
@@ -222,8 +222,7 @@ impl Engine {
     /// A flush of a hard drive failed: what its log holds unsettled may be lost, and a later flush that
     /// succeeds would not say so. Copies on an SSD stand alone.
     pub(crate) fn leave_tail(&mut self, device: DeviceId) {
-        let items: Vec<_> =
-            self.devices[usize::from(device.0)].tail.items.iter().copied().collect();
+        let items: Vec<_> = self.devices[device].tail.items.iter().copied().collect();
         for item in items.iter().filter(|item| item.copied) {
             for i in 0..item.run.count {
                 let (block, slot) = (item.logical + i, item.run.slot + i);
@@ -240,7 +239,7 @@ impl Engine {
     pub(crate) fn leave_failed_log(&mut self, block: Logical, log: Slot) {
         let device = self.map.slots().region(log).device;
         let is_copied = self.map.state(block) & (LOG | SSD) == LOG | SSD;
-        if is_copied && self.devices[usize::from(device.0)].is_faulted() {
+        if is_copied && self.devices[device].is_faulted() {
             self.map.drop_place(block, log);
             self.map.touch(Touch { logical: block, count: 1 }, NONE, true);
         }
@@ -253,7 +252,7 @@ impl Engine {
             let error = IoError::NoAnswer(drive);
             self.stats.silent_drives += 1;
             // a pair, or a replacement, does without one of its drives
-            let device = self.devices.get(usize::from(drive.0)).filter(|device| !device.is_pair);
+            let device = self.devices.get(drive).filter(|device| !device.is_pair);
             if device.is_some() && self.is_serving() {
                 self.take_out(drive, Service::Out(error));
             }
@@ -288,7 +287,7 @@ impl Engine {
 
     /// Why a drive is out of service, if it is.
     pub fn fault_of(&self, device: DeviceId) -> Option<IoError> {
-        match self.devices[usize::from(device.0)].service {
+        match self.devices[device].service {
             Service::Full => None,
             Service::ReadOnly(error) | Service::Out(error) => Some(error),
         }

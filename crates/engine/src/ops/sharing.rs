@@ -20,7 +20,7 @@ use crate::map::objects::BlockRange;
 use crate::map::{self, Logical};
 use crate::mutant::Mutant;
 use crate::ordering::TaskId;
-use crate::task::{Task, task_id};
+use crate::task::Task;
 use tandem_block::{
     BLOCK_BYTES, IoError, ObjectId, Op, PayloadId, Request, RequestId, RequestKind,
 };
@@ -238,10 +238,10 @@ impl Engine {
         let read = background(ObjectId(u64::MAX), Op::Read, (0, BLOCK_BYTES));
         write.volume = self.objects.get(object).map_or(object, |known| known.volume);
         self.name_stream(&mut write);
-        let write = task_id(self.tasks.insert(write));
+        let write = self.tasks.insert(write);
         self.ordering.hold(write, new, new + 1);
-        self.tasks[write as usize].holds = true;
-        let read = task_id(self.tasks.insert(Task::new(read, old, old + 1)));
+        self.tasks[write].holds = true;
+        let read = self.tasks.insert(Task::new(read, old, old + 1));
         self.sharing.copy_ups.push(CopyUp { read, write });
         self.stats.copied_up += 1;
         self.begin_user_read(read);
@@ -257,7 +257,7 @@ impl Engine {
         let at = self.sharing.copy_ups.iter().position(|copy| copy.read == id || copy.write == id);
         let at = at.expect("asked before");
         let CopyUp { read, write } = self.sharing.copy_ups[at];
-        let task = self.tasks.remove(id as usize);
+        let task = self.tasks.remove(id);
         if id == write {
             self.sharing.copy_ups.swap_remove(at);
             self.let_others(id, &task);
@@ -270,7 +270,7 @@ impl Engine {
             self.finish_write(write);
             return;
         }
-        let new = &mut self.tasks[write as usize];
+        let new = &mut self.tasks[write];
         (new.buffer, new.request.payload) = (payload, payload);
         let (first, end) = (new.first, new.end);
         self.note_changing(first, end);
@@ -282,7 +282,7 @@ impl Engine {
         if self.objects.links().is_empty() {
             return false;
         }
-        let task = &self.tasks[id as usize];
+        let task = &self.tasks[id];
         let (first, end, status) = (task.first, task.end, task.status);
         let Some((_, _, link)) = self.objects.links().at(first) else { return false };
         let covers = first == link.range.first && end == link.range.first + link.range.count;
@@ -304,7 +304,7 @@ impl Engine {
         if self.sharing.failed.is_empty() {
             return false;
         }
-        let task = &self.tasks[id as usize];
+        let task = &self.tasks[id];
         let (first, end) = (task.first, task.end);
         let mut failed = self.sharing.failed.iter();
         let Some(failed) = failed.find(|failed| overlaps(failed.range, first, end)) else {

@@ -134,7 +134,7 @@ impl Engine {
             f.existing.set(shard, true);
             let copy = u64::from(!f.copies.get(shard));
             let bytes = self.map.encode_shard(self.config.pool, f.number + 1, shard);
-            let layout = &self.devices[usize::from(home.0)].layout;
+            let layout = &self.devices[home].layout;
             let offset_bytes = layout.shard_offset + (shard as u64 * 2 + copy) * SHARD_BYTES;
             self.enqueue_follow(home, IoOp::WriteMeta { offset_bytes, bytes, fua: false });
             return;
@@ -146,7 +146,7 @@ impl Engine {
             }
             self.follower.taken_pages.remove(&page);
             let (copy, bytes) = self.checksums.encode(self.config.pool, page);
-            let layout = &self.devices[usize::from(home.0)].layout;
+            let layout = &self.devices[home].layout;
             let offset_bytes = layout.checksum_offset + (u64::from(page) * 2 + copy) * PAGE_BYTES;
             self.enqueue_follow(home, IoOp::WriteMeta { offset_bytes, bytes, fua: false });
             return;
@@ -172,7 +172,7 @@ impl Engine {
             job.begin_anew(&self.objects);
             page = job.page(&self.objects, pool, pages_max);
         }
-        let layout = &self.devices[usize::from(home.0)].layout;
+        let layout = &self.devices[home].layout;
         let page = page.map(|(index, bytes)| (page_offset(layout, job.area(), index), bytes));
         self.follower.table_is_written = page.is_none();
         self.follower.image_job = Some(job);
@@ -239,7 +239,7 @@ impl Engine {
             self.give_up_snapshot();
             return;
         }
-        let d = &mut self.devices[usize::from(home.0)];
+        let d = &mut self.devices[home];
         if f.flushes <= after || d.flushing.is_some() || f.settled < sequence {
             if d.flushing.is_none() {
                 d.flush_wanted = true;
@@ -271,7 +271,7 @@ impl Engine {
         f.image = f.image_after;
         f.image_job = None;
         let bytes = root.encode(self.config.pool);
-        let layout = &self.devices[usize::from(home.0)].layout;
+        let layout = &self.devices[home].layout;
         assert!(bytes.len() as u64 <= layout.root_bytes, "creating objects is bounded by this");
         let offset_bytes = layout.root_offset + root.checkpoint % 2 * layout.root_bytes;
         self.enqueue_follow(home, IoOp::WriteMeta { offset_bytes, bytes, fua: true });

@@ -105,14 +105,13 @@ impl Engine {
                 return;
             }
             self.open_successor();
-            for index in 0..devices {
-                if self.devices[index].is_faulted() {
+            for id in self.devices.ids() {
+                if self.devices[id].is_faulted() {
                     continue;
                 }
-                let capacity =
-                    self.devices[index].config.capacity_bytes / BLOCK_BYTES * BLOCK_BYTES;
+                let capacity = self.devices[id].config.capacity_bytes / BLOCK_BYTES * BLOCK_BYTES;
                 for (copy, offset) in [(0, 0), (1, capacity - BLOCK_BYTES)] {
-                    self.recovery_request(DeviceId(index as u8), offset, BLOCK_BYTES, copy);
+                    self.recovery_request(id, offset, BLOCK_BYTES, copy);
                 }
             }
         }
@@ -236,7 +235,8 @@ impl Engine {
         self.resolve_successor(&mut found);
         self.check_gone(&found)?;
         let mut all = Vec::new();
-        let present = found.into_iter().enumerate().filter(|(i, _)| !self.devices[*i].is_faulted());
+        let is_present = |index: usize| !self.devices[DeviceId(index as u8)].is_faulted();
+        let present = found.into_iter().enumerate().filter(|(index, _)| is_present(*index));
         for (index, (superblock, damaged)) in present {
             let Some(superblock) = superblock else {
                 return Err(if damaged {
@@ -279,7 +279,7 @@ impl Engine {
                 return Err(StartError::Members { found: self.devices.len(), members });
             }
             let own = superblock.members[index];
-            let config = &self.devices[index].config;
+            let config = &self.devices[DeviceId(index as u8)].config;
             if own.role != config.role {
                 return Err(StartError::WrongPlace { device: index, place: index });
             }
@@ -324,7 +324,7 @@ impl Engine {
         for (index, superblock) in &superblocks {
             // who has just taken a place is not known to all others yet
             let own = superblock.members[*index];
-            let config = &mut self.devices[*index].config;
+            let config = &mut self.devices[DeviceId(*index as u8)].config;
             (config.uuid, config.capacity_bytes) = (own.uuid, own.capacity_bytes);
         }
         let table_bytes = superblocks.iter().map(|(_, s)| s.layout.table_bytes).max().unwrap_or(0);
@@ -454,7 +454,7 @@ impl Engine {
     fn read_shard(&mut self, device: DeviceId, shard: u64) {
         let root = &self.starting().root.as_ref().expect("found before").1;
         let copy = root.copy_of(shard).expect("only written shards are read");
-        let layout = &self.devices[usize::from(device.0)].layout;
+        let layout = &self.devices[device].layout;
         let offset = layout.shard_offset + (shard * 2 + copy) * SHARD_BYTES;
         self.recovery_request(device, offset, SHARD_BYTES, shard);
     }
@@ -524,12 +524,12 @@ impl Engine {
             }
             return;
         }
-        for index in 0..self.devices.len() {
-            if self.devices[index].is_faulted() {
+        for id in self.devices.ids() {
+            if self.devices[id].is_faulted() {
                 continue;
             }
             self.starting().outstanding += 1;
-            self.submit(DeviceId(index as u8), IoOp::Flush, Purpose::Formatting);
+            self.submit(id, IoOp::Flush, Purpose::Formatting);
         }
     }
 

@@ -93,7 +93,7 @@ impl Engine {
         self.view_hdds(bytes, request.class, weighs_time, &mut hdds);
         let waits = intention == Intention::Hdd && !detours;
         let is_spare = |hdd: &&HddView| {
-            let d = &self.devices[usize::from(hdd.device.0)];
+            let d = &self.devices[hdd.device];
             waits || (d.reads() == 0 && d.flushing.is_none() && d.background_in_flight == 0)
         };
         let spare = hdds.iter().filter(is_spare).min_by_key(|hdd| hdd.expected_ns);
@@ -137,7 +137,7 @@ impl Engine {
 
     fn view_ssds(&self, views: &mut Vec<SsdView>) {
         for &id in &self.ssds {
-            let device = &self.devices[usize::from(id.0)];
+            let device = &self.devices[id];
             if !device.takes_new() {
                 continue;
             }
@@ -168,7 +168,7 @@ impl Engine {
             let id = self.hdds[at];
             let age_ns = self.oldest_io_ns(id);
             let now = self.now;
-            let device = &mut self.devices[usize::from(id.0)];
+            let device = &mut self.devices[id];
             if class == DurabilityClass::Protected && device.is_volatile() {
                 continue;
             }
@@ -226,13 +226,13 @@ impl Engine {
     #[inline]
     pub(crate) fn shortest_ssd(&self) -> (DeviceId, u32) {
         if let [alone] = self.ssds[..] {
-            let d = &self.devices[usize::from(alone.0)];
+            let d = &self.devices[alone];
             return (alone, if d.is_faulted() { u32::MAX } else { d.queue_length });
         }
         self.ssds
             .iter()
-            .filter(|id| self.devices[usize::from(id.0)].takes_new())
-            .map(|&id| (id, self.devices[usize::from(id.0)].queue_length))
+            .filter(|id| self.devices[**id].takes_new())
+            .map(|&id| (id, self.devices[id].queue_length))
             .min_by_key(|&(id, length)| (length, id))
             .unwrap_or((self.ssds[0], u32::MAX))
     }
@@ -241,7 +241,7 @@ impl Engine {
     pub(super) fn device_of(&self, target: Target) -> DeviceId {
         match target {
             Target::Log(device) => device,
-            Target::ThisSsd(device) if self.devices[usize::from(device.0)].takes_new() => device,
+            Target::ThisSsd(device) if self.devices[device].takes_new() => device,
             Target::Ssd | Target::ThisSsd(_) => self.shortest_ssd().0,
         }
     }

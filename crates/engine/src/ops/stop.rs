@@ -44,7 +44,7 @@ impl Engine {
         }
         for index in 0..self.hdds.len() {
             let device = self.hdds[index];
-            let d = &mut self.devices[usize::from(device.0)];
+            let d = &mut self.devices[device];
             let open =
                 !d.tail.items.is_empty() || d.home_writes > self.moves.homes_settled_mark(device);
             // without an SSD nobody can rescue what a drive that is read only holds unsettled
@@ -94,16 +94,16 @@ impl Engine {
 
     pub(crate) fn write_superblock_copies(&mut self, clean: bool, copy: u8) {
         let mut writes = 0;
-        for index in 0..self.devices.len() {
-            let skips = self.devices[index].is_faulted() || self.round_skips(index);
-            if !self.round_is_for(index).unwrap_or(!skips) {
+        for id in self.devices.ids() {
+            let skips = self.devices[id].is_faulted() || self.round_skips(id);
+            if !self.round_is_for(id).unwrap_or(!skips) {
                 continue;
             }
-            let bytes = self.superblock(index, clean).encode();
-            let last = self.devices[index].drive_bytes / BLOCK_BYTES * BLOCK_BYTES;
+            let bytes = self.superblock(id, clean).encode();
+            let last = self.devices[id].drive_bytes / BLOCK_BYTES * BLOCK_BYTES;
             let offset_bytes = if copy == 0 { 0 } else { last - BLOCK_BYTES };
             let op = IoOp::WriteMeta { offset_bytes, bytes, fua: true };
-            self.submit(DeviceId(index as u8), op, Purpose::Superblock);
+            self.submit(id, op, Purpose::Superblock);
             writes += 1;
         }
         self.superblock_writes = Some((writes, copy));

@@ -82,7 +82,7 @@ impl Engine {
         job: Job,
         bytes: u64,
     ) {
-        let whose = owner(class, &job).map(|id| &self.tasks[id as usize]);
+        let whose = owner(class, &job).map(|id| &self.tasks[id]);
         let whose = whose.filter(|task| task.stream != NO_STREAM);
         let whose = whose.map(|task| (task.stream, task.sequential, task.request.length_bytes));
         let read = match &job {
@@ -90,7 +90,7 @@ impl Engine {
             Job::Write(_) | Job::Edge { .. } => false,
         };
         let now = self.now;
-        let d = &mut self.devices[usize::from(device.0)];
+        let d = &mut self.devices[device];
         let waiting = d.arrives(job, bytes);
         let lanes = d.streams.as_mut().expect("streams are told apart here");
         let lane = lanes.lane(lanes.index_of(read));
@@ -106,14 +106,14 @@ impl Engine {
 
     /// Issues the job that the order chooses. False: nothing can go now.
     pub(crate) fn dispatch_stream(&mut self, device: DeviceId) -> bool {
-        let d = &self.devices[usize::from(device.0)];
+        let d = &self.devices[device];
         let lanes = d.streams.as_ref().map_or(0, |lanes| lanes.count());
         (0..lanes).any(|lane| self.dispatch_lane(device, lane))
     }
 
     fn dispatch_lane(&mut self, device: DeviceId, lane: usize) -> bool {
         let now = self.now;
-        let d = &mut self.devices[usize::from(device.0)];
+        let d = &mut self.devices[device];
         let in_flight_background = d.background_in_flight;
         let is_full = !d.lane_takes(lane, self.config.qos.depth);
         let of_lane = d.streams.as_mut().expect("asked by the caller").lane(lane);
@@ -154,7 +154,7 @@ impl Engine {
     }
 
     fn queues(&mut self, device: DeviceId, lane: usize) -> &mut Streams {
-        let d = &mut self.devices[usize::from(device.0)];
+        let d = &mut self.devices[device];
         &mut d.streams.as_mut().expect("streams are told apart here").lane(lane).queues
     }
 
@@ -165,11 +165,11 @@ impl Engine {
         taken: Taken,
         candidate: Candidate,
     ) -> bool {
-        let (now, index) = (self.now, usize::from(device.0));
+        let now = self.now;
         let (pick, tags, bytes) = (taken.pick, taken.tags, taken.waiting.bytes);
-        self.devices[index].load.waiting_bytes -= bytes;
+        self.devices[device].load.waiting_bytes -= bytes;
         let issued = self.issue(device, taken.waiting);
-        let d = &mut self.devices[index];
+        let d = &mut self.devices[device];
         let lanes = d.streams.as_mut().expect("as before");
         let queues = &mut lanes.lane(lane).queues;
         match issued {
@@ -193,13 +193,13 @@ impl Engine {
 
     /// A command is done: what do its kind cost?
     pub(crate) fn observe_cost(&mut self, io: &IoState, status: Result<(), IoError>) {
-        let task = task_of(&io.purpose).and_then(|id| self.tasks.get(id as usize));
+        let task = task_of(&io.purpose).and_then(|id| self.tasks.get(id));
         let sequential = task.is_none_or(|task| task.sequential);
         let stream = task.map_or(NO_STREAM, |task| task.stream);
         let request_bytes = task.map_or(0, |task| task.request.length_bytes);
         let kind = Kind { read: io.place.read, sequential };
         let now = self.now;
-        let d = &mut self.devices[usize::from(io.device.0)];
+        let d = &mut self.devices[io.device];
         let lanes = d.streams.as_mut().expect("asked by the caller");
         let lane = lanes.lane(lanes.index_of(kind.read));
         if stream != NO_STREAM {

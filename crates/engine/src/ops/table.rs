@@ -51,7 +51,7 @@ impl Engine {
             };
             self.stats.table_bytes += IMAGE_PAGE_BYTES;
             for &device in &homes {
-                let layout = &self.devices[usize::from(device.0)].layout;
+                let layout = &self.devices[device].layout;
                 let offset_bytes = page_offset(layout, job.area(), index);
                 let bytes = bytes.clone();
                 self.submit_checkpoint(device, IoOp::WriteMeta { offset_bytes, bytes, fua: false });
@@ -62,7 +62,7 @@ impl Engine {
 
     /// Pages in one area.
     pub(super) fn table_pages(&self) -> u64 {
-        self.devices[self.config.metadata_device()].layout.table_pages()
+        self.devices[DeviceId(self.config.metadata_device() as u8)].layout.table_pages()
     }
 
     /// Is everything durable that a root would say of objects? One without a table says what is in RAM.
@@ -87,7 +87,7 @@ impl Engine {
         let starting = self.starting();
         let (device, root) = starting.root.as_ref().expect("found before");
         let (device, pages) = (*device, root.image.map_or(0, |image| u64::from(image.pages)));
-        let fits = pages <= self.devices[usize::from(device.0)].layout.table_pages();
+        let fits = pages <= self.devices[device].layout.table_pages();
         if !fits {
             let text = "the checkpoint root names more of the object table than there is";
             self.refuse(StartError::Corrupt(text.into()));
@@ -128,7 +128,7 @@ impl Engine {
 
     fn read_table_page(&mut self, device: DeviceId, index: u64) {
         let area = u64::from(self.image_named().area);
-        let offset = page_offset(&self.devices[usize::from(device.0)].layout, area, index);
+        let offset = page_offset(&self.devices[device].layout, area, index);
         self.recovery_request(device, offset, IMAGE_PAGE_BYTES, index);
     }
 

@@ -28,10 +28,10 @@ impl Engine {
         run: Run,
         offset_bytes: u64,
     ) {
-        if !self.devices[usize::from(device.0)].is_volatile() {
+        if !self.devices[device].is_volatile() {
             return;
         }
-        let tail = &mut self.devices[usize::from(device.0)].tail;
+        let tail = &mut self.devices[device].tail;
         let write = tail.writes;
         tail.writes += 1;
         for slot in run.slot..run.slot + run.count {
@@ -39,13 +39,13 @@ impl Engine {
         }
         let payload = self.retain_buffer(id);
         let mut item = TailItem { write, logical, run, payload, offset_bytes, copied: false };
-        if self.tasks[id as usize].request.class == DurabilityClass::Journaled {
+        if self.tasks[id].request.class == DurabilityClass::Journaled {
             item.copied = self.copy_item(&item, Some(id));
             // without room for a copy its user waits for the drive's flush
-            self.tasks[id as usize].exposed |= !item.copied;
+            self.tasks[id].exposed |= !item.copied;
         }
         let bytes = u64::from(run.count) * BLOCK_BYTES;
-        let tail = &mut self.devices[usize::from(device.0)].tail;
+        let tail = &mut self.devices[device].tail;
         tail.bytes += bytes;
         tail.exposed_bytes += if item.copied { 0 } else { bytes };
         tail.items.push_back(item);
@@ -55,7 +55,7 @@ impl Engine {
 
     /// One more user of a task's buffer, which stays beyond the request.
     pub(crate) fn retain_buffer(&mut self, id: TaskId) -> PayloadId {
-        let task = &mut self.tasks[id as usize];
+        let task = &mut self.tasks[id];
         let payload = task.buffer;
         if !task.retained {
             task.retained = true;
@@ -84,7 +84,7 @@ impl Engine {
 
     /// Brings the tail of a drive nearer to being safe. True: it is, or nothing in it matters.
     pub(crate) fn settle_tail(&mut self, device: DeviceId) -> bool {
-        let d = &self.devices[usize::from(device.0)];
+        let d = &self.devices[device];
         // writes that wait for room in the log may have to wait for what this settles
         let coming = !self.starved
             && d.waiting[1].iter().any(|w| matches!(w.job, crate::device::Job::Write(_)));
@@ -109,14 +109,14 @@ impl Engine {
             }
             return self.is_copied(device);
         }
-        self.devices[usize::from(device.0)].flush_wanted = true;
+        self.devices[device].flush_wanted = true;
         false
     }
 
     /// Does a hard drive that failed hold what there is no room for on the SSDs, and does nothing under way
     /// make any?
     pub(super) fn is_beyond_rescue(&self, device: DeviceId) -> bool {
-        let d = &self.devices[usize::from(device.0)];
+        let d = &self.devices[device];
         d.is_faulted()
             && !d.tail.items.iter().all(|item| item.copied)
             && self.copies_in_flight(device) == 0
@@ -133,7 +133,7 @@ impl Engine {
 
     /// Is everything in the tail of a drive on the SSDs, or of no use any more?
     fn is_copied(&self, device: DeviceId) -> bool {
-        let items = &self.devices[usize::from(device.0)].tail.items;
+        let items = &self.devices[device].tail.items;
         items.iter().all(|item| item.copied) && self.copies_in_flight(device) == 0
     }
 
@@ -145,7 +145,7 @@ impl Engine {
     }
 
     fn copies_in_flight(&self, device: DeviceId) -> usize {
-        let region = self.devices[usize::from(device.0)].log.as_ref().map(|log| *log.region());
+        let region = self.devices[device].log.as_ref().map(|log| *log.region());
         self.ios
             .iter()
             .filter(|(_, io)| match &io.purpose {
@@ -159,7 +159,7 @@ impl Engine {
         if self.ssds.is_empty() {
             return false;
         }
-        let d = &self.devices[usize::from(device.0)];
+        let d = &self.devices[device];
         let flush_ns = d.bcw.as_ref().map_or(0, |bcw| bcw.flush_cost_ns());
         let bytes: u64 = d
             .tail
@@ -168,7 +168,7 @@ impl Engine {
             .filter(|item| !item.copied)
             .map(|item| u64::from(item.run.count) * BLOCK_BYTES)
             .sum();
-        let ssd = self.devices[usize::from(self.ssds[0].0)].config.ssd_profile;
+        let ssd = self.devices[self.ssds[0]].config.ssd_profile;
         let copy_ns = u128::from(bytes) * 1_000_000_000 / u128::from(ssd.write_bytes_per_s.max(1));
         copy_ns + u128::from(ssd.flush_ns) < u128::from(flush_ns)
             && self.map.ssd_free() * BLOCK_BYTES > 2 * bytes
@@ -178,7 +178,7 @@ impl Engine {
         let mut in_flight = self.copies_in_flight(device);
         let mut index = 0;
         while in_flight < COPIES_IN_FLIGHT_MAX {
-            let items = &mut self.devices[usize::from(device.0)].tail.items;
+            let items = &mut self.devices[device].tail.items;
             let Some(position) = items.iter().skip(index).position(|item| !item.copied) else {
                 return;
             };
@@ -191,7 +191,7 @@ impl Engine {
             if alive && !self.copy_item(&item, None) {
                 return; // no SSD space just now
             }
-            let tail = &mut self.devices[usize::from(device.0)].tail;
+            let tail = &mut self.devices[device].tail;
             tail.items[index].copied = true;
             tail.exposed_bytes -= u64::from(item.run.count) * BLOCK_BYTES;
             in_flight += usize::from(alive);
@@ -226,7 +226,7 @@ impl Engine {
             let (logical, log) = (item.logical + done, item.run.slot + done);
             let copy = TailCopy { task, write: item.write, logical, log, run };
             if let Some(id) = task {
-                self.tasks[id as usize].outstanding += 1;
+                self.tasks[id].outstanding += 1;
             }
             *self.retained.get_mut(&item.payload).expect("it is in a tail") += 1;
             self.copy_payloads.push((copy.clone(), item.payload));
@@ -271,11 +271,11 @@ impl Engine {
     /// that is out of service, there is nothing left for who waits now.
     fn not_copied(&mut self, copy: &TailCopy, error: IoError) {
         let device = self.map.slots().region(copy.log).device;
-        if self.devices[usize::from(device.0)].is_faulted() {
+        if self.devices[device].is_faulted() {
             self.rescue_wanted = false; // each FLUSH tries again
             self.commit.tails_failed(error);
         }
-        let tail = &mut self.devices[usize::from(device.0)].tail;
+        let tail = &mut self.devices[device].tail;
         tail.copy_failed = true;
         let known = |item: &&mut TailItem| item.copied && item.write == copy.write;
         if let Some(item) = tail.items.iter_mut().find(known) {
@@ -286,7 +286,7 @@ impl Engine {
 
     /// A part of a journaled write is on the SSD too, or could not be brought there.
     fn journaled(&mut self, id: TaskId, copied: bool) {
-        let task = &mut self.tasks[id as usize];
+        let task = &mut self.tasks[id];
         task.exposed |= !copied;
         task.outstanding -= 1;
         if task.outstanding == 0 {
@@ -299,7 +299,7 @@ impl Engine {
         if !self.ssds.is_empty() {
             self.return_before_flush(device);
         }
-        let d = &mut self.devices[usize::from(device.0)];
+        let d = &mut self.devices[device];
         d.flush_wanted = false;
         d.dirty = false;
         d.flushing = Some(HddFlush { items: d.tail.items.len(), home_mark: d.home_writes });
@@ -313,7 +313,7 @@ impl Engine {
     /// A flush of a hard drive ended.
     pub(crate) fn hdd_flush_done(&mut self, device: DeviceId, status: Result<(), IoError>) {
         let now = self.now;
-        let d = &mut self.devices[usize::from(device.0)];
+        let d = &mut self.devices[device];
         let flush = d.flushing.take().expect("a flush was under way");
         if let Some(bcw) = &mut d.bcw {
             bcw.flush_done(now, status.is_ok());
@@ -333,7 +333,7 @@ impl Engine {
         }
         self.probed(device, status);
         self.follower_flushed(device);
-        let d = &mut self.devices[usize::from(device.0)];
+        let d = &mut self.devices[device];
         d.tail.copy_failed = false;
         let mut settled = Vec::with_capacity(flush.items);
         for _ in 0..flush.items {
@@ -375,9 +375,9 @@ impl Engine {
         let mut left = false;
         for index in 0..self.hdds.len() {
             let device = self.hdds[index];
-            if self.devices[usize::from(device.0)].is_faulted() {
+            if self.devices[device].is_faulted() {
                 self.copy_tail(device);
-                left |= self.devices[usize::from(device.0)].tail.items.iter().any(|i| !i.copied);
+                left |= self.devices[device].tail.items.iter().any(|i| !i.copied);
             }
         }
         self.rescue_wanted = left;

@@ -13,7 +13,6 @@ use crate::ops::file_tiers;
 use crate::ops::leaving::Leaving;
 use crate::ordering::TaskId;
 use crate::port::Command;
-use crate::task::NO_PARENT;
 use crate::tier::benefit::DriveCosts;
 use crate::tier::settings as names;
 use crate::tier::space::{Space, SpaceConfig, SpaceStats};
@@ -295,7 +294,7 @@ impl Engine {
 
     /// Where does this write belong?
     pub(crate) fn intend(&mut self, id: TaskId) -> Intention {
-        let task = &self.tasks[id as usize];
+        let task = &self.tasks[id];
         let (first, end) = (task.first, task.end);
         let request = task.request;
         let view = |held| TierView {
@@ -326,7 +325,7 @@ impl Engine {
 
     /// A write of a volume with a share is on an SSD now; what is not held there is brought away again.
     pub(crate) fn note_on_ssd(&mut self, id: TaskId, first: Logical, count: u32) {
-        let tier = self.tier_of(&self.tasks[id as usize]);
+        let tier = self.tier_of(&self.tasks[id]);
         if self.tiers.is_none() || tier.is_none_or(|tier| !tier.has_share()) {
             return;
         }
@@ -346,13 +345,13 @@ impl Engine {
 
     /// A user's read begins: it counts, and if it needs a hard drive it may bring its extent.
     pub(crate) fn begin_tier_read(&mut self, id: TaskId) {
-        let task = &self.tasks[id as usize];
+        let task = &self.tasks[id];
         let (request, first, end) = (task.request, task.first, task.end);
         if task.noted || request.kind == RequestKind::Background {
             return;
         }
-        let (volume, named, is_part) = (task.volume, task.tier, task.parent != NO_PARENT);
-        self.tasks[id as usize].noted = true;
+        let (volume, named, is_part) = (task.volume, task.tier, task.parent.is_some());
+        self.tasks[id].noted = true;
         let Some(policy) = self.policies.get(&volume) else { return };
         let tier = policy.tier_of(named);
         let Some(tiers) = self.tiers.as_mut().filter(|_| tier.has_share()) else { return };
@@ -385,7 +384,7 @@ impl Engine {
         }
         match self.ride(id, extent) {
             Some((from, to)) => {
-                let task = &mut self.tasks[id as usize];
+                let task = &mut self.tasks[id];
                 task.rides = true;
                 task.lead_blocks = first - from;
                 (task.first, task.end) = (from, to);
@@ -399,7 +398,7 @@ impl Engine {
     /// A user's read of a whole extent is done. False: it failed, and begins again for the user's blocks
     /// alone.
     pub(crate) fn end_tier_read(&mut self, id: TaskId) -> bool {
-        let task = &mut self.tasks[id as usize];
+        let task = &mut self.tasks[id];
         let request = task.request;
         let first = task.first + task.lead_blocks;
         let blocks = (request.offset_bytes % BLOCK_BYTES + request.length_bytes)

@@ -68,7 +68,7 @@ enum Next {
 impl Engine {
     /// The places of the homes on a hard drive.
     pub(crate) fn home_places(&self, device: DeviceId) -> BlockRange {
-        let layout = &self.devices[usize::from(device.0)].layout;
+        let layout = &self.devices[device].layout;
         let number = |blocks: u64| u32::try_from(blocks).expect("checked by the layout");
         BlockRange { first: number(layout.home_first), count: number(layout.home_blocks) }
     }
@@ -76,13 +76,13 @@ impl Engine {
     /// Places of homes on all other hard drives that take something new.
     fn open_places(&self, device: DeviceId) -> Vec<BlockRange> {
         let others = self.hdds.iter().filter(|&&other| other != device);
-        let others = others.filter(|other| self.devices[usize::from(other.0)].takes_new());
+        let others = others.filter(|other| self.devices[**other].takes_new());
         others.map(|&other| self.home_places(other)).collect()
     }
 
     /// Do homes lie at other blocks' numbers, or may they soon?
     pub(crate) fn has_moved_homes(&self) -> bool {
-        let mut hdds = self.hdds.iter().map(|id| self.devices[usize::from(id.0)].standing);
+        let mut hdds = self.hdds.iter().map(|id| self.devices[*id].standing);
         !self.objects.homes().is_empty() || hdds.any(|standing| standing != Standing::Serves)
     }
 
@@ -129,21 +129,21 @@ impl Engine {
         let homes = self.objects.homes().lying_in(self.home_places(device));
         let count =
             |range: &BlockRange| recorded.count_run(range.first as usize, range.count as usize);
-        let log = self.devices[usize::from(device.0)].log.as_ref();
+        let log = self.devices[device].log.as_ref();
         homes.iter().map(count).sum::<usize>() as u64 + log.map_or(0, |log| log.live_slots())
     }
 
     /// Is nothing left of what lay on it, and is that durable?
     pub(super) fn is_vacated(&self, device: DeviceId) -> bool {
         let drain = self.drain.as_deref().expect("asked by the caller");
-        let log = self.devices[usize::from(device.0)].log.as_ref();
+        let log = self.devices[device].log.as_ref();
         let is_durable = self.commit.durable() >= drain.left_with;
         self.objects.left_blocks() == 0
             && drain.rehomed.is_empty()
             && (is_durable || self.breaks(Mutant::DrainedTooEarly))
             && log.is_none_or(|log| log.live_slots() == 0)
             // what it has not settled of its log is in RAM
-            && self.devices[usize::from(device.0)].tail.items.is_empty()
+            && self.devices[device].tail.items.is_empty()
     }
 
     /// Begins a move of what lies on a hard drive. False: not now, or there is nothing.
@@ -156,7 +156,7 @@ impl Engine {
             return true;
         }
         self.want_home_flush();
-        let d = &mut self.devices[usize::from(device.0)];
+        let d = &mut self.devices[device];
         d.flush_wanted |= !d.tail.items.is_empty() && d.flushing.is_none();
         false
     }
@@ -263,7 +263,7 @@ impl Engine {
                 continue;
             };
             let (on, _) = self.home_of(next.first);
-            if !self.devices[usize::from(on.0)].takes_new() {
+            if !self.devices[on].takes_new() {
                 self.objects.drop_reserved(next);
                 continue;
             }
@@ -404,7 +404,7 @@ impl Engine {
         if let Err(error) = status {
             self.fault(device, error);
         }
-        let d = &mut self.devices[usize::from(device.0)];
+        let d = &mut self.devices[device];
         d.home_writes += u64::from(status.is_ok());
         let number = d.home_writes;
         match self.drain.as_deref_mut() {
@@ -489,7 +489,7 @@ impl Engine {
 
     /// Begins to move home what lives in the log of a hard drive. False: not now, or nothing does.
     fn empty_log(&mut self, device: DeviceId) -> bool {
-        let Some(log) = &mut self.devices[usize::from(device.0)].log else { return false };
+        let Some(log) = &mut self.devices[device].log else { return false };
         log.seal_open();
         let living = log.victims().into_iter().filter(|&segment| log.live(segment) > 0);
         let runs: Vec<Run> = living.map(|segment| log.segment_run(segment)).collect();
@@ -512,7 +512,7 @@ impl Engine {
     /// long; but where they always ask for something it would never come.
     pub(super) fn drain_turn(&self, device: DeviceId) -> Option<Turn> {
         let drain = self.drain.as_deref().filter(|drain| drain.moves())?;
-        let d = &self.devices[usize::from(device.0)];
+        let d = &self.devices[device];
         let waits_for_flush = drain.rehomed.iter().any(|known| known.device == device)
             || self.objects.left_blocks() == 0 && !self.moves.homed.is_empty();
         if d.flush_wanted && waits_for_flush {

@@ -55,7 +55,7 @@ impl Engine {
         let into = self.name_payload();
         let length_bytes = u64::from(count) * BLOCK_BYTES;
         self.out.push(Command::Reserve { payload: into, length_bytes });
-        self.tasks[id as usize].outstanding += 1;
+        self.tasks[id].outstanding += 1;
         let part = self.read_part(id, (logical, count), source, (into, 0));
         let op =
             IoOp::Read { offset_bytes: source.address, length_bytes, into, into_offset_bytes: 0 };

@@ -19,12 +19,12 @@ use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, IoError, Op, PayloadI
 impl Engine {
     pub(crate) fn begin_user_write(&mut self, id: TaskId) {
         let target = self.steer_write(id);
-        self.tasks[id as usize].target = target;
+        self.tasks[id].target = target;
         if self.is_fixed() {
             self.begin_fixed_write(id);
             return;
         }
-        let task = &self.tasks[id as usize];
+        let task = &self.tasks[id];
         let (request, base_bytes) = (task.request, task.base_bytes);
         let end_bytes = request.offset_bytes + request.length_bytes;
         let whole = request.offset_bytes.is_multiple_of(BLOCK_BYTES)
@@ -40,25 +40,25 @@ impl Engine {
     /// Where does this write go? Asks the tier, then the policy, and counts the reason.
     fn steer_write(&mut self, id: TaskId) -> Target {
         self.keep_class(id);
-        let task = &self.tasks[id as usize];
+        let task = &self.tasks[id];
         // who decides knows volumes alone
         let (request, blocks) = (Request { object: task.volume, ..task.request }, task.blocks());
         let bytes = u64::from(blocks) * BLOCK_BYTES;
         let intention = self.intend(id);
-        self.tasks[id as usize].both = intention == Intention::Both;
+        self.tasks[id].both = intention == Intention::Both;
         // a write that belongs on a hard drive does not wait there behind anything but writes, unless its
         // tier says so: it is brought there later
-        let task = &self.tasks[id as usize];
+        let task = &self.tasks[id];
         let detours = self.tier_of(task).is_none_or(|tier| tier.detours());
         let decision = self.decide(&request, bytes, intention, detours);
         self.stats.steered.count(decision.reason, request.length_bytes);
-        self.tasks[id as usize].reason = decision.reason;
+        self.tasks[id].reason = decision.reason;
         match decision.target {
             Target::Log(device) => {
                 self.stats.redirected.0 += 1;
                 self.stats.redirected.1 += request.length_bytes;
                 let now = self.now;
-                if let Some(bcw) = &mut self.devices[usize::from(device.0)].bcw {
+                if let Some(bcw) = &mut self.devices[device].bcw {
                     bcw.commit(now, bytes);
                 }
             }
@@ -69,7 +69,7 @@ impl Engine {
 
     /// A volume promises no less than its class says, whatever the request asks for.
     pub(crate) fn keep_class(&mut self, id: TaskId) {
-        let task = &mut self.tasks[id as usize];
+        let task = &mut self.tasks[id];
         let request = &mut task.request;
         if let Some(policy) = self.policies.get(&task.volume) {
             request.class = request.class.stronger(policy.durability);
@@ -79,18 +79,18 @@ impl Engine {
 
     /// Puts the write into the queue of its device.
     pub(crate) fn queue_write(&mut self, id: TaskId) {
-        let device = self.device_of(self.tasks[id as usize].target);
+        let device = self.device_of(self.tasks[id].target);
         self.enqueue(device, Class::Write, Job::Write(id));
     }
 
     /// The write's turn on an SSD has come: chooses places and issues it. False: no space yet.
     pub(crate) fn issue_ssd_write(&mut self, device: DeviceId, id: TaskId) -> bool {
-        let blocks = self.tasks[id as usize].blocks();
+        let blocks = self.tasks[id].blocks();
         let ssd = self.ssds.iter().position(|&d| d == device).expect("an SSD");
         if self.map.allocators()[ssd].free_count() < blocks + self.reserved_slots(ssd) {
             return false;
         }
-        let (mut logical, end) = (self.tasks[id as usize].first, self.tasks[id as usize].end);
+        let (mut logical, end) = (self.tasks[id].first, self.tasks[id].end);
         self.mark_started(id);
         while logical < end {
             let run = self.map.allocate_on(ssd, end - logical).expect("counted above");
@@ -107,12 +107,12 @@ impl Engine {
 
     /// The write's turn in a log has come. False: the log is full.
     pub(crate) fn issue_log_write(&mut self, device: DeviceId, id: TaskId) -> bool {
-        let blocks = self.tasks[id as usize].blocks();
-        let log = self.devices[usize::from(device.0)].log.as_mut().expect("steered to a log");
+        let blocks = self.tasks[id].blocks();
+        let log = self.devices[device].log.as_mut().expect("steered to a log");
         if log.free_slots_of_users(!self.ssds.is_empty()) < u64::from(blocks) {
             return false;
         }
-        let (mut logical, end) = (self.tasks[id as usize].first, self.tasks[id as usize].end);
+        let (mut logical, end) = (self.tasks[id].first, self.tasks[id].end);
         self.mark_started(id);
         while logical < end {
             let run = self.append_to_log(device, end - logical, true).expect("counted above");
@@ -124,7 +124,7 @@ impl Engine {
 
     pub(crate) fn mark_started(&mut self, id: TaskId) {
         let now = self.now;
-        let task = &mut self.tasks[id as usize];
+        let task = &mut self.tasks[id];
         if task.started == tandem_block::Instant::NEVER {
             task.started = now;
         }
@@ -135,7 +135,7 @@ impl Engine {
 
     fn issue_write_run(&mut self, device: DeviceId, id: TaskId, logical: Logical, run: Run) {
         let offset_bytes = self.map.slots().region(run.slot).address(run.slot);
-        let task = &mut self.tasks[id as usize];
+        let task = &mut self.tasks[id];
         task.outstanding += 1;
         let op = IoOp::Write {
             offset_bytes,
@@ -162,7 +162,7 @@ impl Engine {
         } else {
             self.name_places(device, id, logical, run, checksums);
         }
-        let task = &mut self.tasks[id as usize];
+        let task = &mut self.tasks[id];
         task.outstanding -= 1;
         if task.outstanding == 0 {
             self.finish_write(id);
@@ -177,7 +177,7 @@ impl Engine {
         run: Run,
         checksums: &[u32],
     ) {
-        let task = &self.tasks[id as usize];
+        let task = &self.tasks[id];
         let (first, last, masks) = (task.first, task.end - 1, task.masks);
         let fua = task.request.fua;
         assert!(
@@ -200,7 +200,7 @@ impl Engine {
                 && self.map.assign_fragment(block, slot, mask, checksum)
             {
                 self.stats.fragments += 1;
-                self.tasks[id as usize].over_base = true;
+                self.tasks[id].over_base = true;
             } else {
                 self.map.assign(block, slot, checksum);
             }
@@ -211,12 +211,12 @@ impl Engine {
         if self.is_fixed() {
             return;
         }
-        if self.tasks[id as usize].both && !self.hdds.is_empty() {
+        if self.tasks[id].both && !self.hdds.is_empty() {
             self.want_copies(logical, run.count);
         }
         let is_log = self.map.slots().is_log(run.slot);
         if is_log {
-            let offset_bytes = self.tasks[id as usize].buffer_offset(logical);
+            let offset_bytes = self.tasks[id].buffer_offset(logical);
             // what went there with FUA, in a pool without SSD, waits for no flush
             if !fua {
                 self.retain_for_tail(device, id, logical, run, offset_bytes);
@@ -233,7 +233,7 @@ impl Engine {
     pub(super) fn write_failed(&mut self, device: DeviceId, id: TaskId, run: Run, error: IoError) {
         let is_log = self.map.slots().is_log(run.slot);
         if is_log {
-            let log = self.devices[usize::from(device.0)].log.as_mut().expect("a log slot");
+            let log = self.devices[device].log.as_mut().expect("a log slot");
             for slot in run.slot..run.slot + run.count {
                 log.release(slot);
             }
@@ -246,7 +246,7 @@ impl Engine {
 
     /// All device commands of a write are done.
     pub(crate) fn finish_write(&mut self, id: TaskId) {
-        let task = &mut self.tasks[id as usize];
+        let task = &mut self.tasks[id];
         if let (Err(_), Target::Log(_), false) = (task.status, task.target, self.ssds.is_empty()) {
             // the log failed, the bytes are still here: the SSD takes them
             task.status = Ok(());
@@ -259,16 +259,16 @@ impl Engine {
             (task.status, task.target.is_log(), task.request.op)
             && self.another_ssd(device).is_some()
         {
-            let task = &mut self.tasks[id as usize];
+            let task = &mut self.tasks[id];
             (task.status, task.target) = (Ok(()), Target::Ssd);
             self.queue_write(id);
             return;
         }
-        let task = &self.tasks[id as usize];
+        let task = &self.tasks[id];
         let (durable, exposed) = (task.request.fua, task.exposed);
         let sound = task.status.is_ok();
         let is_linked_in_part = self.note_link_written(id);
-        let task = &self.tasks[id as usize];
+        let task = &self.tasks[id];
         let (buffer, retained) = (task.buffer, task.retained);
         if retained {
             self.unretain(buffer);
@@ -278,7 +278,7 @@ impl Engine {
         if exposed && sound {
             self.commit.wait_flush(id);
         } else if durable && sound && !self.is_fixed() && !self.breaks(Mutant::EarlyFua) {
-            if self.tasks[id as usize].over_base || is_linked_in_part {
+            if self.tasks[id].over_base || is_linked_in_part {
                 // its record must name a base that may be in some drive's buffer still
                 self.commit.wait_flush(id);
             } else {
@@ -294,8 +294,8 @@ impl Engine {
     /// Gives a write that waits for a log back to steering, which has only the SSD left for it.
     pub(crate) fn return_write(&mut self, device: DeviceId, id: TaskId) {
         assert!(!self.ssds.is_empty(), "without an SSD nothing is returned");
-        let bytes = u64::from(self.tasks[id as usize].blocks()) * BLOCK_BYTES;
-        if let Some(bcw) = &mut self.devices[usize::from(device.0)].bcw {
+        let bytes = u64::from(self.tasks[id].blocks()) * BLOCK_BYTES;
+        if let Some(bcw) = &mut self.devices[device].bcw {
             bcw.uncommit(bytes);
         }
         self.count_returned(id);
@@ -308,7 +308,7 @@ impl Engine {
 
     /// A write that was redirected goes to an SSD after all: it is counted there, and once.
     fn count_returned(&mut self, id: TaskId) {
-        let task = &mut self.tasks[id as usize];
+        let task = &mut self.tasks[id];
         task.target = Target::Ssd;
         let length_bytes = task.request.length_bytes;
         let reason = std::mem::replace(&mut task.reason, Reason::Returned);
@@ -331,7 +331,7 @@ impl Engine {
             return stripes.place(&self.ssds, bytes);
         }
         for &id in &self.ssds {
-            let capacity = self.devices[usize::from(id.0)].config.capacity_bytes;
+            let capacity = self.devices[id].config.capacity_bytes;
             if bytes < capacity {
                 return (id, bytes);
             }
@@ -341,7 +341,7 @@ impl Engine {
     }
 
     fn begin_fixed_write(&mut self, id: TaskId) {
-        let task = &mut self.tasks[id as usize];
+        let task = &mut self.tasks[id];
         if let Target::Log(_) = task.target {
             self.queue_write(id);
             return;
@@ -362,7 +362,7 @@ impl Engine {
                 from_offset_bytes: done,
                 fua: request.fua,
             };
-            self.tasks[id as usize].outstanding += 1;
+            self.tasks[id].outstanding += 1;
             self.enqueue(device, Class::Write, Job::Io(op, Purpose::WriteFixed { task: id }));
             done += length_bytes;
         }
@@ -372,7 +372,7 @@ impl Engine {
         if let Err(error) = status {
             self.note_error(id, error);
         }
-        let task = &mut self.tasks[id as usize];
+        let task = &mut self.tasks[id];
         task.outstanding -= 1;
         if task.outstanding > 0 {
             return;
