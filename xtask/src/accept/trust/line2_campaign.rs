@@ -13,7 +13,7 @@ use std::process::Stdio;
 const CRASHES_WANTED: u64 = 1_000_000;
 const FAULT_RUNS_WANTED: u64 = 100_000;
 /// Seeds that the tests of every day do not use: of every arm, and of those with faults.
-const SEEDS: (u64, u64) = (7_000, 8);
+const SEEDS: (u64, u64) = (7_000, 10);
 const FAULT_SEEDS: (u64, u64) = (8_000, 150);
 /// Arms whose drives fail.
 const FAULTS: [&str; 8] =
