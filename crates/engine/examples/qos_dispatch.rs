@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use tandem_block::{Instant, KIB, ObjectId, Op, PayloadId, Request, RequestId, Rng, StreamId};
 use tandem_engine::device::{Job, Purpose, Waiting};
-use tandem_engine::pins::Pin;
+use tandem_engine::io::pins::Pin;
 use tandem_engine::qos::cost::{CostRow, CostTable, Kind};
 use tandem_engine::qos::reserve::{Promise, QosConfig, Rate, Selector, StreamConfig, WHOLE_PPB};
 use tandem_engine::qos::streams::Streams;

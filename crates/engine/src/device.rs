@@ -4,16 +4,17 @@ use crate::bcw::controller::Controller;
 use crate::config::{DeviceConfig, Role, WriteCache};
 use crate::format::layout::Layout;
 use crate::format::superblock::Standing;
-use crate::load::Load;
+use crate::io::queue::{self, Queue, QueuedJob};
 use crate::log::Log;
 use crate::map::{Logical, Run, Slot};
 use crate::ordering::TaskId;
-use crate::pins::{Pin, Pins};
 use crate::port::{IoOp, ServedFrom};
 use crate::qos::lanes::Lanes;
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
 use tandem_block::{DeviceId, Instant, IoError, PayloadId};
+
+pub use crate::io::queue::Class;
 
 /// Why a device command is under way; its completion goes there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -162,29 +163,18 @@ pub enum Job {
     Io(IoOp, Purpose),
 }
 
-/// Who waits: user reads, user writes, background.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Class {
-    /// A user waits for bytes.
-    Read,
-    /// A user waits for an acknowledgement.
-    Write,
-    /// Nobody waits, or only a commit.
-    Background,
+impl QueuedJob for Job {
+    #[inline]
+    fn op(&self) -> Option<&IoOp> {
+        match self {
+            Job::Io(op, _) => Some(op),
+            Job::Write(_) | Job::Edge { .. } => None,
+        }
+    }
 }
 
 /// One waiting job.
-#[derive(Clone, Debug)]
-pub struct Waiting {
-    /// Order of arrival at this device.
-    pub sequence: u64,
-    /// Its size; 0 for what moves none.
-    pub bytes: u64,
-    /// What.
-    pub job: Job,
-    /// What it names on the device, if that is known while it waits.
-    pub pin: Pin,
-}
+pub type Waiting = queue::Waiting<Job>;
 
 /// Log writes of one hard drive since its last successful flush: its tail (design decision 8).
 #[derive(Clone, Debug, Default)]
@@ -251,20 +241,12 @@ pub struct Device {
     pub drive_bytes: u64,
     /// Its layout.
     pub layout: Layout,
-    /// Waiting jobs by class, where streams are not told apart.
-    pub waiting: [VecDeque<Waiting>; 3],
-    /// Waiting jobs by stream, where they are.
+    /// What waits, and how much is in flight.
+    pub queue: Queue<Job>,
+    /// Waiting jobs by stream, where streams are told apart.
     pub streams: Option<Box<Lanes>>,
-    /// Arrivals so far.
-    pub arrivals: u64,
     /// It is two drives: reads and writes are with different ones.
     pub is_pair: bool,
-    /// Blocks that waiting commands, and those in flight, name.
-    pub pins: Pins,
-    /// Commands in flight.
-    pub in_flight: u32,
-    /// Accepted and not completed, waiting or in flight. Paper: `l(t)` in [BCW Alg. 3].
-    pub queue_length: u32,
     /// A write has completed since the last flush was issued.
     pub dirty: bool,
     /// What may be asked of it.
@@ -285,12 +267,8 @@ pub struct Device {
     pub flush_wanted: bool,
     /// Keeps a hard drive's writes fast.
     pub bcw: Option<Controller>,
-    /// What it has to do, for steering.
-    pub load: Load,
     /// Home writes completed so far.
     pub home_writes: u64,
-    /// Background commands in flight.
-    pub background_in_flight: u32,
     /// When its controller wants to be asked again.
     pub ask_at: Instant,
     /// When its last command ended; of hard drives.
@@ -305,13 +283,9 @@ impl Device {
             drive_bytes: config.capacity_bytes,
             config,
             layout,
-            waiting: Default::default(),
+            queue: Queue::default(),
             streams: None,
-            arrivals: 0,
             is_pair: false,
-            pins: Pins::default(),
-            in_flight: 0,
-            queue_length: 0,
             dirty: false,
             service: Service::Full,
             probe_at: Instant::ZERO,
@@ -322,9 +296,7 @@ impl Device {
             flushing: None,
             flush_wanted: false,
             bcw: None,
-            load: Load::default(),
             home_writes: 0,
-            background_in_flight: 0,
             ask_at: Instant::NEVER,
             last_end: Instant::ZERO,
         }
@@ -336,10 +308,10 @@ impl Device {
     pub fn takes(&self) -> (bool, bool) {
         let depth = self.config.depth;
         if self.is_pair {
-            let reads = self.load.reads_in_flight;
-            (reads < depth, self.in_flight - reads < depth)
+            let reads = self.queue.reads_in_flight();
+            (reads < depth, self.queue.in_flight() - reads < depth)
         } else {
-            (self.in_flight < depth, self.in_flight < depth)
+            (self.queue.in_flight() < depth, self.queue.in_flight() < depth)
         }
     }
 
@@ -348,9 +320,9 @@ impl Device {
     #[inline]
     pub fn lane_takes(&self, lane: usize, depth: u32) -> bool {
         let in_flight = match (self.is_pair, lane) {
-            (false, _) => self.in_flight,
-            (true, 0) => self.load.reads_in_flight,
-            (true, _) => self.in_flight - self.load.reads_in_flight,
+            (false, _) => self.queue.in_flight(),
+            (true, 0) => self.queue.reads_in_flight(),
+            (true, _) => self.queue.in_flight() - self.queue.reads_in_flight(),
         };
         in_flight < self.config.depth.min(depth)
     }
@@ -406,63 +378,15 @@ impl Device {
         self.config.write_cache == WriteCache::Volatile
     }
 
-    /// Adds a waiting job.
-    pub fn enqueue(&mut self, class: Class, job: Job, bytes: u64) {
-        let waiting = self.arrives(job, bytes);
-        self.waiting[class as usize].push_back(waiting);
-    }
-
-    /// Counts a job that is going to wait.
-    #[inline]
-    pub fn arrives(&mut self, job: Job, bytes: u64) -> Waiting {
-        self.arrivals += 1;
-        self.queue_length += 1;
-        self.load.waiting_bytes += bytes;
-        let pin = match &job {
-            Job::Io(op, _) => self.pins.pin(op),
-            Job::Write(_) | Job::Edge { .. } => Pin::NONE,
-        };
-        Waiting { sequence: self.arrivals, bytes, job, pin }
-    }
-
-    /// Takes the first waiting job of a class; it is still counted as accepted.
-    pub fn pop(&mut self, class: Class) -> Option<Waiting> {
-        let waiting = self.waiting[class as usize].pop_front()?;
-        self.load.waiting_bytes -= waiting.bytes;
-        Some(waiting)
-    }
-
-    /// Takes those of a class out that are like this, in order.
-    pub fn take(&mut self, class: Class, is_wanted: impl Fn(&Job) -> bool) -> Vec<Waiting> {
-        let all = std::mem::take(&mut self.waiting[class as usize]);
-        let mut taken = Vec::new();
-        for waiting in all {
-            if is_wanted(&waiting.job) {
-                taken.push(waiting);
-            } else {
-                self.waiting[class as usize].push_back(waiting);
-            }
-        }
-        self.load.waiting_bytes -= taken.iter().map(|waiting| waiting.bytes).sum::<u64>();
-        taken
-    }
-
-    /// Puts it back where it was.
-    pub fn unpop(&mut self, class: Class, waiting: Waiting) {
-        self.load.waiting_bytes += waiting.bytes;
-        self.waiting[class as usize].push_front(waiting);
-    }
-
     /// Reads that wait or are in flight.
     pub fn reads(&self) -> u32 {
         let by_stream = self.streams.as_ref().map_or(0, |lanes| lanes.waiting_reads());
-        self.waiting[Class::Read as usize].len() as u32 + by_stream + self.load.reads_in_flight
+        self.queue.jobs(Class::Read).len() as u32 + by_stream + self.queue.reads_in_flight()
     }
 
     /// Is anything waiting?
     pub fn has_waiting(&self) -> bool {
-        self.waiting.iter().any(|queue| !queue.is_empty())
-            || self.streams.as_ref().is_some_and(|lanes| lanes.has_waiting())
+        self.queue.is_waited_for() || self.streams.as_ref().is_some_and(|lanes| lanes.has_waiting())
     }
 }
 

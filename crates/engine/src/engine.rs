@@ -3,17 +3,16 @@
 //! Source: design decision 1: one state machine for both worlds. What an event does to it is in
 //! `turn`, what there is to see of it from outside in `view`, the steps of each job in `ops/`.
 
-use crate::arena::Arena;
 use crate::bcw::controller::{Control, Controller};
 use crate::config::{EngineConfig, Placement, Role};
-use crate::deadlines::Deadlines;
 use crate::device::{Device, Drives, Purpose, Service, TailCopy};
 use crate::drain::{Drain, DrainView};
 use crate::format::layout::{self, Layout};
 use crate::format::superblock::{Numbered, Standing};
 use crate::handover::{Handover, HandoverView};
+use crate::io::deadlines::Deadlines;
+use crate::io::flights::Flights;
 use crate::ledger::Ledger;
-use crate::load::Place;
 use crate::log::read_back::ReadBack;
 use crate::map::checksums::HomeChecksums;
 use crate::map::journal::Journal;
@@ -35,8 +34,7 @@ use crate::ops::start::Starting;
 use crate::ops::steering::{SharedSteer, Steering};
 use crate::ops::tiering::{self, Tiering};
 use crate::ordering::{Ordering, TaskId};
-use crate::pins::Pin;
-use crate::port::{Command, IoId};
+use crate::port::Command;
 use crate::qos::admit::AdmitError;
 use crate::qos::delivery::Clients;
 use crate::qos::{self, Qos};
@@ -66,21 +64,6 @@ pub(crate) enum Phase {
     Stopped,
 }
 
-/// A device command under way.
-#[derive(Clone, Debug)]
-pub(crate) struct IoState {
-    pub device: DeviceId,
-    pub purpose: Purpose,
-    pub bytes: u64,
-    pub issued: Instant,
-    pub background: bool,
-    /// It changes what the device holds.
-    pub changes: bool,
-    pub place: Place,
-    /// What it names on the device.
-    pub pin: Pin,
-}
-
 /// Policies of one volume.
 #[derive(Clone, Debug)]
 pub(crate) struct VolumePolicy {
@@ -108,7 +91,7 @@ pub struct Engine {
     pub(crate) page_waiters: Vec<(u32, Option<TaskId>)>,
     pub(crate) journal: Journal,
     pub(crate) tasks: Tasks,
-    pub(crate) ios: Arena<IoId, IoState>,
+    pub(crate) ios: Flights<Purpose>,
     pub(crate) ordering: Ordering,
     pub(crate) commit: Commit,
     pub(crate) checkpoint: Checkpoint,
@@ -388,7 +371,7 @@ impl Engine {
             lagging: Lagging::default(),
             journal: Journal::new(journal_bytes, 0, 1),
             tasks: Tasks::default(),
-            ios: Arena::default(),
+            ios: Flights::default(),
             ordering: Ordering::default(),
             commit: Commit::default(),
             checkpoint: Checkpoint::default(),

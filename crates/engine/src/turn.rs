@@ -6,9 +6,9 @@
 //! does step by step is in `ops/`; the rooms are asked here and there, and never ask each other.
 
 use crate::StartError;
-use crate::deadlines::Heard;
 use crate::engine::{Engine, Phase};
 use crate::handover;
+use crate::io::deadlines::Heard;
 use crate::mirror;
 use crate::port::{Command, Event, IoId};
 use tandem_block::{DeviceId, Duration, Instant, IoError};

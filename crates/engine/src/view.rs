@@ -113,8 +113,8 @@ impl Engine {
                 format!(
                     "device {} in_flight {} queue {} tail {:?} flushing {:?} wanted {} faulted {} homes {} bcw {:?} awaits {}",
                     d.id.0,
-                    d.in_flight,
-                    d.queue_length,
+                    d.queue.in_flight(),
+                    d.queue.length(),
                     d.tail.items.iter().take(4).collect::<Vec<_>>(),
                     d.flushing,
                     d.flush_wanted,

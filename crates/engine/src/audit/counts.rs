@@ -52,19 +52,19 @@ impl Engine {
             findings.equal(
                 Rule::Queues,
                 &of("commands in flight"),
-                u64::from(d.in_flight),
+                u64::from(d.queue.in_flight()),
                 in_flight,
             );
             let background = ios().filter(|(_, io)| io.background).count() as u64;
-            let counted = u64::from(d.background_in_flight);
+            let counted = u64::from(d.queue.background_in_flight());
             findings.equal(Rule::Queues, &of("background commands"), counted, background);
             let waiting = jobs().count() as u64;
-            let counted = u64::from(d.queue_length);
+            let counted = u64::from(d.queue.length());
             findings.equal(Rule::Queues, &of("queue length"), counted, in_flight + waiting);
             let bytes: u64 = jobs().map(|(.., job)| self.job_bytes(job)).sum();
-            let counted = d.load.waiting_bytes;
+            let counted = d.queue.waiting_bytes();
             findings.equal(Rule::Queues, &of("waiting bytes"), counted, bytes);
-            let flushes = ios().filter(|(_, io)| io.purpose == Purpose::HddFlush).count() as u64;
+            let flushes = ios().filter(|(_, io)| io.owner == Purpose::HddFlush).count() as u64;
             let counted = u64::from(d.flushing.is_some());
             findings.equal(Rule::Queues, &of("flushes under way"), counted, flushes);
         }
@@ -92,7 +92,7 @@ impl Engine {
             findings.equal(Rule::Tails, &of("exposed"), d.tail.exposed_bytes, bytes(false));
         }
         let copies = |io: &Purpose| matches!(io, Purpose::TailCopy(_));
-        let under_way = self.ios.iter().filter(|(_, io)| copies(&io.purpose)).count() as u64;
+        let under_way = self.ios.iter().filter(|(_, io)| copies(&io.owner)).count() as u64;
         let counted = self.copy_payloads.len() as u64;
         findings.equal(Rule::Tails, "copies of tails under way", counted, under_way);
     }

@@ -160,7 +160,7 @@ impl Engine {
     fn commands(&self) -> impl Iterator<Item = Under<'_>> {
         let in_flight = self.ios.iter().map(|(_, io)| Under {
             device: io.device,
-            purpose: &io.purpose,
+            purpose: &io.owner,
             bytes: io.bytes,
             waits: false,
         });
@@ -173,11 +173,9 @@ impl Engine {
 
     /// Every job that waits for a device; the class is not known where streams are told apart.
     fn waiting_jobs(&self) -> impl Iterator<Item = (DeviceId, Option<Class>, &Job)> {
-        const CLASSES: [Class; 3] = [Class::Read, Class::Write, Class::Background];
         self.devices.iter().flat_map(|d| {
-            let by_class = CLASSES.into_iter().flat_map(move |class| {
-                let queue = d.waiting[class as usize].iter();
-                queue.map(move |waiting| (d.id, Some(class), &waiting.job))
+            let by_class = Class::ALL.into_iter().flat_map(move |class| {
+                d.queue.jobs(class).map(move |job| (d.id, Some(class), job))
             });
             let by_stream = d.streams.iter().flat_map(move |lanes| {
                 let waiting = lanes.iter().flat_map(|lane| lane.queues.all_waiting());

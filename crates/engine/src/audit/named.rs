@@ -4,8 +4,8 @@ use super::slots::States;
 use super::{Findings, Rule, Under};
 use crate::device::{Job, Purpose, ReadPart};
 use crate::engine::Engine;
+use crate::io::pins::Pin;
 use crate::map::{Logical, NONE, Slot};
-use crate::pins::Pin;
 
 impl Engine {
     pub(super) fn audit_named(&self, states: &States, findings: &mut Findings) {
@@ -41,7 +41,7 @@ impl Engine {
             });
             let held = (in_flight + waiting.count()) as u64;
             let what = format!("pins of device {}", d.id.0);
-            findings.equal(Rule::Queues, &what, d.pins.len() as u64, held);
+            findings.equal(Rule::Queues, &what, d.queue.pins().len() as u64, held);
         }
     }
 

@@ -196,7 +196,7 @@ impl Engine {
 
     fn leave_if_quiet(&mut self, device: DeviceId) {
         let d = &mut self.devices[device];
-        if d.in_flight > 0 || d.has_waiting() {
+        if d.queue.in_flight() > 0 || d.has_waiting() {
             return;
         }
         (d.dirty, d.service) = (false, Service::Out(IoError::Dead(device)));

@@ -112,7 +112,7 @@ impl Engine {
             return;
         }
         if h.claim.is_none() {
-            let busy = self.devices[h.device].queue_length > 0;
+            let busy = self.devices[h.device].queue.length() > 0;
             if stopping || (busy && now < h.rests_until) {
                 return;
             }

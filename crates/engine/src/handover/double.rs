@@ -131,7 +131,7 @@ impl Engine {
         let voiding = matches!(h.stage, Stage::Voiding { .. });
         if under.awaits_successor || (under.doubled && voiding) {
             // the old drive is not to blame for what the new one takes
-            let took = took.unwrap_or_else(|| self.now.since(self.ios[io].issued));
+            let took = took.unwrap_or_else(|| self.now.since(self.ios.issued(io)));
             let (checksums, bytes) = (checksums.to_vec(), bytes.to_vec());
             under.ended = Some(Ended { status, took: Some(took), checksums, bytes });
             return true;

@@ -137,7 +137,7 @@ impl Engine {
         h.stage = Stage::Landing;
         let (seat, drive_bytes) = (h.seat, h.drive_bytes);
         let d = &mut self.devices[seat];
-        assert!(d.in_flight == 0 && !d.has_waiting(), "nobody asks a place that is empty");
+        assert!(d.queue.in_flight() == 0 && !d.has_waiting(), "nobody asks a place that is empty");
         assert!(d.tail.items.is_empty() && d.flushing.is_none(), "it was left in order");
         (d.service, d.dirty, d.flush_wanted) = (Service::Full, false, false);
         (d.standing, d.drive_bytes) = (Standing::Serves, drive_bytes);

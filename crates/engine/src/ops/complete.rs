@@ -2,7 +2,6 @@
 
 use crate::device::Purpose;
 use crate::engine::{Engine, Phase};
-use crate::pins::Pin;
 use crate::port::IoId;
 use tandem_block::{DeviceId, Duration, IoError};
 
@@ -14,23 +13,17 @@ impl Engine {
         checksums: &[u32],
         bytes: &[u8],
     ) {
-        let mut state = self.ios.remove(io);
-        self.unlist_io(&state);
-        let d = &mut self.devices[state.device];
-        d.pins.unpin(std::mem::replace(&mut state.pin, Pin::NONE));
-        d.in_flight -= 1;
-        d.queue_length -= 1;
+        let device = self.ios.device(io);
+        let d = &mut self.devices[device];
+        let state = self.ios.end(&mut d.queue, io);
         // a flush covers what had completed when it was issued, so only now
         d.dirty |= state.changes;
-        if state.background {
-            d.background_in_flight -= 1;
-        }
         if let Err(error) = status {
             self.stats.devices[usize::from(state.device.0)].errors += 1;
             let d = &self.devices[state.device];
             let holds_acknowledged = d.is_ssd() || self.ssds.is_empty();
             let is_dirty = d.dirty || !d.tail.items.is_empty();
-            let is_checkpoints = state.purpose == Purpose::Checkpoint && state.bytes == 0;
+            let is_checkpoints = state.owner == Purpose::Checkpoint && state.bytes == 0;
             if is_checkpoints && holds_acknowledged && is_dirty {
                 // a flush for a checkpoint covers users' writes, too
                 self.put_in_doubt(error);
@@ -44,7 +37,7 @@ impl Engine {
         if self.devices[state.device].streams.is_some() {
             self.observe_cost(&state, status);
         }
-        self.finish_io(state.device, state.purpose, status, checksums, bytes);
+        self.finish_io(state.device, state.owner, status, checksums, bytes);
     }
 
     /// Carries the end of a command to who waited for it; also of commands that a dead device never

@@ -1,11 +1,11 @@
 //! What goes to a device next, and what is it counted as?
 
 use crate::device::{Class, Job, Purpose, Waiting};
-use crate::engine::{Engine, IoState};
-use crate::load::Place;
+use crate::engine::Engine;
+use crate::io::flights::Departure;
+use crate::io::pins::Pin;
 use crate::ops::moves::MoveKind;
 use crate::ordering::TaskId;
-use crate::pins::Pin;
 use crate::port::{Command, Io, IoOp};
 use crate::qos::QueueView;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
@@ -23,11 +23,11 @@ impl Engine {
         if d.streams.is_some() {
             self.enqueue_by_stream(device, class, job, bytes);
         } else {
-            d.enqueue(class, job, bytes);
+            d.queue.enqueue(class, job, bytes);
         }
         let d = &self.devices[device];
         let longest = &mut self.stats.queue_length_max[usize::from(device.0)];
-        *longest = (*longest).max(d.queue_length);
+        *longest = (*longest).max(d.queue.length());
     }
 
     /// Issues what the device can take now.
@@ -55,12 +55,12 @@ impl Engine {
         if !takes_reads && !takes_others {
             return false;
         }
-        let head = |class: Class| d.waiting[class as usize].front().map(|w| w.sequence);
+        let head = |class: Class| d.queue.first(class).map(|w| w.sequence);
         let view = QueueView {
             read: head(Class::Read).filter(|_| takes_reads),
             write: head(Class::Write).filter(|_| takes_others),
             background: head(Class::Background).filter(|_| takes_others),
-            background_in_flight: d.background_in_flight,
+            background_in_flight: d.queue.background_in_flight(),
         };
         match self.qos.next(&view) {
             None => false,
@@ -79,11 +79,11 @@ impl Engine {
     /// Issues the first job of a class. False: it must wait for space.
     pub(crate) fn issue_class(&mut self, device: DeviceId, class: Class) -> bool {
         let d = &mut self.devices[device];
-        let waiting = d.pop(class).expect("the class was asked for");
+        let waiting = d.queue.pop(class).expect("the class was asked for");
         match self.issue(device, waiting) {
             Ok(()) => true,
             Err(waiting) => {
-                self.devices[device].unpop(class, waiting);
+                self.devices[device].queue.unpop(class, waiting);
                 false
             }
         }
@@ -120,7 +120,7 @@ impl Engine {
             self.submit_pinned(device, op, purpose, waiting.pin);
         }
         // its commands are counted instead of the job
-        self.devices[device].queue_length -= 1;
+        self.devices[device].queue.leave(1);
         Ok(())
     }
 
@@ -145,8 +145,7 @@ impl Engine {
     pub(crate) fn fail_one(&mut self, device: DeviceId) -> bool {
         let now = self.now;
         let d = &mut self.devices[device];
-        let classes = [Class::Read, Class::Write, Class::Background];
-        let waiting = classes.into_iter().find_map(|class| d.pop(class));
+        let waiting = Class::ALL.into_iter().find_map(|class| d.queue.pop(class));
         let Some(waiting) = waiting.or_else(|| d.pop_by_stream(now)) else {
             return false;
         };
@@ -162,8 +161,8 @@ impl Engine {
         self.stats.refused_without_room += u64::from(no_room.is_some());
         let error = no_room.unwrap_or(IoError::Dead(device));
         let d = &mut self.devices[device];
-        d.queue_length -= 1;
-        d.pins.unpin(waiting.pin);
+        d.queue.leave(1);
+        d.queue.pins_mut().unpin(waiting.pin);
         match waiting.job {
             Job::Io(_, purpose) => self.finish_io(device, purpose, Err(error), &[], &[]),
             Job::Edge { task, block, mask } => match self.another_ssd(device) {
@@ -205,7 +204,7 @@ impl Engine {
 
     /// Sends a command to a device and remembers why.
     pub(crate) fn submit(&mut self, device: DeviceId, op: IoOp, purpose: Purpose) {
-        let pin = self.devices[device].pins.pin(&op);
+        let pin = self.devices[device].queue.pins_mut().pin(&op);
         self.submit_pinned(device, op, purpose, pin);
     }
 
@@ -219,17 +218,14 @@ impl Engine {
                 | Purpose::WriteFixed { .. }
                 | Purpose::MergeBase { .. }
         );
-        let bytes = self.count_io(device, &op, &purpose);
-        let changes = matches!(op, IoOp::Write { .. } | IoOp::WriteMeta { .. } | IoOp::Trim { .. });
-        let place = Place::of(&op);
-        let state =
-            IoState { device, purpose, bytes, issued: self.now, background, changes, place, pin };
-        let id = self.ios.insert(state);
+        self.count_io(device, &op, &purpose);
+        let now = self.now;
         let d = &mut self.devices[device];
-        d.in_flight += 1;
-        d.queue_length += 1;
-        d.background_in_flight += u32::from(background);
-        self.list_io(id);
+        if matches!(purpose, Purpose::Read(_)) && !d.is_ssd() {
+            d.queue.note_read(now);
+        }
+        let departs = Departure { device, op: &op, background, pin, now };
+        let id = self.ios.begin(&mut d.queue, departs, purpose);
         let io = Io { id, device, op };
         match &self.handover {
             Some(handover) if handover.takes(device) => self.divert(io),
@@ -237,23 +233,23 @@ impl Engine {
         }
     }
 
-    fn count_io(&mut self, device: DeviceId, op: &IoOp, purpose: &Purpose) -> u64 {
+    fn count_io(&mut self, device: DeviceId, op: &IoOp, purpose: &Purpose) {
         let s = &mut self.stats.devices[usize::from(device.0)];
         let (bytes, write) = match op {
             IoOp::Read { length_bytes, .. } | IoOp::ReadMeta { length_bytes, .. } => {
                 s.read_bytes += length_bytes;
                 s.read_requests += 1;
-                return *length_bytes;
+                return;
             }
             IoOp::Write { length_bytes, .. } => (*length_bytes, true),
             IoOp::WriteMeta { bytes, .. } => (bytes.len() as u64, true),
             IoOp::Flush => {
                 s.flushes += 1;
-                return 0;
+                return;
             }
             IoOp::Trim { length_bytes, .. } => {
                 s.trimmed_bytes += length_bytes;
-                return 0;
+                return;
             }
         };
         debug_assert!(write);
@@ -272,6 +268,5 @@ impl Engine {
             _ => &mut s.map_bytes,
         };
         *counter += bytes;
-        bytes
     }
 }

@@ -458,7 +458,7 @@ impl Engine {
         let f = &self.follower;
         let Some(home) = f.home else { return };
         let d = &mut self.devices[home];
-        if f.stage == Stage::Idle && d.flushing.is_none() && d.in_flight == 0 {
+        if f.stage == Stage::Idle && d.flushing.is_none() && d.queue.in_flight() == 0 {
             d.flush_wanted |= f.waiting_bytes > 0 || f.written > f.settled;
         }
     }

@@ -8,7 +8,8 @@
 use crate::bcw::controller::{Action, Control};
 use crate::bcw::pool::{self, Standing};
 use crate::device::{Class, Job, Purpose};
-use crate::engine::{Engine, IoState};
+use crate::engine::Engine;
+use crate::io::flights::Flight;
 use crate::map::Run;
 use crate::ops::vacating::Turn;
 use crate::port::IoOp;
@@ -23,7 +24,7 @@ impl Engine {
         if d.is_out() {
             return self.fail_one(device);
         }
-        if d.in_flight >= d.config.depth {
+        if d.queue.in_flight() >= d.config.depth {
             return false;
         }
         if d.is_faulted() {
@@ -44,8 +45,8 @@ impl Engine {
             None => {}
         }
         let d = &self.devices[device];
-        let reads = !d.waiting[Class::Read as usize].is_empty();
-        let writes = !d.waiting[Class::Write as usize].is_empty();
+        let reads = d.queue.waits(Class::Read);
+        let writes = d.queue.waits(Class::Write);
         let writes_first = writes && reads && self.reads_for_background(device);
         if reads && !writes_first {
             self.disturb(device, true);
@@ -64,7 +65,7 @@ impl Engine {
         }
         // writes that wait for room in the log must not hold up the work that makes it
         let d = &self.devices[device];
-        if !d.waiting[Class::Background as usize].is_empty() && self.background_may_run(device) {
+        if d.queue.waits(Class::Background) && self.background_may_run(device) {
             self.disturb(device, false);
             return self.issue_class(device, Class::Background);
         }
@@ -94,8 +95,8 @@ impl Engine {
     /// What a hard drive does that is read only: reads, and the flush that is wanted of it.
     fn dispatch_read_only(&mut self, device: DeviceId) -> bool {
         let d = &self.devices[device];
-        for class in [Class::Read, Class::Write, Class::Background] {
-            if !d.waiting[class as usize].is_empty() {
+        for class in Class::ALL {
+            if d.queue.waits(class) {
                 return self.issue_class(device, class);
             }
         }
@@ -107,8 +108,8 @@ impl Engine {
 
     /// Is no user waiting for what this drive would read next?
     fn reads_for_background(&self, device: DeviceId) -> bool {
-        let reads = &self.devices[device].waiting[Class::Read as usize];
-        reads.iter().all(|waiting| match &waiting.job {
+        let mut reads = self.devices[device].queue.jobs(Class::Read);
+        reads.all(|job| match job {
             Job::Io(_, Purpose::Read(part)) => {
                 let task = self.tasks.get(part.task);
                 task.is_some_and(|task| task.request.kind == RequestKind::Background)
@@ -214,8 +215,8 @@ impl Engine {
     }
 
     fn dispatch_log_write(&mut self, device: DeviceId) -> bool {
-        let front = &self.devices[device].waiting[Class::Write as usize][0].job;
-        let bytes = match front {
+        let first = self.devices[device].queue.first(Class::Write).expect("asked by the caller");
+        let bytes = match &first.job {
             Job::Write(id) => u64::from(self.tasks[*id].blocks()) * BLOCK_BYTES,
             Job::Edge { .. } | Job::Io(..) => BLOCK_BYTES,
         };
@@ -254,8 +255,8 @@ impl Engine {
     pub(crate) fn return_all(&mut self, device: DeviceId) {
         loop {
             let d = &mut self.devices[device];
-            let Some(waiting) = d.pop(Class::Write) else { return };
-            d.queue_length -= 1;
+            let Some(waiting) = d.queue.pop(Class::Write) else { return };
+            d.queue.leave(1);
             match waiting.job {
                 Job::Write(id) => self.return_write(device, id),
                 other => unreachable!("only writes wait for a log beside an SSD: {other:?}"),
@@ -292,8 +293,8 @@ impl Engine {
             Job::Edge { .. } | Job::Io(..) => false,
         };
         let d = &mut self.devices[device];
-        let taken = d.take(Class::Write, returns);
-        d.queue_length -= taken.len() as u32;
+        let taken = d.queue.take(Class::Write, returns);
+        d.queue.leave(taken.len() as u32);
         for waiting in taken {
             if let Job::Write(id) = waiting.job {
                 self.return_write(device, id);
@@ -374,7 +375,7 @@ impl Engine {
     /// A command of a hard drive ended: its controller learns from it.
     pub(crate) fn note_hdd_completion(
         &mut self,
-        io: &IoState,
+        io: &Flight<Purpose>,
         status: Result<(), IoError>,
         took: Option<Duration>,
     ) {
@@ -385,7 +386,7 @@ impl Engine {
         let before = std::mem::replace(&mut device.last_end, ended);
         let latency = ended.since(io.issued.max(before));
         let Some(bcw) = &mut device.bcw else { return };
-        match &io.purpose {
+        match &io.owner {
             Purpose::Write { .. } | Purpose::WriteEdge { .. } if status.is_ok() => {
                 bcw.completed(now, io.bytes, latency, false);
             }
@@ -395,7 +396,7 @@ impl Engine {
             Purpose::HddFlush | Purpose::Write { .. } | Purpose::Padding => {}
             _ => bcw.undisturbed(now),
         }
-        if let (Err(error), Purpose::Padding) = (status, &io.purpose) {
+        if let (Err(error), Purpose::Padding) = (status, &io.owner) {
             self.fault(io.device, error);
         }
     }
@@ -405,14 +406,14 @@ impl Engine {
         let mut due = Instant::NEVER;
         for &id in &self.hdds {
             let d = &self.devices[id];
-            if d.in_flight > 0 {
+            if d.queue.in_flight() > 0 {
                 continue;
             }
             if d.ask_at > self.now {
                 due = due.min(d.ask_at);
             }
             // background work that waits for users to leave the drive alone
-            let held = !d.waiting[Class::Background as usize].is_empty()
+            let held = d.queue.waits(Class::Background)
                 || d.tail.bytes >= self.config.tail_bytes_max / 8
                 || self.follower_wants_flush(d.id);
             if held

@@ -102,7 +102,7 @@ impl Engine {
         if self.follower.stage == Stage::Idle || !self.snapshot_is_late() {
             return false;
         }
-        let reads = !d.waiting[Class::Read as usize].is_empty();
+        let reads = d.queue.waits(Class::Read);
         if reads && !self.follower.yielded {
             self.follower.yielded = true; // readers wait for one command at most
             return false;
@@ -110,8 +110,7 @@ impl Engine {
         self.follower.yielded = false;
         if d.flush_wanted {
             self.settle_hdd(device);
-        } else if self.follower.outstanding > 0 && !d.waiting[Class::Background as usize].is_empty()
-        {
+        } else if self.follower.outstanding > 0 && d.queue.waits(Class::Background) {
             self.disturb(device, false);
             self.issue_class(device, Class::Background);
         } else {

@@ -490,7 +490,7 @@ impl Engine {
     /// Does no command name the homes of these blocks, which lie behind each other?
     pub(super) fn is_home_unpinned(&mut self, first: Logical, count: u64) -> bool {
         let (device, address) = self.home_of(first);
-        let pins = &mut self.devices[device].pins;
+        let pins = self.devices[device].queue.pins_mut();
         pins.await_free(address / BLOCK_BYTES, count)
     }
 

@@ -66,7 +66,7 @@ impl Engine {
         let purpose = Purpose::MergeBase { task: id, logical: block, slot };
         #[cfg(feature = "mutants")]
         if self.breaks(crate::mutant::Mutant::BaseUnpinned) {
-            self.devices[region.device].pins.skip_next();
+            self.devices[region.device].queue.pins_mut().skip_next();
         }
         self.enqueue(region.device, Class::Read, Job::Io(op, purpose));
     }

@@ -52,7 +52,7 @@ impl Engine {
     fn release_unpinned(&mut self) {
         let mut has_ended = false;
         for device in &mut self.devices {
-            has_ended |= device.pins.take_freed();
+            has_ended |= device.queue.pins_mut().take_freed();
         }
         if has_ended {
             let waiting = std::mem::take(&mut self.deferred_free.pinned);
@@ -61,7 +61,7 @@ impl Engine {
         let reuses = self.breaks(Mutant::ReuseUnderRead);
         for run in std::mem::take(&mut self.deferred_free.fresh) {
             let region = *self.map.slots().region(run.slot);
-            let pins = &mut self.devices[region.device].pins;
+            let pins = self.devices[region.device].queue.pins_mut();
             let first_block = region.address(run.slot) / BLOCK_BYTES;
             if reuses || !pins.touches(first_block, u64::from(run.count)) {
                 self.release_or_trim(run);

@@ -107,7 +107,7 @@ impl Engine {
         let holds = d.dirty && d.is_ssd() && d.is_volatile()
             || !d.tail.items.iter().all(|item| item.copied);
         matches!(d.service, Service::ReadOnly(_))
-            && d.in_flight == 0
+            && d.queue.in_flight() == 0
             && d.flushing.is_none()
             && !holds
             && self.copy_payloads.is_empty()
@@ -213,7 +213,8 @@ impl Engine {
             drops || (population.dirty_ssd > 0 && !self.moves.found_nothing(self.commit.durable()));
         // a drive that failed once may work when it is tried for the first time
         let heals = self.devices.iter().any(|d| {
-            let is_busy = d.in_flight > 0 || d.flushing.is_some() || !self.copy_payloads.is_empty();
+            let is_busy =
+                d.queue.in_flight() > 0 || d.flushing.is_some() || !self.copy_payloads.is_empty();
             d.may_heal_soon() && (is_busy || self.may_probe(d))
         });
         under_way || follows || moves || heals

@@ -6,8 +6,9 @@
 use crate::bcw::controller::{Control, State};
 use crate::bcw::predictor::WriteState;
 use crate::config::{EngineConfig, Role};
-use crate::device::Device;
-use crate::engine::{Engine, IoState};
+use crate::device::{Device, Purpose};
+use crate::engine::Engine;
+use crate::io::flights::Flight;
 use crate::profile::latency_ns;
 use crate::steer::rate::Rate;
 use crate::steer::settings::SteerConfig;
@@ -94,7 +95,7 @@ impl Engine {
         let waits = intention == Intention::Hdd && !detours;
         let is_spare = |hdd: &&HddView| {
             let d = &self.devices[hdd.device];
-            waits || (d.reads() == 0 && d.flushing.is_none() && d.background_in_flight == 0)
+            waits || (d.reads() == 0 && d.flushing.is_none() && d.queue.background_in_flight() == 0)
         };
         let spare = hdds.iter().filter(is_spare).min_by_key(|hdd| hdd.expected_ns);
         let decision = match asked {
@@ -143,11 +144,11 @@ impl Engine {
             }
             views.push(SsdView {
                 device: id,
-                queue_length: device.queue_length,
+                queue_length: device.queue.length(),
                 reads: device.reads(),
-                waiting_bytes: device.load.waiting_bytes,
-                in_flight_bytes: device.load.in_flight_bytes,
-                oldest_ns: self.oldest_io_ns(id),
+                waiting_bytes: device.queue.waiting_bytes(),
+                in_flight_bytes: device.queue.in_flight_bytes(),
+                oldest_ns: self.ios.oldest_ns(&device.queue, self.now),
             });
         }
     }
@@ -166,8 +167,8 @@ impl Engine {
         let with_room = self.hdds_with_room();
         for at in 0..self.hdds.len() {
             let id = self.hdds[at];
-            let age_ns = self.oldest_io_ns(id);
             let now = self.now;
+            let age_ns = self.ios.oldest_ns(&self.devices[id].queue, now);
             let device = &mut self.devices[id];
             if class == DurabilityClass::Protected && device.is_volatile() {
                 continue;
@@ -189,8 +190,7 @@ impl Engine {
             if bcw.control() != Control::Bare && log.breaks_within(promised / BLOCK_BYTES) {
                 predicted = WriteState::Slow; // it would wait for the head
             }
-            let idle = device.queue_length == 0 && bcw.committed_bytes() == 0;
-            device.load.reads_lately.advance(now);
+            let idle = device.queue.length() == 0 && bcw.committed_bytes() == 0;
             let (mut wait, mut expected_ns) = (0, 0);
             if weighs_time {
                 wait = if idle { 0 } else { wait_ns(device, age_ns) };
@@ -200,11 +200,11 @@ impl Engine {
                 device: id,
                 accepting,
                 predicted,
-                queue_length: device.queue_length,
+                queue_length: device.queue.length(),
                 idle,
                 wait_ns: wait,
                 expected_ns,
-                reads_per_s: device.load.reads_lately.per_s(),
+                reads_per_s: device.queue.reads_per_s(now),
             });
         }
     }
@@ -227,12 +227,12 @@ impl Engine {
     pub(crate) fn shortest_ssd(&self) -> (DeviceId, u32) {
         if let [alone] = self.ssds[..] {
             let d = &self.devices[alone];
-            return (alone, if d.is_faulted() { u32::MAX } else { d.queue_length });
+            return (alone, if d.is_faulted() { u32::MAX } else { d.queue.length() });
         }
         self.ssds
             .iter()
             .filter(|id| self.devices[**id].takes_new())
-            .map(|&id| (id, self.devices[id].queue_length))
+            .map(|&id| (id, self.devices[id].queue.length()))
             .min_by_key(|&(id, length)| (length, id))
             .unwrap_or((self.ssds[0], u32::MAX))
     }
@@ -272,7 +272,7 @@ impl Engine {
 
     /// A command of an SSD ended without error: policies are told.
     #[inline]
-    pub(crate) fn note_ssd_completion(&mut self, io: &IoState) {
+    pub(crate) fn note_ssd_completion(&mut self, io: &Flight<Purpose>) {
         if !self.steering.learns || !io.place.listed {
             return;
         }
@@ -308,9 +308,9 @@ fn write_ns(device: &Device, state: WriteState, bytes: u64) -> u64 {
 /// their mean size; reads a positioning each; a flush its cost. The oldest has run for `age_ns`.
 fn wait_ns(device: &Device, age_ns: u64) -> u64 {
     let bcw = device.bcw.as_ref().expect("it has a profile");
-    let bytes = device.load.in_flight_bytes + device.load.waiting_bytes;
-    let reads = device.reads().min(device.queue_length);
-    let writes = u64::from(device.queue_length - reads);
+    let bytes = device.queue.in_flight_bytes() + device.queue.waiting_bytes();
+    let reads = device.reads().min(device.queue.length());
+    let writes = u64::from(device.queue.length() - reads);
     let mut wait_ns = u64::from(reads) * bcw.profile().position_ns;
     if let Some(mean) = bytes.checked_div(writes) {
         wait_ns += writes * write_ns(device, bcw.last_state(), mean);

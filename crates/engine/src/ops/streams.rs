@@ -6,7 +6,8 @@
 
 use crate::config::Role;
 use crate::device::{Class, Device, Job, Purpose, Waiting};
-use crate::engine::{Engine, IoState};
+use crate::engine::Engine;
+use crate::io::flights::Flight;
 use crate::mutant::Mutant;
 use crate::ordering::TaskId;
 use crate::qos::admit::AdmitError;
@@ -27,7 +28,7 @@ impl Device {
     /// Takes any job that waits by stream.
     pub(crate) fn pop_by_stream(&mut self, now: Instant) -> Option<Waiting> {
         let taken = self.streams.as_mut()?.take_any(now)?;
-        self.load.waiting_bytes -= taken.waiting.bytes;
+        self.queue.taken(taken.waiting.bytes);
         Some(taken.waiting)
     }
 }
@@ -91,7 +92,7 @@ impl Engine {
         };
         let now = self.now;
         let d = &mut self.devices[device];
-        let waiting = d.arrives(job, bytes);
+        let waiting = d.queue.accept(job, bytes);
         let lanes = d.streams.as_mut().expect("streams are told apart here");
         let lane = lanes.lane(lanes.index_of(read));
         let (sequential, request_bytes) =
@@ -114,7 +115,7 @@ impl Engine {
     fn dispatch_lane(&mut self, device: DeviceId, lane: usize) -> bool {
         let now = self.now;
         let d = &mut self.devices[device];
-        let in_flight_background = d.background_in_flight;
+        let in_flight_background = d.queue.background_in_flight();
         let is_full = !d.lane_takes(lane, self.config.qos.depth);
         let of_lane = d.streams.as_mut().expect("asked by the caller").lane(lane);
         let waits = of_lane.queues.waiting() > 0;
@@ -167,7 +168,7 @@ impl Engine {
     ) -> bool {
         let now = self.now;
         let (pick, tags, bytes) = (taken.pick, taken.tags, taken.waiting.bytes);
-        self.devices[device].load.waiting_bytes -= bytes;
+        self.devices[device].queue.taken(bytes);
         let issued = self.issue(device, taken.waiting);
         let d = &mut self.devices[device];
         let lanes = d.streams.as_mut().expect("as before");
@@ -183,7 +184,7 @@ impl Engine {
             }
             Err(waiting) => {
                 queues.put_back(now, pick, tags, waiting);
-                d.load.waiting_bytes += bytes;
+                d.queue.put_back(bytes);
                 // what is owed to others may follow background work that waits for space
                 debug_assert!(matches!(pick, Pick::Stream { read: false, .. }));
                 false
@@ -192,8 +193,8 @@ impl Engine {
     }
 
     /// A command is done: what do its kind cost?
-    pub(crate) fn observe_cost(&mut self, io: &IoState, status: Result<(), IoError>) {
-        let task = task_of(&io.purpose).and_then(|id| self.tasks.get(id));
+    pub(crate) fn observe_cost(&mut self, io: &Flight<Purpose>, status: Result<(), IoError>) {
+        let task = task_of(&io.owner).and_then(|id| self.tasks.get(id));
         let sequential = task.is_none_or(|task| task.sequential);
         let stream = task.map_or(NO_STREAM, |task| task.stream);
         let request_bytes = task.map_or(0, |task| task.request.length_bytes);

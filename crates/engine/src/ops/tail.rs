@@ -6,7 +6,7 @@
 //! when a flush of the drive itself has succeeded and that is recorded.
 
 use super::read_back::names;
-use crate::device::{HddFlush, Purpose, TailCopy, TailItem};
+use crate::device::{Class, HddFlush, Job, Purpose, TailCopy, TailItem};
 use crate::engine::Engine;
 use crate::map::{Logical, NONE, Run, Slot, Touch};
 use crate::mutant::Mutant;
@@ -86,10 +86,12 @@ impl Engine {
     pub(crate) fn settle_tail(&mut self, device: DeviceId) -> bool {
         let d = &self.devices[device];
         // writes that wait for room in the log may have to wait for what this settles
-        let coming = !self.starved
-            && d.waiting[1].iter().any(|w| matches!(w.job, crate::device::Job::Write(_)));
-        let busy =
-            coming || (d.in_flight > 0 && d.flushing.is_none() && self.log_write_in_flight(device));
+        let coming =
+            !self.starved && d.queue.jobs(Class::Write).any(|job| matches!(job, Job::Write(_)));
+        let busy = coming
+            || (d.queue.in_flight() > 0
+                && d.flushing.is_none()
+                && self.log_write_in_flight(device));
         if busy {
             return false;
         }
@@ -140,7 +142,7 @@ impl Engine {
     fn log_write_in_flight(&self, device: DeviceId) -> bool {
         self.ios.iter().any(|(_, io)| {
             io.device == device
-                && matches!(io.purpose, Purpose::Write { .. } | Purpose::WriteEdge { .. })
+                && matches!(io.owner, Purpose::Write { .. } | Purpose::WriteEdge { .. })
         })
     }
 
@@ -148,7 +150,7 @@ impl Engine {
         let region = self.devices[device].log.as_ref().map(|log| *log.region());
         self.ios
             .iter()
-            .filter(|(_, io)| match &io.purpose {
+            .filter(|(_, io)| match &io.owner {
                 Purpose::TailCopy(copy) => region.is_some_and(|r| r.contains(copy.log)),
                 _ => false,
             })

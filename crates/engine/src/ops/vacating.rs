@@ -518,7 +518,7 @@ impl Engine {
         if d.flush_wanted && waits_for_flush {
             return Some(Turn::Flush);
         }
-        let moves = drain.owns_move && !d.waiting[Class::Background as usize].is_empty();
+        let moves = drain.owns_move && d.queue.waits(Class::Background);
         moves.then_some(Turn::Move)
     }
 }

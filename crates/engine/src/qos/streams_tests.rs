@@ -4,7 +4,7 @@ use super::super::edf;
 use super::super::reserve::{Promise, Selector, StreamConfig};
 use super::*;
 use crate::device::{Job, Purpose};
-use crate::pins::Pin;
+use crate::io::pins::Pin;
 use crate::port::IoOp;
 use tandem_block::{Duration, StreamId};
 

@@ -283,8 +283,8 @@ impl Run {
             });
         }
         for (gauge, device) in self.gauges.iter_mut().zip(self.world.engine.devices()) {
-            let background = device.background_in_flight;
-            gauge.sample(now, device.queue_length, device.in_flight, background);
+            let background = device.queue.background_in_flight();
+            gauge.sample(now, device.queue.length(), device.queue.in_flight(), background);
         }
         if let Some(timeline) = &mut self.timeline {
             let engine = &self.world.engine;

@@ -133,8 +133,8 @@ impl Timeline {
         for ((standing, device), stats) in self.standing.iter_mut().zip(devices).zip(stats) {
             let state = device.bcw.as_ref().map(|bcw| bcw.state());
             *standing = Standing {
-                depth: device.queue_length,
-                in_flight: device.in_flight,
+                depth: device.queue.length(),
+                in_flight: device.queue.in_flight(),
                 state: state.and_then(|state| STATES.iter().position(|known| known.0 == state)),
                 bytes: [stats.user_bytes, stats.padding_bytes, stats.written_bytes()],
             };

@@ -41,11 +41,22 @@ pub(super) fn lower(files: &[SourceFile]) -> Result<bool> {
         println!("{PATH}: {what}");
     }
     if worse.is_empty() {
-        let text = format!("{HEAD}{}", toml::to_string(&measured)?);
+        let text = format!("{HEAD}{}", toml::to_string(&best(&written, measured))?);
         std::fs::write(cargo::root().join(PATH), text)
             .with_context(|| format!("writing {PATH}"))?;
     }
     Ok(worse.is_empty())
+}
+
+/// What is written next: rates do not drift by what is no change to them.
+fn best(written: &Crates, mut measured: Crates) -> Crates {
+    for (name, now) in &mut measured {
+        if let Some(before) = written.get(name) {
+            now.public_items = now.public_items.min(before.public_items);
+            now.asserts = now.asserts.max(before.asserts);
+        }
+    }
+    measured
 }
 
 fn measure(files: &[SourceFile]) -> Result<Crates> {
@@ -175,6 +186,13 @@ mod tests {
             let found: Vec<bool> = changes.iter().map(|change| change.is_worse).collect();
             assert_eq!(found, worse, "{changes:?}");
         }
+    }
+
+    #[test]
+    fn a_rate_does_not_drift() {
+        let (before, now) = (crates(5, 9, 4), crates(4, 8, 4));
+        let written = best(&before, now);
+        assert_eq!((written["a"].asserts, written["a"].import_circle), (9, 4));
     }
 
     #[test]

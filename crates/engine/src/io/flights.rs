@@ -1,0 +1,280 @@
+//! Commands in flight: whose are they, and for how long already?
+//!
+//! The commands of a drive are a list in order of issue through the arena that holds them, so that steering
+//! may ask for the age of the oldest one with every write.
+
+use super::pins::Pin;
+use super::queue::Queue;
+use crate::arena::Arena;
+use crate::port::{IoId, IoOp};
+use crate::steer::rate::Rate;
+use tandem_block::{DeviceId, Duration, Instant};
+
+/// Reads of a hard drive are counted over this long.
+const READS_WINDOW: Duration = Duration::from_s(1);
+
+/// What one drive has in flight.
+#[derive(Clone, Debug)]
+pub(super) struct Load {
+    pub(super) in_flight_bytes: u64,
+    pub(super) reads_in_flight: u32,
+    pub(super) reads_lately: Rate,
+    oldest: Option<IoId>,
+    newest: Option<IoId>,
+}
+
+impl Default for Load {
+    fn default() -> Self {
+        Load {
+            in_flight_bytes: 0,
+            reads_in_flight: 0,
+            reads_lately: Rate::new(READS_WINDOW),
+            oldest: None,
+            newest: None,
+        }
+    }
+}
+
+impl Load {
+    #[inline]
+    pub(super) fn add(&mut self, op: &IoOp, bytes: u64, queue_length: u32) -> Place {
+        let read = op.is_read();
+        self.in_flight_bytes += bytes;
+        self.reads_in_flight += u32::from(read);
+        let listed = !matches!(op, IoOp::Flush | IoOp::Trim { .. });
+        let in_flight_bytes = self.in_flight_bytes;
+        Place { read, listed, queue_length, in_flight_bytes, older: None, newer: None }
+    }
+
+    #[inline]
+    pub(super) fn remove(&mut self, place: &Place, bytes: u64) {
+        self.in_flight_bytes -= bytes;
+        self.reads_in_flight -= u32::from(place.read);
+    }
+}
+
+/// A command's place among those of its drive.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// It fetches bytes.
+    pub read: bool,
+    /// A read or write; flushes and trims have no usual latency, so they are not in the list.
+    pub listed: bool,
+    /// Commands before it when it was issued.
+    pub queue_length: u32,
+    /// Bytes in flight then, with its own.
+    pub in_flight_bytes: u64,
+    older: Option<IoId>,
+    newer: Option<IoId>,
+}
+
+/// A command in flight, of an owner.
+#[derive(Clone, Debug)]
+pub struct Flight<O> {
+    /// Which drive.
+    pub device: DeviceId,
+    /// Who waits for its end.
+    pub owner: O,
+    /// Bytes that it moves.
+    pub bytes: u64,
+    /// When it went out.
+    pub issued: Instant,
+    /// No user waits for it.
+    pub background: bool,
+    /// It changes what the drive holds.
+    pub changes: bool,
+    /// Where it stands among others.
+    pub place: Place,
+    /// What it names on the drive.
+    pub pin: Pin,
+}
+
+/// All commands in flight.
+#[derive(Clone, Debug)]
+pub struct Flights<O> {
+    flights: Arena<IoId, Flight<O>>,
+}
+
+impl<O> Default for Flights<O> {
+    fn default() -> Self {
+        Flights { flights: Arena::default() }
+    }
+}
+
+/// What goes out.
+#[derive(Debug)]
+pub struct Departure<'a> {
+    /// To which drive.
+    pub device: DeviceId,
+    /// What.
+    pub op: &'a IoOp,
+    /// No user waits for it.
+    pub background: bool,
+    /// What it names on the drive.
+    pub pin: Pin,
+    /// When.
+    pub now: Instant,
+}
+
+impl<O> Flights<O> {
+    /// A command goes out to the drive of this queue: the newest of its drive.
+    #[inline]
+    pub fn begin<J>(&mut self, queue: &mut Queue<J>, departs: Departure<'_>, owner: O) -> IoId {
+        let Departure { device, op, background, pin, now: issued } = departs;
+        let bytes = op.bytes();
+        let place = queue.goes_out(op, bytes, background);
+        let changes = matches!(op, IoOp::Write { .. } | IoOp::WriteMeta { .. } | IoOp::Trim { .. });
+        let flight = Flight { device, owner, bytes, issued, background, changes, place, pin };
+        let id = self.flights.insert(flight);
+        if place.listed {
+            let older = queue.load_mut().newest.replace(id);
+            self.flights[id].place.older = older;
+            match older {
+                None => queue.load_mut().oldest = Some(id),
+                Some(older) => self.flights[older].place.newer = Some(id),
+            }
+        }
+        id
+    }
+
+    /// Which drive has this command?
+    ///
+    /// # Panics
+    /// If it is not in flight.
+    #[inline]
+    pub fn device(&self, id: IoId) -> DeviceId {
+        self.flights[id].device
+    }
+
+    /// A command has ended. It names nothing any more.
+    ///
+    /// # Panics
+    /// If it is not in flight, or not with the drive of this queue.
+    #[inline]
+    pub fn end<J>(&mut self, queue: &mut Queue<J>, id: IoId) -> Flight<O> {
+        let mut flight = self.flights.remove(id);
+        queue.ended(&flight.place, flight.bytes, flight.background);
+        queue.pins_mut().unpin(std::mem::replace(&mut flight.pin, Pin::NONE));
+        if flight.place.listed {
+            let (older, newer) = (flight.place.older, flight.place.newer);
+            match older {
+                None => queue.load_mut().oldest = newer,
+                Some(older) => self.flights[older].place.newer = newer,
+            }
+            match newer {
+                None => queue.load_mut().newest = older,
+                Some(newer) => self.flights[newer].place.older = older,
+            }
+        }
+        flight
+    }
+
+    /// How long the oldest read or write of the drive with this queue has been in flight, in ns.
+    #[inline]
+    pub fn oldest_ns<J>(&self, queue: &Queue<J>, now: Instant) -> u64 {
+        queue.load().oldest.map_or(0, |id| now.since(self.flights[id].issued).ns)
+    }
+
+    /// When it went out.
+    ///
+    /// # Panics
+    /// If it is not in flight.
+    pub fn issued(&self, id: IoId) -> Instant {
+        self.flights[id].issued
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = (IoId, &Flight<O>)> {
+        self.flights.iter()
+    }
+
+    /// How many.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.flights.len()
+    }
+
+    /// None?
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.flights.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::queue::QueuedJob;
+
+    struct NoJob;
+
+    impl QueuedJob for NoJob {
+        fn op(&self) -> Option<&IoOp> {
+            None
+        }
+    }
+
+    fn read(block: u64) -> IoOp {
+        IoOp::ReadMeta { offset_bytes: block * 4096, length_bytes: 4096 }
+    }
+
+    struct Drive {
+        queue: Queue<NoJob>,
+        flights: Flights<&'static str>,
+    }
+
+    impl Drive {
+        fn begin(&mut self, at_ns: u64, op: &IoOp, owner: &'static str) -> IoId {
+            let pin = self.queue.pins_mut().pin(op);
+            let now = Instant { ns: at_ns };
+            let departs = Departure { device: DeviceId(0), op, background: false, pin, now };
+            self.flights.begin(&mut self.queue, departs, owner)
+        }
+
+        fn end(&mut self, id: IoId) -> &'static str {
+            self.flights.end(&mut self.queue, id).owner
+        }
+
+        fn oldest_ns(&self) -> u64 {
+            self.flights.oldest_ns(&self.queue, Instant { ns: 100 })
+        }
+    }
+
+    #[test]
+    fn the_oldest_is_known_in_whatever_order_they_end() {
+        let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+        for order in orders {
+            let mut drive = Drive { queue: Queue::default(), flights: Flights::default() };
+            drive.begin(1, &IoOp::Flush, "a flush has no usual latency");
+            let ids = [10, 20, 30].map(|at| (at, drive.begin(at, &read(at), "read")));
+            let mut open: Vec<u64> = vec![10, 20, 30];
+            for index in order {
+                assert_eq!(drive.oldest_ns(), 100 - open[0], "{order:?}");
+                assert_eq!(drive.end(ids[index].1), "read");
+                open.retain(|at| *at != ids[index].0);
+            }
+            assert_eq!((drive.oldest_ns(), drive.flights.len()), (0, 1));
+            assert_eq!((drive.queue.in_flight(), drive.queue.reads_in_flight()), (1, 0));
+        }
+    }
+
+    #[test]
+    fn what_a_command_names_is_free_when_it_ends() {
+        let mut drive = Drive { queue: Queue::default(), flights: Flights::default() };
+        let trim = IoOp::Trim { offset_bytes: 4096, length_bytes: 8192 };
+        let id = drive.begin(0, &trim, "trim");
+        assert!(drive.queue.pins().touches(2, 1));
+        assert_eq!(drive.flights.device(id), DeviceId(0));
+        drive.end(id);
+        assert!(drive.queue.pins().is_empty());
+    }
+
+    #[test]
+    #[should_panic(expected = "invalid key")]
+    fn a_command_ends_once() {
+        let mut drive = Drive { queue: Queue::default(), flights: Flights::default() };
+        let id = drive.begin(0, &IoOp::Flush, "flush");
+        drive.end(id);
+        drive.end(id);
+    }
+}

@@ -1,0 +1,328 @@
+//! The queue of one drive: what waits for it, and how much is in flight?
+//!
+//! A job is *accepted* when it is put in, and counts until it has ended, or until the commands that it became
+//! count in its place. Jobs of a drive whose streams are told apart are kept elsewhere and are counted here.
+
+use super::flights::{Load, Place};
+use super::pins::{Pin, Pins};
+use crate::port::IoOp;
+use std::collections::VecDeque;
+use tandem_block::Instant;
+
+/// Who waits: user reads, user writes, background.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// A user waits for bytes.
+    Read,
+    /// A user waits for an acknowledgement.
+    Write,
+    /// Nobody waits, or only a commit.
+    Background,
+}
+
+impl Class {
+    /// In the order in which a drive that is out of service is emptied.
+    pub const ALL: [Class; 3] = [Class::Read, Class::Write, Class::Background];
+}
+
+/// What can wait for a drive.
+pub trait QueuedJob {
+    /// The command, if it is known while the job waits.
+    fn op(&self) -> Option<&IoOp>;
+}
+
+/// One waiting job.
+#[derive(Clone, Debug)]
+pub struct Waiting<J> {
+    /// Order of arrival at this drive.
+    pub sequence: u64,
+    /// Its size; 0 for what moves none.
+    pub bytes: u64,
+    /// What.
+    pub job: J,
+    /// What it names on the drive, if that is known while it waits.
+    pub pin: Pin,
+}
+
+/// The queue of one drive.
+#[derive(Clone, Debug)]
+pub struct Queue<J> {
+    /// By class, where streams are not told apart.
+    waiting: [VecDeque<Waiting<J>>; 3],
+    arrivals: u64,
+    waiting_bytes: u64,
+    /// Accepted and not ended. Paper: `l(t)` in [BCW Alg. 3].
+    length: u32,
+    in_flight: u32,
+    background_in_flight: u32,
+    load: Load,
+    pins: Pins,
+}
+
+impl<J> Default for Queue<J> {
+    fn default() -> Self {
+        Queue {
+            waiting: Default::default(),
+            arrivals: 0,
+            waiting_bytes: 0,
+            length: 0,
+            in_flight: 0,
+            background_in_flight: 0,
+            load: Load::default(),
+            pins: Pins::default(),
+        }
+    }
+}
+
+impl<J: QueuedJob> Queue<J> {
+    /// Adds a job behind those of its class.
+    pub fn enqueue(&mut self, class: Class, job: J, bytes: u64) {
+        let waiting = self.accept(job, bytes);
+        self.waiting[class as usize].push_back(waiting);
+    }
+
+    /// Counts a job that is going to wait elsewhere.
+    #[inline]
+    pub fn accept(&mut self, job: J, bytes: u64) -> Waiting<J> {
+        self.arrivals += 1;
+        self.length += 1;
+        self.waiting_bytes += bytes;
+        let pin = job.op().map_or(Pin::NONE, |op| self.pins.pin(op));
+        Waiting { sequence: self.arrivals, bytes, job, pin }
+    }
+
+    /// Takes the first waiting job of a class; it is still accepted.
+    pub fn pop(&mut self, class: Class) -> Option<Waiting<J>> {
+        let waiting = self.waiting[class as usize].pop_front()?;
+        self.taken(waiting.bytes);
+        Some(waiting)
+    }
+
+    /// Puts it back where it was.
+    pub fn unpop(&mut self, class: Class, waiting: Waiting<J>) {
+        self.put_back(waiting.bytes);
+        self.waiting[class as usize].push_front(waiting);
+    }
+
+    /// Takes those of a class out that are like this, in order; they are still accepted.
+    pub fn take(&mut self, class: Class, is_wanted: impl Fn(&J) -> bool) -> Vec<Waiting<J>> {
+        let all = std::mem::take(&mut self.waiting[class as usize]);
+        let mut taken = Vec::new();
+        for waiting in all {
+            if is_wanted(&waiting.job) {
+                taken.push(waiting);
+            } else {
+                self.waiting[class as usize].push_back(waiting);
+            }
+        }
+        self.taken(taken.iter().map(|waiting| waiting.bytes).sum());
+        taken
+    }
+
+    /// The first job that waits in a class.
+    #[inline]
+    pub fn first(&self, class: Class) -> Option<&Waiting<J>> {
+        self.waiting[class as usize].front()
+    }
+
+    /// Does anything wait in this class?
+    #[inline]
+    pub fn waits(&self, class: Class) -> bool {
+        !self.waiting[class as usize].is_empty()
+    }
+
+    /// Jobs that wait in a class, oldest first.
+    pub fn jobs(&self, class: Class) -> impl ExactSizeIterator<Item = &J> {
+        self.waiting[class as usize].iter().map(|waiting| &waiting.job)
+    }
+
+    /// Does anything wait in any class?
+    #[inline]
+    pub fn is_waited_for(&self) -> bool {
+        self.waiting.iter().any(|waiting| !waiting.is_empty())
+    }
+}
+
+impl<J> Queue<J> {
+    /// A job of so many bytes waits no more; it is still accepted.
+    #[inline]
+    pub fn taken(&mut self, bytes: u64) {
+        self.waiting_bytes = self.waiting_bytes.checked_sub(bytes).expect("it waited");
+    }
+
+    /// It waits again.
+    #[inline]
+    pub fn put_back(&mut self, bytes: u64) {
+        self.waiting_bytes += bytes;
+    }
+
+    /// So many jobs that wait no more are not accepted any more: their commands are, or nothing is.
+    ///
+    /// # Panics
+    /// If more leave than were accepted.
+    #[inline]
+    pub fn leave(&mut self, jobs: u32) {
+        self.length = self.length.checked_sub(jobs).expect("they were accepted");
+    }
+
+    /// A command goes out. Returns where it stands among those of its drive.
+    #[inline]
+    pub(super) fn goes_out(&mut self, op: &IoOp, bytes: u64, background: bool) -> Place {
+        self.in_flight += 1;
+        self.background_in_flight += u32::from(background);
+        let place = self.load.add(op, bytes, self.length);
+        self.length += 1;
+        place
+    }
+
+    /// A command has ended.
+    ///
+    /// # Panics
+    /// If none is in flight.
+    #[inline]
+    pub(super) fn ended(&mut self, place: &Place, bytes: u64, background: bool) {
+        self.in_flight = self.in_flight.checked_sub(1).expect("it was in flight");
+        self.background_in_flight -= u32::from(background);
+        self.leave(1);
+        self.load.remove(place, bytes);
+    }
+
+    /// A user's read is counted for the rate of reads.
+    #[inline]
+    pub fn note_read(&mut self, now: Instant) {
+        self.load.reads_lately.add(now);
+    }
+
+    /// Users' reads a second, lately.
+    pub fn reads_per_s(&mut self, now: Instant) -> u64 {
+        self.load.reads_lately.advance(now);
+        self.load.reads_lately.per_s()
+    }
+
+    /// Accepted and not ended.
+    #[inline]
+    pub fn length(&self) -> u32 {
+        self.length
+    }
+
+    /// Commands in flight.
+    #[inline]
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    /// … of the background.
+    #[inline]
+    pub fn background_in_flight(&self) -> u32 {
+        self.background_in_flight
+    }
+
+    /// … that read.
+    #[inline]
+    pub fn reads_in_flight(&self) -> u32 {
+        self.load.reads_in_flight
+    }
+
+    /// Bytes in flight.
+    #[inline]
+    pub fn in_flight_bytes(&self) -> u64 {
+        self.load.in_flight_bytes
+    }
+
+    /// Bytes of jobs that wait.
+    #[inline]
+    pub fn waiting_bytes(&self) -> u64 {
+        self.waiting_bytes
+    }
+
+    /// Blocks of the drive that commands name, and those that wait.
+    #[inline]
+    pub fn pins(&self) -> &Pins {
+        &self.pins
+    }
+
+    /// The same, to pin and to unpin.
+    #[inline]
+    pub fn pins_mut(&mut self) -> &mut Pins {
+        &mut self.pins
+    }
+
+    #[inline]
+    pub(super) fn load(&self) -> &Load {
+        &self.load
+    }
+
+    #[inline]
+    pub(super) fn load_mut(&mut self) -> &mut Load {
+        &mut self.load
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone, Debug, PartialEq)]
+    struct Job(u32, Option<IoOp>);
+
+    impl QueuedJob for Job {
+        fn op(&self) -> Option<&IoOp> {
+            self.1.as_ref()
+        }
+    }
+
+    fn trim(block: u64) -> IoOp {
+        IoOp::Trim { offset_bytes: block * 4096, length_bytes: 4096 }
+    }
+
+    /// Length, bytes that wait, pins.
+    fn counts(queue: &Queue<Job>) -> (u32, u64, usize) {
+        (queue.length(), queue.waiting_bytes(), queue.pins().len())
+    }
+
+    #[test]
+    fn a_job_counts_until_it_leaves() {
+        let mut queue = Queue::default();
+        assert_eq!(counts(&queue), (0, 0, 0));
+        queue.enqueue(Class::Write, Job(1, None), 10);
+        queue.enqueue(Class::Write, Job(2, Some(trim(7))), 20);
+        queue.enqueue(Class::Read, Job(3, None), 40);
+        assert_eq!(counts(&queue), (3, 70, 1));
+        let first = queue.pop(Class::Write).expect("two wait");
+        assert_eq!((first.job.0, first.sequence, counts(&queue)), (1, 1, (3, 60, 1)));
+        queue.unpop(Class::Write, first);
+        let order: Vec<u32> = queue.jobs(Class::Write).map(|job| job.0).collect();
+        assert_eq!((order, counts(&queue)), (vec![1, 2], (3, 70, 1)));
+        let mut taken = queue.take(Class::Write, |job| job.0 == 2);
+        assert_eq!((taken.len(), counts(&queue)), (1, (3, 50, 1)));
+        queue.pins_mut().unpin(taken.remove(0).pin);
+        queue.leave(1);
+        assert_eq!(counts(&queue), (2, 50, 0));
+        assert!(queue.waits(Class::Read) && !queue.waits(Class::Background));
+    }
+
+    #[test]
+    fn a_command_counts_until_it_ends() {
+        let mut queue = Queue::<Job>::default();
+        let first = queue.goes_out(&IoOp::Flush, 0, true);
+        let second = queue.goes_out(&trim(1), 4096, false);
+        assert_eq!((first.queue_length, second.queue_length), (0, 1));
+        assert_eq!((queue.in_flight(), queue.background_in_flight(), queue.length()), (2, 1, 2));
+        queue.ended(&first, 0, true);
+        queue.ended(&second, 4096, false);
+        let left = (queue.in_flight(), queue.background_in_flight(), queue.length());
+        assert_eq!((left, queue.in_flight_bytes()), ((0, 0, 0), 0));
+    }
+
+    #[test]
+    #[should_panic(expected = "they were accepted")]
+    fn nobody_leaves_who_was_not_accepted() {
+        Queue::<Job>::default().leave(1);
+    }
+
+    #[test]
+    #[should_panic(expected = "it waited")]
+    fn nothing_is_taken_that_does_not_wait() {
+        Queue::<Job>::default().taken(1);
+    }
+}
