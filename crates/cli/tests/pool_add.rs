@@ -131,8 +131,9 @@ fn stops(server: Server) {
     assert!(ended.success(), "{said}");
 }
 
-/// A drive leaves, another one comes, killed on the way; then all others of its kind leave.
-fn added(left: &str, other: &str, mib: u64) {
+/// A drive leaves, another one comes, killed on the way; then all others of its kind leave. False: the drive had
+/// come before anybody was killed, and nothing is shown.
+fn added(left: &str, other: &str, mib: u64) -> bool {
     let pool = formatted(EMULATED);
     let new = file(&pool, "new.img", mib + 64);
     let server = start(&pool);
@@ -151,13 +152,25 @@ fn added(left: &str, other: &str, mib: u64) {
     // what names it last
     let last = at(&pool, if other == "hdd2.img" { "hdd2.img" } else { "hdd.img" });
     let deadline = Instant::now() + LONG;
-    while successor_in(&last).is_none() && status(&pool)["replacing"]["finished"].is_null() {
-        assert!(Instant::now() < deadline, "it never begins: {}", status(&pool)["replacing"]);
+    let mut asks_at = Instant::now() + Duration::from_secs(2);
+    while successor_in(&last).is_none() {
+        // a program that asks takes longer than the copying, where the machine is busy
+        if Instant::now() >= asks_at {
+            let replacing = &status(&pool)["replacing"];
+            if !replacing["finished"].is_null() {
+                break;
+            }
+            assert!(Instant::now() < deadline, "it never begins: {replacing}");
+            asks_at = Instant::now() + Duration::from_secs(2);
+        }
     }
     server.kill();
     let text = std::fs::read_to_string(&pool.config).unwrap();
     let was_half_way = text.contains("successor = \"new.img\"") && text.contains("gone = true");
-    assert!(was_half_way || left == "hdd.img", "to a hard drive nothing is copied: {text}");
+    // to a hard drive nothing is copied
+    if !was_half_way && left != "hdd.img" {
+        return false;
+    }
 
     let server = start(&pool);
     let mut user = User::of(&pool, user.round);
@@ -194,16 +207,18 @@ fn added(left: &str, other: &str, mib: u64) {
     std::fs::write(&pool.config, text.replace("\"new.img\"", &format!("\"{left}\""))).unwrap();
     let refused = tandem(&["serve", pool.config()]);
     assert!(told(&refused).contains("another drive has taken its place"), "{}", told(&refused));
+    true
 }
 
 #[test]
 fn an_ssd_is_added_and_killed_half_way() {
-    added("one.img", "two.img", 2048);
+    let half_way = (0..5).any(|_| added("one.img", "two.img", 2048));
+    assert!(half_way, "in five tries the drive had come before the server was killed");
 }
 
 #[test]
 fn a_hard_drive_is_added_and_killed() {
-    added("hdd.img", "hdd2.img", 640);
+    assert!(added("hdd.img", "hdd2.img", 640));
 }
 
 #[test]
