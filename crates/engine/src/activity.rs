@@ -59,7 +59,7 @@ impl Engine {
             coming: !self.tiers_are_idle(),
             leaving: self.tiers.as_ref().is_some_and(|tiers| tiers.space.leaving() > 0),
             tail_copy: !self.copy_payloads.is_empty(),
-            hdd_flush: self.devices.iter().any(|device| device.flushing.is_some()),
+            hdd_flush: self.io.drives().iter().any(|device| device.flushing.is_some()),
             handover: self.handover.is_some(),
             switch: self.handover.as_deref().is_some_and(Handover::is_switching),
             drain: self.drain.is_some(),
@@ -69,8 +69,8 @@ impl Engine {
     }
 
     fn logs_are_full(&self) -> bool {
-        let stop_percent = self.config.log_stop_percent;
-        let mut logs = self.devices.iter().filter_map(|device| device.log.as_ref()).peekable();
+        let stop_percent = self.io.config().log_stop_percent;
+        let mut logs = self.io.drives().iter().filter_map(|device| device.log.as_ref()).peekable();
         logs.peek().is_some() && logs.all(|log| log.used_percent() >= stop_percent)
     }
 

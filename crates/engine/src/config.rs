@@ -1,11 +1,19 @@
 //! Which knobs does an engine have? Each with its unit, bounds, default and source.
 
-use crate::handover::SuccessorConfig;
 use crate::profile::{HddProfile, SsdProfile};
 use crate::qos::reserve::QosConfig;
 pub use crate::settings::SteerConfig;
 pub use crate::tier::TierConfig;
 use tandem_block::{DeviceId, DurabilityClass, Duration, MIB, ObjectId};
+
+/// A drive that shall take the place of a member: listed by the world behind all others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SuccessorConfig {
+    /// Whose place.
+    pub device: DeviceId,
+    /// Usable bytes of the successor.
+    pub capacity_bytes: u64,
+}
 
 /// What a drive is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -5,13 +5,12 @@
 
 use crate::bcw::controller::{Control, Controller};
 use crate::config::{EngineConfig, Placement, Role};
-use crate::device::{Device, Drives, Purpose, Service, TailCopy};
+use crate::device::{Device, Service, TailCopy};
 use crate::drain::{Drain, DrainView};
 use crate::format::layout::{self, Layout};
 use crate::format::superblock::{Numbered, Standing};
 use crate::handover::{Handover, HandoverView};
-use crate::io::deadlines::Deadlines;
-use crate::io::flights::Flights;
+use crate::io::DeviceIo;
 use crate::ledger::Ledger;
 use crate::log::read_back::ReadBack;
 use crate::map::checksums::HomeChecksums;
@@ -34,11 +33,9 @@ use crate::ops::start::Starting;
 use crate::ops::steering::{SharedSteer, Steering};
 use crate::ops::tiering::{self, Tiering};
 use crate::ordering::{Ordering, TaskId};
-use crate::port::Command;
 use crate::qos::admit::AdmitError;
 use crate::qos::delivery::Clients;
 use crate::qos::{self, Qos};
-use crate::stats::EngineStats;
 use crate::steer::{self, Beliefs};
 use crate::task::Tasks;
 use crate::tier::Tier;
@@ -78,20 +75,14 @@ pub(crate) struct VolumePolicy {
 /// The engine of one set of drives. See `port` for its interface.
 #[derive(Clone, Debug)]
 pub struct Engine {
-    pub(crate) config: EngineConfig,
+    pub(crate) io: DeviceIo,
     pub(crate) phase: Phase,
-    pub(crate) now: Instant,
-    pub(crate) out: Vec<Command>,
-    pub(crate) devices: Drives,
-    pub(crate) ssds: Vec<DeviceId>,
-    pub(crate) hdds: Vec<DeviceId>,
     pub(crate) map: Map,
     pub(crate) objects: Objects,
     pub(crate) checksums: HomeChecksums,
     pub(crate) page_waiters: Vec<(u32, Option<TaskId>)>,
     pub(crate) journal: Journal,
     pub(crate) tasks: Tasks,
-    pub(crate) ios: Flights<Purpose>,
     pub(crate) ordering: Ordering,
     pub(crate) commit: Commit,
     pub(crate) checkpoint: Checkpoint,
@@ -113,8 +104,6 @@ pub struct Engine {
     pub(crate) clients: Option<Box<Clients>>,
     /// A drive takes another one's place; the last one that did, or did not; and whether one was asked for.
     pub(crate) handover: Option<Box<Handover>>,
-    /// Commands that are out, and when they have to be answered.
-    pub(crate) deadlines: Deadlines,
     /// Drives that missed writes.
     pub(crate) lagging: Lagging,
     pub(crate) handover_ended: Option<HandoverView>,
@@ -127,11 +116,8 @@ pub struct Engine {
     pub(crate) mirrors_opening: usize,
     /// Pairs that have not stopped yet, since the engine has.
     pub(crate) mirrors_stopping: Option<usize>,
-    pub(crate) stats: EngineStats,
     pub(crate) deferred_free: DeferredFree,
-    pub(crate) payloads_made: u64,
     pub(crate) last_request: Instant,
-    pub(crate) wake_at: Instant,
     pub(crate) generation: u64,
     /// Drives are gone: the metadata is read here, and nothing is written anywhere.
     pub(crate) salvage: Option<DeviceId>,
@@ -159,8 +145,6 @@ pub struct Engine {
     pub(crate) rescue_wanted: bool,
     pub(crate) digest: u64,
     pub(crate) work_list: Vec<TaskId>,
-    #[cfg(feature = "mutants")]
-    pub(crate) mutant: Option<crate::mutant::Mutant>,
 }
 
 /// A configuration that no engine can run.
@@ -322,7 +306,7 @@ impl Engine {
             }
         }
         #[cfg(feature = "mutants")]
-        next.set_mutant(self.mutant);
+        next.set_mutant(self.io.mutant());
         Ok(next)
     }
 
@@ -352,26 +336,17 @@ impl Engine {
         (policies, space): (BTreeMap<ObjectId, VolumePolicy>, Option<SpaceConfig>),
         steers: Vec<SharedSteer>,
     ) -> Engine {
-        let devices = Drives::of(devices_of(&config, layouts));
-        let ssds: Vec<DeviceId> = config.with_role(Role::Ssd).collect();
-        let hdds: Vec<DeviceId> = config.with_role(Role::Hdd).collect();
+        let drives = devices_of(&config, layouts);
         let journal_bytes = layouts[config.metadata_device()].journal_bytes.max(BLOCK_BYTES);
         let mut engine = Engine {
             phase: Phase::Created,
-            now: Instant::ZERO,
-            out: Vec::new(),
-            devices,
-            ssds,
-            hdds,
             map: Map::new(Vec::new(), 0, 0),
             objects: Objects::new(0),
             checksums: HomeChecksums::new(config.checksum_pages_max),
             page_waiters: Vec::new(),
-            deadlines: Deadlines::of(&config),
             lagging: Lagging::default(),
             journal: Journal::new(journal_bytes, 0, 1),
             tasks: Tasks::default(),
-            ios: Flights::default(),
             ordering: Ordering::default(),
             commit: Commit::default(),
             checkpoint: Checkpoint::default(),
@@ -396,11 +371,8 @@ impl Engine {
             mirrors: mirror::mirrors(&config),
             mirrors_opening: 0,
             mirrors_stopping: None,
-            stats: EngineStats::default(),
             deferred_free: DeferredFree::default(),
-            payloads_made: 0,
             last_request: Instant::ZERO,
-            wake_at: Instant::NEVER,
             generation: 0,
             salvage: None,
             starved: false,
@@ -416,9 +388,7 @@ impl Engine {
             rescue_wanted: false,
             digest: 0xcbf2_9ce4_8422_2325,
             work_list: Vec::new(),
-            #[cfg(feature = "mutants")]
-            mutant: None,
-            config,
+            io: DeviceIo::new(config, drives),
         };
         engine.lay_out(layouts);
         engine
@@ -431,7 +401,7 @@ impl Engine {
         let mut next = 0u32;
         for want_log in [false, true] {
             for (id, layout) in layouts.iter().enumerate() {
-                let is_log = self.config.devices[id].role == Role::Hdd;
+                let is_log = self.io.config().devices[id].role == Role::Hdd;
                 if is_log != want_log || layout.slot_count == 0 {
                     continue;
                 }
@@ -447,10 +417,10 @@ impl Engine {
             }
         }
         let blocks = self.logical_blocks(layouts);
-        let segment_slots = (self.config.log_segment_bytes / BLOCK_BYTES) as u32;
+        let segment_slots = (self.io.config().log_segment_bytes / BLOCK_BYTES) as u32;
         for (id, layout) in layouts.iter().enumerate() {
             let bcw = self.controller_of(DeviceId(id as u8));
-            let device = &mut self.devices[DeviceId(id as u8)];
+            let device = &mut self.io[DeviceId(id as u8)];
             device.layout = *layout;
             device.log = regions
                 .iter()
@@ -458,28 +428,29 @@ impl Engine {
                 .map(|r| crate::log::Log::new(*r, segment_slots));
             device.bcw = bcw;
         }
-        self.map = Map::new(regions, blocks as usize, self.devices.len());
+        self.map = Map::new(regions, blocks as usize, self.io.drives().len());
         self.objects = Objects::new(u32::try_from(blocks).expect("checked by the layout"));
-        self.bound_objects(&layouts[self.config.metadata_device()]);
+        self.bound_objects(&layouts[self.io.config().metadata_device()]);
         self.checkpoint.begin_life(self.map.shard_count());
-        let follower = self.config.following_device();
+        let follower = self.io.config().following_device();
         self.follower.begin_life(follower, self.map.shard_count());
-        self.stats.devices = vec![Default::default(); self.devices.len()];
-        self.stats.queue_length_max = vec![0; self.devices.len()];
+        self.io.stats_mut().devices = vec![Default::default(); self.io.drives().len()];
+        self.io.stats_mut().queue_length_max = vec![0; self.io.drives().len()];
     }
 
     /// What keeps the writes of a hard drive fast, if it has a profile.
     pub(crate) fn controller_of(&self, device: DeviceId) -> Option<Controller> {
-        let profile = self.devices[device].config.hdd_profile.clone();
+        let profile = self.io[device].config.hdd_profile.clone();
         let profile = profile.filter(|_| self.salvage.is_none())?;
         // a tier sends hard drives what belongs there, whatever the steering policy does
         let for_tiers = self.space.as_ref().map(|_| Control::Bare);
         let steers = self.steering.shared.iter().filter_map(|steer| steer.policy.control());
         let control = steers.chain(for_tiers).max();
-        let (loops, padding) = (self.config.bcw_loops_max, self.config.padding_bytes_per_day);
-        let budget = self.config.budget(device);
+        let (loops, padding) =
+            (self.io.config().bcw_loops_max, self.io.config().padding_bytes_per_day);
+        let budget = self.io.config().budget(device);
         let padding = budget.padding_bytes.unwrap_or(padding);
-        let mut c = Controller::new(profile, loops, padding, self.config.recalibrate);
+        let mut c = Controller::new(profile, loops, padding, self.io.config().recalibrate);
         if let Some(bytes) = budget.log_bytes {
             c.bound_log(bytes);
         }
@@ -495,9 +466,10 @@ impl Engine {
     fn logical_blocks(&self, layouts: &[Layout]) -> u64 {
         let homes: u64 = layouts.iter().map(|l| l.home_blocks).sum();
         let slots: u64 = layouts.iter().map(|l| l.slot_count).sum();
-        match self.config.placement {
+        match self.io.config().placement {
             Placement::Fixed => {
-                self.config
+                self.io
+                    .config()
                     .devices
                     .iter()
                     .filter(|d| d.role == Role::Ssd)
@@ -514,11 +486,11 @@ impl Engine {
     /// Would the volumes fit an empty pool?
     fn check_volumes(&mut self) -> Result<(), ConfigError> {
         let mut trial = self.objects.clone();
-        for volume in &self.config.volumes {
+        for volume in &self.io.config().volumes {
             trial
                 .create(volume.object, &volume.name, volume.size_bytes)
                 .and_then(|()| {
-                    let fits = trial.record_bytes().0 <= self.config.root_bytes / 2;
+                    let fits = trial.record_bytes().0 <= self.io.config().root_bytes / 2;
                     if fits { Ok(()) } else { Err(tandem_block::IoError::NoSpace) }
                 })
                 .map_err(|error| ConfigError::Volume { volume: volume.name.clone(), error })?;
@@ -526,17 +498,11 @@ impl Engine {
         Ok(())
     }
 
-    /// A name for a new buffer.
-    pub(crate) fn name_payload(&mut self) -> PayloadId {
-        self.payloads_made += 1;
-        PayloadId(PayloadId::ENGINE_BIT | self.payloads_made)
-    }
-
     /// The hard drive and the byte where the home of a block lies.
     pub fn home_of(&self, block: Logical) -> (DeviceId, u64) {
         let place = u64::from(self.objects.homes().of(block));
-        for &id in &self.hdds {
-            let layout = &self.devices[id].layout;
+        for &id in self.io.hdds() {
+            let layout = &self.io[id].layout;
             if place >= layout.home_first && place - layout.home_first < layout.home_blocks {
                 return (id, layout.home_offset + (place - layout.home_first) * BLOCK_BYTES);
             }

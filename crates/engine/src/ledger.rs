@@ -44,30 +44,30 @@ impl Engine {
     /// Once an event: a new day may have begun.
     #[inline]
     pub(crate) fn turn_the_page(&mut self) {
-        if self.now >= self.ledger.day_ends {
+        if self.io.now() >= self.ledger.day_ends {
             self.begin_day();
         }
     }
 
     #[cold]
     fn begin_day(&mut self) {
-        let roles = self.config.devices.iter().map(|device| device.role);
-        let works = roles.zip(&self.stats.devices).map(|(role, stats)| work(role, stats));
+        let roles = self.io.config().devices.iter().map(|device| device.role);
+        let works = roles.zip(&self.io.stats().devices).map(|(role, stats)| work(role, stats));
         self.ledger.at_dawn = works.collect();
-        self.ledger.day_ends = self.now + DAY;
+        self.ledger.day_ends = self.io.now() + DAY;
     }
 
     /// Bytes that a drive has taken since the day began: of an SSD writes, of a hard drive reads too.
     pub fn used_today(&self, device: DeviceId) -> u64 {
         let index = usize::from(device.0);
-        let Some(stats) = self.stats.devices.get(index) else { return 0 };
+        let Some(stats) = self.io.stats().devices.get(index) else { return 0 };
         let at_dawn = self.ledger.at_dawn.get(index).copied().unwrap_or(0);
-        work(self.config.devices[index].role, stats).saturating_sub(at_dawn)
+        work(self.io.config().devices[index].role, stats).saturating_sub(at_dawn)
     }
 
     /// What a drive may take in a day.
     pub fn budget(&self, device: DeviceId) -> DriveBudget {
-        self.config.budget(device)
+        self.io.config().budget(device)
     }
 
     /// Time until the next day begins.
@@ -77,13 +77,13 @@ impl Engine {
 
     /// Has the drive done what it is rated for?
     pub fn rating_is_spent(&self, device: DeviceId) -> bool {
-        let rated = self.config.budget(device).rated_bytes;
+        let rated = self.io.config().budget(device).rated_bytes;
         rated.is_some_and(|rated| self.used_today(device) >= rated)
     }
 
     /// Is an SSD's budget of writes spent?
     pub fn ssd_writes_are_spent(&self, device: DeviceId) -> bool {
-        let bound = self.config.budget(device).ssd_write_bytes;
+        let bound = self.io.config().budget(device).ssd_write_bytes;
         bound.is_some_and(|bound| self.used_today(device) >= bound)
     }
 
@@ -101,8 +101,8 @@ impl Engine {
         if self.steering.shared[steer].policy.control().is_none() {
             return decision;
         }
-        let in_service = |id: &&DeviceId| !self.devices[**id].is_faulted();
-        if !self.ssds.iter().filter(in_service).all(|&id| self.ssd_writes_are_spent(id)) {
+        let in_service = |id: &&DeviceId| !self.io[**id].is_faulted();
+        if !self.io.ssds().iter().filter(in_service).all(|&id| self.ssd_writes_are_spent(id)) {
             return decision;
         }
         let takes = |hdd: &&HddView| hdd.accepting && hdd.predicted != WriteState::Slow;

@@ -161,20 +161,7 @@ impl Engine {
     /// Breaks a rule from now on; `None` mends it.
     #[cfg(feature = "mutants")]
     pub fn set_mutant(&mut self, mutant: Option<Mutant>) {
-        self.mutant = mutant;
+        self.io.set_mutant(mutant);
         self.mirrors.iter_mut().for_each(|mirror| mirror.mutant = mutant);
-    }
-
-    /// Is this rule broken?
-    #[cfg(feature = "mutants")]
-    pub(crate) fn breaks(&self, mutant: Mutant) -> bool {
-        self.mutant == Some(mutant)
-    }
-
-    /// Is this rule broken?
-    #[cfg(not(feature = "mutants"))]
-    #[inline(always)]
-    pub(crate) const fn breaks(&self, _: Mutant) -> bool {
-        false
     }
 }

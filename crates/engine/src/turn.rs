@@ -16,11 +16,9 @@ use tandem_block::{DeviceId, Duration, Instant, IoError};
 impl Engine {
     /// Takes one event at `now`, which never goes back, and appends what the world shall do.
     pub fn on(&mut self, now: Instant, event: Event<'_>, commands: &mut Vec<Command>) {
-        assert!(now >= self.now, "time never goes back: {now:?} after {:?}", self.now);
-        self.now = now;
         let before = commands.len();
-        std::mem::swap(&mut self.out, commands);
-        if now >= self.deadlines.due() {
+        self.io.begin_event(now, commands);
+        if now >= self.io.deadline_due() {
             self.abandon_overdue();
         }
         match event {
@@ -34,14 +32,13 @@ impl Engine {
             }
             Event::Completion { io, status, checksums, bytes, took } => {
                 self.mix(2 + u64::from(status.is_err()), u64::from(io.0));
-                match self.deadlines.completed(io, &mut self.out) {
-                    Heard::Of(io) => self.hear((io, took), status, checksums, bytes),
-                    Heard::TooLate => self.stats.late_answers += 1,
+                if let Heard::Of(io) = self.io.heard(io) {
+                    self.hear((io, took), status, checksums, bytes);
                 }
             }
             Event::Wake => {
                 self.mix(4, 0);
-                self.wake_at = Instant::NEVER;
+                self.io.woke();
             }
             Event::Start if self.mirrors.is_empty() => self.on_start(),
             Event::Start => self.start_mirrors(),
@@ -54,9 +51,7 @@ impl Engine {
         if !self.mirrors.is_empty() {
             self.run_mirrors();
         }
-        self.deadlines.send(now, &mut self.out, before);
-        self.wake_by(self.deadlines.due());
-        std::mem::swap(&mut self.out, commands);
+        self.io.end_event(before, commands);
     }
 
     /// The end of a command, for who sent it.
@@ -99,15 +94,15 @@ impl Engine {
             self.stop_if_settled();
         }
         let starved = self.starved;
-        for device in 0..self.devices.len() {
+        for device in 0..self.io.drives().len() {
             self.dispatch(DeviceId(device as u8));
         }
-        if self.starved && !starved && self.ssds.is_empty() {
+        if self.starved && !starved && self.io.ssds().is_empty() {
             // a write has just found its log full: nothing else may happen that would make room, nor may
             // a commit wait for that write any longer
             self.run_commit();
             self.run_moves();
-            for device in 0..self.devices.len() {
+            for device in 0..self.io.drives().len() {
                 self.dispatch(DeviceId(device as u8));
             }
         }
@@ -117,14 +112,14 @@ impl Engine {
             self.run_batches();
             self.run_commit();
             self.run_moves();
-            for device in 0..self.devices.len() {
+            for device in 0..self.io.drives().len() {
                 self.dispatch(DeviceId(device as u8));
             }
         }
         // nothing can be made durable any more, and no event will tell who has come to wait for it just now
         while self.commit.refuses() {
             self.run_commit();
-            for device in 0..self.devices.len() {
+            for device in 0..self.io.drives().len() {
                 self.dispatch(DeviceId(device as u8));
             }
         }
@@ -142,15 +137,9 @@ impl Engine {
 
     #[inline]
     fn mix(&mut self, kind: u64, id: u64) {
-        let value = self.now.ns.wrapping_mul(8).wrapping_add(kind) ^ id.rotate_left(40);
+        let value = self.io.now().ns.wrapping_mul(8).wrapping_add(kind) ^ id.rotate_left(40);
         let mixed = (self.digest ^ value).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         self.digest = mixed ^ mixed >> 29;
-    }
-
-    /// What the timer was armed for has come by itself: the world need not stay awake for it.
-    pub(crate) fn disarm_timer(&mut self) {
-        self.wake_at = Instant::NEVER;
-        self.out.push(Command::WakeAt(Instant::NEVER));
     }
 
     /// Asks to be woken when the next timed thing is due.
@@ -158,27 +147,16 @@ impl Engine {
         let due = self
             .commit_due()
             .min(self.checkpoint_due())
-            .min(self.lagging.due(self.now))
+            .min(self.lagging.due(self.io.now()))
             .min(self.probe_due());
         let due = due.min(self.moves_due()).min(self.controllers_due());
         let due = due.min(self.follower_due()).min(self.limits_due()).min(self.tiers_due());
-        self.wake_by(due.min(self.handover_due()).min(self.drain_due()));
-    }
-
-    /// Asks to be woken at `due`, unless that is asked for already.
-    pub(crate) fn wake_by(&mut self, due: Instant) {
-        let due = if due == Instant::NEVER { due } else { due.max(self.now) };
-        // a timer that is armed too early wakes once for nothing; re-arming it with every request
-        // would cost more
-        if due < self.wake_at {
-            self.wake_at = due;
-            self.out.push(Command::WakeAt(due));
-        }
+        self.io.wake_by(due.min(self.handover_due()).min(self.drain_due()));
     }
 
     /// Fails to start, with a reason.
     pub(crate) fn refuse(&mut self, error: StartError) {
         self.phase = Phase::Stopped;
-        self.out.push(Command::Started(Err(error)));
+        self.io.send(Command::Started(Err(error)));
     }
 }

@@ -12,12 +12,12 @@ use tandem_block::{BLOCK_BYTES, Instant, ObjectId};
 impl Engine {
     /// May the world hand in another request?
     pub fn can_accept(&self) -> bool {
-        self.tasks.len() + self.thin_waiting.len() < self.config.requests_max as usize
+        self.tasks.len() + self.thin_waiting.len() < self.io.config().requests_max as usize
     }
 
     /// Counters so far.
     pub fn stats(&self) -> &EngineStats {
-        &self.stats
+        &self.io.stats()
     }
 
     /// The map, to look at.
@@ -90,7 +90,7 @@ impl Engine {
 
     /// The drives, to look at.
     pub fn devices(&self) -> &[Device] {
-        self.devices.as_slice()
+        self.io.drives().as_slice()
     }
 
     /// What every stream was given until `now`, in the order of the configuration; the last is
@@ -101,13 +101,13 @@ impl Engine {
 
     /// Drives of the world: the devices, and the second twins of pairs.
     pub fn drive_count(&self) -> usize {
-        self.config.drive_count()
+        self.io.config().drive_count()
     }
 
     /// What is under way, in words: for a person who looks at an engine that does not move on.
     pub fn debug_state(&self) -> String {
         let devices: Vec<String> = self
-            .devices
+            .io.drives()
             .iter()
             .map(|d| {
                 format!(
@@ -130,7 +130,7 @@ impl Engine {
             "phase {:?} tasks {} ios {} pending {} ready {} ssd {} starved {} free {}/{} population {:?}\n{}\n{:?}\n{:?}\n{:?} {:?}\n{:?}\n{:?}\n{:?}\n{}",
             std::mem::discriminant(&self.phase),
             self.tasks.len(),
-            self.ios.len(),
+            self.io.flights().len(),
             self.map.pending_blocks(),
             self.map.has_ready(),
             self.map.awaits_ssd(),
@@ -145,13 +145,13 @@ impl Engine {
             self.tiers.as_ref().map(|tiers| &tiers.leaving),
             self.checkpoint,
             self.follower,
-            self.stats,
+            self.io.stats(),
             pairs.join("\n"),
         )
     }
 
     /// Is nothing under way: no request, no device command?
     pub fn is_idle(&self) -> bool {
-        self.tasks.is_empty() && self.ios.is_empty()
+        self.tasks.is_empty() && self.io.flights().is_empty()
     }
 }

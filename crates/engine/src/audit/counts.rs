@@ -23,8 +23,8 @@ impl Engine {
 
     /// What writes are told is free must be there to be allocated.
     fn audit_free_space(&self, findings: &mut Findings) {
-        let open = self.ssds.iter().zip(self.map.allocators());
-        let open = open.filter(|(id, _)| self.devices[**id].takes_new());
+        let open = self.io.ssds().iter().zip(self.map.allocators());
+        let open = open.filter(|(id, _)| self.io[**id].takes_new());
         let (mut free, mut all) = (0, 0);
         for (_, allocator) in open {
             free += u64::from(allocator.free_count());
@@ -32,20 +32,20 @@ impl Engine {
         }
         findings.equal(Rule::FreeSpace, "free slots of SSDs in service", self.map.ssd_free(), free);
         findings.equal(Rule::FreeSpace, "slots of SSDs in service", self.map.ssd_slots(), all);
-        for (id, allocator) in self.ssds.iter().zip(self.map.allocators()) {
+        for (id, allocator) in self.io.ssds().iter().zip(self.map.allocators()) {
             let what = format!("free slots of device {}", id.0);
             let free = u64::from(allocator.free_count());
             findings.equal(Rule::FreeSpace, &what, free, allocator.free_found());
         }
-        for (device, log) in self.devices.iter().filter_map(|d| Some((d.id, d.log.as_ref()?))) {
+        for (device, log) in self.io.drives().iter().filter_map(|d| Some((d.id, d.log.as_ref()?))) {
             let what = format!("used percent of the log of device {}", device.0);
             findings.equal(Rule::FreeSpace, &what, log.used_percent(), log.used_percent_found());
         }
     }
 
     fn audit_queues(&self, findings: &mut Findings) {
-        for d in &self.devices {
-            let ios = || self.ios.iter().filter(|(_, io)| io.device == d.id);
+        for d in self.io.drives() {
+            let ios = || self.io.flights().iter().filter(|(_, io)| io.device == d.id);
             let jobs = || self.waiting_jobs().filter(|(device, ..)| *device == d.id);
             let of = |what: &str| format!("{what} of device {}", d.id.0);
             let in_flight = ios().count() as u64;
@@ -82,7 +82,7 @@ impl Engine {
     }
 
     fn audit_tails(&self, findings: &mut Findings) {
-        for d in &self.devices {
+        for d in self.io.drives() {
             let bytes = |copied_too: bool| -> u64 {
                 let items = d.tail.items.iter().filter(|item| copied_too || !item.copied);
                 items.map(|item| u64::from(item.run.count) * BLOCK_BYTES).sum()
@@ -92,7 +92,7 @@ impl Engine {
             findings.equal(Rule::Tails, &of("exposed"), d.tail.exposed_bytes, bytes(false));
         }
         let copies = |io: &Purpose| matches!(io, Purpose::TailCopy(_));
-        let under_way = self.ios.iter().filter(|(_, io)| copies(&io.owner)).count() as u64;
+        let under_way = self.io.flights().iter().filter(|(_, io)| copies(&io.owner)).count() as u64;
         let counted = self.copy_payloads.len() as u64;
         findings.equal(Rule::Tails, "copies of tails under way", counted, under_way);
     }
@@ -102,7 +102,7 @@ impl Engine {
         findings.equal(Rule::Homes, "homed blocks of SSDs", counted, homed.from_ssd);
         let counted = self.moves.homed_set_count();
         findings.equal(Rule::Homes, "homed blocks", counted, homed.blocks);
-        for d in &self.devices {
+        for d in self.io.drives() {
             let mark = self.moves.homes_settled_mark(d.id);
             if mark > d.home_writes {
                 let device = d.id.0;

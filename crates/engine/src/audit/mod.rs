@@ -158,7 +158,7 @@ impl Engine {
 
     /// Every command that the engine remembers.
     fn commands(&self) -> impl Iterator<Item = Under<'_>> {
-        let in_flight = self.ios.iter().map(|(_, io)| Under {
+        let in_flight = self.io.flights().iter().map(|(_, io)| Under {
             device: io.device,
             purpose: &io.owner,
             bytes: io.bytes,
@@ -173,7 +173,7 @@ impl Engine {
 
     /// Every job that waits for a device; the class is not known where streams are told apart.
     fn waiting_jobs(&self) -> impl Iterator<Item = (DeviceId, Option<Class>, &Job)> {
-        self.devices.iter().flat_map(|d| {
+        self.io.drives().iter().flat_map(|d| {
             let by_class = Class::ALL.into_iter().flat_map(move |class| {
                 d.queue.jobs(class).map(move |job| (d.id, Some(class), job))
             });

@@ -33,8 +33,8 @@ impl Engine {
 
     /// Each command that moves data holds one pin, and no pin is left behind.
     fn audit_pins(&self, findings: &mut Findings) {
-        for d in &self.devices {
-            let in_flight = self.ios.iter().filter(|(_, io)| io.device == d.id);
+        for d in self.io.drives() {
+            let in_flight = self.io.flights().iter().filter(|(_, io)| io.device == d.id);
             let in_flight = in_flight.filter(|(_, io)| io.pin != Pin::NONE).count();
             let waiting = self.waiting_jobs().filter(|(device, _, job)| {
                 *device == d.id && matches!(job, Job::Io(op, _) if op.names_data())

@@ -185,7 +185,7 @@ impl Engine {
                 }
                 continue;
             }
-            let Some(log) = &self.devices[region.device].log else { continue };
+            let Some(log) = &self.io[region.device].log else { continue };
             for (run, live, is_free) in log.segments_in_use() {
                 let used = run.slot..run.slot + run.count;
                 let used = used.filter(|slot| states.get(*slot) != State::Unknown).count();

@@ -257,7 +257,7 @@ impl Engine {
 
     /// Bytes of a drive that a record names, or that are being written.
     pub fn lies_on(&self, device: DeviceId) -> u64 {
-        let blocks = match self.ssds.iter().position(|&id| id == device) {
+        let blocks = match self.io.ssds().iter().position(|&id| id == device) {
             Some(ssd) => u64::from(self.map.ssd_used(ssd)),
             None => self.blocks_on_hdd(device),
         };
@@ -276,7 +276,7 @@ impl Engine {
         if self.handover.is_some() {
             return Err(DrainError::NotNow("replaces a drive: wait for its end, or cancel that"));
         }
-        let Some(d) = self.devices.get(device) else {
+        let Some(d) = self.io.drives().get(device) else {
             return Err(DrainError::NoDevice(device));
         };
         if d.is_gone() {
@@ -309,16 +309,16 @@ impl Engine {
     }
 
     fn can_drain_ssd(&self, device: DeviceId) -> Result<u64, DrainError> {
-        if self.config.qos.streams.iter().any(|stream| stream.promise.is_some()) {
+        if self.io.config().qos.streams.iter().any(|stream| stream.promise.is_some()) {
             return Err(DrainError::Promised);
         }
-        let others: u64 = (0..self.ssds.len())
-            .filter(|&ssd| self.ssds[ssd] != device)
-            .filter(|&ssd| self.devices[self.ssds[ssd]].takes_new())
+        let others: u64 = (0..self.io.ssds().len())
+            .filter(|&ssd| self.io.ssds()[ssd] != device)
+            .filter(|&ssd| self.io[self.io.ssds()[ssd]].takes_new())
             .map(|ssd| u64::from(self.map.allocators()[ssd].slot_count()))
             .sum();
         self.try_space(others).map_err(DrainError::Tier)?;
-        if self.hdds.is_empty() {
+        if self.io.hdds().is_empty() {
             // what does not fit the other SSDs has no home to go to
             let (room, owned) = (blocks_without_homes(others), self.space_blocks().2);
             if owned > room {
@@ -337,7 +337,7 @@ impl Engine {
     pub fn drain(&mut self, device: DeviceId) -> Result<(), DrainError> {
         let bytes = self.can_drain(device)?;
         let stage = Stage::Announcing { begun: false };
-        self.drain = Some(Box::new(Drain::new(device, stage, bytes, self.now)));
+        self.drain = Some(Box::new(Drain::new(device, stage, bytes, self.io.now())));
         self.drain_ended = None;
         self.set_standing(device, Standing::Drains);
         Ok(())

@@ -15,8 +15,8 @@ use tandem_block::{DeviceId, Instant, IoError};
 impl Engine {
     /// What a drive is from now on, to everybody who asks.
     pub(crate) fn set_standing(&mut self, device: DeviceId, standing: Standing) {
-        self.devices[device].standing = standing;
-        if let Some(ssd) = self.ssds.iter().position(|&id| id == device) {
+        self.io[device].standing = standing;
+        if let Some(ssd) = self.io.ssds().iter().position(|&id| id == device) {
             self.map.close_ssd(ssd, standing != Standing::Serves);
             self.fit_objects();
             self.share_anew();
@@ -36,7 +36,7 @@ impl Engine {
         let newest = found.iter().filter_map(|(s, _)| s.as_ref()).max_by_key(|s| s.generation);
         let Some(newest) = newest else { return Ok(()) };
         let (pool, members) = (newest.pool, newest.members.clone());
-        self.config.has_second_home = newest.has_second_home;
+        self.io.config_mut().has_second_home = newest.has_second_home;
         self.take_lagging(newest.lagging);
         let (generation, newest) = (newest.generation, newest.standings.clone());
         // who is further behind may be the drive that was removed, and another one has its place now
@@ -46,21 +46,21 @@ impl Engine {
             let mut told = of_pool.filter_map(|s| s.standings.get(index)).copied();
             let gone = told.find(|standing| matches!(standing, Standing::Gone(_)));
             let device = DeviceId(index as u8);
-            let is_listed = !self.config.gone.contains(&device);
-            self.devices[device].standing = gone.unwrap_or(newest[index]);
+            let is_listed = !self.io.config().gone.contains(&device);
+            self.io[device].standing = gone.unwrap_or(newest[index]);
             match gone {
                 // a successor may have taken the place already, which is found out next
                 None => {}
                 // slots and homes are numbered by role
-                Some(_) if members[index].role != self.devices[device].config.role => {
+                Some(_) if members[index].role != self.io[device].config.role => {
                     return Err(StartError::WrongPlace { device: index, place: index });
                 }
                 Some(_) => {
                     found[index] = (None, false);
-                    self.devices[device].service = Service::Out(IoError::Dead(device));
+                    self.io[device].service = Service::Out(IoError::Dead(device));
                     if is_listed {
-                        self.config.gone.push(device);
-                        self.out.push(Command::Close { device });
+                        self.io.note_gone(device, true);
+                        self.io.send(Command::Close { device });
                     }
                 }
             }
@@ -80,9 +80,9 @@ impl Engine {
         let members = found.iter().filter_map(|(s, _)| Some(s.as_ref()?.members.len())).max();
         let is_there = |id: &&DeviceId| {
             let index = usize::from(id.0);
-            Some(index) < members && !self.devices[**id].is_gone()
+            Some(index) < members && !self.io[**id].is_gone()
         };
-        let found = self.config.gone.iter().find(is_there);
+        let found = self.io.config().gone.iter().find(is_there);
         found.map_or(Ok(()), |id| Err(StartError::NotGone { device: usize::from(id.0) }))
     }
 
@@ -91,7 +91,7 @@ impl Engine {
     /// # Errors
     /// Words, if one does.
     pub(crate) fn look_at_gone(&mut self) -> Result<(), String> {
-        for device in self.devices.iter().filter(|device| device.is_gone()) {
+        for device in self.io.drives().iter().filter(|device| device.is_gone()) {
             let bytes = self.lies_on(device.id);
             let is_nobodys = device.is_ssd() || self.objects.leave_out(self.home_places(device.id));
             if bytes > 0 || !is_nobodys {
@@ -106,17 +106,18 @@ impl Engine {
 
     /// At the start, when it is known who is what and where everything lies.
     pub(crate) fn go_on_draining(&mut self) {
-        for device in self.devices.ids() {
-            let standing = self.devices[device].standing;
+        for device in self.io.drives().ids() {
+            let standing = self.io[device].standing;
             if standing == Standing::Serves {
                 continue;
             }
-            if let Some(ssd) = self.ssds.iter().position(|&id| id == device) {
+            if let Some(ssd) = self.io.ssds().iter().position(|&id| id == device) {
                 self.map.close_ssd(ssd, true);
             }
-            if standing == Standing::Drains && self.config.drains && self.salvage.is_none() {
+            if standing == Standing::Drains && self.io.config().drains && self.salvage.is_none() {
                 let bytes = self.lies_on(device);
-                self.drain = Some(Box::new(Drain::new(device, Stage::Moving, bytes, self.now)));
+                self.drain =
+                    Some(Box::new(Drain::new(device, Stage::Moving, bytes, self.io.now())));
             }
         }
     }
@@ -125,7 +126,7 @@ impl Engine {
     pub(crate) fn go_on_vacating(&mut self) {
         self.fit_objects();
         let Some(device) = self.drain.as_deref().map(|drain| drain.device) else { return };
-        if !self.devices[device].is_ssd() {
+        if !self.io[device].is_ssd() {
             self.vacate(device);
         }
     }
@@ -147,7 +148,7 @@ impl Engine {
             Stage::Removing(Step::Quiet) if no_round => self.leave_if_quiet(device),
             _ => {}
         }
-        let d = &self.devices[device];
+        let d = &self.io[device];
         let failed = d.is_faulted() && !d.is_gone();
         let Some(drain) = self.drain.as_deref() else { return };
         if !drain.moves() {
@@ -159,7 +160,7 @@ impl Engine {
             return;
         }
         let is_over = self.is_drained(device);
-        let now = self.now;
+        let now = self.io.now();
         if failed && !is_over {
             // what lies there is lost, as if it had never been drained
             self.vacate_no_more();
@@ -174,11 +175,11 @@ impl Engine {
 
     /// Drives of the same role that take something new.
     pub(super) fn others_like(&self, device: DeviceId) -> usize {
-        let role = self.devices[device].config.role;
-        let others = self
-            .devices
-            .iter()
-            .filter(|other| other.id != device && other.takes_new() && other.config.role == role);
+        let role = self.io[device].config.role;
+        let others =
+            self.io.drives().iter().filter(|other| {
+                other.id != device && other.takes_new() && other.config.role == role
+            });
         others.count()
     }
 
@@ -189,13 +190,13 @@ impl Engine {
     pub(super) fn begin_removal(&mut self) {
         let drain = self.drain.as_deref_mut().expect("asked by the caller");
         drain.stage = Stage::Removing(Step::Quiet);
-        let d = &mut self.devices[drain.device];
+        let d = &mut self.io[drain.device];
         d.standing = Standing::Gone(Numbered::of(&d.layout));
         // it is no metadata home from now on: what is under way with it ends
     }
 
     fn leave_if_quiet(&mut self, device: DeviceId) {
-        let d = &mut self.devices[device];
+        let d = &mut self.io[device];
         if d.queue.in_flight() > 0 || d.has_waiting() {
             return;
         }
@@ -240,10 +241,10 @@ impl Engine {
             Stage::Removing(Step::Own) => {
                 self.objects.vacated();
                 let device = self.drain.as_deref().expect("asked above").device;
-                self.devices[device].dirty = false;
+                self.io[device].dirty = false;
                 self.end_drain(Ending::Removed);
-                self.config.gone.push(device);
-                self.out.push(Command::Close { device });
+                self.io.note_gone(device, true);
+                self.io.send(Command::Close { device });
             }
             other => unreachable!("no round in {other:?}"),
         }
@@ -252,7 +253,7 @@ impl Engine {
     fn end_drain(&mut self, why: Ending) {
         let drain = self.drain.take().expect("asked while there is one");
         let view = self.view_drain(&drain);
-        let ended = Some((self.now, why));
+        let ended = Some((self.io.now(), why));
         self.drain_ended = Some(super::DrainView { ended, stage: "ended", ..view });
     }
 

@@ -105,14 +105,14 @@ impl Handover {
 impl Engine {
     /// The next step of the copy, if it is its time.
     pub(super) fn run_copy(&mut self) {
-        let (now, stopping) = (self.now, matches!(self.phase, Phase::Stopping));
-        let region_bytes = self.config.handover_region_bytes;
+        let (now, stopping) = (self.io.now(), matches!(self.phase, Phase::Stopping));
+        let region_bytes = self.io.config().handover_region_bytes;
         let h = self.handover.as_deref_mut().expect("asked while there is one");
         if h.stage != Stage::Copying {
             return;
         }
         if h.claim.is_none() {
-            let busy = self.devices[h.device].queue.length() > 0;
+            let busy = self.io[h.device].queue.length() > 0;
             if stopping || (busy && now < h.rests_until) {
                 return;
             }
@@ -130,7 +130,7 @@ impl Engine {
             return;
         }
         let (device, source) = (h.device, h.device);
-        if !self.devices[device].is_ssd() {
+        if !self.io[device].is_ssd() {
             self.disturb(device, true);
         }
         let length_bytes = claim.range.1 - claim.range.0;
@@ -144,11 +144,11 @@ impl Engine {
     }
 
     fn copy_buffer(&mut self, length_bytes: u64) -> PayloadId {
-        if !self.config.contents {
+        if !self.io.config().contents {
             return PayloadId::NONE;
         }
-        let payload = self.name_payload();
-        self.out.push(Command::Reserve { payload, length_bytes });
+        let payload = self.io.name_payload();
+        self.io.send(Command::Reserve { payload, length_bytes });
         payload
     }
 
@@ -156,7 +156,7 @@ impl Engine {
         let h = self.handover.as_deref_mut().expect("asked while there is one");
         let claim = h.claim.take()?;
         if claim.buffer != PayloadId::NONE {
-            self.out.push(Command::Release(claim.buffer));
+            self.io.send(Command::Release(claim.buffer));
         }
         Some(claim)
     }
@@ -206,7 +206,7 @@ impl Engine {
 
     pub(super) fn region_written(&mut self, status: Result<(), IoError>) {
         let claim = self.release_copy_buffer().expect("a region is written");
-        let now = self.now;
+        let now = self.io.now();
         let h = self.handover.as_deref_mut().expect("its command ended");
         if h.stage != Stage::Copying {
             return;
@@ -220,7 +220,7 @@ impl Engine {
         h.stats.copied_bytes += bytes;
         h.rests_until = now + now.since(claim.since);
         let device = h.device;
-        if let Some(bcw) = &mut self.devices[device].bcw {
+        if let Some(bcw) = &mut self.io[device].bcw {
             bcw.undisturbed(now);
         }
         self.give_free();
@@ -230,7 +230,9 @@ impl Engine {
     pub(crate) fn handover_due(&self) -> Instant {
         match &self.handover {
             Some(h)
-                if h.stage == Stage::Copying && h.claim.is_none() && h.rests_until > self.now =>
+                if h.stage == Stage::Copying
+                    && h.claim.is_none()
+                    && h.rests_until > self.io.now() =>
             {
                 h.rests_until
             }
@@ -242,7 +244,7 @@ impl Engine {
     pub(super) fn send_handover(&mut self, place: DeviceId, op: IoOp, flight: Flight) {
         let h = self.handover.as_deref_mut().expect("asked while there is one");
         let id = super::name(h.flights.insert(flight));
-        self.out.push(Command::Submit(crate::port::Io { id, device: place, op }));
+        self.io.send(Command::Submit(crate::port::Io { id, device: place, op }));
     }
 }
 

@@ -74,12 +74,12 @@ impl Handover {
 impl Engine {
     /// A command to the drive that is replaced, on its way to the world.
     pub(crate) fn divert(&mut self, io: Io) {
-        let single = self.breaks(Mutant::HandoverSingle);
+        let single = self.io.breaks(Mutant::HandoverSingle);
         let h = self.handover.as_deref_mut().expect("asked while there is one");
         if h.stage == Stage::Landing {
             match io.device == h.seat {
                 true => h.held.push_back(io),
-                false => self.out.push(Command::Submit(io)),
+                false => self.io.send(Command::Submit(io)),
             }
             return;
         }
@@ -109,12 +109,12 @@ impl Engine {
             let mut op = io.op.clone();
             if let (true, IoOp::WriteMeta { fua, .. }) = (h.joins, &mut op) {
                 // the other drive may need no flush, and then none comes
-                *fua |= !self.devices[h.device].is_volatile();
+                *fua |= !self.io[h.device].is_volatile();
             }
             twin = Some(Io { id, device: h.place, op });
         }
-        self.out.push(Command::Submit(io));
-        self.out.extend(twin.map(Command::Submit));
+        self.io.send(Command::Submit(io));
+        self.io.send_all(twin.map(Command::Submit));
     }
 
     /// The old drive has answered a command of the engine's. True: the answer is kept back.
@@ -131,7 +131,7 @@ impl Engine {
         let voiding = matches!(h.stage, Stage::Voiding { .. });
         if under.awaits_successor || (under.doubled && voiding) {
             // the old drive is not to blame for what the new one takes
-            let took = took.unwrap_or_else(|| self.now.since(self.ios.issued(io)));
+            let took = took.unwrap_or_else(|| self.io.now().since(self.io.flights().issued(io)));
             let (checksums, bytes) = (checksums.to_vec(), bytes.to_vec());
             under.ended = Some(Ended { status, took: Some(took), checksums, bytes });
             return true;

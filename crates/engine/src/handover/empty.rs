@@ -73,7 +73,7 @@ impl EngineConfig {
 impl Engine {
     /// Nothing goes to the places of a fresh pool that are empty.
     pub(crate) fn leave_places_empty(&mut self) {
-        if self.config.format {
+        if self.io.config().format {
             self.go_on_draining();
             self.look_at_gone().expect("nothing lies in a fresh pool");
             self.fit_objects();
@@ -82,20 +82,20 @@ impl Engine {
 
     /// Hard drives in places that are not empty.
     pub(crate) fn hdds_there(&self) -> usize {
-        let there = |id: &&DeviceId| !self.devices[**id].is_gone();
-        self.hdds.iter().filter(there).count()
+        let there = |id: &&DeviceId| !self.io[**id].is_gone();
+        self.io.hdds().iter().filter(there).count()
     }
 
     /// Without hard drives blocks have no homes, and what fits the SSDs that take something new is all that
     /// there is: the rest is withheld.
     pub(crate) fn fit_objects(&mut self) {
-        if !self.hdds.is_empty() || self.is_fixed() {
+        if !self.io.hdds().is_empty() || self.is_fixed() {
             return;
         }
-        let serves = |id: &&DeviceId| self.devices[**id].standing == Standing::Serves;
-        let slots = |id: &DeviceId| self.devices[*id].layout.slot_count;
-        let there: u64 = self.ssds.iter().filter(serves).map(slots).sum();
-        let all: u64 = self.ssds.iter().map(slots).sum();
+        let serves = |id: &&DeviceId| self.io[**id].standing == Standing::Serves;
+        let slots = |id: &DeviceId| self.io[*id].layout.slot_count;
+        let there: u64 = self.io.ssds().iter().filter(serves).map(slots).sum();
+        let all: u64 = self.io.ssds().iter().map(slots).sum();
         let (all, there) = (layout::blocks_without_homes(all), layout::blocks_without_homes(there));
         self.objects.withhold(all - there);
     }

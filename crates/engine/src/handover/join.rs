@@ -45,8 +45,8 @@ impl Handover {
 impl Engine {
     /// Could a drive of so many bytes take this empty place?
     pub(super) fn can_join(&self, seat: DeviceId, capacity_bytes: u64) -> Result<(), ReplaceError> {
-        let place = &self.devices[seat];
-        if place.is_ssd() && self.config.qos.promises() {
+        let place = &self.io[seat];
+        if place.is_ssd() && self.io.config().qos.promises() {
             return Err(ReplaceError::Promised);
         }
         self.joining(seat)?;
@@ -59,14 +59,14 @@ impl Engine {
 
     /// Of a place that is empty: how many bytes a drive needs for it, and how many are copied to it.
     pub fn empty_place(&self, seat: DeviceId) -> Option<(u64, u64)> {
-        let place = self.devices.get(seat).filter(|place| place.is_gone())?;
+        let place = self.io.drives().get(seat).filter(|place| place.is_gone())?;
         let joining = self.joining(place.id).ok()?;
         Some((self.join_bytes(seat), joining.plan.total_bytes()))
     }
 
     /// Bytes that a drive needs for this empty place.
     fn join_bytes(&self, seat: DeviceId) -> u64 {
-        let place = &self.devices[seat];
+        let place = &self.io[seat];
         let layout = self.joining(seat).map(|joining| joining.layout).unwrap_or_default();
         let homes_end = layout.home_offset + layout.home_blocks * BLOCK_BYTES;
         let slots_end = layout.slot_offset + layout.slot_count * BLOCK_BYTES;
@@ -74,12 +74,12 @@ impl Engine {
     }
 
     fn joining(&self, seat: DeviceId) -> Result<Joining, ReplaceError> {
-        let place = &self.devices[seat];
+        let place = &self.io[seat];
         let Standing::Gone(numbered) = place.standing else {
             return Err(ReplaceError::NotNow("has a drive there"));
         };
         let homes = self.metadata_homes();
-        let like = homes.first().map(|id| self.devices[*id].layout);
+        let like = homes.first().map(|id| self.io[*id].layout);
         let like = like.ok_or(ReplaceError::NotNow("has lost its metadata"))?;
         if !place.is_ssd() {
             // metadata lies where it does on all others, and none is kept there
@@ -99,11 +99,11 @@ impl Engine {
             let plan = Plan::of_metadata(SUPERBLOCK_BYTES, place.config.capacity_bytes);
             return Ok(Joining { source: seat, plan, layout });
         }
-        let is_single = |id: &DeviceId| !self.devices[*id].is_pair;
+        let is_single = |id: &DeviceId| !self.io[*id].is_pair;
         let source = homes.into_iter().find(is_single).ok_or(ReplaceError::NotNow(
             "keeps its metadata on mirrored pairs alone, from which it is not copied yet",
         ))?;
-        let of_source = &self.devices[source];
+        let of_source = &self.io[source];
         let layout = Layout { slot_count: numbered.slot_count, ..of_source.layout };
         let plan = Plan::of_metadata(layout.slot_offset, of_source.config.capacity_bytes);
         Ok(Joining { source, plan, layout })
@@ -115,7 +115,7 @@ impl Engine {
         (h.joins, h.device, h.plan) = (true, source, plan);
         // a copy of metadata is made anew in every life
         (h.copied_bytes, h.marked_bytes) = (0, 0);
-        self.devices[h.seat].layout = layout;
+        self.io[h.seat].layout = layout;
         Ok(())
     }
 
@@ -136,28 +136,29 @@ impl Engine {
         let h = self.handover.as_deref_mut().expect("asked while there is one");
         h.stage = Stage::Landing;
         let (seat, drive_bytes) = (h.seat, h.drive_bytes);
-        let d = &mut self.devices[seat];
+        let d = &mut self.io[seat];
         assert!(d.queue.in_flight() == 0 && !d.has_waiting(), "nobody asks a place that is empty");
         assert!(d.tail.items.is_empty() && d.flushing.is_none(), "it was left in order");
         (d.service, d.dirty, d.flush_wanted) = (Service::Full, false, false);
         (d.standing, d.drive_bytes) = (Standing::Serves, drive_bytes);
         let (layout, is_ssd) = (d.layout, d.is_ssd());
-        self.config.gone.retain(|gone| *gone != seat);
+        self.io.note_gone(seat, false);
         let region = self.map.seat_region(seat, layout.slot_offset);
         if is_ssd {
-            let ssd = self.ssds.iter().position(|&id| id == seat).expect("an SSD");
+            let ssd = self.io.ssds().iter().position(|&id| id == seat).expect("an SSD");
             self.map.close_ssd(ssd, false);
             self.fit_objects();
             self.share_anew();
         } else {
-            let segment_slots = (self.config.log_segment_bytes / BLOCK_BYTES) as u32;
+            let segment_slots = (self.io.config().log_segment_bytes / BLOCK_BYTES) as u32;
             let bcw = self.controller_of(seat);
             // who was alone is not any more
-            self.devices
+            self.io
+                .drives_mut()
                 .iter_mut()
                 .filter_map(|d| d.bcw.as_mut())
                 .for_each(Controller::join_others);
-            let d = &mut self.devices[seat];
+            let d = &mut self.io[seat];
             (d.log, d.bcw) = (Some(Log::new(region, segment_slots)), bcw);
             let places = self.home_places(seat);
             self.objects.come_back(places);
@@ -171,11 +172,11 @@ impl Engine {
             return;
         }
         let h = self.handover.take().expect("asked above");
-        self.config.successor = None;
-        self.out.push(Command::Succeed { device: h.seat });
-        let ended = Some((self.now, Ending::Finished));
+        self.io.note_successor(None);
+        self.io.send(Command::Succeed { device: h.seat });
+        let ended = Some((self.io.now(), Ending::Finished));
         self.handover_ended = Some(HandoverView { ended, stage: "ended", ..h.view() });
-        self.out.extend(h.held.into_iter().map(Command::Submit));
+        self.io.send_all(h.held.into_iter().map(Command::Submit));
         if h.is_lost {
             // it missed something that the others have: as any that fails
             self.fault(h.seat, IoError::Device(h.seat));

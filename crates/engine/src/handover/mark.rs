@@ -25,9 +25,11 @@ impl Engine {
     /// Begins a mark if one is due.
     pub(super) fn run_mark(&mut self) {
         let stopping = matches!(self.phase, Phase::Stopping);
-        let every_bytes = self.config.handover_mark_bytes;
-        let (early, without_flush) =
-            (self.breaks(Mutant::HandoverMarksEarly), self.breaks(Mutant::HandoverWithoutFlush));
+        let every_bytes = self.io.config().handover_mark_bytes;
+        let (early, without_flush) = (
+            self.io.breaks(Mutant::HandoverMarksEarly),
+            self.io.breaks(Mutant::HandoverWithoutFlush),
+        );
         let h = self.handover.as_deref_mut().expect("asked while there is one");
         let mut upto = h.markable_bytes();
         let is_due = upto.saturating_sub(h.marked_bytes) >= every_bytes
@@ -65,7 +67,7 @@ impl Engine {
 
     /// Writes the next mark, to this of its two places.
     pub(super) fn write_mark(&mut self, copied_bytes: u64, copy: usize) {
-        let pool = self.config.pool;
+        let pool = self.io.config().pool;
         let h = self.handover.as_deref_mut().expect("asked while there is one");
         h.mark_number += 1;
         let mark = Mark {

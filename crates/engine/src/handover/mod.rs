@@ -31,6 +31,7 @@ mod mark;
 mod start;
 mod switch;
 
+pub use crate::config::SuccessorConfig;
 use crate::engine::{Engine, Phase};
 use crate::format::superblock::{Successor, SuccessorState};
 use crate::port::{Io, IoId};
@@ -51,15 +52,6 @@ pub(crate) fn owns(io: IoId) -> bool {
 fn name(key: usize) -> IoId {
     assert!(key < 1 << 24, "commands in flight are bounded");
     IoId(IO_BIT | key as u32)
-}
-
-/// A drive that shall take the place of a member: listed by the world behind all others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SuccessorConfig {
-    /// Whose place.
-    pub device: DeviceId,
-    /// Usable bytes of the successor.
-    pub capacity_bytes: u64,
 }
 
 /// Where a handover is.
@@ -363,7 +355,7 @@ impl Engine {
 
     /// Where the world has a successor, or would have one: behind all other drives.
     pub fn successor_place(&self) -> DeviceId {
-        self.config.successor_place()
+        self.io.config().successor_place()
     }
 
     /// Could this drive be replaced by one of so many bytes?
@@ -385,7 +377,7 @@ impl Engine {
                 "has a drive that is being drained: remove it, or cancel that, first",
             ));
         }
-        let Some(old) = self.devices.get(device) else {
+        let Some(old) = self.io.drives().get(device) else {
             return Err(ReplaceError::NoDevice(device));
         };
         if old.is_gone() {
@@ -412,17 +404,17 @@ impl Engine {
     pub fn replace(&mut self, successor: SuccessorConfig, uuid: u128) -> Result<(), ReplaceError> {
         let SuccessorConfig { device, capacity_bytes } = successor;
         self.can_replace(device, capacity_bytes)?;
-        let mut h = Handover::new(device, self.successor_place(), capacity_bytes, self.now);
-        let old = &self.devices[device];
+        let mut h = Handover::new(device, self.successor_place(), capacity_bytes, self.io.now());
+        let old = &self.io[device];
         h.plan = Plan::of(&old.layout, old.config.capacity_bytes);
         (h.uuid, h.old_uuid) = (uuid, old.config.uuid);
         h.stage = Stage::Marking;
         if old.is_gone() {
             self.plan_join(&mut h).expect("asked before");
         }
-        let early = self.ios.iter().filter(|(_, io)| io.device == h.device);
+        let early = self.io.flights().iter().filter(|(_, io)| io.device == h.device);
         h.early = early.map(|(io, _)| io).collect();
-        self.config.successor = Some(successor);
+        self.io.note_successor(Some(successor));
         self.handover = Some(Box::new(h));
         self.handover_ended = None;
         self.handover_wanted = true;
@@ -448,7 +440,7 @@ impl Engine {
     pub(crate) fn run_handover(&mut self) {
         let Some(h) = self.handover.as_deref() else { return };
         let is_empty = h.joins && h.device == h.seat;
-        if self.devices[h.device].is_faulted() && !is_empty {
+        if self.io[h.device].is_faulted() && !is_empty {
             self.end_handover(h.source_failed());
         }
         if std::mem::take(&mut self.handover_wanted) && self.handover_stage() == Stage::Marking {

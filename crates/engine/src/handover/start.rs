@@ -26,14 +26,14 @@ pub(super) struct Found {
 impl Engine {
     /// Reads the successor's marks, or superblocks, beside those of the members.
     pub(crate) fn open_successor(&mut self) {
-        let Some(successor) = self.config.successor else { return };
+        let Some(successor) = self.io.config().successor else { return };
         let mut h = Handover::new(
             successor.device,
             self.successor_place(),
             successor.capacity_bytes,
-            self.now,
+            self.io.now(),
         );
-        h.old_uuid = self.devices[successor.device].config.uuid;
+        h.old_uuid = self.io[successor.device].config.uuid;
         let (place, places) = (h.place, h.own_places());
         self.handover = Some(Box::new(h));
         for offset_bytes in places {
@@ -79,20 +79,21 @@ impl Engine {
                 s.pool == own.pool && (shall_be(s, uuid) || (i != index && is(s, uuid)))
             });
             if own.index == device.0 && known().count() > 0 && named.all(|named| named) {
-                h.joins = self.devices[device].is_gone() || self.config.gone.contains(&device);
-                self.devices[device].drive_bytes = h.drive_bytes;
-                self.devices[device].config.capacity_bytes = h.drive_bytes;
+                h.joins = self.io[device].is_gone() || self.io.config().gone.contains(&device);
+                self.io[device].drive_bytes = h.drive_bytes;
+                self.io[device].config.capacity_bytes = h.drive_bytes;
                 if h.joins {
                     // others, or the configuration, may not know yet that the place is not empty any more
-                    self.devices[device].standing = Standing::Serves;
-                    self.devices[device].service = Service::Full;
-                    self.config.gone.retain(|gone| *gone != device);
+                    self.io[device].standing = Standing::Serves;
+                    self.io[device].service = Service::Full;
+                    self.io.note_gone(device, false);
                 }
-                let ended = Some((self.now, Ending::Finished));
+                let ended = Some((self.io.now(), Ending::Finished));
                 let view = HandoverView { ended, stage: "ended", ..h.view() };
                 self.handover_ended = Some(view);
-                (self.handover, self.config.successor) = (None, None);
-                self.out.push(Command::Succeed { device });
+                self.handover = None;
+                self.io.note_successor(None);
+                self.io.send(Command::Succeed { device });
                 all[index] = (Some(own), false);
                 return;
             }
@@ -114,7 +115,7 @@ impl Engine {
                 (h.copied_bytes, h.marked_bytes) = (mark.copied_bytes, mark.copied_bytes);
                 h.stats.resumed_bytes = mark.copied_bytes;
                 h.stage = Stage::Copying;
-                h.joins = self.devices[device].is_gone();
+                h.joins = self.io[device].is_gone();
             }
             None => self.leave_unknown(),
         }
@@ -122,11 +123,11 @@ impl Engine {
 
     fn leave_unknown(&mut self) {
         let mut h = self.handover.take().expect("asked while there is one");
-        h.joins = self.devices[h.seat].is_gone();
-        let ended = Some((self.now, Ending::NotKnown));
+        h.joins = self.io[h.seat].is_gone();
+        let ended = Some((self.io.now(), Ending::NotKnown));
         self.handover_ended = Some(HandoverView { ended, stage: "ended", ..h.view() });
-        self.config.successor = None;
-        self.out.push(Command::LetGo { device: h.seat });
+        self.io.note_successor(None);
+        self.io.send(Command::LetGo { device: h.seat });
     }
 
     /// The members' layouts are known: what is copied, and in which order.
@@ -141,7 +142,7 @@ impl Engine {
             }
             return;
         }
-        let old = &self.devices[h.device];
+        let old = &self.io[h.device];
         h.plan = super::Plan::of(&old.layout, old.config.capacity_bytes);
         h.copied_bytes = h.copied_bytes.min(h.plan.data_bytes());
         h.marked_bytes = h.copied_bytes;

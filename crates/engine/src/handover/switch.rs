@@ -90,7 +90,7 @@ impl Engine {
     /// Nothing goes to the old drive any more: when all is quiet, the successor is flushed.
     fn settle_successor(&mut self) {
         let no_round = self.superblock_writes.is_none();
-        let without_flush = self.breaks(Mutant::HandoverSwitchesUnflushed);
+        let without_flush = self.io.breaks(Mutant::HandoverSwitchesUnflushed);
         let h = self.handover.as_deref_mut().expect("asked while there is one");
         let quiet = h.under_way.is_empty() && h.early.is_empty() && h.flights.is_empty();
         let is_settling = if h.joins { h.is_copied() } else { quiet };
@@ -117,7 +117,7 @@ impl Engine {
         }
         h.stage = Stage::Switching(Step::Own(0));
         let (seat, uuid) = (h.seat, h.uuid);
-        self.devices[seat].config.uuid = uuid;
+        self.io[seat].config.uuid = uuid;
         self.generation += 1;
         self.write_own_superblock(0);
     }
@@ -152,7 +152,7 @@ impl Engine {
         let mut told = self.superblock(device, false);
         told.members[usize::from(device.0)].uuid = old_uuid;
         told.successor = Some(Successor { state: SuccessorState::Replaced, index: device.0, uuid });
-        let last = self.devices[device].drive_bytes / BLOCK_BYTES * BLOCK_BYTES - BLOCK_BYTES;
+        let last = self.io[device].drive_bytes / BLOCK_BYTES * BLOCK_BYTES - BLOCK_BYTES;
         let offset_bytes = if copy == 0 { 0 } else { last };
         let op = IoOp::WriteMeta { offset_bytes, bytes: told.encode(), fua: true };
         self.send_handover(device, op, Flight::Retire);
@@ -168,12 +168,12 @@ impl Engine {
         }
         let h = self.handover.take().expect("its command ended");
         assert!(h.flights.is_empty() && h.under_way.is_empty(), "nothing is under way");
-        self.devices[h.device].drive_bytes = h.drive_bytes;
-        self.config.successor = None;
-        self.out.push(Command::Succeed { device: h.device });
-        let ended = Some((self.now, Ending::Finished));
+        self.io[h.device].drive_bytes = h.drive_bytes;
+        self.io.note_successor(None);
+        self.io.send(Command::Succeed { device: h.device });
+        let ended = Some((self.io.now(), Ending::Finished));
         self.handover_ended = Some(super::HandoverView { ended, stage: "ended", ..h.view() });
-        self.out.extend(h.held.into_iter().map(Command::Submit));
+        self.io.send_all(h.held.into_iter().map(Command::Submit));
     }
 
     /// The replacement is over without a change of drives. The superblocks are told first.
@@ -185,7 +185,7 @@ impl Engine {
             Stage::Switching(Step::Others | Step::Retire(_)) | Stage::Landing => return,
             Stage::Switching(Step::Own(_)) => {
                 let (seat, uuid) = (h.seat, h.old_uuid);
-                self.devices[seat].config.uuid = uuid;
+                self.io[seat].config.uuid = uuid;
                 // the round begins anew under its own number
                 self.generation -= 1;
             }
@@ -220,9 +220,9 @@ impl Engine {
         }
         let h = self.handover.take().expect("asked above");
         assert!(h.held.is_empty(), "they went on when the superblocks were told");
-        self.config.successor = None;
-        let ended = h.ending.map(|why| (self.now, why));
+        self.io.note_successor(None);
+        let ended = h.ending.map(|why| (self.io.now(), why));
         self.handover_ended = Some(super::HandoverView { ended, stage: "ended", ..h.view() });
-        self.out.push(Command::LetGo { device: h.device });
+        self.io.send(Command::LetGo { device: h.device });
     }
 }

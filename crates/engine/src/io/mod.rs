@@ -1,8 +1,303 @@
 //! The drives' commands: what waits, what is in flight, what does it name, and until when must it end?
 //!
-//! Nothing here knows why a command was sent: its owner is a type of the caller's, and comes back with the end.
+//! `DeviceIo` owns the drives, the moment, and what the world shall do. Everybody who sends a command to a drive
+//! does it here. Nothing here knows why a command was sent: its owner comes back with the end.
 
 pub mod deadlines;
 pub mod flights;
 pub mod pins;
 pub mod queue;
+
+use crate::config::{EngineConfig, SuccessorConfig};
+use crate::device::{Device, Drives, Purpose};
+use crate::io::deadlines::{Deadlines, Heard};
+use crate::io::flights::{Departure, Flight, Flights};
+use crate::io::pins::Pin;
+use crate::mutant::Mutant;
+use crate::port::{Command, IoId, IoOp};
+use crate::stats::EngineStats;
+use std::ops::{Index, IndexMut};
+use std::sync::Arc;
+use tandem_block::{DeviceId, Instant, PayloadId};
+
+/// The drives of a pool, and all that goes out to the world.
+#[derive(Clone, Debug)]
+pub(crate) struct DeviceIo {
+    config: Arc<EngineConfig>,
+    now: Instant,
+    out: Vec<Command>,
+    drives: Drives,
+    ssds: Vec<DeviceId>,
+    hdds: Vec<DeviceId>,
+    flights: Flights<Purpose>,
+    deadlines: Deadlines,
+    stats: EngineStats,
+    payloads_made: u64,
+    wake_at: Instant,
+    #[cfg(feature = "mutants")]
+    mutant: Option<Mutant>,
+}
+
+impl DeviceIo {
+    /// For these drives, at the start of time. `ssds` and `hdds` say which of them are what.
+    pub(crate) fn new(config: EngineConfig, drives: Vec<Device>) -> Self {
+        let of_role = |ssd: bool| move |d: &&Device| d.is_ssd() == ssd;
+        DeviceIo {
+            now: Instant::ZERO,
+            out: Vec::new(),
+            ssds: drives.iter().filter(of_role(true)).map(|d| d.id).collect(),
+            hdds: drives.iter().filter(of_role(false)).map(|d| d.id).collect(),
+            drives: Drives::of(drives),
+            flights: Flights::default(),
+            deadlines: Deadlines::of(&config),
+            stats: EngineStats::default(),
+            payloads_made: 0,
+            wake_at: Instant::NEVER,
+            #[cfg(feature = "mutants")]
+            mutant: None,
+            config: Arc::new(config),
+        }
+    }
+
+    // ---- the moment, and the world ----
+
+    /// The moment of the event that is being handled.
+    #[inline]
+    pub(crate) fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// An event comes at `now`: what the world shall do is appended to `commands`. Until `hand_over`.
+    pub(crate) fn begin_event(&mut self, now: Instant, commands: &mut Vec<Command>) {
+        assert!(now >= self.now, "time never goes back: {now:?} after {:?}", self.now);
+        self.now = now;
+        std::mem::swap(&mut self.out, commands);
+    }
+
+    /// The event has been handled. Everything behind the first `before` commands has a deadline from now on.
+    pub(crate) fn end_event(&mut self, before: usize, commands: &mut Vec<Command>) {
+        self.deadlines.send(self.now, &mut self.out, before);
+        self.wake_by(self.deadlines.due());
+        std::mem::swap(&mut self.out, commands);
+    }
+
+    /// Tells the world to do something.
+    #[inline]
+    pub(crate) fn send(&mut self, command: Command) {
+        self.out.push(command);
+    }
+
+    /// … and all of this.
+    pub(crate) fn send_all(&mut self, commands: impl IntoIterator<Item = Command>) {
+        self.out.extend(commands);
+    }
+
+    /// What the world has not been told yet, to be looked through and put back changed.
+    pub(crate) fn out_mut(&mut self) -> &mut Vec<Command> {
+        &mut self.out
+    }
+
+    /// The world has woken us, as it was asked to.
+    pub(crate) fn woke(&mut self) {
+        self.wake_at = Instant::NEVER;
+    }
+
+    /// What the timer was armed for has come by itself: the world need not stay awake for it.
+    pub(crate) fn disarm_timer(&mut self) {
+        self.wake_at = Instant::NEVER;
+        self.out.push(Command::WakeAt(Instant::NEVER));
+    }
+
+    /// Asks to be woken at `due`, unless that is asked for already.
+    pub(crate) fn wake_by(&mut self, due: Instant) {
+        let due = if due == Instant::NEVER { due } else { due.max(self.now) };
+        // a timer that is armed too early wakes once for nothing; re-arming it with every request
+        // would cost more
+        if due < self.wake_at {
+            self.wake_at = due;
+            self.out.push(Command::WakeAt(due));
+        }
+    }
+
+    /// A name for a new buffer.
+    pub(crate) fn name_payload(&mut self) -> PayloadId {
+        self.payloads_made += 1;
+        PayloadId(PayloadId::ENGINE_BIT | self.payloads_made)
+    }
+
+    // ---- what was configured, and what is counted ----
+
+    /// How the pool was configured.
+    #[inline]
+    pub(crate) fn config(&self) -> &Arc<EngineConfig> {
+        &self.config
+    }
+
+    /// A drive is gone, or its place was taken again: the configuration follows.
+    pub(crate) fn note_gone(&mut self, drive: DeviceId, is_gone: bool) {
+        let gone = &mut self.config_mut().gone;
+        gone.retain(|known| *known != drive);
+        if is_gone {
+            gone.push(drive);
+        }
+    }
+
+    /// A drive takes another one's place, or does not any more.
+    pub(crate) fn note_successor(&mut self, successor: Option<SuccessorConfig>) {
+        self.config_mut().successor = successor;
+    }
+
+    /// … to be changed to what the drives say.
+    pub(crate) fn config_mut(&mut self) -> &mut EngineConfig {
+        Arc::make_mut(&mut self.config)
+    }
+
+    /// Counters.
+    #[inline]
+    pub(crate) fn stats(&self) -> &EngineStats {
+        &self.stats
+    }
+
+    /// … to be counted on.
+    #[inline]
+    pub(crate) fn stats_mut(&mut self) -> &mut EngineStats {
+        &mut self.stats
+    }
+
+    // ---- the drives ----
+
+    /// All drives.
+    #[inline]
+    pub(crate) fn drives(&self) -> &Drives {
+        &self.drives
+    }
+
+    /// … to be changed.
+    pub(crate) fn drives_mut(&mut self) -> &mut Drives {
+        &mut self.drives
+    }
+
+    /// A drive, and the counters.
+    #[inline]
+    pub(crate) fn drive_and_stats(&mut self, drive: DeviceId) -> (&mut Device, &mut EngineStats) {
+        (&mut self.drives[drive], &mut self.stats)
+    }
+
+    /// The SSDs, by id.
+    #[inline]
+    pub(crate) fn ssds(&self) -> &[DeviceId] {
+        &self.ssds
+    }
+
+    /// The hard drives, by id.
+    #[inline]
+    pub(crate) fn hdds(&self) -> &[DeviceId] {
+        &self.hdds
+    }
+
+    // ---- commands in flight ----
+
+    /// All commands in flight.
+    #[inline]
+    pub(crate) fn flights(&self) -> &Flights<Purpose> {
+        &self.flights
+    }
+
+    /// A command goes out to a drive. It has pinned what it names.
+    #[inline]
+    pub(crate) fn begin_flight(
+        &mut self,
+        device: DeviceId,
+        (op, pin): (&IoOp, Pin),
+        background: bool,
+        owner: Purpose,
+    ) -> IoId {
+        let departs = Departure { device, op, background, pin, now: self.now };
+        self.flights.begin(&mut self.drives[device].queue, departs, owner)
+    }
+
+    /// A command has ended.
+    #[inline]
+    pub(crate) fn end_flight(&mut self, io: IoId) -> Flight<Purpose> {
+        let device = self.flights.device(io);
+        let drive = &mut self.drives[device];
+        let flight = self.flights.end(&mut drive.queue, io);
+        // a flush covers what had completed when it was issued, so only now
+        drive.dirty |= flight.changes;
+        flight
+    }
+
+    /// When a drive is slow, or has left a command without an answer for too long.
+    #[inline]
+    pub(crate) fn deadline_due(&self) -> Instant {
+        self.deadlines.due()
+    }
+
+    /// Which command did the world carry out?
+    #[inline]
+    pub(crate) fn heard(&mut self, io: IoId) -> Heard {
+        let heard = self.deadlines.completed(io, &mut self.out);
+        if heard == Heard::TooLate {
+            self.stats.late_answers += 1;
+        }
+        heard
+    }
+
+    /// Commands and their deadlines.
+    pub(crate) fn deadlines(&self) -> &Deadlines {
+        &self.deadlines
+    }
+
+    /// Drives that have left a command without an answer for too long.
+    pub(crate) fn overdue(&mut self) -> Vec<DeviceId> {
+        self.deadlines.overdue(self.now)
+    }
+
+    /// Gives up all commands of a drive, which are returned.
+    pub(crate) fn abandon(&mut self, drive: DeviceId) -> Vec<IoId> {
+        self.deadlines.abandon(drive)
+    }
+
+    // ---- mutants ----
+
+    /// Breaks a rule from now on; `None` mends it.
+    #[cfg(feature = "mutants")]
+    pub(crate) fn set_mutant(&mut self, mutant: Option<Mutant>) {
+        self.mutant = mutant;
+    }
+
+    /// The rule that is broken.
+    #[cfg(feature = "mutants")]
+    pub(crate) fn mutant(&self) -> Option<Mutant> {
+        self.mutant
+    }
+
+    /// Is this rule broken?
+    #[cfg(feature = "mutants")]
+    pub(crate) fn breaks(&self, mutant: Mutant) -> bool {
+        self.mutant == Some(mutant)
+    }
+
+    /// Is this rule broken?
+    #[cfg(not(feature = "mutants"))]
+    #[inline(always)]
+    pub(crate) const fn breaks(&self, _: Mutant) -> bool {
+        false
+    }
+}
+
+impl Index<DeviceId> for DeviceIo {
+    type Output = Device;
+
+    #[inline]
+    fn index(&self, id: DeviceId) -> &Device {
+        &self.drives[id]
+    }
+}
+
+impl IndexMut<DeviceId> for DeviceIo {
+    #[inline]
+    fn index_mut(&mut self, id: DeviceId) -> &mut Device {
+        &mut self.drives[id]
+    }
+}

@@ -89,11 +89,10 @@ impl Engine {
 
     /// Starts the pairs; the engine itself starts when they are ready.
     pub(crate) fn start_mirrors(&mut self) {
-        let mut out = std::mem::take(&mut self.out);
+        let now = self.io.now();
         for mirror in &mut self.mirrors {
-            mirror.start(self.now, &mut out);
+            mirror.start(now, self.io.out_mut());
         }
-        self.out = out;
         self.mirrors_opening = self.mirrors.len();
     }
 
@@ -107,7 +106,7 @@ impl Engine {
     ) {
         let index = owner(io).expect("the caller looked");
         let mirror = &mut self.mirrors[index];
-        mirror.completed(self.now, io, status, (checksums, bytes), &mut self.out);
+        mirror.completed(self.io.now(), io, status, (checksums, bytes), self.io.out_mut());
     }
 
     /// Lets mirrors take what is theirs, until nothing more comes of it.
@@ -116,7 +115,7 @@ impl Engine {
             self.route();
             let mut ended = Vec::new();
             for index in 0..self.mirrors.len() {
-                self.mirrors[index].advance(self.now, &mut self.out);
+                self.mirrors[index].advance(self.io.now(), self.io.out_mut());
                 ended.append(&mut self.mirrors[index].take_ended());
             }
             let opened = self.take_opened();
@@ -132,19 +131,19 @@ impl Engine {
         }
         self.stop_after_mirrors();
         let due = self.mirrors.iter().map(Mirror::due).min().unwrap_or(Instant::NEVER);
-        self.wake_by(due);
+        self.io.wake_by(due);
     }
 
     /// Commands to pairs go to their mirrors.
     fn route(&mut self) {
-        let commands = std::mem::take(&mut self.out);
+        let commands = std::mem::take(self.io.out_mut());
         let mut out = Vec::with_capacity(commands.len());
         for command in commands {
             match command {
                 Command::Submit(io) if owner(io.id).is_none() => {
-                    let pairs = &self.config.pairs;
+                    let pairs = &self.io.config().pairs;
                     match pairs.iter().position(|pair| pair.device == io.device) {
-                        Some(index) => self.mirrors[index].submit(self.now, io, &mut out),
+                        Some(index) => self.mirrors[index].submit(self.io.now(), io, &mut out),
                         None => out.push(Command::Submit(io)),
                     }
                 }
@@ -155,7 +154,7 @@ impl Engine {
                 other => out.push(other),
             }
         }
-        self.out = out;
+        *self.io.out_mut() = out;
     }
 
     /// Starts the engine when its pairs are ready; true if it did.
@@ -187,7 +186,7 @@ impl Engine {
             && self.mirrors.iter().all(Mirror::has_stopped)
         {
             self.mirrors_stopping = Some(0);
-            self.out.push(Command::Stopped);
+            self.io.send(Command::Stopped);
         }
     }
 }

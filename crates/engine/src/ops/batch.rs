@@ -42,13 +42,13 @@ impl Engine {
     pub(crate) fn bound_objects(&mut self, layout: &Layout) {
         match layout.has_table() {
             true => self.objects.bound(image::record_bytes_max(layout.table_pages()), true),
-            false => self.objects.bound(self.config.root_bytes / 2, false),
+            false => self.objects.bound(self.io.config().root_bytes / 2, false),
         }
     }
 
     /// A batch arrives.
     pub(crate) fn on_batch(&mut self, batch: &Batch) {
-        self.last_request = self.now;
+        self.last_request = self.io.now();
         if let Err(error) = self.admit_batch(batch) {
             self.say(batch.id, Err(error));
             return;
@@ -59,7 +59,7 @@ impl Engine {
             self.say(batch.id, status);
             return;
         }
-        let request = Request::new(batch.id, ObjectId(u64::MAX), Op::Flush, (0, 0), self.now);
+        let request = Request::new(batch.id, ObjectId(u64::MAX), Op::Flush, (0, 0), self.io.now());
         let id = self.tasks.insert(Task::new(request, 0, 0));
         self.object_changes.waiting.push_back((id, batch.clone()));
     }
@@ -192,15 +192,15 @@ impl Engine {
             undo.into_iter().rev().for_each(|step| self.objects.undo(step));
             return Err(error);
         }
-        self.stats.batches += 1;
-        self.stats.clones += u64::from(is_sharing(batch));
+        self.io.stats_mut().batches += 1;
+        self.io.stats_mut().clones += u64::from(is_sharing(batch));
         for step in &undo {
             for left in self.objects.note(step) {
                 self.let_go_of(left);
             }
         }
         self.note_tiers_named(&batch.ops);
-        self.commit.note_pending(self.now);
+        self.commit.note_pending(self.io.now());
         Ok(())
     }
 
@@ -223,7 +223,7 @@ impl Engine {
     /// Objects that changed go into the commit.
     pub(crate) fn record_objects(&mut self, records: &mut RecordWriter) {
         self.follow_objects(self.objects.changes().has_named());
-        if self.breaks(Mutant::ForgetsQuietBatches) && self.commit.is_for_flush_alone() {
+        if self.io.breaks(Mutant::ForgetsQuietBatches) && self.commit.is_for_flush_alone() {
             return;
         }
         self.objects.record_changes(records);
@@ -238,7 +238,7 @@ impl Engine {
         self.note_changing(range.first, range.first + range.count);
         self.note_removed(range.first, range.first + range.count);
         self.map.touch(Touch { logical: range.first, count: range.count }, NONE, true);
-        if self.breaks(Mutant::RetiredAtOnce) {
+        if self.io.breaks(Mutant::RetiredAtOnce) {
             self.objects.release(range);
             return;
         }
@@ -252,7 +252,7 @@ impl Engine {
             self.retire(range);
         }
         if !strays.is_empty() {
-            self.commit.note_pending(self.now);
+            self.commit.note_pending(self.io.now());
         }
     }
 

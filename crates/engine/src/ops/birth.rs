@@ -36,9 +36,9 @@ impl Engine {
             objects: self.objects.records(),
             image: None,
         };
-        let bytes = root.encode(self.config.pool);
+        let bytes = root.encode(self.io.config().pool);
         for device in self.metadata_homes().into_iter().chain(self.follower.home()) {
-            let layout = self.devices[device].layout;
+            let layout = self.io[device].layout;
             let blank = vec![0; BLOCK_BYTES as usize];
             for (offset_bytes, bytes) in [
                 (layout.root_offset, blank.clone()),
@@ -76,14 +76,15 @@ impl Engine {
     pub(crate) fn superblock(&self, device: DeviceId, clean: bool) -> Superblock {
         Superblock {
             generation: self.generation,
-            pool: self.config.pool,
-            name: self.config.name.clone(),
+            pool: self.io.config().pool,
+            name: self.io.config().name.clone(),
             index: device.0,
             clean,
-            layout: self.devices[device].layout,
+            layout: self.io[device].layout,
             successor: self.handover.as_deref().and_then(Handover::named),
             members: self
-                .devices
+                .io
+                .drives()
                 .iter()
                 .map(|d| Member {
                     uuid: d.config.uuid,
@@ -91,16 +92,16 @@ impl Engine {
                     capacity_bytes: d.config.capacity_bytes,
                 })
                 .collect(),
-            standings: self.devices.iter().map(|d| self.standing_of(d)).collect(),
+            standings: self.io.drives().iter().map(|d| self.standing_of(d)).collect(),
             has_moved_homes: self.has_moved_homes(),
-            has_second_home: self.config.has_second_home,
+            has_second_home: self.io.config().has_second_home,
             lagging: self.lagging.mask(),
         }
     }
 
     /// Are the volumes of the configuration those of the pool? New ones are made.
     pub(super) fn admit_volumes(&mut self) -> Result<(), StartError> {
-        let volumes = self.config.volumes.clone();
+        let volumes = self.io.config().volumes.clone();
         for volume in volumes {
             if let Some(known) = self.objects.get(volume.object) {
                 if known.size_bytes != volume.size_bytes || known.name != volume.name {
@@ -130,10 +131,10 @@ impl Engine {
             return;
         }
         if !self.objects.changes().is_empty() {
-            self.commit.note_pending(self.now);
+            self.commit.note_pending(self.io.now());
         }
         self.runs();
-        self.out.push(Command::Started(Ok(())));
+        self.io.send(Command::Started(Ok(())));
     }
     /// From now on what is read is read for users, and not to build on.
     pub(super) fn runs(&mut self) {

@@ -221,7 +221,11 @@ impl Engine {
 
     fn is_checkpoint_due(&self) -> bool {
         let c = &self.checkpoint;
-        if self.is_fixed() || self.commit.is_broken() || c.has_failed() || self.now < c.retry_at {
+        if self.is_fixed()
+            || self.commit.is_broken()
+            || c.has_failed()
+            || self.io.now() < c.retry_at
+        {
             return false;
         }
         self.is_checkpoint_wanted() && !self.lagging.is_copying()
@@ -239,11 +243,11 @@ impl Engine {
     pub(crate) fn checkpoint_due(&self) -> Instant {
         let c = &self.checkpoint;
         let pages = c.unread_pages.values().map(|unread| unread.next);
-        let page = pages.filter(|next| *next > self.now).min().unwrap_or(Instant::NEVER);
+        let page = pages.filter(|next| *next > self.io.now()).min().unwrap_or(Instant::NEVER);
         if c.stage == Stage::Pages {
             return page;
         }
-        let waits = c.retry_at > self.now && !c.has_failed() && !self.commit.is_broken();
+        let waits = c.retry_at > self.io.now() && !c.has_failed() && !self.commit.is_broken();
         let waits = waits && (c.root_failed || self.is_checkpoint_wanted());
         if waits { c.retry_at.min(page) } else { page }
     }
@@ -320,10 +324,10 @@ impl Engine {
                 self.load_checksum_page(page, None);
                 return;
             }
-            let (copy, bytes) = self.checksums.carry(self.config.pool, page);
+            let (copy, bytes) = self.checksums.carry(self.io.config().pool, page);
             self.checkpoint.next_page = page + 1;
             for device in self.metadata_homes() {
-                let layout = &self.devices[device].layout;
+                let layout = &self.io[device].layout;
                 let offset_bytes =
                     layout.checksum_offset + (u64::from(page) * 2 + copy) * PAGE_BYTES;
                 let bytes = bytes.clone();
@@ -346,9 +350,9 @@ impl Engine {
             c.written.set(shard, true);
             let copy = u64::from(!c.copies.get(shard));
             let number = c.number + 1;
-            let bytes = self.map.encode_shard(self.config.pool, number, shard);
+            let bytes = self.map.encode_shard(self.io.config().pool, number, shard);
             for device in self.metadata_homes() {
-                let layout = &self.devices[device].layout;
+                let layout = &self.io[device].layout;
                 let offset_bytes = layout.shard_offset + (shard as u64 * 2 + copy) * SHARD_BYTES;
                 let bytes = bytes.clone();
                 self.submit_checkpoint(device, IoOp::WriteMeta { offset_bytes, bytes, fua: false });
@@ -360,8 +364,8 @@ impl Engine {
         self.checkpoint.composed = self.commit.composed();
         self.checkpoint.objects_due = self.objects_due();
         for device in self.metadata_homes() {
-            let skips = self.breaks(Mutant::RootWithoutFlush);
-            if self.devices[device].is_volatile() && !skips {
+            let skips = self.io.breaks(Mutant::RootWithoutFlush);
+            if self.io[device].is_volatile() && !skips {
                 self.submit_checkpoint(device, IoOp::Flush);
             }
         }
@@ -392,7 +396,7 @@ impl Engine {
             objects: if image.is_none() { self.objects.records() } else { Vec::new() },
             image,
         };
-        self.checkpoint.root = root.encode(self.config.pool);
+        self.checkpoint.root = root.encode(self.io.config().pool);
         self.checkpoint.stage = Stage::Root;
         self.write_root();
     }
@@ -400,7 +404,7 @@ impl Engine {
     fn write_root(&mut self) {
         let (bytes, number) = (self.checkpoint.root.clone(), self.checkpoint.number + 1);
         for device in self.metadata_homes() {
-            let layout = self.devices[device].layout;
+            let layout = self.io[device].layout;
             assert!(bytes.len() as u64 <= layout.root_bytes, "creating objects is bounded by this");
             let offset_bytes = layout.root_offset + number % 2 * layout.root_bytes;
             let op = IoOp::WriteMeta { offset_bytes, bytes: bytes.clone(), fua: true };
@@ -421,14 +425,14 @@ impl Engine {
             self.objects.note_unsaved();
         }
         self.checkpoint.stage = Stage::Idle;
-        self.checkpoint.note_failed(self.now);
+        self.checkpoint.note_failed(self.io.now());
     }
 
     fn end_checkpoint(&mut self) {
         if self.checkpoint.outstanding > 0 {
             return;
         }
-        let (now, is_broken) = (self.now, self.commit.is_broken());
+        let (now, is_broken) = (self.io.now(), self.commit.is_broken());
         let c = &mut self.checkpoint;
         if c.error {
             c.root_failed = true;
@@ -451,7 +455,7 @@ impl Engine {
             c.stop = StopWish::Done;
         }
         self.journal.cut(self.checkpoint.mark.0);
-        self.stats.checkpoints += 1;
+        self.io.stats_mut().checkpoints += 1;
     }
 
     /// Asks for a last checkpoint; true once it is durable.
@@ -470,7 +474,7 @@ impl Engine {
     /// One that nobody waits for, and that could not be read, is not read again at once.
     pub(crate) fn load_checksum_page(&mut self, page: u32, waiter: Option<TaskId>) {
         let failed = self.checkpoint.unread_pages.get(&page);
-        if waiter.is_none() && failed.is_some_and(|failed| self.now < failed.next) {
+        if waiter.is_none() && failed.is_some_and(|failed| self.io.now() < failed.next) {
             return;
         }
         let under_way = self.page_waiters.iter().any(|(known, _)| *known == page);
@@ -487,14 +491,14 @@ impl Engine {
     /// attempt of a checkpoint that needs it is over. When that was in vain for long, what the page knew is
     /// lost, and reads of its homes say so.
     fn page_unread(&mut self, page: u32) {
-        let now = self.now;
+        let now = self.io.now();
         let c = &mut self.checkpoint;
         let failed = c.unread_pages.entry(page).or_insert(Unread { tries: 0, next: now });
         failed.tries += 1;
         failed.next = now + Duration::from_ns(RETRY_AFTER.ns << failed.tries.min(6));
         if failed.tries > PAGE_TRIES_MAX {
             c.unread_pages.remove(&page);
-            self.stats.lost_pages += 1;
+            self.io.stats_mut().lost_pages += 1;
             self.checksums.load_empty(page);
         } else if c.stage == Stage::Pages {
             c.error = true;
@@ -504,14 +508,14 @@ impl Engine {
     /// Who has this page, in the order in which they are asked. The drive that follows is the last one, and
     /// only where it has what the others have.
     fn page_homes(&self, page: u32) -> Vec<DeviceId> {
-        let believes_all = self.breaks(Mutant::BelievesLagging);
+        let believes_all = self.io.breaks(Mutant::BelievesLagging);
         let mut homes = if believes_all { self.metadata_homes() } else { self.sound_homes() };
         homes.extend(self.follower.level_home(page));
         homes
     }
 
     fn read_checksum_page(&mut self, device: DeviceId, page: u32) {
-        let layout = &self.devices[device].layout;
+        let layout = &self.io[device].layout;
         let op = IoOp::ReadMeta {
             offset_bytes: layout.checksum_offset + u64::from(page) * 2 * PAGE_BYTES,
             length_bytes: 2 * PAGE_BYTES,
@@ -528,17 +532,17 @@ impl Engine {
         status: Result<(), IoError>,
         bytes: &[u8],
     ) {
-        let found = if !self.config.contents {
+        let found = if !self.io.config().contents {
             self.checksums.load_empty(page);
             Loaded::Sound
         } else if status.is_ok() {
-            self.checksums.load(self.config.pool, page, bytes)
+            self.checksums.load(self.io.config().pool, page, bytes)
         } else {
             Loaded::Lost
         };
         if found != Loaded::Sound {
             // another home may have it, or a newer one
-            self.stats.checksum_errors += 1;
+            self.io.stats_mut().checksum_errors += 1;
             let homes = self.page_homes(page);
             let at = homes.iter().position(|&home| home == device);
             if let Some(&next) = homes.get(at.map_or(0, |at| at + 1)) {

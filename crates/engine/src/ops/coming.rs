@@ -139,7 +139,7 @@ impl Engine {
 
     /// Is there room for one more, in RAM, on the SSDs, and in the rate?
     fn may_come(&mut self) -> bool {
-        let now = self.now;
+        let now = self.io.now();
         if self.space_next.is_some() {
             return false; // the account changes when all that comes has come
         }
@@ -148,9 +148,9 @@ impl Engine {
             return false;
         }
         let spent = |id: &tandem_block::DeviceId| {
-            self.devices[*id].is_faulted() || self.ssd_writes_are_spent(*id)
+            self.io[*id].is_faulted() || self.ssd_writes_are_spent(*id)
         };
-        !self.is_short_of_space() && !self.ssds.iter().all(spent)
+        !self.is_short_of_space() && !self.io.ssds().iter().all(spent)
     }
 
     fn blocks_of(&self, extent: Extent) -> (Logical, Logical) {
@@ -183,7 +183,7 @@ impl Engine {
                 ObjectId(u64::MAX),
                 Op::Read,
                 (0, length_bytes),
-                self.now,
+                self.io.now(),
             )
         };
         let id = self.tasks.insert(Task::new(request, first, end));
@@ -250,7 +250,7 @@ impl Engine {
     /// Are the checksums of these homes in RAM? A page that is not would have to be read first.
     fn has_pages(&self, (first, end): (Logical, Logical)) -> bool {
         use crate::map::checksums::page_of;
-        !self.config.contents
+        !self.io.config().contents
             || (page_of(first)..=page_of(end - 1)).all(|page| self.checksums.has_page(page))
     }
 
@@ -262,10 +262,10 @@ impl Engine {
         let coming = &mut tiers.arrivals.coming[at];
         coming.stage = Stage::Writing;
         let (number, length_bytes) = (coming.number, coming.parts.len() as u64 * BLOCK_BYTES);
-        if self.config.contents {
-            let payload = self.name_payload();
-            self.out.push(Command::Reserve { payload, length_bytes });
-            self.out.push(Command::Copy {
+        if self.io.config().contents {
+            let payload = self.io.name_payload();
+            self.io.send(Command::Reserve { payload, length_bytes });
+            self.io.send(Command::Copy {
                 from,
                 from_offset_bytes: 0,
                 into: payload,
@@ -307,7 +307,7 @@ impl Engine {
         let mut at = 0;
         while at < blocks {
             let Some(run) = self.map.allocate_ssd(blocks - at) else {
-                self.stats.tiers.no_space += 1;
+                self.io.stats_mut().tiers.no_space += 1;
                 break;
             };
             let region = *self.map.slots().region(run.slot);
@@ -345,7 +345,7 @@ impl Engine {
             let checksum = checksums.get(i as usize).copied().unwrap_or(0);
             if status.is_err() || !self.name_what_came(number, block, slot, checksum) {
                 self.map.release_unused(Run { slot, count: 1 });
-                self.stats.tiers.changed_blocks += 1;
+                self.io.stats_mut().tiers.changed_blocks += 1;
             }
         }
         let coming = self.arrivals().get(number);
@@ -360,7 +360,7 @@ impl Engine {
         let coming = self.arrivals().get(number);
         let part = coming.parts[(block - coming.first) as usize].clone();
         let is_same = !part.changes && self.map.is_latest(&part.copied);
-        if !is_same && !self.breaks(Mutant::StaleComing) {
+        if !is_same && !self.io.breaks(Mutant::StaleComing) {
             return false;
         }
         let exclusive = self.space.as_ref().is_some_and(|s| s.tier.get(names::EXCLUSIVE.name) == 1);
@@ -369,8 +369,8 @@ impl Engine {
             self.map.assign(block, slot, checksum);
         }
         self.map.touch(Touch { logical: block, count: 1 }, slot, false);
-        self.commit.note_pending(self.now);
-        self.stats.tiers.came_blocks += 1;
+        self.commit.note_pending(self.io.now());
+        self.io.stats_mut().tiers.came_blocks += 1;
         true
     }
 
@@ -381,7 +381,7 @@ impl Engine {
         let from = coming.first + coming.parts.len() as Logical;
         coming.parts.drain(..).for_each(|part| self.map.forget(part.copied));
         if coming.buffer != PayloadId::NONE {
-            self.out.push(Command::Release(coming.buffer));
+            self.io.send(Command::Release(coming.buffer));
         }
         // the rest of the extent, if there was a gap in it
         let (_, to) = self.blocks_of(coming.extent);

@@ -221,12 +221,12 @@ impl Engine {
         }
         let waiting = self.commit.waiting();
         let may_wait = !due && !wanted && !self.is_fixed();
-        if may_wait && self.commit.gathering.holds(self.now, waiting) {
+        if may_wait && self.commit.gathering.holds(self.io.now(), waiting) {
             return;
         }
-        if self.commit.gathering.begins(self.now, waiting) {
-            self.stats.commits_gathered += 1;
-            self.disarm_timer();
+        if self.commit.gathering.begins(self.io.now(), waiting) {
+            self.io.stats_mut().commits_gathered += 1;
+            self.io.disarm_timer();
         }
         if self.is_fixed() {
             self.flush_fixed();
@@ -245,7 +245,7 @@ impl Engine {
             }
             return; // the journal is more than half full, so a checkpoint is on its way
         }
-        if asked && !self.breaks(Mutant::FlushWithoutTails) {
+        if asked && !self.io.breaks(Mutant::FlushWithoutTails) {
             self.commit.stage = Stage::Tails;
             self.advance_tails();
         } else if asked || due || wanted {
@@ -257,7 +257,7 @@ impl Engine {
 
     fn is_commit_due(&self) -> bool {
         let Some(oldest) = self.commit.oldest_pending else { return false };
-        self.now.since(oldest) >= self.config.commit_interval
+        self.io.now().since(oldest) >= self.io.config().commit_interval
             || self.map.pending_blocks() >= PENDING_BLOCKS_MAX
             || (self.is_short_of_space() && self.map.displaced_count() > 0)
             || self.objects_want_commit()
@@ -278,7 +278,7 @@ impl Engine {
             return Instant::NEVER;
         }
         let oldest = self.commit.oldest_pending;
-        let due = oldest.map_or(Instant::NEVER, |oldest| oldest + self.config.commit_interval);
+        let due = oldest.map_or(Instant::NEVER, |oldest| oldest + self.io.config().commit_interval);
         due.min(self.commit.gathering.due())
     }
 
@@ -291,8 +291,8 @@ impl Engine {
             return;
         }
         let mut safe = true;
-        for index in 0..self.hdds.len() {
-            let device = self.hdds[index];
+        for index in 0..self.io.hdds().len() {
+            let device = self.io.hdds()[index];
             safe &= self.settle_tail(device);
         }
         if self.commit.error.is_some() {
@@ -347,15 +347,15 @@ impl Engine {
         self.commit.oldest_pending = None;
         self.copies.composed();
         if self.map.has_ready() || self.map.awaits_ssd() {
-            self.commit.note_pending(self.now);
+            self.commit.note_pending(self.io.now());
         }
         self.commit.stage = Stage::Flushing;
         self.commit.outstanding = 0;
-        if self.breaks(Mutant::EarlyReuse) {
+        if self.io.breaks(Mutant::EarlyReuse) {
             let freed = std::mem::take(&mut self.commit.batch.freed);
             self.free_after_commit(freed);
         }
-        if cover == Cover::SsdFlush && !self.breaks(Mutant::CommitWithoutFlush) {
+        if cover == Cover::SsdFlush && !self.io.breaks(Mutant::CommitWithoutFlush) {
             self.send_flushes();
         }
         if self.commit.outstanding == 0 {
@@ -365,9 +365,9 @@ impl Engine {
 
     /// Flushes the SSDs that were written to.
     fn send_flushes(&mut self) {
-        for index in 0..self.ssds.len() {
-            let device = self.ssds[index];
-            let d = &mut self.devices[device];
+        for index in 0..self.io.ssds().len() {
+            let device = self.io.ssds()[index];
+            let d = &mut self.io[device];
             // also one that was taken out of service: what it holds unsettled was acknowledged; but not
             // one that was drained and leaves, on which nothing lies any more
             if !d.dirty || !d.is_volatile() || d.is_gone() {
@@ -427,7 +427,7 @@ impl Engine {
         let body = self.commit.units.pop_front().expect("asked above");
         let place = self.journal.place(disk_bytes(body.len()) as u64);
         let unit = Unit { sequence: place.sequence, acked_upto: place.sequence - 1, body };
-        let bytes = unit.encode(self.config.pool);
+        let bytes = unit.encode(self.io.config().pool);
         let (sequence, end, offset) = (place.sequence, self.journal.mark().0, place.offset);
         self.commit.unit = Some(UnitUnderWay { sequence, end, offset, bytes });
         self.send_unit();
@@ -437,9 +437,9 @@ impl Engine {
     fn send_unit(&mut self) {
         let unit = self.commit.unit.clone().expect("a unit is under way");
         for device in self.metadata_homes() {
-            let layout = &self.devices[device].layout;
+            let layout = &self.io[device].layout;
             let offset_bytes = layout.journal_offset + unit.offset;
-            let fua = !self.breaks(Mutant::UnitsWithoutFua);
+            let fua = !self.io.breaks(Mutant::UnitsWithoutFua);
             let op = IoOp::WriteMeta { offset_bytes, bytes: unit.bytes.clone(), fua };
             self.commit.outstanding += 1;
             self.submit(device, op, Purpose::JournalUnit);
@@ -508,11 +508,11 @@ impl Engine {
         self.commit.durable = self.commit.composed;
         self.release_retired(self.commit.durable, batch.is_partial);
         if batch.updates > 0 {
-            self.stats.commits += 1;
-            self.stats.updates += batch.updates;
+            self.io.stats_mut().commits += 1;
+            self.io.stats_mut().updates += batch.updates;
         }
         let (served, waiting) = (self.commit.served.len(), self.commit.waiting());
-        self.commit.gathering.ends(self.now, served, waiting);
+        self.commit.gathering.ends(self.io.now(), served, waiting);
         self.free_after_commit(batch.freed);
         if !self.homed_log.is_empty() {
             self.give_up_log_places();
@@ -548,9 +548,9 @@ impl Engine {
         if let Some(home) = self.salvage {
             return vec![home];
         }
-        let all = if self.ssds.is_empty() { &self.hdds[..1] } else { &self.ssds[..] };
+        let all = if self.io.ssds().is_empty() { &self.io.hdds()[..1] } else { self.io.ssds() };
         let serves = |d: &DeviceId| {
-            let d = &self.devices[*d];
+            let d = &self.io[*d];
             !d.is_faulted() && !d.is_gone()
         };
         all.iter().copied().filter(serves).collect()
@@ -559,7 +559,7 @@ impl Engine {
     /// The one that is asked first; if none is sound, the one whose death says why.
     pub(crate) fn first_metadata_home(&self) -> DeviceId {
         let sound = self.sound_homes().first().copied();
-        sound.unwrap_or(DeviceId(self.config.metadata_device() as u8))
+        sound.unwrap_or(DeviceId(self.io.config().metadata_device() as u8))
     }
 
     /// Fixed placement makes no promise, but a FLUSH still costs what it costs.
@@ -569,8 +569,8 @@ impl Engine {
         self.commit.oldest_pending = None;
         self.commit.stage = Stage::Flushing;
         self.commit.outstanding = 0;
-        for id in self.devices.ids() {
-            let d = &mut self.devices[id];
+        for id in self.io.drives().ids() {
+            let d = &mut self.io[id];
             if d.dirty && d.is_volatile() && d.is_ssd() {
                 d.dirty = false;
                 self.commit.outstanding += 1;

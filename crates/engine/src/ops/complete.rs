@@ -13,15 +13,11 @@ impl Engine {
         checksums: &[u32],
         bytes: &[u8],
     ) {
-        let device = self.ios.device(io);
-        let d = &mut self.devices[device];
-        let state = self.ios.end(&mut d.queue, io);
-        // a flush covers what had completed when it was issued, so only now
-        d.dirty |= state.changes;
+        let state = self.io.end_flight(io);
         if let Err(error) = status {
-            self.stats.devices[usize::from(state.device.0)].errors += 1;
-            let d = &self.devices[state.device];
-            let holds_acknowledged = d.is_ssd() || self.ssds.is_empty();
+            self.io.stats_mut().devices[usize::from(state.device.0)].errors += 1;
+            let d = &self.io[state.device];
+            let holds_acknowledged = d.is_ssd() || self.io.ssds().is_empty();
             let is_dirty = d.dirty || !d.tail.items.is_empty();
             let is_checkpoints = state.owner == Purpose::Checkpoint && state.bytes == 0;
             if is_checkpoints && holds_acknowledged && is_dirty {
@@ -29,12 +25,12 @@ impl Engine {
                 self.put_in_doubt(error);
             }
         }
-        if !self.devices[state.device].is_ssd() {
+        if !self.io[state.device].is_ssd() {
             self.note_hdd_completion(&state, status, took);
         } else if status.is_ok() {
             self.note_ssd_completion(&state);
         }
-        if self.devices[state.device].streams.is_some() {
+        if self.io[state.device].streams.is_some() {
             self.observe_cost(&state, status);
         }
         self.finish_io(state.device, state.owner, status, checksums, bytes);

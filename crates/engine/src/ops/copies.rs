@@ -83,7 +83,7 @@ impl Engine {
     pub(crate) fn want_copies(&mut self, first: Logical, count: u32) {
         for block in first..first + count {
             if self.copies.wanted.len() == WANTED_MAX && !self.copies.wanted.contains(&block) {
-                self.stats.copies_forgone += 1;
+                self.io.stats_mut().copies_forgone += 1;
                 continue;
             }
             self.copies.wanted.insert(block);
@@ -105,7 +105,7 @@ impl Engine {
     /// Answers whose blocks are in both places, or will not be.
     pub(super) fn answer_both(&mut self) {
         let in_vain = self.commit.is_broken()
-            || self.hdds.is_empty()
+            || self.io.hdds().is_empty()
             || !self.is_serving()
             || matches!(self.phase, Phase::Stopping);
         if self.copies.awaited.is_empty() || !(self.copies.looks || in_vain) {
@@ -140,7 +140,8 @@ impl Engine {
     }
 
     fn begin_copies_home(&mut self) -> bool {
-        let blocks_max = (self.config.writeback_run_bytes / tandem_block::BLOCK_BYTES) as usize;
+        let blocks_max =
+            (self.io.config().writeback_run_bytes / tandem_block::BLOCK_BYTES) as usize;
         let mut home = Vec::new();
         let mut elsewhere = Vec::new();
         let mut done = Vec::new();
@@ -164,7 +165,7 @@ impl Engine {
             if self.copies.detoured.len() < WANTED_MAX {
                 self.copies.detoured.insert(block);
             } else {
-                self.stats.copies_forgone += 1;
+                self.io.stats_mut().copies_forgone += 1;
             }
         }
         if home.is_empty() {
@@ -172,7 +173,7 @@ impl Engine {
             self.copies.not_before = self.commit.durable() + 1;
             return false;
         }
-        self.stats.copies_made += home.len() as u64;
+        self.io.stats_mut().copies_made += home.len() as u64;
         self.begin_writeback_of(&home);
         true
     }
@@ -201,7 +202,7 @@ impl Engine {
         self.copies.looks = true;
         match self.copies.restoring.take() {
             Some(block) if moved => self.want_copies(block, 1),
-            Some(_) => self.stats.copies_forgone += 1,
+            Some(_) => self.io.stats_mut().copies_forgone += 1,
             None => {}
         }
     }
@@ -209,10 +210,10 @@ impl Engine {
     fn copy_need(&self, block: Logical) -> Need {
         let state = self.map.state(block);
         if state & (FRAGMENTS | LOG) != 0 {
-            return if self.ssds.is_empty() { Need::Nothing } else { Need::Ssd };
+            return if self.io.ssds().is_empty() { Need::Nothing } else { Need::Ssd };
         }
         let (home, _) = self.home_of(block);
-        if state != SSD || self.devices[home].is_faulted() {
+        if state != SSD || self.io[home].is_faulted() {
             return Need::Nothing;
         }
         if self.is_homed(block) {

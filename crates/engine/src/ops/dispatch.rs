@@ -2,7 +2,6 @@
 
 use crate::device::{Class, Job, Purpose, Waiting};
 use crate::engine::Engine;
-use crate::io::flights::Departure;
 use crate::io::pins::Pin;
 use crate::ops::moves::MoveKind;
 use crate::ordering::TaskId;
@@ -19,21 +18,21 @@ impl Engine {
             Job::Edge { .. } => BLOCK_BYTES,
             Job::Io(op, _) => op.bytes(),
         };
-        let d = &mut self.devices[device];
+        let d = &mut self.io[device];
         if d.streams.is_some() {
             self.enqueue_by_stream(device, class, job, bytes);
         } else {
             d.queue.enqueue(class, job, bytes);
         }
-        let d = &self.devices[device];
-        let longest = &mut self.stats.queue_length_max[usize::from(device.0)];
+        let (d, stats) = self.io.drive_and_stats(device);
+        let longest = &mut stats.queue_length_max[usize::from(device.0)];
         *longest = (*longest).max(d.queue.length());
     }
 
     /// Issues what the device can take now.
     #[inline]
     pub(crate) fn dispatch(&mut self, device: DeviceId) {
-        if self.devices[device].is_ssd() {
+        if self.io[device].is_ssd() {
             while self.dispatch_one(device) {}
         } else {
             while self.dispatch_hdd(device) {}
@@ -41,7 +40,7 @@ impl Engine {
     }
 
     fn dispatch_one(&mut self, device: DeviceId) -> bool {
-        let d = &self.devices[device];
+        let d = &self.io[device];
         if d.is_out() {
             return self.fail_one(device);
         }
@@ -78,12 +77,12 @@ impl Engine {
 
     /// Issues the first job of a class. False: it must wait for space.
     pub(crate) fn issue_class(&mut self, device: DeviceId, class: Class) -> bool {
-        let d = &mut self.devices[device];
+        let d = &mut self.io[device];
         let waiting = d.queue.pop(class).expect("the class was asked for");
         match self.issue(device, waiting) {
             Ok(()) => true,
             Err(waiting) => {
-                self.devices[device].queue.unpop(class, waiting);
+                self.io[device].queue.unpop(class, waiting);
                 false
             }
         }
@@ -92,14 +91,14 @@ impl Engine {
     /// Issues a job that has left its queue; gives it back if it must wait for space.
     pub(crate) fn issue(&mut self, device: DeviceId, waiting: Waiting) -> Result<(), Waiting> {
         let is_write = matches!(waiting.job, Job::Write(_) | Job::Edge { .. });
-        if (is_write && self.no_room.is_some()) || !self.devices[device].takes_job(&waiting.job) {
+        if (is_write && self.no_room.is_some()) || !self.io[device].takes_job(&waiting.job) {
             self.fail_waiting(device, waiting);
             return Ok(());
         }
         let issued = match &waiting.job {
             Job::Write(id) => {
                 let id = *id;
-                if self.devices[device].is_ssd() {
+                if self.io[device].is_ssd() {
                     self.issue_ssd_write(device, id)
                 } else {
                     self.issue_log_write(device, id)
@@ -120,7 +119,7 @@ impl Engine {
             self.submit_pinned(device, op, purpose, waiting.pin);
         }
         // its commands are counted instead of the job
-        self.devices[device].queue.leave(1);
+        self.io[device].queue.leave(1);
         Ok(())
     }
 
@@ -136,15 +135,15 @@ impl Engine {
     fn starve(&mut self, job: &Job) {
         self.starved = true;
         if let Job::Write(id) = job {
-            let now = self.now;
+            let now = self.io.now();
             self.tasks[*id].starved_since.get_or_insert(now);
         }
     }
 
     /// The first waiting job of a device of which nothing is asked fails.
     pub(crate) fn fail_one(&mut self, device: DeviceId) -> bool {
-        let now = self.now;
-        let d = &mut self.devices[device];
+        let now = self.io.now();
+        let d = &mut self.io[device];
         let waiting = Class::ALL.into_iter().find_map(|class| d.queue.pop(class));
         let Some(waiting) = waiting.or_else(|| d.pop_by_stream(now)) else {
             return false;
@@ -158,9 +157,9 @@ impl Engine {
         // a read must not be told that the drive gave no answer: it was not asked, and would ask again
         let is_write = matches!(waiting.job, Job::Write(_) | Job::Edge { .. });
         let no_room = self.no_room.filter(|_| is_write);
-        self.stats.refused_without_room += u64::from(no_room.is_some());
+        self.io.stats_mut().refused_without_room += u64::from(no_room.is_some());
         let error = no_room.unwrap_or(IoError::Dead(device));
-        let d = &mut self.devices[device];
+        let d = &mut self.io[device];
         d.queue.leave(1);
         d.queue.pins_mut().unpin(waiting.pin);
         match waiting.job {
@@ -172,7 +171,7 @@ impl Engine {
             Job::Write(id) => {
                 if self.another_ssd(device).is_none() || self.is_fixed() {
                     self.fail_unissued(id, error);
-                } else if self.devices[device].is_ssd() {
+                } else if self.io[device].is_ssd() {
                     self.tasks[id].target = crate::steer::Target::Ssd;
                     self.queue_write(id);
                 } else {
@@ -187,8 +186,8 @@ impl Engine {
         if self.no_room.is_some() {
             return None;
         }
-        let (other, _) = self.ssds.first().map(|_| self.shortest_ssd())?;
-        let takes = other != device && self.devices[other].takes_new();
+        let (other, _) = self.io.ssds().first().map(|_| self.shortest_ssd())?;
+        let takes = other != device && self.io[other].takes_new();
         takes.then_some(other)
     }
 
@@ -204,7 +203,7 @@ impl Engine {
 
     /// Sends a command to a device and remembers why.
     pub(crate) fn submit(&mut self, device: DeviceId, op: IoOp, purpose: Purpose) {
-        let pin = self.devices[device].queue.pins_mut().pin(&op);
+        let pin = self.io[device].queue.pins_mut().pin(&op);
         self.submit_pinned(device, op, purpose, pin);
     }
 
@@ -219,22 +218,21 @@ impl Engine {
                 | Purpose::MergeBase { .. }
         );
         self.count_io(device, &op, &purpose);
-        let now = self.now;
-        let d = &mut self.devices[device];
+        let now = self.io.now();
+        let d = &mut self.io[device];
         if matches!(purpose, Purpose::Read(_)) && !d.is_ssd() {
             d.queue.note_read(now);
         }
-        let departs = Departure { device, op: &op, background, pin, now };
-        let id = self.ios.begin(&mut d.queue, departs, purpose);
+        let id = self.io.begin_flight(device, (&op, pin), background, purpose);
         let io = Io { id, device, op };
         match &self.handover {
             Some(handover) if handover.takes(device) => self.divert(io),
-            _ => self.out.push(Command::Submit(io)),
+            _ => self.io.send(Command::Submit(io)),
         }
     }
 
     fn count_io(&mut self, device: DeviceId, op: &IoOp, purpose: &Purpose) {
-        let s = &mut self.stats.devices[usize::from(device.0)];
+        let s = &mut self.io.stats_mut().devices[usize::from(device.0)];
         let (bytes, write) = match op {
             IoOp::Read { length_bytes, .. } | IoOp::ReadMeta { length_bytes, .. } => {
                 s.read_bytes += length_bytes;

@@ -44,11 +44,11 @@ struct Found {
 impl Engine {
     /// Does nothing lie on the drive, also after a crash, and is nothing on its way there?
     pub(crate) fn is_drained(&self, device: DeviceId) -> bool {
-        let d = &self.devices[device];
-        let Some(ssd) = self.ssds.iter().position(|&id| id == device) else {
+        let d = &self.io[device];
+        let Some(ssd) = self.io.ssds().iter().position(|&id| id == device) else {
             return !d.has_waiting() && self.is_vacated(device);
         };
-        if self.breaks(Mutant::DrainedTooEarly) {
+        if self.io.breaks(Mutant::DrainedTooEarly) {
             let region = self.map.slots().regions()[ssd];
             let lives =
                 |slot: Slot| self.map.slots().is_current(slot, self.map.slots().owner(slot));
@@ -59,7 +59,7 @@ impl Engine {
 
     /// Begins a move of what lies on a drive that drains. False: not now, or there is nothing.
     pub(super) fn begin_draining(&mut self) -> bool {
-        let (now, quiet) = (self.now, self.is_quiet());
+        let (now, quiet) = (self.io.now(), self.is_quiet());
         let Some(drain) = self.drain.as_deref_mut().filter(|drain| drain.moves()) else {
             return false;
         };
@@ -76,7 +76,7 @@ impl Engine {
         }
         drain.has_turn = false;
         let device = drain.device;
-        let is_ssd = self.devices[device].is_ssd();
+        let is_ssd = self.io[device].is_ssd();
         let begins = if is_ssd { self.empty_ssd(device) } else { self.begin_vacating(device) };
         let drain = self.drain.as_deref_mut().expect("asked above");
         drain.owns_move = begins;
@@ -102,9 +102,9 @@ impl Engine {
     }
 
     fn find_on_ssd(&mut self, device: DeviceId) -> Found {
-        let ssd = self.ssds.iter().position(|&id| id == device).expect("an SSD");
+        let ssd = self.io.ssds().iter().position(|&id| id == device).expect("an SSD");
         let region = self.map.slots().regions()[ssd];
-        let blocks_max = (self.config.writeback_run_bytes / BLOCK_BYTES) as usize;
+        let blocks_max = (self.io.config().writeback_run_bytes / BLOCK_BYTES) as usize;
         let drain = self.drain.as_deref().expect("asked by the caller");
         let mut found = Found::default();
         let mut slot = if region.contains(drain.cursor) { drain.cursor } else { region.first };
@@ -163,12 +163,12 @@ impl Engine {
 
     /// To other SSDs, or home.
     fn move_away(&mut self, parts: Vec<Part>) -> bool {
-        let kept = if self.hdds.is_empty() { 0 } else { self.map.ssd_slots() / 16 };
+        let kept = if self.io.hdds().is_empty() { 0 } else { self.map.ssd_slots() / 16 };
         if self.map.ssd_free() >= parts.len() as u64 + kept {
             self.begin_home_move(MoveKind::Drain, parts);
             return true;
         }
-        if self.hdds.is_empty() {
+        if self.io.hdds().is_empty() {
             return false;
         }
         let is_copy = |part: &&Part| {
@@ -180,14 +180,14 @@ impl Engine {
         self.drop_copies_of(&copies);
         let source = |part: &&Part| {
             self.map.writeback_source(part.logical) == Some(part.slot)
-                && !self.devices[self.home_of(part.logical).0].is_faulted()
+                && !self.io[self.home_of(part.logical).0].is_faulted()
         };
         let mut home: Vec<(Logical, Slot)> =
             parts.iter().filter(source).map(|part| (part.logical, part.slot)).collect();
         // a tail's copy goes when its drive was flushed
         for part in parts.iter().filter(|part| self.map.state(part.logical) & LOG != 0) {
             let log = self.map.entry(part.logical).log;
-            let d = &mut self.devices[self.map.slots().region(log).device];
+            let d = &mut self.io[self.map.slots().region(log).device];
             d.flush_wanted |= d.flushing.is_none() && !d.is_faulted();
         }
         home.sort_unstable();
@@ -203,7 +203,7 @@ impl Engine {
         for &(logical, slot) in copies {
             if self.map.drop_place(logical, slot) {
                 self.map.touch(Touch { logical, count: 1 }, NONE, true);
-                self.commit.note_pending(self.now);
+                self.commit.note_pending(self.io.now());
             }
         }
     }
@@ -211,7 +211,7 @@ impl Engine {
     /// Queues a command of a drain's: users of an SSD would keep it waiting for ever, so it does not wait
     /// behind them where nobody is told apart.
     pub(super) fn send_drained(&mut self, device: DeviceId, op: IoOp, purpose: Purpose) {
-        let d = &self.devices[device];
+        let d = &self.io[device];
         if d.is_ssd() && d.streams.is_none() && !d.is_faulted() {
             self.submit(device, op, purpose);
         } else {
@@ -271,15 +271,15 @@ impl Engine {
             let unchanged = is_same && status.is_ok();
             if unchanged && self.map.move_place(part.logical, part.slot, to) {
                 self.drained_to(part.logical, to);
-            } else if status.is_ok() && self.breaks(Mutant::DrainWithoutCompare) {
+            } else if status.is_ok() && self.io.breaks(Mutant::DrainWithoutCompare) {
                 self.map.assign(part.logical, to, part.checksum);
                 self.drained_to(part.logical, to);
             } else {
                 self.map.release_unused(Run { slot: to, count: 1 });
-                self.stats.moves_dropped += 1;
+                self.io.stats_mut().moves_dropped += 1;
             }
         }
-        self.commit.note_pending(self.now);
+        self.commit.note_pending(self.io.now());
         if outstanding == 0 {
             self.end_move();
         }

@@ -41,9 +41,9 @@ impl Engine {
         let mut dropped = 0;
         let begins = self.moves.dropping.looked;
         // where nothing is under way there may be no next turn
-        let looks_max = if self.ios.is_empty() { u32::MAX } else { DROP_LOOKS_MAX };
+        let looks_max = if self.io.flights().is_empty() { u32::MAX } else { DROP_LOOKS_MAX };
         let mut slots_max = 0;
-        for ssd in 0..self.ssds.len() {
+        for ssd in 0..self.io.ssds().len() {
             let allocator = &self.map.allocators()[ssd];
             let (start, count) = (allocator.cursor(), allocator.slot_count());
             let first = self.map.slots().regions()[ssd].first;
@@ -62,7 +62,7 @@ impl Engine {
                 }
                 // nobody else has it where the drive of its home is asked nothing any more
                 let (home, _) = self.home_of(owner);
-                if self.devices[home].is_out() {
+                if self.io[home].is_out() {
                     continue;
                 }
                 if self.map.entry(owner).ssd == slot && self.map.drop_place(owner, slot) {
@@ -76,8 +76,8 @@ impl Engine {
         }
         self.moves.dropping.looked = 0;
         if dropped > 0 {
-            self.stats.copies_dropped += dropped as u64;
-            self.commit.note_pending(self.now);
+            self.io.stats_mut().copies_dropped += dropped as u64;
+            self.commit.note_pending(self.io.now());
             return;
         }
         // the next turn goes on behind these; once it has seen all, nothing is there to be dropped

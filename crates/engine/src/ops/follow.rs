@@ -262,7 +262,7 @@ impl Engine {
             units_behind: newest.saturating_sub(f.level),
             awaits_snapshot: f.gap,
             missing_since: f.missing_since(),
-            lag_max: self.config.second_home_lag,
+            lag_max: self.io.config().second_home_lag,
         })
     }
 
@@ -273,7 +273,7 @@ impl Engine {
 
     /// A unit is durable on the SSD; `end` is the position of its end.
     pub(crate) fn follow_unit(&mut self, sequence: u64, end: u64, offset: u64, bytes: Vec<u8>) {
-        let now = self.now;
+        let now = self.io.now();
         let f = &mut self.follower;
         if f.objects_change {
             let since = f.prompt.map_or(now, |(_, since)| since);
@@ -291,7 +291,7 @@ impl Engine {
     }
 
     fn fall_behind(&mut self) {
-        let now = self.now;
+        let now = self.io.now();
         let f = &mut self.follower;
         f.gap_since = f.missing_since().unwrap_or(now);
         f.behind = true;
@@ -300,7 +300,7 @@ impl Engine {
         f.waiting.clear();
         f.waiting_bytes = 0;
         f.missing.clear();
-        self.stats.follower_gaps += 1;
+        self.io.stats_mut().follower_gaps += 1;
     }
 
     /// Units wait for the drive, and nobody wants it: a flush for their sake is due.
@@ -321,16 +321,17 @@ impl Engine {
     /// Writes waiting units to the drive, which is free, before it is flushed. False: there are none,
     /// or users want the drive or wait for the flush, and the units are young.
     pub(crate) fn hand_over_units(&mut self, device: DeviceId) -> bool {
-        let wanted = self.devices[device].bcw.as_ref();
-        let users = self.commit.is_settling_hdds() || wanted.is_some_and(|b| b.is_wanted(self.now));
+        let wanted = self.io[device].bcw.as_ref();
+        let users =
+            self.commit.is_settling_hdds() || wanted.is_some_and(|b| b.is_wanted(self.io.now()));
         let can_wait = self.follower.waiting_bytes < WAITING_BYTES_MAX / 2
             && !matches!(self.phase, Phase::Stopping);
         // with users, what is old enough goes along, and what a root or a change of objects needs
-        let old = Duration::from_ns(self.config.second_home_lag.ns / 2);
+        let old = Duration::from_ns(self.io.config().second_home_lag.ns / 2);
         let f = &self.follower;
         let root_upto = if let Stage::Flush { sequence, .. } = f.stage { sequence } else { 0 };
         let wanted_upto = root_upto.max(f.prompt.map_or(0, |(sequence, _)| sequence));
-        let now = self.now;
+        let now = self.io.now();
         let goes = |unit: &Waiting| {
             !(users && can_wait) || unit.since + old <= now || unit.sequence <= wanted_upto
         };
@@ -387,7 +388,7 @@ impl Engine {
         }
         self.follower.writing = true;
         self.disturb(device, false);
-        let layout = &self.devices[device].layout;
+        let layout = &self.io[device].layout;
         let offset_bytes = layout.journal_offset + offset;
         let op = IoOp::WriteMeta { offset_bytes, bytes, fua: false };
         self.submit(device, op, Purpose::FollowUnits);
@@ -431,7 +432,7 @@ impl Engine {
 
     /// … and has succeeded.
     pub(crate) fn follower_flushed(&mut self, device: DeviceId) {
-        let now = self.now;
+        let now = self.io.now();
         let f = &mut self.follower;
         if f.home == Some(device) {
             f.settled = f.settled.max(f.covers);
@@ -457,7 +458,7 @@ impl Engine {
     pub(crate) fn flush_for_follower(&mut self) {
         let f = &self.follower;
         let Some(home) = f.home else { return };
-        let d = &mut self.devices[home];
+        let d = &mut self.io[home];
         if f.stage == Stage::Idle && d.flushing.is_none() && d.queue.in_flight() == 0 {
             d.flush_wanted |= f.waiting_bytes > 0 || f.written > f.settled;
         }

@@ -20,7 +20,7 @@ use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, IoError, PayloadId,
 impl Engine {
     /// Issues at most one command. True: ask again.
     pub(crate) fn dispatch_hdd(&mut self, device: DeviceId) -> bool {
-        let d = &self.devices[device];
+        let d = &self.io[device];
         if d.is_out() {
             return self.fail_one(device);
         }
@@ -44,7 +44,7 @@ impl Engine {
             }
             None => {}
         }
-        let d = &self.devices[device];
+        let d = &self.io[device];
         let reads = d.queue.waits(Class::Read);
         let writes = d.queue.waits(Class::Write);
         let writes_first = writes && reads && self.reads_for_background(device);
@@ -64,7 +64,7 @@ impl Engine {
             return self.issue_class(device, Class::Read);
         }
         // writes that wait for room in the log must not hold up the work that makes it
-        let d = &self.devices[device];
+        let d = &self.io[device];
         if d.queue.waits(Class::Background) && self.background_may_run(device) {
             self.disturb(device, false);
             return self.issue_class(device, Class::Background);
@@ -73,11 +73,11 @@ impl Engine {
             self.settle_hdd(device);
             return false;
         }
-        let now = self.now;
+        let now = self.io.now();
         let is_last = self.is_last_hdd(device);
         let rating_is_spent = self.rating_is_spent(device);
         let with_room = self.hdds_with_room();
-        let Some(bcw) = &mut self.devices[device].bcw else { return false };
+        let Some(bcw) = &mut self.io[device].bcw else { return false };
         bcw.note_last(is_last);
         bcw.note_rating(rating_is_spent);
         bcw.note_stand_in(with_room > u32::from(bcw.has_room()));
@@ -94,7 +94,7 @@ impl Engine {
 
     /// What a hard drive does that is read only: reads, and the flush that is wanted of it.
     fn dispatch_read_only(&mut self, device: DeviceId) -> bool {
-        let d = &self.devices[device];
+        let d = &self.io[device];
         for class in Class::ALL {
             if d.queue.waits(class) {
                 return self.issue_class(device, class);
@@ -108,7 +108,7 @@ impl Engine {
 
     /// Is no user waiting for what this drive would read next?
     fn reads_for_background(&self, device: DeviceId) -> bool {
-        let mut reads = self.devices[device].queue.jobs(Class::Read);
+        let mut reads = self.io[device].queue.jobs(Class::Read);
         reads.all(|job| match job {
             Job::Io(_, Purpose::Read(part)) => {
                 let task = self.tasks.get(part.task);
@@ -121,16 +121,17 @@ impl Engine {
     /// Where users want the drive and their next write would have to leave the stream, padding does so
     /// first: what follows is a stream again.
     fn pads_over_break(&mut self, device: DeviceId) -> Option<Action> {
-        let d = &mut self.devices[device];
+        let now = self.io.now();
+        let d = &mut self.io[device];
         let (bcw, log) = (d.bcw.as_mut()?, d.log.as_ref()?);
         let left_bytes = u64::from(log.slots_before_break()) * BLOCK_BYTES;
         let breaks = log.breaks_within(bcw.wanted_bytes().div_ceil(BLOCK_BYTES));
-        if breaks { bcw.pad_over_break(self.now, left_bytes) } else { None }
+        if breaks { bcw.pad_over_break(now, left_bytes) } else { None }
     }
 
     /// Must a write leave the stream of a log that is kept fast, everything promised before it counted?
     pub(crate) fn breaks_stream(&self, device: DeviceId, bytes: u64) -> bool {
-        let d = &self.devices[device];
+        let d = &self.io[device];
         let (Some(bcw), Some(log)) = (&d.bcw, &d.log) else { return false };
         bcw.control() != Control::Bare && log.breaks_within(bytes.div_ceil(BLOCK_BYTES))
     }
@@ -138,7 +139,7 @@ impl Engine {
     /// Flushes the drive, after what the metadata's second home on it still lacks.
     pub(super) fn settle_hdd(&mut self, device: DeviceId) {
         if self.units_under_way(device) || self.hand_over_units(device) {
-            self.devices[device].flush_wanted = true;
+            self.io[device].flush_wanted = true;
         } else {
             self.flush_hdd(device);
         }
@@ -147,18 +148,18 @@ impl Engine {
     /// A tail that nobody adds to is flushed in the quiet: that frees its RAM, and gives the next
     /// burst a whole fast stage. At its bound it is flushed in any case (design decision 8).
     fn wants_tail_flush(&self, device: DeviceId) -> bool {
-        let d = &self.devices[device];
+        let d = &self.io[device];
         if d.flushing.is_some() {
             return false;
         }
-        let wanted = d.bcw.as_ref().is_some_and(|bcw| bcw.is_wanted(self.now));
+        let wanted = d.bcw.as_ref().is_some_and(|bcw| bcw.is_wanted(self.io.now()));
         if !wanted && self.follower_wants_flush(device) {
             return true;
         }
         if d.tail.items.is_empty() {
             return false;
         }
-        let bound = self.config.tail_bytes_max;
+        let bound = self.io.config().tail_bytes_max;
         let due = d.tail.bytes >= bound / 8 * 7 && !self.is_last_hdd(device);
         due || d.tail.bytes >= bound / 16 * 15 || (!wanted && d.tail.bytes >= bound / 8)
     }
@@ -166,22 +167,22 @@ impl Engine {
     /// Anything but a log write takes the drive for milliseconds: users' writes that wait for it go
     /// to the SSD instead (M30).
     pub(crate) fn disturb(&mut self, device: DeviceId, read: bool) {
-        let d = &self.devices[device];
+        let d = &self.io[device];
         let exclusive = d.bcw.as_ref().is_some_and(|bcw| bcw.control() != Control::Bare);
-        if !self.ssds.is_empty() && exclusive {
+        if !self.io.ssds().is_empty() && exclusive {
             self.return_all(device);
         } else if self.tiers.is_some() {
             self.return_tiers(device);
         }
-        if let Some(bcw) = &mut self.devices[device].bcw {
+        if let Some(bcw) = &mut self.io[device].bcw {
             bcw.disturbed(read);
         }
     }
 
     /// Background work has an idle drive, or one whose space is running out.
     fn background_may_run(&self, device: DeviceId) -> bool {
-        let d = &self.devices[device];
-        let demand = d.bcw.as_ref().is_some_and(|bcw| bcw.is_wanted(self.now));
+        let d = &self.io[device];
+        let demand = d.bcw.as_ref().is_some_and(|bcw| bcw.is_wanted(self.io.now()));
         let stopping = matches!(self.phase, crate::engine::Phase::Stopping);
         let pressing = self.moves.is_urgent() && !self.is_last_hdd(device);
         !demand || pressing || self.starved || stopping
@@ -190,11 +191,11 @@ impl Engine {
     /// Is this the last hard drive that takes writes, while another one is due back? Then what can
     /// wait for that one waits (M12).
     pub(crate) fn is_last_hdd(&self, device: DeviceId) -> bool {
-        if self.hdds.len() < 2 {
+        if self.io.hdds().len() < 2 {
             return false;
         }
-        let drives = self.hdds.iter().filter_map(|&id| {
-            let device = &self.devices[id];
+        let drives = self.io.hdds().iter().filter_map(|&id| {
+            let device = &self.io[id];
             let bcw = device.bcw.as_ref().filter(|_| !device.is_gone())?;
             Some((id, Standing::of(bcw.state())))
         });
@@ -204,46 +205,46 @@ impl Engine {
     /// Hard drives that certainly take the next write before a slow one; a single drive has nobody to
     /// stand in for.
     pub(crate) fn hdds_with_room(&self) -> u32 {
-        if self.hdds.len() < 2 {
+        if self.io.hdds().len() < 2 {
             return 0;
         }
-        let controllers = self.hdds.iter().filter_map(|&id| {
-            let device = &self.devices[id];
+        let controllers = self.io.hdds().iter().filter_map(|&id| {
+            let device = &self.io[id];
             device.bcw.as_ref().filter(|_| !device.is_faulted())
         });
         controllers.filter(|bcw| bcw.has_room()).count() as u32
     }
 
     fn dispatch_log_write(&mut self, device: DeviceId) -> bool {
-        let first = self.devices[device].queue.first(Class::Write).expect("asked by the caller");
+        let first = self.io[device].queue.first(Class::Write).expect("asked by the caller");
         let bytes = match &first.job {
             Job::Write(id) => u64::from(self.tasks[*id].blocks()) * BLOCK_BYTES,
             Job::Edge { .. } | Job::Io(..) => BLOCK_BYTES,
         };
-        let now = self.now;
+        let now = self.io.now();
         let breaks = self.breaks_stream(device, bytes);
-        let action = match &mut self.devices[device].bcw {
+        let action = match &mut self.io[device].bcw {
             Some(_) if breaks => Action::Return,
             Some(bcw) => bcw.next(now, Some(bytes)),
             None => Action::Write,
         };
         match action {
-            Action::Return if !self.ssds.is_empty() => {
+            Action::Return if !self.io.ssds().is_empty() => {
                 self.return_all(device);
                 true
             }
             _ => {
                 // without an SSD even a slow write is better than none
-                if let Some(bcw) = &mut self.devices[device].bcw {
+                if let Some(bcw) = &mut self.io[device].bcw {
                     bcw.issued(bytes, false);
                 }
                 if self.issue_class(device, Class::Write) {
                     return true;
                 }
-                if let Some(bcw) = &mut self.devices[device].bcw {
+                if let Some(bcw) = &mut self.io[device].bcw {
                     bcw.commit(now, bytes);
                 }
-                if self.ssds.is_empty() {
+                if self.io.ssds().is_empty() {
                     return false;
                 }
                 self.return_all(device);
@@ -254,7 +255,7 @@ impl Engine {
 
     pub(crate) fn return_all(&mut self, device: DeviceId) {
         loop {
-            let d = &mut self.devices[device];
+            let d = &mut self.io[device];
             let Some(waiting) = d.queue.pop(Class::Write) else { return };
             d.queue.leave(1);
             match waiting.job {
@@ -273,7 +274,7 @@ impl Engine {
     /// The drive is about to be flushed: writes that wait for it go to an SSD instead, but for those whose
     /// tier lets them wait, where the steering policy does so, too.
     pub(super) fn return_before_flush(&mut self, device: DeviceId) {
-        let d = &self.devices[device];
+        let d = &self.io[device];
         if d.bcw.as_ref().is_some_and(|bcw| bcw.control() != Control::Bare) {
             self.return_all(device);
         } else {
@@ -292,7 +293,7 @@ impl Engine {
             }
             Job::Edge { .. } | Job::Io(..) => false,
         };
-        let d = &mut self.devices[device];
+        let d = &mut self.io[device];
         let taken = d.queue.take(Class::Write, returns);
         d.queue.leave(taken.len() as u32);
         for waiting in taken {
@@ -310,7 +311,7 @@ impl Engine {
                 false
             }
             Action::Rest(until) => {
-                self.devices[device].ask_at = until;
+                self.io[device].ask_at = until;
                 false
             }
             Action::Write | Action::Return => unreachable!("nobody waits"),
@@ -319,13 +320,13 @@ impl Engine {
 
     /// Writes padding at the head of the log. Nothing owns its slots, and nobody ever reads them.
     fn pad(&mut self, device: DeviceId, bytes: u64) -> bool {
-        let stop = self.config.log_stop_percent;
-        let d = &self.devices[device];
+        let stop = self.io.config().log_stop_percent;
+        let d = &self.io[device];
         let log = d.log.as_ref().expect("controllers belong to logs");
         let full = log.used_percent() >= stop;
         let blocks = (bytes / BLOCK_BYTES) as u32;
         let run = if full { None } else { self.append_to_log(device, blocks, false) };
-        let d = &mut self.devices[device];
+        let d = &mut self.io[device];
         let Some(run) = run else {
             d.ask_at = Instant::NEVER;
             return false;
@@ -346,7 +347,7 @@ impl Engine {
         count: u32,
         live: bool,
     ) -> Option<Run> {
-        let d = &mut self.devices[device];
+        let d = &mut self.io[device];
         let log = d.log.as_mut().expect("a hard drive that takes writes has a log");
         let breaks = log.slots_before_break() == 0 && log.breaks_within(1);
         let run = log.append(count, live)?;
@@ -359,14 +360,14 @@ impl Engine {
 
     /// A buffer of zeroes for padding, made once: padding must never carry anyone's data.
     fn padding_payload(&mut self, length_bytes: u64) -> PayloadId {
-        if !self.config.contents {
+        if !self.io.config().contents {
             return PayloadId::NONE;
         }
         assert!(length_bytes <= crate::bcw::padding::SLOW_PADDING_BYTES);
         if self.padding_buffer.is_none() {
-            let payload = self.name_payload();
+            let payload = self.io.name_payload();
             let length_bytes = crate::bcw::padding::SLOW_PADDING_BYTES;
-            self.out.push(crate::port::Command::Reserve { payload, length_bytes });
+            self.io.send(crate::port::Command::Reserve { payload, length_bytes });
             self.padding_buffer = Some(payload);
         }
         self.padding_buffer.expect("made above")
@@ -379,8 +380,8 @@ impl Engine {
         status: Result<(), IoError>,
         took: Option<Duration>,
     ) {
-        let now = self.now;
-        let device = &mut self.devices[io.device];
+        let now = self.io.now();
+        let device = &mut self.io[io.device];
         let ended = took.map_or(now, |took| now.min(io.issued + took));
         // a write in two pieces: the second waits for the first, which says nothing of the buffer
         let before = std::mem::replace(&mut device.last_end, ended);
@@ -404,21 +405,21 @@ impl Engine {
     /// When a controller wants to be asked next.
     pub(crate) fn controllers_due(&self) -> Instant {
         let mut due = Instant::NEVER;
-        for &id in &self.hdds {
-            let d = &self.devices[id];
+        for &id in self.io.hdds() {
+            let d = &self.io[id];
             if d.queue.in_flight() > 0 {
                 continue;
             }
-            if d.ask_at > self.now {
+            if d.ask_at > self.io.now() {
                 due = due.min(d.ask_at);
             }
             // background work that waits for users to leave the drive alone
             let held = d.queue.waits(Class::Background)
-                || d.tail.bytes >= self.config.tail_bytes_max / 8
+                || d.tail.bytes >= self.io.config().tail_bytes_max / 8
                 || self.follower_wants_flush(d.id);
             if held
                 && let Some(bcw) = &d.bcw
-                && bcw.is_wanted(self.now)
+                && bcw.is_wanted(self.io.now())
             {
                 due = due.min(bcw.demand_ends());
             }

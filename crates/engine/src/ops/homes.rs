@@ -39,10 +39,10 @@ impl Engine {
     }
 
     pub(super) fn want_home_flush(&mut self) {
-        for index in 0..self.hdds.len() {
-            let device = self.hdds[index];
+        for index in 0..self.io.hdds().len() {
+            let device = self.io.hdds()[index];
             let settled = self.moves.homes_settled_mark(device);
-            let d = &mut self.devices[device];
+            let d = &mut self.io[device];
             if d.home_writes > settled && d.flushing.is_none() && !d.is_faulted() {
                 d.flush_wanted = true;
             }
@@ -58,7 +58,7 @@ impl Engine {
         while at < order.len() {
             let part = &m.parts[order[at]];
             if !self.is_still_source(m.kind, part) {
-                self.stats.moves_dropped += 1;
+                self.io.stats_mut().moves_dropped += 1;
                 at += 1;
                 continue;
             }
@@ -100,7 +100,7 @@ impl Engine {
     /// For a mutant: the version that is in the slot now, whichever was copied.
     fn believe_by_slot(&mut self, copied: Copied, slot: Slot) -> Copied {
         let entry = self.map.entry(copied.block());
-        if !self.breaks(Mutant::HomeBySlot) || entry.ssd != slot && entry.log != slot {
+        if !self.io.breaks(Mutant::HomeBySlot) || entry.ssd != slot && entry.log != slot {
             return copied;
         }
         let block = copied.block();
@@ -110,7 +110,7 @@ impl Engine {
 
     fn is_still_source(&self, kind: MoveKind, part: &Part) -> bool {
         let copied = part.copied.as_ref().expect("what goes home is watched");
-        if !self.map.is_latest(copied) && !self.breaks(Mutant::HomeBySlot) {
+        if !self.map.is_latest(copied) && !self.io.breaks(Mutant::HomeBySlot) {
             return false;
         }
         match kind {
@@ -145,13 +145,13 @@ impl Engine {
             _ => {}
         }
         let mut parts = m.parts[at..at + count].to_vec();
-        let d = &mut self.devices[device];
+        let d = &mut self.io[device];
         if let Err(error) = status {
             self.fault(device, error);
         } else {
             d.home_writes += 1;
             let number = d.home_writes;
-            self.stats.moves += count as u64;
+            self.io.stats_mut().moves += count as u64;
             if self.is_fixed() {
                 self.settle_fixed_homes(&parts);
             } else {
@@ -166,8 +166,8 @@ impl Engine {
                 }
             }
         }
-        if self.breaks(Mutant::UnsettledHome) && status.is_ok() {
-            let mark = self.devices[device].home_writes;
+        if self.io.breaks(Mutant::UnsettledHome) && status.is_ok() {
+            let mark = self.io[device].home_writes;
             self.homes_settled(device, mark);
         }
         if self.moves.active.as_ref().is_some_and(|m| m.outstanding == 0) {
@@ -204,7 +204,7 @@ impl Engine {
 
     /// A flush of a hard drive settled its home writes up to `mark`.
     pub(crate) fn homes_settled(&mut self, device: DeviceId, mark: u64) {
-        self.moves.homes_settled.resize(self.devices.len(), 0);
+        self.moves.homes_settled.resize(self.io.drives().len(), 0);
         self.moves.homes_settled[usize::from(device.0)] = mark;
         let mut later = VecDeque::new();
         while let Some((number, part)) = self.moves.homed.pop_front() {
@@ -218,7 +218,7 @@ impl Engine {
             let is_home = self.map.note_home(&copied);
             self.map.forget(copied);
             if !is_home {
-                self.stats.moves_dropped += 1;
+                self.io.stats_mut().moves_dropped += 1;
                 continue;
             }
             // the table says what the home holds; nothing durable names the home before its record
@@ -234,7 +234,7 @@ impl Engine {
         self.rehomed_settled(device, mark);
         self.copies.settled();
         self.look_at_leaving();
-        self.commit.note_pending(self.now);
+        self.commit.note_pending(self.io.now());
     }
 
     /// After a commit: log places of blocks whose homes are recorded go.
@@ -246,7 +246,7 @@ impl Engine {
             {
                 self.map.drop_place(block, slot);
                 self.map.touch(Touch { logical: block, count: 1 }, NONE, true);
-                self.commit.note_pending(self.now);
+                self.commit.note_pending(self.io.now());
             } else if self.map.state(block) == HOME | LOG && self.map.entry(block).log == slot {
                 self.homed_log.push((block, slot));
             }

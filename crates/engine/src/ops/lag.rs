@@ -67,14 +67,14 @@ impl Engine {
     /// Has something been missing here for so long that users make room?
     #[inline]
     pub(crate) fn follower_is_late(&self, device: DeviceId) -> bool {
-        let lag = self.config.second_home_lag;
+        let lag = self.io.config().second_home_lag;
         self.follower.home == Some(device)
-            && (self.follower.units_due(lag) <= self.now || self.snapshot_is_late())
+            && (self.follower.units_due(lag) <= self.io.now() || self.snapshot_is_late())
     }
 
     /// Has a snapshot taken so long, or been missed so long, that users make room?
     pub(super) fn snapshot_is_late(&self) -> bool {
-        self.follower.snapshot_due(self.config.second_home_lag) <= self.now
+        self.follower.snapshot_due(self.io.config().second_home_lag) <= self.io.now()
     }
 
     /// When one of both will be, if it is not already.
@@ -83,19 +83,19 @@ impl Engine {
         if self.follower.home.is_none() {
             return Instant::NEVER;
         }
-        let lag = self.config.second_home_lag;
-        let coming = |due| if due > self.now { due } else { Instant::NEVER };
+        let lag = self.io.config().second_home_lag;
+        let coming = |due| if due > self.io.now() { due } else { Instant::NEVER };
         coming(self.follower.units_due(lag)).min(coming(self.follower.snapshot_due(lag)))
     }
 
     /// Does what is due on the drive, which is free. False: nothing can be done just now.
     pub(crate) fn catch_up(&mut self, device: DeviceId) -> bool {
-        let d = &self.devices[device];
+        let d = &self.io[device];
         if d.flushing.is_some() {
             return false;
         }
-        if self.follower.units_due(self.config.second_home_lag) <= self.now {
-            self.stats.follower_forced += 1;
+        if self.follower.units_due(self.io.config().second_home_lag) <= self.io.now() {
+            self.io.stats_mut().follower_forced += 1;
             self.settle_hdd(device);
             return true;
         }
@@ -116,7 +116,7 @@ impl Engine {
         } else {
             return false;
         }
-        let now = self.now;
+        let now = self.io.now();
         self.follower.forced.get_or_insert(now);
         true
     }

@@ -133,7 +133,7 @@ impl Engine {
     /// At a start: who lags, as the newest superblock says.
     pub(crate) fn take_lagging(&mut self, mask: u64) {
         // others are no members
-        let known = self.devices.len().min(64) as u32;
+        let known = self.io.drives().len().min(64) as u32;
         let drives = Members(mask & u64::MAX.checked_shr(64 - known).unwrap_or(0));
         (self.lagging.drives, self.lagging.told) = (drives, drives);
     }
@@ -151,8 +151,8 @@ impl Engine {
         if self.lagging.drives.is_empty() || self.lagging.levelling.is_some() {
             return;
         }
-        for index in 0..self.hdds.len() {
-            self.note_hdd_level(self.hdds[index]);
+        for index in 0..self.io.hdds().len() {
+            self.note_hdd_level(self.io.hdds()[index]);
         }
         let homes = self.metadata_homes();
         // one that is under way does not write all shards
@@ -178,8 +178,8 @@ impl Engine {
     /// A hard drive without metadata of its own is level as soon as it works.
     pub(crate) fn note_hdd_level(&mut self, device: DeviceId) {
         let keeps = self.metadata_homes().contains(&device)
-            || self.config.following_device() == Some(device);
-        if !keeps && !self.devices[device].is_faulted() {
+            || self.io.config().following_device() == Some(device);
+        if !keeps && !self.io[device].is_faulted() {
             self.lagging.drives.remove(device);
         }
     }
@@ -193,7 +193,7 @@ impl Engine {
 
     fn page_area_bytes(&self) -> u64 {
         let home = self.first_metadata_home();
-        self.devices[home].layout.checksum_pages * 2 * PAGE_BYTES
+        self.io[home].layout.checksum_pages * 2 * PAGE_BYTES
     }
 
     /// What can be done now for drives that lag, and to tell the others of them.
@@ -239,7 +239,7 @@ impl Engine {
 
     fn read_page_area(&mut self, levelling: Levelling, area_bytes: u64) {
         let home = self.first_metadata_home();
-        let layout = &self.devices[home].layout;
+        let layout = &self.io[home].layout;
         let op = IoOp::ReadMeta {
             offset_bytes: layout.checksum_offset + levelling.copied_bytes,
             length_bytes: STEP_BYTES.min(area_bytes - levelling.copied_bytes),
@@ -260,7 +260,7 @@ impl Engine {
         }
         levelling.under_way = true;
         let (device, at) = (levelling.device, levelling.copied_bytes);
-        let layout = &self.devices[device].layout;
+        let layout = &self.io[device].layout;
         let offset_bytes = layout.checksum_offset + at;
         let op = IoOp::WriteMeta { offset_bytes, bytes: bytes.to_vec(), fua: false };
         let length_bytes = bytes.len() as u64;
@@ -291,7 +291,7 @@ impl Engine {
     fn tell_of_lagging(&mut self) {
         let others = self.round_is_handovers() || self.round_is_drains();
         let serves = self.is_serving() && self.salvage.is_none() && !self.is_fixed();
-        let early = self.now < self.lagging.retry_at;
+        let early = self.io.now() < self.lagging.retry_at;
         if self.superblock_writes.is_some() || others || !serves || early {
             return;
         }
@@ -311,7 +311,7 @@ impl Engine {
             return; // the one that it has still says "not clean", which is true
         }
         self.fault(device, error);
-        if !self.devices[device].is_faulted() {
+        if !self.io[device].is_faulted() {
             self.lagging.failed = Some(error);
         }
     }
@@ -322,7 +322,7 @@ impl Engine {
         match self.lagging.failed.take() {
             None => self.lagging.told = std::mem::take(&mut self.lagging.telling),
             Some(error) => {
-                self.lagging.retry_at = self.now + RETRY_AFTER;
+                self.lagging.retry_at = self.io.now() + RETRY_AFTER;
                 let telling = std::mem::take(&mut self.lagging.telling);
                 self.lagging.untold = Some((self.generation, telling));
                 self.telling_failed(error);

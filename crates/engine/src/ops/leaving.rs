@@ -98,7 +98,7 @@ impl Engine {
     }
 
     fn look_at(&mut self, extents: &[Extent]) {
-        let blocks_max = (self.config.writeback_run_bytes / BLOCK_BYTES) as usize;
+        let blocks_max = (self.io.config().writeback_run_bytes / BLOCK_BYTES) as usize;
         let can_move = self.moves.is_idle() && self.moves_have_room();
         let (mut home, mut merge, mut dropped) = (Vec::new(), None, 0u64);
         let mut dirty = false;
@@ -136,8 +136,8 @@ impl Engine {
             }
         }
         if dropped > 0 {
-            self.stats.tiers.dropped_blocks += dropped;
-            self.commit.note_pending(self.now);
+            self.io.stats_mut().tiers.dropped_blocks += dropped;
+            self.commit.note_pending(self.io.now());
         }
         self.tiers.as_mut().expect("asked by the caller").leaving.has_dirty = dirty;
         if !can_move {
@@ -145,7 +145,7 @@ impl Engine {
         }
         home.sort_unstable();
         if !home.is_empty() {
-            self.stats.tiers.demoted_blocks += home.len() as u64;
+            self.io.stats_mut().tiers.demoted_blocks += home.len() as u64;
             self.begin_writeback_of(&home);
         } else if let Some(block) = merge {
             self.start_merge(block);
@@ -181,10 +181,10 @@ impl Engine {
         if state & HOME != 0 {
             let slot = self.map.entry(block).ssd;
             let safe =
-                self.map.logical().recorded_home(block) || self.breaks(Mutant::LeaveUnrecorded);
+                self.map.logical().recorded_home(block) || self.io.breaks(Mutant::LeaveUnrecorded);
             return if safe { Need::Drop(slot) } else { Need::Wait };
         }
-        if self.is_homed(block) || self.devices[self.home_of(block).0].is_faulted() {
+        if self.is_homed(block) || self.io[self.home_of(block).0].is_faulted() {
             return Need::Wait;
         }
         let source = if searches { self.map.writeback_source(block) } else { None };

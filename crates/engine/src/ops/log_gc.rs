@@ -15,8 +15,8 @@ use tandem_block::{BLOCK_BYTES, DeviceId};
 impl Engine {
     pub(super) fn log_need(&self) -> Need {
         let mut worst = Need::None;
-        for &id in &self.hdds {
-            let Some(log) = &self.devices[id].log else { continue };
+        for &id in self.io.hdds() {
+            let Some(log) = &self.io[id].log else { continue };
             let need = self.need_of(log);
             if need == Need::Urgent || worst == Need::None {
                 worst = need;
@@ -27,25 +27,25 @@ impl Engine {
 
     fn need_of(&self, log: &Log) -> Need {
         // without an SSD a write that does not fit has nowhere else to go
-        if self.starved && self.ssds.is_empty() {
+        if self.starved && self.io.ssds().is_empty() {
             return Need::Urgent;
         }
-        gc::need(log, self.config.log_gc_percent, self.config.log_stop_percent)
+        gc::need(log, self.io.config().log_gc_percent, self.io.config().log_stop_percent)
     }
 
     pub(super) fn begin_log_gc(&mut self) -> bool {
-        self.moves.barren.resize(self.devices.len(), None);
-        let drives = self.hdds.iter().filter_map(|&id| {
-            let d = &self.devices[id];
+        self.moves.barren.resize(self.io.drives().len(), None);
+        let drives = self.io.hdds().iter().filter_map(|&id| {
+            let d = &self.io[id];
             let log = d.log.as_ref().filter(|_| !d.is_faulted())?;
-            let is_wanted = d.bcw.as_ref().is_some_and(|bcw| bcw.is_wanted(self.now));
+            let is_wanted = d.bcw.as_ref().is_some_and(|bcw| bcw.is_wanted(self.io.now()));
             Some((id, self.need_of(log), is_wanted))
         });
         for device in gc::order(drives) {
-            let Some(log) = &self.devices[device].log else { continue };
+            let Some(log) = &self.io[device].log else { continue };
             let Some(segment) = log.victim() else { continue };
             let run = log.segment_run(segment);
-            let blocks_max = (self.config.writeback_run_bytes / BLOCK_BYTES) as usize;
+            let blocks_max = (self.io.config().writeback_run_bytes / BLOCK_BYTES) as usize;
             let blocks_max = if self.moves.takes_single() { 1 } else { blocks_max };
             let parts = self.movable_parts(run, blocks_max);
             if parts.is_empty() {
@@ -64,13 +64,13 @@ impl Engine {
     /// The emptiest segment may have to wait for a write that holds its blocks; without an SSD that write
     /// may wait for room in this very log. Then another segment makes it.
     fn clean_another(&mut self, device: DeviceId, blocks_max: usize) -> bool {
-        let is_starved = self.starved && self.ssds.is_empty();
-        let is_out = |hdd: &DeviceId| self.devices[*hdd].is_faulted();
-        let some_stay = !self.moves.unmovable.is_empty() || self.hdds.iter().any(is_out);
+        let is_starved = self.starved && self.io.ssds().is_empty();
+        let is_out = |hdd: &DeviceId| self.io[*hdd].is_faulted();
+        let some_stay = !self.moves.unmovable.is_empty() || self.io.hdds().iter().any(is_out);
         if !is_starved && !some_stay {
             return false;
         }
-        let log = self.devices[device].log.as_ref().expect("it is being cleaned");
+        let log = self.io[device].log.as_ref().expect("it is being cleaned");
         let segments_max = if is_starved { usize::MAX } else { SEGMENTS_MAX };
         let segments = log.victims().into_iter().take(segments_max);
         let runs: Vec<Run> = segments.map(|segment| log.segment_run(segment)).collect();
@@ -108,7 +108,7 @@ impl Engine {
                 && !self.moves.homed_blocks.contains(&owner)
                 && (self.map.log_source(owner, slot) || self.is_fixed_source(owner, slot));
             // it would fail, and all other moves rest after that
-            let home_is_out = || self.devices[self.home_of(owner).0].is_faulted();
+            let home_is_out = || self.io[self.home_of(owner).0].is_faulted();
             if movable && !home_is_out() {
                 let checksum = self.map.slots().checksum(slot);
                 parts.push(Part::new(owner, slot, checksum));
@@ -145,7 +145,7 @@ impl Engine {
             unrecorded |= !self.map.slots().is_recorded(slot) || self.map.displaced_count() > 0;
         }
         self.give_up_log_places();
-        let d = &mut self.devices[device];
+        let d = &mut self.io[device];
         if unsettled && d.flushing.is_none() {
             d.flush_wanted = true;
         } else if let Some(block) = fragmented {
@@ -155,7 +155,7 @@ impl Engine {
                 d.flush_wanted = true;
             }
         } else if unrecorded && self.map.pending_blocks() > 0 {
-            self.commit.note_pending(self.now);
+            self.commit.note_pending(self.io.now());
         } else if unrecorded && !d.tail.items.is_empty() && d.flushing.is_none() {
             // what lives here was displaced by what the drive has not settled yet
             d.flush_wanted = true;
@@ -164,14 +164,14 @@ impl Engine {
 
     /// At a start: what lives in the logs, as the map says.
     pub(super) fn recover_logs(&mut self) {
-        let segment_slots = (self.config.log_segment_bytes / BLOCK_BYTES) as u32;
-        for id in self.devices.ids() {
-            if let Some(log) = &self.devices[id].log {
+        let segment_slots = (self.io.config().log_segment_bytes / BLOCK_BYTES) as u32;
+        for id in self.io.drives().ids() {
+            if let Some(log) = &self.io[id].log {
                 let region = *log.region();
                 let live: Vec<Slot> = (region.first..region.first + region.count)
                     .filter(|&slot| self.map.slots().owner(slot) != NONE)
                     .collect();
-                self.devices[id].log = Some(Log::recovered(region, segment_slots, &live));
+                self.io[id].log = Some(Log::recovered(region, segment_slots, &live));
             }
         }
     }

@@ -39,7 +39,7 @@ impl Engine {
     /// Reads a block as a user would and writes it to a slot of its own. False: not now.
     pub(crate) fn start_merge(&mut self, block: Logical) -> bool {
         let starts = self.start_move_to_ssd(MoveKind::Merge, block);
-        self.stats.merge_reads += u64::from(starts);
+        self.io.stats_mut().merge_reads += u64::from(starts);
         starts
     }
 
@@ -47,7 +47,7 @@ impl Engine {
     pub(crate) fn start_move_to_ssd(&mut self, kind: MoveKind, block: Logical) -> bool {
         assert!(self.moves.active.is_none(), "one move at a time");
         // a write under way would make it vain; but one that waits for room may wait for this
-        if self.ordering.is_held(block, block + 1) && !(self.starved && self.ssds.is_empty()) {
+        if self.ordering.is_held(block, block + 1) && !(self.starved && self.io.ssds().is_empty()) {
             return false;
         }
         let entry = self.map.entry(block);
@@ -61,7 +61,7 @@ impl Engine {
                 ObjectId(u64::MAX),
                 Op::Read,
                 (0, BLOCK_BYTES),
-                self.now,
+                self.io.now(),
             )
         };
         self.moves.active = Some(Move {
@@ -74,7 +74,7 @@ impl Engine {
             after_batch: 0,
             target: Run { slot: NONE, count: 1 },
             targets: Vec::new(),
-            since: self.now,
+            since: self.io.now(),
         });
         let id = self.tasks.insert(Task::new(request, block, block + 1));
         self.begin_user_read(id);
@@ -113,12 +113,12 @@ impl Engine {
 
     /// On an SSD; in a pool without, in a log, whose last segment only merges may use.
     fn slot_for_merge(&mut self) -> Option<Run> {
-        if !self.ssds.is_empty() {
+        if !self.io.ssds().is_empty() {
             return self.map.allocate_ssd(1);
         }
-        (0..self.hdds.len()).find_map(|index| {
-            let device = self.hdds[index];
-            let d = &self.devices[device];
+        (0..self.io.hdds().len()).find_map(|index| {
+            let device = self.io.hdds()[index];
+            let d = &self.io[device];
             let usable = d.takes_new() && d.log.is_some();
             usable.then(|| self.append_to_log(device, 1, true)).flatten()
         })
@@ -128,24 +128,24 @@ impl Engine {
         let m = self.moves.active.as_ref().expect("a merge was writing");
         let (block, target) = (m.parts[0].logical, m.target);
         let copied = m.parts[0].copied.as_ref().expect("a block that is merged is watched");
-        let unchanged = self.map.is_latest(copied) || self.breaks(Mutant::MoveWithoutCompare);
+        let unchanged = self.map.is_latest(copied) || self.io.breaks(Mutant::MoveWithoutCompare);
         let is_promotion = m.kind == MoveKind::Promotion;
         if status.is_ok() && unchanged && !m.failed {
             self.map.assign(block, target.slot, checksum);
             let settled = self.map.slots().is_log(target.slot);
             self.map.touch(Touch { logical: block, count: 1 }, target.slot, settled);
-            self.commit.note_pending(self.now);
+            self.commit.note_pending(self.io.now());
             let moved = if is_promotion {
-                &mut self.stats.read_back.promoted
+                &mut self.io.stats_mut().read_back.promoted
             } else {
-                &mut self.stats.merged
+                &mut self.io.stats_mut().merged
             };
             *moved += 1;
             self.restoring_done(true);
         } else {
             self.moves.active.as_mut().expect("asked above").failed |= status.is_err();
             self.release_merged(target, status);
-            self.stats.moves_dropped += 1;
+            self.io.stats_mut().moves_dropped += 1;
         }
         self.end_move();
     }
@@ -157,7 +157,7 @@ impl Engine {
             self.map.release_unused(target);
             return;
         }
-        let log = self.devices[device].log.as_mut().expect("a log slot");
+        let log = self.io[device].log.as_mut().expect("a log slot");
         log.release(target.slot);
         if let Err(error) = status {
             self.fault(device, error);

@@ -182,22 +182,22 @@ impl Engine {
 
     /// When idle time will begin, if something waits for it.
     pub(crate) fn moves_due(&self) -> Instant {
-        if self.starved && self.now < self.moves.rests_until {
+        if self.starved && self.io.now() < self.moves.rests_until {
             return self.moves.rests_until;
         }
         let waits = self.moves.active.is_none()
-            && !self.hdds.is_empty()
+            && !self.io.hdds().is_empty()
             && !self.is_quiet()
             && !self.is_fixed()
             && (self.wants_writeback(true)
                 || self.map.population().fragmented > 0
                 || self.copies_await_quiet()
                 || self.follower_awaits_quiet());
-        if waits { self.last_request + self.config.writeback_idle } else { Instant::NEVER }
+        if waits { self.last_request + self.io.config().writeback_idle } else { Instant::NEVER }
     }
 
     pub(crate) fn is_quiet(&self) -> bool {
-        self.now.since(self.last_request) >= self.config.writeback_idle
+        self.io.now().since(self.last_request) >= self.io.config().writeback_idle
     }
 
     /// Is dirty SSD space, in whole percent, more than this? What is home already and waits for its
@@ -211,8 +211,8 @@ impl Engine {
     }
 
     fn wants_writeback(&self, quiet: bool) -> bool {
-        self.is_dirtier_than(self.config.writeback_high_percent)
-            || (self.is_dirtier_than(self.config.writeback_low_percent)
+        self.is_dirtier_than(self.io.config().writeback_high_percent)
+            || (self.is_dirtier_than(self.io.config().writeback_low_percent)
                 && (self.moves.writing_back || (quiet && self.steering.homes_in_quiet)))
     }
 
@@ -220,7 +220,7 @@ impl Engine {
     #[inline]
     pub(crate) fn run_moves(&mut self) {
         self.answer_both();
-        if (self.hdds.is_empty() && self.drain.is_none() && self.moves.is_idle())
+        if (self.io.hdds().is_empty() && self.drain.is_none() && self.moves.is_idle())
             || self.commit.is_broken()
         {
             return;
@@ -237,17 +237,18 @@ impl Engine {
         if !self.is_serving() || stops {
             return;
         }
-        if self.now < self.moves.rests_until {
+        if self.io.now() < self.moves.rests_until {
             return;
         }
-        if self.begin_draining() || self.hdds.is_empty() {
+        if self.begin_draining() || self.io.hdds().is_empty() {
             return;
         }
         if !self.is_fixed() {
             self.drop_clean_copies();
             self.flush_homed();
             // what lies on an SSD goes home in any case where that is the only way to make room
-            let presses = self.starved && self.stats.faulted_drives > self.stats.healed_drives;
+            let presses =
+                self.starved && self.io.stats().faulted_drives > self.io.stats().healed_drives;
             self.moves.writing_back = presses || self.wants_writeback(self.is_quiet());
         }
         let log_need = self.log_need();
@@ -277,14 +278,14 @@ impl Engine {
 
     fn space_is_urgent(&self, log_need: Need) -> bool {
         self.starved
-            || self.is_dirtier_than(self.config.writeback_high_percent)
+            || self.is_dirtier_than(self.io.config().writeback_high_percent)
             || log_need == Need::Urgent
             || self.much_is_leaving()
             || self.copies.are_awaited()
     }
 
     fn begin_writeback(&mut self) -> bool {
-        let blocks_max = (self.config.writeback_run_bytes / BLOCK_BYTES) as usize;
+        let blocks_max = (self.io.config().writeback_run_bytes / BLOCK_BYTES) as usize;
         if self.moves.homed.len() >= HOMED_BLOCKS_MAX {
             return false; // until the flush is done
         }
@@ -310,7 +311,7 @@ impl Engine {
                 continue;
             }
             // where the home is on a drive that leaves it will soon be elsewhere
-            let home = &self.devices[self.home_of(block).0];
+            let home = &self.io[self.home_of(block).0];
             let is_open = home.takes_new() || self.starved && !home.is_faulted();
             if !is_open || self.is_kept(block) {
                 continue;
@@ -323,7 +324,7 @@ impl Engine {
         if parts.is_empty() {
             self.note_barren(looked);
             if self.map.pending_blocks() > 0 && self.starved {
-                self.commit.note_pending(self.now);
+                self.commit.note_pending(self.io.now());
             }
             return false;
         }
@@ -374,7 +375,7 @@ impl Engine {
             after_batch: self.commit.composed(),
             target: Run { slot: NONE, count: 1 },
             targets: Vec::new(),
-            since: self.now,
+            since: self.io.now(),
         };
         let mut at = 0;
         while at < m.parts.len() {
@@ -404,11 +405,11 @@ impl Engine {
     }
 
     pub(super) fn reserve_for_move(&mut self, length_bytes: u64) -> PayloadId {
-        if !self.config.contents {
+        if !self.io.config().contents {
             return PayloadId::NONE;
         }
-        let payload = self.name_payload();
-        self.out.push(Command::Reserve { payload, length_bytes });
+        let payload = self.io.name_payload();
+        self.io.send(Command::Reserve { payload, length_bytes });
         payload
     }
 
@@ -419,7 +420,7 @@ impl Engine {
         status: Result<(), IoError>,
         checksums: &[u32],
     ) {
-        let contents = self.config.contents;
+        let contents = self.io.config().contents;
         let mut bad = Vec::new();
         let m = self.moves.active.as_mut().expect("a move was reading");
         m.outstanding -= 1;
@@ -471,7 +472,7 @@ impl Engine {
             return;
         }
         let ready = self.is_fixed()
-            || ((self.commit.durable() >= m.after_batch || self.breaks(Mutant::EarlyHome))
+            || ((self.commit.durable() >= m.after_batch || self.io.breaks(Mutant::EarlyHome))
                 && self.are_homes_unread());
         if ready {
             self.write_homes();
@@ -490,7 +491,7 @@ impl Engine {
     /// Does no command name the homes of these blocks, which lie behind each other?
     pub(super) fn is_home_unpinned(&mut self, first: Logical, count: u64) -> bool {
         let (device, address) = self.home_of(first);
-        let pins = self.devices[device].queue.pins_mut();
+        let pins = self.io[device].queue.pins_mut();
         pins.await_free(address / BLOCK_BYTES, count)
     }
 
@@ -508,7 +509,7 @@ impl Engine {
         if rests {
             // whatever fails now would fail again at once
             let pause_ns = REST_AFTER_FAILURE.ns << (self.moves.failures - 1).min(9);
-            self.moves.rests_until = self.now + Duration::from_ns(pause_ns);
+            self.moves.rests_until = self.io.now() + Duration::from_ns(pause_ns);
         }
         m.parts.iter().filter_map(|part| part.copied.clone()).for_each(|c| self.map.forget(c));
         if let Some(drain) = self.drain.as_deref_mut().filter(|drain| drain.owns_move) {
@@ -516,12 +517,12 @@ impl Engine {
             if m.kind == MoveKind::LogGc && !m.failed {
                 drain.moved_blocks += m.parts.len() as u64;
             }
-            drain.rests_until = self.now + self.now.since(m.since);
+            drain.rests_until = self.io.now() + self.io.now().since(m.since);
         }
         self.restoring_done(false);
         self.look_at_leaving();
         if m.buffer != PayloadId::NONE {
-            self.out.push(Command::Release(m.buffer));
+            self.io.send(Command::Release(m.buffer));
         }
     }
 }

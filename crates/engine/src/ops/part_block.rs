@@ -27,11 +27,11 @@ impl Engine {
         let tail_mask = 255u8 >> tail;
         let masks =
             if first == last { (head_mask & tail_mask, 255) } else { (head_mask, tail_mask) };
-        if self.config.contents {
-            let buffer = self.name_payload();
+        if self.io.config().contents {
+            let buffer = self.io.name_payload();
             self.tasks[id].buffer = buffer;
             let length_bytes = u64::from(last - first + 1) * BLOCK_BYTES;
-            self.out.push(Command::Reserve { payload: buffer, length_bytes });
+            self.io.send(Command::Reserve { payload: buffer, length_bytes });
         }
         self.tasks[id].base_bytes = 0;
         self.tasks[id].masks = masks;
@@ -62,11 +62,11 @@ impl Engine {
             into: task.buffer,
             into_offset_bytes: task.buffer_offset(block),
         };
-        self.stats.merge_reads += 1;
+        self.io.stats_mut().merge_reads += 1;
         let purpose = Purpose::MergeBase { task: id, logical: block, slot };
         #[cfg(feature = "mutants")]
-        if self.breaks(crate::mutant::Mutant::BaseUnpinned) {
-            self.devices[region.device].queue.pins_mut().skip_next();
+        if self.io.breaks(crate::mutant::Mutant::BaseUnpinned) {
+            self.io[region.device].queue.pins_mut().skip_next();
         }
         self.enqueue(region.device, Class::Read, Job::Io(op, purpose));
     }
@@ -90,16 +90,16 @@ impl Engine {
         status: Result<(), IoError>,
         checksums: &[u32],
     ) {
-        let sound = !self.config.contents || checksums == [self.map.slots().checksum(slot)];
+        let sound = !self.io.config().contents || checksums == [self.map.slots().checksum(slot)];
         if let Err(error @ IoError::NoAnswer(_)) = status {
             self.tasks[id].unanswered = Some(error);
         } else if status.is_ok() && sound {
-            self.stats.merged += 1;
+            self.io.stats_mut().merged += 1;
             self.mask_whole(id, logical);
         } else if !sound {
             // the base is damaged: the write itself is kept as a fragment, and only a read of the
             // damaged sectors will fail
-            self.stats.checksum_errors += 1;
+            self.io.stats_mut().checksum_errors += 1;
         }
         self.merge_part_done(id);
     }
@@ -113,17 +113,17 @@ impl Engine {
         let (buffer, request) = (task.buffer, task.request);
         if task.unanswered.take().is_some() {
             // the drive may still write to this buffer: it begins again with another one
-            if self.config.contents {
-                self.out.push(Command::Release(buffer));
+            if self.io.config().contents {
+                self.io.send(Command::Release(buffer));
             }
             self.begin_part_blocks(id, &request);
             return;
         }
         let from_offset_bytes = task.payload_offset_bytes;
-        if self.config.contents {
+        if self.io.config().contents {
             // the buffer is its own from here on; a part's payload is its parent's
             let shared = std::mem::take(&mut task.retained);
-            self.out.push(Command::Copy {
+            self.io.send(Command::Copy {
                 from: request.payload,
                 from_offset_bytes,
                 into: buffer,
@@ -133,7 +133,7 @@ impl Engine {
             if shared {
                 self.unretain(request.payload);
             } else {
-                self.out.push(Command::Release(request.payload));
+                self.io.send(Command::Release(request.payload));
             }
         }
         self.queue_write(id);
@@ -159,21 +159,22 @@ impl Engine {
             }
         }
         edges.retain(|&(block, _)| self.map.state(block) != 0);
-        self.tasks[id].started = self.now;
+        self.tasks[id].started = self.io.now();
         if edges.is_empty() {
             self.finish_write(id);
             return;
         }
-        if self.config.contents {
-            let buffer = self.name_payload();
+        if self.io.config().contents {
+            let buffer = self.io.name_payload();
             self.tasks[id].buffer = buffer;
-            self.out.push(Command::Reserve { payload: buffer, length_bytes: BLOCK_BYTES });
+            self.io.send(Command::Reserve { payload: buffer, length_bytes: BLOCK_BYTES });
         }
         self.tasks[id].outstanding = edges.len() as u32;
         for (block, mask) in edges {
-            let device = if self.ssds.is_empty() { self.hdds[0] } else { self.shortest_ssd().0 };
-            let now = self.now;
-            if let Some(bcw) = &mut self.devices[device].bcw {
+            let device =
+                if self.io.ssds().is_empty() { self.io.hdds()[0] } else { self.shortest_ssd().0 };
+            let now = self.io.now();
+            if let Some(bcw) = &mut self.io[device].bcw {
                 bcw.commit(now, BLOCK_BYTES);
             }
             self.enqueue(device, Class::Write, Job::Edge { task: id, block, mask });
@@ -188,11 +189,11 @@ impl Engine {
         block: Logical,
         mask: u8,
     ) -> bool {
-        let run = match self.ssds.iter().position(|&d| d == device) {
+        let run = match self.io.ssds().iter().position(|&d| d == device) {
             Some(ssd) => self.map.allocate_on(ssd, 1),
             None => {
-                let has_ssd = !self.ssds.is_empty();
-                let log = self.devices[device].log.as_ref();
+                let has_ssd = !self.io.ssds().is_empty();
+                let log = self.io[device].log.as_ref();
                 let has_room = log.is_some_and(|log| log.free_slots_of_users(has_ssd) > 0);
                 has_room.then(|| self.append_to_log(device, 1, true)).flatten()
             }
@@ -243,8 +244,8 @@ impl Engine {
                 self.retain_for_tail(device, id, block, run, 0);
                 self.keep_for_reads(id, run, 0);
             }
-            self.commit.note_pending(self.now);
-            if self.breaks(Mutant::AwaitsNeedlessFlush) {
+            self.commit.note_pending(self.io.now());
+            if self.io.breaks(Mutant::AwaitsNeedlessFlush) {
                 self.map.note_log_unsettled(run.slot, u64::MAX);
             }
             self.map.touch(Touch { logical: block, count: 1 }, run.slot, fua);

@@ -108,14 +108,14 @@ impl Engine {
             match self.objects.fill(request.object, from, to, self.changes_that_fit()) {
                 Ok(filled) => {
                     if !self.objects.changes().is_empty() {
-                        self.commit.note_pending(self.now);
+                        self.commit.note_pending(self.io.now());
                     }
                     if !filled {
                         return false;
                     }
                 }
                 Err(error) => {
-                    self.stats.without_space += 1;
+                    self.io.stats_mut().without_space += 1;
                     self.refuse_request(request, error);
                     return true;
                 }
@@ -128,7 +128,7 @@ impl Engine {
                 Ok(Leaves::Shared) => left = true,
                 Ok(Leaves::NotNow) => return false,
                 Err(error) => {
-                    self.stats.without_space += 1;
+                    self.io.stats_mut().without_space += 1;
                     self.refuse_request(request, error);
                     return true;
                 }
@@ -183,18 +183,19 @@ impl Engine {
 
     fn begin_parts(&mut self, mut parent: Task, from: u32, to: u32) {
         let request = parent.request;
-        self.stats.in_pieces += 1;
+        self.io.stats_mut().in_pieces += 1;
         parent.outstanding = 1; // held while parts begin
-        if request.op == Op::Read && self.config.contents {
+        if request.op == Op::Read && self.io.config().contents {
             let length_bytes = u64::from(to - from) * BLOCK_BYTES;
-            parent.buffer = self.name_payload();
-            self.out.push(Command::Reserve { payload: parent.buffer, length_bytes });
+            parent.buffer = self.io.name_payload();
+            self.io.send(Command::Reserve { payload: parent.buffer, length_bytes });
         }
         if request.op == Op::Write {
             *self.retained.entry(request.payload).or_insert(0) += 1;
         }
         let pieces = self.objects.pieces(request.object, from, to);
-        if request.op.is_write() && request.op != Op::Write && !self.breaks(Mutant::HolesAtOnce) {
+        if request.op.is_write() && request.op != Op::Write && !self.io.breaks(Mutant::HolesAtOnce)
+        {
             // the hole may be of an earlier request, and not be recorded yet
             parent.over_base |= pieces.iter().any(|piece| piece.logical.is_none());
         }
@@ -259,7 +260,7 @@ impl Engine {
                 self.answer(id, buffer, request.offset_bytes % BLOCK_BYTES);
                 return;
             }
-            Op::Read if buffer != PayloadId::NONE => self.out.push(Command::Release(buffer)),
+            Op::Read if buffer != PayloadId::NONE => self.io.send(Command::Release(buffer)),
             Op::Write => self.unretain(request.payload),
             Op::Discard | Op::WriteZeroes if has_left => {
                 self.keep_class(id);
@@ -300,7 +301,7 @@ impl Engine {
                 self.let_go_of(left);
             }
         }
-        self.commit.note_pending(self.now);
+        self.commit.note_pending(self.io.now());
     }
 
     /// Parts of the runs of these blocks in which nothing lies: the first block of each, and behind the
@@ -311,7 +312,7 @@ impl Engine {
             let Some(logical) = piece.logical else { continue };
             for i in 0..piece.count {
                 let is_written = self.map.logical().get(logical + i) != 0;
-                if is_written && !self.breaks(Mutant::GivesUpWritten) {
+                if is_written && !self.io.breaks(Mutant::GivesUpWritten) {
                     continue;
                 }
                 let at = piece.offset + i;
@@ -334,7 +335,7 @@ impl Engine {
     /// A request that nothing was done for.
     pub(crate) fn refuse_request(&mut self, request: &Request, error: IoError) {
         if request.payload != PayloadId::NONE {
-            self.out.push(Command::Release(request.payload));
+            self.io.send(Command::Release(request.payload));
         }
         self.say(request.id, Err(error));
     }

@@ -44,11 +44,11 @@ impl Engine {
         if !self.is_fixed() && self.await_checksum_pages(id, first, end) {
             return;
         }
-        if self.config.contents && self.tasks[id].parent.is_none() {
-            let buffer = self.name_payload();
+        if self.io.config().contents && self.tasks[id].parent.is_none() {
+            let buffer = self.io.name_payload();
             self.tasks[id].buffer = buffer;
             let length_bytes = u64::from(end - first) * BLOCK_BYTES;
-            self.out.push(Command::Reserve { payload: buffer, length_bytes });
+            self.io.send(Command::Reserve { payload: buffer, length_bytes });
         }
         self.tasks[id].outstanding += 1; // held while parts are issued
         let mut block = first;
@@ -71,7 +71,7 @@ impl Engine {
             }
             block += count;
         }
-        if self.config.verify_copies && self.config.contents && !self.is_fixed() {
+        if self.io.config().verify_copies && self.io.config().contents && !self.is_fixed() {
             self.read_copies(id, first, end);
         }
         self.part_done(id);
@@ -92,7 +92,8 @@ impl Engine {
         let mut untried = places.filter(|source| !tried.contains(&source.device));
         let first = untried.next()?;
         // who compares all copies counts them from the fastest on
-        if self.hdds.len() < 2 || self.config.verify_copies || self.is_spare(first.device) {
+        if self.io.hdds().len() < 2 || self.io.config().verify_copies || self.is_spare(first.device)
+        {
             return Some(first);
         }
         Some(untried.find(|other| self.is_spare(other.device)).unwrap_or(first))
@@ -100,8 +101,8 @@ impl Engine {
 
     /// May reads take this drive without keeping users' writes from it?
     fn is_spare(&self, device: DeviceId) -> bool {
-        let d = &self.devices[device];
-        let is_wanted = d.bcw.as_ref().is_some_and(|bcw| bcw.is_wanted(self.now));
+        let d = &self.io[device];
+        let is_wanted = d.bcw.as_ref().is_some_and(|bcw| bcw.is_wanted(self.io.now()));
         d.is_ssd() || !(d.is_faulted() || is_wanted)
     }
 
@@ -148,7 +149,7 @@ impl Engine {
 
     /// Homes need their checksum pages first. True if the task now waits for some.
     fn await_checksum_pages(&mut self, id: TaskId, first: Logical, end: Logical) -> bool {
-        if self.hdds.is_empty() {
+        if self.io.hdds().is_empty() {
             return false;
         }
         for page in page_of(first)..=page_of(end - 1) {
@@ -203,7 +204,7 @@ impl Engine {
         source: Source,
         (into, into_offset_bytes): (PayloadId, u64),
     ) -> ReadPart {
-        let expected = if source.slot == NONE && self.config.contents && !self.is_fixed() {
+        let expected = if source.slot == NONE && self.io.config().contents && !self.is_fixed() {
             let known = |block| self.home_checksum(block).expect("its page was asked for before");
             (logical..logical + count).map(known).collect()
         } else {
@@ -239,9 +240,9 @@ impl Engine {
         }
         let fragments = self.map.fragments(block).to_vec();
         for fragment in fragments {
-            let from = self.name_payload();
-            if self.config.contents {
-                self.out.push(Command::Reserve { payload: from, length_bytes: BLOCK_BYTES });
+            let from = self.io.name_payload();
+            if self.io.config().contents {
+                self.io.send(Command::Reserve { payload: from, length_bytes: BLOCK_BYTES });
             }
             let region = *self.map.slots().region(fragment.slot);
             let in_ram = region.is_log && self.fragment_from_ram(id, fragment.slot, from);
@@ -308,14 +309,14 @@ impl Engine {
         part: &ReadPart,
         checksums: &[u32],
     ) -> Option<IoError> {
-        if !self.config.contents || self.is_fixed() {
+        if !self.io.config().contents || self.is_fixed() {
             return None;
         }
         assert_eq!(checksums.len(), part.count as usize, "the world sums every block it reads");
         if (0..).zip(checksums).all(|(i, &found)| found == self.expected(part, i)) {
             return None;
         }
-        self.stats.checksum_errors += 1;
+        self.io.stats_mut().checksum_errors += 1;
         Some(IoError::Checksum(device))
     }
 
@@ -348,15 +349,15 @@ impl Engine {
         let is_known = |block| self.home_checksum(block).is_some();
         let needs = |block| self.source(block, &tried).is_some_and(|next| next.slot == NONE);
         let mut blocks = part.logical..part.logical + part.count;
-        if self.config.contents && blocks.any(|block| needs(block) && !is_known(block)) {
+        if self.io.config().contents && blocks.any(|block| needs(block) && !is_known(block)) {
             self.tasks[id].begins_again = true;
             self.part_done(id);
             return;
         }
-        self.stats.repaired_reads += 1;
+        self.io.stats_mut().repaired_reads += 1;
         for block in part.logical..part.logical + part.count {
             let source = self.source(block, &tried).expect("asked above");
-            if !self.breaks(Mutant::KeepsOldFragments) {
+            if !self.io.breaks(Mutant::KeepsOldFragments) {
                 self.drop_overlays(id, block);
                 self.read_fragments(id, block);
             }
@@ -378,7 +379,7 @@ impl Engine {
         let task = &mut self.tasks[id];
         assert!(task.outstanding > 0, "a part ends once");
         task.outstanding -= 1;
-        task.ended = self.now;
+        task.ended = self.io.now();
         if task.outstanding > 0 {
             return;
         }
@@ -400,7 +401,7 @@ impl Engine {
         let skip_bytes = lead_bytes + task.request.offset_bytes % BLOCK_BYTES;
         if task.status.is_err() && buffer != PayloadId::NONE {
             if task.parent.is_none() {
-                self.out.push(Command::Release(buffer));
+                self.io.send(Command::Release(buffer));
             }
             self.answer(id, PayloadId::NONE, 0);
             return;
@@ -428,11 +429,11 @@ impl Engine {
         let is_whole = task.parent.is_none();
         let buffer = is_whole.then(|| std::mem::replace(&mut task.buffer, task.request.payload));
         let overlays = std::mem::take(&mut task.overlays);
-        if self.config.contents {
+        if self.io.config().contents {
             let buffers = overlays.into_iter().map(|overlay| overlay.from).chain(buffer);
-            self.out.extend(buffers.map(Command::Release));
+            self.io.send_all(buffers.map(Command::Release));
         }
-        self.stats.repaired_reads += 1;
+        self.io.stats_mut().repaired_reads += 1;
         self.begin_user_read(id);
     }
 
@@ -440,11 +441,11 @@ impl Engine {
     fn lay_over(&mut self, id: TaskId) {
         let into = self.tasks[id].buffer;
         for overlay in std::mem::take(&mut self.tasks[id].overlays) {
-            if !self.config.contents {
+            if !self.io.config().contents {
                 continue;
             }
             self.copy_sectors(overlay.from, into, overlay.at_bytes, overlay.mask);
-            self.out.push(Command::Release(overlay.from));
+            self.io.send(Command::Release(overlay.from));
         }
     }
 
@@ -460,7 +461,7 @@ impl Engine {
             while sector < 8 && mask >> sector & 1 == 1 {
                 sector += 1;
             }
-            self.out.push(Command::Copy {
+            self.io.send(Command::Copy {
                 from,
                 from_offset_bytes: start * SECTOR_BYTES,
                 into,

@@ -39,11 +39,11 @@ impl Engine {
     /// A redirected write was acknowledged by its drive: it may be read from RAM from now on.
     pub(crate) fn keep_for_reads(&mut self, id: TaskId, run: Run, offset_bytes: u64) {
         let device = self.map.slots().region(run.slot).device;
-        let tail = self.devices[device].tail.items.back();
+        let tail = self.io[device].tail.items.back();
         let in_tail = tail.is_some_and(|item| item.run == run);
         let payload = self.tasks[id].buffer;
         // who compares all copies wants to see what the drives hold
-        let keeps = !self.config.verify_copies;
+        let keeps = !self.io.config().verify_copies;
         if keeps && self.read_back.add(run, payload, offset_bytes, in_tail) {
             self.retain_buffer(id);
         }
@@ -130,8 +130,8 @@ impl Engine {
         count: u32,
     ) {
         let length_bytes = u64::from(count) * BLOCK_BYTES;
-        if self.config.contents {
-            self.out.push(Command::Copy {
+        if self.io.config().contents {
+            self.io.send(Command::Copy {
                 from: found.payload,
                 from_offset_bytes: found.offset_bytes,
                 into,
@@ -142,7 +142,7 @@ impl Engine {
         if self.tasks[id].request.kind == RequestKind::Background {
             return;
         }
-        let stats = &mut self.stats.read_back;
+        let stats = &mut self.io.stats_mut().read_back;
         match found.keeper {
             Keeper::Tail => stats.from_tail.count(length_bytes),
             Keeper::Cache => stats.from_cache.count(length_bytes),
@@ -151,7 +151,7 @@ impl Engine {
 
     /// For a mutant: some version of the block that is in RAM, whatever the map says.
     fn stale_in_ram(&mut self, block: Logical) -> Option<Found> {
-        if !self.breaks(Mutant::StaleReadBack) {
+        if !self.io.breaks(Mutant::StaleReadBack) {
             return None;
         }
         let slots = self.map.slots();
@@ -169,9 +169,9 @@ impl Engine {
         {
             return;
         }
-        self.stats.read_back.from_drive.count(u64::from(part.count) * BLOCK_BYTES);
-        let after = self.config.promote_after_reads;
-        if after == 0 || self.ssds.is_empty() || self.is_fixed() {
+        self.io.stats_mut().read_back.from_drive.count(u64::from(part.count) * BLOCK_BYTES);
+        let after = self.io.config().promote_after_reads;
+        if after == 0 || self.io.ssds().is_empty() || self.is_fixed() {
             return;
         }
         for i in 0..part.count {
@@ -179,7 +179,7 @@ impl Engine {
             if self.count_read(slot) >= after && self.map.entry(block).log == slot {
                 self.promotions.reads.remove(&slot);
                 if self.promotions.waiting.len() == WAITING_MAX {
-                    self.stats.read_back.forgone += 1;
+                    self.io.stats_mut().read_back.forgone += 1;
                     continue;
                 }
                 self.promotions.waiting.push_back((block, slot));
@@ -202,17 +202,17 @@ impl Engine {
     /// The move need not read again what was just read.
     fn keep_what_was_read(&mut self, slot: Slot, (from, from_offset_bytes): (PayloadId, u64)) {
         let run = Run { slot, count: 1 };
-        let payload = self.name_payload();
+        let payload = self.io.name_payload();
         if !self.read_back.add(run, payload, 0, false) {
             return;
         }
         self.retained.insert(payload, 1);
-        if self.config.contents {
-            self.out.push(Command::Reserve { payload, length_bytes: BLOCK_BYTES });
+        if self.io.config().contents {
+            self.io.send(Command::Reserve { payload, length_bytes: BLOCK_BYTES });
             let (into, into_offset_bytes, length_bytes) = (payload, 0, BLOCK_BYTES);
             let copy =
                 Command::Copy { from, from_offset_bytes, into, into_offset_bytes, length_bytes };
-            self.out.push(copy);
+            self.io.send(copy);
         }
         self.shrink_read_back();
     }
@@ -230,7 +230,7 @@ impl Engine {
                 self.promotions.left_bytes -= BLOCK_BYTES;
                 return true;
             }
-            self.stats.read_back.forgone += 1;
+            self.io.stats_mut().read_back.forgone += 1;
         }
         false
     }
@@ -238,12 +238,12 @@ impl Engine {
     /// Is there room for a promotion, on the SSDs and in the rate?
     fn promotion_is_due(&mut self) -> bool {
         let spent = |id: &DeviceId| self.ssd_writes_are_spent(*id);
-        if self.is_short_of_space() || self.ssds.iter().all(spent) {
+        if self.is_short_of_space() || self.io.ssds().iter().all(spent) {
             return false;
         }
-        if self.now >= self.promotions.second_ends {
-            self.promotions.second_ends = self.now + Duration::from_s(1);
-            self.promotions.left_bytes = self.config.promote_bytes_per_s;
+        if self.io.now() >= self.promotions.second_ends {
+            self.promotions.second_ends = self.io.now() + Duration::from_s(1);
+            self.promotions.left_bytes = self.io.config().promote_bytes_per_s;
         }
         self.promotions.left_bytes >= BLOCK_BYTES
     }

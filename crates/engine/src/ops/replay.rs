@@ -20,7 +20,7 @@ impl Engine {
     pub(super) fn begin_journal(&mut self) {
         let bytes = self.journal_layout_bytes();
         let homes = self.sound_homes();
-        if homes.iter().any(|d| self.devices[*d].layout.journal_bytes != bytes) {
+        if homes.iter().any(|d| self.io[*d].layout.journal_bytes != bytes) {
             self.refuse(StartError::Corrupt(
                 "the superblocks disagree on the length of the journal".into(),
             ));
@@ -42,13 +42,13 @@ impl Engine {
     /// is, but if it has one that no home of the metadata has, those were rolled back.
     fn witness(&self, ring_bytes: u64) -> Option<DeviceId> {
         let home = self.follower.home().filter(|&home| !self.lagging.contains(home))?;
-        let d = &self.devices[home];
+        let d = &self.io[home];
         let is_asked = self.salvage.is_none() && !d.is_faulted();
         (is_asked && d.layout.journal_bytes == ring_bytes).then_some(home)
     }
 
     fn journal_layout_bytes(&self) -> u64 {
-        self.devices[self.first_metadata_home()].layout.journal_bytes
+        self.io[self.first_metadata_home()].layout.journal_bytes
     }
 
     pub(super) fn read_journal(&mut self) {
@@ -68,7 +68,7 @@ impl Engine {
             let device = starting.rings[(starting.next / ring_bytes) as usize].0;
             let length = (ring_bytes - at).min(MIB);
             starting.next += length;
-            let offset = self.devices[device].layout.journal_offset + at;
+            let offset = self.io[device].layout.journal_offset + at;
             self.recovery_request(device, offset, length, at);
         }
     }
@@ -76,7 +76,7 @@ impl Engine {
     /// Applies every unit behind the checkpoint, then makes sure that the first unreadable one is a
     /// torn tail and not damage.
     fn replay_journal(&mut self) {
-        let pool = self.config.pool;
+        let pool = self.io.config().pool;
         let starting = self.starting();
         let mut rings = std::mem::take(&mut starting.rings);
         let witness = starting.witness.and_then(|_| rings.pop());
@@ -100,7 +100,7 @@ impl Engine {
         if let Some((witness, ring)) = witness
             && let later = later_unit(&ring, pool, next - 1).max(Some(followed)).unwrap_or(0)
             && later >= next
-            && !self.breaks(Mutant::BelievesRolledBack)
+            && !self.io.breaks(Mutant::BelievesRolledBack)
         {
             let (device, witness) = (self.first_metadata_home(), witness);
             let (device, witness) = (usize::from(device.0), usize::from(witness.0));
@@ -128,7 +128,7 @@ impl Engine {
             return;
         }
         for (number, piece) in pieces.iter().enumerate() {
-            if self.breaks(Mutant::ReplayWithoutLast) && number + 1 == pieces.len() {
+            if self.io.breaks(Mutant::ReplayWithoutLast) && number + 1 == pieces.len() {
                 break;
             }
             if let Err(error) = self.apply_unit(ring, piece, first + number as u64) {
@@ -153,7 +153,7 @@ impl Engine {
         sequence: u64,
     ) -> Result<(), StartError> {
         let corrupt = |text| Err(StartError::Corrupt(text));
-        let unit = match Unit::decode(&ring[piece.start..], self.config.pool) {
+        let unit = match Unit::decode(&ring[piece.start..], self.io.config().pool) {
             Ok(unit) => unit,
             Err(error) => return corrupt(format!("journal unit {sequence}: {error}")),
         };
@@ -177,7 +177,7 @@ impl Engine {
                 if ring[piece.start..piece.end] == *bytes {
                     continue;
                 }
-                let layout = &self.devices[*device].layout;
+                let layout = &self.io[*device].layout;
                 let offset_bytes = layout.journal_offset + piece.start as u64;
                 let op = IoOp::WriteMeta { offset_bytes, bytes: bytes.to_vec(), fua: true };
                 self.starting().outstanding += 1;
@@ -192,11 +192,11 @@ impl Engine {
         for (device, ring) in rings {
             let begins = if end == 0 { &[0][..] } else { &[0, end][..] };
             let torn = begins.iter().flat_map(|&begin| {
-                let blocks = unit::blocks_of(&ring[begin..], self.config.pool, next);
+                let blocks = unit::blocks_of(&ring[begin..], self.io.config().pool, next);
                 blocks.into_iter().map(move |at| begin + at)
             });
             for at in torn.collect::<std::collections::BTreeSet<usize>>() {
-                let layout = &self.devices[*device].layout;
+                let layout = &self.io[*device].layout;
                 let offset_bytes = layout.journal_offset + at as u64;
                 let bytes = vec![0; BLOCK_BYTES as usize];
                 let op = IoOp::WriteMeta { offset_bytes, bytes, fua: true };

@@ -17,7 +17,7 @@ pub const REQUEST_BYTES_MAX: u64 = 32 << 20;
 impl Engine {
     /// A request arrives.
     pub(crate) fn on_request(&mut self, request: &Request) {
-        self.last_request = self.now;
+        self.last_request = self.io.now();
         self.note_arrival(request);
         match self.admit(request) {
             Ok(_) if self.waits_for_a_clone(request) => self.thin_waiting.push_back(*request),
@@ -29,7 +29,7 @@ impl Engine {
 
     /// Says no, or of a batch that was not durable yes, at once.
     pub(crate) fn say(&mut self, request: RequestId, status: Result<(), IoError>) {
-        self.out.push(Command::Complete(Done {
+        self.io.send(Command::Complete(Done {
             request,
             status,
             payload: PayloadId::NONE,
@@ -101,14 +101,17 @@ impl Engine {
     pub(crate) fn take_blocks(&mut self, id: TaskId) {
         let task = &self.tasks[id];
         let (op, first, end) = (task.request.op, task.first, task.end);
-        let blocked_by =
-            if self.breaks(Mutant::Unordered) { 0 } else { self.ordering.wait_for(id, first, end) };
+        let blocked_by = if self.io.breaks(Mutant::Unordered) {
+            0
+        } else {
+            self.ordering.wait_for(id, first, end)
+        };
         if op.is_write() {
             self.ordering.hold(id, first, end);
             self.tasks[id].holds = true;
         }
         if blocked_by > 0 {
-            self.stats.ordered += 1;
+            self.io.stats_mut().ordered += 1;
             self.tasks[id].blocked_by = blocked_by;
             return;
         }
@@ -166,7 +169,7 @@ impl Engine {
                 return;
             }
         }
-        self.tasks[id].started = self.now;
+        self.tasks[id].started = self.io.now();
         self.finish_write(id);
     }
 
@@ -214,16 +217,16 @@ impl Engine {
         let request = task.request;
         self.count_delivered(task);
         let (wait_ns, device_ns) = if task.started == Instant::NEVER {
-            (self.now.since(request.arrived).ns, 0)
+            (self.io.now().since(request.arrived).ns, 0)
         } else {
-            (task.started.since(request.arrived).ns, self.now.since(task.started).ns)
+            (task.started.since(request.arrived).ns, self.io.now().since(task.started).ns)
         };
         let served_from = match (request.op, task.target) {
             (Op::Write, Target::Log(_)) => ServedFrom::HddLog,
             (Op::Write, Target::Ssd) => ServedFrom::Ssd,
             _ => task.served_from,
         };
-        self.out.push(Command::Complete(Done {
+        self.io.send(Command::Complete(Done {
             request: request.id,
             status: task.status,
             payload,

@@ -18,8 +18,11 @@ impl Engine {
     /// # Panics
     /// If payloads have contents, if there are no hard drives, or once blocks were written.
     pub fn assume_home(&mut self, object: ObjectId) -> Result<(), IoError> {
-        assert!(!self.config.contents, "homes can be assumed only where there are no contents");
-        assert!(!self.hdds.is_empty(), "homes are on hard drives");
+        assert!(
+            !self.io.config().contents,
+            "homes can be assumed only where there are no contents"
+        );
+        assert!(!self.io.hdds().is_empty(), "homes are on hard drives");
         assert!(matches!(self.phase, Phase::Running), "volumes are made at start");
         let (first, blocks) = self.reserved(object)?;
         self.map.assume_home(first, blocks);
@@ -33,7 +36,10 @@ impl Engine {
     /// # Panics
     /// If payloads have contents.
     pub fn assume_logs_home(&mut self) {
-        assert!(!self.config.contents, "homes can be assumed only where there are no contents");
+        assert!(
+            !self.io.config().contents,
+            "homes can be assumed only where there are no contents"
+        );
         for block in 0..self.map.logical().len() as Logical {
             if self.map.state(block) != LOG {
                 continue;
@@ -49,7 +55,7 @@ impl Engine {
             }
             self.map.forget(copied);
         }
-        self.commit.note_pending(self.now);
+        self.commit.note_pending(self.io.now());
     }
 
     fn reserved(&mut self, object: ObjectId) -> Result<(Logical, u32), IoError> {
@@ -71,7 +77,10 @@ impl Engine {
         object: ObjectId,
         used_percent: u64,
     ) -> Result<bool, IoError> {
-        assert!(!self.config.contents, "copies can be assumed only where there are no contents");
+        assert!(
+            !self.io.config().contents,
+            "copies can be assumed only where there are no contents"
+        );
         assert!(used_percent <= 100, "a share of the slots");
         let (first, blocks) = self.reserved(object)?;
         let kept_free = self.map.ssd_slots() * (100 - used_percent) / 100;

@@ -51,17 +51,17 @@ impl Engine {
 
     fn release_unpinned(&mut self) {
         let mut has_ended = false;
-        for device in &mut self.devices {
+        for device in self.io.drives_mut() {
             has_ended |= device.queue.pins_mut().take_freed();
         }
         if has_ended {
             let waiting = std::mem::take(&mut self.deferred_free.pinned);
             self.deferred_free.fresh.extend(waiting);
         }
-        let reuses = self.breaks(Mutant::ReuseUnderRead);
+        let reuses = self.io.breaks(Mutant::ReuseUnderRead);
         for run in std::mem::take(&mut self.deferred_free.fresh) {
             let region = *self.map.slots().region(run.slot);
-            let pins = self.devices[region.device].queue.pins_mut();
+            let pins = self.io[region.device].queue.pins_mut();
             let first_block = region.address(run.slot) / BLOCK_BYTES;
             if reuses || !pins.touches(first_block, u64::from(run.count)) {
                 self.release_or_trim(run);
@@ -115,7 +115,7 @@ impl Engine {
             self.map.release(slot);
             if is_log {
                 let device = self.map.slots().region(slot).device;
-                let log = self.devices[device].log.as_mut();
+                let log = self.io[device].log.as_mut();
                 log.expect("log slots belong to a log").release(slot);
             }
         }

@@ -7,6 +7,7 @@
 //! overwritten since is caught by its checksum.
 
 use crate::StartError;
+use crate::config::EngineConfig;
 use crate::device::Service;
 use crate::engine::Engine;
 use crate::format::layout::{self, Layout};
@@ -27,15 +28,15 @@ pub struct Loss {
 impl Engine {
     /// Marks the drives that are gone, and finds out where the metadata is read instead.
     pub(crate) fn begin_salvage(&mut self) -> Result<(), StartError> {
-        for id in self.config.absent.clone() {
-            if usize::from(id.0) < self.devices.len() {
-                self.devices[id].service = Service::Out(IoError::Dead(id));
+        for id in self.io.config().absent.clone() {
+            if usize::from(id.0) < self.io.drives().len() {
+                self.io[id].service = Service::Out(IoError::Dead(id));
             }
         }
-        let sound = |id: &DeviceId| !self.devices[*id].is_faulted();
-        let homes = if self.ssds.is_empty() { &self.hdds[..1] } else { &self.ssds[..] };
+        let sound = |id: &DeviceId| !self.io[*id].is_faulted();
+        let homes = if self.io.ssds().is_empty() { &self.io.hdds()[..1] } else { self.io.ssds() };
         // whether it follows is known when the superblocks are read
-        let follower = self.hdds.first().copied();
+        let follower = self.io.hdds().first().copied();
         let home = homes.iter().copied().find(sound).or(follower.filter(sound));
         self.salvage = Some(home.ok_or(StartError::NoMetadata)?);
         Ok(())
@@ -47,11 +48,11 @@ impl Engine {
     /// If nobody who is left has all of it.
     pub(crate) fn choose_sound_home(&mut self) -> Result<(), StartError> {
         if self.salvage.is_some() {
-            let serves =
-                |id: &DeviceId| !self.devices[*id].is_faulted() && !self.lagging.contains(*id);
-            let homes = if self.ssds.is_empty() { &self.hdds[..1] } else { &self.ssds[..] };
+            let serves = |id: &DeviceId| !self.io[*id].is_faulted() && !self.lagging.contains(*id);
+            let homes =
+                if self.io.ssds().is_empty() { &self.io.hdds()[..1] } else { self.io.ssds() };
             let home = homes.iter().copied().find(serves);
-            let home = home.or(self.hdds.first().copied().filter(serves));
+            let home = home.or(self.io.hdds().first().copied().filter(serves));
             self.salvage = home.or(self.salvage);
         }
         match (self.sound_homes().first(), self.metadata_homes().first()) {
@@ -65,8 +66,8 @@ impl Engine {
     /// Does the drive keep metadata where it shall be read?
     fn confirm_salvage(&self) -> Result<(), StartError> {
         let Some(home) = self.salvage else { return Ok(()) };
-        let leads = self.ssds.is_empty() || self.devices[home].is_ssd();
-        let follows = self.config.following_device() == Some(home);
+        let leads = self.io.ssds().is_empty() || self.io[home].is_ssd();
+        let follows = self.io.config().following_device() == Some(home);
         if leads || follows { Ok(()) } else { Err(StartError::NoMetadata) }
     }
 
@@ -77,15 +78,15 @@ impl Engine {
         table_bytes: u64,
     ) -> Result<Vec<Layout>, StartError> {
         self.confirm_salvage()?;
-        let mut config = self.config.clone();
+        let mut config = EngineConfig::clone(self.io.config());
         (config.journal_bytes, config.object_table_bytes) =
             (Some(journal_bytes), Some(table_bytes));
         // those that were removed since, or never were there, have their part of the numbering
         config.gone.clear();
-        for (planned, device) in config.devices.iter_mut().zip(&self.devices) {
+        for (planned, device) in config.devices.iter_mut().zip(self.io.drives()) {
             planned.capacity_bytes = device.config.capacity_bytes;
         }
-        if self.config.absent.is_empty() {
+        if self.io.config().absent.is_empty() {
             return Ok(vec![Layout::default(); config.devices.len()]);
         }
         layout::plan(&config).map_err(|error| StartError::Corrupt(error.to_string()))
@@ -93,7 +94,7 @@ impl Engine {
 
     /// Everything is known that can be known: reads are welcome.
     pub(crate) fn serve_salvaged(&mut self) {
-        for volume in &self.config.volumes {
+        for volume in &self.io.config().volumes {
             let found = match self.objects.get(volume.object) {
                 Some(known) if known.size_bytes == volume.size_bytes => continue,
                 Some(known) => format!("{} of {} bytes", known.name, known.size_bytes),
@@ -103,17 +104,17 @@ impl Engine {
             self.refuse(error);
             return;
         }
-        let gone = self.config.absent.first().copied().unwrap_or(DeviceId(0));
+        let gone = self.io.config().absent.first().copied().unwrap_or(DeviceId(0));
         self.commit.break_off(IoError::Dead(gone));
         let shards = self.map.shard_count();
         self.follower.begin_life(None, shards);
         self.runs();
-        self.out.push(Command::Started(Ok(())));
+        self.io.send(Command::Started(Ok(())));
     }
 
     /// Was this drive gone from the beginning?
     pub fn is_absent(&self, device: DeviceId) -> bool {
-        self.config.absent.contains(&device)
+        self.io.config().absent.contains(&device)
     }
 
     /// What would be lost, object by object, if this drive were gone: what it alone holds. Looks at

@@ -22,19 +22,19 @@ const PROBE_AFTER: Duration = Duration::from_s(5);
 impl Engine {
     /// A drive failed a write, or a flush: it is read only from now on.
     pub(crate) fn fault(&mut self, device: DeviceId, error: IoError) {
-        if !self.devices[device].is_faulted() && self.sound_homes() != [device] {
+        if !self.io[device].is_faulted() && self.sound_homes() != [device] {
             self.take_out(device, Service::ReadOnly(error));
         }
     }
 
     fn take_out(&mut self, device: DeviceId, service: Service) {
-        let d = &mut self.devices[device];
+        let d = &mut self.io[device];
         if d.is_out() || d.service == service {
             return;
         }
         // nobody has more than the last home of the metadata, so it does not lag, whatever becomes of it
         let is_last = self.sound_homes() == [device];
-        let d = &mut self.devices[device];
+        let d = &mut self.io[device];
         let was_faulted = d.is_faulted();
         d.service = service;
         if let Service::Out(error) = service {
@@ -43,13 +43,13 @@ impl Engine {
         if was_faulted {
             return; // everybody knows already
         }
-        let d = &mut self.devices[device];
+        let d = &mut self.io[device];
         d.flush_wanted = false;
-        self.stats.faulted_drives += 1;
+        self.io.stats_mut().faulted_drives += 1;
         if !is_last {
             self.note_lagging(device);
         }
-        let d = &mut self.devices[device];
+        let d = &mut self.io[device];
         if d.is_ssd() {
             self.close_failed_ssd(device);
         } else {
@@ -60,8 +60,9 @@ impl Engine {
             self.lose_homed(device);
             self.lose_follower(device);
         }
-        let d = &mut self.devices[device];
-        d.probe_at = self.now + Duration::from_ns(PROBE_AFTER.ns << d.probes.min(6));
+        let now = self.io.now();
+        let d = &mut self.io[device];
+        d.probe_at = now + Duration::from_ns(PROBE_AFTER.ns << d.probes.min(6));
         let (Service::ReadOnly(error) | Service::Out(error)) = service else {
             unreachable!("a drive is taken out of service for a reason");
         };
@@ -73,8 +74,9 @@ impl Engine {
     /// A hard drive gives no answer any more, so nobody can flush what its log holds unsettled. Where there is
     /// no SSD to copy it to, it may be lost.
     fn lose_tail(&mut self, device: DeviceId, error: IoError) {
-        let d = &mut self.devices[device];
-        if self.ssds.is_empty() && !d.tail.items.is_empty() {
+        let is_alone = self.io.ssds().is_empty();
+        let d = &mut self.io[device];
+        if is_alone && !d.tail.items.is_empty() {
             d.flush_wanted = false;
             self.commit.tails_failed(error);
             self.commit.break_off(error);
@@ -85,8 +87,8 @@ impl Engine {
     /// writes wait for room: where nobody asks for anything nothing waits for it.
     #[inline]
     pub(crate) fn probe_failed(&mut self) {
-        if self.stats.faulted_drives > self.stats.healed_drives {
-            for index in 0..self.devices.len() {
+        if self.io.stats().faulted_drives > self.io.stats().healed_drives {
+            for index in 0..self.io.drives().len() {
                 self.probe(DeviceId(index as u8));
             }
         }
@@ -97,7 +99,7 @@ impl Engine {
         if !self.starved {
             return Instant::NEVER;
         }
-        let untried = self.devices.iter().filter(|d| d.may_heal_soon() && self.may_probe(d));
+        let untried = self.io.drives().iter().filter(|d| d.may_heal_soon() && self.may_probe(d));
         untried.map(|d| d.probe_at).min().unwrap_or(Instant::NEVER)
     }
 
@@ -114,12 +116,12 @@ impl Engine {
     }
 
     fn probe(&mut self, device: DeviceId) {
-        let now = self.now;
-        let d = &self.devices[device];
+        let now = self.io.now();
+        let d = &self.io[device];
         if now < d.probe_at || !self.may_probe(d) {
             return;
         }
-        let d = &mut self.devices[device];
+        let d = &mut self.io[device];
         d.probes += 1;
         d.probe_at = now + Duration::from_ns(PROBE_AFTER.ns << d.probes.min(6));
         if d.is_ssd() {
@@ -131,14 +133,15 @@ impl Engine {
 
     /// A drive that failed was flushed.
     pub(crate) fn probed(&mut self, device: DeviceId, status: Result<(), IoError>) {
-        let d = &mut self.devices[device];
+        let d = &mut self.io[device];
         if status.is_err() || !matches!(d.service, Service::ReadOnly(_)) {
             return;
         }
         d.service = Service::Full;
-        self.stats.healed_drives += 1;
-        if let Some(ssd) = self.ssds.iter().position(|&id| id == device) {
-            self.map.close_ssd(ssd, d.standing != Standing::Serves);
+        let is_closed = d.standing != Standing::Serves;
+        self.io.stats_mut().healed_drives += 1;
+        if let Some(ssd) = self.io.ssds().iter().position(|&id| id == device) {
+            self.map.close_ssd(ssd, is_closed);
             self.share_anew();
             self.begin_levelling();
         } else {
@@ -151,46 +154,46 @@ impl Engine {
     /// Where drives are out of service, writes that wait for room may wait for ever. Then they fail, by the
     /// name of the drive that would have made room. True: some did.
     pub(crate) fn fail_without_room(&mut self) -> bool {
-        let failed = self.devices.iter().find(|d| d.is_faulted() && !d.is_gone());
+        let failed = self.io.drives().iter().find(|d| d.is_faulted() && !d.is_gone());
         let error = self.commit.broken().or(failed.map(|d| IoError::Dead(d.id)));
         // or what lies in the logs cannot be moved
-        let stuck = self.moves.unmovable.error().filter(|_| self.moves.may_begin(self.now));
+        let stuck = self.moves.unmovable.error().filter(|_| self.moves.may_begin(self.io.now()));
         let error = error.or(stuck);
         let Some(error) = error else { return false };
         self.flush_for_room();
-        if !self.starved || self.room_can_come() || self.breaks(Mutant::CountsFailedRoom) {
+        if !self.starved || self.room_can_come() || self.io.breaks(Mutant::CountsFailedRoom) {
             return false;
         }
-        let before = self.stats.refused_without_room;
+        let before = self.io.stats().refused_without_room;
         self.no_room = Some(error);
         self.starved = false;
-        for index in 0..self.devices.len() {
+        for index in 0..self.io.drives().len() {
             self.dispatch(DeviceId(index as u8));
         }
         self.no_room = None;
-        self.stats.refused_without_room > before
+        self.io.stats().refused_without_room > before
     }
 
     /// Do places that are left wait for a flush of this hard drive, to be recorded as such and used again?
     fn awaits_flush(&self, hdd: DeviceId) -> bool {
-        self.map.awaits_hdd(hdd) && !self.devices[hdd].is_faulted()
+        self.map.awaits_hdd(hdd) && !self.io[hdd].is_faulted()
     }
 
     /// Nobody asks for a flush where everybody waits for the room that it makes.
     fn flush_for_room(&mut self) {
         // what a discard left takes a record, and makes room then
         if self.map.has_ready() && !self.commit.is_broken() {
-            self.commit.note_pending(self.now);
+            self.commit.note_pending(self.io.now());
         }
-        let is_busy = !self.ios.is_empty() || !self.commit.is_idle();
+        let is_busy = !self.io.flights().is_empty() || !self.commit.is_idle();
         // nothing is recorded any more where commits are broken, and no flush makes room
         if is_busy || self.commit.is_broken() || self.map.pending_blocks() > 0 {
             return;
         }
-        for index in 0..self.hdds.len() {
-            let hdd = self.hdds[index];
-            if self.awaits_flush(hdd) && self.devices[hdd].flushing.is_none() {
-                self.devices[hdd].flush_wanted = true;
+        for index in 0..self.io.hdds().len() {
+            let hdd = self.io.hdds()[index];
+            if self.awaits_flush(hdd) && self.io[hdd].flushing.is_none() {
+                self.io[hdd].flush_wanted = true;
                 self.dispatch(hdd);
             }
         }
@@ -201,18 +204,19 @@ impl Engine {
         if self.commit.is_broken() {
             return false;
         }
-        let under_way = !self.ios.is_empty() || !self.moves.is_idle() || !self.commit.is_idle();
+        let under_way =
+            !self.io.flights().is_empty() || !self.moves.is_idle() || !self.commit.is_idle();
         let follows = !self.deferred_free.is_empty()
             || self.map.pending_blocks() > 0
             || self.moves.homed_count() > 0
-            || self.hdds.iter().any(|&hdd| self.awaits_flush(hdd));
+            || self.io.hdds().iter().any(|&hdd| self.awaits_flush(hdd));
         let population = self.map.population();
         let drops =
             population.clean_ssd > 0 && !self.moves.dropping.found_nothing(self.commit.durable());
         let moves =
             drops || (population.dirty_ssd > 0 && !self.moves.found_nothing(self.commit.durable()));
         // a drive that failed once may work when it is tried for the first time
-        let heals = self.devices.iter().any(|d| {
+        let heals = self.io.drives().iter().any(|d| {
             let is_busy =
                 d.queue.in_flight() > 0 || d.flushing.is_some() || !self.copy_payloads.is_empty();
             d.may_heal_soon() && (is_busy || self.may_probe(d))
@@ -223,7 +227,7 @@ impl Engine {
     /// A flush of a hard drive failed: what its log holds unsettled may be lost, and a later flush that
     /// succeeds would not say so. Copies on an SSD stand alone.
     pub(crate) fn leave_tail(&mut self, device: DeviceId) {
-        let items: Vec<_> = self.devices[device].tail.items.iter().copied().collect();
+        let items: Vec<_> = self.io[device].tail.items.iter().copied().collect();
         for item in items.iter().filter(|item| item.copied) {
             for i in 0..item.run.count {
                 let (block, slot) = (item.logical + i, item.run.slot + i);
@@ -240,7 +244,7 @@ impl Engine {
     pub(crate) fn leave_failed_log(&mut self, block: Logical, log: Slot) {
         let device = self.map.slots().region(log).device;
         let is_copied = self.map.state(block) & (LOG | SSD) == LOG | SSD;
-        if is_copied && self.devices[device].is_faulted() {
+        if is_copied && self.io[device].is_faulted() {
             self.map.drop_place(block, log);
             self.map.touch(Touch { logical: block, count: 1 }, NONE, true);
         }
@@ -249,15 +253,15 @@ impl Engine {
     /// Drives that have left a command without an answer for too long: nothing is asked of them any more,
     /// and who waits for them is told.
     pub(crate) fn abandon_overdue(&mut self) {
-        for drive in self.deadlines.overdue(self.now) {
+        for drive in self.io.overdue() {
             let error = IoError::NoAnswer(drive);
-            self.stats.silent_drives += 1;
+            self.io.stats_mut().silent_drives += 1;
             // a pair, or a replacement, does without one of its drives
-            let device = self.devices.get(drive).filter(|device| !device.is_pair);
+            let device = self.io.drives().get(drive).filter(|device| !device.is_pair);
             if device.is_some() && self.is_serving() {
                 self.take_out(drive, Service::Out(error));
             }
-            for io in self.deadlines.abandon(drive) {
+            for io in self.io.abandon(drive) {
                 self.hear((io, None), Err(error), &[], &[]);
             }
         }
@@ -265,18 +269,18 @@ impl Engine {
 
     /// Has a drive left a command without an answer for more than half of its deadline?
     pub fn is_slow(&self, drive: DeviceId) -> bool {
-        self.deadlines.is_slow(drive)
+        self.io.deadlines().is_slow(drive)
     }
 
     /// Commands that were abandoned, and that their drives have not answered since.
     pub fn abandoned_commands(&self) -> usize {
-        self.deadlines.abandoned()
+        self.io.deadlines().abandoned()
     }
 
     /// Nothing new goes to an SSD that failed, so its free slots are no room for anybody.
     fn close_failed_ssd(&mut self, device: DeviceId) {
-        let ssd = self.ssds.iter().position(|&id| id == device).expect("an SSD");
-        if self.breaks(Mutant::CountsFailedRoom) {
+        let ssd = self.io.ssds().iter().position(|&id| id == device).expect("an SSD");
+        if self.io.breaks(Mutant::CountsFailedRoom) {
             return;
         }
         if !self.is_fixed() && self.is_serving() {
@@ -288,7 +292,7 @@ impl Engine {
 
     /// Why a drive is out of service, if it is.
     pub fn fault_of(&self, device: DeviceId) -> Option<IoError> {
-        match self.devices[device].service {
+        match self.io[device].service {
             Service::Full => None,
             Service::ReadOnly(error) | Service::Out(error) => Some(error),
         }

@@ -139,7 +139,7 @@ impl Engine {
         if self.tasks.iter().any(|(_, task)| is_in_the_way(task)) {
             return None;
         }
-        if self.breaks(Mutant::ClonesUnsettled) && self.objects.links().is_empty() {
+        if self.io.breaks(Mutant::ClonesUnsettled) && self.objects.links().is_empty() {
             return Some(Ok(()));
         }
         self.sharing.settling = Some((id, None));
@@ -189,7 +189,7 @@ impl Engine {
     ) -> Result<Leaves, IoError> {
         let object = request.object;
         let shared = self.objects.shared_parts(object, from, to);
-        if shared.is_empty() || self.breaks(Mutant::WritesShared) {
+        if shared.is_empty() || self.io.breaks(Mutant::WritesShared) {
             return Ok(Leaves::Nothing);
         }
         let (edges, whole) = apart(request, &shared, from, to);
@@ -222,7 +222,7 @@ impl Engine {
                 self.let_go_of(left);
             }
         }
-        self.commit.note_pending(self.now);
+        self.commit.note_pending(self.io.now());
         Ok(Leaves::Shared)
     }
 
@@ -231,7 +231,7 @@ impl Engine {
         let new = self.objects.single(object, block, block + 1).expect("it was linked");
         let background = |object, op, range| Request {
             kind: RequestKind::Background,
-            ..Request::new(RequestId(u64::MAX), object, op, range, self.now)
+            ..Request::new(RequestId(u64::MAX), object, op, range, self.io.now())
         };
         let range = (u64::from(block) * BLOCK_BYTES, BLOCK_BYTES);
         let mut write = Task::new(background(object, Op::Write, range), new, new + 1);
@@ -243,7 +243,7 @@ impl Engine {
         self.tasks[write].holds = true;
         let read = self.tasks.insert(Task::new(read, old, old + 1));
         self.sharing.copy_ups.push(CopyUp { read, write });
-        self.stats.copied_up += 1;
+        self.io.stats_mut().copied_up += 1;
         self.begin_user_read(read);
     }
 
@@ -311,7 +311,7 @@ impl Engine {
             return false;
         };
         let error = failed.error;
-        if task.request.op == Op::Read && !self.breaks(Mutant::ReadsFailWithLinks) {
+        if task.request.op == Op::Read && !self.io.breaks(Mutant::ReadsFailWithLinks) {
             self.read_where_it_lies(id);
             return true;
         }
@@ -348,7 +348,7 @@ impl Engine {
         if self.objects.links().written() == 0 {
             return Vec::new();
         }
-        let ahead = self.breaks(Mutant::LinksAhead);
+        let ahead = self.io.breaks(Mutant::LinksAhead);
         let map = &self.map;
         let (settled, left) = self.objects.settle_links(|block| ahead || map.is_recorded(block));
         let mut records = RecordWriter::default();
@@ -378,7 +378,7 @@ impl Engine {
         assert!(
             !self.flush_waits()
                 || self.objects.links().written() == 0
-                || self.breaks(Mutant::FlushWithoutTails),
+                || self.io.breaks(Mutant::FlushWithoutTails),
             "what was written is recorded by the commit of a FLUSH, and then its links are"
         );
     }
@@ -409,7 +409,7 @@ impl Engine {
                 true => self.sharing.lingering.push(range),
                 false => {
                     self.retire(range);
-                    self.commit.note_pending(self.now);
+                    self.commit.note_pending(self.io.now());
                 }
             }
         }

@@ -46,7 +46,7 @@ impl Engine {
 
     /// Begins a snapshot, or goes on with the one under way from newer marks.
     fn begin_snapshot(&mut self, mark: (u64, u64), sequence: u64) {
-        let now = self.now;
+        let now = self.io.now();
         let f = &mut self.follower;
         if f.stage == Stage::Idle {
             f.began = now;
@@ -133,8 +133,8 @@ impl Engine {
             f.flips.set(shard, true);
             f.existing.set(shard, true);
             let copy = u64::from(!f.copies.get(shard));
-            let bytes = self.map.encode_shard(self.config.pool, f.number + 1, shard);
-            let layout = &self.devices[home].layout;
+            let bytes = self.map.encode_shard(self.io.config().pool, f.number + 1, shard);
+            let layout = &self.io[home].layout;
             let offset_bytes = layout.shard_offset + (shard as u64 * 2 + copy) * SHARD_BYTES;
             self.enqueue_follow(home, IoOp::WriteMeta { offset_bytes, bytes, fua: false });
             return;
@@ -145,8 +145,8 @@ impl Engine {
                 return;
             }
             self.follower.taken_pages.remove(&page);
-            let (copy, bytes) = self.checksums.encode(self.config.pool, page);
-            let layout = &self.devices[home].layout;
+            let (copy, bytes) = self.checksums.encode(self.io.config().pool, page);
+            let layout = &self.io[home].layout;
             let offset_bytes = layout.checksum_offset + (u64::from(page) * 2 + copy) * PAGE_BYTES;
             self.enqueue_follow(home, IoOp::WriteMeta { offset_bytes, bytes, fua: false });
             return;
@@ -166,13 +166,13 @@ impl Engine {
             return None;
         }
         let mut job = self.follower.image_job.take()?;
-        let (pages_max, pool) = (self.table_pages(), self.config.pool);
+        let (pages_max, pool) = (self.table_pages(), self.io.config().pool);
         let mut page = job.page(&self.objects, pool, pages_max);
         if job.has_overflowed() {
             job.begin_anew(&self.objects);
             page = job.page(&self.objects, pool, pages_max);
         }
-        let layout = &self.devices[home].layout;
+        let layout = &self.io[home].layout;
         let page = page.map(|(index, bytes)| (page_offset(layout, job.area(), index), bytes));
         self.follower.table_is_written = page.is_none();
         self.follower.image_job = Some(job);
@@ -197,7 +197,7 @@ impl Engine {
 
     /// A snapshot without its units is none: what it has written is due again.
     fn give_up_snapshot(&mut self) {
-        let now = self.now;
+        let now = self.io.now();
         let f = &mut self.follower;
         let due = f.due_shards.words_mut().iter_mut();
         for (due, (taken, flips)) in due.zip(f.taken.words().iter().zip(f.flips.words())) {
@@ -239,7 +239,7 @@ impl Engine {
             self.give_up_snapshot();
             return;
         }
-        let d = &mut self.devices[home];
+        let d = &mut self.io[home];
         if f.flushes <= after || d.flushing.is_some() || f.settled < sequence {
             if d.flushing.is_none() {
                 d.flush_wanted = true;
@@ -270,15 +270,15 @@ impl Engine {
         };
         f.image = f.image_after;
         f.image_job = None;
-        let bytes = root.encode(self.config.pool);
-        let layout = &self.devices[home].layout;
+        let bytes = root.encode(self.io.config().pool);
+        let layout = &self.io[home].layout;
         assert!(bytes.len() as u64 <= layout.root_bytes, "creating objects is bounded by this");
         let offset_bytes = layout.root_offset + root.checkpoint % 2 * layout.root_bytes;
         self.enqueue_follow(home, IoOp::WriteMeta { offset_bytes, bytes, fua: true });
     }
 
     fn end_snapshot(&mut self) {
-        let now = self.now;
+        let now = self.io.now();
         let f = &mut self.follower;
         if f.outstanding > 0 {
             return;
@@ -294,7 +294,7 @@ impl Engine {
             f.reach(f.settled, now);
         }
         let next = f.next.take();
-        self.stats.follower_snapshots += 1;
+        self.io.stats_mut().follower_snapshots += 1;
         if let Some((mark, sequence)) = next {
             self.begin_snapshot(mark, sequence);
         }

@@ -90,26 +90,26 @@ impl Starting {
 impl Engine {
     pub(crate) fn on_start(&mut self) {
         assert!(matches!(self.phase, Phase::Created), "an engine starts once");
-        let devices = self.devices.len();
+        let devices = self.io.drives().len();
         if self.is_fixed() {
             self.serve();
-        } else if self.config.format {
+        } else if self.io.config().format {
             self.phase = Phase::Starting(Box::new(Starting::new(Stage::Format, devices)));
             self.format_metadata();
         } else {
             self.phase = Phase::Starting(Box::new(Starting::new(Stage::Superblocks, devices)));
-            if !self.config.absent.is_empty()
+            if !self.io.config().absent.is_empty()
                 && let Err(error) = self.begin_salvage()
             {
                 self.refuse(error);
                 return;
             }
             self.open_successor();
-            for id in self.devices.ids() {
-                if self.devices[id].is_faulted() {
+            for id in self.io.drives().ids() {
+                if self.io[id].is_faulted() {
                     continue;
                 }
-                let capacity = self.devices[id].config.capacity_bytes / BLOCK_BYTES * BLOCK_BYTES;
+                let capacity = self.io[id].config.capacity_bytes / BLOCK_BYTES * BLOCK_BYTES;
                 for (copy, offset) in [(0, 0), (1, capacity - BLOCK_BYTES)] {
                     self.recovery_request(id, offset, BLOCK_BYTES, copy);
                 }
@@ -235,7 +235,7 @@ impl Engine {
         self.resolve_successor(&mut found);
         self.check_gone(&found)?;
         let mut all = Vec::new();
-        let is_present = |index: usize| !self.devices[DeviceId(index as u8)].is_faulted();
+        let is_present = |index: usize| !self.io[DeviceId(index as u8)].is_faulted();
         let present = found.into_iter().enumerate().filter(|(index, _)| is_present(*index));
         for (index, (superblock, damaged)) in present {
             let Some(superblock) = superblock else {
@@ -274,12 +274,12 @@ impl Engine {
                 let place = usize::from(superblock.index);
                 return Err(StartError::WrongPlace { device: index, place });
             }
-            if superblock.members.len() != self.devices.len() {
+            if superblock.members.len() != self.io.drives().len() {
                 let members = superblock.members.len();
-                return Err(StartError::Members { found: self.devices.len(), members });
+                return Err(StartError::Members { found: self.io.drives().len(), members });
             }
             let own = superblock.members[index];
-            let config = &self.devices[DeviceId(index as u8)].config;
+            let config = &self.io[DeviceId(index as u8)].config;
             if own.role != config.role {
                 return Err(StartError::WrongPlace { device: index, place: index });
             }
@@ -315,16 +315,16 @@ impl Engine {
             return;
         }
         let first = &superblocks[0].1;
-        self.config.pool = first.pool;
-        self.config.name.clone_from(&first.name);
-        for (device, member) in self.devices.iter_mut().zip(&first.members) {
+        self.io.config_mut().pool = first.pool;
+        self.io.config_mut().name.clone_from(&first.name);
+        for (device, member) in self.io.drives_mut().iter_mut().zip(&first.members) {
             device.config.uuid = member.uuid;
             device.config.capacity_bytes = member.capacity_bytes;
         }
         for (index, superblock) in &superblocks {
             // who has just taken a place is not known to all others yet
             let own = superblock.members[*index];
-            let config = &mut self.devices[DeviceId(*index as u8)].config;
+            let config = &mut self.io[DeviceId(*index as u8)].config;
             (config.uuid, config.capacity_bytes) = (own.uuid, own.capacity_bytes);
         }
         let table_bytes = superblocks.iter().map(|(_, s)| s.layout.table_bytes).max().unwrap_or(0);
@@ -338,7 +338,7 @@ impl Engine {
         for (index, superblock) in &superblocks {
             layouts[*index] = superblock.layout;
         }
-        for (layout, device) in layouts.iter_mut().zip(&self.devices) {
+        for (layout, device) in layouts.iter_mut().zip(self.io.drives()) {
             if let Standing::Gone(numbered) = device.standing {
                 *layout = numbered.layout();
             }
@@ -365,7 +365,7 @@ impl Engine {
     }
 
     fn take_root(&mut self, device: DeviceId, bytes: &[u8]) {
-        let pool = self.config.pool;
+        let pool = self.io.config().pool;
         let follows = self.follower.home() == Some(device) && self.salvage.is_none();
         let starting = self.starting();
         let Ok(root) = Root::decode(bytes, pool) else { return };
@@ -454,7 +454,7 @@ impl Engine {
     fn read_shard(&mut self, device: DeviceId, shard: u64) {
         let root = &self.starting().root.as_ref().expect("found before").1;
         let copy = root.copy_of(shard).expect("only written shards are read");
-        let layout = &self.devices[device].layout;
+        let layout = &self.io[device].layout;
         let offset = layout.shard_offset + (shard * 2 + copy) * SHARD_BYTES;
         self.recovery_request(device, offset, SHARD_BYTES, shard);
     }
@@ -476,7 +476,7 @@ impl Engine {
     }
 
     fn take_shard(&mut self, device: DeviceId, shard: u64, bytes: &[u8]) {
-        let pool = self.config.pool;
+        let pool = self.io.config().pool;
         let limit = self.starting().root.as_ref().expect("found before").1.checkpoint;
         match shard::shard_checkpoint(bytes, pool, shard) {
             Ok(checkpoint) if checkpoint <= limit => {}
@@ -518,14 +518,14 @@ impl Engine {
     /// written over.
     pub(super) fn flush_all(&mut self) {
         self.starting().stage = Stage::Flush;
-        if self.breaks(Mutant::RecoveryWithoutFlush) {
+        if self.io.breaks(Mutant::RecoveryWithoutFlush) {
             if self.starting().outstanding == 0 {
                 self.install();
             }
             return;
         }
-        for id in self.devices.ids() {
-            if self.devices[id].is_faulted() {
+        for id in self.io.drives().ids() {
+            if self.io[id].is_faulted() {
                 continue;
             }
             self.starting().outstanding += 1;
@@ -550,7 +550,7 @@ impl Engine {
         };
         let (copies, written) = (bits(&root.second_copy), bits(&root.written));
         self.checkpoint.recovered(root.checkpoint, copies, written, root.image);
-        self.follower.recovered(own.as_ref(), &root, &self.journal, self.now);
+        self.follower.recovered(own.as_ref(), &root, &self.journal, self.io.now());
         if let Err(text) = self.objects.end_replay() {
             self.refuse(StartError::Corrupt(text));
             return;

@@ -77,8 +77,8 @@ impl Engine {
         intention: Intention,
         detours: bool,
     ) -> Decision {
-        if self.ssds.is_empty() {
-            return Decision { target: Target::Log(self.hdds[0]), reason: Reason::NoSsd };
+        if self.io.ssds().is_empty() {
+            return Decision { target: Target::Log(self.io.hdds()[0]), reason: Reason::NoSsd };
         }
         if request.fua {
             return Decision::stay(Reason::Durability);
@@ -90,11 +90,11 @@ impl Engine {
         }
         let mut hdds = std::mem::take(&mut self.steering.hdds);
         let weighs = |steer: usize| self.steering.shared[steer].policy.weighs_time();
-        let weighs_time = self.hdds.len() > 1 || asked.is_some_and(weighs);
+        let weighs_time = self.io.hdds().len() > 1 || asked.is_some_and(weighs);
         self.view_hdds(bytes, request.class, weighs_time, &mut hdds);
         let waits = intention == Intention::Hdd && !detours;
         let is_spare = |hdd: &&HddView| {
-            let d = &self.devices[hdd.device];
+            let d = &self.io[hdd.device];
             waits || (d.reads() == 0 && d.flushing.is_none() && d.queue.background_in_flight() == 0)
         };
         let spare = hdds.iter().filter(is_spare).min_by_key(|hdd| hdd.expected_ns);
@@ -121,7 +121,7 @@ impl Engine {
         let mut ssds = std::mem::take(&mut self.steering.ssds);
         self.view_ssds(&mut ssds);
         let view = SteerView {
-            now: self.now,
+            now: self.io.now(),
             bytes: bytes.0,
             request_bytes: bytes.1,
             ssd_queue_length: self.shortest_ssd().1,
@@ -137,8 +137,8 @@ impl Engine {
     }
 
     fn view_ssds(&self, views: &mut Vec<SsdView>) {
-        for &id in &self.ssds {
-            let device = &self.devices[id];
+        for &id in self.io.ssds() {
+            let device = &self.io[id];
             if !device.takes_new() {
                 continue;
             }
@@ -148,7 +148,7 @@ impl Engine {
                 reads: device.reads(),
                 waiting_bytes: device.queue.waiting_bytes(),
                 in_flight_bytes: device.queue.in_flight_bytes(),
-                oldest_ns: self.ios.oldest_ns(&device.queue, self.now),
+                oldest_ns: self.io.flights().oldest_ns(&device.queue, self.io.now()),
             });
         }
     }
@@ -161,15 +161,15 @@ impl Engine {
         weighs_time: bool,
         views: &mut Vec<HddView>,
     ) {
-        let stop_percent = self.config.log_stop_percent;
-        let tail_max = self.config.tail_bytes_max;
+        let stop_percent = self.io.config().log_stop_percent;
+        let tail_max = self.io.config().tail_bytes_max;
         let settling = self.commit.is_settling_hdds();
         let with_room = self.hdds_with_room();
-        for at in 0..self.hdds.len() {
-            let id = self.hdds[at];
-            let now = self.now;
-            let age_ns = self.ios.oldest_ns(&self.devices[id].queue, now);
-            let device = &mut self.devices[id];
+        for at in 0..self.io.hdds().len() {
+            let id = self.io.hdds()[at];
+            let now = self.io.now();
+            let age_ns = self.io.flights().oldest_ns(&self.io[id].queue, now);
+            let device = &mut self.io[id];
             if class == DurabilityClass::Protected && device.is_volatile() {
                 continue;
             }
@@ -213,8 +213,8 @@ impl Engine {
     pub(super) fn note_missed(&mut self, reason: Reason, bytes: u64) {
         if matches!(reason, Reason::NotAccepting | Reason::PredictedSlow) {
             let congested = self.shortest_ssd().1 > 0;
-            let now = self.now;
-            for device in &mut self.devices {
+            let now = self.io.now();
+            for device in self.io.drives_mut() {
                 if let (Some(bcw), true) = (&mut device.bcw, congested) {
                     bcw.note_demand(now, bytes);
                 }
@@ -225,23 +225,24 @@ impl Engine {
     /// The SSD that a write goes to whose target is `Ssd`: the one that accepted least, and how much.
     #[inline]
     pub(crate) fn shortest_ssd(&self) -> (DeviceId, u32) {
-        if let [alone] = self.ssds[..] {
-            let d = &self.devices[alone];
+        if let [alone] = self.io.ssds()[..] {
+            let d = &self.io[alone];
             return (alone, if d.is_faulted() { u32::MAX } else { d.queue.length() });
         }
-        self.ssds
+        self.io
+            .ssds()
             .iter()
-            .filter(|id| self.devices[**id].takes_new())
-            .map(|&id| (id, self.devices[id].queue.length()))
+            .filter(|id| self.io[**id].takes_new())
+            .map(|&id| (id, self.io[id].queue.length()))
             .min_by_key(|&(id, length)| (length, id))
-            .unwrap_or((self.ssds[0], u32::MAX))
+            .unwrap_or((self.io.ssds()[0], u32::MAX))
     }
 
     /// The drive that a write is queued at.
     pub(super) fn device_of(&self, target: Target) -> DeviceId {
         match target {
             Target::Log(device) => device,
-            Target::ThisSsd(device) if self.devices[device].takes_new() => device,
+            Target::ThisSsd(device) if self.io[device].takes_new() => device,
             Target::Ssd | Target::ThisSsd(_) => self.shortest_ssd().0,
         }
     }
@@ -257,7 +258,7 @@ impl Engine {
             Op::Write => false,
             Op::Flush | Op::Discard | Op::WriteZeroes => return,
         };
-        let now = self.now;
+        let now = self.io.now();
         if read {
             self.steering.reads.add(now);
         } else {
@@ -280,14 +281,14 @@ impl Engine {
             device: io.device,
             read: io.place.read,
             bytes: io.bytes,
-            latency_ns: self.now.since(io.issued).ns,
+            latency_ns: self.io.now().since(io.issued).ns,
             queue_length: io.place.queue_length,
             in_flight_bytes: io.place.in_flight_bytes,
         });
     }
 
     fn tell(&mut self, seen: &Seen) {
-        let now = self.now;
+        let now = self.io.now();
         for steer in self.steering.shared.iter_mut().filter(|steer| steer.policy.learns()) {
             steer.policy.observe(now, seen);
         }

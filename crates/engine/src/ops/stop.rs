@@ -15,7 +15,7 @@ impl Engine {
             Phase::Stopping => {}
             _ => {
                 self.phase = Phase::Stopped;
-                self.out.push(Command::Stopped);
+                self.io.send(Command::Stopped);
             }
         }
     }
@@ -29,10 +29,10 @@ impl Engine {
             return;
         }
         if self.is_fixed() || self.commit.is_broken() {
-            if self.ios.is_empty() && self.handover.is_none() {
+            if self.io.flights().is_empty() && self.handover.is_none() {
                 self.drop_read_back();
                 self.phase = Phase::Stopped;
-                self.out.push(Command::Stopped);
+                self.io.send(Command::Stopped);
             }
             return;
         }
@@ -42,14 +42,15 @@ impl Engine {
         if !self.moves.is_idle() || !self.tiers_are_idle() || !self.commit.is_idle() {
             return;
         }
-        for index in 0..self.hdds.len() {
-            let device = self.hdds[index];
-            let d = &mut self.devices[device];
+        for index in 0..self.io.hdds().len() {
+            let device = self.io.hdds()[index];
+            let has_ssd = !self.io.ssds().is_empty();
+            let d = &mut self.io[device];
             let open =
                 !d.tail.items.is_empty() || d.home_writes > self.moves.homes_settled_mark(device);
             // without an SSD nobody can rescue what a drive that is read only holds unsettled
-            let is_flushed = !d.is_faulted() || self.ssds.is_empty() && !d.is_out();
-            let has_failed = d.is_faulted() && !self.ssds.is_empty();
+            let is_flushed = !d.is_faulted() || !has_ssd && !d.is_out();
+            let has_failed = d.is_faulted() && has_ssd;
             if has_failed && !d.tail.items.iter().all(|item| item.copied) {
                 if self.rescue_for_stop(device) {
                     continue;
@@ -64,11 +65,11 @@ impl Engine {
                 return;
             }
         }
-        let awaits_hdd = self.hdds.iter().any(|&device| self.map.awaits_hdd(device));
+        let awaits_hdd = self.io.hdds().iter().any(|&device| self.map.awaits_hdd(device));
         let objects = !self.objects.changes().is_empty();
         if self.map.has_ready() || self.map.awaits_ssd() || awaits_hdd || objects {
             self.map.look_at_logs();
-            self.commit.note_pending(self.now);
+            self.commit.note_pending(self.io.now());
             return;
         }
         if !self.finish_checkpoint_for_stop() {
@@ -78,7 +79,7 @@ impl Engine {
             self.flush_for_follower();
             return;
         }
-        if self.superblock_writes.is_none() && self.ios.is_empty() {
+        if self.superblock_writes.is_none() && self.io.flights().is_empty() {
             self.drop_read_back();
             self.write_superblocks(true);
         }
@@ -94,13 +95,13 @@ impl Engine {
 
     pub(crate) fn write_superblock_copies(&mut self, clean: bool, copy: u8) {
         let mut writes = 0;
-        for id in self.devices.ids() {
-            let skips = self.devices[id].is_faulted() || self.round_skips(id);
+        for id in self.io.drives().ids() {
+            let skips = self.io[id].is_faulted() || self.round_skips(id);
             if !self.round_is_for(id).unwrap_or(!skips) {
                 continue;
             }
             let bytes = self.superblock(id, clean).encode();
-            let last = self.devices[id].drive_bytes / BLOCK_BYTES * BLOCK_BYTES;
+            let last = self.io[id].drive_bytes / BLOCK_BYTES * BLOCK_BYTES;
             let offset_bytes = if copy == 0 { 0 } else { last - BLOCK_BYTES };
             let op = IoOp::WriteMeta { offset_bytes, bytes, fua: true };
             self.submit(id, op, Purpose::Superblock);
@@ -146,7 +147,7 @@ impl Engine {
             self.drain_round_done();
         } else if stopping {
             self.phase = Phase::Stopped;
-            self.out.push(Command::Stopped);
+            self.io.send(Command::Stopped);
         } else {
             self.superblock_writes = None;
             self.serve();

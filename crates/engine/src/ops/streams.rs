@@ -17,6 +17,7 @@ use crate::qos::lanes::Lanes;
 use crate::qos::streams::{Pick, Streams, Taken};
 use crate::qos::{Candidate, StreamsView};
 use crate::task::Task;
+use std::sync::Arc;
 use tandem_block::{DeviceId, Instant, IoError, Op, Request};
 
 /// No stream: flushes, batches and work of our own.
@@ -36,13 +37,14 @@ impl Device {
 impl Engine {
     /// Prepares everything that tells streams apart, if the order or the configuration does.
     pub(crate) fn lay_streams(&mut self) -> Result<(), AdmitError> {
-        let config = &self.config.qos;
+        let config = Arc::clone(self.io.config());
+        let config = &config.qos;
         let tells = self.qos.tells_streams();
         self.clients =
             (tells || !config.streams.is_empty()).then(|| Box::new(Clients::new(config)));
-        let there = |id: &&DeviceId| !self.config.gone.contains(id);
-        let ssds = self.ssds.iter().filter(there).count() as u64;
-        for device in &mut self.devices {
+        let there = |id: &&DeviceId| !self.io.config().gone.contains(id);
+        let ssds = self.io.ssds().iter().filter(there).count() as u64;
+        for device in self.io.drives_mut() {
             device.streams = None;
             if tells && device.config.role == Role::Ssd {
                 let (order, is_pair) = (self.qos.as_ref(), device.is_pair);
@@ -60,7 +62,7 @@ impl Engine {
             && task.request.op != Op::Flush
         {
             let request = Request { object: task.volume, ..task.request };
-            (task.stream, task.sequential) = clients.arrived(self.now, &request);
+            (task.stream, task.sequential) = clients.arrived(self.io.now(), &request);
         }
     }
 
@@ -72,7 +74,7 @@ impl Engine {
         {
             let moves = matches!(task.request.op, Op::Read | Op::Write) && task.status.is_ok();
             let bytes = if moves { task.request.length_bytes } else { 0 };
-            clients.answered(self.now, task.stream, bytes);
+            clients.answered(self.io.now(), task.stream, bytes);
         }
     }
 
@@ -90,8 +92,8 @@ impl Engine {
             Job::Io(op, _) => op.is_read(),
             Job::Write(_) | Job::Edge { .. } => false,
         };
-        let now = self.now;
-        let d = &mut self.devices[device];
+        let now = self.io.now();
+        let d = &mut self.io[device];
         let waiting = d.queue.accept(job, bytes);
         let lanes = d.streams.as_mut().expect("streams are told apart here");
         let lane = lanes.lane(lanes.index_of(read));
@@ -107,21 +109,24 @@ impl Engine {
 
     /// Issues the job that the order chooses. False: nothing can go now.
     pub(crate) fn dispatch_stream(&mut self, device: DeviceId) -> bool {
-        let d = &self.devices[device];
+        let d = &self.io[device];
         let lanes = d.streams.as_ref().map_or(0, |lanes| lanes.count());
         (0..lanes).any(|lane| self.dispatch_lane(device, lane))
     }
 
     fn dispatch_lane(&mut self, device: DeviceId, lane: usize) -> bool {
-        let now = self.now;
-        let d = &mut self.devices[device];
+        let now = self.io.now();
+        let depth = self.io.config().qos.depth;
+        let d = &mut self.io[device];
         let in_flight_background = d.queue.background_in_flight();
-        let is_full = !d.lane_takes(lane, self.config.qos.depth);
+        let is_full = !d.lane_takes(lane, depth);
         let of_lane = d.streams.as_mut().expect("asked by the caller").lane(lane);
         let waits = of_lane.queues.waiting() > 0;
         if is_full || !waits {
             if of_lane.observed.stand(now, waits) {
-                of_lane.price(&self.config.qos);
+                let config = Arc::clone(self.io.config());
+                let lanes = self.io[device].streams.as_mut().expect("asked above");
+                lanes.lane(lane).price(&config.qos);
             }
             return false;
         }
@@ -155,7 +160,7 @@ impl Engine {
     }
 
     fn queues(&mut self, device: DeviceId, lane: usize) -> &mut Streams {
-        let d = &mut self.devices[device];
+        let d = &mut self.io[device];
         &mut d.streams.as_mut().expect("streams are told apart here").lane(lane).queues
     }
 
@@ -166,11 +171,11 @@ impl Engine {
         taken: Taken,
         candidate: Candidate,
     ) -> bool {
-        let now = self.now;
+        let now = self.io.now();
         let (pick, tags, bytes) = (taken.pick, taken.tags, taken.waiting.bytes);
-        self.devices[device].queue.taken(bytes);
+        self.io[device].queue.taken(bytes);
         let issued = self.issue(device, taken.waiting);
-        let d = &mut self.devices[device];
+        let d = &mut self.io[device];
         let lanes = d.streams.as_mut().expect("as before");
         let queues = &mut lanes.lane(lane).queues;
         match issued {
@@ -199,8 +204,8 @@ impl Engine {
         let stream = task.map_or(NO_STREAM, |task| task.stream);
         let request_bytes = task.map_or(0, |task| task.request.length_bytes);
         let kind = Kind { read: io.place.read, sequential };
-        let now = self.now;
-        let d = &mut self.devices[io.device];
+        let now = self.io.now();
+        let d = &mut self.io[io.device];
         let lanes = d.streams.as_mut().expect("asked by the caller");
         let lane = lanes.lane(lanes.index_of(kind.read));
         if stream != NO_STREAM {
@@ -218,15 +223,15 @@ impl Engine {
         if self.clients.is_none() {
             return Instant::NEVER;
         }
-        let depth = self.config.qos.depth;
+        let depth = self.io.config().qos.depth;
         let is_left =
-            |d: &Device| d.is_out() || d.is_faulted() && self.breaks(Mutant::ForgetsLimits);
+            |d: &Device| d.is_out() || d.is_faulted() && self.io.breaks(Mutant::ForgetsLimits);
         let held = |d: &Device| {
             let lanes = d.streams.as_ref().filter(|_| !is_left(d))?;
             let open = lanes.iter().enumerate().filter(|(lane, _)| d.lane_takes(*lane, depth));
             open.map(|(_, lane)| lane.queues.next_allowed()).min()
         };
-        self.devices.iter().filter_map(held).min().unwrap_or(Instant::NEVER)
+        self.io.drives().iter().filter_map(held).min().unwrap_or(Instant::NEVER)
     }
 }
 

@@ -40,7 +40,8 @@ impl Engine {
                 job.begin_anew(&self.objects);
             }
             let pages_max = self.table_pages();
-            let Some((index, bytes)) = job.page(&self.objects, self.config.pool, pages_max) else {
+            let Some((index, bytes)) = job.page(&self.objects, self.io.config().pool, pages_max)
+            else {
                 if job.has_overflowed() {
                     continue;
                 }
@@ -49,9 +50,9 @@ impl Engine {
                 }
                 break;
             };
-            self.stats.table_bytes += IMAGE_PAGE_BYTES;
+            self.io.stats_mut().table_bytes += IMAGE_PAGE_BYTES;
             for &device in &homes {
-                let layout = &self.devices[device].layout;
+                let layout = &self.io[device].layout;
                 let offset_bytes = page_offset(layout, job.area(), index);
                 let bytes = bytes.clone();
                 self.submit_checkpoint(device, IoOp::WriteMeta { offset_bytes, bytes, fua: false });
@@ -62,7 +63,7 @@ impl Engine {
 
     /// Pages in one area.
     pub(super) fn table_pages(&self) -> u64 {
-        self.devices[DeviceId(self.config.metadata_device() as u8)].layout.table_pages()
+        self.io[DeviceId(self.io.config().metadata_device() as u8)].layout.table_pages()
     }
 
     /// Is everything durable that a root would say of objects? One without a table says what is in RAM.
@@ -87,7 +88,7 @@ impl Engine {
         let starting = self.starting();
         let (device, root) = starting.root.as_ref().expect("found before");
         let (device, pages) = (*device, root.image.map_or(0, |image| u64::from(image.pages)));
-        let fits = pages <= self.devices[device].layout.table_pages();
+        let fits = pages <= self.io[device].layout.table_pages();
         if !fits {
             let text = "the checkpoint root names more of the object table than there is";
             self.refuse(StartError::Corrupt(text.into()));
@@ -128,12 +129,12 @@ impl Engine {
 
     fn read_table_page(&mut self, device: DeviceId, index: u64) {
         let area = u64::from(self.image_named().area);
-        let offset = page_offset(&self.devices[device].layout, area, index);
+        let offset = page_offset(&self.io[device].layout, area, index);
         self.recovery_request(device, offset, IMAGE_PAGE_BYTES, index);
     }
 
     pub(super) fn take_table_page(&mut self, device: DeviceId, index: u64, bytes: &[u8]) {
-        let (pool, generation) = (self.config.pool, self.image_named().generation);
+        let (pool, generation) = (self.io.config().pool, self.image_named().generation);
         let body = image::decode(bytes, pool, generation, index as u32);
         let records = body.and_then(record::decode);
         let records = match records {

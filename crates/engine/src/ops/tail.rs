@@ -28,10 +28,10 @@ impl Engine {
         run: Run,
         offset_bytes: u64,
     ) {
-        if !self.devices[device].is_volatile() {
+        if !self.io[device].is_volatile() {
             return;
         }
-        let tail = &mut self.devices[device].tail;
+        let tail = &mut self.io[device].tail;
         let write = tail.writes;
         tail.writes += 1;
         for slot in run.slot..run.slot + run.count {
@@ -45,12 +45,12 @@ impl Engine {
             self.tasks[id].exposed |= !item.copied;
         }
         let bytes = u64::from(run.count) * BLOCK_BYTES;
-        let tail = &mut self.devices[device].tail;
+        let tail = &mut self.io[device].tail;
         tail.bytes += bytes;
         tail.exposed_bytes += if item.copied { 0 } else { bytes };
         tail.items.push_back(item);
         let at_risk = self.bytes_at_risk();
-        self.stats.bytes_at_risk_max = self.stats.bytes_at_risk_max.max(at_risk);
+        self.io.stats_mut().bytes_at_risk_max = self.io.stats().bytes_at_risk_max.max(at_risk);
     }
 
     /// One more user of a task's buffer, which stays beyond the request.
@@ -67,7 +67,7 @@ impl Engine {
 
     /// Redirected bytes that are nowhere but in the buffers of hard drives, and in our RAM.
     pub fn bytes_at_risk(&self) -> u64 {
-        self.devices.iter().map(|d| d.tail.exposed_bytes).sum()
+        self.io.drives().iter().map(|d| d.tail.exposed_bytes).sum()
     }
 
     /// One user of a retained buffer is gone.
@@ -77,14 +77,14 @@ impl Engine {
         if *count == 0 {
             self.retained.remove(&payload);
             if payload != PayloadId::NONE {
-                self.out.push(Command::Release(payload));
+                self.io.send(Command::Release(payload));
             }
         }
     }
 
     /// Brings the tail of a drive nearer to being safe. True: it is, or nothing in it matters.
     pub(crate) fn settle_tail(&mut self, device: DeviceId) -> bool {
-        let d = &self.devices[device];
+        let d = &self.io[device];
         // writes that wait for room in the log may have to wait for what this settles
         let coming =
             !self.starved && d.queue.jobs(Class::Write).any(|job| matches!(job, Job::Write(_)));
@@ -101,7 +101,7 @@ impl Engine {
         if d.flushing.is_some() || d.flush_wanted {
             return false;
         }
-        let copies = d.is_faulted() && !self.ssds.is_empty();
+        let copies = d.is_faulted() && !self.io.ssds().is_empty();
         if copies || (!d.tail.copy_failed && self.copying_is_cheaper(device)) {
             self.copy_tail(device);
             // where nothing of it is needed any more nothing was sent, and nobody would ask again
@@ -111,14 +111,14 @@ impl Engine {
             }
             return self.is_copied(device);
         }
-        self.devices[device].flush_wanted = true;
+        self.io[device].flush_wanted = true;
         false
     }
 
     /// Does a hard drive that failed hold what there is no room for on the SSDs, and does nothing under way
     /// make any?
     pub(super) fn is_beyond_rescue(&self, device: DeviceId) -> bool {
-        let d = &self.devices[device];
+        let d = &self.io[device];
         d.is_faulted()
             && !d.tail.items.iter().all(|item| item.copied)
             && self.copies_in_flight(device) == 0
@@ -135,20 +135,21 @@ impl Engine {
 
     /// Is everything in the tail of a drive on the SSDs, or of no use any more?
     fn is_copied(&self, device: DeviceId) -> bool {
-        let items = &self.devices[device].tail.items;
+        let items = &self.io[device].tail.items;
         items.iter().all(|item| item.copied) && self.copies_in_flight(device) == 0
     }
 
     fn log_write_in_flight(&self, device: DeviceId) -> bool {
-        self.ios.iter().any(|(_, io)| {
+        self.io.flights().iter().any(|(_, io)| {
             io.device == device
                 && matches!(io.owner, Purpose::Write { .. } | Purpose::WriteEdge { .. })
         })
     }
 
     fn copies_in_flight(&self, device: DeviceId) -> usize {
-        let region = self.devices[device].log.as_ref().map(|log| *log.region());
-        self.ios
+        let region = self.io[device].log.as_ref().map(|log| *log.region());
+        self.io
+            .flights()
             .iter()
             .filter(|(_, io)| match &io.owner {
                 Purpose::TailCopy(copy) => region.is_some_and(|r| r.contains(copy.log)),
@@ -158,10 +159,10 @@ impl Engine {
     }
 
     fn copying_is_cheaper(&self, device: DeviceId) -> bool {
-        if self.ssds.is_empty() {
+        if self.io.ssds().is_empty() {
             return false;
         }
-        let d = &self.devices[device];
+        let d = &self.io[device];
         let flush_ns = d.bcw.as_ref().map_or(0, |bcw| bcw.flush_cost_ns());
         let bytes: u64 = d
             .tail
@@ -170,7 +171,7 @@ impl Engine {
             .filter(|item| !item.copied)
             .map(|item| u64::from(item.run.count) * BLOCK_BYTES)
             .sum();
-        let ssd = self.devices[self.ssds[0]].config.ssd_profile;
+        let ssd = self.io[self.io.ssds()[0]].config.ssd_profile;
         let copy_ns = u128::from(bytes) * 1_000_000_000 / u128::from(ssd.write_bytes_per_s.max(1));
         copy_ns + u128::from(ssd.flush_ns) < u128::from(flush_ns)
             && self.map.ssd_free() * BLOCK_BYTES > 2 * bytes
@@ -180,7 +181,7 @@ impl Engine {
         let mut in_flight = self.copies_in_flight(device);
         let mut index = 0;
         while in_flight < COPIES_IN_FLIGHT_MAX {
-            let items = &mut self.devices[device].tail.items;
+            let items = &mut self.io[device].tail.items;
             let Some(position) = items.iter().skip(index).position(|item| !item.copied) else {
                 return;
             };
@@ -193,7 +194,7 @@ impl Engine {
             if alive && !self.copy_item(&item, None) {
                 return; // no SSD space just now
             }
-            let tail = &mut self.devices[device].tail;
+            let tail = &mut self.io[device].tail;
             tail.items[index].copied = true;
             tail.exposed_bytes -= u64::from(item.run.count) * BLOCK_BYTES;
             in_flight += usize::from(alive);
@@ -203,7 +204,7 @@ impl Engine {
     /// Does a log's place still hold, unsettled, what this write left there? A log is written over, and
     /// its place may belong to the same block again.
     fn holds(&self, slot: Slot, write: u64) -> bool {
-        match self.breaks(Mutant::TailByPlace) {
+        match self.io.breaks(Mutant::TailByPlace) {
             true => self.map.is_log_unsettled(slot),
             false => self.map.is_log_unsettled_by(slot, write),
         }
@@ -273,11 +274,11 @@ impl Engine {
     /// that is out of service, there is nothing left for who waits now.
     fn not_copied(&mut self, copy: &TailCopy, error: IoError) {
         let device = self.map.slots().region(copy.log).device;
-        if self.devices[device].is_faulted() {
+        if self.io[device].is_faulted() {
             self.rescue_wanted = false; // each FLUSH tries again
             self.commit.tails_failed(error);
         }
-        let tail = &mut self.devices[device].tail;
+        let tail = &mut self.io[device].tail;
         tail.copy_failed = true;
         let known = |item: &&mut TailItem| item.copied && item.write == copy.write;
         if let Some(item) = tail.items.iter_mut().find(known) {
@@ -298,15 +299,16 @@ impl Engine {
 
     /// Issues a flush of a hard drive.
     pub(crate) fn flush_hdd(&mut self, device: DeviceId) {
-        if !self.ssds.is_empty() {
+        if !self.io.ssds().is_empty() {
             self.return_before_flush(device);
         }
-        let d = &mut self.devices[device];
+        let now = self.io.now();
+        let d = &mut self.io[device];
         d.flush_wanted = false;
         d.dirty = false;
         d.flushing = Some(HddFlush { items: d.tail.items.len(), home_mark: d.home_writes });
         if let Some(bcw) = &mut d.bcw {
-            bcw.flush_issued(self.now);
+            bcw.flush_issued(now);
         }
         self.follower_flushing(device);
         self.submit(device, IoOp::Flush, Purpose::HddFlush);
@@ -314,8 +316,8 @@ impl Engine {
 
     /// A flush of a hard drive ended.
     pub(crate) fn hdd_flush_done(&mut self, device: DeviceId, status: Result<(), IoError>) {
-        let now = self.now;
-        let d = &mut self.devices[device];
+        let now = self.io.now();
+        let d = &mut self.io[device];
         let flush = d.flushing.take().expect("a flush was under way");
         if let Some(bcw) = &mut d.bcw {
             bcw.flush_done(now, status.is_ok());
@@ -324,7 +326,7 @@ impl Engine {
             self.fault(device, error);
             // also homes whose writes ended after the drive had been taken out of service
             self.lose_homed(device);
-            if self.ssds.is_empty() {
+            if self.io.ssds().is_empty() {
                 // the drive may have lost what it acknowledged, and nobody else has it
                 self.commit.tails_failed(error);
                 self.commit.break_off(error);
@@ -335,7 +337,7 @@ impl Engine {
         }
         self.probed(device, status);
         self.follower_flushed(device);
-        let d = &mut self.devices[device];
+        let d = &mut self.io[device];
         d.tail.copy_failed = false;
         let mut settled = Vec::with_capacity(flush.items);
         for _ in 0..flush.items {
@@ -371,15 +373,15 @@ impl Engine {
 
     /// Rewrites the tails of faulted drives to the SSD, as space allows.
     pub(crate) fn rescue_tails(&mut self) {
-        if !self.rescue_wanted || self.ssds.is_empty() {
+        if !self.rescue_wanted || self.io.ssds().is_empty() {
             return;
         }
         let mut left = false;
-        for index in 0..self.hdds.len() {
-            let device = self.hdds[index];
-            if self.devices[device].is_faulted() {
+        for index in 0..self.io.hdds().len() {
+            let device = self.io.hdds()[index];
+            if self.io[device].is_faulted() {
                 self.copy_tail(device);
-                left |= self.devices[device].tail.items.iter().any(|i| !i.copied);
+                left |= self.io[device].tail.items.iter().any(|i| !i.copied);
             }
         }
         self.rescue_wanted = left;

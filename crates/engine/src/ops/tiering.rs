@@ -162,7 +162,7 @@ impl Engine {
     /// As for a new engine: the tier is not known, drives are missing for it, or another volume's tier
     /// contradicts it; `Volume` if there is no such volume. Nothing was changed.
     pub fn set_tier(&mut self, object: ObjectId, tier: TierConfig) -> Result<(), ConfigError> {
-        let mut config = self.config.clone();
+        let mut config = EngineConfig::clone(self.io.config());
         let volume = config.volumes.iter_mut().find(|volume| volume.object == object);
         let Some(volume) = volume else {
             let error = tandem_block::IoError::NoObject;
@@ -182,7 +182,7 @@ impl Engine {
         }
         let volume = config.volumes.iter().find(|v| v.object == object).expect("found above");
         let of_files = file_tiers::build(volume)?;
-        self.config.volumes = config.volumes;
+        self.io.config_mut().volumes = config.volumes;
         if let Some(policy) = self.policies.get_mut(&object) {
             policy.tier = tier.build().expect("looked up with the space");
             policy.file_tiers = of_files;
@@ -220,7 +220,7 @@ impl Engine {
             self.space = None;
         }
         if self.space.is_some() {
-            for bcw in self.devices.iter_mut().filter_map(|device| device.bcw.as_mut()) {
+            for bcw in self.io.drives_mut().iter_mut().filter_map(|device| device.bcw.as_mut()) {
                 bcw.enable(Control::Bare);
             }
         }
@@ -239,7 +239,7 @@ impl Engine {
         let rate = Rate::new(config.tier.get(names::RATE.name));
         let mut space =
             Space::new(&config, self.map.ssd_slots(), blocks).map_err(|e| e.to_string())?;
-        space.price(DriveCosts::of(&self.config));
+        space.price(DriveCosts::of(self.io.config()));
         let mut tiering =
             Tiering { space, arrivals: Arrivals::default(), leaving: Leaving::default(), rate };
         self.find_held(&mut tiering);
@@ -310,16 +310,16 @@ impl Engine {
             tiers.space.classify(first, end, None);
             return tier.intend(&view(false));
         }
-        let view = view(tiers.space.touched(self.now, first, end, tier.class()));
+        let view = view(tiers.space.touched(self.io.now(), first, end, tier.class()));
         if !tier.admits(&view) {
-            self.stats.tiers.sieved += 1;
+            self.io.stats_mut().tiers.sieved += 1;
             return Intention::Hdd;
         }
         let intention = tier.intend(&view);
         if intention == Intention::Hdd || view.held || tiers.space.claim(first, end) {
             return intention;
         }
-        self.stats.tiers.bypassed += 1;
+        self.io.stats_mut().tiers.bypassed += 1;
         Intention::Hdd
     }
 
@@ -335,7 +335,7 @@ impl Engine {
         while block < end {
             let extent = tiers.space.extent_of(block as Logical);
             if !tiers.space.is_held(extent) {
-                self.stats.tiers.strays += 1;
+                self.io.stats_mut().tiers.strays += 1;
                 tiers.space.bring_away(extent);
                 tiers.leaving.look();
             }
@@ -355,14 +355,14 @@ impl Engine {
         let Some(policy) = self.policies.get(&volume) else { return };
         let tier = policy.tier_of(named);
         let Some(tiers) = self.tiers.as_mut().filter(|_| tier.has_share()) else { return };
-        let held = tiers.space.touched(self.now, first, end, tier.class());
+        let held = tiers.space.touched(self.io.now(), first, end, tier.class());
         let lacks = |block| {
             let state = self.map.state(block);
             state != 0 && state & SSD == 0
         };
         let missing = u64::from((first..end).map(|block| u32::from(lacks(block))).sum::<u32>());
-        self.stats.tiers.hit_blocks += u64::from(end - first) - missing;
-        self.stats.tiers.missed_blocks += missing;
+        self.io.stats_mut().tiers.hit_blocks += u64::from(end - first) - missing;
+        self.io.stats_mut().tiers.missed_blocks += missing;
         if missing > 0 {
             tiers.space.note_missed(first, end);
         }
@@ -372,7 +372,7 @@ impl Engine {
         let view =
             TierView { logical: first, count: end - first, data_type: request.data_type, held };
         if !tier.admits(&view) {
-            self.stats.tiers.sieved += 1;
+            self.io.stats_mut().tiers.sieved += 1;
             return;
         }
         let extent = tiers.space.extent_of(first);
@@ -388,7 +388,7 @@ impl Engine {
                 task.rides = true;
                 task.lead_blocks = first - from;
                 (task.first, task.end) = (from, to);
-                self.stats.tiers.rode += 1;
+                self.io.stats_mut().tiers.rode += 1;
             }
             // its room is taken: it is read in the background
             None => self.tiers.as_mut().expect("asked above").space.come_later(extent),
@@ -413,7 +413,7 @@ impl Engine {
         (task.rides, task.lead_blocks, task.status) = (false, 0, Ok(()));
         let buffer = std::mem::replace(&mut task.buffer, request.payload);
         if buffer != PayloadId::NONE {
-            self.out.push(Command::Release(buffer));
+            self.io.send(Command::Release(buffer));
         }
         self.fell_off(id);
         self.begin_user_read(id);
@@ -451,7 +451,7 @@ impl Engine {
         {
             return;
         }
-        let now = self.now;
+        let now = self.io.now();
         self.tiers.as_mut().expect("asked above").space.advance(now);
         self.run_leaving();
         self.run_coming();

@@ -48,7 +48,7 @@ impl Unmovable {
 impl Engine {
     /// A move could not read this block, or found it damaged.
     pub(super) fn leave_unmovable(&mut self, block: Logical, error: IoError) {
-        let now = self.now;
+        let now = self.io.now();
         let over: Vec<Logical> = self
             .moves
             .unmovable
@@ -73,7 +73,7 @@ impl Engine {
     /// Is it left where it is?
     pub(super) fn is_unmovable(&self, block: Logical) -> bool {
         let left = self.moves.unmovable.blocks.get(&block);
-        left.is_some_and(|left| self.now < left.until && self.map.is_latest(&left.copied))
+        left.is_some_and(|left| self.io.now() < left.until && self.map.is_latest(&left.copied))
     }
 
     /// Blocks in a run of log slots that can be moved home now, and are not left.

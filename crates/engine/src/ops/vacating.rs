@@ -68,27 +68,27 @@ enum Next {
 impl Engine {
     /// The places of the homes on a hard drive.
     pub(crate) fn home_places(&self, device: DeviceId) -> BlockRange {
-        let layout = &self.devices[device].layout;
+        let layout = &self.io[device].layout;
         let number = |blocks: u64| u32::try_from(blocks).expect("checked by the layout");
         BlockRange { first: number(layout.home_first), count: number(layout.home_blocks) }
     }
 
     /// Places of homes on all other hard drives that take something new.
     fn open_places(&self, device: DeviceId) -> Vec<BlockRange> {
-        let others = self.hdds.iter().filter(|&&other| other != device);
-        let others = others.filter(|other| self.devices[**other].takes_new());
+        let others = self.io.hdds().iter().filter(|&&other| other != device);
+        let others = others.filter(|other| self.io[**other].takes_new());
         others.map(|&other| self.home_places(other)).collect()
     }
 
     /// Do homes lie at other blocks' numbers, or may they soon?
     pub(crate) fn has_moved_homes(&self) -> bool {
-        let mut hdds = self.hdds.iter().map(|id| self.devices[*id].standing);
+        let mut hdds = self.io.hdds().iter().map(|id| self.io[*id].standing);
         !self.objects.homes().is_empty() || hdds.any(|standing| standing != Standing::Serves)
     }
 
     /// Could this hard drive be drained?
     pub(crate) fn can_vacate(&self, device: DeviceId) -> Result<u64, DrainError> {
-        if self.config.following_device() == Some(device) {
+        if self.io.config().following_device() == Some(device) {
             let what = "the second home of the pool's metadata";
             return Err(DrainError::Keeps { device, what });
         }
@@ -129,21 +129,21 @@ impl Engine {
         let homes = self.objects.homes().lying_in(self.home_places(device));
         let count =
             |range: &BlockRange| recorded.count_run(range.first as usize, range.count as usize);
-        let log = self.devices[device].log.as_ref();
+        let log = self.io[device].log.as_ref();
         homes.iter().map(count).sum::<usize>() as u64 + log.map_or(0, |log| log.live_slots())
     }
 
     /// Is nothing left of what lay on it, and is that durable?
     pub(super) fn is_vacated(&self, device: DeviceId) -> bool {
         let drain = self.drain.as_deref().expect("asked by the caller");
-        let log = self.devices[device].log.as_ref();
+        let log = self.io[device].log.as_ref();
         let is_durable = self.commit.durable() >= drain.left_with;
         self.objects.left_blocks() == 0
             && drain.rehomed.is_empty()
-            && (is_durable || self.breaks(Mutant::DrainedTooEarly))
+            && (is_durable || self.io.breaks(Mutant::DrainedTooEarly))
             && log.is_none_or(|log| log.live_slots() == 0)
             // what it has not settled of its log is in RAM
-            && self.devices[device].tail.items.is_empty()
+            && self.io[device].tail.items.is_empty()
     }
 
     /// Begins a move of what lies on a hard drive. False: not now, or there is nothing.
@@ -156,7 +156,7 @@ impl Engine {
             return true;
         }
         self.want_home_flush();
-        let d = &mut self.devices[device];
+        let d = &mut self.io[device];
         d.flush_wanted |= !d.tail.items.is_empty() && d.flushing.is_none();
         false
     }
@@ -239,7 +239,7 @@ impl Engine {
         }
         let most = match needed {
             true if first < drain.careful_until => 1,
-            true => (self.config.writeback_run_bytes / BLOCK_BYTES) as u32,
+            true => (self.io.config().writeback_run_bytes / BLOCK_BYTES) as u32,
             false => EMPTY_BLOCKS_MAX,
         };
         let copied = drain.rehomed.iter().map(|known| known.blocks.first);
@@ -263,7 +263,7 @@ impl Engine {
                 continue;
             };
             let (on, _) = self.home_of(next.first);
-            if !self.devices[on].takes_new() {
+            if !self.io[on].takes_new() {
                 self.objects.drop_reserved(next);
                 continue;
             }
@@ -287,7 +287,7 @@ impl Engine {
 
     /// Are the checksums of these homes in RAM, so that what is copied is what was written? Asks for them.
     fn has_checksums_of(&mut self, run: BlockRange) -> bool {
-        if !self.config.contents {
+        if !self.io.config().contents {
             return true;
         }
         for page in page_of(run.first)..=page_of(run.first + run.count - 1) {
@@ -326,7 +326,7 @@ impl Engine {
             after_batch: 0,
             target: Run { slot: NONE, count: 1 },
             targets: (taken..taken + run.count).collect(),
-            since: self.now,
+            since: self.io.now(),
         });
         let op = IoOp::Read { offset_bytes, length_bytes, into: buffer, into_offset_bytes: 0 };
         self.enqueue(device, Class::Background, Job::Io(op, Purpose::MoveRead(0)));
@@ -388,7 +388,7 @@ impl Engine {
             } else if self.map.forget_home(first) {
                 let copy = self.map.entry(first).ssd;
                 self.map.touch(Touch { logical: first, count: 1 }, copy, false);
-                self.commit.note_pending(self.now);
+                self.commit.note_pending(self.io.now());
             } else if drain.unreadable_homes.len() < UNREADABLE_MAX {
                 drain.unreadable_homes.insert(first);
             }
@@ -404,7 +404,7 @@ impl Engine {
         if let Err(error) = status {
             self.fault(device, error);
         }
-        let d = &mut self.devices[device];
+        let d = &mut self.io[device];
         d.home_writes += u64::from(status.is_ok());
         let number = d.home_writes;
         match self.drain.as_deref_mut() {
@@ -414,7 +414,7 @@ impl Engine {
             }
             _ => self.objects.put_reserved(taken),
         }
-        if self.breaks(Mutant::RehomedUnsettled) && status.is_ok() {
+        if self.io.breaks(Mutant::RehomedUnsettled) && status.is_ok() {
             self.rehomed_settled(device, number);
         }
         self.end_move();
@@ -461,7 +461,7 @@ impl Engine {
         self.objects.swap_homes(blocks, taken);
         let batch = self.commit.composed() + 1;
         self.drain.as_deref_mut().expect("homes are left by a drain").left_with = batch;
-        self.commit.note_pending(self.now);
+        self.commit.note_pending(self.io.now());
     }
 
     /// The home of this block is about to be written: a copy that waits for its flush is void.
@@ -489,11 +489,11 @@ impl Engine {
 
     /// Begins to move home what lives in the log of a hard drive. False: not now, or nothing does.
     fn empty_log(&mut self, device: DeviceId) -> bool {
-        let Some(log) = &mut self.devices[device].log else { return false };
+        let Some(log) = &mut self.io[device].log else { return false };
         log.seal_open();
         let living = log.victims().into_iter().filter(|&segment| log.live(segment) > 0);
         let runs: Vec<Run> = living.map(|segment| log.segment_run(segment)).collect();
-        let blocks_max = (self.config.writeback_run_bytes / BLOCK_BYTES) as usize;
+        let blocks_max = (self.io.config().writeback_run_bytes / BLOCK_BYTES) as usize;
         for run in runs {
             let parts = self.living_parts(run, blocks_max);
             if !parts.is_empty() {
@@ -512,7 +512,7 @@ impl Engine {
     /// long; but where they always ask for something it would never come.
     pub(super) fn drain_turn(&self, device: DeviceId) -> Option<Turn> {
         let drain = self.drain.as_deref().filter(|drain| drain.moves())?;
-        let d = &self.devices[device];
+        let d = &self.io[device];
         let waits_for_flush = drain.rehomed.iter().any(|known| known.device == device)
             || self.objects.left_blocks() == 0 && !self.moves.homed.is_empty();
         if d.flush_wanted && waits_for_flush {

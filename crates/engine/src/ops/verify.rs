@@ -52,9 +52,9 @@ impl Engine {
     }
 
     fn read_copy(&mut self, id: TaskId, logical: Logical, count: u32, source: super::read::Source) {
-        let into = self.name_payload();
+        let into = self.io.name_payload();
         let length_bytes = u64::from(count) * BLOCK_BYTES;
-        self.out.push(Command::Reserve { payload: into, length_bytes });
+        self.io.send(Command::Reserve { payload: into, length_bytes });
         self.tasks[id].outstanding += 1;
         let part = self.read_part(id, (logical, count), source, (into, 0));
         let op =
@@ -70,7 +70,7 @@ impl Engine {
         status: Result<(), IoError>,
         checksums: &[u32],
     ) {
-        self.out.push(Command::Release(part.into));
+        self.io.send(Command::Release(part.into));
         let error = status.err().or_else(|| self.verify(device, part, checksums));
         if let Some(error) = error {
             self.note_bad(device, part, error, checksums);
@@ -87,7 +87,7 @@ impl Engine {
         error: IoError,
         checksums: &[u32],
     ) {
-        if !self.config.verify_copies {
+        if !self.io.config().verify_copies {
             return;
         }
         for i in 0..part.count {
@@ -102,7 +102,7 @@ impl Engine {
             } else {
                 self.map.slots().region(part.slot).address(part.slot + i)
             };
-            let places = &mut self.stats.bad_places;
+            let places = &mut self.io.stats_mut().bad_places;
             if places.len() < BAD_PLACES_MAX {
                 places.insert((device, address), BadPlace { logical, from, error });
             }

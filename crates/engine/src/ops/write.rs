@@ -51,14 +51,14 @@ impl Engine {
         let task = &self.tasks[id];
         let detours = self.tier_of(task).is_none_or(|tier| tier.detours());
         let decision = self.decide(&request, bytes, intention, detours);
-        self.stats.steered.count(decision.reason, request.length_bytes);
+        self.io.stats_mut().steered.count(decision.reason, request.length_bytes);
         self.tasks[id].reason = decision.reason;
         match decision.target {
             Target::Log(device) => {
-                self.stats.redirected.0 += 1;
-                self.stats.redirected.1 += request.length_bytes;
-                let now = self.now;
-                if let Some(bcw) = &mut self.devices[device].bcw {
+                self.io.stats_mut().redirected.0 += 1;
+                self.io.stats_mut().redirected.1 += request.length_bytes;
+                let now = self.io.now();
+                if let Some(bcw) = &mut self.io[device].bcw {
                     bcw.commit(now, bytes);
                 }
             }
@@ -86,7 +86,7 @@ impl Engine {
     /// The write's turn on an SSD has come: chooses places and issues it. False: no space yet.
     pub(crate) fn issue_ssd_write(&mut self, device: DeviceId, id: TaskId) -> bool {
         let blocks = self.tasks[id].blocks();
-        let ssd = self.ssds.iter().position(|&d| d == device).expect("an SSD");
+        let ssd = self.io.ssds().iter().position(|&d| d == device).expect("an SSD");
         if self.map.allocators()[ssd].free_count() < blocks + self.reserved_slots(ssd) {
             return false;
         }
@@ -108,8 +108,9 @@ impl Engine {
     /// The write's turn in a log has come. False: the log is full.
     pub(crate) fn issue_log_write(&mut self, device: DeviceId, id: TaskId) -> bool {
         let blocks = self.tasks[id].blocks();
-        let log = self.devices[device].log.as_mut().expect("steered to a log");
-        if log.free_slots_of_users(!self.ssds.is_empty()) < u64::from(blocks) {
+        let has_ssd = !self.io.ssds().is_empty();
+        let log = self.io[device].log.as_mut().expect("steered to a log");
+        if log.free_slots_of_users(has_ssd) < u64::from(blocks) {
             return false;
         }
         let (mut logical, end) = (self.tasks[id].first, self.tasks[id].end);
@@ -123,13 +124,13 @@ impl Engine {
     }
 
     pub(crate) fn mark_started(&mut self, id: TaskId) {
-        let now = self.now;
+        let now = self.io.now();
         let task = &mut self.tasks[id];
         if task.started == tandem_block::Instant::NEVER {
             task.started = now;
         }
         if let Some(since) = task.starved_since.take() {
-            self.stats.backpressure_ns += now.since(since).ns;
+            self.io.stats_mut().backpressure_ns += now.since(since).ns;
         }
     }
 
@@ -181,7 +182,7 @@ impl Engine {
         let (first, last, masks) = (task.first, task.end - 1, task.masks);
         let fua = task.request.fua;
         assert!(
-            !self.config.contents || checksums.len() == run.count as usize,
+            !self.io.config().contents || checksums.len() == run.count as usize,
             "the world sums every block it writes"
         );
         self.map.warm(logical, run.count);
@@ -199,7 +200,7 @@ impl Engine {
                 && !self.is_fixed()
                 && self.map.assign_fragment(block, slot, mask, checksum)
             {
-                self.stats.fragments += 1;
+                self.io.stats_mut().fragments += 1;
                 self.tasks[id].over_base = true;
             } else {
                 self.map.assign(block, slot, checksum);
@@ -211,7 +212,7 @@ impl Engine {
         if self.is_fixed() {
             return;
         }
-        if self.tasks[id].both && !self.hdds.is_empty() {
+        if self.tasks[id].both && !self.io.hdds().is_empty() {
             self.want_copies(logical, run.count);
         }
         let is_log = self.map.slots().is_log(run.slot);
@@ -226,14 +227,14 @@ impl Engine {
         if !is_log && self.tiers.is_some() {
             self.note_on_ssd(id, logical, run.count);
         }
-        self.commit.note_pending(self.now);
+        self.commit.note_pending(self.io.now());
         self.map.touch(Touch { logical, count: run.count }, run.slot, fua);
     }
 
     pub(super) fn write_failed(&mut self, device: DeviceId, id: TaskId, run: Run, error: IoError) {
         let is_log = self.map.slots().is_log(run.slot);
         if is_log {
-            let log = self.devices[device].log.as_mut().expect("a log slot");
+            let log = self.io[device].log.as_mut().expect("a log slot");
             for slot in run.slot..run.slot + run.count {
                 log.release(slot);
             }
@@ -247,7 +248,9 @@ impl Engine {
     /// All device commands of a write are done.
     pub(crate) fn finish_write(&mut self, id: TaskId) {
         let task = &mut self.tasks[id];
-        if let (Err(_), Target::Log(_), false) = (task.status, task.target, self.ssds.is_empty()) {
+        if let (Err(_), Target::Log(_), false) =
+            (task.status, task.target, self.io.ssds().is_empty())
+        {
             // the log failed, the bytes are still here: the SSD takes them
             task.status = Ok(());
             self.count_returned(id);
@@ -273,11 +276,11 @@ impl Engine {
         if retained {
             self.unretain(buffer);
         } else if buffer != PayloadId::NONE {
-            self.out.push(Command::Release(buffer));
+            self.io.send(Command::Release(buffer));
         }
         if exposed && sound {
             self.commit.wait_flush(id);
-        } else if durable && sound && !self.is_fixed() && !self.breaks(Mutant::EarlyFua) {
+        } else if durable && sound && !self.is_fixed() && !self.io.breaks(Mutant::EarlyFua) {
             if self.tasks[id].over_base || is_linked_in_part {
                 // its record must name a base that may be in some drive's buffer still
                 self.commit.wait_flush(id);
@@ -293,9 +296,9 @@ impl Engine {
 
     /// Gives a write that waits for a log back to steering, which has only the SSD left for it.
     pub(crate) fn return_write(&mut self, device: DeviceId, id: TaskId) {
-        assert!(!self.ssds.is_empty(), "without an SSD nothing is returned");
+        assert!(!self.io.ssds().is_empty(), "without an SSD nothing is returned");
         let bytes = u64::from(self.tasks[id].blocks()) * BLOCK_BYTES;
-        if let Some(bcw) = &mut self.devices[device].bcw {
+        if let Some(bcw) = &mut self.io[device].bcw {
             bcw.uncommit(bytes);
         }
         self.count_returned(id);
@@ -312,26 +315,26 @@ impl Engine {
         task.target = Target::Ssd;
         let length_bytes = task.request.length_bytes;
         let reason = std::mem::replace(&mut task.reason, Reason::Returned);
-        self.stats.steered.take_back(reason, length_bytes);
-        self.stats.steered.count(Reason::Returned, length_bytes);
-        self.stats.redirected.0 -= 1;
-        self.stats.redirected.1 -= length_bytes;
+        self.io.stats_mut().steered.take_back(reason, length_bytes);
+        self.io.stats_mut().steered.count(Reason::Returned, length_bytes);
+        self.io.stats_mut().redirected.0 -= 1;
+        self.io.stats_mut().redirected.1 -= length_bytes;
     }
 
     // ---- fixed placement: identity on the SSDs, no promise (design decision 12) ----
 
     pub(crate) fn is_fixed(&self) -> bool {
-        self.config.placement == crate::config::Placement::Fixed
+        self.io.config().placement == crate::config::Placement::Fixed
     }
 
     /// The SSD and byte of a block under fixed placement.
     pub(crate) fn fixed_place(&self, block: Logical) -> (DeviceId, u64) {
         let mut bytes = u64::from(block) * BLOCK_BYTES;
         if let Some(stripes) = self.steering.stripes {
-            return stripes.place(&self.ssds, bytes);
+            return stripes.place(self.io.ssds(), bytes);
         }
-        for &id in &self.ssds {
-            let capacity = self.devices[id].config.capacity_bytes;
+        for &id in self.io.ssds() {
+            let capacity = self.io[id].config.capacity_bytes;
             if bytes < capacity {
                 return (id, bytes);
             }

@@ -43,7 +43,7 @@ impl Commit {
 impl Engine {
     /// Tries the step of a suspended commit again, if it is time, and there is anything to make durable.
     pub(super) fn retry_commit(&mut self) {
-        if self.breaks(Mutant::NeverTriesAgain) {
+        if self.io.breaks(Mutant::NeverTriesAgain) {
             return;
         }
         let Some(suspended) = &mut self.commit.suspended else { return };
@@ -52,7 +52,7 @@ impl Engine {
             || !self.commit.fua_waiting.is_empty()
             || self.commit.oldest_pending.is_some()
             || self.starved;
-        if suspended.tried || self.now < suspended.next || !is_wanted {
+        if suspended.tried || self.io.now() < suspended.next || !is_wanted {
             return;
         }
         suspended.tried = true;
@@ -68,7 +68,7 @@ impl Engine {
 
     /// A step of the commit failed. Who has waited for several tries is answered.
     pub(super) fn suspend_commit(&mut self, error: IoError) {
-        self.commit.suspend(self.now, error);
+        self.commit.suspend(self.io.now(), error);
         if self.commit.is_broken() {
             self.answer_durable(Err(error));
         }
