@@ -9,8 +9,9 @@
 use std::hint::black_box;
 use std::sync::Arc;
 use tandem_block::{Instant, KIB, ObjectId, Op, PayloadId, Request, RequestId, Rng, StreamId};
-use tandem_engine::device::{Job, Purpose, Waiting};
+use tandem_engine::device::{Job, Waiting};
 use tandem_engine::io::pins::Pin;
+use tandem_engine::owner::{LogIo, Owner};
 use tandem_engine::qos::cost::{CostRow, CostTable, Kind};
 use tandem_engine::qos::reserve::{Promise, QosConfig, Rate, Selector, StreamConfig, WHOLE_PPB};
 use tandem_engine::qos::streams::Streams;
@@ -70,7 +71,7 @@ fn room(count: u32) -> u64 {
     let mut sequence = 0;
     let mut push = |streams: &mut Streams, now: Instant, rng: &mut Rng| {
         sequence += 1;
-        let job = Job::Io(IoOp::Flush, Purpose::HddFlush);
+        let job = Job::Io(IoOp::Flush, Owner::Log(LogIo::Flush));
         let waiting = Waiting { sequence, bytes: 4096, job, pin: Pin::NONE };
         let kind = Kind { read: sequence.is_multiple_of(2), sequential: false };
         let index = rng.below(u64::from(count)) as u16;

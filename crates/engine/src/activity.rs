@@ -46,7 +46,7 @@ pub struct Activity {
 impl Engine {
     /// What is going on now.
     pub fn activity(&self) -> Activity {
-        let moves = |kind| !self.moves.is_idle() && self.moves.counts_as(0) == kind;
+        let moves = |kind| !self.moves.is_idle() && self.moves.counts_as() == kind;
         Activity {
             starting: matches!(self.phase, Phase::Starting(_)),
             stopping: matches!(self.phase, Phase::Stopping),

@@ -6,144 +6,16 @@ use crate::format::layout::Layout;
 use crate::format::superblock::Standing;
 use crate::io::queue::{self, Queue, QueuedJob};
 use crate::log::Log;
-use crate::map::{Logical, Run, Slot};
+use crate::map::{Logical, Run};
 use crate::ordering::TaskId;
-use crate::port::{IoOp, ServedFrom};
+use crate::owner::Owner;
+use crate::port::IoOp;
 use crate::qos::lanes::Lanes;
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
 use tandem_block::{DeviceId, Instant, IoError, PayloadId};
 
 pub use crate::io::queue::Class;
-
-/// Why a device command is under way; its completion goes there.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Purpose {
-    /// Part of a user's read.
-    Read(Box<ReadPart>),
-    /// Another place of blocks that a user reads, only to be compared.
-    VerifyCopy(Box<ReadPart>),
-    /// Part of a user's write: blocks from `logical` on into slots from `slot` on.
-    Write {
-        /// Whose.
-        task: TaskId,
-        /// First block.
-        logical: Logical,
-        /// Where.
-        run: Run,
-    },
-    /// Zeroes over some sectors of a block.
-    WriteEdge {
-        /// Whose.
-        task: TaskId,
-        /// Which block.
-        logical: Logical,
-        /// Where: one slot.
-        run: Run,
-        /// Which sectors.
-        mask: u8,
-    },
-    /// Part of a user's write under fixed placement, to the identity place.
-    WriteFixed {
-        /// Whose.
-        task: TaskId,
-    },
-    /// The SSD base of a part-block write, read to be merged.
-    MergeBase {
-        /// Whose.
-        task: TaskId,
-        /// The block.
-        logical: Logical,
-        /// Where it lies.
-        slot: Slot,
-    },
-    /// A superblock, root, shard or journal read at start.
-    Recovery(u64),
-    /// A metadata write at format or start.
-    Formatting,
-    /// A flush that a commit waits for.
-    CommitFlush,
-    /// A journal unit.
-    JournalUnit,
-    /// A checkpoint's shard or page write, root write, or flush.
-    Checkpoint,
-    /// Journal units for the second home of the metadata.
-    FollowUnits,
-    /// A shard, page or root for it.
-    Follow,
-    /// A home checksum page; tasks wait for it.
-    ChecksumPage(u32),
-    /// A copy of the tail of a hard drive to the SSD.
-    TailCopy(Box<TailCopy>),
-    /// A flush of a hard drive (for a commit, a sequence, or write-back).
-    HddFlush,
-    /// Padding of a buffered-write sequence.
-    Padding,
-    /// A read of a background move.
-    MoveRead(u32),
-    /// A home write of a background move.
-    MoveWrite(u32),
-    /// A run of an extent that comes to an SSD.
-    ExtentWrite {
-        /// Which.
-        number: u32,
-        /// Which of its pieces.
-        run: u32,
-    },
-    /// A trim; the slots become free afterwards.
-    Trim(Run),
-    /// A flush that shows whether a drive that failed works again.
-    Probe,
-    /// A part of the area of home checksums, read to be copied to a drive that lags.
-    LevelRead(u64),
-    /// … and written there: so many bytes.
-    LevelWrite {
-        /// Which levelling it belongs to.
-        number: u64,
-        /// How much of it.
-        length_bytes: u64,
-    },
-    /// A superblock at shutdown.
-    Superblock,
-}
-
-/// One device read of a user's read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReadPart {
-    /// Whose.
-    pub task: TaskId,
-    /// First block.
-    pub logical: Logical,
-    /// How many.
-    pub count: u32,
-    /// First slot, or `NONE` for a home.
-    pub slot: Slot,
-    /// Expected checksums; empty if they are to be looked up by slot, or unknown.
-    pub expected: Vec<u32>,
-    /// For statistics.
-    pub from: ServedFrom,
-    /// Drives whose copy failed already.
-    pub tried: Vec<DeviceId>,
-    /// Where the bytes go.
-    pub into: PayloadId,
-    /// … and where in it.
-    pub into_offset_bytes: u64,
-}
-
-/// A tail's run being copied.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TailCopy {
-    /// Who waits for it: a write of a journaled volume. Others are copied for a commit.
-    pub task: Option<TaskId>,
-    /// Number of the write in its tail.
-    pub write: u64,
-    /// First block.
-    pub logical: Logical,
-    /// Its log slot.
-    pub log: Slot,
-    /// Its new SSD slots.
-    pub run: Run,
-}
 
 /// Something that waits for a device.
 #[derive(Clone, Debug)]
@@ -160,7 +32,7 @@ pub enum Job {
         mask: u8,
     },
     /// A finished command.
-    Io(IoOp, Purpose),
+    Io(IoOp, Owner),
 }
 
 impl QueuedJob for Job {

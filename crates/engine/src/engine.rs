@@ -5,7 +5,7 @@
 
 use crate::bcw::controller::{Control, Controller};
 use crate::config::{EngineConfig, Placement, Role};
-use crate::device::{Device, Service, TailCopy};
+use crate::device::{Device, Service};
 use crate::drain::{Drain, DrainView};
 use crate::format::layout::{self, Layout};
 use crate::format::superblock::{Numbered, Standing};
@@ -33,6 +33,7 @@ use crate::ops::start::Starting;
 use crate::ops::steering::{SharedSteer, Steering};
 use crate::ops::tiering::{self, Tiering};
 use crate::ordering::{Ordering, TaskId};
+use crate::owner::TailCopy;
 use crate::qos::admit::AdmitError;
 use crate::qos::delivery::Clients;
 use crate::qos::{self, Qos};

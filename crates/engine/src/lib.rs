@@ -39,6 +39,7 @@ pub mod mirror;
 pub mod mutant;
 mod ops;
 mod ordering;
+pub mod owner;
 mod port;
 pub mod profile;
 pub mod qos;

@@ -1,8 +1,9 @@
 //! Do the counts that decisions are made from equal what they count?
 
 use super::{Findings, Rule};
-use crate::device::{Job, Purpose};
+use crate::device::Job;
 use crate::engine::Engine;
+use crate::owner::{LogIo, MetadataIo, Owner};
 use tandem_block::BLOCK_BYTES;
 
 impl Engine {
@@ -64,7 +65,8 @@ impl Engine {
             let bytes: u64 = jobs().map(|(.., job)| self.job_bytes(job)).sum();
             let counted = d.queue.waiting_bytes();
             findings.equal(Rule::Queues, &of("waiting bytes"), counted, bytes);
-            let flushes = ios().filter(|(_, io)| io.owner == Purpose::HddFlush).count() as u64;
+            let flushes =
+                ios().filter(|(_, io)| io.owner == Owner::Log(LogIo::Flush)).count() as u64;
             let counted = u64::from(d.flushing.is_some());
             findings.equal(Rule::Queues, &of("flushes under way"), counted, flushes);
         }
@@ -91,7 +93,7 @@ impl Engine {
             findings.equal(Rule::Tails, &of("bytes"), d.tail.bytes, bytes(true));
             findings.equal(Rule::Tails, &of("exposed"), d.tail.exposed_bytes, bytes(false));
         }
-        let copies = |io: &Purpose| matches!(io, Purpose::TailCopy(_));
+        let copies = |io: &Owner| matches!(io, Owner::Log(LogIo::Copy(_)));
         let under_way = self.io.flights().iter().filter(|(_, io)| copies(&io.owner)).count() as u64;
         let counted = self.copy_payloads.len() as u64;
         findings.equal(Rule::Tails, "copies of tails under way", counted, under_way);
@@ -113,10 +115,10 @@ impl Engine {
     }
 
     fn audit_journal(&self, findings: &mut Findings) {
-        let count = |purpose: &Purpose| {
-            self.commands().filter(|under| under.purpose == purpose).count() as u64
-        };
-        let of_commit = count(&Purpose::CommitFlush) + count(&Purpose::JournalUnit);
+        let count =
+            |owner: &Owner| self.commands().filter(|under| under.owner == owner).count() as u64;
+        let of_commit = count(&Owner::Metadata(MetadataIo::CommitFlush))
+            + count(&Owner::Metadata(MetadataIo::Unit));
         let counted = self.commit.commands_counted();
         findings.equal(Rule::Journal, "commands of the commit", counted, of_commit);
         let counted = self.checkpoint.commands_counted();
@@ -124,10 +126,15 @@ impl Engine {
             Rule::Journal,
             "commands of the checkpoint",
             counted,
-            count(&Purpose::Checkpoint),
+            count(&Owner::Metadata(MetadataIo::Checkpoint)),
         );
         let counted = self.follower.commands_counted();
-        findings.equal(Rule::Journal, "commands of the follower", counted, count(&Purpose::Follow));
+        findings.equal(
+            Rule::Journal,
+            "commands of the follower",
+            counted,
+            count(&Owner::Metadata(MetadataIo::Follow)),
+        );
         let (composed, durable) = (self.commit.composed(), self.commit.durable());
         if durable > composed {
             let what = || format!("{durable} batches are durable, and {composed} were composed");

@@ -12,9 +12,10 @@ mod waiters;
 
 pub use waiters::{Wait, Waiter};
 
-use crate::device::{Class, Job, Purpose};
+use crate::device::{Class, Job};
 use crate::engine::Engine;
 use crate::map::Logical;
+use crate::owner::Owner;
 use std::fmt;
 use tandem_block::{BLOCK_BYTES, DeviceId};
 
@@ -119,7 +120,7 @@ impl Findings {
 #[derive(Clone, Copy, Debug)]
 struct Under<'a> {
     device: DeviceId,
-    purpose: &'a Purpose,
+    owner: &'a Owner,
     bytes: u64,
     waits: bool,
 }
@@ -160,12 +161,12 @@ impl Engine {
     fn commands(&self) -> impl Iterator<Item = Under<'_>> {
         let in_flight = self.io.flights().iter().map(|(_, io)| Under {
             device: io.device,
-            purpose: &io.owner,
+            owner: &io.owner,
             bytes: io.bytes,
             waits: false,
         });
         let waiting = self.waiting_jobs().filter_map(|(device, _, job)| match job {
-            Job::Io(op, purpose) => Some(Under { device, purpose, bytes: op.bytes(), waits: true }),
+            Job::Io(op, owner) => Some(Under { device, owner, bytes: op.bytes(), waits: true }),
             Job::Write(_) | Job::Edge { .. } => None,
         });
         in_flight.chain(waiting)

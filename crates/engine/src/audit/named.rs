@@ -2,29 +2,32 @@
 
 use super::slots::States;
 use super::{Findings, Rule, Under};
-use crate::device::{Job, Purpose, ReadPart};
+use crate::device::Job;
 use crate::engine::Engine;
 use crate::io::pins::Pin;
 use crate::map::{Logical, NONE, Slot};
+use crate::owner::{MigrationIo, Owner, Parts, ReadPart, RequestIo};
 
 impl Engine {
     pub(super) fn audit_named(&self, states: &States, findings: &mut Findings) {
         for under in self.commands() {
-            match under.purpose {
-                Purpose::Read(part) | Purpose::VerifyCopy(part) => {
+            match under.owner {
+                Owner::Request(RequestIo::Read(part) | RequestIo::Verify(part)) => {
                     self.audit_part(part, under, states, findings);
                 }
-                Purpose::MergeBase { logical, slot, task } => {
+                Owner::Request(RequestIo::Base { logical, slot, task }) => {
                     let what = format!("a base for the write of task {task}");
                     let named = (*logical, *slot);
                     self.audit_slot(Rule::ReadSlots, &what, named, states, findings);
                 }
-                Purpose::MoveRead(at) => {
+                Owner::Migration(MigrationIo::Read(at)) => {
                     for named in self.moves.read(*at, under.blocks()) {
                         self.audit_slot(Rule::MoveSlots, "a move", named, states, findings);
                     }
                 }
-                Purpose::MoveWrite(tag) => self.audit_homes_written(*tag, findings),
+                Owner::Migration(MigrationIo::Write { parts, .. }) => {
+                    self.audit_homes_written(*parts, findings)
+                }
                 _ => {}
             }
         }
@@ -81,8 +84,8 @@ impl Engine {
     }
 
     /// Homes that are written now: a crash may leave either version there.
-    fn audit_homes_written(&self, tag: u32, findings: &mut Findings) {
-        for block in self.moves.homes_written(tag) {
+    fn audit_homes_written(&self, parts: Parts, findings: &mut Findings) {
+        for block in self.moves.homes_written(parts) {
             if self.map.logical().recorded_home(block) {
                 let what = || {
                     let times = self.moves.times_in_move(block);

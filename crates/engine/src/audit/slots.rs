@@ -8,9 +8,9 @@
 //! Of a log only the slots in use have a state: its segments are written from one end to the other.
 
 use super::{Findings, Rule, Under};
-use crate::device::Purpose;
 use crate::engine::Engine;
 use crate::map::{Logical, NONE, Run, Slot};
+use crate::owner::{LogIo, MetadataIo, MigrationIo, Owner, RequestIo};
 
 /// What a slot is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,11 +77,13 @@ impl States {
 impl Engine {
     /// Slots that a command writes, or will write when its turn comes.
     fn written_by(&self, under: Under<'_>) -> Vec<Run> {
-        match under.purpose {
-            Purpose::Write { run, .. } | Purpose::WriteEdge { run, .. } => vec![*run],
-            Purpose::TailCopy(copy) => vec![copy.run],
-            Purpose::MoveWrite(tag) => self.moves.written(*tag),
-            Purpose::ExtentWrite { number, run } => {
+        match under.owner {
+            Owner::Request(RequestIo::Write { run, .. } | RequestIo::Edge { run, .. }) => {
+                vec![*run]
+            }
+            Owner::Log(LogIo::Copy(copy)) => vec![copy.run],
+            Owner::Migration(MigrationIo::Write { parts, .. }) => self.moves.written(*parts),
+            Owner::Migration(MigrationIo::Extent { number, run }) => {
                 self.coming_run(*number, *run).into_iter().collect()
             }
             _ => Vec::new(),
@@ -110,7 +112,7 @@ impl Engine {
             states.claim_run(run, State::Waits, findings);
         }
         for under in self.commands() {
-            if let Purpose::Trim(run) = under.purpose {
+            if let Owner::Metadata(MetadataIo::Trim(run)) = under.owner {
                 states.claim_run(*run, State::Trimmed, findings);
             }
             for run in self.written_by(under) {

@@ -1,9 +1,10 @@
 //! What does each waiting task wait for, and can that still happen?
 
 use super::{Findings, Rule};
-use crate::device::{Job, Purpose};
+use crate::device::Job;
 use crate::engine::Engine;
 use crate::ordering::TaskId;
+use crate::owner::{LogIo, MetadataIo, MigrationIo, Owner, RequestIo};
 use crate::task::Task;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -90,13 +91,15 @@ impl Engine {
     fn causes(&self) -> BTreeMap<TaskId, Causes> {
         let mut causes: BTreeMap<TaskId, Causes> = BTreeMap::new();
         for under in self.commands() {
-            let task = match under.purpose {
-                Purpose::Read(part) | Purpose::VerifyCopy(part) => part.task,
-                Purpose::Write { task, .. }
-                | Purpose::WriteEdge { task, .. }
-                | Purpose::WriteFixed { task }
-                | Purpose::MergeBase { task, .. } => *task,
-                Purpose::TailCopy(copy) => match copy.task {
+            let task = match under.owner {
+                Owner::Request(RequestIo::Read(part) | RequestIo::Verify(part)) => part.task,
+                Owner::Request(
+                    RequestIo::Write { task, .. }
+                    | RequestIo::Edge { task, .. }
+                    | RequestIo::Fixed { task }
+                    | RequestIo::Base { task, .. },
+                ) => *task,
+                Owner::Log(LogIo::Copy(copy)) => match copy.task {
                     Some(task) => task,
                     None => continue,
                 },
@@ -198,8 +201,10 @@ impl Engine {
 
     /// A page that somebody waits for is being read.
     fn audit_pages(&self, findings: &mut Findings) {
-        let is_read =
-            |page: u32| self.commands().any(|under| *under.purpose == Purpose::ChecksumPage(page));
+        let is_read = |page: u32| {
+            self.commands()
+                .any(|under| *under.owner == Owner::Metadata(MetadataIo::ChecksumPage(page)))
+        };
         for (page, _) in &self.page_waiters {
             if !is_read(*page) {
                 findings.add(Rule::Waiters, || format!("page {page} is waited for and not read"));
@@ -209,9 +214,10 @@ impl Engine {
 
     /// A background move waits for its own commands, for a record, or for reads from before.
     fn audit_moves(&self, findings: &mut Findings) {
-        let is_of_move =
-            |purpose: &Purpose| matches!(purpose, Purpose::MoveRead(_) | Purpose::MoveWrite(_));
-        let found = self.commands().filter(|under| is_of_move(under.purpose)).count() as u64;
+        let is_of_move = |owner: &Owner| {
+            matches!(owner, Owner::Migration(MigrationIo::Read(_) | MigrationIo::Write { .. }))
+        };
+        let found = self.commands().filter(|under| is_of_move(under.owner)).count() as u64;
         let counted = self.moves.commands_counted();
         findings.equal(Rule::Waiters, "commands of the move under way", counted, found);
         if let Some(read) = self.moves.reading_task() {
@@ -224,8 +230,8 @@ impl Engine {
             }
         }
         for (number, counted) in self.coming_counts() {
-            let is_its = |purpose: &Purpose| matches!(purpose, Purpose::ExtentWrite { number: of, .. } if *of == number);
-            let found = self.commands().filter(|under| is_its(under.purpose)).count() as u64;
+            let is_its = |owner: &Owner| matches!(owner, Owner::Migration(MigrationIo::Extent { number: of, .. }) if *of == number);
+            let found = self.commands().filter(|under| is_its(under.owner)).count() as u64;
             let what = format!("commands of the extent that comes as number {number}");
             findings.equal(Rule::Waiters, &what, counted, found);
         }

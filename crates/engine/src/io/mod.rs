@@ -9,13 +9,15 @@ pub mod pins;
 pub mod queue;
 
 use crate::config::{EngineConfig, SuccessorConfig};
-use crate::device::{Device, Drives, Purpose};
+use crate::device::{Device, Drives};
 use crate::io::deadlines::{Deadlines, Heard};
 use crate::io::flights::{Departure, Flight, Flights};
 use crate::io::pins::Pin;
 use crate::mutant::Mutant;
-use crate::port::{Command, IoId, IoOp};
-use crate::stats::EngineStats;
+use crate::ops::moves::MoveKind;
+use crate::owner::{LogIo, MigrationIo, Owner, RequestIo};
+use crate::port::{Command, Io, IoId, IoOp};
+use crate::stats::{DeviceStats, EngineStats};
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 use tandem_block::{DeviceId, Instant, PayloadId};
@@ -29,7 +31,7 @@ pub(crate) struct DeviceIo {
     drives: Drives,
     ssds: Vec<DeviceId>,
     hdds: Vec<DeviceId>,
-    flights: Flights<Purpose>,
+    flights: Flights<Owner>,
     deadlines: Deadlines,
     stats: EngineStats,
     payloads_made: u64,
@@ -199,26 +201,27 @@ impl DeviceIo {
 
     /// All commands in flight.
     #[inline]
-    pub(crate) fn flights(&self) -> &Flights<Purpose> {
+    pub(crate) fn flights(&self) -> &Flights<Owner> {
         &self.flights
     }
 
     /// A command goes out to a drive. It has pinned what it names.
     #[inline]
-    pub(crate) fn begin_flight(
-        &mut self,
-        device: DeviceId,
-        (op, pin): (&IoOp, Pin),
-        background: bool,
-        owner: Purpose,
-    ) -> IoId {
-        let departs = Departure { device, op, background, pin, now: self.now };
-        self.flights.begin(&mut self.drives[device].queue, departs, owner)
+    pub(crate) fn depart(&mut self, device: DeviceId, (op, pin): (IoOp, Pin), owner: Owner) -> Io {
+        self.stats.devices[usize::from(device.0)].count(&op, &owner);
+        let drive = &mut self.drives[device];
+        if owner.is_user_read() && !drive.is_ssd() {
+            drive.queue.note_read(self.now);
+        }
+        let background = owner.is_background();
+        let departs = Departure { device, op: &op, background, pin, now: self.now };
+        let id = self.flights.begin(&mut drive.queue, departs, owner);
+        Io { id, device, op }
     }
 
     /// A command has ended.
     #[inline]
-    pub(crate) fn end_flight(&mut self, io: IoId) -> Flight<Purpose> {
+    pub(crate) fn end_flight(&mut self, io: IoId) -> Flight<Owner> {
         let device = self.flights.device(io);
         let drive = &mut self.drives[device];
         let flight = self.flights.end(&mut drive.queue, io);
@@ -283,6 +286,50 @@ impl DeviceIo {
     #[inline(always)]
     pub(crate) const fn breaks(&self, _: Mutant) -> bool {
         false
+    }
+}
+
+impl DeviceStats {
+    /// A command goes out.
+    fn count(&mut self, op: &IoOp, owner: &Owner) {
+        let bytes = match op {
+            IoOp::Read { length_bytes, .. } | IoOp::ReadMeta { length_bytes, .. } => {
+                self.read_bytes += length_bytes;
+                self.read_requests += 1;
+                return;
+            }
+            IoOp::Flush => {
+                self.flushes += 1;
+                return;
+            }
+            IoOp::Trim { length_bytes, .. } => {
+                self.trimmed_bytes += length_bytes;
+                return;
+            }
+            IoOp::Write { length_bytes, .. } => *length_bytes,
+            IoOp::WriteMeta { bytes, .. } => bytes.len() as u64,
+        };
+        self.write_requests += 1;
+        *self.counter(owner) += bytes;
+    }
+
+    /// What bytes that this owner writes are counted as.
+    fn counter(&mut self, owner: &Owner) -> &mut u64 {
+        match owner {
+            Owner::Request(RequestIo::Write { .. } | RequestIo::Fixed { .. }) => {
+                &mut self.user_bytes
+            }
+            Owner::Log(LogIo::Copy(_)) => &mut self.tail_bytes,
+            Owner::Log(LogIo::Padding) => &mut self.padding_bytes,
+            Owner::Migration(MigrationIo::Extent { .. }) => &mut self.promotion_bytes,
+            Owner::Migration(MigrationIo::Write { kind, .. }) => match kind {
+                MoveKind::WriteBack => &mut self.home_bytes,
+                MoveKind::LogGc => &mut self.gc_bytes,
+                MoveKind::Merge | MoveKind::Drain | MoveKind::Rehome => &mut self.writeback_bytes,
+                MoveKind::Promotion => &mut self.promotion_bytes,
+            },
+            _ => &mut self.map_bytes,
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use super::checkpoint::Checkpoint;
 use super::follow::Follower;
 use super::moves::{MoveKind, Moves, Stage};
 use crate::map::{Logical, NONE, Run, Slot};
+use crate::owner::Parts;
 
 impl Moves {
     /// Blocks and slots that a read of the move under way is about.
@@ -17,13 +18,13 @@ impl Moves {
     }
 
     /// Slots that a write of the move under way goes to.
-    pub(crate) fn written(&self, tag: u32) -> Vec<Run> {
+    pub(crate) fn written(&self, parts: Parts) -> Vec<Run> {
         let Some(m) = &self.active else { return Vec::new() };
-        let (at, count) = ((tag & 0xffff) as usize, (tag >> 16) as usize);
         match m.kind {
             MoveKind::Merge | MoveKind::Promotion => vec![m.target],
             MoveKind::Drain => {
-                let targets = m.targets.iter().skip(at).take(count);
+                let written = parts.range();
+                let targets = m.targets.iter().skip(written.start).take(written.len());
                 targets.filter(|slot| **slot != NONE).map(|&slot| Run { slot, count: 1 }).collect()
             }
             MoveKind::WriteBack | MoveKind::LogGc | MoveKind::Rehome => Vec::new(),
@@ -31,12 +32,13 @@ impl Moves {
     }
 
     /// Blocks whose homes a write of the move under way goes to.
-    pub(crate) fn homes_written(&self, tag: u32) -> Vec<Logical> {
+    pub(crate) fn homes_written(&self, parts: Parts) -> Vec<Logical> {
         let Some(m) = &self.active else { return Vec::new() };
-        let (at, count) = ((tag & 0xffff) as usize, (tag >> 16) as usize);
         match m.kind {
             MoveKind::WriteBack | MoveKind::LogGc => {
-                m.parts.iter().skip(at).take(count).map(|part| part.logical).collect()
+                let written = parts.range();
+                let parts = m.parts.iter().skip(written.start).take(written.len());
+                parts.map(|part| part.logical).collect()
             }
             _ => Vec::new(),
         }

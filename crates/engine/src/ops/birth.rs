@@ -5,7 +5,6 @@
 
 use super::start::Stage;
 use crate::StartError;
-use crate::device::Purpose;
 use crate::engine::{Engine, Phase};
 use crate::format::shard::Root;
 use crate::format::superblock::{Member, Superblock};
@@ -13,6 +12,7 @@ use crate::handover::Handover;
 use crate::map::bits::Bits;
 use crate::map::objects::Undo;
 use crate::mirror::Mirror;
+use crate::owner::{Owner, StartIo};
 use crate::port::{Command, IoOp};
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
 
@@ -47,7 +47,7 @@ impl Engine {
             ] {
                 self.starting().outstanding += 1;
                 let op = IoOp::WriteMeta { offset_bytes, bytes, fua: true };
-                self.submit(device, op, Purpose::Formatting);
+                self.submit(device, op, Owner::Start(StartIo::Write));
             }
         }
         let none = Bits::new(self.map.shard_count());

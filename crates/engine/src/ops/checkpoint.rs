@@ -15,7 +15,6 @@
 //! mark: replay is by absolute assignment, so that is harmless. Each step is bounded: one shard, or
 //! one page, at a time per command.
 
-use crate::device::Purpose;
 use crate::engine::Engine;
 use crate::format::page::PAGE_BYTES;
 use crate::format::shard::{Root, RootImage, SHARD_BYTES};
@@ -24,6 +23,7 @@ use crate::map::checksums::Loaded;
 use crate::map::image::ImageJob;
 use crate::mutant::Mutant;
 use crate::ordering::TaskId;
+use crate::owner::{MetadataIo, Owner};
 use crate::port::IoOp;
 use std::collections::BTreeMap;
 use tandem_block::{DeviceId, Duration, Instant, IoError};
@@ -301,7 +301,7 @@ impl Engine {
 
     pub(super) fn submit_checkpoint(&mut self, device: DeviceId, op: IoOp) {
         self.checkpoint.outstanding += 1;
-        self.submit(device, op, Purpose::Checkpoint);
+        self.submit(device, op, Owner::Metadata(MetadataIo::Checkpoint));
     }
 
     fn carry_pages(&mut self) {
@@ -521,7 +521,11 @@ impl Engine {
             length_bytes: 2 * PAGE_BYTES,
         };
         let class = crate::device::Class::Read;
-        self.enqueue(device, class, crate::device::Job::Io(op, Purpose::ChecksumPage(page)));
+        self.enqueue(
+            device,
+            class,
+            crate::device::Job::Io(op, Owner::Metadata(MetadataIo::ChecksumPage(page))),
+        );
     }
 
     /// A page of home checksums was read.

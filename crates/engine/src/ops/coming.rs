@@ -19,12 +19,13 @@
 
 mod audit;
 
-use crate::device::{Class, Job, Purpose};
+use crate::device::{Class, Job};
 use crate::engine::Engine;
 use crate::map::logical::{HOME, LOG, SSD};
 use crate::map::{Copied, Logical, Run, Touch};
 use crate::mutant::Mutant;
 use crate::ordering::TaskId;
+use crate::owner::{MigrationIo, Owner};
 use crate::port::{Command, IoOp};
 use crate::task::Task;
 use crate::tier::collect::Extent;
@@ -322,8 +323,8 @@ impl Engine {
                 from_offset_bytes: u64::from(at) * BLOCK_BYTES,
                 fua: false,
             };
-            let purpose = Purpose::ExtentWrite { number, run: index };
-            self.enqueue(region.device, Class::Background, Job::Io(op, purpose));
+            let owner = Owner::Migration(MigrationIo::Extent { number, run: index });
+            self.enqueue(region.device, Class::Background, Job::Io(op, owner));
             at += run.count;
         }
         if at == 0 {

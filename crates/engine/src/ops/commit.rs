@@ -19,13 +19,13 @@ mod retry;
 
 use self::retry::{Suspended, TRIES_MAX};
 use super::gather::Gathering;
-use crate::device::Purpose;
 use crate::engine::{Engine, Phase};
 use crate::format::record::RecordWriter;
 use crate::format::unit::{self, UNIT_BYTES_MAX, Unit, disk_bytes};
 use crate::map::{Batch, Cover, Limits, Slot};
 use crate::mutant::Mutant;
 use crate::ordering::TaskId;
+use crate::owner::{Ended, MetadataIo, Owner};
 use crate::port::IoOp;
 use std::collections::VecDeque;
 use std::fmt;
@@ -183,6 +183,25 @@ impl Commit {
 }
 
 impl Engine {
+    /// A command for the metadata has ended.
+    pub(crate) fn metadata_io_done(&mut self, io: &MetadataIo, ended: Ended<'_>) {
+        let Ended { device, status, bytes, .. } = ended;
+        match *io {
+            MetadataIo::CommitFlush => self.commit_flushed(device, status),
+            MetadataIo::Unit => self.unit_written(device, status),
+            MetadataIo::Checkpoint => self.checkpoint_step_done(device, status),
+            MetadataIo::FollowUnits => self.units_followed(device, status),
+            MetadataIo::Follow => self.follow_step_done(device, status),
+            MetadataIo::ChecksumPage(page) => self.checksum_page_read(device, page, status, bytes),
+            MetadataIo::LevelRead(number) => self.level_read(number, status, bytes),
+            MetadataIo::LevelWrite { number, length_bytes } => {
+                self.level_written(device, (number, length_bytes), status);
+            }
+            MetadataIo::Superblock => self.superblock_written(device, status),
+            MetadataIo::Trim(run) => self.trimmed(run),
+        }
+    }
+
     /// Begins or advances a commit.
     #[inline]
     pub(crate) fn run_commit(&mut self) {
@@ -379,7 +398,7 @@ impl Engine {
                 continue;
             }
             self.commit.outstanding += 1;
-            self.submit(device, IoOp::Flush, Purpose::CommitFlush);
+            self.submit(device, IoOp::Flush, Owner::Metadata(MetadataIo::CommitFlush));
         }
     }
 
@@ -442,7 +461,7 @@ impl Engine {
             let fua = !self.io.breaks(Mutant::UnitsWithoutFua);
             let op = IoOp::WriteMeta { offset_bytes, bytes: unit.bytes.clone(), fua };
             self.commit.outstanding += 1;
-            self.submit(device, op, Purpose::JournalUnit);
+            self.submit(device, op, Owner::Metadata(MetadataIo::Unit));
         }
         if self.commit.outstanding == 0 {
             self.suspend_commit(IoError::Dead(self.first_metadata_home()));
@@ -574,7 +593,7 @@ impl Engine {
             if d.dirty && d.is_volatile() && d.is_ssd() {
                 d.dirty = false;
                 self.commit.outstanding += 1;
-                self.submit(id, IoOp::Flush, Purpose::CommitFlush);
+                self.submit(id, IoOp::Flush, Owner::Metadata(MetadataIo::CommitFlush));
             }
         }
         if self.commit.outstanding == 0 {

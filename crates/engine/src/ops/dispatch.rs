@@ -1,11 +1,11 @@
 //! What goes to a device next, and what is it counted as?
 
-use crate::device::{Class, Job, Purpose, Waiting};
+use crate::device::{Class, Job, Waiting};
 use crate::engine::Engine;
 use crate::io::pins::Pin;
-use crate::ops::moves::MoveKind;
 use crate::ordering::TaskId;
-use crate::port::{Command, Io, IoOp};
+use crate::owner::{Ended, Owner, RequestIo};
+use crate::port::{Command, IoOp};
 use crate::qos::QueueView;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
 
@@ -114,22 +114,21 @@ impl Engine {
             self.starve(&waiting.job);
             return Err(waiting);
         }
-        if let Job::Io(op, purpose) = waiting.job {
-            self.note_first_command(&purpose);
-            self.submit_pinned(device, op, purpose, waiting.pin);
+        if let Job::Io(op, owner) = waiting.job {
+            self.note_first_command(&owner);
+            self.submit_pinned(device, op, owner, waiting.pin);
         }
         // its commands are counted instead of the job
         self.io[device].queue.leave(1);
         Ok(())
     }
 
-    fn note_first_command(&mut self, purpose: &Purpose) {
-        let id = match purpose {
-            Purpose::Read(part) | Purpose::VerifyCopy(part) => part.task,
-            Purpose::WriteFixed { task } | Purpose::MergeBase { task, .. } => *task,
-            _ => return,
-        };
-        self.mark_started(id);
+    fn note_first_command(&mut self, owner: &Owner) {
+        if let Owner::Request(io) = owner
+            && !matches!(io, RequestIo::Write { .. } | RequestIo::Edge { .. })
+        {
+            self.mark_started(io.task());
+        }
     }
 
     fn starve(&mut self, job: &Job) {
@@ -163,7 +162,10 @@ impl Engine {
         d.queue.leave(1);
         d.queue.pins_mut().unpin(waiting.pin);
         match waiting.job {
-            Job::Io(_, purpose) => self.finish_io(device, purpose, Err(error), &[], &[]),
+            Job::Io(_, owner) => {
+                let ended = Ended { device, status: Err(error), checksums: &[], bytes: &[] };
+                self.finish_io(owner, ended);
+            }
             Job::Edge { task, block, mask } => match self.another_ssd(device) {
                 Some(other) => self.enqueue(other, Class::Write, Job::Edge { task, block, mask }),
                 None => self.fail_unissued(task, error),
@@ -202,69 +204,17 @@ impl Engine {
     }
 
     /// Sends a command to a device and remembers why.
-    pub(crate) fn submit(&mut self, device: DeviceId, op: IoOp, purpose: Purpose) {
+    pub(crate) fn submit(&mut self, device: DeviceId, op: IoOp, owner: Owner) {
         let pin = self.io[device].queue.pins_mut().pin(&op);
-        self.submit_pinned(device, op, purpose, pin);
+        self.submit_pinned(device, op, owner, pin);
     }
 
     /// The same, of a command that has pinned what it names.
-    fn submit_pinned(&mut self, device: DeviceId, op: IoOp, purpose: Purpose, pin: Pin) {
-        let background = !matches!(
-            purpose,
-            Purpose::Read(_)
-                | Purpose::VerifyCopy(_)
-                | Purpose::Write { .. }
-                | Purpose::WriteFixed { .. }
-                | Purpose::MergeBase { .. }
-        );
-        self.count_io(device, &op, &purpose);
-        let now = self.io.now();
-        let d = &mut self.io[device];
-        if matches!(purpose, Purpose::Read(_)) && !d.is_ssd() {
-            d.queue.note_read(now);
-        }
-        let id = self.io.begin_flight(device, (&op, pin), background, purpose);
-        let io = Io { id, device, op };
+    fn submit_pinned(&mut self, device: DeviceId, op: IoOp, owner: Owner, pin: Pin) {
+        let io = self.io.depart(device, (op, pin), owner);
         match &self.handover {
             Some(handover) if handover.takes(device) => self.divert(io),
             _ => self.io.send(Command::Submit(io)),
         }
-    }
-
-    fn count_io(&mut self, device: DeviceId, op: &IoOp, purpose: &Purpose) {
-        let s = &mut self.io.stats_mut().devices[usize::from(device.0)];
-        let (bytes, write) = match op {
-            IoOp::Read { length_bytes, .. } | IoOp::ReadMeta { length_bytes, .. } => {
-                s.read_bytes += length_bytes;
-                s.read_requests += 1;
-                return;
-            }
-            IoOp::Write { length_bytes, .. } => (*length_bytes, true),
-            IoOp::WriteMeta { bytes, .. } => (bytes.len() as u64, true),
-            IoOp::Flush => {
-                s.flushes += 1;
-                return;
-            }
-            IoOp::Trim { length_bytes, .. } => {
-                s.trimmed_bytes += length_bytes;
-                return;
-            }
-        };
-        debug_assert!(write);
-        s.write_requests += 1;
-        let counter = match purpose {
-            Purpose::Write { .. } | Purpose::WriteFixed { .. } => &mut s.user_bytes,
-            Purpose::TailCopy(_) => &mut s.tail_bytes,
-            Purpose::Padding => &mut s.padding_bytes,
-            Purpose::ExtentWrite { .. } => &mut s.promotion_bytes,
-            Purpose::MoveWrite(id) => match self.moves.counts_as(*id) {
-                MoveKind::WriteBack => &mut s.home_bytes,
-                MoveKind::LogGc => &mut s.gc_bytes,
-                MoveKind::Merge | MoveKind::Drain | MoveKind::Rehome => &mut s.writeback_bytes,
-                MoveKind::Promotion => &mut s.promotion_bytes,
-            },
-            _ => &mut s.map_bytes,
-        };
-        *counter += bytes;
     }
 }

@@ -13,12 +13,13 @@
 //! users work. What cannot be read stays, and is told.
 
 use super::moves::{MoveKind, Part};
-use crate::device::{Class, Job, Purpose};
+use crate::device::{Class, Job};
 use crate::drain::UNREADABLE_MAX;
 use crate::engine::Engine;
 use crate::map::logical::{FRAGMENTS, HOME, LOG, SSD};
 use crate::map::{Logical, NONE, Run, Slot, Touch};
 use crate::mutant::Mutant;
+use crate::owner::{MigrationIo, Owner, Parts};
 use crate::port::IoOp;
 use tandem_block::{BLOCK_BYTES, DeviceId, Duration, IoError};
 
@@ -210,12 +211,12 @@ impl Engine {
 
     /// Queues a command of a drain's: users of an SSD would keep it waiting for ever, so it does not wait
     /// behind them where nobody is told apart.
-    pub(super) fn send_drained(&mut self, device: DeviceId, op: IoOp, purpose: Purpose) {
+    pub(super) fn send_drained(&mut self, device: DeviceId, op: IoOp, owner: Owner) {
         let d = &self.io[device];
         if d.is_ssd() && d.streams.is_none() && !d.is_faulted() {
-            self.submit(device, op, purpose);
+            self.submit(device, op, owner);
         } else {
-            self.enqueue(device, Class::Background, Job::Io(op, purpose));
+            self.enqueue(device, Class::Background, Job::Io(op, owner));
         }
     }
 
@@ -244,7 +245,14 @@ impl Engine {
                 fua: false,
             };
             m.outstanding += 1;
-            self.send_drained(region.device, op, Purpose::MoveWrite(at as u32 | run.count << 16));
+            self.send_drained(
+                region.device,
+                op,
+                Owner::Migration(MigrationIo::Write {
+                    parts: Parts { first: at as u32, count: run.count },
+                    kind: MoveKind::Drain,
+                }),
+            );
             at += run.count as usize;
         }
         let idle = m.outstanding == 0;
@@ -257,13 +265,13 @@ impl Engine {
     /// A part of it is written.
     pub(super) fn drained_written(
         &mut self,
-        (at, count): (usize, usize),
+        parts: Parts,
         status: Result<(), IoError>,
         checksums: &[u32],
     ) {
         let m = self.moves.active.as_ref().expect("a move was writing");
         let moved: Vec<(Part, Slot)> =
-            (at..at + count).map(|i| (m.parts[i].clone(), m.targets[i])).collect();
+            parts.range().map(|i| (m.parts[i].clone(), m.targets[i])).collect();
         let outstanding = m.outstanding;
         for (i, (part, to)) in moved.into_iter().enumerate() {
             let is_same = checksums.get(i).is_none_or(|found| *found == part.checksum)

@@ -19,12 +19,12 @@
 //! snapshot, which is asked for in the quiet, or when the lag is over. It never holds a commit or a
 //! checkpoint up.
 
-use crate::device::Purpose;
 use crate::engine::{Engine, Phase};
 use crate::format::shard::{Root, RootImage};
 use crate::map::bits::Bits;
 use crate::map::image::ImageJob;
 use crate::map::journal::Journal;
+use crate::owner::{MetadataIo, Owner};
 use crate::port::IoOp;
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
@@ -391,7 +391,7 @@ impl Engine {
         let layout = &self.io[device].layout;
         let offset_bytes = layout.journal_offset + offset;
         let op = IoOp::WriteMeta { offset_bytes, bytes, fua: false };
-        self.submit(device, op, Purpose::FollowUnits);
+        self.submit(device, op, Owner::Metadata(MetadataIo::FollowUnits));
         true
     }
 

@@ -7,11 +7,12 @@
 
 use crate::bcw::controller::{Action, Control};
 use crate::bcw::pool::{self, Standing};
-use crate::device::{Class, Job, Purpose};
+use crate::device::{Class, Job};
 use crate::engine::Engine;
 use crate::io::flights::Flight;
 use crate::map::Run;
 use crate::ops::vacating::Turn;
+use crate::owner::{LogIo, Owner, RequestIo};
 use crate::port::IoOp;
 use crate::steer::Reason;
 use crate::task::Task;
@@ -110,7 +111,7 @@ impl Engine {
     fn reads_for_background(&self, device: DeviceId) -> bool {
         let mut reads = self.io[device].queue.jobs(Class::Read);
         reads.all(|job| match job {
-            Job::Io(_, Purpose::Read(part)) => {
+            Job::Io(_, Owner::Request(RequestIo::Read(part))) => {
                 let task = self.tasks.get(part.task);
                 task.is_some_and(|task| task.request.kind == RequestKind::Background)
             }
@@ -336,7 +337,7 @@ impl Engine {
         let offset_bytes = self.map.slots().region(run.slot).address(run.slot);
         let from = self.padding_payload(length_bytes);
         let op = IoOp::Write { offset_bytes, length_bytes, from, from_offset_bytes: 0, fua: false };
-        self.submit(device, op, Purpose::Padding);
+        self.submit(device, op, Owner::Log(LogIo::Padding));
         false
     }
 
@@ -376,7 +377,7 @@ impl Engine {
     /// A command of a hard drive ended: its controller learns from it.
     pub(crate) fn note_hdd_completion(
         &mut self,
-        io: &Flight<Purpose>,
+        io: &Flight<Owner>,
         status: Result<(), IoError>,
         took: Option<Duration>,
     ) {
@@ -388,16 +389,18 @@ impl Engine {
         let latency = ended.since(io.issued.max(before));
         let Some(bcw) = &mut device.bcw else { return };
         match &io.owner {
-            Purpose::Write { .. } | Purpose::WriteEdge { .. } if status.is_ok() => {
+            Owner::Request(RequestIo::Write { .. } | RequestIo::Edge { .. }) if status.is_ok() => {
                 bcw.completed(now, io.bytes, latency, false);
             }
-            Purpose::Padding if status.is_ok() => {
+            Owner::Log(LogIo::Padding) if status.is_ok() => {
                 bcw.completed(now, io.bytes, latency, true);
             }
-            Purpose::HddFlush | Purpose::Write { .. } | Purpose::Padding => {}
+            Owner::Log(LogIo::Flush)
+            | Owner::Request(RequestIo::Write { .. })
+            | Owner::Log(LogIo::Padding) => {}
             _ => bcw.undisturbed(now),
         }
-        if let (Err(error), Purpose::Padding) = (status, &io.owner) {
+        if let (Err(error), Owner::Log(LogIo::Padding)) = (status, &io.owner) {
             self.fault(io.device, error);
         }
     }

@@ -5,11 +5,12 @@
 //! place in the map, if the block has not changed since; the record that names it frees the log place.
 
 use super::moves::{HOMED_BLOCKS_MAX, MoveKind, Part, Stage};
-use crate::device::{Class, Job, Purpose};
+use crate::device::{Class, Job};
 use crate::engine::{Engine, Phase};
 use crate::map::logical::{HOME, LOG};
 use crate::map::{Copied, Logical, NONE, Slot, Touch};
 use crate::mutant::Mutant;
+use crate::owner::{MigrationIo, Owner, Parts};
 use crate::port::IoOp;
 use std::collections::VecDeque;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
@@ -86,8 +87,11 @@ impl Engine {
                 fua: false,
             };
             m.outstanding += 1;
-            let purpose = Purpose::MoveWrite(order[at] as u32 | (count as u32) << 16);
-            self.enqueue(device, Class::Background, Job::Io(op, purpose));
+            let owner = Owner::Migration(MigrationIo::Write {
+                parts: Parts { first: order[at] as u32, count: count as u32 },
+                kind: m.kind,
+            });
+            self.enqueue(device, Class::Background, Job::Io(op, owner));
             at += count;
         }
         let idle = m.outstanding == 0;
@@ -127,7 +131,7 @@ impl Engine {
     pub(crate) fn move_write_done(
         &mut self,
         device: DeviceId,
-        tag: u32,
+        written: Parts,
         status: Result<(), IoError>,
         checksums: &[u32],
     ) {
@@ -138,25 +142,24 @@ impl Engine {
             self.merge_written(status, checksums.first().copied().unwrap_or(0));
             return;
         }
-        let (at, count) = ((tag & 0xffff) as usize, (tag >> 16) as usize);
         match m.kind {
-            MoveKind::Drain => return self.drained_written((at, count), status, checksums),
+            MoveKind::Drain => return self.drained_written(written, status, checksums),
             MoveKind::Rehome => return self.rehomed_written(device, status),
             _ => {}
         }
-        let mut parts = m.parts[at..at + count].to_vec();
+        let mut parts = m.parts[written.range()].to_vec();
         let d = &mut self.io[device];
         if let Err(error) = status {
             self.fault(device, error);
         } else {
             d.home_writes += 1;
             let number = d.home_writes;
-            self.io.stats_mut().moves += count as u64;
+            self.io.stats_mut().moves += u64::from(written.count);
             if self.is_fixed() {
                 self.settle_fixed_homes(&parts);
             } else {
                 let m = self.moves.active.as_mut().expect("asked above");
-                for (part, moving) in parts.iter_mut().zip(&mut m.parts[at..at + count]) {
+                for (part, moving) in parts.iter_mut().zip(&mut m.parts[written.range()]) {
                     part.copied = moving.copied.take();
                 }
                 for part in parts {

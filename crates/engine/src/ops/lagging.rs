@@ -9,9 +9,9 @@
 //! are copied to it ─▶ a checkpoint with all shards ─▶ superblocks say that it is level
 //! ```
 
-use crate::device::Purpose;
 use crate::engine::{Engine, Phase};
 use crate::format::page::PAGE_BYTES;
+use crate::owner::{MetadataIo, Owner};
 use crate::port::IoOp;
 use tandem_block::{DeviceId, Duration, Instant, IoError, MIB};
 
@@ -245,7 +245,7 @@ impl Engine {
             length_bytes: STEP_BYTES.min(area_bytes - levelling.copied_bytes),
         };
         self.lagging.levelling = Some(Levelling { under_way: true, ..levelling });
-        self.submit(home, op, Purpose::LevelRead(levelling.number));
+        self.submit(home, op, Owner::Metadata(MetadataIo::LevelRead(levelling.number)));
     }
 
     /// A part of the area of pages was read from a home that has all of it.
@@ -265,7 +265,7 @@ impl Engine {
         let op = IoOp::WriteMeta { offset_bytes, bytes: bytes.to_vec(), fua: false };
         let length_bytes = bytes.len() as u64;
         let number = levelling.number;
-        self.submit(device, op, Purpose::LevelWrite { number, length_bytes });
+        self.submit(device, op, Owner::Metadata(MetadataIo::LevelWrite { number, length_bytes }));
     }
 
     /// … and written to the one that lags.

@@ -5,11 +5,12 @@
 //! where it is moved home; users' writes leave a segment of each log for that (design decision 10).
 
 use super::moves::{FRAGMENTED_MAX, Move, MoveKind, Part, Stage};
-use crate::device::{Class, Job, Purpose};
+use crate::device::{Class, Job};
 use crate::engine::Engine;
 use crate::map::{Logical, NONE, Run, Touch};
 use crate::mutant::Mutant;
 use crate::ordering::TaskId;
+use crate::owner::{MigrationIo, Owner, Parts};
 use crate::port::IoOp;
 use crate::task::Task;
 use tandem_block::{
@@ -100,6 +101,7 @@ impl Engine {
         let m = self.moves.active.as_mut().expect("asked above");
         m.target = run;
         m.outstanding = 1;
+        let (parts, kind) = (Parts { first: 0, count: 1 }, m.kind);
         let region = *self.map.slots().region(run.slot);
         let op = IoOp::Write {
             offset_bytes: region.address(run.slot),
@@ -108,7 +110,8 @@ impl Engine {
             from_offset_bytes: 0,
             fua: region.is_log,
         };
-        self.enqueue(region.device, Class::Background, Job::Io(op, Purpose::MoveWrite(0)));
+        let owner = Owner::Migration(MigrationIo::Write { parts, kind });
+        self.enqueue(region.device, Class::Background, Job::Io(op, owner));
     }
 
     /// On an SSD; in a pool without, in a log, whose last segment only merges may use.

@@ -15,12 +15,13 @@
 
 use super::dropping::Dropping;
 use super::unmovable::Unmovable;
-use crate::device::{Class, Job, Purpose};
+use crate::device::{Class, Job};
 use crate::engine::Engine;
 use crate::log::gc::Need;
 use crate::map::logical::LOG;
 use crate::map::{Copied, FixedState, Logical, NONE, Run, Slot};
 use crate::mutant::Mutant;
+use crate::owner::{Ended, MigrationIo, Owner};
 use crate::port::{Command, IoOp};
 use hashbrown::HashSet;
 use std::collections::VecDeque;
@@ -132,7 +133,7 @@ const REST_AFTER_FAILURE: Duration = Duration::from_ms(100);
 pub(super) const FRAGMENTED_MAX: u64 = 65_536;
 
 impl Moves {
-    pub(crate) fn counts_as(&self, _: u32) -> MoveKind {
+    pub(crate) fn counts_as(&self) -> MoveKind {
         self.active.as_ref().map_or(MoveKind::WriteBack, |m| m.kind)
     }
 
@@ -175,6 +176,20 @@ impl Moves {
 }
 
 impl Engine {
+    /// A command of a migration has ended.
+    pub(crate) fn migration_io_done(&mut self, io: &MigrationIo, ended: Ended<'_>) {
+        let Ended { device, status, checksums, .. } = ended;
+        match *io {
+            MigrationIo::Read(part) => self.move_read_done(part, status, checksums),
+            MigrationIo::Write { parts, .. } => {
+                self.move_write_done(device, parts, status, checksums);
+            }
+            MigrationIo::Extent { number, run } => {
+                self.coming_written(number, run, status, checksums);
+            }
+        }
+    }
+
     /// Is SSD space so short that clean copies go and commits hurry? A sixteenth, or a write waits.
     pub(crate) fn is_short_of_space(&self) -> bool {
         self.map.ssd_free() * 16 < self.map.ssd_slots() || self.starved
@@ -393,11 +408,11 @@ impl Engine {
                 into_offset_bytes: at as u64 * BLOCK_BYTES,
             };
             m.outstanding += 1;
-            let purpose = Purpose::MoveRead(at as u32);
+            let owner = Owner::Migration(MigrationIo::Read(at as u32));
             if kind == MoveKind::Drain {
-                self.send_drained(region.device, op, purpose);
+                self.send_drained(region.device, op, owner);
             } else {
-                self.enqueue(region.device, Class::Background, Job::Io(op, purpose));
+                self.enqueue(region.device, Class::Background, Job::Io(op, owner));
             }
             at += count;
         }

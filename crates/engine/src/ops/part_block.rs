@@ -4,12 +4,13 @@
 //! whole blocks; the base is read and merged if it lies on an SSD, otherwise the part is kept as a
 //! fragment.
 
-use crate::device::{Class, Job, Purpose};
+use crate::device::{Class, Job};
 use crate::engine::Engine;
 use crate::map::logical::{FRAGMENTS, SSD};
 use crate::map::{Logical, Run, Slot, Touch};
 use crate::mutant::Mutant;
 use crate::ordering::TaskId;
+use crate::owner::{Owner, RequestIo};
 use crate::port::{Command, IoOp};
 use crate::steer::Target;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError, Request, SECTOR_BYTES};
@@ -63,12 +64,12 @@ impl Engine {
             into_offset_bytes: task.buffer_offset(block),
         };
         self.io.stats_mut().merge_reads += 1;
-        let purpose = Purpose::MergeBase { task: id, logical: block, slot };
+        let owner = Owner::Request(RequestIo::Base { task: id, logical: block, slot });
         #[cfg(feature = "mutants")]
         if self.io.breaks(crate::mutant::Mutant::BaseUnpinned) {
             self.io[region.device].queue.pins_mut().skip_next();
         }
-        self.enqueue(region.device, Class::Read, Job::Io(op, purpose));
+        self.enqueue(region.device, Class::Read, Job::Io(op, owner));
     }
 
     /// The block's other sectors are known now: it will be written whole.
@@ -207,7 +208,11 @@ impl Engine {
             from_offset_bytes: 0,
             fua: task.request.fua,
         };
-        self.submit(device, op, Purpose::WriteEdge { task: id, logical: block, run, mask });
+        self.submit(
+            device,
+            op,
+            Owner::Request(RequestIo::Edge { task: id, logical: block, run, mask }),
+        );
         true
     }
 

@@ -5,12 +5,13 @@
 //!                                                    │ wrong or failed: the next place, or EIO
 //! ```
 
-use crate::device::{Class, Job, Purpose, ReadPart};
+use crate::device::{Class, Job};
 use crate::engine::Engine;
 use crate::map::checksums::page_of;
 use crate::map::{Logical, NONE, Place, Slot};
 use crate::mutant::Mutant;
 use crate::ordering::TaskId;
+use crate::owner::{Owner, ReadPart, RequestIo};
 use crate::port::{Command, IoOp, ServedFrom};
 use crate::task::Overlay;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError, PayloadId, SECTOR_BYTES};
@@ -192,7 +193,11 @@ impl Engine {
             into,
             into_offset_bytes,
         };
-        self.enqueue(source.device, Class::Read, Job::Io(op, Purpose::Read(Box::new(part))));
+        self.enqueue(
+            source.device,
+            Class::Read,
+            Job::Io(op, Owner::Request(RequestIo::Read(Box::new(part)))),
+        );
     }
 
     /// A read under way: `blocks` (first, count) from `source` into a payload from an offset in bytes on,
@@ -275,7 +280,11 @@ impl Engine {
                 into: from,
                 into_offset_bytes: 0,
             };
-            self.enqueue(region.device, Class::Read, Job::Io(op, Purpose::Read(Box::new(part))));
+            self.enqueue(
+                region.device,
+                Class::Read,
+                Job::Io(op, Owner::Request(RequestIo::Read(Box::new(part)))),
+            );
         }
     }
 

@@ -6,7 +6,6 @@
 //! (`merge`), committed by compare. Promotions have a rate that they keep to, and wait for everything
 //! that makes space.
 
-use crate::device::ReadPart;
 use crate::engine::Engine;
 use crate::log::read_back::{Found, Keeper, ReadBack};
 use crate::map::logical::LOG;
@@ -14,6 +13,7 @@ use crate::map::{FixedState, Logical, Map, NONE, Run, Slot};
 use crate::mutant::Mutant;
 use crate::ops::moves::MoveKind;
 use crate::ordering::TaskId;
+use crate::owner::ReadPart;
 use crate::port::{Command, ServedFrom};
 use hashbrown::HashMap;
 use std::collections::VecDeque;

@@ -5,7 +5,6 @@
 
 use super::start::{READS_MAX, Stage};
 use crate::StartError;
-use crate::device::Purpose;
 use crate::engine::Engine;
 use crate::format::record::{self, FLAG_CHECKSUMS, FLAG_HOME, FLAG_LOG_UNSETTLED, Record};
 use crate::format::unit::{self, Unit};
@@ -13,6 +12,7 @@ use crate::map::checkpoint::RecoveredBlock;
 use crate::map::journal::Journal;
 use crate::map::{NONE, Slot};
 use crate::mutant::Mutant;
+use crate::owner::{Owner, StartIo};
 use crate::port::IoOp;
 use tandem_block::{BLOCK_BYTES, DeviceId, MIB, SECTORS_PER_BLOCK};
 
@@ -181,7 +181,7 @@ impl Engine {
                 let offset_bytes = layout.journal_offset + piece.start as u64;
                 let op = IoOp::WriteMeta { offset_bytes, bytes: bytes.to_vec(), fua: true };
                 self.starting().outstanding += 1;
-                self.submit(*device, op, Purpose::Formatting);
+                self.submit(*device, op, Owner::Start(StartIo::Write));
             }
         }
     }
@@ -201,7 +201,7 @@ impl Engine {
                 let bytes = vec![0; BLOCK_BYTES as usize];
                 let op = IoOp::WriteMeta { offset_bytes, bytes, fua: true };
                 self.starting().outstanding += 1;
-                self.submit(*device, op, Purpose::Formatting);
+                self.submit(*device, op, Owner::Start(StartIo::Write));
             }
         }
     }

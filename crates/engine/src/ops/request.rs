@@ -4,6 +4,7 @@ use crate::engine::{Engine, Phase};
 use crate::map::{Logical, Touch};
 use crate::mutant::Mutant;
 use crate::ordering::TaskId;
+use crate::owner::{Ended, RequestIo};
 use crate::port::{Command, Done, ServedFrom};
 use crate::steer::Target;
 use crate::task::Task;
@@ -15,6 +16,25 @@ use tandem_block::{
 pub const REQUEST_BYTES_MAX: u64 = 32 << 20;
 
 impl Engine {
+    /// A command of a request has ended.
+    pub(crate) fn request_io_done(&mut self, io: RequestIo, ended: Ended<'_>) {
+        let Ended { device, status, checksums, .. } = ended;
+        match io {
+            RequestIo::Read(part) => self.read_done(device, *part, status, checksums),
+            RequestIo::Verify(part) => self.copy_read(device, &part, status, checksums),
+            RequestIo::Write { task, logical, run } => {
+                self.write_done(device, task, logical, run, status, checksums);
+            }
+            RequestIo::Edge { task, logical, run, mask } => {
+                self.edge_done(device, (task, logical, run, mask), status, checksums);
+            }
+            RequestIo::Fixed { task } => self.fixed_write_done(task, status),
+            RequestIo::Base { task, logical, slot } => {
+                self.base_read(task, logical, slot, status, checksums);
+            }
+        }
+    }
+
     /// A request arrives.
     pub(crate) fn on_request(&mut self, request: &Request) {
         self.last_request = self.io.now();

@@ -3,10 +3,10 @@
 //! Source: design decision 6. A freed slot is used again once nothing durable names it, no command names
 //! it (`pins`), and its TRIM, if it gets one, is over.
 
-use crate::device::Purpose;
 use crate::engine::Engine;
 use crate::map::{Run, Slot};
 use crate::mutant::Mutant;
+use crate::owner::{MetadataIo, Owner};
 use crate::port::IoOp;
 use tandem_block::BLOCK_BYTES;
 
@@ -84,7 +84,7 @@ impl Engine {
                 offset_bytes: region.address(run.slot),
                 length_bytes: u64::from(run.count) * BLOCK_BYTES,
             };
-            self.submit(region.device, op, Purpose::Trim(run));
+            self.submit(region.device, op, Owner::Metadata(MetadataIo::Trim(run)));
         } else {
             self.release_run(run);
         }

@@ -5,13 +5,14 @@
 //! for it go elsewhere or fail by name, and what lies there is still read. The last home of the metadata
 //! stays in service: nobody can stand in for it, and its commands are tried again (`commit`).
 
-use crate::device::{Device, Purpose, Service};
+use crate::device::{Device, Service};
 use crate::engine::Engine;
 use crate::format::superblock::Standing;
 use crate::map::NONE;
 use crate::map::logical::{LOG, SSD};
 use crate::map::{Logical, Slot, Touch};
 use crate::mutant::Mutant;
+use crate::owner::Owner;
 use crate::port::IoOp;
 use tandem_block::{DeviceId, Duration, Instant, IoError};
 
@@ -125,7 +126,7 @@ impl Engine {
         d.probes += 1;
         d.probe_at = now + Duration::from_ns(PROBE_AFTER.ns << d.probes.min(6));
         if d.is_ssd() {
-            self.submit(device, IoOp::Flush, Purpose::Probe);
+            self.submit(device, IoOp::Flush, Owner::Probe);
         } else {
             self.flush_hdd(device);
         }

@@ -10,13 +10,14 @@
 //! ```
 
 use super::follow::Stage;
-use crate::device::{Class, Job, Purpose};
+use crate::device::{Class, Job};
 use crate::engine::{Engine, Phase};
 use crate::format::page::PAGE_BYTES;
 use crate::format::shard::{Root, SHARD_BYTES};
 use crate::map::bits::Bits;
 use crate::map::image::ImageJob;
 use crate::ops::table::page_offset;
+use crate::owner::{MetadataIo, Owner};
 use crate::port::IoOp;
 use tandem_block::{DeviceId, IoError};
 
@@ -181,7 +182,7 @@ impl Engine {
 
     fn enqueue_follow(&mut self, home: DeviceId, op: IoOp) {
         self.follower.outstanding += 1;
-        self.enqueue(home, Class::Background, Job::Io(op, Purpose::Follow));
+        self.enqueue(home, Class::Background, Job::Io(op, Owner::Metadata(MetadataIo::Follow)));
     }
 
     /// A shard, page or root of the follower was written, or not.

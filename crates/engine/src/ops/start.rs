@@ -10,7 +10,6 @@
 //! What the journal says is in `replay`, a fresh pool in `birth`.
 
 use crate::StartError;
-use crate::device::Purpose;
 use crate::engine::{Engine, Phase};
 use crate::format::record;
 use crate::format::shard::{self, Root, SHARD_BYTES, SHARD_HOMES};
@@ -20,6 +19,7 @@ use crate::map::bits::Bits;
 use crate::map::checkpoint::Recovered;
 use crate::map::journal::Journal;
 use crate::mutant::Mutant;
+use crate::owner::{Owner, StartIo};
 use crate::port::IoOp;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
 
@@ -133,7 +133,7 @@ impl Engine {
     ) {
         self.expect_recovery_read();
         let op = IoOp::ReadMeta { offset_bytes, length_bytes };
-        self.submit(device, op, Purpose::Recovery(tag));
+        self.submit(device, op, Owner::Start(StartIo::Read(tag)));
     }
 
     /// A read is under way that the present stage waits for.
@@ -529,7 +529,7 @@ impl Engine {
                 continue;
             }
             self.starting().outstanding += 1;
-            self.submit(id, IoOp::Flush, Purpose::Formatting);
+            self.submit(id, IoOp::Flush, Owner::Start(StartIo::Write));
         }
     }
 

@@ -6,9 +6,10 @@
 use crate::bcw::controller::{Control, State};
 use crate::bcw::predictor::WriteState;
 use crate::config::{EngineConfig, Role};
-use crate::device::{Device, Purpose};
+use crate::device::Device;
 use crate::engine::Engine;
 use crate::io::flights::Flight;
+use crate::owner::Owner;
 use crate::profile::latency_ns;
 use crate::steer::rate::Rate;
 use crate::steer::settings::SteerConfig;
@@ -273,7 +274,7 @@ impl Engine {
 
     /// A command of an SSD ended without error: policies are told.
     #[inline]
-    pub(crate) fn note_ssd_completion(&mut self, io: &Flight<Purpose>) {
+    pub(crate) fn note_ssd_completion(&mut self, io: &Flight<Owner>) {
         if !self.steering.learns || !io.place.listed {
             return;
         }

@@ -3,8 +3,8 @@
 //! Requests under way are answered, everything is committed, a checkpoint is taken, and the
 //! superblocks say "clean". A pool that was stopped without these recovers from its journal.
 
-use crate::device::Purpose;
 use crate::engine::{Engine, Phase};
+use crate::owner::{MetadataIo, Owner};
 use crate::port::{Command, IoOp};
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
 
@@ -104,7 +104,7 @@ impl Engine {
             let last = self.io[id].drive_bytes / BLOCK_BYTES * BLOCK_BYTES;
             let offset_bytes = if copy == 0 { 0 } else { last - BLOCK_BYTES };
             let op = IoOp::WriteMeta { offset_bytes, bytes, fua: true };
-            self.submit(id, op, Purpose::Superblock);
+            self.submit(id, op, Owner::Metadata(MetadataIo::Superblock));
             writes += 1;
         }
         self.superblock_writes = Some((writes, copy));

@@ -5,11 +5,12 @@
 //! drives keep one queue by class: nothing is promised on them, since one user's seek is everybody's.
 
 use crate::config::Role;
-use crate::device::{Class, Device, Job, Purpose, Waiting};
+use crate::device::{Class, Device, Job, Waiting};
 use crate::engine::Engine;
 use crate::io::flights::Flight;
 use crate::mutant::Mutant;
 use crate::ordering::TaskId;
+use crate::owner::{Owner, RequestIo};
 use crate::qos::admit::AdmitError;
 use crate::qos::cost::Kind;
 use crate::qos::delivery::{Clients, StreamIndex};
@@ -198,7 +199,7 @@ impl Engine {
     }
 
     /// A command is done: what do its kind cost?
-    pub(crate) fn observe_cost(&mut self, io: &Flight<Purpose>, status: Result<(), IoError>) {
+    pub(crate) fn observe_cost(&mut self, io: &Flight<Owner>, status: Result<(), IoError>) {
         let task = task_of(&io.owner).and_then(|id| self.tasks.get(id));
         let sequential = task.is_none_or(|task| task.sequential);
         let stream = task.map_or(NO_STREAM, |task| task.stream);
@@ -240,17 +241,19 @@ fn owner(class: Class, job: &Job) -> Option<TaskId> {
     match (class, job) {
         (Class::Background, _) => None,
         (_, Job::Write(task) | Job::Edge { task, .. }) => Some(*task),
-        (_, Job::Io(_, purpose)) => task_of(purpose),
+        (_, Job::Io(_, owner)) => task_of(owner),
     }
 }
 
-fn task_of(purpose: &Purpose) -> Option<TaskId> {
-    match purpose {
-        Purpose::Read(part) | Purpose::VerifyCopy(part) => Some(part.task),
-        Purpose::Write { task, .. }
-        | Purpose::WriteEdge { task, .. }
-        | Purpose::WriteFixed { task }
-        | Purpose::MergeBase { task, .. } => Some(*task),
+fn task_of(owner: &Owner) -> Option<TaskId> {
+    match owner {
+        Owner::Request(RequestIo::Read(part) | RequestIo::Verify(part)) => Some(part.task),
+        Owner::Request(
+            RequestIo::Write { task, .. }
+            | RequestIo::Edge { task, .. }
+            | RequestIo::Fixed { task }
+            | RequestIo::Base { task, .. },
+        ) => Some(*task),
         _ => None,
     }
 }

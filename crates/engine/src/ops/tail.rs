@@ -6,11 +6,12 @@
 //! when a flush of the drive itself has succeeded and that is recorded.
 
 use super::read_back::names;
-use crate::device::{Class, HddFlush, Job, Purpose, TailCopy, TailItem};
+use crate::device::{Class, HddFlush, Job, TailItem};
 use crate::engine::Engine;
 use crate::map::{Logical, NONE, Run, Slot, Touch};
 use crate::mutant::Mutant;
 use crate::ordering::TaskId;
+use crate::owner::{Ended, LogIo, Owner, RequestIo, TailCopy};
 use crate::port::{Command, IoOp};
 use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, IoError, PayloadId};
 
@@ -18,6 +19,15 @@ use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, IoError, PayloadId};
 const COPIES_IN_FLIGHT_MAX: usize = 16;
 
 impl Engine {
+    /// A command of a hard drive's log has ended.
+    pub(crate) fn log_io_done(&mut self, io: &LogIo, ended: Ended<'_>) {
+        match io {
+            LogIo::Copy(copy) => self.tail_copied(copy, ended.status),
+            LogIo::Flush => self.hdd_flush_done(ended.device, ended.status),
+            LogIo::Padding => {}
+        }
+    }
+
     /// A log write was acknowledged by the drive: it joins the tail, and its bytes stay in RAM. Those
     /// of a journaled volume are copied to an SSD at once, and their user waits for that.
     pub(crate) fn retain_for_tail(
@@ -142,7 +152,10 @@ impl Engine {
     fn log_write_in_flight(&self, device: DeviceId) -> bool {
         self.io.flights().iter().any(|(_, io)| {
             io.device == device
-                && matches!(io.owner, Purpose::Write { .. } | Purpose::WriteEdge { .. })
+                && matches!(
+                    io.owner,
+                    Owner::Request(RequestIo::Write { .. } | RequestIo::Edge { .. })
+                )
         })
     }
 
@@ -152,7 +165,7 @@ impl Engine {
             .flights()
             .iter()
             .filter(|(_, io)| match &io.owner {
-                Purpose::TailCopy(copy) => region.is_some_and(|r| r.contains(copy.log)),
+                Owner::Log(LogIo::Copy(copy)) => region.is_some_and(|r| r.contains(copy.log)),
                 _ => false,
             })
             .count()
@@ -233,7 +246,7 @@ impl Engine {
             }
             *self.retained.get_mut(&item.payload).expect("it is in a tail") += 1;
             self.copy_payloads.push((copy.clone(), item.payload));
-            self.submit(region.device, op, Purpose::TailCopy(Box::new(copy)));
+            self.submit(region.device, op, Owner::Log(LogIo::Copy(Box::new(copy))));
             done += run.count;
         }
         true
@@ -311,7 +324,7 @@ impl Engine {
             bcw.flush_issued(now);
         }
         self.follower_flushing(device);
-        self.submit(device, IoOp::Flush, Purpose::HddFlush);
+        self.submit(device, IoOp::Flush, Owner::Log(LogIo::Flush));
     }
 
     /// A flush of a hard drive ended.

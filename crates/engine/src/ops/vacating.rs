@@ -14,7 +14,7 @@
 //! waits for the flush makes the copy void (`forget_rehomed`).
 
 use super::moves::{Move, MoveKind, Part, Stage};
-use crate::device::{Class, Job, Purpose};
+use crate::device::{Class, Job};
 use crate::drain::{Drain, DrainError, UNREADABLE_MAX};
 use crate::engine::Engine;
 use crate::format::record::HOMES_RECORD_BYTES;
@@ -24,6 +24,7 @@ use crate::map::logical::HOME;
 use crate::map::space::{BlockRange, Space};
 use crate::map::{Logical, NONE, Run, Touch};
 use crate::mutant::Mutant;
+use crate::owner::{MigrationIo, Owner, Parts};
 use crate::port::IoOp;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
 
@@ -329,7 +330,11 @@ impl Engine {
             since: self.io.now(),
         });
         let op = IoOp::Read { offset_bytes, length_bytes, into: buffer, into_offset_bytes: 0 };
-        self.enqueue(device, Class::Background, Job::Io(op, Purpose::MoveRead(0)));
+        self.enqueue(
+            device,
+            Class::Background,
+            Job::Io(op, Owner::Migration(MigrationIo::Read(0))),
+        );
     }
 
     /// Homes were read: are they what was written there once?
@@ -370,8 +375,11 @@ impl Engine {
         };
         let m = self.moves.active.as_mut().expect("asked above");
         (m.stage, m.outstanding) = (Stage::Writing, 1);
-        let purpose = Purpose::MoveWrite(taken.count << 16);
-        self.enqueue(device, Class::Background, Job::Io(op, purpose));
+        let owner = Owner::Migration(MigrationIo::Write {
+            parts: Parts { first: 0, count: taken.count },
+            kind: MoveKind::Rehome,
+        });
+        self.enqueue(device, Class::Background, Job::Io(op, owner));
     }
 
     /// A run of homes cannot be read in one piece, or is not what was written: one by one, if it was

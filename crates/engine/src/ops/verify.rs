@@ -4,10 +4,11 @@
 //! first sound one, so a second copy could rot unseen until it is the only one left. What the other
 //! places hold is compared and thrown away: it decides nothing about the answer of the read.
 
-use crate::device::{Class, Job, Purpose, ReadPart};
+use crate::device::{Class, Job};
 use crate::engine::Engine;
 use crate::map::{Logical, NONE};
 use crate::ordering::TaskId;
+use crate::owner::{Owner, ReadPart, RequestIo};
 use crate::port::{Command, IoOp, ServedFrom};
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
 
@@ -59,7 +60,11 @@ impl Engine {
         let part = self.read_part(id, (logical, count), source, (into, 0));
         let op =
             IoOp::Read { offset_bytes: source.address, length_bytes, into, into_offset_bytes: 0 };
-        self.enqueue(source.device, Class::Read, Job::Io(op, Purpose::VerifyCopy(Box::new(part))));
+        self.enqueue(
+            source.device,
+            Class::Read,
+            Job::Io(op, Owner::Request(RequestIo::Verify(Box::new(part)))),
+        );
     }
 
     /// Another place was read: it is compared, and nobody waits for its bytes.

@@ -6,11 +6,12 @@
 //! → the map names the new place → acknowledged (FUA: after a commit)
 //! ```
 
-use crate::device::{Class, Job, Purpose};
+use crate::device::{Class, Job};
 use crate::engine::Engine;
 use crate::map::{Logical, Run, Touch};
 use crate::mutant::Mutant;
 use crate::ordering::TaskId;
+use crate::owner::{Owner, RequestIo};
 use crate::port::{Command, IoOp};
 use crate::steer::{Reason, Target};
 use crate::tier::Intention;
@@ -145,7 +146,7 @@ impl Engine {
             from_offset_bytes: task.buffer_offset(logical),
             fua: task.request.fua,
         };
-        self.submit(device, op, Purpose::Write { task: id, logical, run });
+        self.submit(device, op, Owner::Request(RequestIo::Write { task: id, logical, run }));
     }
 
     /// A run of a user's write is on its device: the map names it.
@@ -366,7 +367,11 @@ impl Engine {
                 fua: request.fua,
             };
             self.tasks[id].outstanding += 1;
-            self.enqueue(device, Class::Write, Job::Io(op, Purpose::WriteFixed { task: id }));
+            self.enqueue(
+                device,
+                Class::Write,
+                Job::Io(op, Owner::Request(RequestIo::Fixed { task: id })),
+            );
             done += length_bytes;
         }
     }

@@ -3,8 +3,9 @@
 use super::super::edf;
 use super::super::reserve::{Promise, Selector, StreamConfig};
 use super::*;
-use crate::device::{Job, Purpose};
+use crate::device::Job;
 use crate::io::pins::Pin;
+use crate::owner::{LogIo, Owner};
 use crate::port::IoOp;
 use tandem_block::{Duration, StreamId};
 
@@ -38,7 +39,7 @@ impl Rig {
 
     fn waiting(&mut self) -> Waiting {
         self.sequence += 1;
-        let job = Job::Io(IoOp::Flush, Purpose::HddFlush);
+        let job = Job::Io(IoOp::Flush, Owner::Log(LogIo::Flush));
         Waiting { sequence: self.sequence, bytes: 4096, job, pin: Pin::NONE }
     }
 

@@ -1,0 +1,233 @@
+//! Who sent a command to a drive, and is told of its end.
+//!
+//! Whoever sends a command names itself. The end of the command goes to nobody else.
+
+use crate::map::{Logical, Run, Slot};
+use crate::ops::moves::MoveKind;
+use crate::ordering::TaskId;
+use crate::port::ServedFrom;
+use std::ops::Range;
+use tandem_block::{DeviceId, IoError, PayloadId};
+
+/// The owner of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// A user's request.
+    Request(RequestIo),
+    /// The log of a hard drive.
+    Log(LogIo),
+    /// Something that moves or copies blocks.
+    Migration(MigrationIo),
+    /// The map, its journal, checkpoints and copies.
+    Metadata(MetadataIo),
+    /// The start of the engine.
+    Start(StartIo),
+    /// A flush that shows whether a drive that failed works again.
+    Probe,
+}
+
+/// A command of a user's request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RequestIo {
+    /// Part of a read.
+    Read(Box<ReadPart>),
+    /// Another location of blocks that are read, only to be compared.
+    Verify(Box<ReadPart>),
+    /// Part of a write: blocks from `logical` on into slots from `run` on.
+    Write {
+        /// Whose.
+        task: TaskId,
+        /// First block.
+        logical: Logical,
+        /// Where.
+        run: Run,
+    },
+    /// Zeroes over some sectors of a block.
+    Edge {
+        /// Whose.
+        task: TaskId,
+        /// Which block.
+        logical: Logical,
+        /// Where: one slot.
+        run: Run,
+        /// Which sectors.
+        mask: u8,
+    },
+    /// Part of a write under fixed placement, to the identity location.
+    Fixed {
+        /// Whose.
+        task: TaskId,
+    },
+    /// The SSD base of a write of part of a block, read to be merged.
+    Base {
+        /// Whose.
+        task: TaskId,
+        /// The block.
+        logical: Logical,
+        /// Where it lies.
+        slot: Slot,
+    },
+}
+
+/// One device read of a user's read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadPart {
+    /// Whose.
+    pub task: TaskId,
+    /// First block.
+    pub logical: Logical,
+    /// How many.
+    pub count: u32,
+    /// First slot, or `NONE` for a home.
+    pub slot: Slot,
+    /// Expected checksums; empty if they are to be looked up by slot, or unknown.
+    pub expected: Vec<u32>,
+    /// For statistics.
+    pub from: ServedFrom,
+    /// Drives whose copy failed already.
+    pub tried: Vec<DeviceId>,
+    /// Where the bytes go.
+    pub into: PayloadId,
+    /// … and where in it.
+    pub into_offset_bytes: u64,
+}
+
+/// A command of a hard drive's log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogIo {
+    /// A copy of unflushed writes to an SSD.
+    Copy(Box<TailCopy>),
+    /// A flush of the drive (for a commit, a sequence, or write-back).
+    Flush,
+    /// Padding of a buffered-write sequence.
+    Padding,
+}
+
+/// A run of unflushed log writes that is being copied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TailCopy {
+    /// Who waits for it: a write of a journaled volume. Others are copied for a commit.
+    pub task: Option<TaskId>,
+    /// Number of the write in its tail.
+    pub write: u64,
+    /// First block.
+    pub logical: Logical,
+    /// Its log slot.
+    pub log: Slot,
+    /// Its new SSD slots.
+    pub run: Run,
+}
+
+/// A command of a migration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MigrationIo {
+    /// The read from this part on.
+    Read(u32),
+    /// A write of some parts.
+    Write {
+        /// Which.
+        parts: Parts,
+        /// What for.
+        kind: MoveKind,
+    },
+    /// A run of an extent that is promoted.
+    Extent {
+        /// Which.
+        number: u32,
+        /// Which of its pieces.
+        run: u32,
+    },
+}
+
+/// Parts of a migration that follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parts {
+    /// The first.
+    pub first: u32,
+    /// How many.
+    pub count: u32,
+}
+
+impl Parts {
+    /// Their positions among all parts.
+    pub fn range(self) -> Range<usize> {
+        self.first as usize..(self.first + self.count) as usize
+    }
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ended<'a> {
+    /// Whose command it was.
+    pub device: DeviceId,
+    /// Success, or why not.
+    pub status: Result<(), IoError>,
+    /// Checksums of the blocks that were read or written, where they are known.
+    pub checksums: &'a [u32],
+    /// Metadata that was read.
+    pub bytes: &'a [u8],
+}
+
+/// A command for the metadata.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MetadataIo {
+    /// A flush that a commit waits for.
+    CommitFlush,
+    /// A journal unit.
+    Unit,
+    /// A checkpoint's shard or page write, root write, or flush.
+    Checkpoint,
+    /// Journal units for the second copy of the metadata.
+    FollowUnits,
+    /// A shard, page or root for it.
+    Follow,
+    /// A page of home checksums; requests wait for it.
+    ChecksumPage(u32),
+    /// A part of the area of home checksums, read to be copied to a drive that lags.
+    LevelRead(u64),
+    /// … and written there: so many bytes.
+    LevelWrite {
+        /// Which copy it belongs to.
+        number: u64,
+        /// How much of it.
+        length_bytes: u64,
+    },
+    /// A superblock.
+    Superblock,
+    /// A trim; the slots become free afterwards.
+    Trim(Run),
+}
+
+impl Owner {
+    /// Does no user wait for it?
+    pub fn is_background(&self) -> bool {
+        !matches!(self, Owner::Request(io) if !matches!(io, RequestIo::Edge { .. }))
+    }
+
+    /// Is it a read that a user waits for?
+    pub fn is_user_read(&self) -> bool {
+        matches!(self, Owner::Request(RequestIo::Read(_)))
+    }
+}
+
+impl RequestIo {
+    /// The request.
+    pub fn task(&self) -> TaskId {
+        match self {
+            RequestIo::Read(part) | RequestIo::Verify(part) => part.task,
+            RequestIo::Write { task, .. }
+            | RequestIo::Edge { task, .. }
+            | RequestIo::Fixed { task }
+            | RequestIo::Base { task, .. } => *task,
+        }
+    }
+}
+
+/// A command of the start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StartIo {
+    /// A superblock, root, shard or journal read.
+    Read(u64),
+    /// A write of metadata.
+    Write,
+}
