@@ -10,10 +10,11 @@ use crate::map::{Logical, Run};
 use crate::ordering::TaskId;
 use crate::owner::Owner;
 use crate::port::IoOp;
+use crate::qos::delivery::StreamIndex;
 use crate::qos::lanes::Lanes;
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
-use tandem_block::{DeviceId, Instant, IoError, PayloadId};
+use tandem_block::{BLOCK_BYTES, DeviceId, Instant, IoError, PayloadId};
 
 pub use crate::io::queue::Class;
 
@@ -21,7 +22,12 @@ pub use crate::io::queue::Class;
 #[derive(Clone, Debug)]
 pub enum Job {
     /// A user's write: places are chosen when it is dispatched.
-    Write(TaskId),
+    Write {
+        /// Whose.
+        task: TaskId,
+        /// How much of it.
+        bytes: u64,
+    },
     /// Zeroes over some sectors of a block.
     Edge {
         /// Whose.
@@ -35,12 +41,39 @@ pub enum Job {
     Io(IoOp, Owner),
 }
 
+impl Job {
+    /// Bytes that it moves.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Job::Write { bytes, .. } => *bytes,
+            Job::Edge { .. } => BLOCK_BYTES,
+            Job::Io(op, _) => op.bytes(),
+        }
+    }
+
+    /// Does it fetch bytes?
+    pub fn is_read(&self) -> bool {
+        matches!(self, Job::Io(op, _) if op.is_read())
+    }
+}
+
+/// Whose request a job belongs to, where streams are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Whose {
+    /// Which stream.
+    pub stream: StreamIndex,
+    /// The request begins where its stream's request before it ended.
+    pub sequential: bool,
+    /// Bytes of the whole request.
+    pub request_bytes: u64,
+}
+
 impl QueuedJob for Job {
     #[inline]
     fn op(&self) -> Option<&IoOp> {
         match self {
             Job::Io(op, _) => Some(op),
-            Job::Write(_) | Job::Edge { .. } => None,
+            Job::Write { .. } | Job::Edge { .. } => None,
         }
     }
 }
@@ -229,7 +262,7 @@ impl Device {
             Service::Full => true,
             Service::ReadOnly(_) => match job {
                 Job::Io(op, _) => op.is_read() || *op == IoOp::Flush,
-                Job::Write(_) | Job::Edge { .. } => false,
+                Job::Write { .. } | Job::Edge { .. } => false,
             },
             Service::Out(_) => false,
         }

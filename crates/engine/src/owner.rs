@@ -204,6 +204,14 @@ impl Owner {
         !matches!(self, Owner::Request(io) if !matches!(io, RequestIo::Edge { .. }))
     }
 
+    /// The request that it belongs to.
+    pub fn task(&self) -> Option<TaskId> {
+        match self {
+            Owner::Request(io) => Some(io.task()),
+            _ => None,
+        }
+    }
+
     /// Is it a read that a user waits for?
     pub fn is_user_read(&self) -> bool {
         matches!(self, Owner::Request(RequestIo::Read(_)))

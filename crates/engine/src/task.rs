@@ -1,6 +1,7 @@
 //! What does the engine remember of one request under way?
 
 use crate::arena::Arena;
+use crate::device::Whose;
 use crate::map::Logical;
 use crate::ops::streams::NO_STREAM;
 use crate::ordering::TaskId;
@@ -133,6 +134,16 @@ impl Task {
     /// Where in its buffer a block lies.
     pub fn buffer_offset(&self, block: Logical) -> u64 {
         self.base_bytes + u64::from(block - self.first) * BLOCK_BYTES
+    }
+
+    /// Whose it is, where streams are told apart.
+    pub fn whose(&self) -> Option<Whose> {
+        let request_bytes = self.request.length_bytes;
+        (self.stream != NO_STREAM).then_some(Whose {
+            stream: self.stream,
+            sequential: self.sequential,
+            request_bytes,
+        })
     }
 
     /// Blocks touched.

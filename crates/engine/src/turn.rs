@@ -48,6 +48,7 @@ impl Engine {
         if matches!(self.phase, Phase::Running | Phase::Stopping) {
             self.turn();
         }
+        self.divert_all();
         if !self.mirrors.is_empty() {
             self.run_mirrors();
         }

@@ -1,7 +1,6 @@
 //! Do the counts that decisions are made from equal what they count?
 
 use super::{Findings, Rule};
-use crate::device::Job;
 use crate::engine::Engine;
 use crate::owner::{LogIo, MetadataIo, Owner};
 use tandem_block::BLOCK_BYTES;
@@ -62,24 +61,16 @@ impl Engine {
             let waiting = jobs().count() as u64;
             let counted = u64::from(d.queue.length());
             findings.equal(Rule::Queues, &of("queue length"), counted, in_flight + waiting);
-            let bytes: u64 = jobs().map(|(.., job)| self.job_bytes(job)).sum();
+            let bytes: u64 = jobs().map(|(.., job)| job.bytes()).sum();
             let counted = d.queue.waiting_bytes();
             findings.equal(Rule::Queues, &of("waiting bytes"), counted, bytes);
             let flushes =
                 ios().filter(|(_, io)| io.owner == Owner::Log(LogIo::Flush)).count() as u64;
             let counted = u64::from(d.flushing.is_some());
             findings.equal(Rule::Queues, &of("flushes under way"), counted, flushes);
-        }
-    }
-
-    fn job_bytes(&self, job: &Job) -> u64 {
-        match job {
-            Job::Write(id) => {
-                let task = self.tasks.get(*id);
-                task.map_or(0, |task| u64::from(task.blocks()) * BLOCK_BYTES)
-            }
-            Job::Edge { .. } => BLOCK_BYTES,
-            Job::Io(op, _) => op.bytes(),
+            let taken = self.handover.as_deref().is_some_and(|h| h.takes(d.id));
+            let counted = u64::from(self.io.withholds(d.id));
+            findings.equal(Rule::Queues, &of("commands set aside"), counted, u64::from(taken));
         }
     }
 

@@ -167,7 +167,7 @@ impl Engine {
         });
         let waiting = self.waiting_jobs().filter_map(|(device, _, job)| match job {
             Job::Io(op, owner) => Some(Under { device, owner, bytes: op.bytes(), waits: true }),
-            Job::Write(_) | Job::Edge { .. } => None,
+            Job::Write { .. } | Job::Edge { .. } => None,
         });
         in_flight.chain(waiting)
     }

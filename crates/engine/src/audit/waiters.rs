@@ -109,7 +109,7 @@ impl Engine {
         }
         for (device, _, job) in self.waiting_jobs() {
             match job {
-                Job::Write(task) => causes.entry(*task).or_default().queue = Some(device),
+                Job::Write { task, .. } => causes.entry(*task).or_default().queue = Some(device),
                 Job::Edge { task, .. } => {
                     causes.entry(*task).or_default().commands.push(device);
                 }

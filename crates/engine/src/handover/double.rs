@@ -72,8 +72,20 @@ impl Handover {
 }
 
 impl Engine {
+    /// What was sent to the drives of the replacement since the last time.
+    #[inline]
+    pub(crate) fn divert_all(&mut self) {
+        while let Some(io) = self.io.next_set_aside() {
+            match &self.handover {
+                Some(h) if h.takes(io.device) => self.divert(io),
+                // it has ended meanwhile
+                _ => self.io.send(Command::Submit(io)),
+            }
+        }
+    }
+
     /// A command to the drive that is replaced, on its way to the world.
-    pub(crate) fn divert(&mut self, io: Io) {
+    fn divert(&mut self, io: Io) {
         let single = self.io.breaks(Mutant::HandoverSingle);
         let h = self.handover.as_deref_mut().expect("asked while there is one");
         if h.stage == Stage::Landing {

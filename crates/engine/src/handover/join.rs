@@ -136,6 +136,7 @@ impl Engine {
         let h = self.handover.as_deref_mut().expect("asked while there is one");
         h.stage = Stage::Landing;
         let (seat, drive_bytes) = (h.seat, h.drive_bytes);
+        self.withhold();
         let d = &mut self.io[seat];
         assert!(d.queue.in_flight() == 0 && !d.has_waiting(), "nobody asks a place that is empty");
         assert!(d.tail.items.is_empty() && d.flushing.is_none(), "it was left in order");
@@ -172,6 +173,7 @@ impl Engine {
             return;
         }
         let h = self.handover.take().expect("asked above");
+        self.withhold();
         self.io.note_successor(None);
         self.io.send(Command::Succeed { device: h.seat });
         let ended = Some((self.io.now(), Ending::Finished));

@@ -316,6 +316,12 @@ impl Handover {
         device == self.device || (device == self.seat && self.stage == Stage::Landing)
     }
 
+    /// The drives whose commands it takes.
+    fn taken(&self) -> [Option<DeviceId>; 2] {
+        let seat = (self.stage == Stage::Landing).then_some(self.seat);
+        [Some(self.device), seat]
+    }
+
     /// Does the successor become the member now?
     pub fn is_switching(&self) -> bool {
         matches!(self.stage, Stage::Switching(_) | Stage::Landing)
@@ -416,6 +422,7 @@ impl Engine {
         h.early = early.map(|(io, _)| io).collect();
         self.io.note_successor(Some(successor));
         self.handover = Some(Box::new(h));
+        self.withhold();
         self.handover_ended = None;
         self.handover_wanted = true;
         Ok(())
@@ -436,8 +443,14 @@ impl Engine {
         }
     }
 
+    /// Which drives' commands are taken has changed.
+    fn withhold(&mut self) {
+        self.io.withhold(self.handover.as_deref().map_or([None; 2], Handover::taken));
+    }
+
     /// What of a replacement is possible now.
     pub(crate) fn run_handover(&mut self) {
+        self.divert_all();
         let Some(h) = self.handover.as_deref() else { return };
         let is_empty = h.joins && h.device == h.seat;
         if self.io[h.device].is_faulted() && !is_empty {

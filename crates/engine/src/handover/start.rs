@@ -36,6 +36,7 @@ impl Engine {
         h.old_uuid = self.io[successor.device].config.uuid;
         let (place, places) = (h.place, h.own_places());
         self.handover = Some(Box::new(h));
+        self.withhold();
         for offset_bytes in places {
             self.expect_recovery_read();
             let op = IoOp::ReadMeta { offset_bytes, length_bytes: BLOCK_BYTES };
@@ -92,6 +93,7 @@ impl Engine {
                 let view = HandoverView { ended, stage: "ended", ..h.view() };
                 self.handover_ended = Some(view);
                 self.handover = None;
+                self.withhold();
                 self.io.note_successor(None);
                 self.io.send(Command::Succeed { device });
                 all[index] = (Some(own), false);
@@ -123,6 +125,7 @@ impl Engine {
 
     fn leave_unknown(&mut self) {
         let mut h = self.handover.take().expect("asked while there is one");
+        self.withhold();
         h.joins = self.io[h.seat].is_gone();
         let ended = Some((self.io.now(), Ending::NotKnown));
         self.handover_ended = Some(HandoverView { ended, stage: "ended", ..h.view() });
@@ -137,6 +140,7 @@ impl Engine {
             let mut h = self.handover.take().expect("asked above");
             let planned = self.plan_join(&mut h);
             self.handover = Some(h);
+            self.withhold();
             if planned.is_err() {
                 self.leave_unknown();
             }

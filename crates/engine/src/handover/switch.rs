@@ -167,6 +167,7 @@ impl Engine {
             return;
         }
         let h = self.handover.take().expect("its command ended");
+        self.withhold();
         assert!(h.flights.is_empty() && h.under_way.is_empty(), "nothing is under way");
         self.io[h.device].drive_bytes = h.drive_bytes;
         self.io.note_successor(None);
@@ -219,6 +220,7 @@ impl Engine {
             return;
         }
         let h = self.handover.take().expect("asked above");
+        self.withhold();
         assert!(h.held.is_empty(), "they went on when the superblocks were told");
         self.io.note_successor(None);
         let ended = h.ending.map(|why| (self.io.now(), why));

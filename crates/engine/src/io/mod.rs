@@ -4,6 +4,7 @@
 //! does it here. Nothing here knows why a command was sent: its owner comes back with the end.
 
 pub mod deadlines;
+mod enqueue;
 pub mod flights;
 pub mod pins;
 pub mod queue;
@@ -18,6 +19,7 @@ use crate::ops::moves::MoveKind;
 use crate::owner::{LogIo, MigrationIo, Owner, RequestIo};
 use crate::port::{Command, Io, IoId, IoOp};
 use crate::stats::{DeviceStats, EngineStats};
+use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 use tandem_block::{DeviceId, Instant, PayloadId};
@@ -36,6 +38,9 @@ pub(crate) struct DeviceIo {
     stats: EngineStats,
     payloads_made: u64,
     wake_at: Instant,
+    /// Drives whose commands do not go to the world, but to who asked for them.
+    withheld: [Option<DeviceId>; 2],
+    set_aside: VecDeque<Io>,
     #[cfg(feature = "mutants")]
     mutant: Option<Mutant>,
 }
@@ -55,6 +60,8 @@ impl DeviceIo {
             stats: EngineStats::default(),
             payloads_made: 0,
             wake_at: Instant::NEVER,
+            withheld: [None; 2],
+            set_aside: VecDeque::new(),
             #[cfg(feature = "mutants")]
             mutant: None,
             config: Arc::new(config),
@@ -78,6 +85,7 @@ impl DeviceIo {
 
     /// The event has been handled. Everything behind the first `before` commands has a deadline from now on.
     pub(crate) fn end_event(&mut self, before: usize, commands: &mut Vec<Command>) {
+        assert!(self.set_aside.is_empty(), "commands that were set aside are on their way");
         self.deadlines.send(self.now, &mut self.out, before);
         self.wake_by(self.deadlines.due());
         std::mem::swap(&mut self.out, commands);
@@ -179,12 +187,6 @@ impl DeviceIo {
         &mut self.drives
     }
 
-    /// A drive, and the counters.
-    #[inline]
-    pub(crate) fn drive_and_stats(&mut self, drive: DeviceId) -> (&mut Device, &mut EngineStats) {
-        (&mut self.drives[drive], &mut self.stats)
-    }
-
     /// The SSDs, by id.
     #[inline]
     pub(crate) fn ssds(&self) -> &[DeviceId] {
@@ -205,9 +207,15 @@ impl DeviceIo {
         &self.flights
     }
 
-    /// A command goes out to a drive. It has pinned what it names.
+    /// Sends a command to a drive, and remembers whose it is.
+    pub(crate) fn submit(&mut self, device: DeviceId, op: IoOp, owner: Owner) {
+        let pin = self.drives[device].queue.pins_mut().pin(&op);
+        self.submit_pinned(device, (op, pin), owner);
+    }
+
+    /// The same, of a command that has pinned what it names.
     #[inline]
-    pub(crate) fn depart(&mut self, device: DeviceId, (op, pin): (IoOp, Pin), owner: Owner) -> Io {
+    pub(crate) fn submit_pinned(&mut self, device: DeviceId, (op, pin): (IoOp, Pin), owner: Owner) {
         self.stats.devices[usize::from(device.0)].count(&op, &owner);
         let drive = &mut self.drives[device];
         if owner.is_user_read() && !drive.is_ssd() {
@@ -216,7 +224,28 @@ impl DeviceIo {
         let background = owner.is_background();
         let departs = Departure { device, op: &op, background, pin, now: self.now };
         let id = self.flights.begin(&mut drive.queue, departs, owner);
-        Io { id, device, op }
+        let io = Io { id, device, op };
+        if self.withheld.contains(&Some(device)) {
+            self.set_aside.push_back(io);
+        } else {
+            self.out.push(Command::Submit(io));
+        }
+    }
+
+    /// Commands to these drives are set aside from now on.
+    pub(crate) fn withhold(&mut self, drives: [Option<DeviceId>; 2]) {
+        self.withheld = drives;
+    }
+
+    /// Are commands to this drive set aside?
+    pub(crate) fn withholds(&self, drive: DeviceId) -> bool {
+        self.withheld.contains(&Some(drive))
+    }
+
+    /// The oldest command that was set aside.
+    #[inline]
+    pub(crate) fn next_set_aside(&mut self) -> Option<Io> {
+        self.set_aside.pop_front()
     }
 
     /// A command has ended.

@@ -128,6 +128,7 @@ impl Engine {
             if matches!(self.phase, Phase::Running | Phase::Stopping) {
                 self.turn();
             }
+            self.divert_all();
         }
         self.stop_after_mirrors();
         let due = self.mirrors.iter().map(Mirror::due).min().unwrap_or(Instant::NEVER);

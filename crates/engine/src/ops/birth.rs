@@ -47,7 +47,7 @@ impl Engine {
             ] {
                 self.starting().outstanding += 1;
                 let op = IoOp::WriteMeta { offset_bytes, bytes, fua: true };
-                self.submit(device, op, Owner::Start(StartIo::Write));
+                self.io.submit(device, op, Owner::Start(StartIo::Write));
             }
         }
         let none = Bits::new(self.map.shard_count());

@@ -15,6 +15,7 @@
 //! mark: replay is by absolute assignment, so that is harmless. Each step is bounded: one shard, or
 //! one page, at a time per command.
 
+use crate::device::{Class, Job};
 use crate::engine::Engine;
 use crate::format::page::PAGE_BYTES;
 use crate::format::shard::{Root, RootImage, SHARD_BYTES};
@@ -301,7 +302,7 @@ impl Engine {
 
     pub(super) fn submit_checkpoint(&mut self, device: DeviceId, op: IoOp) {
         self.checkpoint.outstanding += 1;
-        self.submit(device, op, Owner::Metadata(MetadataIo::Checkpoint));
+        self.io.submit(device, op, Owner::Metadata(MetadataIo::Checkpoint));
     }
 
     fn carry_pages(&mut self) {
@@ -520,12 +521,8 @@ impl Engine {
             offset_bytes: layout.checksum_offset + u64::from(page) * 2 * PAGE_BYTES,
             length_bytes: 2 * PAGE_BYTES,
         };
-        let class = crate::device::Class::Read;
-        self.enqueue(
-            device,
-            class,
-            crate::device::Job::Io(op, Owner::Metadata(MetadataIo::ChecksumPage(page))),
-        );
+        let job = Job::Io(op, Owner::Metadata(MetadataIo::ChecksumPage(page)));
+        self.io.enqueue(device, Class::Read, job, None);
     }
 
     /// A page of home checksums was read.

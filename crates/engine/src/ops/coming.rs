@@ -324,7 +324,7 @@ impl Engine {
                 fua: false,
             };
             let owner = Owner::Migration(MigrationIo::Extent { number, run: index });
-            self.enqueue(region.device, Class::Background, Job::Io(op, owner));
+            self.io.enqueue(region.device, Class::Background, Job::Io(op, owner), None);
             at += run.count;
         }
         if at == 0 {

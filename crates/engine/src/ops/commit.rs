@@ -398,7 +398,7 @@ impl Engine {
                 continue;
             }
             self.commit.outstanding += 1;
-            self.submit(device, IoOp::Flush, Owner::Metadata(MetadataIo::CommitFlush));
+            self.io.submit(device, IoOp::Flush, Owner::Metadata(MetadataIo::CommitFlush));
         }
     }
 
@@ -461,7 +461,7 @@ impl Engine {
             let fua = !self.io.breaks(Mutant::UnitsWithoutFua);
             let op = IoOp::WriteMeta { offset_bytes, bytes: unit.bytes.clone(), fua };
             self.commit.outstanding += 1;
-            self.submit(device, op, Owner::Metadata(MetadataIo::Unit));
+            self.io.submit(device, op, Owner::Metadata(MetadataIo::Unit));
         }
         if self.commit.outstanding == 0 {
             self.suspend_commit(IoError::Dead(self.first_metadata_home()));
@@ -593,7 +593,7 @@ impl Engine {
             if d.dirty && d.is_volatile() && d.is_ssd() {
                 d.dirty = false;
                 self.commit.outstanding += 1;
-                self.submit(id, IoOp::Flush, Owner::Metadata(MetadataIo::CommitFlush));
+                self.io.submit(id, IoOp::Flush, Owner::Metadata(MetadataIo::CommitFlush));
             }
         }
         if self.commit.outstanding == 0 {

@@ -2,33 +2,12 @@
 
 use crate::device::{Class, Job, Waiting};
 use crate::engine::Engine;
-use crate::io::pins::Pin;
 use crate::ordering::TaskId;
 use crate::owner::{Ended, Owner, RequestIo};
-use crate::port::{Command, IoOp};
 use crate::qos::QueueView;
-use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
+use tandem_block::{DeviceId, IoError};
 
 impl Engine {
-    /// Puts a job into a device's queue.
-    #[inline]
-    pub(crate) fn enqueue(&mut self, device: DeviceId, class: Class, job: Job) {
-        let bytes = match &job {
-            Job::Write(id) => u64::from(self.tasks[*id].blocks()) * BLOCK_BYTES,
-            Job::Edge { .. } => BLOCK_BYTES,
-            Job::Io(op, _) => op.bytes(),
-        };
-        let d = &mut self.io[device];
-        if d.streams.is_some() {
-            self.enqueue_by_stream(device, class, job, bytes);
-        } else {
-            d.queue.enqueue(class, job, bytes);
-        }
-        let (d, stats) = self.io.drive_and_stats(device);
-        let longest = &mut stats.queue_length_max[usize::from(device.0)];
-        *longest = (*longest).max(d.queue.length());
-    }
-
     /// Issues what the device can take now.
     #[inline]
     pub(crate) fn dispatch(&mut self, device: DeviceId) {
@@ -90,14 +69,14 @@ impl Engine {
 
     /// Issues a job that has left its queue; gives it back if it must wait for space.
     pub(crate) fn issue(&mut self, device: DeviceId, waiting: Waiting) -> Result<(), Waiting> {
-        let is_write = matches!(waiting.job, Job::Write(_) | Job::Edge { .. });
+        let is_write = matches!(waiting.job, Job::Write { .. } | Job::Edge { .. });
         if (is_write && self.no_room.is_some()) || !self.io[device].takes_job(&waiting.job) {
             self.fail_waiting(device, waiting);
             return Ok(());
         }
         let issued = match &waiting.job {
-            Job::Write(id) => {
-                let id = *id;
+            Job::Write { task, .. } => {
+                let id = *task;
                 if self.io[device].is_ssd() {
                     self.issue_ssd_write(device, id)
                 } else {
@@ -116,7 +95,7 @@ impl Engine {
         }
         if let Job::Io(op, owner) = waiting.job {
             self.note_first_command(&owner);
-            self.submit_pinned(device, op, owner, waiting.pin);
+            self.io.submit_pinned(device, (op, waiting.pin), owner);
         }
         // its commands are counted instead of the job
         self.io[device].queue.leave(1);
@@ -133,9 +112,9 @@ impl Engine {
 
     fn starve(&mut self, job: &Job) {
         self.starved = true;
-        if let Job::Write(id) = job {
+        if let Job::Write { task, .. } = job {
             let now = self.io.now();
-            self.tasks[*id].starved_since.get_or_insert(now);
+            self.tasks[*task].starved_since.get_or_insert(now);
         }
     }
 
@@ -154,7 +133,7 @@ impl Engine {
     /// A job that has left its queue is not sent: the device does not take it any more.
     fn fail_waiting(&mut self, device: DeviceId, waiting: Waiting) {
         // a read must not be told that the drive gave no answer: it was not asked, and would ask again
-        let is_write = matches!(waiting.job, Job::Write(_) | Job::Edge { .. });
+        let is_write = matches!(waiting.job, Job::Write { .. } | Job::Edge { .. });
         let no_room = self.no_room.filter(|_| is_write);
         self.io.stats_mut().refused_without_room += u64::from(no_room.is_some());
         let error = no_room.unwrap_or(IoError::Dead(device));
@@ -167,10 +146,14 @@ impl Engine {
                 self.finish_io(owner, ended);
             }
             Job::Edge { task, block, mask } => match self.another_ssd(device) {
-                Some(other) => self.enqueue(other, Class::Write, Job::Edge { task, block, mask }),
+                Some(other) => {
+                    let whose = self.tasks[task].whose();
+                    let job = Job::Edge { task, block, mask };
+                    self.io.enqueue(other, Class::Write, job, whose);
+                }
                 None => self.fail_unissued(task, error),
             },
-            Job::Write(id) => {
+            Job::Write { task: id, .. } => {
                 if self.another_ssd(device).is_none() || self.is_fixed() {
                     self.fail_unissued(id, error);
                 } else if self.io[device].is_ssd() {
@@ -200,21 +183,6 @@ impl Engine {
         task.outstanding = task.outstanding.saturating_sub(1);
         if task.outstanding == 0 {
             self.finish_write(id);
-        }
-    }
-
-    /// Sends a command to a device and remembers why.
-    pub(crate) fn submit(&mut self, device: DeviceId, op: IoOp, owner: Owner) {
-        let pin = self.io[device].queue.pins_mut().pin(&op);
-        self.submit_pinned(device, op, owner, pin);
-    }
-
-    /// The same, of a command that has pinned what it names.
-    fn submit_pinned(&mut self, device: DeviceId, op: IoOp, owner: Owner, pin: Pin) {
-        let io = self.io.depart(device, (op, pin), owner);
-        match &self.handover {
-            Some(handover) if handover.takes(device) => self.divert(io),
-            _ => self.io.send(Command::Submit(io)),
         }
     }
 }

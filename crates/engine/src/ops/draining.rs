@@ -214,9 +214,9 @@ impl Engine {
     pub(super) fn send_drained(&mut self, device: DeviceId, op: IoOp, owner: Owner) {
         let d = &self.io[device];
         if d.is_ssd() && d.streams.is_none() && !d.is_faulted() {
-            self.submit(device, op, owner);
+            self.io.submit(device, op, owner);
         } else {
-            self.enqueue(device, Class::Background, Job::Io(op, owner));
+            self.io.enqueue(device, Class::Background, Job::Io(op, owner), None);
         }
     }
 

@@ -391,7 +391,7 @@ impl Engine {
         let layout = &self.io[device].layout;
         let offset_bytes = layout.journal_offset + offset;
         let op = IoOp::WriteMeta { offset_bytes, bytes, fua: false };
-        self.submit(device, op, Owner::Metadata(MetadataIo::FollowUnits));
+        self.io.submit(device, op, Owner::Metadata(MetadataIo::FollowUnits));
         true
     }
 

@@ -219,8 +219,8 @@ impl Engine {
     fn dispatch_log_write(&mut self, device: DeviceId) -> bool {
         let first = self.io[device].queue.first(Class::Write).expect("asked by the caller");
         let bytes = match &first.job {
-            Job::Write(id) => u64::from(self.tasks[*id].blocks()) * BLOCK_BYTES,
-            Job::Edge { .. } | Job::Io(..) => BLOCK_BYTES,
+            Job::Write { .. } | Job::Edge { .. } => first.job.bytes(),
+            Job::Io(..) => BLOCK_BYTES,
         };
         let now = self.io.now();
         let breaks = self.breaks_stream(device, bytes);
@@ -260,7 +260,7 @@ impl Engine {
             let Some(waiting) = d.queue.pop(Class::Write) else { return };
             d.queue.leave(1);
             match waiting.job {
-                Job::Write(id) => self.return_write(device, id),
+                Job::Write { task, .. } => self.return_write(device, task),
                 other => unreachable!("only writes wait for a log beside an SSD: {other:?}"),
             }
         }
@@ -287,8 +287,8 @@ impl Engine {
     fn return_some(&mut self, device: DeviceId, is_wanted: impl Fn(&Task, bool) -> bool) {
         let (tasks, policies) = (&self.tasks, &self.policies);
         let returns = |job: &Job| match job {
-            Job::Write(id) => {
-                let task = &tasks[*id];
+            Job::Write { task, .. } => {
+                let task = &tasks[*task];
                 let policy = policies.get(&task.volume);
                 is_wanted(task, policy.is_none_or(|policy| policy.tier_of(task.tier).detours()))
             }
@@ -298,8 +298,8 @@ impl Engine {
         let taken = d.queue.take(Class::Write, returns);
         d.queue.leave(taken.len() as u32);
         for waiting in taken {
-            if let Job::Write(id) = waiting.job {
-                self.return_write(device, id);
+            if let Job::Write { task, .. } = waiting.job {
+                self.return_write(device, task);
             }
         }
     }
@@ -337,7 +337,7 @@ impl Engine {
         let offset_bytes = self.map.slots().region(run.slot).address(run.slot);
         let from = self.padding_payload(length_bytes);
         let op = IoOp::Write { offset_bytes, length_bytes, from, from_offset_bytes: 0, fua: false };
-        self.submit(device, op, Owner::Log(LogIo::Padding));
+        self.io.submit(device, op, Owner::Log(LogIo::Padding));
         false
     }
 

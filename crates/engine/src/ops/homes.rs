@@ -91,7 +91,7 @@ impl Engine {
                 parts: Parts { first: order[at] as u32, count: count as u32 },
                 kind: m.kind,
             });
-            self.enqueue(device, Class::Background, Job::Io(op, owner));
+            self.io.enqueue(device, Class::Background, Job::Io(op, owner), None);
             at += count;
         }
         let idle = m.outstanding == 0;

@@ -245,7 +245,7 @@ impl Engine {
             length_bytes: STEP_BYTES.min(area_bytes - levelling.copied_bytes),
         };
         self.lagging.levelling = Some(Levelling { under_way: true, ..levelling });
-        self.submit(home, op, Owner::Metadata(MetadataIo::LevelRead(levelling.number)));
+        self.io.submit(home, op, Owner::Metadata(MetadataIo::LevelRead(levelling.number)));
     }
 
     /// A part of the area of pages was read from a home that has all of it.
@@ -265,7 +265,11 @@ impl Engine {
         let op = IoOp::WriteMeta { offset_bytes, bytes: bytes.to_vec(), fua: false };
         let length_bytes = bytes.len() as u64;
         let number = levelling.number;
-        self.submit(device, op, Owner::Metadata(MetadataIo::LevelWrite { number, length_bytes }));
+        self.io.submit(
+            device,
+            op,
+            Owner::Metadata(MetadataIo::LevelWrite { number, length_bytes }),
+        );
     }
 
     /// … and written to the one that lags.

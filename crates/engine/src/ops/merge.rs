@@ -111,7 +111,7 @@ impl Engine {
             fua: region.is_log,
         };
         let owner = Owner::Migration(MigrationIo::Write { parts, kind });
-        self.enqueue(region.device, Class::Background, Job::Io(op, owner));
+        self.io.enqueue(region.device, Class::Background, Job::Io(op, owner), None);
     }
 
     /// On an SSD; in a pool without, in a log, whose last segment only merges may use.

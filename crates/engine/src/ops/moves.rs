@@ -412,7 +412,7 @@ impl Engine {
             if kind == MoveKind::Drain {
                 self.send_drained(region.device, op, owner);
             } else {
-                self.enqueue(region.device, Class::Background, Job::Io(op, owner));
+                self.io.enqueue(region.device, Class::Background, Job::Io(op, owner), None);
             }
             at += count;
         }

@@ -69,7 +69,8 @@ impl Engine {
         if self.io.breaks(crate::mutant::Mutant::BaseUnpinned) {
             self.io[region.device].queue.pins_mut().skip_next();
         }
-        self.enqueue(region.device, Class::Read, Job::Io(op, owner));
+        let whose = self.tasks[id].whose();
+        self.io.enqueue(region.device, Class::Read, Job::Io(op, owner), whose);
     }
 
     /// The block's other sectors are known now: it will be written whole.
@@ -178,7 +179,8 @@ impl Engine {
             if let Some(bcw) = &mut self.io[device].bcw {
                 bcw.commit(now, BLOCK_BYTES);
             }
-            self.enqueue(device, Class::Write, Job::Edge { task: id, block, mask });
+            let whose = self.tasks[id].whose();
+            self.io.enqueue(device, Class::Write, Job::Edge { task: id, block, mask }, whose);
         }
     }
 
@@ -208,7 +210,7 @@ impl Engine {
             from_offset_bytes: 0,
             fua: task.request.fua,
         };
-        self.submit(
+        self.io.submit(
             device,
             op,
             Owner::Request(RequestIo::Edge { task: id, logical: block, run, mask }),
@@ -232,7 +234,8 @@ impl Engine {
             task.target = Target::Ssd;
             if let (IoError::NoAnswer(_), Some(other)) = (error, self.another_ssd(device)) {
                 self.tasks[id].status = before;
-                self.enqueue(other, Class::Write, Job::Edge { task: id, block, mask });
+                let whose = self.tasks[id].whose();
+                self.io.enqueue(other, Class::Write, Job::Edge { task: id, block, mask }, whose);
                 return;
             }
         } else {

@@ -193,11 +193,9 @@ impl Engine {
             into,
             into_offset_bytes,
         };
-        self.enqueue(
-            source.device,
-            Class::Read,
-            Job::Io(op, Owner::Request(RequestIo::Read(Box::new(part)))),
-        );
+        let whose = self.tasks[part.task].whose();
+        let job = Job::Io(op, Owner::Request(RequestIo::Read(Box::new(part))));
+        self.io.enqueue(source.device, Class::Read, job, whose);
     }
 
     /// A read under way: `blocks` (first, count) from `source` into a payload from an offset in bytes on,
@@ -280,11 +278,9 @@ impl Engine {
                 into: from,
                 into_offset_bytes: 0,
             };
-            self.enqueue(
-                region.device,
-                Class::Read,
-                Job::Io(op, Owner::Request(RequestIo::Read(Box::new(part)))),
-            );
+            let whose = self.tasks[part.task].whose();
+            let job = Job::Io(op, Owner::Request(RequestIo::Read(Box::new(part))));
+            self.io.enqueue(region.device, Class::Read, job, whose);
         }
     }
 

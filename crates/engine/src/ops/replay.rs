@@ -181,7 +181,7 @@ impl Engine {
                 let offset_bytes = layout.journal_offset + piece.start as u64;
                 let op = IoOp::WriteMeta { offset_bytes, bytes: bytes.to_vec(), fua: true };
                 self.starting().outstanding += 1;
-                self.submit(*device, op, Owner::Start(StartIo::Write));
+                self.io.submit(*device, op, Owner::Start(StartIo::Write));
             }
         }
     }
@@ -201,7 +201,7 @@ impl Engine {
                 let bytes = vec![0; BLOCK_BYTES as usize];
                 let op = IoOp::WriteMeta { offset_bytes, bytes, fua: true };
                 self.starting().outstanding += 1;
-                self.submit(*device, op, Owner::Start(StartIo::Write));
+                self.io.submit(*device, op, Owner::Start(StartIo::Write));
             }
         }
     }

@@ -84,7 +84,7 @@ impl Engine {
                 offset_bytes: region.address(run.slot),
                 length_bytes: u64::from(run.count) * BLOCK_BYTES,
             };
-            self.submit(region.device, op, Owner::Metadata(MetadataIo::Trim(run)));
+            self.io.submit(region.device, op, Owner::Metadata(MetadataIo::Trim(run)));
         } else {
             self.release_run(run);
         }

@@ -126,7 +126,7 @@ impl Engine {
         d.probes += 1;
         d.probe_at = now + Duration::from_ns(PROBE_AFTER.ns << d.probes.min(6));
         if d.is_ssd() {
-            self.submit(device, IoOp::Flush, Owner::Probe);
+            self.io.submit(device, IoOp::Flush, Owner::Probe);
         } else {
             self.flush_hdd(device);
         }

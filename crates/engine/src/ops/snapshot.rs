@@ -182,7 +182,12 @@ impl Engine {
 
     fn enqueue_follow(&mut self, home: DeviceId, op: IoOp) {
         self.follower.outstanding += 1;
-        self.enqueue(home, Class::Background, Job::Io(op, Owner::Metadata(MetadataIo::Follow)));
+        self.io.enqueue(
+            home,
+            Class::Background,
+            Job::Io(op, Owner::Metadata(MetadataIo::Follow)),
+            None,
+        );
     }
 
     /// A shard, page or root of the follower was written, or not.

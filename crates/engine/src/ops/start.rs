@@ -133,7 +133,7 @@ impl Engine {
     ) {
         self.expect_recovery_read();
         let op = IoOp::ReadMeta { offset_bytes, length_bytes };
-        self.submit(device, op, Owner::Start(StartIo::Read(tag)));
+        self.io.submit(device, op, Owner::Start(StartIo::Read(tag)));
     }
 
     /// A read is under way that the present stage waits for.
@@ -529,7 +529,7 @@ impl Engine {
                 continue;
             }
             self.starting().outstanding += 1;
-            self.submit(id, IoOp::Flush, Owner::Start(StartIo::Write));
+            self.io.submit(id, IoOp::Flush, Owner::Start(StartIo::Write));
         }
     }
 

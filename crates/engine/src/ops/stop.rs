@@ -104,7 +104,7 @@ impl Engine {
             let last = self.io[id].drive_bytes / BLOCK_BYTES * BLOCK_BYTES;
             let offset_bytes = if copy == 0 { 0 } else { last - BLOCK_BYTES };
             let op = IoOp::WriteMeta { offset_bytes, bytes, fua: true };
-            self.submit(id, op, Owner::Metadata(MetadataIo::Superblock));
+            self.io.submit(id, op, Owner::Metadata(MetadataIo::Superblock));
             writes += 1;
         }
         self.superblock_writes = Some((writes, copy));

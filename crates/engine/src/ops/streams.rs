@@ -5,12 +5,11 @@
 //! drives keep one queue by class: nothing is promised on them, since one user's seek is everybody's.
 
 use crate::config::Role;
-use crate::device::{Class, Device, Job, Waiting};
+use crate::device::{Device, Waiting};
 use crate::engine::Engine;
 use crate::io::flights::Flight;
 use crate::mutant::Mutant;
-use crate::ordering::TaskId;
-use crate::owner::{Owner, RequestIo};
+use crate::owner::Owner;
 use crate::qos::admit::AdmitError;
 use crate::qos::cost::Kind;
 use crate::qos::delivery::{Clients, StreamIndex};
@@ -76,35 +75,6 @@ impl Engine {
             let moves = matches!(task.request.op, Op::Read | Op::Write) && task.status.is_ok();
             let bytes = if moves { task.request.length_bytes } else { 0 };
             clients.answered(self.io.now(), task.stream, bytes);
-        }
-    }
-
-    pub(crate) fn enqueue_by_stream(
-        &mut self,
-        device: DeviceId,
-        class: Class,
-        job: Job,
-        bytes: u64,
-    ) {
-        let whose = owner(class, &job).map(|id| &self.tasks[id]);
-        let whose = whose.filter(|task| task.stream != NO_STREAM);
-        let whose = whose.map(|task| (task.stream, task.sequential, task.request.length_bytes));
-        let read = match &job {
-            Job::Io(op, _) => op.is_read(),
-            Job::Write(_) | Job::Edge { .. } => false,
-        };
-        let now = self.io.now();
-        let d = &mut self.io[device];
-        let waiting = d.queue.accept(job, bytes);
-        let lanes = d.streams.as_mut().expect("streams are told apart here");
-        let lane = lanes.lane(lanes.index_of(read));
-        let (sequential, request_bytes) =
-            whose.map_or((true, 0), |(_, sequential, bytes)| (sequential, bytes));
-        let kind = Kind { read, sequential };
-        let cost_ns = lane.observed.piece_ns(kind, bytes, request_bytes);
-        match whose {
-            Some((index, ..)) => lane.queues.push(now, index, kind, cost_ns, waiting),
-            None => lane.queues.push_background(now, cost_ns, waiting),
         }
     }
 
@@ -200,7 +170,7 @@ impl Engine {
 
     /// A command is done: what do its kind cost?
     pub(crate) fn observe_cost(&mut self, io: &Flight<Owner>, status: Result<(), IoError>) {
-        let task = task_of(&io.owner).and_then(|id| self.tasks.get(id));
+        let task = io.owner.task().and_then(|id| self.tasks.get(id));
         let sequential = task.is_none_or(|task| task.sequential);
         let stream = task.map_or(NO_STREAM, |task| task.stream);
         let request_bytes = task.map_or(0, |task| task.request.length_bytes);
@@ -233,27 +203,5 @@ impl Engine {
             open.map(|(_, lane)| lane.queues.next_allowed()).min()
         };
         self.io.drives().iter().filter_map(held).min().unwrap_or(Instant::NEVER)
-    }
-}
-
-/// Whose job is it? `None`: nobody's who waits.
-fn owner(class: Class, job: &Job) -> Option<TaskId> {
-    match (class, job) {
-        (Class::Background, _) => None,
-        (_, Job::Write(task) | Job::Edge { task, .. }) => Some(*task),
-        (_, Job::Io(_, owner)) => task_of(owner),
-    }
-}
-
-fn task_of(owner: &Owner) -> Option<TaskId> {
-    match owner {
-        Owner::Request(RequestIo::Read(part) | RequestIo::Verify(part)) => Some(part.task),
-        Owner::Request(
-            RequestIo::Write { task, .. }
-            | RequestIo::Edge { task, .. }
-            | RequestIo::Fixed { task }
-            | RequestIo::Base { task, .. },
-        ) => Some(*task),
-        _ => None,
     }
 }

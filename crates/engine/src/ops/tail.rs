@@ -97,7 +97,7 @@ impl Engine {
         let d = &self.io[device];
         // writes that wait for room in the log may have to wait for what this settles
         let coming =
-            !self.starved && d.queue.jobs(Class::Write).any(|job| matches!(job, Job::Write(_)));
+            !self.starved && d.queue.jobs(Class::Write).any(|job| matches!(job, Job::Write { .. }));
         let busy = coming
             || (d.queue.in_flight() > 0
                 && d.flushing.is_none()
@@ -246,7 +246,7 @@ impl Engine {
             }
             *self.retained.get_mut(&item.payload).expect("it is in a tail") += 1;
             self.copy_payloads.push((copy.clone(), item.payload));
-            self.submit(region.device, op, Owner::Log(LogIo::Copy(Box::new(copy))));
+            self.io.submit(region.device, op, Owner::Log(LogIo::Copy(Box::new(copy))));
             done += run.count;
         }
         true
@@ -324,7 +324,7 @@ impl Engine {
             bcw.flush_issued(now);
         }
         self.follower_flushing(device);
-        self.submit(device, IoOp::Flush, Owner::Log(LogIo::Flush));
+        self.io.submit(device, IoOp::Flush, Owner::Log(LogIo::Flush));
     }
 
     /// A flush of a hard drive ended.

@@ -330,11 +330,8 @@ impl Engine {
             since: self.io.now(),
         });
         let op = IoOp::Read { offset_bytes, length_bytes, into: buffer, into_offset_bytes: 0 };
-        self.enqueue(
-            device,
-            Class::Background,
-            Job::Io(op, Owner::Migration(MigrationIo::Read(0))),
-        );
+        let job = Job::Io(op, Owner::Migration(MigrationIo::Read(0)));
+        self.io.enqueue(device, Class::Background, job, None);
     }
 
     /// Homes were read: are they what was written there once?
@@ -379,7 +376,7 @@ impl Engine {
             parts: Parts { first: 0, count: taken.count },
             kind: MoveKind::Rehome,
         });
-        self.enqueue(device, Class::Background, Job::Io(op, owner));
+        self.io.enqueue(device, Class::Background, Job::Io(op, owner), None);
     }
 
     /// A run of homes cannot be read in one piece, or is not what was written: one by one, if it was

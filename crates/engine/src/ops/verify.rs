@@ -60,11 +60,9 @@ impl Engine {
         let part = self.read_part(id, (logical, count), source, (into, 0));
         let op =
             IoOp::Read { offset_bytes: source.address, length_bytes, into, into_offset_bytes: 0 };
-        self.enqueue(
-            source.device,
-            Class::Read,
-            Job::Io(op, Owner::Request(RequestIo::Verify(Box::new(part)))),
-        );
+        let whose = self.tasks[id].whose();
+        let job = Job::Io(op, Owner::Request(RequestIo::Verify(Box::new(part))));
+        self.io.enqueue(source.device, Class::Read, job, whose);
     }
 
     /// Another place was read: it is compared, and nobody waits for its bytes.

@@ -80,8 +80,11 @@ impl Engine {
 
     /// Puts the write into the queue of its device.
     pub(crate) fn queue_write(&mut self, id: TaskId) {
-        let device = self.device_of(self.tasks[id].target);
-        self.enqueue(device, Class::Write, Job::Write(id));
+        let task = &self.tasks[id];
+        let device = self.device_of(task.target);
+        let bytes = u64::from(task.blocks()) * BLOCK_BYTES;
+        let job = Job::Write { task: id, bytes };
+        self.io.enqueue(device, Class::Write, job, task.whose());
     }
 
     /// The write's turn on an SSD has come: chooses places and issues it. False: no space yet.
@@ -146,7 +149,7 @@ impl Engine {
             from_offset_bytes: task.buffer_offset(logical),
             fua: task.request.fua,
         };
-        self.submit(device, op, Owner::Request(RequestIo::Write { task: id, logical, run }));
+        self.io.submit(device, op, Owner::Request(RequestIo::Write { task: id, logical, run }));
     }
 
     /// A run of a user's write is on its device: the map names it.
@@ -367,11 +370,8 @@ impl Engine {
                 fua: request.fua,
             };
             self.tasks[id].outstanding += 1;
-            self.enqueue(
-                device,
-                Class::Write,
-                Job::Io(op, Owner::Request(RequestIo::Fixed { task: id })),
-            );
+            let job = Job::Io(op, Owner::Request(RequestIo::Fixed { task: id }));
+            self.io.enqueue(device, Class::Write, job, self.tasks[id].whose());
             done += length_bytes;
         }
     }
