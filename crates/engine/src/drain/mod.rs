@@ -288,7 +288,7 @@ impl Engine {
         if d.is_faulted() {
             return Err(DrainError::Faulted(device));
         }
-        if self.others_like(device) == 0 {
+        if self.io.others_like(device) == 0 {
             let role = if d.is_ssd() { "SSD" } else { "hard drive" };
             return Err(DrainError::Last { device, role });
         }
@@ -302,7 +302,7 @@ impl Engine {
         if !matches!(self.phase, Phase::Running) || self.commit.is_broken() {
             return Err(DrainError::NotNow("is not served"));
         }
-        if self.is_fixed() || self.salvage.is_some() {
+        if self.io.is_fixed() || self.salvage.is_some() {
             return Err(DrainError::NotNow("is served read-only"));
         }
         Ok(())

@@ -93,7 +93,8 @@ impl Engine {
     pub(crate) fn look_at_gone(&mut self) -> Result<(), String> {
         for device in self.io.drives().iter().filter(|device| device.is_gone()) {
             let bytes = self.lies_on(device.id);
-            let is_nobodys = device.is_ssd() || self.objects.leave_out(self.home_places(device.id));
+            let is_nobodys =
+                device.is_ssd() || self.objects.leave_out(self.io.home_places(device.id));
             if bytes > 0 || !is_nobodys {
                 return Err(format!(
                     "the map names {bytes} bytes on device {}, which was removed",
@@ -154,7 +155,7 @@ impl Engine {
         if !drain.moves() {
             return;
         }
-        if !failed && self.others_like(device) == 0 {
+        if !failed && self.io.others_like(device) == 0 {
             // the others have died meanwhile: it is needed again
             self.cancel_drain().expect("it moves");
             return;
@@ -171,16 +172,6 @@ impl Engine {
         if is_over != drain.drained.is_some() {
             drain.drained = is_over.then_some(now);
         }
-    }
-
-    /// Drives of the same role that take something new.
-    pub(super) fn others_like(&self, device: DeviceId) -> usize {
-        let role = self.io[device].config.role;
-        let others =
-            self.io.drives().iter().filter(|other| {
-                other.id != device && other.takes_new() && other.config.role == role
-            });
-        others.count()
     }
 
     fn set_drain_stage(&mut self, stage: Stage) {

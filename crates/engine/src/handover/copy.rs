@@ -134,22 +134,13 @@ impl Engine {
             self.disturb(device, true);
         }
         let length_bytes = claim.range.1 - claim.range.0;
-        let into = self.copy_buffer(length_bytes);
+        let into = self.io.reserve(length_bytes);
         let h = self.handover.as_deref_mut().expect("asked while there is one");
         let claim = h.claim.as_mut().expect("made above");
         (claim.is_sent, claim.buffer) = (true, into);
         let op =
             IoOp::Read { offset_bytes: claim.range.0, length_bytes, into, into_offset_bytes: 0 };
         self.send_handover(source, op, Flight::CopyRead);
-    }
-
-    fn copy_buffer(&mut self, length_bytes: u64) -> PayloadId {
-        if !self.io.config().contents {
-            return PayloadId::NONE;
-        }
-        let payload = self.io.name_payload();
-        self.io.send(Command::Reserve { payload, length_bytes });
-        payload
     }
 
     fn release_copy_buffer(&mut self) -> Option<Claim> {
@@ -188,7 +179,7 @@ impl Engine {
             // it is as lost as it was: zeroes, which the checksum of the block tells from data
             h.stats.unreadable_blocks += 1;
             self.release_copy_buffer();
-            let buffer = self.copy_buffer(BLOCK_BYTES);
+            let buffer = self.io.reserve(BLOCK_BYTES);
             let h = self.handover.as_deref_mut().expect("its command ended");
             h.claim = Some(Claim { buffer, ..claim });
         }

@@ -89,7 +89,7 @@ impl Engine {
     /// Without hard drives blocks have no homes, and what fits the SSDs that take something new is all that
     /// there is: the rest is withheld.
     pub(crate) fn fit_objects(&mut self) {
-        if !self.io.hdds().is_empty() || self.is_fixed() {
+        if !self.io.hdds().is_empty() || self.io.is_fixed() {
             return;
         }
         let serves = |id: &&DeviceId| self.io[**id].standing == Standing::Serves;

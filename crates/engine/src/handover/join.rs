@@ -161,7 +161,7 @@ impl Engine {
                 .for_each(Controller::join_others);
             let d = &mut self.io[seat];
             (d.log, d.bcw) = (Some(Log::new(region, segment_slots)), bcw);
-            let places = self.home_places(seat);
+            let places = self.io.home_places(seat);
             self.objects.come_back(places);
         }
     }

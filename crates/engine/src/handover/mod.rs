@@ -372,7 +372,7 @@ impl Engine {
         if !matches!(self.phase, Phase::Running) {
             return Err(ReplaceError::NotNow("is not served"));
         }
-        if self.is_fixed() || self.salvage.is_some() {
+        if self.io.is_fixed() || self.salvage.is_some() {
             return Err(ReplaceError::NotNow("is served read-only"));
         }
         if let Some(h) = &self.handover {

@@ -6,8 +6,11 @@
 pub mod deadlines;
 mod enqueue;
 pub mod flights;
+mod in_service;
+mod logs;
 pub mod pins;
 pub mod queue;
+mod world;
 
 use crate::config::{EngineConfig, SuccessorConfig};
 use crate::device::{Device, Drives};

@@ -50,13 +50,13 @@ impl Engine {
     pub(crate) fn on_batch(&mut self, batch: &Batch) {
         self.last_request = self.io.now();
         if let Err(error) = self.admit_batch(batch) {
-            self.say(batch.id, Err(error));
+            self.io.say(batch.id, Err(error));
             return;
         }
         let at_once = !batch.durable && !is_sharing(batch);
         if at_once && self.object_changes.waiting.is_empty() && self.has_room_for(batch) {
             let status = self.apply_batch(batch);
-            self.say(batch.id, status);
+            self.io.say(batch.id, status);
             return;
         }
         let request = Request::new(batch.id, ObjectId(u64::MAX), Op::Flush, (0, 0), self.io.now());
@@ -110,7 +110,7 @@ impl Engine {
         if self.salvage.is_some() {
             return Err(IoError::ReadOnly);
         }
-        if self.is_fixed() {
+        if self.io.is_fixed() {
             return Err(IoError::Unsupported);
         }
         if self.bytes_of(batch) > self.changes_bytes_max() {

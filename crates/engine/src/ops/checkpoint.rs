@@ -222,7 +222,7 @@ impl Engine {
 
     fn is_checkpoint_due(&self) -> bool {
         let c = &self.checkpoint;
-        if self.is_fixed()
+        if self.io.is_fixed()
             || self.commit.is_broken()
             || c.has_failed()
             || self.io.now() < c.retry_at

@@ -239,7 +239,7 @@ impl Engine {
             return;
         }
         let waiting = self.commit.waiting();
-        let may_wait = !due && !wanted && !self.is_fixed();
+        let may_wait = !due && !wanted && !self.io.is_fixed();
         if may_wait && self.commit.gathering.holds(self.io.now(), waiting) {
             return;
         }
@@ -247,7 +247,7 @@ impl Engine {
             self.io.stats_mut().commits_gathered += 1;
             self.io.disarm_timer();
         }
-        if self.is_fixed() {
+        if self.io.is_fixed() {
             self.flush_fixed();
             return;
         }
@@ -414,7 +414,7 @@ impl Engine {
     pub(crate) fn commit_flushed(&mut self, device: DeviceId, status: Result<(), IoError>) {
         match status {
             Ok(()) => {}
-            Err(error) if self.is_fixed() => self.commit.fail(error),
+            Err(error) if self.io.is_fixed() => self.commit.fail(error),
             Err(error) => {
                 self.put_in_doubt(error);
                 self.fault(device, error);
@@ -427,7 +427,7 @@ impl Engine {
     }
 
     fn flushed(&mut self) {
-        if self.is_fixed() || self.commit.error.is_some() {
+        if self.io.is_fixed() || self.commit.error.is_some() {
             self.end_commit();
             return;
         }

@@ -154,7 +154,7 @@ impl Engine {
                 None => self.fail_unissued(task, error),
             },
             Job::Write { task: id, .. } => {
-                if self.another_ssd(device).is_none() || self.is_fixed() {
+                if self.another_ssd(device).is_none() || self.io.is_fixed() {
                     self.fail_unissued(id, error);
                 } else if self.io[device].is_ssd() {
                     self.tasks[id].target = crate::steer::Target::Ssd;
@@ -171,7 +171,7 @@ impl Engine {
         if self.no_room.is_some() {
             return None;
         }
-        let (other, _) = self.io.ssds().first().map(|_| self.shortest_ssd())?;
+        let (other, _) = self.io.ssds().first().map(|_| self.io.shortest_ssd())?;
         let takes = other != device && self.io[other].takes_new();
         takes.then_some(other)
     }

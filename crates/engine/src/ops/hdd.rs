@@ -6,7 +6,6 @@
 //! thousands of extents, one behind the other, and a write that came then waited for all of them.
 
 use crate::bcw::controller::{Action, Control};
-use crate::bcw::pool::{self, Standing};
 use crate::device::{Class, Job};
 use crate::engine::Engine;
 use crate::io::flights::Flight;
@@ -75,9 +74,9 @@ impl Engine {
             return false;
         }
         let now = self.io.now();
-        let is_last = self.is_last_hdd(device);
+        let is_last = self.io.is_last_hdd(device);
         let rating_is_spent = self.rating_is_spent(device);
-        let with_room = self.hdds_with_room();
+        let with_room = self.io.hdds_with_room();
         let Some(bcw) = &mut self.io[device].bcw else { return false };
         bcw.note_last(is_last);
         bcw.note_rating(rating_is_spent);
@@ -87,7 +86,7 @@ impl Engine {
         }
         let action = bcw.next(now, None);
         let over_break = match action {
-            Action::Rest(_) => self.pads_over_break(device),
+            Action::Rest(_) => self.io.pads_over_break(device),
             _ => None,
         };
         self.carry_out(device, over_break.unwrap_or(action))
@@ -119,24 +118,6 @@ impl Engine {
         })
     }
 
-    /// Where users want the drive and their next write would have to leave the stream, padding does so
-    /// first: what follows is a stream again.
-    fn pads_over_break(&mut self, device: DeviceId) -> Option<Action> {
-        let now = self.io.now();
-        let d = &mut self.io[device];
-        let (bcw, log) = (d.bcw.as_mut()?, d.log.as_ref()?);
-        let left_bytes = u64::from(log.slots_before_break()) * BLOCK_BYTES;
-        let breaks = log.breaks_within(bcw.wanted_bytes().div_ceil(BLOCK_BYTES));
-        if breaks { bcw.pad_over_break(now, left_bytes) } else { None }
-    }
-
-    /// Must a write leave the stream of a log that is kept fast, everything promised before it counted?
-    pub(crate) fn breaks_stream(&self, device: DeviceId, bytes: u64) -> bool {
-        let d = &self.io[device];
-        let (Some(bcw), Some(log)) = (&d.bcw, &d.log) else { return false };
-        bcw.control() != Control::Bare && log.breaks_within(bytes.div_ceil(BLOCK_BYTES))
-    }
-
     /// Flushes the drive, after what the metadata's second home on it still lacks.
     pub(super) fn settle_hdd(&mut self, device: DeviceId) {
         if self.units_under_way(device) || self.hand_over_units(device) {
@@ -161,7 +142,7 @@ impl Engine {
             return false;
         }
         let bound = self.io.config().tail_bytes_max;
-        let due = d.tail.bytes >= bound / 8 * 7 && !self.is_last_hdd(device);
+        let due = d.tail.bytes >= bound / 8 * 7 && !self.io.is_last_hdd(device);
         due || d.tail.bytes >= bound / 16 * 15 || (!wanted && d.tail.bytes >= bound / 8)
     }
 
@@ -185,35 +166,8 @@ impl Engine {
         let d = &self.io[device];
         let demand = d.bcw.as_ref().is_some_and(|bcw| bcw.is_wanted(self.io.now()));
         let stopping = matches!(self.phase, crate::engine::Phase::Stopping);
-        let pressing = self.moves.is_urgent() && !self.is_last_hdd(device);
+        let pressing = self.moves.is_urgent() && !self.io.is_last_hdd(device);
         !demand || pressing || self.starved || stopping
-    }
-
-    /// Is this the last hard drive that takes writes, while another one is due back? Then what can
-    /// wait for that one waits (M12).
-    pub(crate) fn is_last_hdd(&self, device: DeviceId) -> bool {
-        if self.io.hdds().len() < 2 {
-            return false;
-        }
-        let drives = self.io.hdds().iter().filter_map(|&id| {
-            let device = &self.io[id];
-            let bcw = device.bcw.as_ref().filter(|_| !device.is_gone())?;
-            Some((id, Standing::of(bcw.state())))
-        });
-        pool::is_last(device, drives)
-    }
-
-    /// Hard drives that certainly take the next write before a slow one; a single drive has nobody to
-    /// stand in for.
-    pub(crate) fn hdds_with_room(&self) -> u32 {
-        if self.io.hdds().len() < 2 {
-            return 0;
-        }
-        let controllers = self.io.hdds().iter().filter_map(|&id| {
-            let device = &self.io[id];
-            device.bcw.as_ref().filter(|_| !device.is_faulted())
-        });
-        controllers.filter(|bcw| bcw.has_room()).count() as u32
     }
 
     fn dispatch_log_write(&mut self, device: DeviceId) -> bool {
@@ -223,7 +177,7 @@ impl Engine {
             Job::Io(..) => BLOCK_BYTES,
         };
         let now = self.io.now();
-        let breaks = self.breaks_stream(device, bytes);
+        let breaks = self.io.breaks_stream(device, bytes);
         let action = match &mut self.io[device].bcw {
             Some(_) if breaks => Action::Return,
             Some(bcw) => bcw.next(now, Some(bytes)),

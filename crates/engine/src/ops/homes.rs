@@ -21,7 +21,7 @@ impl Engine {
     pub(crate) fn flush_homed_at_rest(&mut self) {
         let moves = self.moves.active.is_none() && !self.moves.homed.is_empty();
         let serves = self.is_serving() && !matches!(self.phase, Phase::Stopping);
-        if moves && serves && !self.is_fixed() && !self.commit.is_broken() {
+        if moves && serves && !self.io.is_fixed() && !self.commit.is_broken() {
             self.flush_homed();
         }
     }
@@ -155,7 +155,7 @@ impl Engine {
             d.home_writes += 1;
             let number = d.home_writes;
             self.io.stats_mut().moves += u64::from(written.count);
-            if self.is_fixed() {
+            if self.io.is_fixed() {
                 self.settle_fixed_homes(&parts);
             } else {
                 let m = self.moves.active.as_mut().expect("asked above");

@@ -120,7 +120,7 @@ impl Lagging {
 impl Engine {
     /// A drive has missed a write, or will.
     pub(crate) fn note_lagging(&mut self, device: DeviceId) {
-        if self.is_fixed() || self.salvage.is_some() {
+        if self.io.is_fixed() || self.salvage.is_some() {
             return; // nothing is promised, or nothing is written
         }
         self.lagging.drives.insert(device);
@@ -294,7 +294,7 @@ impl Engine {
     /// Begins a round of superblocks that say who lags.
     fn tell_of_lagging(&mut self) {
         let others = self.round_is_handovers() || self.round_is_drains();
-        let serves = self.is_serving() && self.salvage.is_none() && !self.is_fixed();
+        let serves = self.is_serving() && self.salvage.is_none() && !self.io.is_fixed();
         let early = self.io.now() < self.lagging.retry_at;
         if self.superblock_writes.is_some() || others || !serves || early {
             return;

@@ -20,7 +20,7 @@ use tandem_block::{
 impl Engine {
     pub(super) fn begin_merge(&mut self) {
         let fragmented = self.map.population().fragmented;
-        if fragmented == 0 || self.is_fixed() {
+        if fragmented == 0 || self.io.is_fixed() {
             return;
         }
         if !self.is_quiet() && fragmented < FRAGMENTED_MAX && !self.starved {

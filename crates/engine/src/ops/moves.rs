@@ -203,7 +203,7 @@ impl Engine {
         let waits = self.moves.active.is_none()
             && !self.io.hdds().is_empty()
             && !self.is_quiet()
-            && !self.is_fixed()
+            && !self.io.is_fixed()
             && (self.wants_writeback(true)
                 || self.map.population().fragmented > 0
                 || self.copies_await_quiet()
@@ -258,7 +258,7 @@ impl Engine {
         if self.begin_draining() || self.io.hdds().is_empty() {
             return;
         }
-        if !self.is_fixed() {
+        if !self.io.is_fixed() {
             self.drop_clean_copies();
             self.flush_homed();
             // what lies on an SSD goes home in any case where that is the only way to make room
@@ -370,7 +370,7 @@ impl Engine {
     }
 
     pub(super) fn is_fixed_source(&self, owner: Logical, slot: Slot) -> bool {
-        self.is_fixed() && self.map.state(owner) == LOG && self.map.entry(owner).log == slot
+        self.io.is_fixed() && self.map.state(owner) == LOG && self.map.entry(owner).log == slot
     }
 
     pub(super) fn begin_home_move(&mut self, kind: MoveKind, mut parts: Vec<Part>) {
@@ -379,7 +379,7 @@ impl Engine {
             part.copied = Some(self.map.watch(part.logical));
         }
         let length_bytes = parts.len() as u64 * BLOCK_BYTES;
-        let buffer = self.reserve_for_move(length_bytes);
+        let buffer = self.io.reserve(length_bytes);
         let mut m = Move {
             kind,
             stage: Stage::Reading,
@@ -417,15 +417,6 @@ impl Engine {
             at += count;
         }
         self.moves.active = Some(m);
-    }
-
-    pub(super) fn reserve_for_move(&mut self, length_bytes: u64) -> PayloadId {
-        if !self.io.config().contents {
-            return PayloadId::NONE;
-        }
-        let payload = self.io.name_payload();
-        self.io.send(Command::Reserve { payload, length_bytes });
-        payload
     }
 
     /// A source of a move was read.
@@ -486,7 +477,7 @@ impl Engine {
             self.end_move();
             return;
         }
-        let ready = self.is_fixed()
+        let ready = self.io.is_fixed()
             || ((self.commit.durable() >= m.after_batch || self.io.breaks(Mutant::EarlyHome))
                 && self.are_homes_unread());
         if ready {

@@ -173,8 +173,11 @@ impl Engine {
         }
         self.tasks[id].outstanding = edges.len() as u32;
         for (block, mask) in edges {
-            let device =
-                if self.io.ssds().is_empty() { self.io.hdds()[0] } else { self.shortest_ssd().0 };
+            let device = if self.io.ssds().is_empty() {
+                self.io.hdds()[0]
+            } else {
+                self.io.shortest_ssd().0
+            };
             let now = self.io.now();
             if let Some(bcw) = &mut self.io[device].bcw {
                 bcw.commit(now, BLOCK_BYTES);

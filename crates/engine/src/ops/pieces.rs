@@ -23,7 +23,7 @@ use crate::port::Command;
 use crate::qos::delivery::StreamIndex;
 use crate::task::Task;
 use crate::tier::TierNumber;
-use tandem_block::{BLOCK_BYTES, Instant, IoError, ObjectId, Op, PayloadId, Request, RequestType};
+use tandem_block::{BLOCK_BYTES, Instant, ObjectId, Op, PayloadId, Request, RequestType};
 
 /// A piece that changes takes so much of the next commit at most: it may lie between two others.
 const CHANGE_BYTES: usize = 3 * PIECE_RECORD_BYTES;
@@ -81,7 +81,7 @@ impl Engine {
             let needs_record = request.op != Op::Read || self.is_frozen(&request);
             let broken = self.commit.broken().filter(|_| needs_record);
             match (broken, found) {
-                (Some(error), _) | (None, Err(error)) => self.refuse_request(&request, error),
+                (Some(error), _) | (None, Err(error)) => self.io.refuse_request(&request, error),
                 (None, Ok(_)) if self.is_frozen(&request) => return,
                 (None, Ok(found)) if !found.is_thin => {
                     // a volume, of which no snapshot was taken after all
@@ -116,7 +116,7 @@ impl Engine {
                 }
                 Err(error) => {
                     self.io.stats_mut().without_space += 1;
-                    self.refuse_request(request, error);
+                    self.io.refuse_request(request, error);
                     return true;
                 }
             }
@@ -129,7 +129,7 @@ impl Engine {
                 Ok(Leaves::NotNow) => return false,
                 Err(error) => {
                     self.io.stats_mut().without_space += 1;
-                    self.refuse_request(request, error);
+                    self.io.refuse_request(request, error);
                     return true;
                 }
             }
@@ -330,14 +330,6 @@ impl Engine {
         let touches = |request: &Request| request.object == object && request.op != Op::Flush;
         self.tasks.iter().any(|(_, task)| touches(&task.request))
             || self.thin_waiting.iter().any(touches)
-    }
-
-    /// A request that nothing was done for.
-    pub(crate) fn refuse_request(&mut self, request: &Request, error: IoError) {
-        if request.payload != PayloadId::NONE {
-            self.io.send(Command::Release(request.payload));
-        }
-        self.say(request.id, Err(error));
     }
 }
 

@@ -14,7 +14,7 @@ use crate::ordering::TaskId;
 use crate::owner::{Owner, ReadPart, RequestIo};
 use crate::port::{Command, IoOp, ServedFrom};
 use crate::task::Overlay;
-use tandem_block::{BLOCK_BYTES, DeviceId, IoError, PayloadId, SECTOR_BYTES};
+use tandem_block::{BLOCK_BYTES, DeviceId, IoError, PayloadId};
 
 /// Where a run of blocks is read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Engine {
             self.begin_tier_read(id);
         }
         let (first, end) = (self.tasks[id].first, self.tasks[id].end);
-        if !self.is_fixed() && self.await_checksum_pages(id, first, end) {
+        if !self.io.is_fixed() && self.await_checksum_pages(id, first, end) {
             return;
         }
         if self.io.config().contents && self.tasks[id].parent.is_none() {
@@ -72,7 +72,7 @@ impl Engine {
             }
             block += count;
         }
-        if self.io.config().verify_copies && self.io.config().contents && !self.is_fixed() {
+        if self.io.config().verify_copies && self.io.config().contents && !self.io.is_fixed() {
             self.read_copies(id, first, end);
         }
         self.part_done(id);
@@ -81,7 +81,7 @@ impl Engine {
     /// Where this block's base is read from: the fastest place on a drive that was not tried. Of two on
     /// hard drives that on the one which users' writes leave alone (M12).
     fn source(&self, block: Logical, tried: &[DeviceId]) -> Option<Source> {
-        if self.is_fixed() {
+        if self.io.is_fixed() {
             return Some(self.source_fixed(block));
         }
         let state = self.map.state(block);
@@ -93,18 +93,13 @@ impl Engine {
         let mut untried = places.filter(|source| !tried.contains(&source.device));
         let first = untried.next()?;
         // who compares all copies counts them from the fastest on
-        if self.io.hdds().len() < 2 || self.io.config().verify_copies || self.is_spare(first.device)
+        if self.io.hdds().len() < 2
+            || self.io.config().verify_copies
+            || self.io.is_spare(first.device)
         {
             return Some(first);
         }
-        Some(untried.find(|other| self.is_spare(other.device)).unwrap_or(first))
-    }
-
-    /// May reads take this drive without keeping users' writes from it?
-    fn is_spare(&self, device: DeviceId) -> bool {
-        let d = &self.io[device];
-        let is_wanted = d.bcw.as_ref().is_some_and(|bcw| bcw.is_wanted(self.io.now()));
-        d.is_ssd() || !(d.is_faulted() || is_wanted)
+        Some(untried.find(|other| self.io.is_spare(other.device)).unwrap_or(first))
     }
 
     /// The nth place of this block, in the order in which they are tried.
@@ -207,7 +202,7 @@ impl Engine {
         source: Source,
         (into, into_offset_bytes): (PayloadId, u64),
     ) -> ReadPart {
-        let expected = if source.slot == NONE && self.io.config().contents && !self.is_fixed() {
+        let expected = if source.slot == NONE && self.io.config().contents && !self.io.is_fixed() {
             let known = |block| self.home_checksum(block).expect("its page was asked for before");
             (logical..logical + count).map(known).collect()
         } else {
@@ -314,7 +309,7 @@ impl Engine {
         part: &ReadPart,
         checksums: &[u32],
     ) -> Option<IoError> {
-        if !self.io.config().contents || self.is_fixed() {
+        if !self.io.config().contents || self.io.is_fixed() {
             return None;
         }
         assert_eq!(checksums.len(), part.count as usize, "the world sums every block it reads");
@@ -342,7 +337,7 @@ impl Engine {
         tried.push(device);
         let is_base = part.into == self.tasks[id].buffer;
         let retry = is_base
-            && !self.is_fixed()
+            && !self.io.is_fixed()
             && (part.logical..part.logical + part.count)
                 .all(|block| self.source(block, &tried).is_some());
         if !retry {
@@ -449,30 +444,8 @@ impl Engine {
             if !self.io.config().contents {
                 continue;
             }
-            self.copy_sectors(overlay.from, into, overlay.at_bytes, overlay.mask);
+            self.io.copy_sectors(overlay.from, into, overlay.at_bytes, overlay.mask);
             self.io.send(Command::Release(overlay.from));
-        }
-    }
-
-    /// Copies the masked sectors of a block-sized buffer into another buffer's block.
-    pub(crate) fn copy_sectors(&mut self, from: PayloadId, into: PayloadId, at: u64, mask: u8) {
-        let mut sector = 0u64;
-        while sector < 8 {
-            if mask >> sector & 1 == 0 {
-                sector += 1;
-                continue;
-            }
-            let start = sector;
-            while sector < 8 && mask >> sector & 1 == 1 {
-                sector += 1;
-            }
-            self.io.send(Command::Copy {
-                from,
-                from_offset_bytes: start * SECTOR_BYTES,
-                into,
-                into_offset_bytes: at + start * SECTOR_BYTES,
-                length_bytes: (sector - start) * SECTOR_BYTES,
-            });
         }
     }
 }

@@ -171,7 +171,7 @@ impl Engine {
         }
         self.io.stats_mut().read_back.from_drive.count(u64::from(part.count) * BLOCK_BYTES);
         let after = self.io.config().promote_after_reads;
-        if after == 0 || self.io.ssds().is_empty() || self.is_fixed() {
+        if after == 0 || self.io.ssds().is_empty() || self.io.is_fixed() {
             return;
         }
         for i in 0..part.count {

@@ -9,7 +9,7 @@ use crate::port::{Command, Done, ServedFrom};
 use crate::steer::Target;
 use crate::task::Task;
 use tandem_block::{
-    BLOCK_BYTES, Instant, IoError, Op, PayloadId, Request, RequestId, RequestKind, SECTOR_BYTES,
+    BLOCK_BYTES, Instant, IoError, Op, PayloadId, Request, RequestKind, SECTOR_BYTES,
 };
 
 /// Longest request in bytes: NBD's usual limit.
@@ -43,21 +43,8 @@ impl Engine {
             Ok(_) if self.waits_for_a_clone(request) => self.thin_waiting.push_back(*request),
             Ok(Some((first, end))) => self.enter(Task::new(*request, first, end)),
             Ok(None) => self.enter_thin(request),
-            Err(error) => self.refuse_request(request, error),
+            Err(error) => self.io.refuse_request(request, error),
         }
-    }
-
-    /// Says no, or of a batch that was not durable yes, at once.
-    pub(crate) fn say(&mut self, request: RequestId, status: Result<(), IoError>) {
-        self.io.send(Command::Complete(Done {
-            request,
-            status,
-            payload: PayloadId::NONE,
-            skip_bytes: 0,
-            wait_ns: 0,
-            device_ns: 0,
-            served_from: ServedFrom::Ram,
-        }));
     }
 
     /// The logical blocks that a sound request touches. `None`: those of a thin object.
@@ -163,7 +150,7 @@ impl Engine {
         let head_part = !request.offset_bytes.is_multiple_of(BLOCK_BYTES);
         let end_bytes = request.offset_bytes + request.length_bytes;
         let tail_part = !end_bytes.is_multiple_of(BLOCK_BYTES);
-        if self.is_fixed() {
+        if self.io.is_fixed() {
             self.zero_fixed(first, end);
         } else {
             let inner_first = first + Logical::from(head_part);

@@ -79,7 +79,7 @@ impl Engine {
 
     fn release_or_trim(&mut self, run: Run) {
         let region = *self.map.slots().region(run.slot);
-        if !region.is_log && run.count >= TRIM_SLOTS_MIN && !self.is_fixed() {
+        if !region.is_log && run.count >= TRIM_SLOTS_MIN && !self.io.is_fixed() {
             let op = IoOp::Trim {
                 offset_bytes: region.address(run.slot),
                 length_bytes: u64::from(run.count) * BLOCK_BYTES,

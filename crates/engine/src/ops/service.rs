@@ -67,7 +67,7 @@ impl Engine {
         let (Service::ReadOnly(error) | Service::Out(error)) = service else {
             unreachable!("a drive is taken out of service for a reason");
         };
-        if self.sound_homes().is_empty() && !self.is_fixed() {
+        if self.sound_homes().is_empty() && !self.io.is_fixed() {
             self.commit.break_off(error);
         }
     }
@@ -284,7 +284,7 @@ impl Engine {
         if self.io.breaks(Mutant::CountsFailedRoom) {
             return;
         }
-        if !self.is_fixed() && self.is_serving() {
+        if !self.io.is_fixed() && self.is_serving() {
             self.map.close_ssd(ssd, true);
             self.fit_objects();
             self.share_anew();

@@ -167,7 +167,7 @@ impl Engine {
             return None;
         }
         let mut job = self.follower.image_job.take()?;
-        let (pages_max, pool) = (self.table_pages(), self.io.config().pool);
+        let (pages_max, pool) = (self.io.table_pages(), self.io.config().pool);
         let mut page = job.page(&self.objects, pool, pages_max);
         if job.has_overflowed() {
             job.begin_anew(&self.objects);

@@ -91,7 +91,7 @@ impl Engine {
     pub(crate) fn on_start(&mut self) {
         assert!(matches!(self.phase, Phase::Created), "an engine starts once");
         let devices = self.io.drives().len();
-        if self.is_fixed() {
+        if self.io.is_fixed() {
             self.serve();
         } else if self.io.config().format {
             self.phase = Phase::Starting(Box::new(Starting::new(Stage::Format, devices)));

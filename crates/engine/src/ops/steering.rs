@@ -16,7 +16,7 @@ use crate::steer::settings::SteerConfig;
 use crate::steer::{Decision, HddView, Reason, Seen, SsdView, Steer, SteerView, Target};
 use crate::stripes::Stripes;
 use crate::tier::Intention;
-use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, Duration, Op, Request};
+use tandem_block::{BLOCK_BYTES, DurabilityClass, Duration, Op, Request};
 
 /// Rates that policies see are taken over this long.
 const RATE_WINDOW: Duration = Duration::from_s(1);
@@ -125,7 +125,7 @@ impl Engine {
             now: self.io.now(),
             bytes: bytes.0,
             request_bytes: bytes.1,
-            ssd_queue_length: self.shortest_ssd().1,
+            ssd_queue_length: self.io.shortest_ssd().1,
             ssds: &ssds,
             hdds,
             reads_per_s: self.steering.reads.per_s(),
@@ -165,7 +165,7 @@ impl Engine {
         let stop_percent = self.io.config().log_stop_percent;
         let tail_max = self.io.config().tail_bytes_max;
         let settling = self.commit.is_settling_hdds();
-        let with_room = self.hdds_with_room();
+        let with_room = self.io.hdds_with_room();
         for at in 0..self.io.hdds().len() {
             let id = self.io.hdds()[at];
             let now = self.io.now();
@@ -207,44 +207,6 @@ impl Engine {
                 expected_ns,
                 reads_per_s: device.queue.reads_per_s(now),
             });
-        }
-    }
-
-    /// A policy would have redirected, had a drive been ready: that is demand too.
-    pub(super) fn note_missed(&mut self, reason: Reason, bytes: u64) {
-        if matches!(reason, Reason::NotAccepting | Reason::PredictedSlow) {
-            let congested = self.shortest_ssd().1 > 0;
-            let now = self.io.now();
-            for device in self.io.drives_mut() {
-                if let (Some(bcw), true) = (&mut device.bcw, congested) {
-                    bcw.note_demand(now, bytes);
-                }
-            }
-        }
-    }
-
-    /// The SSD that a write goes to whose target is `Ssd`: the one that accepted least, and how much.
-    #[inline]
-    pub(crate) fn shortest_ssd(&self) -> (DeviceId, u32) {
-        if let [alone] = self.io.ssds()[..] {
-            let d = &self.io[alone];
-            return (alone, if d.is_faulted() { u32::MAX } else { d.queue.length() });
-        }
-        self.io
-            .ssds()
-            .iter()
-            .filter(|id| self.io[**id].takes_new())
-            .map(|&id| (id, self.io[id].queue.length()))
-            .min_by_key(|&(id, length)| (length, id))
-            .unwrap_or((self.io.ssds()[0], u32::MAX))
-    }
-
-    /// The drive that a write is queued at.
-    pub(super) fn device_of(&self, target: Target) -> DeviceId {
-        match target {
-            Target::Log(device) => device,
-            Target::ThisSsd(device) if self.io[device].takes_new() => device,
-            Target::Ssd | Target::ThisSsd(_) => self.shortest_ssd().0,
         }
     }
 

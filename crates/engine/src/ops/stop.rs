@@ -28,7 +28,7 @@ impl Engine {
         if !self.tasks.is_empty() || !self.thin_waiting.is_empty() {
             return;
         }
-        if self.is_fixed() || self.commit.is_broken() {
+        if self.io.is_fixed() || self.commit.is_broken() {
             if self.io.flights().is_empty() && self.handover.is_none() {
                 self.drop_read_back();
                 self.phase = Phase::Stopped;

@@ -39,7 +39,7 @@ impl Engine {
                 }
                 job.begin_anew(&self.objects);
             }
-            let pages_max = self.table_pages();
+            let pages_max = self.io.table_pages();
             let Some((index, bytes)) = job.page(&self.objects, self.io.config().pool, pages_max)
             else {
                 if job.has_overflowed() {
@@ -59,11 +59,6 @@ impl Engine {
             }
         }
         self.checkpoint.image_job = Some(job);
-    }
-
-    /// Pages in one area.
-    pub(super) fn table_pages(&self) -> u64 {
-        self.io[DeviceId(self.io.config().metadata_device() as u8)].layout.table_pages()
     }
 
     /// Is everything durable that a root would say of objects? One without a table says what is in RAM.

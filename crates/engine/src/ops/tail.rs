@@ -11,7 +11,7 @@ use crate::engine::Engine;
 use crate::map::{Logical, NONE, Run, Slot, Touch};
 use crate::mutant::Mutant;
 use crate::ordering::TaskId;
-use crate::owner::{Ended, LogIo, Owner, RequestIo, TailCopy};
+use crate::owner::{Ended, LogIo, Owner, TailCopy};
 use crate::port::{Command, IoOp};
 use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, IoError, PayloadId};
 
@@ -101,12 +101,12 @@ impl Engine {
         let busy = coming
             || (d.queue.in_flight() > 0
                 && d.flushing.is_none()
-                && self.log_write_in_flight(device));
+                && self.io.log_write_in_flight(device));
         if busy {
             return false;
         }
         if d.tail.items.iter().all(|item| item.copied) {
-            return self.is_copied(device);
+            return self.io.is_copied(device);
         }
         if d.flushing.is_some() || d.flush_wanted {
             return false;
@@ -119,7 +119,7 @@ impl Engine {
                 self.commit.tails_failed(IoError::Dead(device));
                 return false;
             }
-            return self.is_copied(device);
+            return self.io.is_copied(device);
         }
         self.io[device].flush_wanted = true;
         false
@@ -131,7 +131,7 @@ impl Engine {
         let d = &self.io[device];
         d.is_faulted()
             && !d.tail.items.iter().all(|item| item.copied)
-            && self.copies_in_flight(device) == 0
+            && self.io.copies_in_flight(device) == 0
             && self.moves.is_idle()
             && self.deferred_free.is_empty()
     }
@@ -141,34 +141,6 @@ impl Engine {
     pub(super) fn rescue_for_stop(&mut self, device: DeviceId) -> bool {
         self.copy_tail(device);
         !self.is_beyond_rescue(device) || self.map.displaced_count() > 0
-    }
-
-    /// Is everything in the tail of a drive on the SSDs, or of no use any more?
-    fn is_copied(&self, device: DeviceId) -> bool {
-        let items = &self.io[device].tail.items;
-        items.iter().all(|item| item.copied) && self.copies_in_flight(device) == 0
-    }
-
-    fn log_write_in_flight(&self, device: DeviceId) -> bool {
-        self.io.flights().iter().any(|(_, io)| {
-            io.device == device
-                && matches!(
-                    io.owner,
-                    Owner::Request(RequestIo::Write { .. } | RequestIo::Edge { .. })
-                )
-        })
-    }
-
-    fn copies_in_flight(&self, device: DeviceId) -> usize {
-        let region = self.io[device].log.as_ref().map(|log| *log.region());
-        self.io
-            .flights()
-            .iter()
-            .filter(|(_, io)| match &io.owner {
-                Owner::Log(LogIo::Copy(copy)) => region.is_some_and(|r| r.contains(copy.log)),
-                _ => false,
-            })
-            .count()
     }
 
     fn copying_is_cheaper(&self, device: DeviceId) -> bool {
@@ -191,7 +163,7 @@ impl Engine {
     }
 
     fn copy_tail(&mut self, device: DeviceId) {
-        let mut in_flight = self.copies_in_flight(device);
+        let mut in_flight = self.io.copies_in_flight(device);
         let mut index = 0;
         while in_flight < COPIES_IN_FLIGHT_MAX {
             let items = &mut self.io[device].tail.items;

@@ -67,20 +67,6 @@ enum Next {
 }
 
 impl Engine {
-    /// The places of the homes on a hard drive.
-    pub(crate) fn home_places(&self, device: DeviceId) -> BlockRange {
-        let layout = &self.io[device].layout;
-        let number = |blocks: u64| u32::try_from(blocks).expect("checked by the layout");
-        BlockRange { first: number(layout.home_first), count: number(layout.home_blocks) }
-    }
-
-    /// Places of homes on all other hard drives that take something new.
-    fn open_places(&self, device: DeviceId) -> Vec<BlockRange> {
-        let others = self.io.hdds().iter().filter(|&&other| other != device);
-        let others = others.filter(|other| self.io[**other].takes_new());
-        others.map(|&other| self.home_places(other)).collect()
-    }
-
     /// Do homes lie at other blocks' numbers, or may they soon?
     pub(crate) fn has_moved_homes(&self) -> bool {
         let mut hdds = self.io.hdds().iter().map(|id| self.io[*id].standing);
@@ -101,8 +87,8 @@ impl Engine {
                 "was made by a version that could not drain hard drives",
             ));
         }
-        let places = self.home_places(device);
-        let (free, room) = self.objects.room_without(places, &self.open_places(device));
+        let places = self.io.home_places(device);
+        let (free, room) = self.objects.room_without(places, &self.io.open_places(device));
         let wanted = u64::from(places.count) - free;
         if wanted > room {
             let (room, wanted) = (room * BLOCK_BYTES, wanted * BLOCK_BYTES);
@@ -113,7 +99,7 @@ impl Engine {
 
     /// The homes on this drive are to be left.
     pub(crate) fn vacate(&mut self, device: DeviceId) {
-        let (places, open) = (self.home_places(device), self.open_places(device));
+        let (places, open) = (self.io.home_places(device), self.io.open_places(device));
         self.objects.vacate(places, &open);
     }
 
@@ -127,7 +113,7 @@ impl Engine {
     /// Blocks on a hard drive that a record names, or that are being written.
     pub(crate) fn blocks_on_hdd(&self, device: DeviceId) -> u64 {
         let recorded = self.map.logical().recorded_homes();
-        let homes = self.objects.homes().lying_in(self.home_places(device));
+        let homes = self.objects.homes().lying_in(self.io.home_places(device));
         let count =
             |range: &BlockRange| recorded.count_run(range.first as usize, range.count as usize);
         let log = self.io[device].log.as_ref();
@@ -258,7 +244,7 @@ impl Engine {
     fn take_target(&mut self, device: DeviceId, wanted: u32) -> Option<BlockRange> {
         for _ in 0..LOOK_RUNS_MAX {
             let Some(next) = self.objects.reserved_next() else {
-                let open = self.open_places(device);
+                let open = self.io.open_places(device);
                 self.objects.reserve_homes(&open);
                 self.objects.reserved_next()?;
                 continue;
@@ -268,7 +254,7 @@ impl Engine {
                 self.objects.drop_reserved(next);
                 continue;
             }
-            let (place, places) = (self.objects.homes().of(next.first), self.home_places(on));
+            let (place, places) = (self.objects.homes().of(next.first), self.io.home_places(on));
             let behind = places.first + places.count - place;
             let taken = BlockRange { count: next.count.min(behind).min(wanted), ..next };
             self.objects.take_reserved(taken);
@@ -315,7 +301,7 @@ impl Engine {
         assert!(self.moves.active.is_none(), "one move at a time");
         let (device, offset_bytes) = self.home_of(run.first);
         let length_bytes = u64::from(run.count) * BLOCK_BYTES;
-        let buffer = self.reserve_for_move(length_bytes);
+        let buffer = self.io.reserve(length_bytes);
         let part = |logical| Part::new(logical, NONE, 0);
         self.moves.active = Some(Move {
             kind: MoveKind::Rehome,

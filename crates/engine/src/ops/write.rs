@@ -21,7 +21,7 @@ impl Engine {
     pub(crate) fn begin_user_write(&mut self, id: TaskId) {
         let target = self.steer_write(id);
         self.tasks[id].target = target;
-        if self.is_fixed() {
+        if self.io.is_fixed() {
             self.begin_fixed_write(id);
             return;
         }
@@ -63,7 +63,7 @@ impl Engine {
                     bcw.commit(now, bytes);
                 }
             }
-            Target::Ssd | Target::ThisSsd(_) => self.note_missed(decision.reason, bytes),
+            Target::Ssd | Target::ThisSsd(_) => self.io.note_missed(decision.reason, bytes),
         }
         decision.target
     }
@@ -81,7 +81,7 @@ impl Engine {
     /// Puts the write into the queue of its device.
     pub(crate) fn queue_write(&mut self, id: TaskId) {
         let task = &self.tasks[id];
-        let device = self.device_of(task.target);
+        let device = self.io.device_of(task.target);
         let bytes = u64::from(task.blocks()) * BLOCK_BYTES;
         let job = Job::Write { task: id, bytes };
         self.io.enqueue(device, Class::Write, job, task.whose());
@@ -201,7 +201,7 @@ impl Engine {
                 255
             };
             if mask != 255
-                && !self.is_fixed()
+                && !self.io.is_fixed()
                 && self.map.assign_fragment(block, slot, mask, checksum)
             {
                 self.io.stats_mut().fragments += 1;
@@ -213,7 +213,7 @@ impl Engine {
                 self.map.note_settled(slot);
             }
         }
-        if self.is_fixed() {
+        if self.io.is_fixed() {
             return;
         }
         if self.tasks[id].both && !self.io.hdds().is_empty() {
@@ -284,7 +284,7 @@ impl Engine {
         }
         if exposed && sound {
             self.commit.wait_flush(id);
-        } else if durable && sound && !self.is_fixed() && !self.io.breaks(Mutant::EarlyFua) {
+        } else if durable && sound && !self.io.is_fixed() && !self.io.breaks(Mutant::EarlyFua) {
             if self.tasks[id].over_base || is_linked_in_part {
                 // its record must name a base that may be in some drive's buffer still
                 self.commit.wait_flush(id);
@@ -306,7 +306,7 @@ impl Engine {
             bcw.uncommit(bytes);
         }
         self.count_returned(id);
-        if self.is_fixed() {
+        if self.io.is_fixed() {
             self.begin_fixed_write(id);
         } else {
             self.queue_write(id);
@@ -326,10 +326,6 @@ impl Engine {
     }
 
     // ---- fixed placement: identity on the SSDs, no promise (design decision 12) ----
-
-    pub(crate) fn is_fixed(&self) -> bool {
-        self.io.config().placement == crate::config::Placement::Fixed
-    }
 
     /// The SSD and byte of a block under fixed placement.
     pub(crate) fn fixed_place(&self, block: Logical) -> (DeviceId, u64) {
