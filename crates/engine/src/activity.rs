@@ -63,7 +63,7 @@ impl Engine {
             handover: self.handover.is_some(),
             switch: self.handover.as_deref().is_some_and(Handover::is_switching),
             drain: self.drain.is_some(),
-            starved: self.starved,
+            starved: self.io.waits_for_space(),
             logs_full: self.logs_are_full(),
         }
     }

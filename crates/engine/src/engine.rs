@@ -122,10 +122,6 @@ pub struct Engine {
     pub(crate) generation: u64,
     /// Drives are gone: the metadata is read here, and nothing is written anywhere.
     pub(crate) salvage: Option<DeviceId>,
-    /// Writes that wait for space exist.
-    pub(crate) starved: bool,
-    /// Nothing can make room for writes that wait: they fail, with this error.
-    pub(crate) no_room: Option<IoError>,
     /// Buffers of log writes that tails still need, with the number of their users.
     pub(crate) retained: HashMap<PayloadId, u32, FixedState>,
     /// Tail copies under way, with the buffers they are written from.
@@ -376,8 +372,6 @@ impl Engine {
             last_request: Instant::ZERO,
             generation: 0,
             salvage: None,
-            starved: false,
-            no_room: None,
             retained: HashMap::default(),
             copy_payloads: Vec::new(),
             homed_log: Vec::new(),

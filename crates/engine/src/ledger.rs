@@ -8,7 +8,8 @@
 
 use crate::bcw::predictor::WriteState;
 use crate::config::{DriveBudget, EngineConfig, Role};
-use crate::engine::Engine;
+use crate::io::DeviceIo;
+use crate::ops::steering::Steering;
 use crate::stats::DeviceStats;
 use crate::steer::{Decision, HddView, Reason};
 use tandem_block::{DeviceId, Duration, Instant};
@@ -40,51 +41,51 @@ fn work(role: Role, stats: &DeviceStats) -> u64 {
     stats.written_bytes() + read
 }
 
-impl Engine {
+impl Ledger {
     /// Once an event: a new day may have begun.
     #[inline]
-    pub(crate) fn turn_the_page(&mut self) {
-        if self.io.now() >= self.ledger.day_ends {
-            self.begin_day();
+    pub(crate) fn turn_the_page(&mut self, io: &DeviceIo) {
+        if io.now() >= self.day_ends {
+            self.begin_day(io);
         }
     }
 
     #[cold]
-    fn begin_day(&mut self) {
-        let roles = self.io.config().devices.iter().map(|device| device.role);
-        let works = roles.zip(&self.io.stats().devices).map(|(role, stats)| work(role, stats));
-        self.ledger.at_dawn = works.collect();
-        self.ledger.day_ends = self.io.now() + DAY;
+    fn begin_day(&mut self, io: &DeviceIo) {
+        let roles = io.config().devices.iter().map(|device| device.role);
+        let works = roles.zip(&io.stats().devices).map(|(role, stats)| work(role, stats));
+        self.at_dawn = works.collect();
+        self.day_ends = io.now() + DAY;
     }
 
     /// Bytes that a drive has taken since the day began: of an SSD writes, of a hard drive reads too.
-    pub fn used_today(&self, device: DeviceId) -> u64 {
+    pub(crate) fn used_today(&self, device: DeviceId, io: &DeviceIo) -> u64 {
         let index = usize::from(device.0);
-        let Some(stats) = self.io.stats().devices.get(index) else { return 0 };
-        let at_dawn = self.ledger.at_dawn.get(index).copied().unwrap_or(0);
-        work(self.io.config().devices[index].role, stats).saturating_sub(at_dawn)
+        let Some(stats) = io.stats().devices.get(index) else { return 0 };
+        let at_dawn = self.at_dawn.get(index).copied().unwrap_or(0);
+        work(io.config().devices[index].role, stats).saturating_sub(at_dawn)
     }
 
     /// What a drive may take in a day.
-    pub fn budget(&self, device: DeviceId) -> DriveBudget {
-        self.io.config().budget(device)
+    pub(crate) fn budget(&self, device: DeviceId, io: &DeviceIo) -> DriveBudget {
+        io.config().budget(device)
     }
 
     /// Time until the next day begins.
-    pub fn day_left(&self, now: Instant) -> Duration {
-        self.ledger.day_ends.since(now)
+    pub(crate) fn day_left(&self, now: Instant) -> Duration {
+        self.day_ends.since(now)
     }
 
     /// Has the drive done what it is rated for?
-    pub fn rating_is_spent(&self, device: DeviceId) -> bool {
-        let rated = self.io.config().budget(device).rated_bytes;
-        rated.is_some_and(|rated| self.used_today(device) >= rated)
+    pub(crate) fn rating_is_spent(&self, device: DeviceId, io: &DeviceIo) -> bool {
+        let rated = io.config().budget(device).rated_bytes;
+        rated.is_some_and(|rated| self.used_today(device, io) >= rated)
     }
 
     /// Is an SSD's budget of writes spent?
-    pub fn ssd_writes_are_spent(&self, device: DeviceId) -> bool {
-        let bound = self.io.config().budget(device).ssd_write_bytes;
-        bound.is_some_and(|bound| self.used_today(device) >= bound)
+    pub(crate) fn ssd_writes_are_spent(&self, device: DeviceId, io: &DeviceIo) -> bool {
+        let bound = io.config().budget(device).ssd_write_bytes;
+        bound.is_some_and(|bound| self.used_today(device, io) >= bound)
     }
 
     /// A write that would stay although every SSD's budget is spent goes to a hard drive that takes it
@@ -94,15 +95,17 @@ impl Engine {
         decision: Decision,
         steer: usize,
         hdds: &[HddView],
+        io: &DeviceIo,
+        steering: &Steering,
     ) -> Decision {
-        if !self.ledger.bounds_ssds || decision.target.is_log() {
+        if !self.bounds_ssds || decision.target.is_log() {
             return decision;
         }
-        if self.steering.shared[steer].policy.control().is_none() {
+        if steering.shared[steer].policy.control().is_none() {
             return decision;
         }
-        let in_service = |id: &&DeviceId| !self.io[**id].is_faulted();
-        if !self.io.ssds().iter().filter(in_service).all(|&id| self.ssd_writes_are_spent(id)) {
+        let in_service = |id: &&DeviceId| !io[**id].is_faulted();
+        if !io.ssds().iter().filter(in_service).all(|&id| self.ssd_writes_are_spent(id, io)) {
             return decision;
         }
         let takes = |hdd: &&HddView| hdd.accepting && hdd.predicted != WriteState::Slow;

@@ -44,7 +44,7 @@ impl Engine {
             Event::Start => self.start_mirrors(),
             Event::Shutdown => self.on_shutdown(),
         }
-        self.turn_the_page();
+        self.ledger.turn_the_page(&self.io);
         if matches!(self.phase, Phase::Running | Phase::Stopping) {
             self.turn();
         }
@@ -76,7 +76,7 @@ impl Engine {
     pub(crate) fn turn(&mut self) {
         self.run_handover();
         self.run_drain();
-        self.release_freed();
+        self.deferred_free.release_freed(&mut self.map, &mut self.io);
         self.rescue_tails();
         self.run_lagging();
         self.probe_failed();
@@ -94,11 +94,11 @@ impl Engine {
         if matches!(self.phase, Phase::Stopping) {
             self.stop_if_settled();
         }
-        let starved = self.starved;
+        let starved = self.io.waits_for_space();
         for device in 0..self.io.drives().len() {
             self.dispatch(DeviceId(device as u8));
         }
-        if self.starved && !starved && self.io.ssds().is_empty() {
+        if self.io.waits_for_space() && !starved && self.io.ssds().is_empty() {
             // a write has just found its log full: nothing else may happen that would make room, nor may
             // a commit wait for that write any longer
             self.run_commit();
@@ -107,7 +107,7 @@ impl Engine {
                 self.dispatch(DeviceId(device as u8));
             }
         }
-        while self.starved && self.fail_without_room() {
+        while self.io.waits_for_space() && self.fail_without_room() {
             // who waited behind these may go on, and no event follows
             self.run_thin_waiting();
             self.run_batches();

@@ -1,5 +1,6 @@
 //! What is there to see of an engine from outside?
 
+use crate::config::DriveBudget;
 use crate::device::Device;
 use crate::engine::Engine;
 use crate::map::Map;
@@ -7,9 +8,34 @@ use crate::map::objects::{Object, Objects};
 use crate::mirror::Mirror;
 use crate::qos::delivery::Client;
 use crate::stats::EngineStats;
-use tandem_block::{BLOCK_BYTES, Instant, ObjectId};
+use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, ObjectId};
 
 impl Engine {
+    /// What a drive may take in a day.
+    pub fn budget(&self, device: DeviceId) -> DriveBudget {
+        self.ledger.budget(device, &self.io)
+    }
+
+    /// Time until the next day begins.
+    pub fn day_left(&self, now: Instant) -> Duration {
+        self.ledger.day_left(now)
+    }
+
+    /// Has the drive done what it is rated for?
+    pub fn rating_is_spent(&self, device: DeviceId) -> bool {
+        self.ledger.rating_is_spent(device, &self.io)
+    }
+
+    /// Is an SSD's budget of writes spent?
+    pub fn ssd_writes_are_spent(&self, device: DeviceId) -> bool {
+        self.ledger.ssd_writes_are_spent(device, &self.io)
+    }
+
+    /// Bytes that a drive has taken since the day began: of an SSD writes, of a hard drive reads too.
+    pub fn used_today(&self, device: DeviceId) -> u64 {
+        self.ledger.used_today(device, &self.io)
+    }
+
     /// May the world hand in another request?
     pub fn can_accept(&self) -> bool {
         self.tasks.len() + self.thin_waiting.len() < self.io.config().requests_max as usize
@@ -134,7 +160,7 @@ impl Engine {
             self.map.pending_blocks(),
             self.map.has_ready(),
             self.map.awaits_ssd(),
-            self.starved,
+            self.io.waits_for_space(),
             self.map.ssd_free(),
             self.map.ssd_slots(),
             self.map.population(),

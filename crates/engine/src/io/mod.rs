@@ -25,7 +25,7 @@ use crate::stats::{DeviceStats, EngineStats};
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
-use tandem_block::{DeviceId, Instant, PayloadId};
+use tandem_block::{DeviceId, Instant, IoError, PayloadId};
 
 /// The drives of a pool, and all that goes out to the world.
 #[derive(Clone, Debug)]
@@ -41,6 +41,10 @@ pub(crate) struct DeviceIo {
     stats: EngineStats,
     payloads_made: u64,
     wake_at: Instant,
+    /// Writes wait for space.
+    waits_for_space: bool,
+    /// Nothing can make space for writes that wait: they fail, with this error.
+    no_space: Option<IoError>,
     /// Drives whose commands do not go to the world, but to who asked for them.
     withheld: [Option<DeviceId>; 2],
     set_aside: VecDeque<Io>,
@@ -63,6 +67,8 @@ impl DeviceIo {
             stats: EngineStats::default(),
             payloads_made: 0,
             wake_at: Instant::NEVER,
+            waits_for_space: false,
+            no_space: None,
             withheld: [None; 2],
             set_aside: VecDeque::new(),
             #[cfg(feature = "mutants")]
@@ -200,6 +206,35 @@ impl DeviceIo {
     #[inline]
     pub(crate) fn hdds(&self) -> &[DeviceId] {
         &self.hdds
+    }
+
+    // ---- space ----
+
+    /// Do writes wait for space?
+    #[inline]
+    pub(crate) fn waits_for_space(&self) -> bool {
+        self.waits_for_space
+    }
+
+    /// A write has found no space.
+    pub(crate) fn note_wait_for_space(&mut self) {
+        self.waits_for_space = true;
+    }
+
+    /// Space was made, or may have been: writes that wait are tried again.
+    pub(crate) fn note_space(&mut self) {
+        self.waits_for_space = false;
+    }
+
+    /// Why writes that wait for space fail, while they do.
+    #[inline]
+    pub(crate) fn no_space(&self) -> Option<IoError> {
+        self.no_space
+    }
+
+    /// Writes that wait for space fail from now on, with this error; or do not any more.
+    pub(crate) fn fail_without_space(&mut self, error: Option<IoError>) {
+        self.no_space = error;
     }
 
     // ---- commands in flight ----

@@ -149,7 +149,7 @@ impl Engine {
             return false;
         }
         let spent = |id: &tandem_block::DeviceId| {
-            self.io[*id].is_faulted() || self.ssd_writes_are_spent(*id)
+            self.io[*id].is_faulted() || self.ledger.ssd_writes_are_spent(*id, &self.io)
         };
         !self.is_short_of_space() && !self.io.ssds().iter().all(spent)
     }

@@ -198,7 +198,7 @@ impl Engine {
                 self.level_written(device, (number, length_bytes), status);
             }
             MetadataIo::Superblock => self.superblock_written(device, status),
-            MetadataIo::Trim(run) => self.trimmed(run),
+            MetadataIo::Trim(run) => self.deferred_free.trimmed(run, &mut self.map, &mut self.io),
         }
     }
 
@@ -372,7 +372,7 @@ impl Engine {
         self.commit.outstanding = 0;
         if self.io.breaks(Mutant::EarlyReuse) {
             let freed = std::mem::take(&mut self.commit.batch.freed);
-            self.free_after_commit(freed);
+            self.deferred_free.free_after_commit(freed, &mut self.map);
         }
         if cover == Cover::SsdFlush && !self.io.breaks(Mutant::CommitWithoutFlush) {
             self.send_flushes();
@@ -532,7 +532,7 @@ impl Engine {
         }
         let (served, waiting) = (self.commit.served.len(), self.commit.waiting());
         self.commit.gathering.ends(self.io.now(), served, waiting);
-        self.free_after_commit(batch.freed);
+        self.deferred_free.free_after_commit(batch.freed, &mut self.map);
         if !self.homed_log.is_empty() {
             self.give_up_log_places();
         }

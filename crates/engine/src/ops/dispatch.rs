@@ -70,7 +70,7 @@ impl Engine {
     /// Issues a job that has left its queue; gives it back if it must wait for space.
     pub(crate) fn issue(&mut self, device: DeviceId, waiting: Waiting) -> Result<(), Waiting> {
         let is_write = matches!(waiting.job, Job::Write { .. } | Job::Edge { .. });
-        if (is_write && self.no_room.is_some()) || !self.io[device].takes_job(&waiting.job) {
+        if (is_write && self.io.no_space().is_some()) || !self.io[device].takes_job(&waiting.job) {
             self.fail_waiting(device, waiting);
             return Ok(());
         }
@@ -111,7 +111,7 @@ impl Engine {
     }
 
     fn starve(&mut self, job: &Job) {
-        self.starved = true;
+        self.io.note_wait_for_space();
         if let Job::Write { task, .. } = job {
             let now = self.io.now();
             self.tasks[*task].starved_since.get_or_insert(now);
@@ -134,7 +134,7 @@ impl Engine {
     fn fail_waiting(&mut self, device: DeviceId, waiting: Waiting) {
         // a read must not be told that the drive gave no answer: it was not asked, and would ask again
         let is_write = matches!(waiting.job, Job::Write { .. } | Job::Edge { .. });
-        let no_room = self.no_room.filter(|_| is_write);
+        let no_room = self.io.no_space().filter(|_| is_write);
         self.io.stats_mut().refused_without_room += u64::from(no_room.is_some());
         let error = no_room.unwrap_or(IoError::Dead(device));
         let d = &mut self.io[device];
@@ -168,7 +168,7 @@ impl Engine {
 
     /// An SSD that takes what this drive does not take any more.
     pub(super) fn another_ssd(&self, device: DeviceId) -> Option<DeviceId> {
-        if self.no_room.is_some() {
+        if self.io.no_space().is_some() {
             return None;
         }
         let (other, _) = self.io.ssds().first().map(|_| self.io.shortest_ssd())?;

@@ -75,7 +75,7 @@ impl Engine {
         }
         let now = self.io.now();
         let is_last = self.io.is_last_hdd(device);
-        let rating_is_spent = self.rating_is_spent(device);
+        let rating_is_spent = self.ledger.rating_is_spent(device, &self.io);
         let with_room = self.io.hdds_with_room();
         let Some(bcw) = &mut self.io[device].bcw else { return false };
         bcw.note_last(is_last);
@@ -167,7 +167,7 @@ impl Engine {
         let demand = d.bcw.as_ref().is_some_and(|bcw| bcw.is_wanted(self.io.now()));
         let stopping = matches!(self.phase, crate::engine::Phase::Stopping);
         let pressing = self.moves.is_urgent() && !self.io.is_last_hdd(device);
-        !demand || pressing || self.starved || stopping
+        !demand || pressing || self.io.waits_for_space() || stopping
     }
 
     fn dispatch_log_write(&mut self, device: DeviceId) -> bool {

@@ -30,7 +30,7 @@ impl Engine {
     pub(super) fn flush_homed(&mut self) {
         let enough = self.moves.homed.len() >= HOMED_BLOCKS_MAX
             || (!self.moves.homed.is_empty()
-                && (self.starved
+                && (self.io.waits_for_space()
                     || !(self.moves.writing_back
                         || self.copies_can_move()
                         || self.leaving_can_move())));

@@ -27,7 +27,7 @@ impl Engine {
 
     fn need_of(&self, log: &Log) -> Need {
         // without an SSD a write that does not fit has nowhere else to go
-        if self.starved && self.io.ssds().is_empty() {
+        if self.io.waits_for_space() && self.io.ssds().is_empty() {
             return Need::Urgent;
         }
         gc::need(log, self.io.config().log_gc_percent, self.io.config().log_stop_percent)
@@ -64,7 +64,7 @@ impl Engine {
     /// The emptiest segment may have to wait for a write that holds its blocks; without an SSD that write
     /// may wait for room in this very log. Then another segment makes it.
     fn clean_another(&mut self, device: DeviceId, blocks_max: usize) -> bool {
-        let is_starved = self.starved && self.io.ssds().is_empty();
+        let is_starved = self.io.waits_for_space() && self.io.ssds().is_empty();
         let is_out = |hdd: &DeviceId| self.io[*hdd].is_faulted();
         let some_stay = !self.moves.unmovable.is_empty() || self.io.hdds().iter().any(is_out);
         if !is_starved && !some_stay {

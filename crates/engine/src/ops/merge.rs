@@ -23,7 +23,7 @@ impl Engine {
         if fragmented == 0 || self.io.is_fixed() {
             return;
         }
-        if !self.is_quiet() && fragmented < FRAGMENTED_MAX && !self.starved {
+        if !self.is_quiet() && fragmented < FRAGMENTED_MAX && !self.io.waits_for_space() {
             return;
         }
         let from = self.moves.merge_cursor;
@@ -48,7 +48,9 @@ impl Engine {
     pub(crate) fn start_move_to_ssd(&mut self, kind: MoveKind, block: Logical) -> bool {
         assert!(self.moves.active.is_none(), "one move at a time");
         // a write under way would make it vain; but one that waits for room may wait for this
-        if self.ordering.is_held(block, block + 1) && !(self.starved && self.io.ssds().is_empty()) {
+        if self.ordering.is_held(block, block + 1)
+            && !(self.io.waits_for_space() && self.io.ssds().is_empty())
+        {
             return false;
         }
         let entry = self.map.entry(block);

@@ -192,12 +192,12 @@ impl Engine {
 
     /// Is SSD space so short that clean copies go and commits hurry? A sixteenth, or a write waits.
     pub(crate) fn is_short_of_space(&self) -> bool {
-        self.map.ssd_free() * 16 < self.map.ssd_slots() || self.starved
+        self.map.ssd_free() * 16 < self.map.ssd_slots() || self.io.waits_for_space()
     }
 
     /// When idle time will begin, if something waits for it.
     pub(crate) fn moves_due(&self) -> Instant {
-        if self.starved && self.io.now() < self.moves.rests_until {
+        if self.io.waits_for_space() && self.io.now() < self.moves.rests_until {
             return self.moves.rests_until;
         }
         let waits = self.moves.active.is_none()
@@ -248,7 +248,8 @@ impl Engine {
             return;
         }
         // a stop waits for requests, and these may wait for room
-        let stops = matches!(self.phase, crate::engine::Phase::Stopping) && !self.starved;
+        let stops =
+            matches!(self.phase, crate::engine::Phase::Stopping) && !self.io.waits_for_space();
         if !self.is_serving() || stops {
             return;
         }
@@ -262,8 +263,8 @@ impl Engine {
             self.drop_clean_copies();
             self.flush_homed();
             // what lies on an SSD goes home in any case where that is the only way to make room
-            let presses =
-                self.starved && self.io.stats().faulted_drives > self.io.stats().healed_drives;
+            let presses = self.io.waits_for_space()
+                && self.io.stats().faulted_drives > self.io.stats().healed_drives;
             self.moves.writing_back = presses || self.wants_writeback(self.is_quiet());
         }
         let log_need = self.log_need();
@@ -292,7 +293,7 @@ impl Engine {
     }
 
     fn space_is_urgent(&self, log_need: Need) -> bool {
-        self.starved
+        self.io.waits_for_space()
             || self.is_dirtier_than(self.io.config().writeback_high_percent)
             || log_need == Need::Urgent
             || self.much_is_leaving()
@@ -327,7 +328,7 @@ impl Engine {
             }
             // where the home is on a drive that leaves it will soon be elsewhere
             let home = &self.io[self.home_of(block).0];
-            let is_open = home.takes_new() || self.starved && !home.is_faulted();
+            let is_open = home.takes_new() || self.io.waits_for_space() && !home.is_faulted();
             if !is_open || self.is_kept(block) {
                 continue;
             }
@@ -338,7 +339,7 @@ impl Engine {
         self.moves.cursor = if from >= total { 0 } else { from };
         if parts.is_empty() {
             self.note_barren(looked);
-            if self.map.pending_blocks() > 0 && self.starved {
+            if self.map.pending_blocks() > 0 && self.io.waits_for_space() {
                 self.commit.note_pending(self.io.now());
             }
             return false;

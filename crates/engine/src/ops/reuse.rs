@@ -3,7 +3,8 @@
 //! Source: design decision 6. A freed slot is used again once nothing durable names it, no command names
 //! it (`pins`), and its TRIM, if it gets one, is over.
 
-use crate::engine::Engine;
+use crate::io::DeviceIo;
+use crate::map::Map;
 use crate::map::{Run, Slot};
 use crate::mutant::Mutant;
 use crate::owner::{MetadataIo, Owner};
@@ -35,90 +36,90 @@ impl DeferredFree {
     }
 }
 
-impl Engine {
+impl DeferredFree {
     /// Freed slots become allocatable where no command names them, and are trimmed first if they are many.
     #[inline]
-    pub(crate) fn release_freed(&mut self) {
-        if self.map.has_freed() {
-            let freed = self.map.take_freed();
-            self.free_after_commit(freed);
+    pub(crate) fn release_freed(&mut self, map: &mut Map, io: &mut DeviceIo) {
+        if map.has_freed() {
+            let freed = map.take_freed();
+            self.free_after_commit(freed, map);
         }
-        if self.deferred_free.is_empty() {
+        if self.is_empty() {
             return;
         }
-        self.release_unpinned();
+        self.release_unpinned(map, io);
     }
 
-    fn release_unpinned(&mut self) {
+    fn release_unpinned(&mut self, map: &mut Map, io: &mut DeviceIo) {
         let mut has_ended = false;
-        for device in self.io.drives_mut() {
+        for device in io.drives_mut() {
             has_ended |= device.queue.pins_mut().take_freed();
         }
         if has_ended {
-            let waiting = std::mem::take(&mut self.deferred_free.pinned);
-            self.deferred_free.fresh.extend(waiting);
+            let waiting = std::mem::take(&mut self.pinned);
+            self.fresh.extend(waiting);
         }
-        let reuses = self.io.breaks(Mutant::ReuseUnderRead);
-        for run in std::mem::take(&mut self.deferred_free.fresh) {
-            let region = *self.map.slots().region(run.slot);
-            let pins = self.io[region.device].queue.pins_mut();
+        let reuses = io.breaks(Mutant::ReuseUnderRead);
+        for run in std::mem::take(&mut self.fresh) {
+            let region = *map.slots().region(run.slot);
+            let pins = io[region.device].queue.pins_mut();
             let first_block = region.address(run.slot) / BLOCK_BYTES;
             if reuses || !pins.touches(first_block, u64::from(run.count)) {
-                self.release_or_trim(run);
+                self.release_or_trim(run, map, io);
                 continue;
             }
             for (part, is_free) in pins.split(run, first_block) {
                 if is_free {
-                    self.release_or_trim(part);
+                    self.release_or_trim(part, map, io);
                 } else {
-                    self.deferred_free.pinned.push(part);
+                    self.pinned.push(part);
                 }
             }
         }
     }
 
-    fn release_or_trim(&mut self, run: Run) {
-        let region = *self.map.slots().region(run.slot);
-        if !region.is_log && run.count >= TRIM_SLOTS_MIN && !self.io.is_fixed() {
+    fn release_or_trim(&mut self, run: Run, map: &mut Map, io: &mut DeviceIo) {
+        let region = *map.slots().region(run.slot);
+        if !region.is_log && run.count >= TRIM_SLOTS_MIN && !io.is_fixed() {
             let op = IoOp::Trim {
                 offset_bytes: region.address(run.slot),
                 length_bytes: u64::from(run.count) * BLOCK_BYTES,
             };
-            self.io.submit(region.device, op, Owner::Metadata(MetadataIo::Trim(run)));
+            io.submit(region.device, op, Owner::Metadata(MetadataIo::Trim(run)));
         } else {
-            self.release_run(run);
+            self.release_run(run, map, io);
         }
     }
 
     /// Nothing durable names these slots any more.
-    pub(crate) fn free_after_commit(&mut self, slots: Vec<Slot>) {
+    pub(crate) fn free_after_commit(&mut self, slots: Vec<Slot>, map: &mut Map) {
         for slot in slots {
-            if let Some(last) = self.deferred_free.fresh.last_mut()
+            if let Some(last) = self.fresh.last_mut()
                 && last.slot + last.count == slot
-                && self.map.slots().region(slot).first != slot
+                && map.slots().region(slot).first != slot
             {
                 last.count += 1;
                 continue;
             }
-            self.deferred_free.fresh.push(Run { slot, count: 1 });
+            self.fresh.push(Run { slot, count: 1 });
         }
     }
 
     /// A trim ended, well or not: the slots hold nothing that anyone wants.
-    pub(crate) fn trimmed(&mut self, run: Run) {
-        self.release_run(run);
+    pub(crate) fn trimmed(&mut self, run: Run, map: &mut Map, io: &mut DeviceIo) {
+        self.release_run(run, map, io);
     }
 
-    fn release_run(&mut self, run: Run) {
-        let is_log = self.map.slots().is_log(run.slot);
+    fn release_run(&mut self, run: Run, map: &mut Map, io: &mut DeviceIo) {
+        let is_log = map.slots().is_log(run.slot);
         for slot in run.slot..run.slot + run.count {
-            self.map.release(slot);
+            map.release(slot);
             if is_log {
-                let device = self.map.slots().region(slot).device;
-                let log = self.io[device].log.as_mut();
+                let device = map.slots().region(slot).device;
+                let log = io[device].log.as_mut();
                 log.expect("log slots belong to a log").release(slot);
             }
         }
-        self.starved = false;
+        io.note_space();
     }
 }

@@ -97,7 +97,7 @@ impl Engine {
 
     /// When a drive is tried for the first time, if writes wait for room that it may make.
     pub(crate) fn probe_due(&self) -> Instant {
-        if !self.starved {
+        if !self.io.waits_for_space() {
             return Instant::NEVER;
         }
         let untried = self.io.drives().iter().filter(|d| d.may_heal_soon() && self.may_probe(d));
@@ -162,16 +162,19 @@ impl Engine {
         let error = error.or(stuck);
         let Some(error) = error else { return false };
         self.flush_for_room();
-        if !self.starved || self.room_can_come() || self.io.breaks(Mutant::CountsFailedRoom) {
+        if !self.io.waits_for_space()
+            || self.room_can_come()
+            || self.io.breaks(Mutant::CountsFailedRoom)
+        {
             return false;
         }
         let before = self.io.stats().refused_without_room;
-        self.no_room = Some(error);
-        self.starved = false;
+        self.io.fail_without_space(Some(error));
+        self.io.note_space();
         for index in 0..self.io.drives().len() {
             self.dispatch(DeviceId(index as u8));
         }
-        self.no_room = None;
+        self.io.fail_without_space(None);
         self.io.stats().refused_without_room > before
     }
 

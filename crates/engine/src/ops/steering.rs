@@ -109,7 +109,7 @@ impl Engine {
             }
             Some(steer) => {
                 let decision = self.ask(steer, (bytes, request.length_bytes), &hdds);
-                self.within_budget(decision, steer, &hdds)
+                self.ledger.within_budget(decision, steer, &hdds, &self.io, &self.steering)
             }
         };
         hdds.clear();

@@ -96,8 +96,8 @@ impl Engine {
     pub(crate) fn settle_tail(&mut self, device: DeviceId) -> bool {
         let d = &self.io[device];
         // writes that wait for room in the log may have to wait for what this settles
-        let coming =
-            !self.starved && d.queue.jobs(Class::Write).any(|job| matches!(job, Job::Write { .. }));
+        let coming = !self.io.waits_for_space()
+            && d.queue.jobs(Class::Write).any(|job| matches!(job, Job::Write { .. }));
         let busy = coming
             || (d.queue.in_flight() > 0
                 && d.flushing.is_none()

@@ -51,7 +51,7 @@ impl Engine {
             || !self.commit.flush_waiting.is_empty()
             || !self.commit.fua_waiting.is_empty()
             || self.commit.oldest_pending.is_some()
-            || self.starved;
+            || self.io.waits_for_space();
         if suspended.tried || self.io.now() < suspended.next || !is_wanted {
             return;
         }
