@@ -1,7 +1,8 @@
 //! What is going on right now? For crash tests, which must meet every kind of work, and for people.
 
-use crate::engine::{Engine, Phase};
+use crate::engine::Engine;
 use crate::handover::Handover;
+use crate::io::Phase;
 use crate::ops::moves::MoveKind;
 
 /// Kinds of work that may be under way at once.
@@ -48,8 +49,8 @@ impl Engine {
     pub fn activity(&self) -> Activity {
         let moves = |kind| !self.moves.is_idle() && self.moves.counts_as() == kind;
         Activity {
-            starting: matches!(self.phase, Phase::Starting(_)),
-            stopping: matches!(self.phase, Phase::Stopping),
+            starting: self.io.phase() == Phase::Starting,
+            stopping: self.io.is_stopping(),
             commit: !self.commit.is_idle(),
             checkpoint: !self.checkpoint.is_idle(),
             write_back: moves(MoveKind::WriteBack),

@@ -43,24 +43,7 @@ use crate::tier::Tier;
 use crate::tier::space::SpaceConfig;
 use hashbrown::HashMap;
 use std::collections::{BTreeMap, VecDeque};
-use tandem_block::{
-    BLOCK_BYTES, DeviceId, DurabilityClass, Instant, IoError, ObjectId, PayloadId, Request,
-};
-
-/// Life of an engine.
-#[derive(Clone, Debug)]
-pub(crate) enum Phase {
-    /// Waits for `Event::Start`.
-    Created,
-    /// Formats or recovers.
-    Starting(Box<Starting>),
-    /// Serves.
-    Running,
-    /// Takes nothing new and settles.
-    Stopping,
-    /// Over.
-    Stopped,
-}
+use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, IoError, ObjectId, PayloadId, Request};
 
 /// Policies of one volume.
 #[derive(Clone, Debug)]
@@ -77,7 +60,8 @@ pub(crate) struct VolumePolicy {
 #[derive(Clone, Debug)]
 pub struct Engine {
     pub(crate) io: DeviceIo,
-    pub(crate) phase: Phase,
+    /// What the start has found so far, while it is under way.
+    pub(crate) starting: Option<Box<Starting>>,
     pub(crate) map: Map,
     pub(crate) objects: Objects,
     pub(crate) checksums: HomeChecksums,
@@ -118,7 +102,6 @@ pub struct Engine {
     /// Pairs that have not stopped yet, since the engine has.
     pub(crate) mirrors_stopping: Option<usize>,
     pub(crate) deferred_free: DeferredFree,
-    pub(crate) last_request: Instant,
     pub(crate) generation: u64,
     /// Drives are gone: the metadata is read here, and nothing is written anywhere.
     pub(crate) salvage: Option<DeviceId>,
@@ -336,7 +319,7 @@ impl Engine {
         let drives = devices_of(&config, layouts);
         let journal_bytes = layouts[config.metadata_device()].journal_bytes.max(BLOCK_BYTES);
         let mut engine = Engine {
-            phase: Phase::Created,
+            starting: None,
             map: Map::new(Vec::new(), 0, 0),
             objects: Objects::new(0),
             checksums: HomeChecksums::new(config.checksum_pages_max),
@@ -369,7 +352,6 @@ impl Engine {
             mirrors_opening: 0,
             mirrors_stopping: None,
             deferred_free: DeferredFree::default(),
-            last_request: Instant::ZERO,
             generation: 0,
             salvage: None,
             retained: HashMap::default(),

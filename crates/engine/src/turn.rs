@@ -6,8 +6,9 @@
 //! does step by step is in `ops/`; the rooms are asked here and there, and never ask each other.
 
 use crate::StartError;
-use crate::engine::{Engine, Phase};
+use crate::engine::Engine;
 use crate::handover;
+use crate::io::Phase;
 use crate::io::deadlines::Heard;
 use crate::mirror;
 use crate::port::{Command, Event, IoId};
@@ -45,7 +46,7 @@ impl Engine {
             Event::Shutdown => self.on_shutdown(),
         }
         self.ledger.turn_the_page(&self.io);
-        if matches!(self.phase, Phase::Running | Phase::Stopping) {
+        if self.io.is_serving() {
             self.turn();
         }
         self.divert_all();
@@ -91,7 +92,7 @@ impl Engine {
         self.run_moves();
         self.run_tiers();
         self.flush_homed_at_rest();
-        if matches!(self.phase, Phase::Stopping) {
+        if self.io.is_stopping() {
             self.stop_if_settled();
         }
         let starved = self.io.waits_for_space();
@@ -125,7 +126,7 @@ impl Engine {
             }
         }
         // what waited for a drive that is out of service has ended just now, and no event follows
-        if matches!(self.phase, Phase::Stopping) {
+        if self.io.is_stopping() {
             self.stop_if_settled();
         }
         self.arm_timer();
@@ -157,7 +158,8 @@ impl Engine {
 
     /// Fails to start, with a reason.
     pub(crate) fn refuse(&mut self, error: StartError) {
-        self.phase = Phase::Stopped;
+        self.starting = None;
+        self.io.enter(Phase::Stopped);
         self.io.send(Command::Started(Err(error)));
     }
 }

@@ -154,7 +154,7 @@ impl Engine {
         let pairs: Vec<String> = self.mirrors.iter().map(Mirror::debug_state).collect();
         format!(
             "phase {:?} tasks {} ios {} pending {} ready {} ssd {} starved {} free {}/{} population {:?}\n{}\n{:?}\n{:?}\n{:?} {:?}\n{:?}\n{:?}\n{:?}\n{}",
-            std::mem::discriminant(&self.phase),
+            self.io.phase(),
             self.tasks.len(),
             self.io.flights().len(),
             self.map.pending_blocks(),

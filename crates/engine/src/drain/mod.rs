@@ -17,9 +17,10 @@
 mod switch;
 
 use crate::config::Role;
-use crate::engine::{Engine, Phase};
+use crate::engine::Engine;
 use crate::format::layout::blocks_without_homes;
 use crate::format::superblock::Standing;
+use crate::io::Phase;
 use crate::map::{Logical, Slot};
 use crate::ops::vacating::Rehomed;
 use std::collections::BTreeSet;
@@ -299,7 +300,7 @@ impl Engine {
     }
 
     fn can_change_members(&self) -> Result<(), DrainError> {
-        if !matches!(self.phase, Phase::Running) || self.commit.is_broken() {
+        if self.io.phase() != Phase::Running || self.commit.is_broken() {
             return Err(DrainError::NotNow("is not served"));
         }
         if self.io.is_fixed() || self.salvage.is_some() {

@@ -7,8 +7,9 @@
 use super::{Drain, Ending, Stage, Step};
 use crate::StartError;
 use crate::device::Service;
-use crate::engine::{Engine, Phase};
+use crate::engine::Engine;
 use crate::format::superblock::{Numbered, Standing, Superblock};
+use crate::io::Phase;
 use crate::port::Command;
 use tandem_block::{DeviceId, Instant, IoError};
 
@@ -198,7 +199,7 @@ impl Engine {
 
     /// Is a round of superblocks under way that is a drain's?
     pub(crate) fn round_is_drains(&self) -> bool {
-        let running = matches!(self.phase, Phase::Running | Phase::Stopping);
+        let running = self.io.is_serving();
         running
             && self.drain.as_deref().is_some_and(|drain| {
                 matches!(
@@ -255,7 +256,7 @@ impl Engine {
 
     /// When a drain wants to be asked again, although nothing happens.
     pub(crate) fn drain_due(&self) -> Instant {
-        let serves = matches!(self.phase, Phase::Running) && !self.commit.is_broken();
+        let serves = (self.io.phase() == Phase::Running) && !self.commit.is_broken();
         let drain = self.drain.as_deref().filter(|drain| serves && drain.moves());
         let drain = drain.filter(|drain| drain.drained.is_none() && self.moves.is_idle());
         drain.map_or(Instant::NEVER, |drain| drain.looks_at.max(drain.rests_until))

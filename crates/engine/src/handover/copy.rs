@@ -14,7 +14,7 @@
 //! as long as it took.
 
 use super::{Claim, Ending, Flight, Handover, Stage};
-use crate::engine::{Engine, Phase};
+use crate::engine::Engine;
 use crate::format::layout::{Layout, SUPERBLOCK_BYTES};
 use crate::port::{Command, IoOp};
 use tandem_block::{BLOCK_BYTES, DeviceId, Instant, IoError, PayloadId};
@@ -105,7 +105,7 @@ impl Handover {
 impl Engine {
     /// The next step of the copy, if it is its time.
     pub(super) fn run_copy(&mut self) {
-        let (now, stopping) = (self.io.now(), matches!(self.phase, Phase::Stopping));
+        let (now, stopping) = (self.io.now(), self.io.is_stopping());
         let region_bytes = self.io.config().handover_region_bytes;
         let h = self.handover.as_deref_mut().expect("asked while there is one");
         if h.stage != Stage::Copying {

@@ -3,7 +3,7 @@
 //! Every so many bytes the successor is flushed, and then told what was copied before that.
 
 use super::{Ending, Flight, Handover, Stage};
-use crate::engine::{Engine, Phase};
+use crate::engine::Engine;
 use crate::format::handover::Mark;
 use crate::mutant::Mutant;
 use crate::port::IoOp;
@@ -24,7 +24,7 @@ impl Handover {
 impl Engine {
     /// Begins a mark if one is due.
     pub(super) fn run_mark(&mut self) {
-        let stopping = matches!(self.phase, Phase::Stopping);
+        let stopping = self.io.is_stopping();
         let every_bytes = self.io.config().handover_mark_bytes;
         let (early, without_flush) = (
             self.io.breaks(Mutant::HandoverMarksEarly),

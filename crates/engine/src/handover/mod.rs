@@ -32,8 +32,9 @@ mod start;
 mod switch;
 
 pub use crate::config::SuccessorConfig;
-use crate::engine::{Engine, Phase};
+use crate::engine::Engine;
 use crate::format::superblock::{Successor, SuccessorState};
+use crate::io::Phase;
 use crate::port::{Io, IoId};
 use copy::Plan;
 use double::Under;
@@ -369,7 +370,7 @@ impl Engine {
     /// # Errors
     /// Why not.
     pub fn can_replace(&self, device: DeviceId, capacity_bytes: u64) -> Result<(), ReplaceError> {
-        if !matches!(self.phase, Phase::Running) {
+        if self.io.phase() != Phase::Running {
             return Err(ReplaceError::NotNow("is not served"));
         }
         if self.io.is_fixed() || self.salvage.is_some() {

@@ -6,7 +6,7 @@
 //! the member as long as every other one names it, in either way (`start.rs`).
 
 use super::{Ending, Flight, Stage, Step};
-use crate::engine::{Engine, Phase};
+use crate::engine::Engine;
 use crate::format::superblock::{Successor, SuccessorState};
 use crate::mutant::Mutant;
 use crate::port::{Command, IoOp};
@@ -49,7 +49,7 @@ impl Engine {
 
     /// Is a round of superblocks under way that is not the start's or the stop's?
     pub(crate) fn round_is_handovers(&self) -> bool {
-        let running = matches!(self.phase, Phase::Running | Phase::Stopping);
+        let running = self.io.is_serving();
         running
             && self.handover.as_deref().is_some_and(|h| {
                 matches!(

@@ -8,10 +8,12 @@ mod enqueue;
 pub mod flights;
 mod in_service;
 mod logs;
+mod phase;
 pub mod pins;
 pub mod queue;
 mod world;
 
+pub(crate) use self::phase::Phase;
 use crate::config::{EngineConfig, SuccessorConfig};
 use crate::device::{Device, Drives};
 use crate::io::deadlines::{Deadlines, Heard};
@@ -31,6 +33,8 @@ use tandem_block::{DeviceId, Instant, IoError, PayloadId};
 #[derive(Clone, Debug)]
 pub(crate) struct DeviceIo {
     config: Arc<EngineConfig>,
+    phase: Phase,
+    last_request: Instant,
     now: Instant,
     out: Vec<Command>,
     drives: Drives,
@@ -57,6 +61,8 @@ impl DeviceIo {
     pub(crate) fn new(config: EngineConfig, drives: Vec<Device>) -> Self {
         let of_role = |ssd: bool| move |d: &&Device| d.is_ssd() == ssd;
         DeviceIo {
+            phase: Phase::Created,
+            last_request: Instant::ZERO,
             now: Instant::ZERO,
             out: Vec::new(),
             ssds: drives.iter().filter(of_role(true)).map(|d| d.id).collect(),

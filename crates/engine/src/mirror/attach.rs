@@ -8,8 +8,9 @@ use super::config::PairConfig;
 use super::{Mirror, MirrorSetup, PairView, owner};
 use crate::StartError;
 use crate::config::{EngineConfig, Placement};
-use crate::engine::{Engine, Phase};
+use crate::engine::Engine;
 use crate::format::pair::HEADER_BYTES;
+use crate::io::Phase;
 use crate::port::{Command, IoId};
 use tandem_block::{BLOCK_BYTES, DeviceId, Instant, IoError};
 
@@ -125,7 +126,7 @@ impl Engine {
             if ended.is_empty() && !opened {
                 break;
             }
-            if matches!(self.phase, Phase::Running | Phase::Stopping) {
+            if self.io.is_serving() {
                 self.turn();
             }
             self.divert_all();
@@ -174,7 +175,7 @@ impl Engine {
                 }
             }
         }
-        if some && matches!(self.phase, Phase::Created) {
+        if some && (self.io.phase() == Phase::Created) {
             self.on_start();
             return true;
         }

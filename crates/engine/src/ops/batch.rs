@@ -9,9 +9,10 @@
 
 mod audit;
 
-use crate::engine::{Engine, Phase};
+use crate::engine::Engine;
 use crate::format::layout::Layout;
 use crate::format::record::{PIECE_RECORD_BYTES, RecordWriter};
+use crate::io::Phase;
 use crate::map::attributes::ATTRIBUTE_RECORD_BYTES;
 use crate::map::changes::HEADER_BYTES_MAX;
 use crate::map::objects::{BlockRange, Object, Undo};
@@ -48,7 +49,7 @@ impl Engine {
 
     /// A batch arrives.
     pub(crate) fn on_batch(&mut self, batch: &Batch) {
-        self.last_request = self.io.now();
+        self.io.note_request();
         if let Err(error) = self.admit_batch(batch) {
             self.io.say(batch.id, Err(error));
             return;
@@ -104,7 +105,7 @@ impl Engine {
     }
 
     fn admit_batch(&self, batch: &Batch) -> Result<(), IoError> {
-        if !matches!(self.phase, Phase::Running) {
+        if self.io.phase() != Phase::Running {
             return Err(IoError::Stopping);
         }
         if self.salvage.is_some() {

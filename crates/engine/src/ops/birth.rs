@@ -5,10 +5,11 @@
 
 use super::start::Stage;
 use crate::StartError;
-use crate::engine::{Engine, Phase};
+use crate::engine::Engine;
 use crate::format::shard::Root;
 use crate::format::superblock::{Member, Superblock};
 use crate::handover::Handover;
+use crate::io::Phase;
 use crate::map::bits::Bits;
 use crate::map::objects::Undo;
 use crate::mirror::Mirror;
@@ -138,7 +139,8 @@ impl Engine {
     }
     /// From now on what is read is read for users, and not to build on.
     pub(super) fn runs(&mut self) {
-        self.phase = Phase::Running;
+        self.starting = None;
+        self.io.enter(Phase::Running);
         self.mirrors.iter_mut().for_each(Mirror::engine_runs);
     }
 }

@@ -21,6 +21,7 @@ mod audit;
 
 use crate::device::{Class, Job};
 use crate::engine::Engine;
+use crate::io::Phase;
 use crate::map::logical::{HOME, LOG, SSD};
 use crate::map::{Copied, Logical, Run, Touch};
 use crate::mutant::Mutant;
@@ -387,7 +388,7 @@ impl Engine {
         // the rest of the extent, if there was a gap in it
         let (_, to) = self.blocks_of(coming.extent);
         let tiers = self.tiers.as_ref().expect("something was coming");
-        let serving = matches!(self.phase, crate::engine::Phase::Running);
+        let serving = self.io.phase() == Phase::Running;
         let serving = serving && self.space_next.is_none();
         if serving && tiers.space.is_held(coming.extent) && from < to && !tiers.arrivals.reads() {
             let _ = self.begin_coming(coming.extent, from, to);

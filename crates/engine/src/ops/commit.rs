@@ -19,7 +19,7 @@ mod retry;
 
 use self::retry::{Suspended, TRIES_MAX};
 use super::gather::Gathering;
-use crate::engine::{Engine, Phase};
+use crate::engine::Engine;
 use crate::format::record::RecordWriter;
 use crate::format::unit::{self, UNIT_BYTES_MAX, Unit, disk_bytes};
 use crate::map::{Batch, Cover, Limits, Slot};
@@ -281,7 +281,7 @@ impl Engine {
             || (self.is_short_of_space() && self.map.displaced_count() > 0)
             || self.objects_want_commit()
             || self.copies.hurry()
-            || matches!(self.phase, Phase::Stopping)
+            || self.io.is_stopping()
     }
 
     /// When a commit is due without being asked for.

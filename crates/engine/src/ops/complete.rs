@@ -1,6 +1,6 @@
 //! A device command is done: who waited for it?
 
-use crate::engine::{Engine, Phase};
+use crate::engine::Engine;
 use crate::owner::{Ended, MetadataIo, Owner, StartIo};
 use crate::port::IoId;
 use tandem_block::{Duration, IoError};
@@ -52,10 +52,5 @@ impl Engine {
             Owner::Start(StartIo::Write) => self.formatting_done(ended.status),
             Owner::Probe => self.probed(ended.device, ended.status),
         }
-    }
-
-    /// Is the engine past its start?
-    pub(crate) fn is_serving(&self) -> bool {
-        matches!(self.phase, Phase::Running | Phase::Stopping)
     }
 }

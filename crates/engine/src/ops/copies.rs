@@ -13,7 +13,7 @@
 
 mod audit;
 
-use crate::engine::{Engine, Phase};
+use crate::engine::Engine;
 use crate::map::logical::{FRAGMENTS, LOG, SSD};
 use crate::map::{Logical, Slot};
 use crate::ordering::TaskId;
@@ -106,8 +106,8 @@ impl Engine {
     pub(super) fn answer_both(&mut self) {
         let in_vain = self.commit.is_broken()
             || self.io.hdds().is_empty()
-            || !self.is_serving()
-            || matches!(self.phase, Phase::Stopping);
+            || !self.io.is_serving()
+            || self.io.is_stopping();
         if self.copies.awaited.is_empty() || !(self.copies.looks || in_vain) {
             return;
         }
@@ -136,7 +136,7 @@ impl Engine {
     /// Begins a move for blocks that lack a place. False: nothing can be done now.
     pub(crate) fn begin_copies(&mut self) -> bool {
         (self.copies_can_move() && self.begin_copies_home())
-            || (self.copies_await_quiet() && self.is_quiet() && self.begin_restoring())
+            || (self.copies_await_quiet() && self.io.is_quiet() && self.begin_restoring())
     }
 
     fn begin_copies_home(&mut self) -> bool {

@@ -60,7 +60,7 @@ impl Engine {
 
     /// Begins a move of what lies on a drive that drains. False: not now, or there is nothing.
     pub(super) fn begin_draining(&mut self) -> bool {
-        let (now, quiet) = (self.io.now(), self.is_quiet());
+        let (now, quiet) = (self.io.now(), self.io.is_quiet());
         let Some(drain) = self.drain.as_deref_mut().filter(|drain| drain.moves()) else {
             return false;
         };

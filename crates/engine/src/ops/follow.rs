@@ -19,7 +19,7 @@
 //! snapshot, which is asked for in the quiet, or when the lag is over. It never holds a commit or a
 //! checkpoint up.
 
-use crate::engine::{Engine, Phase};
+use crate::engine::Engine;
 use crate::format::shard::{Root, RootImage};
 use crate::map::bits::Bits;
 use crate::map::image::ImageJob;
@@ -308,7 +308,7 @@ impl Engine {
         let f = &self.follower;
         let waiting_bytes = if f.held { 0 } else { f.waiting_bytes };
         let due = waiting_bytes >= WAITING_BYTES_FLUSH
-            || (waiting_bytes > 0 || f.written > f.settled) && self.is_quiet();
+            || (waiting_bytes > 0 || f.written > f.settled) && self.io.is_quiet();
         f.home == Some(device) && due
     }
 
@@ -324,8 +324,8 @@ impl Engine {
         let wanted = self.io[device].bcw.as_ref();
         let users =
             self.commit.is_settling_hdds() || wanted.is_some_and(|b| b.is_wanted(self.io.now()));
-        let can_wait = self.follower.waiting_bytes < WAITING_BYTES_MAX / 2
-            && !matches!(self.phase, Phase::Stopping);
+        let can_wait =
+            self.follower.waiting_bytes < WAITING_BYTES_MAX / 2 && !self.io.is_stopping();
         // with users, what is old enough goes along, and what a root or a change of objects needs
         let old = Duration::from_ns(self.io.config().second_home_lag.ns / 2);
         let f = &self.follower;

@@ -165,7 +165,7 @@ impl Engine {
     fn background_may_run(&self, device: DeviceId) -> bool {
         let d = &self.io[device];
         let demand = d.bcw.as_ref().is_some_and(|bcw| bcw.is_wanted(self.io.now()));
-        let stopping = matches!(self.phase, crate::engine::Phase::Stopping);
+        let stopping = self.io.is_stopping();
         let pressing = self.moves.is_urgent() && !self.io.is_last_hdd(device);
         !demand || pressing || self.io.waits_for_space() || stopping
     }

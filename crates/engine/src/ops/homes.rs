@@ -6,7 +6,7 @@
 
 use super::moves::{HOMED_BLOCKS_MAX, MoveKind, Part, Stage};
 use crate::device::{Class, Job};
-use crate::engine::{Engine, Phase};
+use crate::engine::Engine;
 use crate::map::logical::{HOME, LOG};
 use crate::map::{Copied, Logical, NONE, Slot, Touch};
 use crate::mutant::Mutant;
@@ -20,7 +20,7 @@ impl Engine {
     /// flush for only waits for it, too, and perhaps nobody will ask again.
     pub(crate) fn flush_homed_at_rest(&mut self) {
         let moves = self.moves.active.is_none() && !self.moves.homed.is_empty();
-        let serves = self.is_serving() && !matches!(self.phase, Phase::Stopping);
+        let serves = self.io.is_serving() && !self.io.is_stopping();
         if moves && serves && !self.io.is_fixed() && !self.commit.is_broken() {
             self.flush_homed();
         }

@@ -9,7 +9,7 @@
 //! are copied to it ─▶ a checkpoint with all shards ─▶ superblocks say that it is level
 //! ```
 
-use crate::engine::{Engine, Phase};
+use crate::engine::Engine;
 use crate::format::page::PAGE_BYTES;
 use crate::owner::{MetadataIo, Owner};
 use crate::port::IoOp;
@@ -220,14 +220,14 @@ impl Engine {
 
     fn advance_levelling(&mut self) {
         let Some(levelling) = self.lagging.levelling else { return };
-        if levelling.under_way || !self.is_serving() || self.commit.is_broken() {
+        if levelling.under_way || !self.io.is_serving() || self.commit.is_broken() {
             return;
         }
         let area_bytes = self.page_area_bytes();
         if levelling.copied_bytes < area_bytes {
             // commits wait for a checkpoint that is wanted
             let is_free = self.checkpoint.is_idle() && !self.is_checkpoint_wanted();
-            if is_free && !matches!(self.phase, Phase::Stopping) {
+            if is_free && !self.io.is_stopping() {
                 self.read_page_area(levelling, area_bytes);
             }
         } else if self.checkpoint.number() > levelling.after_checkpoint {
@@ -294,7 +294,7 @@ impl Engine {
     /// Begins a round of superblocks that say who lags.
     fn tell_of_lagging(&mut self) {
         let others = self.round_is_handovers() || self.round_is_drains();
-        let serves = self.is_serving() && self.salvage.is_none() && !self.io.is_fixed();
+        let serves = self.io.is_serving() && self.salvage.is_none() && !self.io.is_fixed();
         let early = self.io.now() < self.lagging.retry_at;
         if self.superblock_writes.is_some() || others || !serves || early {
             return;
@@ -311,7 +311,7 @@ impl Engine {
 
     /// A drive did not take its superblock.
     pub(crate) fn superblock_failed(&mut self, device: DeviceId, error: IoError) {
-        if !self.is_serving() {
+        if !self.io.is_serving() {
             return; // the one that it has still says "not clean", which is true
         }
         self.fault(device, error);

@@ -23,7 +23,7 @@ impl Engine {
         if fragmented == 0 || self.io.is_fixed() {
             return;
         }
-        if !self.is_quiet() && fragmented < FRAGMENTED_MAX && !self.io.waits_for_space() {
+        if !self.io.is_quiet() && fragmented < FRAGMENTED_MAX && !self.io.waits_for_space() {
             return;
         }
         let from = self.moves.merge_cursor;

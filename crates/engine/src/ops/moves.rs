@@ -202,17 +202,13 @@ impl Engine {
         }
         let waits = self.moves.active.is_none()
             && !self.io.hdds().is_empty()
-            && !self.is_quiet()
+            && !self.io.is_quiet()
             && !self.io.is_fixed()
             && (self.wants_writeback(true)
                 || self.map.population().fragmented > 0
                 || self.copies_await_quiet()
                 || self.follower_awaits_quiet());
-        if waits { self.last_request + self.io.config().writeback_idle } else { Instant::NEVER }
-    }
-
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.io.now().since(self.last_request) >= self.io.config().writeback_idle
+        if waits { self.io.quiet_from() } else { Instant::NEVER }
     }
 
     /// Is dirty SSD space, in whole percent, more than this? What is home already and waits for its
@@ -248,9 +244,8 @@ impl Engine {
             return;
         }
         // a stop waits for requests, and these may wait for room
-        let stops =
-            matches!(self.phase, crate::engine::Phase::Stopping) && !self.io.waits_for_space();
-        if !self.is_serving() || stops {
+        let stops = self.io.is_stopping() && !self.io.waits_for_space();
+        if !self.io.is_serving() || stops {
             return;
         }
         if self.io.now() < self.moves.rests_until {
@@ -265,7 +260,7 @@ impl Engine {
             // what lies on an SSD goes home in any case where that is the only way to make room
             let presses = self.io.waits_for_space()
                 && self.io.stats().faulted_drives > self.io.stats().healed_drives;
-            self.moves.writing_back = presses || self.wants_writeback(self.is_quiet());
+            self.moves.writing_back = presses || self.wants_writeback(self.io.is_quiet());
         }
         let log_need = self.log_need();
         self.moves.urgent = self.space_is_urgent(log_need);

@@ -1,6 +1,7 @@
 //! Is this request sound, and must it wait for another?
 
-use crate::engine::{Engine, Phase};
+use crate::engine::Engine;
+use crate::io::Phase;
 use crate::map::{Logical, Touch};
 use crate::mutant::Mutant;
 use crate::ordering::TaskId;
@@ -37,7 +38,7 @@ impl Engine {
 
     /// A request arrives.
     pub(crate) fn on_request(&mut self, request: &Request) {
-        self.last_request = self.io.now();
+        self.io.note_request();
         self.note_arrival(request);
         match self.admit(request) {
             Ok(_) if self.waits_for_a_clone(request) => self.thin_waiting.push_back(*request),
@@ -49,7 +50,7 @@ impl Engine {
 
     /// The logical blocks that a sound request touches. `None`: those of a thin object.
     fn admit(&mut self, request: &Request) -> Result<Option<(Logical, Logical)>, IoError> {
-        if !matches!(self.phase, Phase::Running) {
+        if self.io.phase() != Phase::Running {
             return Err(IoError::Stopping);
         }
         let found = self.objects.locate(request.object)?;

@@ -3,7 +3,8 @@
 //! Source: design, "Where a replay starts decides its result". For worlds without contents alone:
 //! nothing was ever written there, so nothing could be verified.
 
-use crate::engine::{Engine, Phase};
+use crate::engine::Engine;
+use crate::io::Phase;
 use crate::map::logical::LOG;
 use crate::map::{Logical, NONE, Touch};
 use tandem_block::{BLOCK_BYTES, IoError, ObjectId};
@@ -23,7 +24,7 @@ impl Engine {
             "homes can be assumed only where there are no contents"
         );
         assert!(!self.io.hdds().is_empty(), "homes are on hard drives");
-        assert!(matches!(self.phase, Phase::Running), "volumes are made at start");
+        assert!((self.io.phase() == Phase::Running), "volumes are made at start");
         let (first, blocks) = self.reserved(object)?;
         self.map.assume_home(first, blocks);
         Ok(())

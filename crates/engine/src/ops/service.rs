@@ -262,7 +262,7 @@ impl Engine {
             self.io.stats_mut().silent_drives += 1;
             // a pair, or a replacement, does without one of its drives
             let device = self.io.drives().get(drive).filter(|device| !device.is_pair);
-            if device.is_some() && self.is_serving() {
+            if device.is_some() && self.io.is_serving() {
                 self.take_out(drive, Service::Out(error));
             }
             for io in self.io.abandon(drive) {
@@ -287,7 +287,7 @@ impl Engine {
         if self.io.breaks(Mutant::CountsFailedRoom) {
             return;
         }
-        if !self.io.is_fixed() && self.is_serving() {
+        if !self.io.is_fixed() && self.io.is_serving() {
             self.map.close_ssd(ssd, true);
             self.fit_objects();
             self.share_anew();

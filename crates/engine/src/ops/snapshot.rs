@@ -11,7 +11,7 @@
 
 use super::follow::Stage;
 use crate::device::{Class, Job};
-use crate::engine::{Engine, Phase};
+use crate::engine::Engine;
 use crate::format::page::PAGE_BYTES;
 use crate::format::shard::{Root, SHARD_BYTES};
 use crate::map::bits::Bits;
@@ -75,7 +75,7 @@ impl Engine {
         f.home.is_some()
             && f.stage == Stage::Idle
             && f.behind
-            && (self.is_quiet() || self.snapshot_is_late() || matches!(self.phase, Phase::Stopping))
+            && (self.io.is_quiet() || self.snapshot_is_late() || self.io.is_stopping())
     }
 
     /// Advances the snapshot under way.

@@ -10,10 +10,11 @@
 //! What the journal says is in `replay`, a fresh pool in `birth`.
 
 use crate::StartError;
-use crate::engine::{Engine, Phase};
+use crate::engine::Engine;
 use crate::format::record;
 use crate::format::shard::{self, Root, SHARD_BYTES, SHARD_HOMES};
 use crate::format::superblock::{self, Standing, SuccessorState, Superblock};
+use crate::io::Phase;
 use crate::map::Slot;
 use crate::map::bits::Bits;
 use crate::map::checkpoint::Recovered;
@@ -89,15 +90,17 @@ impl Starting {
 
 impl Engine {
     pub(crate) fn on_start(&mut self) {
-        assert!(matches!(self.phase, Phase::Created), "an engine starts once");
+        assert!(self.io.phase() == Phase::Created, "an engine starts once");
         let devices = self.io.drives().len();
         if self.io.is_fixed() {
             self.serve();
         } else if self.io.config().format {
-            self.phase = Phase::Starting(Box::new(Starting::new(Stage::Format, devices)));
+            self.io.enter(Phase::Starting);
+            self.starting = Some(Box::new(Starting::new(Stage::Format, devices)));
             self.format_metadata();
         } else {
-            self.phase = Phase::Starting(Box::new(Starting::new(Stage::Superblocks, devices)));
+            self.io.enter(Phase::Starting);
+            self.starting = Some(Box::new(Starting::new(Stage::Superblocks, devices)));
             if !self.io.config().absent.is_empty()
                 && let Err(error) = self.begin_salvage()
             {
@@ -118,10 +121,7 @@ impl Engine {
     }
 
     pub(super) fn starting(&mut self) -> &mut Starting {
-        match &mut self.phase {
-            Phase::Starting(starting) => starting,
-            other => unreachable!("asked while {other:?}"),
-        }
+        self.starting.as_deref_mut().expect("the engine starts")
     }
 
     pub(super) fn recovery_request(

@@ -3,18 +3,20 @@
 //! Requests under way are answered, everything is committed, a checkpoint is taken, and the
 //! superblocks say "clean". A pool that was stopped without these recovers from its journal.
 
-use crate::engine::{Engine, Phase};
+use crate::engine::Engine;
+use crate::io::Phase;
 use crate::owner::{MetadataIo, Owner};
 use crate::port::{Command, IoOp};
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
 
 impl Engine {
     pub(crate) fn on_shutdown(&mut self) {
-        match self.phase {
-            Phase::Running => self.phase = Phase::Stopping,
+        match self.io.phase() {
+            Phase::Running => self.io.enter(Phase::Stopping),
             Phase::Stopping => {}
             _ => {
-                self.phase = Phase::Stopped;
+                self.starting = None;
+                self.io.enter(Phase::Stopped);
                 self.io.send(Command::Stopped);
             }
         }
@@ -22,7 +24,7 @@ impl Engine {
 
     /// Has everything been settled? Then the superblocks are written and the engine stops.
     pub(crate) fn stop_if_settled(&mut self) {
-        if !matches!(self.phase, Phase::Stopping) {
+        if !self.io.is_stopping() {
             return;
         }
         if !self.tasks.is_empty() || !self.thin_waiting.is_empty() {
@@ -31,7 +33,7 @@ impl Engine {
         if self.io.is_fixed() || self.commit.is_broken() {
             if self.io.flights().is_empty() && self.handover.is_none() {
                 self.drop_read_back();
-                self.phase = Phase::Stopped;
+                self.io.enter(Phase::Stopped);
                 self.io.send(Command::Stopped);
             }
             return;
@@ -130,7 +132,7 @@ impl Engine {
         let is_handovers = self.round_is_handovers();
         let is_drains = self.round_is_drains();
         let is_stops = !is_handovers && !is_drains && !self.lagging.is_round();
-        let stopping = matches!(self.phase, Phase::Stopping) && is_stops;
+        let stopping = self.io.is_stopping() && is_stops;
         if copy == 0 {
             self.write_superblock_copies(stopping, 1);
             return;
@@ -146,7 +148,7 @@ impl Engine {
             self.superblock_writes = None;
             self.drain_round_done();
         } else if stopping {
-            self.phase = Phase::Stopped;
+            self.io.enter(Phase::Stopped);
             self.io.send(Command::Stopped);
         } else {
             self.superblock_writes = None;

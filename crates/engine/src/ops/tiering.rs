@@ -5,7 +5,8 @@
 
 use crate::bcw::controller::Control;
 use crate::config::{EngineConfig, Placement, Role};
-use crate::engine::{ConfigError, Engine, Phase};
+use crate::engine::{ConfigError, Engine};
+use crate::io::Phase;
 use crate::map::Logical;
 use crate::map::logical::SSD;
 use crate::ops::coming::Arrivals;
@@ -444,11 +445,10 @@ impl Engine {
     /// What tiers have to do, once an event.
     #[inline]
     pub(crate) fn run_tiers(&mut self) {
-        if self.space_next.is_some() && matches!(self.phase, Phase::Running) {
+        if self.space_next.is_some() && (self.io.phase() == Phase::Running) {
             self.change_space();
         }
-        if self.tiers.is_none() || !matches!(self.phase, Phase::Running) || self.commit.is_broken()
-        {
+        if self.tiers.is_none() || self.io.phase() != Phase::Running || self.commit.is_broken() {
             return;
         }
         let now = self.io.now();
@@ -459,7 +459,7 @@ impl Engine {
 
     /// When something of a tier is due.
     pub(crate) fn tiers_due(&self) -> Instant {
-        let running = matches!(self.phase, Phase::Running) && !self.commit.is_broken();
+        let running = (self.io.phase() == Phase::Running) && !self.commit.is_broken();
         let Some(tiers) = self.tiers.as_ref().filter(|_| running) else { return Instant::NEVER };
         let rate = if tiers.space.has_to_come() { tiers.rate.due() } else { Instant::NEVER };
         tiers.space.due().min(rate)
