@@ -29,6 +29,7 @@ pub mod config;
 pub mod device;
 pub mod drain;
 mod engine;
+pub mod follower;
 pub mod format;
 pub mod handover;
 pub mod io;

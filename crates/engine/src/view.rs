@@ -3,6 +3,7 @@
 use crate::config::DriveBudget;
 use crate::device::Device;
 use crate::engine::Engine;
+use crate::follower::FollowerStatus;
 use crate::map::Map;
 use crate::map::objects::{Object, Objects};
 use crate::mirror::Mirror;
@@ -11,6 +12,11 @@ use crate::stats::EngineStats;
 use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, ObjectId};
 
 impl Engine {
+    /// Where the second home of the metadata stands; `None` if the set has none beside its SSDs.
+    pub fn follower(&self) -> Option<FollowerStatus> {
+        self.follower.follower(&self.journal, &self.io)
+    }
+
     /// What a drive may take in a day.
     pub fn budget(&self, device: DeviceId) -> DriveBudget {
         self.ledger.budget(device, &self.io)

@@ -102,6 +102,11 @@ impl Layout {
         self.table_bytes > 0
     }
 
+    /// Where a page of one of the two tables of objects lies, in bytes.
+    pub fn table_page_offset(&self, area: u64, index: u64) -> u64 {
+        self.table_offset + area * self.table_bytes + index * image::IMAGE_PAGE_BYTES
+    }
+
     /// Pages in one area of the table of objects.
     pub fn table_pages(&self) -> u64 {
         self.table_bytes / image::IMAGE_PAGE_BYTES

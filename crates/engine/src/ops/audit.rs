@@ -1,7 +1,6 @@
 //! What does an audit ask of background work and of those who wait for it?
 
 use super::checkpoint::Checkpoint;
-use super::follow::Follower;
 use super::moves::{MoveKind, Moves, Stage};
 use crate::map::{Logical, NONE, Run, Slot};
 use crate::owner::Parts;
@@ -85,13 +84,6 @@ impl Moves {
 
 impl Checkpoint {
     /// Commands that the checkpoint says it waits for.
-    pub(crate) fn commands_counted(&self) -> u64 {
-        u64::from(self.outstanding)
-    }
-}
-
-impl Follower {
-    /// Commands that the snapshot under way says it waits for.
     pub(crate) fn commands_counted(&self) -> u64 {
         u64::from(self.outstanding)
     }

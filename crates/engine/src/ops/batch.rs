@@ -223,7 +223,7 @@ impl Engine {
 
     /// Objects that changed go into the commit.
     pub(crate) fn record_objects(&mut self, records: &mut RecordWriter) {
-        self.follow_objects(self.objects.changes().has_named());
+        self.follower.note_objects(self.objects.changes().has_named());
         if self.io.breaks(Mutant::ForgetsQuietBatches) && self.commit.is_for_flush_alone() {
             return;
         }

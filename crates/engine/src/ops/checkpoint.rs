@@ -236,7 +236,7 @@ impl Engine {
         self.journal.used_bytes() * 2 > self.journal.ring_bytes()
             || self.checksums.fresh_count() > FRESH_CHECKSUMS_MAX
             || self.checkpoint.stop == StopWish::Asked
-            || self.follower_wants_checkpoint()
+            || self.follower.wants_checkpoint(&self.io)
             || self.levelling_wants_checkpoint()
     }
 
@@ -264,7 +264,7 @@ impl Engine {
         let (dirty, mark, sequence) = (c.dirty.clone(), c.mark, c.replay_sequence);
         let is_due = self.objects.has_table() && (self.objects.take_unsaved() || c.image.is_none());
         c.image_job = is_due.then(|| ImageJob::begin(c.number + 1, c.image));
-        self.follow_checkpoint(&dirty, mark, sequence, is_due);
+        self.follower.checkpoint_begins(&dirty, mark, sequence, is_due, &mut self.io);
     }
 
     fn advance_checkpoint(&mut self) {
@@ -334,7 +334,7 @@ impl Engine {
                 let bytes = bytes.clone();
                 self.submit_checkpoint(device, IoOp::WriteMeta { offset_bytes, bytes, fua: false });
             }
-            self.follow_page(page);
+            self.follower.note_page(page);
         }
     }
 

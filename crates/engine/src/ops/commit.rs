@@ -190,8 +190,15 @@ impl Engine {
             MetadataIo::CommitFlush => self.commit_flushed(device, status),
             MetadataIo::Unit => self.unit_written(device, status),
             MetadataIo::Checkpoint => self.checkpoint_step_done(device, status),
-            MetadataIo::FollowUnits => self.units_followed(device, status),
-            MetadataIo::Follow => self.follow_step_done(device, status),
+            MetadataIo::FollowUnits => {
+                self.follower.units_written(device);
+                self.fault_if(device, status);
+            }
+            MetadataIo::Follow => {
+                if self.follower.step_done(device) {
+                    self.fault_if(device, status);
+                }
+            }
             MetadataIo::ChecksumPage(page) => self.checksum_page_read(device, page, status, bytes),
             MetadataIo::LevelRead(number) => self.level_read(number, status, bytes),
             MetadataIo::LevelWrite { number, length_bytes } => {
@@ -496,7 +503,13 @@ impl Engine {
         self.commit.suspended = None;
         let unit = self.commit.unit.take().expect("a unit was under way");
         if self.follower.home().is_some() {
-            self.follow_unit(unit.sequence, unit.end, unit.offset, unit.bytes);
+            self.follower.unit_is_durable(
+                unit.sequence,
+                unit.end,
+                unit.offset,
+                unit.bytes,
+                &mut self.io,
+            );
         }
         self.write_units();
     }

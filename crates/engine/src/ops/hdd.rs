@@ -8,10 +8,11 @@
 use crate::bcw::controller::{Action, Control};
 use crate::device::{Class, Job};
 use crate::engine::Engine;
+use crate::follower;
 use crate::io::flights::Flight;
 use crate::map::Run;
 use crate::ops::vacating::Turn;
-use crate::owner::{LogIo, Owner, RequestIo};
+use crate::owner::{LogIo, MetadataIo, Owner, RequestIo};
 use crate::port::IoOp;
 use crate::steer::Reason;
 use crate::task::Task;
@@ -30,8 +31,19 @@ impl Engine {
         if d.is_faulted() {
             return self.dispatch_read_only(device);
         }
-        if self.follower_is_late(device) && self.catch_up(device) {
-            return false;
+        if self.follower.is_late(device, &self.io) {
+            match self.follower.turn(device, &mut self.io) {
+                follower::Turn::Nothing => {}
+                follower::Turn::Flush => {
+                    self.settle_hdd(device);
+                    return false;
+                }
+                follower::Turn::Step => {
+                    self.disturb(device, false);
+                    self.issue_class(device, Class::Background);
+                    return false;
+                }
+            }
         }
         match self.drain_turn(device) {
             Some(Turn::Flush) => {
@@ -120,11 +132,23 @@ impl Engine {
 
     /// Flushes the drive, after what the metadata's second home on it still lacks.
     pub(super) fn settle_hdd(&mut self, device: DeviceId) {
-        if self.units_under_way(device) || self.hand_over_units(device) {
+        if self.follower.writes_units(device) || self.write_followed_units(device) {
             self.io[device].flush_wanted = true;
         } else {
             self.flush_hdd(device);
         }
+    }
+
+    /// Writes units of the journal that the metadata's second home still lacks. False: there are none.
+    fn write_followed_units(&mut self, device: DeviceId) -> bool {
+        let wanted = self.io[device].bcw.as_ref();
+        let users =
+            self.commit.is_settling_hdds() || wanted.is_some_and(|b| b.is_wanted(self.io.now()));
+        let units = self.follower.take_units(device, users, &self.journal, &mut self.io);
+        let Some(units) = units else { return false };
+        self.disturb(device, false);
+        self.io.submit(device, units, Owner::Metadata(MetadataIo::FollowUnits));
+        true
     }
 
     /// A tail that nobody adds to is flushed in the quiet: that frees its RAM, and gives the next
@@ -135,7 +159,7 @@ impl Engine {
             return false;
         }
         let wanted = d.bcw.as_ref().is_some_and(|bcw| bcw.is_wanted(self.io.now()));
-        if !wanted && self.follower_wants_flush(device) {
+        if !wanted && self.follower.wants_flush(device, &self.io) {
             return true;
         }
         if d.tail.items.is_empty() {
@@ -373,7 +397,7 @@ impl Engine {
             // background work that waits for users to leave the drive alone
             let held = d.queue.waits(Class::Background)
                 || d.tail.bytes >= self.io.config().tail_bytes_max / 8
-                || self.follower_wants_flush(d.id);
+                || self.follower.wants_flush(d.id, &self.io);
             if held
                 && let Some(bcw) = &d.bcw
                 && bcw.is_wanted(self.io.now())

@@ -213,7 +213,8 @@ impl Engine {
     /// The second home of the metadata is level when its snapshot is there.
     fn note_follower_level(&mut self) {
         let Some(home) = self.follower.home() else { return };
-        if self.lagging.contains(home) && self.follower_is_level() {
+        let is_level = self.follower.is_level(self.checkpoint.has_failed(), &self.journal);
+        if self.lagging.contains(home) && is_level {
             self.lagging.drives.remove(home);
         }
     }

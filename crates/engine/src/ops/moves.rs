@@ -207,7 +207,7 @@ impl Engine {
             && (self.wants_writeback(true)
                 || self.map.population().fragmented > 0
                 || self.copies_await_quiet()
-                || self.follower_awaits_quiet());
+                || self.follower.awaits_quiet());
         if waits { self.io.quiet_from() } else { Instant::NEVER }
     }
 

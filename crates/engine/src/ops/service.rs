@@ -28,6 +28,13 @@ impl Engine {
         }
     }
 
+    /// A command to the drive has ended: if it failed, so has the drive.
+    pub(crate) fn fault_if(&mut self, device: DeviceId, status: Result<(), IoError>) {
+        if let Err(error) = status {
+            self.fault(device, error);
+        }
+    }
+
     fn take_out(&mut self, device: DeviceId, service: Service) {
         let d = &mut self.io[device];
         if d.is_out() || d.service == service {
@@ -59,7 +66,7 @@ impl Engine {
             }
             self.rescue_wanted = true;
             self.lose_homed(device);
-            self.lose_follower(device);
+            self.follower.lose(device);
         }
         let now = self.io.now();
         let d = &mut self.io[device];

@@ -77,8 +77,8 @@ impl Engine {
         if !self.finish_checkpoint_for_stop() {
             return;
         }
-        if !self.follower_is_level() {
-            self.flush_for_follower();
+        if !self.follower.is_level(self.checkpoint.has_failed(), &self.journal) {
+            self.follower.flush_for_stop(&mut self.io);
             return;
         }
         if self.superblock_writes.is_none() && self.io.flights().is_empty() {

@@ -9,7 +9,6 @@ use super::checkpoint::Stage;
 use crate::StartError;
 use crate::engine::Engine;
 use crate::format::image::{self, IMAGE_PAGE_BYTES};
-use crate::format::layout::Layout;
 use crate::format::shard::RootImage;
 use crate::format::{crc32c, record};
 use crate::ops::start::{READS_MAX, Stage as StartStage};
@@ -18,11 +17,6 @@ use tandem_block::DeviceId;
 
 /// Pages on their way at once: composing one takes some 20 us.
 const IN_FLIGHT_MAX: u32 = 1;
-
-/// Where a page of an area lies.
-pub(super) fn page_offset(layout: &Layout, area: u64, index: u64) -> u64 {
-    layout.table_offset + area * layout.table_bytes + index * IMAGE_PAGE_BYTES
-}
 
 impl Engine {
     /// Writes pages of the table, a few at a time.
@@ -53,7 +47,7 @@ impl Engine {
             self.io.stats_mut().table_bytes += IMAGE_PAGE_BYTES;
             for &device in &homes {
                 let layout = &self.io[device].layout;
-                let offset_bytes = page_offset(layout, job.area(), index);
+                let offset_bytes = layout.table_page_offset(job.area(), index);
                 let bytes = bytes.clone();
                 self.submit_checkpoint(device, IoOp::WriteMeta { offset_bytes, bytes, fua: false });
             }
@@ -124,7 +118,7 @@ impl Engine {
 
     fn read_table_page(&mut self, device: DeviceId, index: u64) {
         let area = u64::from(self.image_named().area);
-        let offset = page_offset(&self.io[device].layout, area, index);
+        let offset = self.io[device].layout.table_page_offset(area, index);
         self.recovery_request(device, offset, IMAGE_PAGE_BYTES, index);
     }
 

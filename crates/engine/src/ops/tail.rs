@@ -295,7 +295,7 @@ impl Engine {
         if let Some(bcw) = &mut d.bcw {
             bcw.flush_issued(now);
         }
-        self.follower_flushing(device);
+        self.follower.flush_begins(device);
         self.io.submit(device, IoOp::Flush, Owner::Log(LogIo::Flush));
     }
 
@@ -321,7 +321,7 @@ impl Engine {
             return;
         }
         self.probed(device, status);
-        self.follower_flushed(device);
+        self.follower.flush_ended(device, &mut self.io);
         let d = &mut self.io[device];
         d.tail.copy_failed = false;
         let mut settled = Vec::with_capacity(flush.items);

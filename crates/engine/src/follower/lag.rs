@@ -11,14 +11,25 @@
 //! What is due goes before everybody else on the drive; between the steps of a snapshot one reader is
 //! let through.
 
-use super::follow::{Follower, Stage};
+use super::{Follower, Stage};
 use crate::device::Class;
-use crate::engine::Engine;
+use crate::io::DeviceIo;
 use tandem_block::{DeviceId, Duration, Instant};
 
 /// A snapshot that users had to wait for is not followed by another before so many times as long: it
 /// takes a ninth of the drive at most.
 const SNAPSHOT_REST: u64 = 8;
+
+/// What is due on the drive before anything else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// Nothing.
+    Nothing,
+    /// A flush.
+    Flush,
+    /// The next step of a snapshot, which waits in the drive's queue.
+    Step,
+}
 
 impl Follower {
     /// When the oldest unit that is missing here was durable on the SSD.
@@ -63,62 +74,58 @@ impl Follower {
     }
 }
 
-impl Engine {
+impl Follower {
     /// Has something been missing here for so long that users make room?
     #[inline]
-    pub(crate) fn follower_is_late(&self, device: DeviceId) -> bool {
-        let lag = self.io.config().second_home_lag;
-        self.follower.home == Some(device)
-            && (self.follower.units_due(lag) <= self.io.now() || self.snapshot_is_late())
+    pub(crate) fn is_late(&self, device: DeviceId, io: &DeviceIo) -> bool {
+        let lag = io.config().second_home_lag;
+        self.home == Some(device) && (self.units_due(lag) <= io.now() || self.snapshot_is_late(io))
     }
 
     /// Has a snapshot taken so long, or been missed so long, that users make room?
-    pub(super) fn snapshot_is_late(&self) -> bool {
-        self.follower.snapshot_due(self.io.config().second_home_lag) <= self.io.now()
+    pub(super) fn snapshot_is_late(&self, io: &DeviceIo) -> bool {
+        self.snapshot_due(io.config().second_home_lag) <= io.now()
     }
 
     /// When one of both will be, if it is not already.
     #[inline]
-    pub(crate) fn follower_due(&self) -> Instant {
-        if self.follower.home.is_none() {
+    pub(crate) fn due(&self, io: &DeviceIo) -> Instant {
+        if self.home.is_none() {
             return Instant::NEVER;
         }
-        let lag = self.io.config().second_home_lag;
-        let coming = |due| if due > self.io.now() { due } else { Instant::NEVER };
-        coming(self.follower.units_due(lag)).min(coming(self.follower.snapshot_due(lag)))
+        let lag = io.config().second_home_lag;
+        let coming = |due| if due > io.now() { due } else { Instant::NEVER };
+        coming(self.units_due(lag)).min(coming(self.snapshot_due(lag)))
     }
 
-    /// Does what is due on the drive, which is free. False: nothing can be done just now.
-    pub(crate) fn catch_up(&mut self, device: DeviceId) -> bool {
-        let d = &self.io[device];
+    /// What is due on the drive, which is free.
+    pub(crate) fn turn(&mut self, device: DeviceId, io: &mut DeviceIo) -> Turn {
+        let d = &io[device];
         if d.flushing.is_some() {
-            return false;
+            return Turn::Nothing;
         }
-        if self.follower.units_due(self.io.config().second_home_lag) <= self.io.now() {
-            self.io.stats_mut().follower_forced += 1;
-            self.settle_hdd(device);
-            return true;
+        if self.units_due(io.config().second_home_lag) <= io.now() {
+            io.stats_mut().follower_forced += 1;
+            return Turn::Flush;
         }
-        if self.follower.stage == Stage::Idle || !self.snapshot_is_late() {
-            return false;
+        if self.stage == Stage::Idle || !self.snapshot_is_late(io) {
+            return Turn::Nothing;
         }
         let reads = d.queue.waits(Class::Read);
-        if reads && !self.follower.yielded {
-            self.follower.yielded = true; // readers wait for one command at most
-            return false;
+        if reads && !self.yielded {
+            self.yielded = true; // readers wait for one command at most
+            return Turn::Nothing;
         }
-        self.follower.yielded = false;
-        if d.flush_wanted {
-            self.settle_hdd(device);
-        } else if self.follower.outstanding > 0 && d.queue.waits(Class::Background) {
-            self.disturb(device, false);
-            self.issue_class(device, Class::Background);
+        self.yielded = false;
+        let turn = if d.flush_wanted {
+            Turn::Flush
+        } else if self.outstanding > 0 && d.queue.waits(Class::Background) {
+            Turn::Step
         } else {
-            return false;
-        }
-        let now = self.io.now();
-        self.follower.forced.get_or_insert(now);
-        true
+            return Turn::Nothing;
+        };
+        self.forced.get_or_insert(io.now());
+        turn
     }
 }
 

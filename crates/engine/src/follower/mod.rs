@@ -19,16 +19,21 @@
 //! snapshot, which is asked for in the quiet, or when the lag is over. It never holds a commit or a
 //! checkpoint up.
 
-use crate::engine::Engine;
+mod lag;
+mod snapshot;
+
+pub(crate) use self::lag::Turn;
+pub(crate) use self::snapshot::{CheckpointState, Source};
+
 use crate::format::shard::{Root, RootImage};
+use crate::io::DeviceIo;
 use crate::map::bits::Bits;
 use crate::map::image::ImageJob;
 use crate::map::journal::Journal;
-use crate::owner::{MetadataIo, Owner};
 use crate::port::IoOp;
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
-use tandem_block::{DeviceId, Duration, Instant, IoError, MIB};
+use tandem_block::{DeviceId, Duration, Instant, MIB};
 
 /// Journal bytes that wait in RAM for the drive's next flush at most (guess: a flush every few seconds
 /// at 1 MiB of journal a second).
@@ -58,7 +63,7 @@ impl fmt::Debug for Waiting {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Stage {
+enum Stage {
     /// No snapshot under way.
     #[default]
     Idle,
@@ -81,82 +86,82 @@ pub(super) enum Stage {
 
 /// The follower's state.
 #[derive(Clone, Debug, Default)]
-pub struct Follower {
+pub(crate) struct Follower {
     /// The drive, if the set has one that follows and it is sound.
-    pub(super) home: Option<DeviceId>,
+    home: Option<DeviceId>,
     waiting: VecDeque<Waiting>,
     waiting_bytes: u64,
     /// Some are on their way to the drive.
     writing: bool,
     /// Units that no flush has settled here, and when they were durable on the SSD.
-    pub(super) missing: VecDeque<(u64, Instant)>,
+    missing: VecDeque<(u64, Instant)>,
     /// The batch under way changes objects; the last unit that did, and when it was durable, until it
     /// is settled here.
     objects_change: bool,
-    pub(super) prompt: Option<(u64, Instant)>,
+    prompt: Option<(u64, Instant)>,
     /// When such a change reached it last, in this life.
-    pub(super) prompted: Option<Instant>,
+    prompted: Option<Instant>,
     /// The last unit handed to the drive, and the last one that a flush has settled there.
-    pub(super) written: u64,
-    pub(super) settled: u64,
+    written: u64,
+    settled: u64,
     /// The last unit that recovery would reach from the drive's newest root.
-    pub(super) level: u64,
+    level: u64,
     /// Units were dropped: nothing more is written before the next snapshot …
-    pub(super) behind: bool,
+    behind: bool,
     /// … and until its root is there, what is written does not count.
-    pub(super) gap: bool,
+    gap: bool,
     /// How long the oldest of those units has been missing.
-    pub(super) gap_since: Instant,
+    gap_since: Instant,
     /// Shards and pages that differ from the drive's.
-    pub(super) due_shards: Bits,
-    pub(super) due_pages: BTreeSet<u32>,
-    pub(super) stage: Stage,
+    due_shards: Bits,
+    due_pages: BTreeSet<u32>,
+    stage: Stage,
     /// When the snapshot under way began, when users had to make room for it, and until when none
     /// after it may ask that of them.
-    pub(super) began: Instant,
-    pub(super) forced: Option<Instant>,
-    pub(super) rests_until: Instant,
+    began: Instant,
+    forced: Option<Instant>,
+    rests_until: Instant,
     /// A reader was let through since its last step.
-    pub(super) yielded: bool,
+    yielded: bool,
     /// Number of the drive's newest root, which copies it names, and which shards exist there.
-    pub(super) number: u64,
-    pub(super) copies: Bits,
-    pub(super) existing: Bits,
+    number: u64,
+    copies: Bits,
+    existing: Bits,
     /// Where replay begins for that root, as a position.
-    pub(super) start: u64,
+    start: u64,
     /// The part of the ring that the root cannot do without: offset and bytes. And that of the root
     /// being written.
-    pub(super) needed: (u64, u64),
-    pub(super) next_needed: (u64, u64),
+    needed: (u64, u64),
+    next_needed: (u64, u64),
     /// Position behind the last unit handed over.
-    pub(super) handed_end: u64,
+    handed_end: u64,
     /// Units wait since they would lie over that part: the snapshot under way ends that.
-    pub(super) held: bool,
+    held: bool,
     /// Of the snapshot under way: what is still to be written, and which copies it has written.
-    pub(super) taken: Bits,
-    pub(super) flips: Bits,
-    pub(super) taken_pages: BTreeSet<u32>,
-    pub(super) mark: (u64, u64),
-    pub(super) replay_sequence: u64,
-    pub(super) composed: u64,
+    taken: Bits,
+    flips: Bits,
+    taken_pages: BTreeSet<u32>,
+    mark: (u64, u64),
+    replay_sequence: u64,
+    composed: u64,
     /// The objects as they were when its last batch was durable.
-    pub(super) objects: Vec<u8>,
+    objects: Vec<u8>,
     /// The table of objects of the drive's newest root, whether it differs, the one being written, whether
     /// all of that is, what batch it has to wait for, and what the next root says.
-    pub(super) image: Option<RootImage>,
-    pub(super) due_table: bool,
-    pub(super) image_job: Option<ImageJob>,
-    pub(super) table_is_written: bool,
-    pub(super) objects_due: u64,
-    pub(super) image_after: Option<RootImage>,
-    pub(super) outstanding: u32,
+    image: Option<RootImage>,
+    due_table: bool,
+    image_job: Option<ImageJob>,
+    table_is_written: bool,
+    objects_due: u64,
+    image_after: Option<RootImage>,
+    outstanding: u32,
     /// Pages of home checksums may have been carried to the SSDs that it never got.
     has_old_pages: bool,
     /// Flushes of the drive so far, and what the one under way covers.
-    pub(super) flushes: u64,
-    pub(super) covers: u64,
+    flushes: u64,
+    covers: u64,
     /// The marks of a checkpoint that began while the root was being written.
-    pub(super) next: Option<((u64, u64), u64)>,
+    next: Option<((u64, u64), u64)>,
 }
 
 /// What there is to know of the follower.
@@ -243,7 +248,7 @@ impl Follower {
     }
 
     /// Recovery would reach this unit.
-    pub(super) fn reach(&mut self, sequence: u64, now: Instant) {
+    fn reach(&mut self, sequence: u64, now: Instant) {
         self.level = sequence;
         if self.prompt.is_some_and(|(upto, _)| upto <= sequence) {
             self.prompt = None;
@@ -252,29 +257,36 @@ impl Follower {
     }
 }
 
-impl Engine {
+impl Follower {
     /// Where the second home of the metadata stands; `None` if the set has none beside its SSDs.
-    pub fn follower(&self) -> Option<FollowerStatus> {
-        let f = &self.follower;
-        let newest = self.journal.next_sequence() - 1;
+    pub(crate) fn follower(&self, journal: &Journal, io: &DeviceIo) -> Option<FollowerStatus> {
+        let f = self;
+        let newest = journal.next_sequence() - 1;
         f.home.map(|device| FollowerStatus {
             device,
             units_behind: newest.saturating_sub(f.level),
             awaits_snapshot: f.gap,
             missing_since: f.missing_since(),
-            lag_max: self.io.config().second_home_lag,
+            lag_max: io.config().second_home_lag,
         })
     }
 
     /// A batch was composed: does it change objects?
-    pub(crate) fn follow_objects(&mut self, change: bool) {
-        self.follower.objects_change = change;
+    pub(crate) fn note_objects(&mut self, change: bool) {
+        self.objects_change = change;
     }
 
     /// A unit is durable on the SSD; `end` is the position of its end.
-    pub(crate) fn follow_unit(&mut self, sequence: u64, end: u64, offset: u64, bytes: Vec<u8>) {
-        let now = self.io.now();
-        let f = &mut self.follower;
+    pub(crate) fn unit_is_durable(
+        &mut self,
+        sequence: u64,
+        end: u64,
+        offset: u64,
+        bytes: Vec<u8>,
+        io: &mut DeviceIo,
+    ) {
+        let now = io.now();
+        let f = &mut *self;
         if f.objects_change {
             let since = f.prompt.map_or(now, |(_, since)| since);
             f.prompt = Some((sequence, since));
@@ -286,13 +298,13 @@ impl Engine {
         f.waiting_bytes += bytes.len() as u64;
         f.waiting.push_back(Waiting { end, offset, sequence, since: now, bytes });
         if f.waiting_bytes > WAITING_BYTES_MAX {
-            self.fall_behind();
+            self.fall_behind(io);
         }
     }
 
-    fn fall_behind(&mut self) {
-        let now = self.io.now();
-        let f = &mut self.follower;
+    fn fall_behind(&mut self, io: &mut DeviceIo) {
+        let now = io.now();
+        let f = &mut *self;
         f.gap_since = f.missing_since().unwrap_or(now);
         f.behind = true;
         f.held = false;
@@ -300,49 +312,49 @@ impl Engine {
         f.waiting.clear();
         f.waiting_bytes = 0;
         f.missing.clear();
-        self.io.stats_mut().follower_gaps += 1;
+        io.stats_mut().follower_gaps += 1;
     }
 
     /// Units wait for the drive, and nobody wants it: a flush for their sake is due.
-    pub(crate) fn follower_wants_flush(&self, device: DeviceId) -> bool {
-        let f = &self.follower;
+    pub(crate) fn wants_flush(&self, device: DeviceId, io: &DeviceIo) -> bool {
+        let f = self;
         let waiting_bytes = if f.held { 0 } else { f.waiting_bytes };
         let due = waiting_bytes >= WAITING_BYTES_FLUSH
-            || (waiting_bytes > 0 || f.written > f.settled) && self.io.is_quiet();
+            || (waiting_bytes > 0 || f.written > f.settled) && io.is_quiet();
         f.home == Some(device) && due
     }
 
     /// Does it wait for quiet?
-    pub(crate) fn follower_awaits_quiet(&self) -> bool {
-        let f = &self.follower;
+    pub(crate) fn awaits_quiet(&self) -> bool {
+        let f = self;
         f.home.is_some() && (f.waiting_bytes > 0 || f.written > f.settled || f.behind)
     }
 
-    /// Writes waiting units to the drive, which is free, before it is flushed. False: there are none,
-    /// or users want the drive or wait for the flush, and the units are young.
-    pub(crate) fn hand_over_units(&mut self, device: DeviceId) -> bool {
-        let wanted = self.io[device].bcw.as_ref();
-        let users =
-            self.commit.is_settling_hdds() || wanted.is_some_and(|b| b.is_wanted(self.io.now()));
-        let can_wait =
-            self.follower.waiting_bytes < WAITING_BYTES_MAX / 2 && !self.io.is_stopping();
+    /// Takes waiting units to be written to the drive, which is free, before it is flushed. `None`: there are
+    /// none, or users want the drive (`users`) or wait for the flush, and the units are young.
+    pub(crate) fn take_units(
+        &mut self,
+        device: DeviceId,
+        users: bool,
+        journal: &Journal,
+        io: &mut DeviceIo,
+    ) -> Option<IoOp> {
+        let can_wait = self.waiting_bytes < WAITING_BYTES_MAX / 2 && !io.is_stopping();
         // with users, what is old enough goes along, and what a root or a change of objects needs
-        let old = Duration::from_ns(self.io.config().second_home_lag.ns / 2);
-        let f = &self.follower;
-        let root_upto = if let Stage::Flush { sequence, .. } = f.stage { sequence } else { 0 };
-        let wanted_upto = root_upto.max(f.prompt.map_or(0, |(sequence, _)| sequence));
-        let now = self.io.now();
+        let old = Duration::from_ns(io.config().second_home_lag.ns / 2);
+        let root_upto = if let Stage::Flush { sequence, .. } = self.stage { sequence } else { 0 };
+        let wanted_upto = root_upto.max(self.prompt.map_or(0, |(sequence, _)| sequence));
+        let now = io.now();
         let goes = |unit: &Waiting| {
             !(users && can_wait) || unit.since + old <= now || unit.sequence <= wanted_upto
         };
-        if f.home != Some(device) || !f.waiting.front().is_some_and(goes) {
-            return false;
+        if self.home != Some(device) || !self.waiting.front().is_some_and(goes) {
+            return None;
         }
-        let ring_bytes = self.journal.ring_bytes();
-        let f = &mut self.follower;
-        let start = if f.stage == Stage::Idle { f.start } else { f.mark.0 };
+        let ring_bytes = journal.ring_bytes();
+        let start = if self.stage == Stage::Idle { self.start } else { self.mark.0 };
         let (mut bytes, mut offset) = (Vec::new(), 0);
-        while let Some(unit) = f.waiting.front() {
+        while let Some(unit) = self.waiting.front() {
             if !goes(unit) {
                 break;
             }
@@ -351,79 +363,91 @@ impl Engine {
                 break;
             }
             let length = unit.bytes.len() as u64;
-            let hurts = overlaps(f.needed, (unit.offset, length), ring_bytes);
+            let hurts = overlaps(self.needed, (unit.offset, length), ring_bytes);
             let is_last_resort =
-                matches!(f.stage, Stage::Flush { .. }) && unit.sequence <= root_upto;
-            if unit.end - start.min(unit.end) > ring_bytes || (hurts && f.stage == Stage::Idle) {
+                matches!(self.stage, Stage::Flush { .. }) && unit.sequence <= root_upto;
+            if unit.end - start.min(unit.end) > ring_bytes || (hurts && self.stage == Stage::Idle) {
                 // it would lie over units that the drive's root still needs
-                self.fall_behind();
+                self.fall_behind(io);
                 break;
             }
-            if hurts && is_last_resort && unit.sequence < f.replay_sequence {
+            if hurts && is_last_resort && unit.sequence < self.replay_sequence {
                 // the shards have it, and the next root does not ask for it
-                if !f.gap {
-                    (f.gap, f.gap_since) = (true, unit.since);
+                if !self.gap {
+                    (self.gap, self.gap_since) = (true, unit.since);
                 }
-                f.written = unit.sequence;
-                f.waiting_bytes -= length;
-                f.waiting.pop_front();
+                self.written = unit.sequence;
+                self.waiting_bytes -= length;
+                self.waiting.pop_front();
                 continue;
             }
             if hurts && !is_last_resort {
                 // the root must not be lost before the next one is about to take its place
-                f.held = true;
+                self.held = true;
                 break;
             }
             if bytes.is_empty() {
                 offset = unit.offset;
             }
-            f.handed_end = unit.end;
-            f.waiting_bytes -= unit.bytes.len() as u64;
-            f.written = unit.sequence;
+            self.handed_end = unit.end;
+            self.waiting_bytes -= unit.bytes.len() as u64;
+            self.written = unit.sequence;
             bytes.extend_from_slice(&unit.bytes);
-            f.waiting.pop_front();
+            self.waiting.pop_front();
         }
         if bytes.is_empty() {
-            return false;
+            return None;
         }
-        self.follower.writing = true;
-        self.disturb(device, false);
-        let layout = &self.io[device].layout;
-        let offset_bytes = layout.journal_offset + offset;
-        let op = IoOp::WriteMeta { offset_bytes, bytes, fua: false };
-        self.io.submit(device, op, Owner::Metadata(MetadataIo::FollowUnits));
-        true
+        self.writing = true;
+        let offset_bytes = io[device].layout.journal_offset + offset;
+        Some(IoOp::WriteMeta { offset_bytes, bytes, fua: false })
     }
 
     /// Units were written, or not.
-    pub(crate) fn units_followed(&mut self, device: DeviceId, status: Result<(), IoError>) {
-        if self.follower.home == Some(device) {
-            self.follower.writing = false;
+    pub(crate) fn units_written(&mut self, device: DeviceId) {
+        if self.home == Some(device) {
+            self.writing = false;
         }
-        if let Err(error) = status {
-            self.fault(device, error);
-        }
+    }
+
+    /// Is it level, so that the pool may stop?
+    pub(crate) fn is_level(&self, checkpoint_failed: bool, journal: &Journal) -> bool {
+        let newest = journal.next_sequence() - 1;
+        self.home.is_none()
+            || checkpoint_failed
+            || (self.stage == Stage::Idle && !self.behind && self.settled >= newest)
+    }
+
+    /// Commands that the snapshot under way waits for.
+    pub(crate) fn commands_counted(&self) -> u64 {
+        u64::from(self.outstanding)
+    }
+
+    /// Is a snapshot under way?
+    #[inline]
+    pub(crate) fn takes_snapshot(&self) -> bool {
+        self.stage != Stage::Idle
     }
 
     /// Are units on their way to this drive, so that a flush of it would miss them?
-    pub(crate) fn units_under_way(&self, device: DeviceId) -> bool {
-        self.follower.writing && self.follower.home == Some(device)
+    pub(crate) fn writes_units(&self, device: DeviceId) -> bool {
+        self.writing && self.home == Some(device)
     }
 
     /// The drive is taken out of service: nothing follows any more.
-    pub(crate) fn lose_follower(&mut self, device: DeviceId) {
-        if self.follower.home == Some(device) {
-            let shards = self.follower.due_shards.len();
+    pub(crate) fn lose(&mut self, device: DeviceId) {
+        if self.home == Some(device) {
+            let shards = self.due_shards.len();
             // what it was given is under way still
-            let outstanding = self.follower.outstanding;
-            self.follower.begin_life(None, shards);
-            self.follower.outstanding = outstanding;
+            let outstanding = self.outstanding;
+            self.begin_life(None, shards);
+            self.outstanding = outstanding;
         }
     }
 
     /// A flush of a hard drive begins.
-    pub(crate) fn follower_flushing(&mut self, device: DeviceId) {
-        let f = &mut self.follower;
+    pub(crate) fn flush_begins(&mut self, device: DeviceId) {
+        let f = &mut *self;
         if f.home == Some(device) {
             f.flushes += 1;
             f.covers = f.written;
@@ -431,9 +455,9 @@ impl Engine {
     }
 
     /// … and has succeeded.
-    pub(crate) fn follower_flushed(&mut self, device: DeviceId) {
-        let now = self.io.now();
-        let f = &mut self.follower;
+    pub(crate) fn flush_ended(&mut self, device: DeviceId, io: &mut DeviceIo) {
+        let now = io.now();
+        let f = &mut *self;
         if f.home == Some(device) {
             f.settled = f.settled.max(f.covers);
             while f.missing.front().is_some_and(|&(sequence, _)| sequence <= f.settled) {
@@ -445,20 +469,11 @@ impl Engine {
         }
     }
 
-    /// Is it level, so that the pool may stop?
-    pub(crate) fn follower_is_level(&self) -> bool {
-        let f = &self.follower;
-        let newest = self.journal.next_sequence() - 1;
-        f.home.is_none()
-            || self.checkpoint.has_failed()
-            || (f.stage == Stage::Idle && !f.behind && f.settled >= newest)
-    }
-
     /// The pool stops: units that are not settled yet need a flush, and nothing else will ask for it.
-    pub(crate) fn flush_for_follower(&mut self) {
-        let f = &self.follower;
+    pub(crate) fn flush_for_stop(&mut self, io: &mut DeviceIo) {
+        let f = self;
         let Some(home) = f.home else { return };
-        let d = &mut self.io[home];
+        let d = &mut io[home];
         if f.stage == Stage::Idle && d.flushing.is_none() && d.queue.in_flight() == 0 {
             d.flush_wanted |= f.waiting_bytes > 0 || f.written > f.settled;
         }
