@@ -488,7 +488,78 @@ fn overlaps(a: (u64, u64), b: (u64, u64), ring_bytes: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::overlaps;
+    use super::*;
+    use crate::io::fixture::drives;
+
+    const HDD: DeviceId = DeviceId(1);
+
+    /// A follower on the hard drive beside one SSD, with a ring of 1 MiB.
+    fn follower() -> (Follower, DeviceIo, Journal) {
+        let mut follower = Follower::default();
+        follower.begin_life(Some(HDD), 1);
+        (follower, drives(1, 1), Journal::new(MIB, 0, 1))
+    }
+
+    fn unit(follower: &mut Follower, io: &mut DeviceIo, sequence: u64) {
+        let end = sequence * 4096;
+        follower.unit_is_durable(sequence, end, end - 4096, vec![0; 4096], io);
+    }
+
+    /// The sequences of the units that a write brings, by their count.
+    fn written_bytes(op: Option<IoOp>) -> u64 {
+        op.map_or(0, |op| op.bytes())
+    }
+
+    #[test]
+    fn units_go_to_the_drive_before_a_flush_that_nobody_waits_for() {
+        // (users want the drive, seconds since the unit was durable, bytes written)
+        for (users, age_s, want) in [
+            (false, 0, 4096),
+            (true, 0, 0),
+            (true, 4, 0),
+            // half of second_home_lag: it goes along with whatever comes by
+            (true, 5, 4096),
+        ] {
+            let (mut f, mut io, journal) = follower();
+            unit(&mut f, &mut io, 1);
+            io.next_event(Instant::ZERO + Duration::from_s(age_s));
+            let op = f.take_units(HDD, users, &journal, &mut io);
+            assert_eq!(written_bytes(op), want, "users {users}, {age_s} s old");
+            assert_eq!(f.writes_units(HDD), want > 0);
+        }
+    }
+
+    #[test]
+    fn only_a_flush_that_began_after_the_write_makes_it_level() {
+        let (mut f, mut io, mut journal) = follower();
+        journal.place(4096);
+        unit(&mut f, &mut io, 1);
+        assert!(!f.is_level(false, &journal));
+        f.flush_begins(HDD);
+        assert!(f.take_units(HDD, false, &journal, &mut io).is_some());
+        f.units_written(HDD);
+        f.flush_ended(HDD, &mut io);
+        assert!(!f.is_level(false, &journal), "the flush began before");
+        f.flush_begins(HDD);
+        f.flush_ended(HDD, &mut io);
+        assert!(f.is_level(false, &journal));
+    }
+
+    #[test]
+    fn too_many_units_for_its_memory_are_dropped_until_the_next_snapshot() {
+        let (mut f, mut io, journal) = follower();
+        let bytes = vec![0; MIB as usize];
+        for sequence in 1..=17 {
+            f.unit_is_durable(sequence, sequence * MIB, 0, bytes.clone(), &mut io);
+        }
+        assert_eq!(io.stats().follower_gaps, 1);
+        assert!(f.take_units(HDD, false, &journal, &mut io).is_none());
+        assert!(f.awaits_quiet());
+        io.next_event(Instant::ZERO + Duration::from_s(3600));
+        assert!(f.wants_checkpoint(&io), "a snapshot makes up for it");
+        f.lose(HDD);
+        assert!(!f.wants_checkpoint(&io), "a drive that is out of service gets none");
+    }
 
     #[test]
     fn parts_of_a_ring_overlap_also_around_its_end() {

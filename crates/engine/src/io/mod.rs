@@ -5,6 +5,8 @@
 
 pub mod deadlines;
 mod enqueue;
+#[cfg(test)]
+pub(crate) mod fixture;
 pub mod flights;
 mod in_service;
 mod logs;
