@@ -152,7 +152,7 @@ impl Engine {
         let spent = |id: &tandem_block::DeviceId| {
             self.io[*id].is_faulted() || self.ledger.ssd_writes_are_spent(*id, &self.io)
         };
-        !self.is_short_of_space() && !self.io.ssds().iter().all(spent)
+        !self.moves.is_short_of_space(&self.map, &self.io) && !self.io.ssds().iter().all(spent)
     }
 
     fn blocks_of(&self, extent: Extent) -> (Logical, Logical) {

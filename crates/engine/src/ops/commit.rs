@@ -285,7 +285,7 @@ impl Engine {
         let Some(oldest) = self.commit.oldest_pending else { return false };
         self.io.now().since(oldest) >= self.io.config().commit_interval
             || self.map.pending_blocks() >= PENDING_BLOCKS_MAX
-            || (self.is_short_of_space() && self.map.displaced_count() > 0)
+            || (self.moves.is_short_of_space(&self.map, &self.io) && self.map.displaced_count() > 0)
             || self.objects_want_commit()
             || self.copies.hurry()
             || self.io.is_stopping()

@@ -29,7 +29,7 @@ impl Engine {
         if !self.io[state.device].is_ssd() {
             self.note_hdd_completion(&state, status, took);
         } else if status.is_ok() {
-            self.note_ssd_completion(&state);
+            self.steering.note_ssd_completion(&state, &self.io);
         }
         if self.io[state.device].streams.is_some() {
             self.observe_cost(&state, status);

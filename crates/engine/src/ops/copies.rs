@@ -114,7 +114,8 @@ impl Engine {
         self.copies.looks = false;
         for id in std::mem::take(&mut self.copies.awaited) {
             let task = &self.tasks[id];
-            let is_awaited = |block| self.copies.wanted.contains(&block) || self.is_moving(block);
+            let is_awaited =
+                |block| self.copies.wanted.contains(&block) || self.moves.is_moving(block);
             if !in_vain && (task.first..task.end).any(is_awaited) {
                 self.copies.awaited.push(id);
             } else {
@@ -216,7 +217,7 @@ impl Engine {
         if state != SSD || self.io[home].is_faulted() {
             return Need::Nothing;
         }
-        if self.is_homed(block) {
+        if self.moves.is_homed(block) {
             return Need::Batch; // an older version is on its way home: after that, this one
         }
         self.map.writeback_source(block).map_or(Need::Batch, Need::Home)

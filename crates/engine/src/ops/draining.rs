@@ -94,7 +94,7 @@ impl Engine {
         let found = self.find_on_ssd(device);
         self.drop_copies_of(&found.copies);
         if found.homed {
-            self.want_home_flush();
+            self.moves.want_home_flush(&mut self.io);
         }
         if found.parts.is_empty() {
             return found.fragmented.is_some_and(|block| self.start_merge(block));
@@ -147,7 +147,7 @@ impl Engine {
             found.fragmented.get_or_insert(logical);
             return None;
         }
-        if self.is_homed(logical) {
+        if self.moves.is_homed(logical) {
             found.homed = true;
             return None;
         }
@@ -193,7 +193,7 @@ impl Engine {
         }
         home.sort_unstable();
         if home.is_empty() || self.moves.homed_count() >= super::moves::HOMED_BLOCKS_MAX {
-            self.want_home_flush();
+            self.moves.want_home_flush(&mut self.io);
             return false;
         }
         self.begin_writeback_of(&home);

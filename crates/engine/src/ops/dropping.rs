@@ -32,7 +32,7 @@ impl Engine {
     /// Drops SSD copies of blocks that are safe at home, the oldest allocations first.
     pub(super) fn drop_clean_copies(&mut self) {
         if self.map.population().clean_ssd == 0
-            || !self.is_short_of_space()
+            || !self.moves.is_short_of_space(&self.map, &self.io)
             || self.map.displaced_count() > DROP_BLOCKS_MAX
             || self.moves.dropping.found_nothing(self.commit.durable())
         {

@@ -7,13 +7,80 @@
 use super::moves::{HOMED_BLOCKS_MAX, MoveKind, Part, Stage};
 use crate::device::{Class, Job};
 use crate::engine::Engine;
+use crate::io::DeviceIo;
+use crate::map::Map;
 use crate::map::logical::{HOME, LOG};
 use crate::map::{Copied, Logical, NONE, Slot, Touch};
 use crate::mutant::Mutant;
+use crate::ops::moves::Moves;
 use crate::owner::{MigrationIo, Owner, Parts};
 use crate::port::IoOp;
 use std::collections::VecDeque;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
+
+impl Moves {
+    pub(super) fn want_home_flush(&mut self, io: &mut DeviceIo) {
+        for index in 0..io.hdds().len() {
+            let device = io.hdds()[index];
+            let settled = self.homes_settled_mark(device);
+            let d = &mut io[device];
+            if d.home_writes > settled && d.flushing.is_none() && !d.is_faulted() {
+                d.flush_wanted = true;
+            }
+        }
+    }
+
+    /// For a mutant: the version that is in the slot now, whichever was copied.
+    fn believe_by_slot(
+        &mut self,
+        copied: Copied,
+        slot: Slot,
+        map: &mut Map,
+        io: &mut DeviceIo,
+    ) -> Copied {
+        let entry = map.entry(copied.block());
+        if !io.breaks(Mutant::HomeBySlot) || entry.ssd != slot && entry.log != slot {
+            return copied;
+        }
+        let block = copied.block();
+        map.forget(copied);
+        map.watch(block)
+    }
+
+    fn is_still_source(&self, kind: MoveKind, part: &Part, map: &Map, io: &DeviceIo) -> bool {
+        let copied = part.copied.as_ref().expect("what goes home is watched");
+        if !map.is_latest(copied) && !io.breaks(Mutant::HomeBySlot) {
+            return false;
+        }
+        match kind {
+            MoveKind::WriteBack => map.writeback_source(part.logical) == Some(part.slot),
+            MoveKind::LogGc => {
+                map.log_source(part.logical, part.slot)
+                    || self.is_fixed_source(part.logical, part.slot, map, io)
+            }
+            MoveKind::Merge | MoveKind::Promotion | MoveKind::Drain | MoveKind::Rehome => false,
+        }
+    }
+
+    fn settle_fixed_homes(&mut self, parts: &[Part], map: &mut Map) {
+        for part in parts {
+            let copied = part.copied.as_ref().expect("what goes home is watched");
+            if map.note_home(copied) {
+                map.drop_place(part.logical, part.slot);
+            }
+        }
+    }
+
+    fn forget_homed(&mut self, part: &Part, map: &mut Map) {
+        self.homed_ssd -= u64::from(!map.slots().is_log(part.slot));
+        self.homed_blocks.remove(&part.logical);
+    }
+
+    /// Was its home written, and not flushed yet?
+    pub(crate) fn is_homed(&self, block: Logical) -> bool {
+        self.homed_blocks.contains(&block)
+    }
+}
 
 impl Engine {
     /// Nothing is on its way home, and this turn has shown that nothing follows: what was waited with the
@@ -35,18 +102,7 @@ impl Engine {
                         || self.copies_can_move()
                         || self.leaving_can_move())));
         if enough {
-            self.want_home_flush();
-        }
-    }
-
-    pub(super) fn want_home_flush(&mut self) {
-        for index in 0..self.io.hdds().len() {
-            let device = self.io.hdds()[index];
-            let settled = self.moves.homes_settled_mark(device);
-            let d = &mut self.io[device];
-            if d.home_writes > settled && d.flushing.is_none() && !d.is_faulted() {
-                d.flush_wanted = true;
-            }
+            self.moves.want_home_flush(&mut self.io);
         }
     }
 
@@ -58,7 +114,7 @@ impl Engine {
         let mut at = 0;
         while at < order.len() {
             let part = &m.parts[order[at]];
-            if !self.is_still_source(m.kind, part) {
+            if !self.moves.is_still_source(m.kind, part, &self.map, &self.io) {
                 self.io.stats_mut().moves_dropped += 1;
                 at += 1;
                 continue;
@@ -72,7 +128,7 @@ impl Engine {
                 let follows = order[at + count] == order[at] + count
                     && next.logical == logical + count as Logical
                     && self.home_of(next.logical) == (device, address + count as u64 * BLOCK_BYTES)
-                    && self.is_still_source(m.kind, next);
+                    && self.moves.is_still_source(m.kind, next, &self.map, &self.io);
                 if !follows {
                     break;
                 }
@@ -98,32 +154,6 @@ impl Engine {
         self.moves.active = Some(m);
         if idle {
             self.end_move();
-        }
-    }
-
-    /// For a mutant: the version that is in the slot now, whichever was copied.
-    fn believe_by_slot(&mut self, copied: Copied, slot: Slot) -> Copied {
-        let entry = self.map.entry(copied.block());
-        if !self.io.breaks(Mutant::HomeBySlot) || entry.ssd != slot && entry.log != slot {
-            return copied;
-        }
-        let block = copied.block();
-        self.map.forget(copied);
-        self.map.watch(block)
-    }
-
-    fn is_still_source(&self, kind: MoveKind, part: &Part) -> bool {
-        let copied = part.copied.as_ref().expect("what goes home is watched");
-        if !self.map.is_latest(copied) && !self.io.breaks(Mutant::HomeBySlot) {
-            return false;
-        }
-        match kind {
-            MoveKind::WriteBack => self.map.writeback_source(part.logical) == Some(part.slot),
-            MoveKind::LogGc => {
-                self.map.log_source(part.logical, part.slot)
-                    || self.is_fixed_source(part.logical, part.slot)
-            }
-            MoveKind::Merge | MoveKind::Promotion | MoveKind::Drain | MoveKind::Rehome => false,
         }
     }
 
@@ -156,7 +186,7 @@ impl Engine {
             let number = d.home_writes;
             self.io.stats_mut().moves += u64::from(written.count);
             if self.io.is_fixed() {
-                self.settle_fixed_homes(&parts);
+                self.moves.settle_fixed_homes(&parts, &mut self.map);
             } else {
                 let m = self.moves.active.as_mut().expect("asked above");
                 for (part, moving) in parts.iter_mut().zip(&mut m.parts[written.range()]) {
@@ -178,25 +208,11 @@ impl Engine {
         }
     }
 
-    fn settle_fixed_homes(&mut self, parts: &[Part]) {
-        for part in parts {
-            let copied = part.copied.as_ref().expect("what goes home is watched");
-            if self.map.note_home(copied) {
-                self.map.drop_place(part.logical, part.slot);
-            }
-        }
-    }
-
-    fn forget_homed(&mut self, part: &Part) {
-        self.moves.homed_ssd -= u64::from(!self.map.slots().is_log(part.slot));
-        self.moves.homed_blocks.remove(&part.logical);
-    }
-
     /// The drive failed: homes that it had not settled are none.
     pub(crate) fn lose_homed(&mut self, device: DeviceId) {
         for (number, part) in std::mem::take(&mut self.moves.homed) {
             if self.home_of(part.logical).0 == device {
-                self.forget_homed(&part);
+                self.moves.forget_homed(&part, &mut self.map);
                 part.copied.into_iter().for_each(|copied| self.map.forget(copied));
             } else {
                 self.moves.homed.push_back((number, part));
@@ -215,9 +231,9 @@ impl Engine {
                 later.push_back((number, part));
                 continue;
             }
-            self.forget_homed(&part);
+            self.moves.forget_homed(&part, &mut self.map);
             let copied = part.copied.expect("what is on its way home is watched");
-            let copied = self.believe_by_slot(copied, part.slot);
+            let copied = self.moves.believe_by_slot(copied, part.slot, &mut self.map, &mut self.io);
             let is_home = self.map.note_home(&copied);
             self.map.forget(copied);
             if !is_home {
@@ -254,10 +270,5 @@ impl Engine {
                 self.homed_log.push((block, slot));
             }
         }
-    }
-
-    /// Was its home written, and not flushed yet?
-    pub(crate) fn is_homed(&self, block: Logical) -> bool {
-        self.moves.homed_blocks.contains(&block)
     }
 }

@@ -125,7 +125,7 @@ impl Engine {
                     }
                     Need::Merge => {
                         left = false;
-                        let movable = || !self.is_unmovable(block);
+                        let movable = || !self.moves.is_unmovable(block, &self.map, &self.io);
                         merge = merge.or_else(|| movable().then_some(block));
                     }
                     Need::Wait => left = false,
@@ -184,7 +184,7 @@ impl Engine {
                 self.map.logical().recorded_home(block) || self.io.breaks(Mutant::LeaveUnrecorded);
             return if safe { Need::Drop(slot) } else { Need::Wait };
         }
-        if self.is_homed(block) || self.io[self.home_of(block).0].is_faulted() {
+        if self.moves.is_homed(block) || self.io[self.home_of(block).0].is_faulted() {
             return Need::Wait;
         }
         let source = if searches { self.map.writeback_source(block) } else { None };

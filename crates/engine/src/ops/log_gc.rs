@@ -6,18 +6,21 @@
 use super::moves::{MoveKind, Part};
 use super::unmovable::SEGMENTS_MAX;
 use crate::engine::Engine;
+use crate::io::DeviceIo;
 use crate::log::Log;
 use crate::log::gc::{self, Need};
+use crate::map::Map;
 use crate::map::logical::{FRAGMENTS, HOME, LOG};
 use crate::map::{NONE, Run, Slot};
+use crate::ops::moves::Moves;
 use tandem_block::{BLOCK_BYTES, DeviceId};
 
-impl Engine {
-    pub(super) fn log_need(&self) -> Need {
+impl Moves {
+    pub(super) fn log_need(&self, io: &DeviceIo) -> Need {
         let mut worst = Need::None;
-        for &id in self.io.hdds() {
-            let Some(log) = &self.io[id].log else { continue };
-            let need = self.need_of(log);
+        for &id in io.hdds() {
+            let Some(log) = &io[id].log else { continue };
+            let need = self.need_of(log, io);
             if need == Need::Urgent || worst == Need::None {
                 worst = need;
             }
@@ -25,21 +28,37 @@ impl Engine {
         worst
     }
 
-    fn need_of(&self, log: &Log) -> Need {
+    fn need_of(&self, log: &Log, io: &DeviceIo) -> Need {
         // without an SSD a write that does not fit has nowhere else to go
-        if self.io.waits_for_space() && self.io.ssds().is_empty() {
+        if io.waits_for_space() && io.ssds().is_empty() {
             return Need::Urgent;
         }
-        gc::need(log, self.io.config().log_gc_percent, self.io.config().log_stop_percent)
+        gc::need(log, io.config().log_gc_percent, io.config().log_stop_percent)
     }
 
+    /// At a start: what lives in the logs, as the map says.
+    pub(super) fn recover_logs(&mut self, map: &mut Map, io: &mut DeviceIo) {
+        let segment_slots = (io.config().log_segment_bytes / BLOCK_BYTES) as u32;
+        for id in io.drives().ids() {
+            if let Some(log) = &io[id].log {
+                let region = *log.region();
+                let live: Vec<Slot> = (region.first..region.first + region.count)
+                    .filter(|&slot| map.slots().owner(slot) != NONE)
+                    .collect();
+                io[id].log = Some(Log::recovered(region, segment_slots, &live));
+            }
+        }
+    }
+}
+
+impl Engine {
     pub(super) fn begin_log_gc(&mut self) -> bool {
         self.moves.barren.resize(self.io.drives().len(), None);
         let drives = self.io.hdds().iter().filter_map(|&id| {
             let d = &self.io[id];
             let log = d.log.as_ref().filter(|_| !d.is_faulted())?;
             let is_wanted = d.bcw.as_ref().is_some_and(|bcw| bcw.is_wanted(self.io.now()));
-            Some((id, self.need_of(log), is_wanted))
+            Some((id, self.moves.need_of(log, &self.io), is_wanted))
         });
         for device in gc::order(drives) {
             let Some(log) = &self.io[device].log else { continue };
@@ -93,7 +112,7 @@ impl Engine {
             let owner = self.map.slots().owner(slot);
             owner != NONE
                 && self.map.state(owner) & FRAGMENTS != 0
-                && !self.is_unmovable(owner)
+                && !self.moves.is_unmovable(owner, &self.map, &self.io)
                 && !self.map.is_log_unsettled(slot)
                 && self.start_merge(owner)
         })
@@ -106,7 +125,8 @@ impl Engine {
             let owner = self.map.slots().owner(slot);
             let movable = owner != NONE
                 && !self.moves.homed_blocks.contains(&owner)
-                && (self.map.log_source(owner, slot) || self.is_fixed_source(owner, slot));
+                && (self.map.log_source(owner, slot)
+                    || self.moves.is_fixed_source(owner, slot, &self.map, &self.io));
             // it would fail, and all other moves rest after that
             let home_is_out = || self.io[self.home_of(owner).0].is_faulted();
             if movable && !home_is_out() {
@@ -131,7 +151,9 @@ impl Engine {
             if owner == NONE {
                 continue;
             }
-            if self.map.state(owner) & FRAGMENTS != 0 && !self.is_unmovable(owner) {
+            if self.map.state(owner) & FRAGMENTS != 0
+                && !self.moves.is_unmovable(owner, &self.map, &self.io)
+            {
                 fragmented.get_or_insert(owner);
             }
             // home since a life that ended before its log place was given up
@@ -159,20 +181,6 @@ impl Engine {
         } else if unrecorded && !d.tail.items.is_empty() && d.flushing.is_none() {
             // what lives here was displaced by what the drive has not settled yet
             d.flush_wanted = true;
-        }
-    }
-
-    /// At a start: what lives in the logs, as the map says.
-    pub(super) fn recover_logs(&mut self) {
-        let segment_slots = (self.io.config().log_segment_bytes / BLOCK_BYTES) as u32;
-        for id in self.io.drives().ids() {
-            if let Some(log) = &self.io[id].log {
-                let region = *log.region();
-                let live: Vec<Slot> = (region.first..region.first + region.count)
-                    .filter(|&slot| self.map.slots().owner(slot) != NONE)
-                    .collect();
-                self.io[id].log = Some(Log::recovered(region, segment_slots, &live));
-            }
         }
     }
 }

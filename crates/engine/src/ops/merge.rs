@@ -32,7 +32,7 @@ impl Engine {
             return;
         };
         self.moves.merge_cursor = block + 1;
-        if !self.is_unmovable(block) {
+        if !self.moves.is_unmovable(block, &self.map, &self.io) {
             self.start_merge(block);
         }
     }
@@ -93,7 +93,7 @@ impl Engine {
         m.failed = task.status.is_err();
         if let (Err(error), MoveKind::Merge) = (task.status, m.kind) {
             let block = m.parts[0].logical;
-            self.leave_unmovable(block, error);
+            self.moves.leave_unmovable(block, error, &mut self.map, &mut self.io);
         }
         let run = if task.status.is_ok() { self.slot_for_merge() } else { None };
         let Some(run) = run else {

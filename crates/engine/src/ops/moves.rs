@@ -17,10 +17,13 @@ use super::dropping::Dropping;
 use super::unmovable::Unmovable;
 use crate::device::{Class, Job};
 use crate::engine::Engine;
+use crate::io::DeviceIo;
 use crate::log::gc::Need;
+use crate::map::Map;
 use crate::map::logical::LOG;
 use crate::map::{Copied, FixedState, Logical, NONE, Run, Slot};
 use crate::mutant::Mutant;
+use crate::ops::commit::Commit;
 use crate::owner::{Ended, MigrationIo, Owner};
 use crate::port::{Command, IoOp};
 use hashbrown::HashSet;
@@ -175,6 +178,51 @@ impl Moves {
     }
 }
 
+impl Moves {
+    /// Is SSD space so short that clean copies go and commits hurry? A sixteenth, or a write waits.
+    pub(crate) fn is_short_of_space(&self, map: &Map, io: &DeviceIo) -> bool {
+        map.ssd_free() * 16 < map.ssd_slots() || io.waits_for_space()
+    }
+
+    /// Is dirty SSD space, in whole percent, more than this? What is home already and waits for its
+    /// drive's flush is not: writing back more would not make it clean any sooner. (If it was
+    /// overwritten meanwhile it is dirty again, which shows after that flush.)
+    #[inline]
+    fn is_dirtier_than(&self, percent: u64, kept_blocks: u64, map: &Map) -> bool {
+        let elsewhere = self.homed_ssd + kept_blocks;
+        let dirty = map.population().dirty_ssd.saturating_sub(elsewhere);
+        dirty * 100 >= (percent + 1) * map.ssd_slots().max(1)
+    }
+
+    /// Write-back has looked at so many blocks in vain. Once those were all that are dirty, it will find
+    /// nothing before another batch is durable.
+    fn note_barren(&mut self, looked: u32, map: &mut Map, commit: &Commit) {
+        let durable = commit.durable();
+        if self.barren_as_of != durable {
+            (self.barren_as_of, self.barren_looked) = (durable, 0);
+        }
+        self.barren_looked += u64::from(looked);
+        let all = looked < LOOK_BLOCKS_MAX || self.barren_looked >= map.population().dirty_ssd;
+        self.barren_since = all.then_some(durable);
+    }
+
+    pub(super) fn is_fixed_source(
+        &self,
+        owner: Logical,
+        slot: Slot,
+        map: &Map,
+        io: &DeviceIo,
+    ) -> bool {
+        io.is_fixed() && map.state(owner) == LOG && map.entry(owner).log == slot
+    }
+
+    /// Is this block on its way home?
+    pub(super) fn is_moving(&self, block: Logical) -> bool {
+        let active = self.active.as_ref();
+        active.is_some_and(|m| m.parts.iter().any(|part| part.logical == block))
+    }
+}
+
 impl Engine {
     /// A command of a migration has ended.
     pub(crate) fn migration_io_done(&mut self, io: &MigrationIo, ended: Ended<'_>) {
@@ -188,11 +236,6 @@ impl Engine {
                 self.coming_written(number, run, status, checksums);
             }
         }
-    }
-
-    /// Is SSD space so short that clean copies go and commits hurry? A sixteenth, or a write waits.
-    pub(crate) fn is_short_of_space(&self) -> bool {
-        self.map.ssd_free() * 16 < self.map.ssd_slots() || self.io.waits_for_space()
     }
 
     /// When idle time will begin, if something waits for it.
@@ -211,19 +254,11 @@ impl Engine {
         if waits { self.io.quiet_from() } else { Instant::NEVER }
     }
 
-    /// Is dirty SSD space, in whole percent, more than this? What is home already and waits for its
-    /// drive's flush is not: writing back more would not make it clean any sooner. (If it was
-    /// overwritten meanwhile it is dirty again, which shows after that flush.)
-    #[inline]
-    fn is_dirtier_than(&self, percent: u64) -> bool {
-        let elsewhere = self.moves.homed_ssd + self.kept_blocks_max();
-        let dirty = self.map.population().dirty_ssd.saturating_sub(elsewhere);
-        dirty * 100 >= (percent + 1) * self.map.ssd_slots().max(1)
-    }
-
     fn wants_writeback(&self, quiet: bool) -> bool {
-        self.is_dirtier_than(self.io.config().writeback_high_percent)
-            || (self.is_dirtier_than(self.io.config().writeback_low_percent)
+        let kept = self.kept_blocks_max();
+        let config = self.io.config();
+        self.moves.is_dirtier_than(config.writeback_high_percent, kept, &self.map)
+            || (self.moves.is_dirtier_than(config.writeback_low_percent, kept, &self.map)
                 && (self.moves.writing_back || (quiet && self.steering.homes_in_quiet)))
     }
 
@@ -239,7 +274,8 @@ impl Engine {
         if self.moves.active.is_some() {
             // space may run out while a move waits for the drive: then it must not wait for users to
             // leave, who want the drive all the more for finding its log full
-            self.moves.urgent = self.moves.urgent || self.space_is_urgent(self.log_need());
+            self.moves.urgent =
+                self.moves.urgent || self.space_is_urgent(self.moves.log_need(&self.io));
             self.advance_move();
             return;
         }
@@ -262,7 +298,7 @@ impl Engine {
                 && self.io.stats().faulted_drives > self.io.stats().healed_drives;
             self.moves.writing_back = presses || self.wants_writeback(self.io.is_quiet());
         }
-        let log_need = self.log_need();
+        let log_need = self.moves.log_need(&self.io);
         self.moves.urgent = self.space_is_urgent(log_need);
         let has_room = self.moves.homed.len() < HOMED_BLOCKS_MAX;
         if has_room && self.copies.are_awaited() && self.begin_copies() {
@@ -273,7 +309,7 @@ impl Engine {
                 return;
             }
             // what is dirty is home already, or was not found: the flush makes it clean
-            self.want_home_flush();
+            self.moves.want_home_flush(&mut self.io);
         }
         if has_room && self.begin_copies() {
             return;
@@ -289,7 +325,11 @@ impl Engine {
 
     fn space_is_urgent(&self, log_need: Need) -> bool {
         self.io.waits_for_space()
-            || self.is_dirtier_than(self.io.config().writeback_high_percent)
+            || self.moves.is_dirtier_than(
+                self.io.config().writeback_high_percent,
+                self.kept_blocks_max(),
+                &self.map,
+            )
             || log_need == Need::Urgent
             || self.much_is_leaving()
             || self.copies.are_awaited()
@@ -333,7 +373,7 @@ impl Engine {
         }
         self.moves.cursor = if from >= total { 0 } else { from };
         if parts.is_empty() {
-            self.note_barren(looked);
+            self.moves.note_barren(looked, &mut self.map, &self.commit);
             if self.map.pending_blocks() > 0 && self.io.waits_for_space() {
                 self.commit.note_pending(self.io.now());
             }
@@ -345,28 +385,11 @@ impl Engine {
         true
     }
 
-    /// Write-back has looked at so many blocks in vain. Once those were all that are dirty, it will find
-    /// nothing before another batch is durable.
-    fn note_barren(&mut self, looked: u32) {
-        let durable = self.commit.durable();
-        if self.moves.barren_as_of != durable {
-            (self.moves.barren_as_of, self.moves.barren_looked) = (durable, 0);
-        }
-        self.moves.barren_looked += u64::from(looked);
-        let all =
-            looked < LOOK_BLOCKS_MAX || self.moves.barren_looked >= self.map.population().dirty_ssd;
-        self.moves.barren_since = all.then_some(durable);
-    }
-
     /// Moves these settled SSD slots home.
     pub(crate) fn begin_writeback_of(&mut self, blocks: &[(Logical, Slot)]) {
         let part = |&(logical, slot)| Part::new(logical, slot, self.map.slots().checksum(slot));
         let parts = blocks.iter().map(part).collect();
         self.begin_home_move(MoveKind::WriteBack, parts);
-    }
-
-    pub(super) fn is_fixed_source(&self, owner: Logical, slot: Slot) -> bool {
-        self.io.is_fixed() && self.map.state(owner) == LOG && self.map.entry(owner).log == slot
     }
 
     pub(super) fn begin_home_move(&mut self, kind: MoveKind, mut parts: Vec<Part>) {
@@ -450,7 +473,9 @@ impl Engine {
                 }
             }
         }
-        unmovable.into_iter().for_each(|(block, error)| self.leave_unmovable(block, error));
+        unmovable.into_iter().for_each(|(block, error)| {
+            self.moves.leave_unmovable(block, error, &mut self.map, &mut self.io)
+        });
         self.note_unreadable(&bad);
         if self.moves.active.as_ref().is_some_and(|m| m.outstanding == 0) {
             let m = self.moves.active.as_mut().expect("asked above");
@@ -495,12 +520,6 @@ impl Engine {
         let (device, address) = self.home_of(first);
         let pins = self.io[device].queue.pins_mut();
         pins.await_free(address / BLOCK_BYTES, count)
-    }
-
-    /// Is this block on its way home?
-    pub(super) fn is_moving(&self, block: Logical) -> bool {
-        let active = self.moves.active.as_ref();
-        active.is_some_and(|m| m.parts.iter().any(|part| part.logical == block))
     }
 
     pub(super) fn end_move(&mut self) {

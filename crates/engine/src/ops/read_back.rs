@@ -238,7 +238,7 @@ impl Engine {
     /// Is there room for a promotion, on the SSDs and in the rate?
     fn promotion_is_due(&mut self) -> bool {
         let spent = |id: &DeviceId| self.ledger.ssd_writes_are_spent(*id, &self.io);
-        if self.is_short_of_space() || self.io.ssds().iter().all(spent) {
+        if self.moves.is_short_of_space(&self.map, &self.io) || self.io.ssds().iter().all(spent) {
             return false;
         }
         if self.io.now() >= self.promotions.second_ends {

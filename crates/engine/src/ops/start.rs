@@ -582,7 +582,7 @@ impl Engine {
                 self.note_lagging(home);
             }
         }
-        self.recover_logs();
+        self.moves.recover_logs(&mut self.map, &mut self.io);
         self.begin_levelling();
         if self.salvage.is_some() {
             self.serve_salvaged();

@@ -8,6 +8,7 @@ use crate::bcw::predictor::WriteState;
 use crate::config::{EngineConfig, Role};
 use crate::device::Device;
 use crate::engine::Engine;
+use crate::io::DeviceIo;
 use crate::io::flights::Flight;
 use crate::owner::Owner;
 use crate::profile::latency_ns;
@@ -68,6 +69,101 @@ impl Steering {
     }
 }
 
+impl Steering {
+    /// `bytes`: on the drive, and as the user asked.
+    fn ask(
+        &mut self,
+        steer: usize,
+        bytes: (u64, u64),
+        hdds: &[HddView],
+        io: &mut DeviceIo,
+    ) -> Decision {
+        let mut ssds = std::mem::take(&mut self.ssds);
+        self.view_ssds(&mut ssds, io);
+        let view = SteerView {
+            now: io.now(),
+            bytes: bytes.0,
+            request_bytes: bytes.1,
+            ssd_queue_length: io.shortest_ssd().1,
+            ssds: &ssds,
+            hdds,
+            reads_per_s: self.reads.per_s(),
+            requests_per_s: self.requests.per_s(),
+        };
+        let decision = self.shared[steer].policy.decide(&view);
+        ssds.clear();
+        self.ssds = ssds;
+        decision
+    }
+
+    fn view_ssds(&self, views: &mut Vec<SsdView>, io: &DeviceIo) {
+        for &id in io.ssds() {
+            let device = &io[id];
+            if !device.takes_new() {
+                continue;
+            }
+            views.push(SsdView {
+                device: id,
+                queue_length: device.queue.length(),
+                reads: device.reads(),
+                waiting_bytes: device.queue.waiting_bytes(),
+                in_flight_bytes: device.queue.in_flight_bytes(),
+                oldest_ns: io.flights().oldest_ns(&device.queue, io.now()),
+            });
+        }
+    }
+
+    /// A user's request came: rates are counted, and policies told.
+    #[inline]
+    pub(crate) fn note_arrival(&mut self, request: &Request, io: &mut DeviceIo) {
+        if !self.is_asked {
+            return;
+        }
+        let read = match request.op {
+            Op::Read => true,
+            Op::Write => false,
+            Op::Flush | Op::Discard | Op::WriteZeroes => return,
+        };
+        let now = io.now();
+        if read {
+            self.reads.add(now);
+        } else {
+            self.reads.advance(now);
+        }
+        self.requests.add(now);
+        if self.learns {
+            let bytes = request.length_bytes;
+            self.tell(&Seen::Arrival { read, bytes }, io);
+        }
+    }
+
+    /// A command of an SSD ended without error: policies are told.
+    #[inline]
+    pub(crate) fn note_ssd_completion(&mut self, ended: &Flight<Owner>, io: &DeviceIo) {
+        if !self.learns || !ended.place.listed {
+            return;
+        }
+        self.tell(
+            &Seen::Completion {
+                device: ended.device,
+                read: ended.place.read,
+                bytes: ended.bytes,
+                latency_ns: io.now().since(ended.issued).ns,
+                queue_length: ended.place.queue_length,
+                in_flight_bytes: ended.place.in_flight_bytes,
+            },
+            io,
+        );
+    }
+
+    fn tell(&mut self, seen: &Seen, io: &DeviceIo) {
+        let now = io.now();
+        for steer in self.shared.iter_mut().filter(|steer| steer.policy.learns()) {
+            steer.policy.observe(now, seen);
+        }
+    }
+}
+
 impl Engine {
     /// The tier's wish and the policy's decision about a write of so many bytes. `detours`: may an SSD take
     /// it that belongs on a hard drive, while that is busy?
@@ -108,50 +204,14 @@ impl Engine {
                 Decision::stay(Reason::Durability)
             }
             Some(steer) => {
-                let decision = self.ask(steer, (bytes, request.length_bytes), &hdds);
+                let decision =
+                    self.steering.ask(steer, (bytes, request.length_bytes), &hdds, &mut self.io);
                 self.ledger.within_budget(decision, steer, &hdds, &self.io, &self.steering)
             }
         };
         hdds.clear();
         self.steering.hdds = hdds;
         decision
-    }
-
-    /// `bytes`: on the drive, and as the user asked.
-    fn ask(&mut self, steer: usize, bytes: (u64, u64), hdds: &[HddView]) -> Decision {
-        let mut ssds = std::mem::take(&mut self.steering.ssds);
-        self.view_ssds(&mut ssds);
-        let view = SteerView {
-            now: self.io.now(),
-            bytes: bytes.0,
-            request_bytes: bytes.1,
-            ssd_queue_length: self.io.shortest_ssd().1,
-            ssds: &ssds,
-            hdds,
-            reads_per_s: self.steering.reads.per_s(),
-            requests_per_s: self.steering.requests.per_s(),
-        };
-        let decision = self.steering.shared[steer].policy.decide(&view);
-        ssds.clear();
-        self.steering.ssds = ssds;
-        decision
-    }
-
-    fn view_ssds(&self, views: &mut Vec<SsdView>) {
-        for &id in self.io.ssds() {
-            let device = &self.io[id];
-            if !device.takes_new() {
-                continue;
-            }
-            views.push(SsdView {
-                device: id,
-                queue_length: device.queue.length(),
-                reads: device.reads(),
-                waiting_bytes: device.queue.waiting_bytes(),
-                in_flight_bytes: device.queue.in_flight_bytes(),
-                oldest_ns: self.io.flights().oldest_ns(&device.queue, self.io.now()),
-            });
-        }
     }
 
     /// The hard drives that could take a log write of this size.
@@ -207,53 +267,6 @@ impl Engine {
                 expected_ns,
                 reads_per_s: device.queue.reads_per_s(now),
             });
-        }
-    }
-
-    /// A user's request came: rates are counted, and policies told.
-    #[inline]
-    pub(crate) fn note_arrival(&mut self, request: &Request) {
-        if !self.steering.is_asked {
-            return;
-        }
-        let read = match request.op {
-            Op::Read => true,
-            Op::Write => false,
-            Op::Flush | Op::Discard | Op::WriteZeroes => return,
-        };
-        let now = self.io.now();
-        if read {
-            self.steering.reads.add(now);
-        } else {
-            self.steering.reads.advance(now);
-        }
-        self.steering.requests.add(now);
-        if self.steering.learns {
-            let bytes = request.length_bytes;
-            self.tell(&Seen::Arrival { read, bytes });
-        }
-    }
-
-    /// A command of an SSD ended without error: policies are told.
-    #[inline]
-    pub(crate) fn note_ssd_completion(&mut self, io: &Flight<Owner>) {
-        if !self.steering.learns || !io.place.listed {
-            return;
-        }
-        self.tell(&Seen::Completion {
-            device: io.device,
-            read: io.place.read,
-            bytes: io.bytes,
-            latency_ns: self.io.now().since(io.issued).ns,
-            queue_length: io.place.queue_length,
-            in_flight_bytes: io.place.in_flight_bytes,
-        });
-    }
-
-    fn tell(&mut self, seen: &Seen) {
-        let now = self.io.now();
-        for steer in self.steering.shared.iter_mut().filter(|steer| steer.policy.learns()) {
-            steer.policy.observe(now, seen);
         }
     }
 }

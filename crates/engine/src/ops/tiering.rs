@@ -468,7 +468,9 @@ impl Engine {
     /// Blocks that may be dirty on the SSDs without being due at home.
     #[inline]
     pub(crate) fn kept_blocks_max(&self) -> u64 {
-        let Some(tiers) = self.tiers.as_ref().filter(|_| !self.is_short_of_space()) else {
+        let Some(tiers) =
+            self.tiers.as_ref().filter(|_| !self.moves.is_short_of_space(&self.map, &self.io))
+        else {
             return 0;
         };
         u64::from(tiers.space.keeping()) * tiers.space.extent_blocks()
@@ -477,7 +479,7 @@ impl Engine {
     /// Does this block stay on the SSD although it is dirty?
     pub(crate) fn is_kept(&self, block: Logical) -> bool {
         let Some(tiers) = &self.tiers else { return false };
-        tiers.space.keeps(block) && !self.is_short_of_space()
+        tiers.space.keeps(block) && !self.moves.is_short_of_space(&self.map, &self.io)
     }
 
     /// How does data of this block's owner come?

@@ -5,8 +5,11 @@
 
 use super::moves::Part;
 use crate::engine::Engine;
+use crate::io::DeviceIo;
+use crate::map::Map;
 use crate::map::versions::Copied;
 use crate::map::{Logical, Run};
+use crate::ops::moves::Moves;
 use std::collections::BTreeMap;
 use tandem_block::{Duration, Instant, IoError};
 
@@ -45,44 +48,49 @@ impl Unmovable {
     }
 }
 
-impl Engine {
+impl Moves {
     /// A move could not read this block, or found it damaged.
-    pub(super) fn leave_unmovable(&mut self, block: Logical, error: IoError) {
-        let now = self.io.now();
+    pub(super) fn leave_unmovable(
+        &mut self,
+        block: Logical,
+        error: IoError,
+        map: &mut Map,
+        io: &mut DeviceIo,
+    ) {
+        let now = io.now();
         let over: Vec<Logical> = self
-            .moves
             .unmovable
             .blocks
             .iter()
-            .filter(|(_, left)| left.until <= now || !self.map.is_latest(&left.copied))
+            .filter(|(_, left)| left.until <= now || !map.is_latest(&left.copied))
             .map(|(block, _)| *block)
             .collect();
         for block in over {
-            let left = self.moves.unmovable.blocks.remove(&block).expect("just seen");
-            self.map.forget(left.copied);
+            let left = self.unmovable.blocks.remove(&block).expect("just seen");
+            map.forget(left.copied);
         }
-        if self.moves.unmovable.blocks.len() < LEFT_MAX
-            && !self.moves.unmovable.blocks.contains_key(&block)
-        {
-            let copied = self.map.watch(block);
+        if self.unmovable.blocks.len() < LEFT_MAX && !self.unmovable.blocks.contains_key(&block) {
+            let copied = map.watch(block);
             let left = Left { copied, until: now + LEFT_FOR, error };
-            self.moves.unmovable.blocks.insert(block, left);
+            self.unmovable.blocks.insert(block, left);
         }
     }
 
     /// Is it left where it is?
-    pub(super) fn is_unmovable(&self, block: Logical) -> bool {
-        let left = self.moves.unmovable.blocks.get(&block);
-        left.is_some_and(|left| self.io.now() < left.until && self.map.is_latest(&left.copied))
+    pub(super) fn is_unmovable(&self, block: Logical, map: &Map, io: &DeviceIo) -> bool {
+        let left = self.unmovable.blocks.get(&block);
+        left.is_some_and(|left| io.now() < left.until && map.is_latest(&left.copied))
     }
+}
 
+impl Engine {
     /// Blocks in a run of log slots that can be moved home now, and are not left.
     pub(super) fn movable_parts(&self, run: Run, blocks_max: usize) -> Vec<Part> {
         if self.moves.unmovable.is_empty() {
             return self.living_parts(run, blocks_max);
         }
         let mut parts = self.living_parts(run, usize::MAX);
-        parts.retain(|part| !self.is_unmovable(part.logical));
+        parts.retain(|part| !self.moves.is_unmovable(part.logical, &self.map, &self.io));
         parts.truncate(blocks_max);
         parts
     }

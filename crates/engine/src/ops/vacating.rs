@@ -142,7 +142,7 @@ impl Engine {
         if drain.rehomed.is_empty() && self.empty_log(device) {
             return true;
         }
-        self.want_home_flush();
+        self.moves.want_home_flush(&mut self.io);
         let d = &mut self.io[device];
         d.flush_wanted |= !d.tail.items.is_empty() && d.flushing.is_none();
         false
@@ -154,7 +154,7 @@ impl Engine {
             let Some(left) = self.objects.next_left(from) else {
                 self.set_drain_cursor(0);
                 self.drain.as_deref_mut().expect("asked by the caller").careful_until = 0;
-                self.want_home_flush();
+                self.moves.want_home_flush(&mut self.io);
                 return false;
             };
             let run = match self.next_home_run(left) {
@@ -194,7 +194,7 @@ impl Engine {
         let waiting = self.drain.as_deref().map_or(0, |drain| drain.rehomed.len());
         let most = (self.body_bytes_max() / 4 / (6 * HOMES_RECORD_BYTES)).min(WAITING_RUNS_MAX);
         if waiting >= most {
-            self.want_home_flush();
+            self.moves.want_home_flush(&mut self.io);
             return false;
         }
         let is_crowded = self.objects.changes().bytes() > self.body_bytes_max() / 4;
@@ -219,7 +219,7 @@ impl Engine {
         let needed = self.needs_home(first);
         let is_kept = |block: Logical| {
             // one that was written and not flushed becomes a place where it was written
-            self.is_homed(block) || needed && drain.unreadable_homes.contains(&block)
+            self.moves.is_homed(block) || needed && drain.unreadable_homes.contains(&block)
         };
         if is_kept(first) {
             return Next::Behind(first + 1);
@@ -447,7 +447,10 @@ impl Engine {
     /// From now on the homes of these blocks lie where those of the others lay.
     fn leave_homes(&mut self, blocks: BlockRange, taken: Logical) {
         for block in blocks.first..blocks.first + blocks.count {
-            assert!(!self.is_homed(block), "what was written and not flushed stays where it is");
+            assert!(
+                !self.moves.is_homed(block),
+                "what was written and not flushed stays where it is"
+            );
         }
         self.objects.swap_homes(blocks, taken);
         let batch = self.commit.composed() + 1;
