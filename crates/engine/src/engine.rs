@@ -24,7 +24,7 @@ use crate::ops::checkpoint::Checkpoint;
 use crate::ops::commit::Commit;
 use crate::ops::copies::Copies;
 use crate::ops::file_tiers::{self, FileTiers};
-use crate::ops::lagging::Lagging;
+use crate::ops::lagging::MetadataHomes;
 use crate::ops::moves::Moves;
 use crate::ops::read_back::{self, Promotions};
 use crate::ops::reuse::DeferredFree;
@@ -89,8 +89,8 @@ pub struct Engine {
     pub(crate) clients: Option<Box<Clients>>,
     /// A drive takes another one's place; the last one that did, or did not; and whether one was asked for.
     pub(crate) handover: Option<Box<Handover>>,
-    /// Drives that missed writes.
-    pub(crate) lagging: Lagging,
+    /// Which drives hold the metadata, and which of those missed writes.
+    pub(crate) metadata: MetadataHomes,
     pub(crate) handover_ended: Option<HandoverView>,
     pub(crate) handover_wanted: bool,
     /// A drive is about to leave; and the last one that did, or did not.
@@ -102,9 +102,6 @@ pub struct Engine {
     /// Pairs that have not stopped yet, since the engine has.
     pub(crate) mirrors_stopping: Option<usize>,
     pub(crate) deferred_free: DeferredFree,
-    pub(crate) generation: u64,
-    /// Drives are gone: the metadata is read here, and nothing is written anywhere.
-    pub(crate) salvage: Option<DeviceId>,
     /// Buffers of log writes that tails still need, with the number of their users.
     pub(crate) retained: HashMap<PayloadId, u32, FixedState>,
     /// Tail copies under way, with the buffers they are written from.
@@ -117,8 +114,6 @@ pub struct Engine {
     pub(crate) sharing: Sharing,
     /// Requests for thin objects that wait for room in a commit.
     pub(crate) thin_waiting: VecDeque<Request>,
-    /// Superblock writes that the stop (or the start) still waits for, and which copy.
-    pub(crate) superblock_writes: Option<(u32, u8)>,
     /// Zeroes for padding.
     pub(crate) padding_buffer: Option<PayloadId>,
     /// A faulted drive's tail is not yet safe.
@@ -324,7 +319,7 @@ impl Engine {
             objects: Objects::new(0),
             checksums: HomeChecksums::new(config.checksum_pages_max),
             page_waiters: Vec::new(),
-            lagging: Lagging::default(),
+            metadata: MetadataHomes::default(),
             journal: Journal::new(journal_bytes, 0, 1),
             tasks: Tasks::default(),
             ordering: Ordering::default(),
@@ -352,15 +347,12 @@ impl Engine {
             mirrors_opening: 0,
             mirrors_stopping: None,
             deferred_free: DeferredFree::default(),
-            generation: 0,
-            salvage: None,
             retained: HashMap::default(),
             copy_payloads: Vec::new(),
             homed_log: Vec::new(),
             object_changes: ObjectChanges::default(),
             sharing: Sharing::default(),
             thin_waiting: VecDeque::new(),
-            superblock_writes: None,
             padding_buffer: None,
             rescue_wanted: false,
             digest: 0xcbf2_9ce4_8422_2325,
@@ -418,7 +410,7 @@ impl Engine {
     /// What keeps the writes of a hard drive fast, if it has a profile.
     pub(crate) fn controller_of(&self, device: DeviceId) -> Option<Controller> {
         let profile = self.io[device].config.hdd_profile.clone();
-        let profile = profile.filter(|_| self.salvage.is_none())?;
+        let profile = profile.filter(|_| !self.metadata.is_salvaged())?;
         // a tier sends hard drives what belongs there, whatever the steering policy does
         let for_tiers = self.space.as_ref().map(|_| Control::Bare);
         let steers = self.steering.shared.iter().filter_map(|steer| steer.policy.control());

@@ -176,7 +176,7 @@ impl Engine {
         let due = self
             .commit_due()
             .min(self.checkpoint_due())
-            .min(self.lagging.due(self.io.now()))
+            .min(self.metadata.due(self.io.now()))
             .min(self.probe_due());
         let due = due.min(self.moves_due()).min(self.controllers_due());
         let due = due.min(self.follower.due(&self.io)).min(self.limits_due()).min(self.tiers_due());

@@ -303,7 +303,7 @@ impl Engine {
         if self.io.phase() != Phase::Running || self.commit.is_broken() {
             return Err(DrainError::NotNow("is not served"));
         }
-        if self.io.is_fixed() || self.salvage.is_some() {
+        if self.io.is_fixed() || self.metadata.is_salvaged() {
             return Err(DrainError::NotNow("is served read-only"));
         }
         Ok(())

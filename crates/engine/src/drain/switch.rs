@@ -116,7 +116,10 @@ impl Engine {
             if let Some(ssd) = self.io.ssds().iter().position(|&id| id == device) {
                 self.map.close_ssd(ssd, true);
             }
-            if standing == Standing::Drains && self.io.config().drains && self.salvage.is_none() {
+            if standing == Standing::Drains
+                && self.io.config().drains
+                && !self.metadata.is_salvaged()
+            {
                 let bytes = self.lies_on(device);
                 self.drain =
                     Some(Box::new(Drain::new(device, Stage::Moving, bytes, self.io.now())));
@@ -137,7 +140,7 @@ impl Engine {
     pub(crate) fn run_drain(&mut self) {
         let Some(drain) = self.drain.as_deref() else { return };
         let (device, stage) = (drain.device, drain.stage);
-        let no_round = self.superblock_writes.is_none();
+        let no_round = !self.metadata.writes_superblocks();
         match stage {
             Stage::Announcing { begun: false } if no_round => {
                 self.set_drain_stage(Stage::Announcing { begun: true });

@@ -373,7 +373,7 @@ impl Engine {
         if self.io.phase() != Phase::Running {
             return Err(ReplaceError::NotNow("is not served"));
         }
-        if self.io.is_fixed() || self.salvage.is_some() {
+        if self.io.is_fixed() || self.metadata.is_salvaged() {
             return Err(ReplaceError::NotNow("is served read-only"));
         }
         if let Some(h) = &self.handover {

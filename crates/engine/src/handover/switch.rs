@@ -29,7 +29,7 @@ impl Engine {
 
     /// What comes before and after the copying, as far as it is possible now.
     pub(super) fn run_switch(&mut self) {
-        let no_round = self.superblock_writes.is_none();
+        let no_round = !self.metadata.writes_superblocks();
         let h = self.handover.as_deref_mut().expect("asked while there is one");
         match h.stage {
             Stage::Announcing { begun: false } if no_round => {
@@ -89,7 +89,7 @@ impl Engine {
 
     /// Nothing goes to the old drive any more: when all is quiet, the successor is flushed.
     fn settle_successor(&mut self) {
-        let no_round = self.superblock_writes.is_none();
+        let no_round = !self.metadata.writes_superblocks();
         let without_flush = self.io.breaks(Mutant::HandoverSwitchesUnflushed);
         let h = self.handover.as_deref_mut().expect("asked while there is one");
         let quiet = h.under_way.is_empty() && h.early.is_empty() && h.flights.is_empty();
@@ -118,7 +118,7 @@ impl Engine {
         h.stage = Stage::Switching(Step::Own(0));
         let (seat, uuid) = (h.seat, h.uuid);
         self.io[seat].config.uuid = uuid;
-        self.generation += 1;
+        self.metadata.next_generation();
         self.write_own_superblock(0);
     }
 
@@ -188,7 +188,7 @@ impl Engine {
                 let (seat, uuid) = (h.seat, h.old_uuid);
                 self.io[seat].config.uuid = uuid;
                 // the round begins anew under its own number
-                self.generation -= 1;
+                self.metadata.repeat_generation();
             }
             _ => {}
         }

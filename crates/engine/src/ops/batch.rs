@@ -108,7 +108,7 @@ impl Engine {
         if self.io.phase() != Phase::Running {
             return Err(IoError::Stopping);
         }
-        if self.salvage.is_some() {
+        if self.metadata.is_salvaged() {
             return Err(IoError::ReadOnly);
         }
         if self.io.is_fixed() {

@@ -76,7 +76,7 @@ impl Engine {
     /// What a drive's superblock says now.
     pub(crate) fn superblock(&self, device: DeviceId, clean: bool) -> Superblock {
         Superblock {
-            generation: self.generation,
+            generation: self.metadata.generation(),
             pool: self.io.config().pool,
             name: self.io.config().name.clone(),
             index: device.0,
@@ -96,7 +96,7 @@ impl Engine {
             standings: self.io.drives().iter().map(|d| self.standing_of(d)).collect(),
             has_moved_homes: self.has_moved_homes(),
             has_second_home: self.io.config().has_second_home,
-            lagging: self.lagging.mask(),
+            lagging: self.metadata.mask(),
         }
     }
 

@@ -229,7 +229,7 @@ impl Engine {
         {
             return false;
         }
-        self.is_checkpoint_wanted() && !self.lagging.is_copying()
+        self.is_checkpoint_wanted() && !self.metadata.is_copying()
     }
 
     pub(super) fn is_checkpoint_wanted(&self) -> bool {

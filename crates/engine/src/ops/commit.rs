@@ -484,7 +484,7 @@ impl Engine {
     pub(crate) fn unit_written(&mut self, device: DeviceId, status: Result<(), IoError>) {
         match status {
             // a start believes nothing of a drive that lags
-            Ok(()) => self.commit.written |= !self.lagging.contains(device),
+            Ok(()) => self.commit.written |= !self.metadata.contains(device),
             Err(error) => {
                 self.fault(device, error);
                 self.commit.failed = Some(error);
@@ -531,7 +531,7 @@ impl Engine {
 
     /// Nothing is answered before the superblocks say who missed it.
     fn end_told(&mut self) {
-        if !self.lagging.is_told() {
+        if !self.metadata.is_told() {
             return;
         }
         self.commit.suspended = None;
@@ -577,7 +577,7 @@ impl Engine {
 
     /// Drives that hold the journal: every SSD, or the first hard drive of a pool without.
     pub(crate) fn metadata_homes(&self) -> Vec<DeviceId> {
-        if let Some(home) = self.salvage {
+        if let Some(home) = self.metadata.salvaged() {
             return vec![home];
         }
         let all = if self.io.ssds().is_empty() { &self.io.hdds()[..1] } else { self.io.ssds() };

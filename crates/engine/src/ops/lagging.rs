@@ -57,7 +57,13 @@ struct Levelling {
 
 /// What is known of drives that lag.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Lagging {
+pub(crate) struct MetadataHomes {
+    /// Drives are gone: the metadata is read here, and nothing is written anywhere.
+    salvage: Option<DeviceId>,
+    /// Number of the newest round of superblocks.
+    generation: u64,
+    /// The round of superblocks under way: writes that are still out, and which copy they write.
+    round: Option<(u32, u8)>,
     /// Which drives lag.
     drives: Members,
     /// … as the superblocks say durably.
@@ -77,7 +83,66 @@ pub(crate) struct Lagging {
     levelling: Option<Levelling>,
 }
 
-impl Lagging {
+impl MetadataHomes {
+    /// The only home of a pool that is served read-only, since drives of it are gone.
+    pub(crate) fn salvaged(&self) -> Option<DeviceId> {
+        self.salvage
+    }
+
+    /// Is the pool served read-only, since drives of it are gone?
+    #[inline]
+    pub(crate) fn is_salvaged(&self) -> bool {
+        self.salvage.is_some()
+    }
+
+    /// The metadata is read from this home, and nothing is written anywhere.
+    pub(crate) fn salvage_from(&mut self, home: DeviceId) {
+        self.salvage = Some(home);
+    }
+
+    /// Number of the newest round of superblocks.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// At a start: the number that the newest superblocks have.
+    pub(crate) fn found_generation(&mut self, generation: u64) {
+        self.generation = generation;
+    }
+
+    /// The next round has a number of its own.
+    pub(crate) fn next_generation(&mut self) {
+        self.generation += 1;
+    }
+
+    /// The next round repeats the last number.
+    pub(crate) fn repeat_generation(&mut self) {
+        self.generation -= 1;
+    }
+
+    /// Are superblocks being written?
+    #[inline]
+    pub(crate) fn writes_superblocks(&self) -> bool {
+        self.round.is_some()
+    }
+
+    /// So many superblocks of this copy were sent.
+    pub(crate) fn begin_round(&mut self, writes: u32, copy: u8) {
+        self.round = Some((writes, copy));
+    }
+
+    /// One of them has ended; returns how many have not, and which copy it was.
+    pub(crate) fn superblock_ended(&mut self) -> (u32, u8) {
+        let (left, copy) = self.round.as_mut().expect("superblocks were being written");
+        *left -= 1;
+        (*left, *copy)
+    }
+
+    /// Nothing of the round is under way any more.
+    pub(crate) fn end_round(&mut self) {
+        self.round = None;
+    }
+
     /// Does this drive lag?
     #[inline]
     pub(crate) fn contains(&self, device: DeviceId) -> bool {
@@ -120,11 +185,11 @@ impl Lagging {
 impl Engine {
     /// A drive has missed a write, or will.
     pub(crate) fn note_lagging(&mut self, device: DeviceId) {
-        if self.io.is_fixed() || self.salvage.is_some() {
+        if self.io.is_fixed() || self.metadata.is_salvaged() {
             return; // nothing is promised, or nothing is written
         }
-        self.lagging.drives.insert(device);
-        let levelling = &mut self.lagging.levelling;
+        self.metadata.drives.insert(device);
+        let levelling = &mut self.metadata.levelling;
         if levelling.is_some_and(|levelling| levelling.device == device) {
             *levelling = None;
         }
@@ -135,20 +200,20 @@ impl Engine {
         // others are no members
         let known = self.io.drives().len().min(64) as u32;
         let drives = Members(mask & u64::MAX.checked_shr(64 - known).unwrap_or(0));
-        (self.lagging.drives, self.lagging.told) = (drives, drives);
+        (self.metadata.drives, self.metadata.told) = (drives, drives);
     }
 
     /// Homes of the metadata that have all of it.
     pub(crate) fn sound_homes(&self) -> Vec<DeviceId> {
         let mut homes = self.metadata_homes();
-        homes.retain(|&home| !self.lagging.contains(home));
+        homes.retain(|&home| !self.metadata.contains(home));
         homes
     }
 
     /// At the end of a start, or when a drive works again: what is missing on drives that lag, and serve, is
     /// written.
     pub(crate) fn begin_levelling(&mut self) {
-        if self.lagging.drives.is_empty() || self.lagging.levelling.is_some() {
+        if self.metadata.drives.is_empty() || self.metadata.levelling.is_some() {
             return;
         }
         for index in 0..self.io.hdds().len() {
@@ -157,11 +222,11 @@ impl Engine {
         let homes = self.metadata_homes();
         // one that is under way does not write all shards
         let number = self.checkpoint.number() + u64::from(!self.checkpoint.is_idle());
-        let next = homes.into_iter().find(|&home| self.lagging.contains(home));
+        let next = homes.into_iter().find(|&home| self.metadata.contains(home));
         let Some(device) = next else { return };
-        self.lagging.levellings += 1;
-        self.lagging.levelling = Some(Levelling {
-            number: self.lagging.levellings,
+        self.metadata.levellings += 1;
+        self.metadata.levelling = Some(Levelling {
+            number: self.metadata.levellings,
             device,
             copied_bytes: 0,
             under_way: false,
@@ -180,13 +245,13 @@ impl Engine {
         let keeps = self.metadata_homes().contains(&device)
             || self.io.config().following_device() == Some(device);
         if !keeps && !self.io[device].is_faulted() {
-            self.lagging.drives.remove(device);
+            self.metadata.drives.remove(device);
         }
     }
 
     /// Does the copy of a drive that lags wait for a checkpoint?
     pub(crate) fn levelling_wants_checkpoint(&self) -> bool {
-        let Some(levelling) = self.lagging.levelling else { return false };
+        let Some(levelling) = self.metadata.levelling else { return false };
         levelling.copied_bytes >= self.page_area_bytes()
             && self.checkpoint.number() <= levelling.after_checkpoint
     }
@@ -199,13 +264,13 @@ impl Engine {
     /// What can be done now for drives that lag, and to tell the others of them.
     #[inline]
     pub(crate) fn run_lagging(&mut self) {
-        if self.lagging.levelling.is_some() {
+        if self.metadata.levelling.is_some() {
             self.advance_levelling();
         }
-        if self.lagging.levelling.is_none() && !self.lagging.drives.is_empty() {
+        if self.metadata.levelling.is_none() && !self.metadata.drives.is_empty() {
             self.note_follower_level();
         }
-        if !self.lagging.is_told() {
+        if !self.metadata.is_told() {
             self.tell_of_lagging();
         }
     }
@@ -214,13 +279,13 @@ impl Engine {
     fn note_follower_level(&mut self) {
         let Some(home) = self.follower.home() else { return };
         let is_level = self.follower.is_level(self.checkpoint.has_failed(), &self.journal);
-        if self.lagging.contains(home) && is_level {
-            self.lagging.drives.remove(home);
+        if self.metadata.contains(home) && is_level {
+            self.metadata.drives.remove(home);
         }
     }
 
     fn advance_levelling(&mut self) {
-        let Some(levelling) = self.lagging.levelling else { return };
+        let Some(levelling) = self.metadata.levelling else { return };
         if levelling.under_way || !self.io.is_serving() || self.commit.is_broken() {
             return;
         }
@@ -232,8 +297,8 @@ impl Engine {
                 self.read_page_area(levelling, area_bytes);
             }
         } else if self.checkpoint.number() > levelling.after_checkpoint {
-            self.lagging.levelling = None;
-            self.lagging.drives.remove(levelling.device);
+            self.metadata.levelling = None;
+            self.metadata.drives.remove(levelling.device);
             self.begin_levelling();
         }
     }
@@ -245,18 +310,18 @@ impl Engine {
             offset_bytes: layout.checksum_offset + levelling.copied_bytes,
             length_bytes: STEP_BYTES.min(area_bytes - levelling.copied_bytes),
         };
-        self.lagging.levelling = Some(Levelling { under_way: true, ..levelling });
+        self.metadata.levelling = Some(Levelling { under_way: true, ..levelling });
         self.io.submit(home, op, Owner::Metadata(MetadataIo::LevelRead(levelling.number)));
     }
 
     /// A part of the area of pages was read from a home that has all of it.
     pub(crate) fn level_read(&mut self, number: u64, status: Result<(), IoError>, bytes: &[u8]) {
-        let under_way = self.lagging.levelling.as_mut();
+        let under_way = self.metadata.levelling.as_mut();
         let Some(levelling) = under_way.filter(|known| known.number == number) else { return };
         levelling.under_way = false;
         if status.is_err() {
             // it lags until the next start
-            self.lagging.levelling = None;
+            self.metadata.levelling = None;
             return;
         }
         levelling.under_way = true;
@@ -284,7 +349,7 @@ impl Engine {
             self.fault(device, error);
         }
         let begun = self.checkpoint.number() + u64::from(!self.checkpoint.is_idle());
-        let under_way = self.lagging.levelling.as_mut();
+        let under_way = self.metadata.levelling.as_mut();
         let Some(levelling) = under_way.filter(|known| known.number == number) else { return };
         levelling.under_way = false;
         levelling.copied_bytes += length_bytes;
@@ -295,17 +360,18 @@ impl Engine {
     /// Begins a round of superblocks that say who lags.
     fn tell_of_lagging(&mut self) {
         let others = self.round_is_handovers() || self.round_is_drains();
-        let serves = self.io.is_serving() && self.salvage.is_none() && !self.io.is_fixed();
-        let early = self.io.now() < self.lagging.retry_at;
-        if self.superblock_writes.is_some() || others || !serves || early {
+        let serves = self.io.is_serving() && !self.metadata.is_salvaged() && !self.io.is_fixed();
+        let early = self.io.now() < self.metadata.retry_at;
+        if self.metadata.writes_superblocks() || others || !serves || early {
             return;
         }
-        self.lagging.is_round = true;
-        let untold = self.lagging.untold.take();
-        if untold.is_some_and(|untold| untold == (self.generation, self.lagging.drives)) {
+        self.metadata.is_round = true;
+        let untold = self.metadata.untold.take();
+        if untold.is_some_and(|untold| untold == (self.metadata.generation(), self.metadata.drives))
+        {
             // a round that failed is repeated under its own number: the drive that took none of them must
             // not look as if it had missed a life
-            self.generation -= 1;
+            self.metadata.repeat_generation();
         }
         self.write_superblocks(false);
     }
@@ -317,19 +383,19 @@ impl Engine {
         }
         self.fault(device, error);
         if !self.io[device].is_faulted() {
-            self.lagging.failed = Some(error);
+            self.metadata.failed = Some(error);
         }
     }
 
     /// A round of superblocks has ended, one of these or another one.
     pub(crate) fn told_of_lagging(&mut self) {
-        self.lagging.is_round = false;
-        match self.lagging.failed.take() {
-            None => self.lagging.told = std::mem::take(&mut self.lagging.telling),
+        self.metadata.is_round = false;
+        match self.metadata.failed.take() {
+            None => self.metadata.told = std::mem::take(&mut self.metadata.telling),
             Some(error) => {
-                self.lagging.retry_at = self.io.now() + RETRY_AFTER;
-                let telling = std::mem::take(&mut self.lagging.telling);
-                self.lagging.untold = Some((self.generation, telling));
+                self.metadata.retry_at = self.io.now() + RETRY_AFTER;
+                let telling = std::mem::take(&mut self.metadata.telling);
+                self.metadata.untold = Some((self.metadata.generation(), telling));
                 self.telling_failed(error);
             }
         }

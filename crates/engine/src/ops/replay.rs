@@ -41,9 +41,9 @@ impl Engine {
     /// The drive that follows has only units that were durable before. It cannot say what the newest unit
     /// is, but if it has one that no home of the metadata has, those were rolled back.
     fn witness(&self, ring_bytes: u64) -> Option<DeviceId> {
-        let home = self.follower.home().filter(|&home| !self.lagging.contains(home))?;
+        let home = self.follower.home().filter(|&home| !self.metadata.contains(home))?;
         let d = &self.io[home];
-        let is_asked = self.salvage.is_none() && !d.is_faulted();
+        let is_asked = !self.metadata.is_salvaged() && !d.is_faulted();
         (is_asked && d.layout.journal_bytes == ring_bytes).then_some(home)
     }
 
@@ -107,7 +107,7 @@ impl Engine {
             self.refuse(StartError::RolledBack { device, newest: next - 1, witness, later });
             return;
         }
-        let later = match self.salvage {
+        let later = match self.metadata.salvaged() {
             // the second home may have been cut off while it caught up: behind a gap lie units that
             // its next root would have named
             Some(_) => None,
@@ -123,7 +123,7 @@ impl Engine {
             let at = chain.last().map_or(start as usize, |piece| piece.end % ring_bytes);
             unit::is_damaged(&ring[at..], pool, next) || unit::is_damaged(ring, pool, next)
         });
-        if self.salvage.is_none() && is_damaged {
+        if !self.metadata.is_salvaged() && is_damaged {
             self.refuse(StartError::JournalDamaged { unit: next });
             return;
         }
@@ -138,7 +138,7 @@ impl Engine {
         }
         let end = pieces.last().map_or(start as usize, |piece| piece.end % ring_bytes);
         let journal = Journal::recovered(ring_bytes as u64, start, end as u64, next);
-        if self.salvage.is_none() {
+        if !self.metadata.is_salvaged() {
             self.mend_journals(&rings, best, pieces);
             self.erase_torn(&rings, end, next);
         }

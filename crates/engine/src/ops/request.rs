@@ -54,7 +54,7 @@ impl Engine {
             return Err(IoError::Stopping);
         }
         let found = self.objects.locate(request.object)?;
-        if request.op.is_write() && self.salvage.is_some() {
+        if request.op.is_write() && self.metadata.is_salvaged() {
             return Err(IoError::ReadOnly);
         }
         if request.op.is_write() && found.is_snapshot {
@@ -95,7 +95,7 @@ impl Engine {
         let op = task.request.op;
         let id = self.tasks.insert(task);
         if op == Op::Flush {
-            if self.salvage.is_some() {
+            if self.metadata.is_salvaged() {
                 self.answer(id, PayloadId::NONE, 0); // nothing was written that could be lost
             } else {
                 self.commit.wait_flush(id);

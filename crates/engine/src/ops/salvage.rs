@@ -38,7 +38,7 @@ impl Engine {
         // whether it follows is known when the superblocks are read
         let follower = self.io.hdds().first().copied();
         let home = homes.iter().copied().find(sound).or(follower.filter(sound));
-        self.salvage = Some(home.ok_or(StartError::NoMetadata)?);
+        self.metadata.salvage_from(home.ok_or(StartError::NoMetadata)?);
         Ok(())
     }
 
@@ -47,13 +47,15 @@ impl Engine {
     /// # Errors
     /// If nobody who is left has all of it.
     pub(crate) fn choose_sound_home(&mut self) -> Result<(), StartError> {
-        if self.salvage.is_some() {
-            let serves = |id: &DeviceId| !self.io[*id].is_faulted() && !self.lagging.contains(*id);
+        if self.metadata.is_salvaged() {
+            let serves = |id: &DeviceId| !self.io[*id].is_faulted() && !self.metadata.contains(*id);
             let homes =
                 if self.io.ssds().is_empty() { &self.io.hdds()[..1] } else { self.io.ssds() };
             let home = homes.iter().copied().find(serves);
             let home = home.or(self.io.hdds().first().copied().filter(serves));
-            self.salvage = home.or(self.salvage);
+            if let Some(home) = home {
+                self.metadata.salvage_from(home);
+            }
         }
         match (self.sound_homes().first(), self.metadata_homes().first()) {
             (None, Some(&DeviceId(device))) => {
@@ -65,7 +67,7 @@ impl Engine {
 
     /// Does the drive keep metadata where it shall be read?
     fn confirm_salvage(&self) -> Result<(), StartError> {
-        let Some(home) = self.salvage else { return Ok(()) };
+        let Some(home) = self.metadata.salvaged() else { return Ok(()) };
         let leads = self.io.ssds().is_empty() || self.io[home].is_ssd();
         let follows = self.io.config().following_device() == Some(home);
         if leads || follows { Ok(()) } else { Err(StartError::NoMetadata) }

@@ -291,14 +291,15 @@ impl Engine {
                 });
             }
             // every start and every stop rewrites all superblocks; one round may have been cut
-            if superblock.generation + 1 < newest && !self.lagging.contains(DeviceId(index as u8)) {
+            if superblock.generation + 1 < newest && !self.metadata.contains(DeviceId(index as u8))
+            {
                 return Err(StartError::StaleDevice { device: index });
             }
         }
         // a round that was cut is repeated under its own number: cuts in a row must not make a drive
         // look as if it had missed a life
         let whole = all.iter().all(|(_, s)| s.generation == newest);
-        self.generation = if whole { newest } else { newest - 1 };
+        self.metadata.found_generation(if whole { newest } else { newest - 1 });
         Ok(all)
     }
 
@@ -354,7 +355,7 @@ impl Engine {
         self.lay_out(&layouts);
         self.plan_handover();
         self.starting().stage = Stage::Roots;
-        let follower = self.follower.home().filter(|&home| !self.lagging.contains(home));
+        let follower = self.follower.home().filter(|&home| !self.metadata.contains(home));
         for device in self.sound_homes().into_iter().chain(follower) {
             let layout = layouts[usize::from(device.0)];
             for copy in 0..2 {
@@ -366,7 +367,7 @@ impl Engine {
 
     fn take_root(&mut self, device: DeviceId, bytes: &[u8]) {
         let pool = self.io.config().pool;
-        let follows = self.follower.home() == Some(device) && self.salvage.is_none();
+        let follows = self.follower.home() == Some(device) && !self.metadata.is_salvaged();
         let starting = self.starting();
         let Ok(root) = Root::decode(bytes, pool) else { return };
         if follows {
@@ -565,7 +566,7 @@ impl Engine {
             self.refuse(StartError::Corrupt(text));
             return;
         }
-        if self.salvage.is_none() {
+        if !self.metadata.is_salvaged() {
             self.retire_strays(&strays);
             self.go_on_vacating();
         }
@@ -584,7 +585,7 @@ impl Engine {
         }
         self.moves.recover_logs(&mut self.map, &mut self.io);
         self.begin_levelling();
-        if self.salvage.is_some() {
+        if self.metadata.is_salvaged() {
             self.serve_salvaged();
         } else if let Err(error) = self.admit_volumes() {
             // before anything is written: a pool that is refused stays as it was

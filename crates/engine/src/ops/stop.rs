@@ -81,7 +81,7 @@ impl Engine {
             self.follower.flush_for_stop(&mut self.io);
             return;
         }
-        if self.superblock_writes.is_none() && self.io.flights().is_empty() {
+        if !self.metadata.writes_superblocks() && self.io.flights().is_empty() {
             self.drop_read_back();
             self.write_superblocks(true);
         }
@@ -90,8 +90,8 @@ impl Engine {
     /// Writes every superblock, the first copies and then the second, so that a power cut finds at
     /// least one whole; `clean` is what they will say.
     pub(crate) fn write_superblocks(&mut self, clean: bool) {
-        self.generation += 1;
-        self.lagging.telling();
+        self.metadata.next_generation();
+        self.metadata.telling();
         self.write_superblock_copies(clean, 0);
     }
 
@@ -109,13 +109,13 @@ impl Engine {
             self.io.submit(id, op, Owner::Metadata(MetadataIo::Superblock));
             writes += 1;
         }
-        self.superblock_writes = Some((writes, copy));
+        self.metadata.begin_round(writes, copy);
         if writes == 0 && self.round_is_handovers() {
             // the drive that is replaced is the pool's only one
-            self.superblock_writes = None;
+            self.metadata.end_round();
             self.round_done();
-        } else if writes == 0 && self.lagging.is_round() {
-            self.superblock_writes = None;
+        } else if writes == 0 && self.metadata.is_round() {
+            self.metadata.end_round();
             self.told_of_lagging();
         }
     }
@@ -124,34 +124,33 @@ impl Engine {
         if let Err(error) = status {
             self.superblock_failed(device, error);
         }
-        let (left, copy) = self.superblock_writes.expect("superblocks were being written");
-        self.superblock_writes = Some((left - 1, copy));
-        if left > 1 {
+        let (left, copy) = self.metadata.superblock_ended();
+        if left > 0 {
             return;
         }
         let is_handovers = self.round_is_handovers();
         let is_drains = self.round_is_drains();
-        let is_stops = !is_handovers && !is_drains && !self.lagging.is_round();
+        let is_stops = !is_handovers && !is_drains && !self.metadata.is_round();
         let stopping = self.io.is_stopping() && is_stops;
         if copy == 0 {
             self.write_superblock_copies(stopping, 1);
             return;
         }
-        let is_laggings = self.lagging.is_round();
+        let is_laggings = self.metadata.is_round();
         self.told_of_lagging();
         if is_laggings {
-            self.superblock_writes = None;
+            self.metadata.end_round();
         } else if is_handovers {
-            self.superblock_writes = None;
+            self.metadata.end_round();
             self.round_done();
         } else if is_drains {
-            self.superblock_writes = None;
+            self.metadata.end_round();
             self.drain_round_done();
         } else if stopping {
             self.io.enter(Phase::Stopped);
             self.io.send(Command::Stopped);
         } else {
-            self.superblock_writes = None;
+            self.metadata.end_round();
             self.serve();
         }
     }

@@ -233,7 +233,7 @@ impl Engine {
     /// Words, if there is too little room for it.
     pub(crate) fn make_space(&mut self) -> Result<(), String> {
         self.tiers = None;
-        let Some(config) = self.space.clone().filter(|_| self.salvage.is_none()) else {
+        let Some(config) = self.space.clone().filter(|_| !self.metadata.is_salvaged()) else {
             return Ok(());
         };
         let blocks = self.map.logical().len() as u64;
