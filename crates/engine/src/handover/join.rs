@@ -78,7 +78,7 @@ impl Engine {
         let Standing::Gone(numbered) = place.standing else {
             return Err(ReplaceError::NotNow("has a drive there"));
         };
-        let homes = self.metadata_homes();
+        let homes = self.metadata.metadata_homes(&self.io);
         let like = homes.first().map(|id| self.io[*id].layout);
         let like = like.ok_or(ReplaceError::NotNow("has lost its metadata"))?;
         if !place.is_ssd() {

@@ -38,7 +38,8 @@ impl Engine {
             image: None,
         };
         let bytes = root.encode(self.io.config().pool);
-        for device in self.metadata_homes().into_iter().chain(self.follower.home()) {
+        for device in self.metadata.metadata_homes(&self.io).into_iter().chain(self.follower.home())
+        {
             let layout = self.io[device].layout;
             let blank = vec![0; BLOCK_BYTES as usize];
             for (offset_bytes, bytes) in [

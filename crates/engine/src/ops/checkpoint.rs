@@ -292,7 +292,7 @@ impl Engine {
         if self.checkpoint.stage == Stage::Idle {
             return;
         }
-        if self.sound_homes().iter().any(|&home| home != device) {
+        if self.metadata.sound_homes(&self.io).iter().any(|&home| home != device) {
             // it goes on with the homes that are left; this one would be a step behind them
             self.fault(device, error);
         } else {
@@ -327,7 +327,7 @@ impl Engine {
             }
             let (copy, bytes) = self.checksums.carry(self.io.config().pool, page);
             self.checkpoint.next_page = page + 1;
-            for device in self.metadata_homes() {
+            for device in self.metadata.metadata_homes(&self.io) {
                 let layout = &self.io[device].layout;
                 let offset_bytes =
                     layout.checksum_offset + (u64::from(page) * 2 + copy) * PAGE_BYTES;
@@ -352,7 +352,7 @@ impl Engine {
             let copy = u64::from(!c.copies.get(shard));
             let number = c.number + 1;
             let bytes = self.map.encode_shard(self.io.config().pool, number, shard);
-            for device in self.metadata_homes() {
+            for device in self.metadata.metadata_homes(&self.io) {
                 let layout = &self.io[device].layout;
                 let offset_bytes = layout.shard_offset + (shard as u64 * 2 + copy) * SHARD_BYTES;
                 let bytes = bytes.clone();
@@ -364,7 +364,7 @@ impl Engine {
     fn flush_checkpoint(&mut self) {
         self.checkpoint.composed = self.commit.composed();
         self.checkpoint.objects_due = self.objects_due();
-        for device in self.metadata_homes() {
+        for device in self.metadata.metadata_homes(&self.io) {
             let skips = self.io.breaks(Mutant::RootWithoutFlush);
             if self.io[device].is_volatile() && !skips {
                 self.submit_checkpoint(device, IoOp::Flush);
@@ -404,7 +404,7 @@ impl Engine {
 
     fn write_root(&mut self) {
         let (bytes, number) = (self.checkpoint.root.clone(), self.checkpoint.number + 1);
-        for device in self.metadata_homes() {
+        for device in self.metadata.metadata_homes(&self.io) {
             let layout = self.io[device].layout;
             assert!(bytes.len() as u64 <= layout.root_bytes, "creating objects is bounded by this");
             let offset_bytes = layout.root_offset + number % 2 * layout.root_bytes;
@@ -484,7 +484,10 @@ impl Engine {
         }
         if !under_way {
             let home = self.page_homes(page).first().copied();
-            self.read_checksum_page(home.unwrap_or(self.first_metadata_home()), page);
+            self.read_checksum_page(
+                home.unwrap_or(self.metadata.first_metadata_home(&self.io)),
+                page,
+            );
         }
     }
 
@@ -510,7 +513,11 @@ impl Engine {
     /// only where it has what the others have.
     fn page_homes(&self, page: u32) -> Vec<DeviceId> {
         let believes_all = self.io.breaks(Mutant::BelievesLagging);
-        let mut homes = if believes_all { self.metadata_homes() } else { self.sound_homes() };
+        let mut homes = if believes_all {
+            self.metadata.metadata_homes(&self.io)
+        } else {
+            self.metadata.sound_homes(&self.io)
+        };
         homes.extend(self.follower.level_home(page));
         homes
     }

@@ -200,7 +200,9 @@ impl Engine {
                 }
             }
             MetadataIo::ChecksumPage(page) => self.checksum_page_read(device, page, status, bytes),
-            MetadataIo::LevelRead(number) => self.level_read(number, status, bytes),
+            MetadataIo::LevelRead(number) => {
+                self.metadata.level_read(number, status, bytes, &mut self.io)
+            }
             MetadataIo::LevelWrite { number, length_bytes } => {
                 self.level_written(device, (number, length_bytes), status);
             }
@@ -266,7 +268,8 @@ impl Engine {
             }
             if self.checkpoint.has_failed() {
                 // no checkpoint will make room any more: that is the end of durability, said aloud
-                self.commit.broken = Some(IoError::Device(self.first_metadata_home()));
+                self.commit.broken =
+                    Some(IoError::Device(self.metadata.first_metadata_home(&self.io)));
                 self.begin_commit();
             }
             return; // the journal is more than half full, so a checkpoint is on its way
@@ -462,7 +465,7 @@ impl Engine {
     /// Writes the unit under way to every home of the metadata: again at the same place, if it failed.
     fn send_unit(&mut self) {
         let unit = self.commit.unit.clone().expect("a unit is under way");
-        for device in self.metadata_homes() {
+        for device in self.metadata.metadata_homes(&self.io) {
             let layout = &self.io[device].layout;
             let offset_bytes = layout.journal_offset + unit.offset;
             let fua = !self.io.breaks(Mutant::UnitsWithoutFua);
@@ -471,7 +474,7 @@ impl Engine {
             self.io.submit(device, op, Owner::Metadata(MetadataIo::Unit));
         }
         if self.commit.outstanding == 0 {
-            self.suspend_commit(IoError::Dead(self.first_metadata_home()));
+            self.suspend_commit(IoError::Dead(self.metadata.first_metadata_home(&self.io)));
         }
     }
 
@@ -497,7 +500,9 @@ impl Engine {
         let failed = self.commit.failed.take();
         if !std::mem::take(&mut self.commit.written) {
             // no home of the metadata has it
-            self.suspend_commit(failed.unwrap_or(IoError::Dead(self.first_metadata_home())));
+            self.suspend_commit(
+                failed.unwrap_or(IoError::Dead(self.metadata.first_metadata_home(&self.io))),
+            );
             return;
         }
         self.commit.suspended = None;
@@ -573,25 +578,6 @@ impl Engine {
     /// Does a FLUSH wait?
     pub(crate) fn flush_waits(&self) -> bool {
         !self.commit.flush_waiting.is_empty()
-    }
-
-    /// Drives that hold the journal: every SSD, or the first hard drive of a pool without.
-    pub(crate) fn metadata_homes(&self) -> Vec<DeviceId> {
-        if let Some(home) = self.metadata.salvaged() {
-            return vec![home];
-        }
-        let all = if self.io.ssds().is_empty() { &self.io.hdds()[..1] } else { self.io.ssds() };
-        let serves = |d: &DeviceId| {
-            let d = &self.io[*d];
-            !d.is_faulted() && !d.is_gone()
-        };
-        all.iter().copied().filter(serves).collect()
-    }
-
-    /// The one that is asked first; if none is sound, the one whose death says why.
-    pub(crate) fn first_metadata_home(&self) -> DeviceId {
-        let sound = self.sound_homes().first().copied();
-        sound.unwrap_or(DeviceId(self.io.config().metadata_device() as u8))
     }
 
     /// Fixed placement makes no promise, but a FLUSH still costs what it costs.

@@ -11,6 +11,7 @@
 
 use crate::engine::Engine;
 use crate::format::page::PAGE_BYTES;
+use crate::io::DeviceIo;
 use crate::owner::{MetadataIo, Owner};
 use crate::port::IoOp;
 use tandem_block::{DeviceId, Duration, Instant, IoError, MIB};
@@ -180,36 +181,106 @@ impl MetadataHomes {
     pub(crate) fn is_round(&self) -> bool {
         self.is_round
     }
-}
 
-impl Engine {
+    /// Drives that hold the journal: every SSD, or the first hard drive of a pool without.
+    pub(crate) fn metadata_homes(&self, io: &DeviceIo) -> Vec<DeviceId> {
+        if let Some(home) = self.salvaged() {
+            return vec![home];
+        }
+        let all = if io.ssds().is_empty() { &io.hdds()[..1] } else { io.ssds() };
+        let serves = |d: &DeviceId| {
+            let d = &io[*d];
+            !d.is_faulted() && !d.is_gone()
+        };
+        all.iter().copied().filter(serves).collect()
+    }
+
+    /// The one that is asked first; if none is sound, the one whose death says why.
+    pub(crate) fn first_metadata_home(&self, io: &DeviceIo) -> DeviceId {
+        let sound = self.sound_homes(io).first().copied();
+        sound.unwrap_or(DeviceId(io.config().metadata_device() as u8))
+    }
+
     /// A drive has missed a write, or will.
-    pub(crate) fn note_lagging(&mut self, device: DeviceId) {
-        if self.io.is_fixed() || self.metadata.is_salvaged() {
+    pub(crate) fn note_lagging(&mut self, device: DeviceId, io: &mut DeviceIo) {
+        if io.is_fixed() || self.is_salvaged() {
             return; // nothing is promised, or nothing is written
         }
-        self.metadata.drives.insert(device);
-        let levelling = &mut self.metadata.levelling;
+        self.drives.insert(device);
+        let levelling = &mut self.levelling;
         if levelling.is_some_and(|levelling| levelling.device == device) {
             *levelling = None;
         }
     }
 
     /// At a start: who lags, as the newest superblock says.
-    pub(crate) fn take_lagging(&mut self, mask: u64) {
+    pub(crate) fn take_lagging(&mut self, mask: u64, io: &mut DeviceIo) {
         // others are no members
-        let known = self.io.drives().len().min(64) as u32;
+        let known = io.drives().len().min(64) as u32;
         let drives = Members(mask & u64::MAX.checked_shr(64 - known).unwrap_or(0));
-        (self.metadata.drives, self.metadata.told) = (drives, drives);
+        (self.drives, self.told) = (drives, drives);
     }
 
     /// Homes of the metadata that have all of it.
-    pub(crate) fn sound_homes(&self) -> Vec<DeviceId> {
-        let mut homes = self.metadata_homes();
-        homes.retain(|&home| !self.metadata.contains(home));
+    pub(crate) fn sound_homes(&self, io: &DeviceIo) -> Vec<DeviceId> {
+        let mut homes = self.metadata_homes(io);
+        homes.retain(|&home| !self.contains(home));
         homes
     }
 
+    /// A hard drive without metadata of its own is level as soon as it works.
+    pub(crate) fn note_hdd_level(&mut self, device: DeviceId, io: &mut DeviceIo) {
+        let keeps = self.metadata_homes(io).contains(&device)
+            || io.config().following_device() == Some(device);
+        if !keeps && !io[device].is_faulted() {
+            self.drives.remove(device);
+        }
+    }
+
+    fn page_area_bytes(&self, io: &DeviceIo) -> u64 {
+        let home = self.first_metadata_home(io);
+        io[home].layout.checksum_pages * 2 * PAGE_BYTES
+    }
+
+    fn read_page_area(&mut self, levelling: Levelling, area_bytes: u64, io: &mut DeviceIo) {
+        let home = self.first_metadata_home(io);
+        let layout = &io[home].layout;
+        let op = IoOp::ReadMeta {
+            offset_bytes: layout.checksum_offset + levelling.copied_bytes,
+            length_bytes: STEP_BYTES.min(area_bytes - levelling.copied_bytes),
+        };
+        self.levelling = Some(Levelling { under_way: true, ..levelling });
+        io.submit(home, op, Owner::Metadata(MetadataIo::LevelRead(levelling.number)));
+    }
+
+    /// A part of the area of pages was read from a home that has all of it.
+    pub(crate) fn level_read(
+        &mut self,
+        number: u64,
+        status: Result<(), IoError>,
+        bytes: &[u8],
+        io: &mut DeviceIo,
+    ) {
+        let under_way = self.levelling.as_mut();
+        let Some(levelling) = under_way.filter(|known| known.number == number) else { return };
+        levelling.under_way = false;
+        if status.is_err() {
+            // it lags until the next start
+            self.levelling = None;
+            return;
+        }
+        levelling.under_way = true;
+        let (device, at) = (levelling.device, levelling.copied_bytes);
+        let layout = &io[device].layout;
+        let offset_bytes = layout.checksum_offset + at;
+        let op = IoOp::WriteMeta { offset_bytes, bytes: bytes.to_vec(), fua: false };
+        let length_bytes = bytes.len() as u64;
+        let number = levelling.number;
+        io.submit(device, op, Owner::Metadata(MetadataIo::LevelWrite { number, length_bytes }));
+    }
+}
+
+impl Engine {
     /// At the end of a start, or when a drive works again: what is missing on drives that lag, and serve, is
     /// written.
     pub(crate) fn begin_levelling(&mut self) {
@@ -217,9 +288,9 @@ impl Engine {
             return;
         }
         for index in 0..self.io.hdds().len() {
-            self.note_hdd_level(self.io.hdds()[index]);
+            self.metadata.note_hdd_level(self.io.hdds()[index], &mut self.io);
         }
-        let homes = self.metadata_homes();
+        let homes = self.metadata.metadata_homes(&self.io);
         // one that is under way does not write all shards
         let number = self.checkpoint.number() + u64::from(!self.checkpoint.is_idle());
         let next = homes.into_iter().find(|&home| self.metadata.contains(home));
@@ -240,25 +311,11 @@ impl Engine {
         }
     }
 
-    /// A hard drive without metadata of its own is level as soon as it works.
-    pub(crate) fn note_hdd_level(&mut self, device: DeviceId) {
-        let keeps = self.metadata_homes().contains(&device)
-            || self.io.config().following_device() == Some(device);
-        if !keeps && !self.io[device].is_faulted() {
-            self.metadata.drives.remove(device);
-        }
-    }
-
     /// Does the copy of a drive that lags wait for a checkpoint?
     pub(crate) fn levelling_wants_checkpoint(&self) -> bool {
         let Some(levelling) = self.metadata.levelling else { return false };
-        levelling.copied_bytes >= self.page_area_bytes()
+        levelling.copied_bytes >= self.metadata.page_area_bytes(&self.io)
             && self.checkpoint.number() <= levelling.after_checkpoint
-    }
-
-    fn page_area_bytes(&self) -> u64 {
-        let home = self.first_metadata_home();
-        self.io[home].layout.checksum_pages * 2 * PAGE_BYTES
     }
 
     /// What can be done now for drives that lag, and to tell the others of them.
@@ -289,53 +346,18 @@ impl Engine {
         if levelling.under_way || !self.io.is_serving() || self.commit.is_broken() {
             return;
         }
-        let area_bytes = self.page_area_bytes();
+        let area_bytes = self.metadata.page_area_bytes(&self.io);
         if levelling.copied_bytes < area_bytes {
             // commits wait for a checkpoint that is wanted
             let is_free = self.checkpoint.is_idle() && !self.is_checkpoint_wanted();
             if is_free && !self.io.is_stopping() {
-                self.read_page_area(levelling, area_bytes);
+                self.metadata.read_page_area(levelling, area_bytes, &mut self.io);
             }
         } else if self.checkpoint.number() > levelling.after_checkpoint {
             self.metadata.levelling = None;
             self.metadata.drives.remove(levelling.device);
             self.begin_levelling();
         }
-    }
-
-    fn read_page_area(&mut self, levelling: Levelling, area_bytes: u64) {
-        let home = self.first_metadata_home();
-        let layout = &self.io[home].layout;
-        let op = IoOp::ReadMeta {
-            offset_bytes: layout.checksum_offset + levelling.copied_bytes,
-            length_bytes: STEP_BYTES.min(area_bytes - levelling.copied_bytes),
-        };
-        self.metadata.levelling = Some(Levelling { under_way: true, ..levelling });
-        self.io.submit(home, op, Owner::Metadata(MetadataIo::LevelRead(levelling.number)));
-    }
-
-    /// A part of the area of pages was read from a home that has all of it.
-    pub(crate) fn level_read(&mut self, number: u64, status: Result<(), IoError>, bytes: &[u8]) {
-        let under_way = self.metadata.levelling.as_mut();
-        let Some(levelling) = under_way.filter(|known| known.number == number) else { return };
-        levelling.under_way = false;
-        if status.is_err() {
-            // it lags until the next start
-            self.metadata.levelling = None;
-            return;
-        }
-        levelling.under_way = true;
-        let (device, at) = (levelling.device, levelling.copied_bytes);
-        let layout = &self.io[device].layout;
-        let offset_bytes = layout.checksum_offset + at;
-        let op = IoOp::WriteMeta { offset_bytes, bytes: bytes.to_vec(), fua: false };
-        let length_bytes = bytes.len() as u64;
-        let number = levelling.number;
-        self.io.submit(
-            device,
-            op,
-            Owner::Metadata(MetadataIo::LevelWrite { number, length_bytes }),
-        );
     }
 
     /// … and written to the one that lags.

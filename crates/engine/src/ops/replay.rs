@@ -19,7 +19,7 @@ use tandem_block::{BLOCK_BYTES, DeviceId, MIB, SECTORS_PER_BLOCK};
 impl Engine {
     pub(super) fn begin_journal(&mut self) {
         let bytes = self.journal_layout_bytes();
-        let homes = self.sound_homes();
+        let homes = self.metadata.sound_homes(&self.io);
         if homes.iter().any(|d| self.io[*d].layout.journal_bytes != bytes) {
             self.refuse(StartError::Corrupt(
                 "the superblocks disagree on the length of the journal".into(),
@@ -48,7 +48,7 @@ impl Engine {
     }
 
     fn journal_layout_bytes(&self) -> u64 {
-        self.io[self.first_metadata_home()].layout.journal_bytes
+        self.io[self.metadata.first_metadata_home(&self.io)].layout.journal_bytes
     }
 
     pub(super) fn read_journal(&mut self) {
@@ -102,7 +102,7 @@ impl Engine {
             && later >= next
             && !self.io.breaks(Mutant::BelievesRolledBack)
         {
-            let (device, witness) = (self.first_metadata_home(), witness);
+            let (device, witness) = (self.metadata.first_metadata_home(&self.io), witness);
             let (device, witness) = (usize::from(device.0), usize::from(witness.0));
             self.refuse(StartError::RolledBack { device, newest: next - 1, witness, later });
             return;

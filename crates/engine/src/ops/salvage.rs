@@ -57,7 +57,10 @@ impl Engine {
                 self.metadata.salvage_from(home);
             }
         }
-        match (self.sound_homes().first(), self.metadata_homes().first()) {
+        match (
+            self.metadata.sound_homes(&self.io).first(),
+            self.metadata.metadata_homes(&self.io).first(),
+        ) {
             (None, Some(&DeviceId(device))) => {
                 Err(StartError::MetadataLags { device: usize::from(device) })
             }

@@ -23,7 +23,7 @@ const PROBE_AFTER: Duration = Duration::from_s(5);
 impl Engine {
     /// A drive failed a write, or a flush: it is read only from now on.
     pub(crate) fn fault(&mut self, device: DeviceId, error: IoError) {
-        if !self.io[device].is_faulted() && self.sound_homes() != [device] {
+        if !self.io[device].is_faulted() && self.metadata.sound_homes(&self.io) != [device] {
             self.take_out(device, Service::ReadOnly(error));
         }
     }
@@ -41,7 +41,7 @@ impl Engine {
             return;
         }
         // nobody has more than the last home of the metadata, so it does not lag, whatever becomes of it
-        let is_last = self.sound_homes() == [device];
+        let is_last = self.metadata.sound_homes(&self.io) == [device];
         let d = &mut self.io[device];
         let was_faulted = d.is_faulted();
         d.service = service;
@@ -55,7 +55,7 @@ impl Engine {
         d.flush_wanted = false;
         self.io.stats_mut().faulted_drives += 1;
         if !is_last {
-            self.note_lagging(device);
+            self.metadata.note_lagging(device, &mut self.io);
         }
         let d = &mut self.io[device];
         if d.is_ssd() {
@@ -74,7 +74,7 @@ impl Engine {
         let (Service::ReadOnly(error) | Service::Out(error)) = service else {
             unreachable!("a drive is taken out of service for a reason");
         };
-        if self.sound_homes().is_empty() && !self.io.is_fixed() {
+        if self.metadata.sound_homes(&self.io).is_empty() && !self.io.is_fixed() {
             self.commit.break_off(error);
         }
     }
@@ -153,7 +153,7 @@ impl Engine {
             self.share_anew();
             self.begin_levelling();
         } else {
-            self.note_hdd_level(device);
+            self.metadata.note_hdd_level(device, &mut self.io);
         }
     }
 

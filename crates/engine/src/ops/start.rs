@@ -199,7 +199,7 @@ impl Engine {
     /// What cannot be read may stand a second time: in the other copy, or on the other metadata
     /// home. What is then missing altogether is found out where it is wanted.
     fn recovery_read_failed(&mut self, device: DeviceId, stage: Stage, tag: u64, error: IoError) {
-        let homes = self.sound_homes().len();
+        let homes = self.metadata.sound_homes(&self.io).len();
         match stage {
             Stage::Superblocks => self.starting().superblocks[usize::from(device.0)].1 = true,
             Stage::Roots => {}
@@ -356,7 +356,7 @@ impl Engine {
         self.plan_handover();
         self.starting().stage = Stage::Roots;
         let follower = self.follower.home().filter(|&home| !self.metadata.contains(home));
-        for device in self.sound_homes().into_iter().chain(follower) {
+        for device in self.metadata.sound_homes(&self.io).into_iter().chain(follower) {
             let layout = layouts[usize::from(device.0)];
             for copy in 0..2 {
                 let offset = layout.root_offset + copy * layout.root_bytes;
@@ -423,7 +423,7 @@ impl Engine {
 
     /// The metadata home that is asked after this one.
     pub(super) fn next_home(&self, device: DeviceId) -> DeviceId {
-        let homes = self.sound_homes();
+        let homes = self.metadata.sound_homes(&self.io);
         let at = homes.iter().position(|&d| d == device).expect("asked of a metadata home");
         homes[(at + 1) % homes.len()]
     }
@@ -577,10 +577,10 @@ impl Engine {
         if table_is_mended || self.journal.next_sequence() > root.replay_sequence {
             self.objects.note_unsaved();
         }
-        for home in self.sound_homes() {
+        for home in self.metadata.sound_homes(&self.io) {
             if !is_current(&home) {
                 // a home without the newest root may lack shards and pages too
-                self.note_lagging(home);
+                self.metadata.note_lagging(home, &mut self.io);
             }
         }
         self.moves.recover_logs(&mut self.map, &mut self.io);

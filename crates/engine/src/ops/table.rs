@@ -25,7 +25,7 @@ impl Engine {
             self.checkpoint.stage = Stage::Flush;
             return;
         };
-        let homes = self.metadata_homes();
+        let homes = self.metadata.metadata_homes(&self.io);
         while self.checkpoint.outstanding < IN_FLIGHT_MAX {
             if job.has_overflowed() {
                 if self.checkpoint.outstanding > 0 {

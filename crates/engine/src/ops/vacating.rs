@@ -79,7 +79,7 @@ impl Engine {
             let what = "the second home of the pool's metadata";
             return Err(DrainError::Keeps { device, what });
         }
-        if self.metadata_homes().contains(&device) {
+        if self.metadata.metadata_homes(&self.io).contains(&device) {
             return Err(DrainError::Keeps { device, what: "the pool's metadata" });
         }
         if !self.objects.has_table() {
