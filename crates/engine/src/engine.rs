@@ -466,18 +466,6 @@ impl Engine {
         }
         Ok(())
     }
-
-    /// The hard drive and the byte where the home of a block lies.
-    pub fn home_of(&self, block: Logical) -> (DeviceId, u64) {
-        let place = u64::from(self.objects.homes().of(block));
-        for &id in self.io.hdds() {
-            let layout = &self.io[id].layout;
-            if place >= layout.home_first && place - layout.home_first < layout.home_blocks {
-                return (id, layout.home_offset + (place - layout.home_first) * BLOCK_BYTES);
-            }
-        }
-        unreachable!("every logical block of a pool with hard drives has a home")
-    }
 }
 
 fn devices_of(config: &EngineConfig, layouts: &[Layout]) -> Vec<Device> {

@@ -4,6 +4,7 @@ use crate::config::DriveBudget;
 use crate::device::Device;
 use crate::engine::Engine;
 use crate::follower::FollowerStatus;
+use crate::map::Logical;
 use crate::map::Map;
 use crate::map::objects::{Object, Objects};
 use crate::mirror::Mirror;
@@ -12,6 +13,11 @@ use crate::stats::EngineStats;
 use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, ObjectId};
 
 impl Engine {
+    /// The hard drive and the byte where the home of a block lies.
+    pub fn home_of(&self, block: Logical) -> (DeviceId, u64) {
+        self.objects.home_of(block, &self.io)
+    }
+
     /// Where the second home of the metadata stands; `None` if the set has none beside its SSDs.
     pub fn follower(&self) -> Option<FollowerStatus> {
         self.follower.follower(&self.journal, &self.io)

@@ -7,6 +7,7 @@
 
 mod audit;
 mod blocks;
+mod home;
 mod links;
 mod replay;
 mod shares;

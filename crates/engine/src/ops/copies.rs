@@ -213,7 +213,7 @@ impl Engine {
         if state & (FRAGMENTS | LOG) != 0 {
             return if self.io.ssds().is_empty() { Need::Nothing } else { Need::Ssd };
         }
-        let (home, _) = self.home_of(block);
+        let (home, _) = self.objects.home_of(block, &self.io);
         if state != SSD || self.io[home].is_faulted() {
             return Need::Nothing;
         }

@@ -181,7 +181,7 @@ impl Engine {
         self.drop_copies_of(&copies);
         let source = |part: &&Part| {
             self.map.writeback_source(part.logical) == Some(part.slot)
-                && !self.io[self.home_of(part.logical).0].is_faulted()
+                && !self.io[self.objects.home_of(part.logical, &self.io).0].is_faulted()
         };
         let mut home: Vec<(Logical, Slot)> =
             parts.iter().filter(source).map(|part| (part.logical, part.slot)).collect();

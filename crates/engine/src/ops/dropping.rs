@@ -61,7 +61,7 @@ impl Engine {
                     continue;
                 }
                 // nobody else has it where the drive of its home is asked nothing any more
-                let (home, _) = self.home_of(owner);
+                let (home, _) = self.objects.home_of(owner, &self.io);
                 if self.io[home].is_out() {
                     continue;
                 }

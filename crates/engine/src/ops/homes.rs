@@ -119,7 +119,7 @@ impl Engine {
                 at += 1;
                 continue;
             }
-            let (device, address) = self.home_of(part.logical);
+            let (device, address) = self.objects.home_of(part.logical, &self.io);
             let logical = part.logical;
             self.forget_rehomed(logical);
             let mut count = 1;
@@ -127,7 +127,8 @@ impl Engine {
                 let next = &m.parts[order[at + count]];
                 let follows = order[at + count] == order[at] + count
                     && next.logical == logical + count as Logical
-                    && self.home_of(next.logical) == (device, address + count as u64 * BLOCK_BYTES)
+                    && self.objects.home_of(next.logical, &self.io)
+                        == (device, address + count as u64 * BLOCK_BYTES)
                     && self.moves.is_still_source(m.kind, next, &self.map, &self.io);
                 if !follows {
                     break;
@@ -211,7 +212,7 @@ impl Engine {
     /// The drive failed: homes that it had not settled are none.
     pub(crate) fn lose_homed(&mut self, device: DeviceId) {
         for (number, part) in std::mem::take(&mut self.moves.homed) {
-            if self.home_of(part.logical).0 == device {
+            if self.objects.home_of(part.logical, &self.io).0 == device {
                 self.moves.forget_homed(&part, &mut self.map);
                 part.copied.into_iter().for_each(|copied| self.map.forget(copied));
             } else {
@@ -227,7 +228,7 @@ impl Engine {
         self.moves.homes_settled[usize::from(device.0)] = mark;
         let mut later = VecDeque::new();
         while let Some((number, part)) = self.moves.homed.pop_front() {
-            if self.home_of(part.logical).0 != device || number > mark {
+            if self.objects.home_of(part.logical, &self.io).0 != device || number > mark {
                 later.push_back((number, part));
                 continue;
             }

@@ -184,7 +184,9 @@ impl Engine {
                 self.map.logical().recorded_home(block) || self.io.breaks(Mutant::LeaveUnrecorded);
             return if safe { Need::Drop(slot) } else { Need::Wait };
         }
-        if self.moves.is_homed(block) || self.io[self.home_of(block).0].is_faulted() {
+        if self.moves.is_homed(block)
+            || self.io[self.objects.home_of(block, &self.io).0].is_faulted()
+        {
             return Need::Wait;
         }
         let source = if searches { self.map.writeback_source(block) } else { None };

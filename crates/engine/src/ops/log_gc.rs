@@ -128,7 +128,7 @@ impl Engine {
                 && (self.map.log_source(owner, slot)
                     || self.moves.is_fixed_source(owner, slot, &self.map, &self.io));
             // it would fail, and all other moves rest after that
-            let home_is_out = || self.io[self.home_of(owner).0].is_faulted();
+            let home_is_out = || self.io[self.objects.home_of(owner, &self.io).0].is_faulted();
             if movable && !home_is_out() {
                 let checksum = self.map.slots().checksum(slot);
                 parts.push(Part::new(owner, slot, checksum));

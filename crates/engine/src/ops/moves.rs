@@ -362,7 +362,7 @@ impl Engine {
                 continue;
             }
             // where the home is on a drive that leaves it will soon be elsewhere
-            let home = &self.io[self.home_of(block).0];
+            let home = &self.io[self.objects.home_of(block, &self.io).0];
             let is_open = home.takes_new() || self.io.waits_for_space() && !home.is_faulted();
             if !is_open || self.is_kept(block) {
                 continue;
@@ -517,7 +517,7 @@ impl Engine {
 
     /// Does no command name the homes of these blocks, which lie behind each other?
     pub(super) fn is_home_unpinned(&mut self, first: Logical, count: u64) -> bool {
-        let (device, address) = self.home_of(first);
+        let (device, address) = self.objects.home_of(first, &self.io);
         let pins = self.io[device].queue.pins_mut();
         pins.await_free(address / BLOCK_BYTES, count)
     }

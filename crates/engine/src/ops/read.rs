@@ -121,7 +121,7 @@ impl Engine {
                 Source { device: region.device, address: region.address(slot), slot, from }
             }
             Place::Home => {
-                let (device, address) = self.home_of(block);
+                let (device, address) = self.objects.home_of(block, &self.io);
                 Source { device, address, slot: NONE, from: ServedFrom::HddHome }
             }
         }
@@ -136,7 +136,7 @@ impl Engine {
             return Source { device, address, slot: entry.log, from: ServedFrom::HddLog };
         }
         let (from, (device, address)) = if entry.home {
-            (ServedFrom::HddHome, self.home_of(block))
+            (ServedFrom::HddHome, self.objects.home_of(block, &self.io))
         } else {
             (ServedFrom::Ssd, self.fixed_place(block))
         };

@@ -142,7 +142,7 @@ impl Engine {
         }
         let entry = self.map.entry(block);
         let elsewhere = |slot| self.map.slots().region(slot).device != device;
-        let base = (state & HOME != 0 && self.home_of(block).0 != device)
+        let base = (state & HOME != 0 && self.objects.home_of(block, &self.io).0 != device)
             || (state & SSD != 0 && elsewhere(entry.ssd))
             || (state & LOG != 0 && elsewhere(entry.log))
             || state & (HOME | SSD | LOG) == 0;

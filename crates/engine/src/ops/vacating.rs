@@ -249,7 +249,7 @@ impl Engine {
                 self.objects.reserved_next()?;
                 continue;
             };
-            let (on, _) = self.home_of(next.first);
+            let (on, _) = self.objects.home_of(next.first, &self.io);
             if !self.io[on].takes_new() {
                 self.objects.drop_reserved(next);
                 continue;
@@ -299,7 +299,7 @@ impl Engine {
 
     fn read_homes(&mut self, run: BlockRange, taken: Logical) {
         assert!(self.moves.active.is_none(), "one move at a time");
-        let (device, offset_bytes) = self.home_of(run.first);
+        let (device, offset_bytes) = self.objects.home_of(run.first, &self.io);
         let length_bytes = u64::from(run.count) * BLOCK_BYTES;
         let buffer = self.io.reserve(length_bytes);
         let part = |logical| Part::new(logical, NONE, 0);
@@ -348,7 +348,7 @@ impl Engine {
         if !self.is_home_unpinned(taken.first, u64::from(taken.count)) {
             return;
         }
-        let (device, offset_bytes) = self.home_of(taken.first);
+        let (device, offset_bytes) = self.objects.home_of(taken.first, &self.io);
         let op = IoOp::Write {
             offset_bytes,
             length_bytes: u64::from(taken.count) * BLOCK_BYTES,

@@ -101,7 +101,7 @@ impl Engine {
             }
             let (logical, from) = (part.logical + i, part.from);
             let address = if part.slot == NONE {
-                self.home_of(logical).1
+                self.objects.home_of(logical, &self.io).1
             } else {
                 self.map.slots().region(part.slot).address(part.slot + i)
             };
