@@ -4,6 +4,7 @@
 //! `turn`, what there is to see of it from outside in `view`, the steps of each job in `ops/`.
 
 use crate::bcw::controller::{Control, Controller};
+use crate::checkpoint::{Checkpoint, PageReads};
 use crate::config::{EngineConfig, Placement, Role};
 use crate::device::{Device, Service};
 use crate::drain::{Drain, DrainView};
@@ -20,7 +21,6 @@ use crate::map::objects::Objects;
 use crate::map::{FixedState, Logical, Map, Slot, SlotRegion};
 use crate::mirror::{self, Mirror};
 use crate::ops::batch::ObjectChanges;
-use crate::ops::checkpoint::Checkpoint;
 use crate::ops::commit::Commit;
 use crate::ops::copies::Copies;
 use crate::ops::file_tiers::{self, FileTiers};
@@ -65,7 +65,7 @@ pub struct Engine {
     pub(crate) map: Map,
     pub(crate) objects: Objects,
     pub(crate) checksums: HomeChecksums,
-    pub(crate) page_waiters: Vec<(u32, Option<TaskId>)>,
+    pub(crate) pages: PageReads,
     pub(crate) journal: Journal,
     pub(crate) tasks: Tasks,
     pub(crate) ordering: Ordering,
@@ -318,7 +318,7 @@ impl Engine {
             map: Map::new(Vec::new(), 0, 0),
             objects: Objects::new(0),
             checksums: HomeChecksums::new(config.checksum_pages_max),
-            page_waiters: Vec::new(),
+            pages: PageReads::default(),
             metadata: MetadataHomes::default(),
             journal: Journal::new(journal_bytes, 0, 1),
             tasks: Tasks::default(),

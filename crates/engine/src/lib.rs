@@ -25,6 +25,7 @@ mod activity;
 mod arena;
 pub mod audit;
 pub mod bcw;
+mod checkpoint;
 pub mod config;
 pub mod device;
 pub mod drain;

@@ -7,7 +7,6 @@
 
 use crate::StartError;
 use crate::engine::Engine;
-use crate::follower::{CheckpointState, Source};
 use crate::handover;
 use crate::io::Phase;
 use crate::io::deadlines::Heard;
@@ -131,32 +130,6 @@ impl Engine {
             self.stop_if_settled();
         }
         self.arm_timer();
-    }
-
-    /// Advances the snapshot of the metadata on the hard drive that follows.
-    #[inline]
-    fn run_follower(&mut self) {
-        if !self.follower.takes_snapshot() {
-            return;
-        }
-        let checkpoint = match (self.checkpoint.is_idle(), self.checkpoint.has_failed()) {
-            (false, _) => CheckpointState::UnderWay,
-            (true, true) => CheckpointState::Failed,
-            (true, false) => CheckpointState::Durable,
-        };
-        let source = Source {
-            map: &self.map,
-            checksums: &self.checksums,
-            objects: &self.objects,
-            journal: &self.journal,
-            checkpoint,
-            composed: self.commit.composed(),
-            durable: self.commit.durable(),
-            is_broken: self.commit.is_broken(),
-        };
-        if let Some(page) = self.follower.run(&source, &mut self.io) {
-            self.load_checksum_page(page, None);
-        }
     }
 
     /// Everything that happened so far, in 64 bits: equal runs have equal digests.

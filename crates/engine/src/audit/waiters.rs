@@ -116,9 +116,9 @@ impl Engine {
                 Job::Io(..) => {}
             }
         }
-        for (_, waiter) in &self.page_waiters {
+        for (_, waiter) in self.pages.waiting() {
             if let Some(task) = waiter {
-                causes.entry(*task).or_default().pages += 1;
+                causes.entry(task).or_default().pages += 1;
             }
         }
         for (_, task) in self.tasks.iter() {
@@ -205,8 +205,8 @@ impl Engine {
             self.commands()
                 .any(|under| *under.owner == Owner::Metadata(MetadataIo::ChecksumPage(page)))
         };
-        for (page, _) in &self.page_waiters {
-            if !is_read(*page) {
+        for (page, _) in self.pages.waiting() {
+            if !is_read(page) {
                 findings.add(Rule::Waiters, || format!("page {page} is waited for and not read"));
             }
         }

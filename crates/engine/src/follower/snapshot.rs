@@ -15,6 +15,7 @@ use crate::format::page::PAGE_BYTES;
 use crate::format::shard::{Root, SHARD_BYTES};
 use crate::io::DeviceIo;
 use crate::map::Map;
+use crate::map::batches::Batches;
 use crate::map::bits::Bits;
 use crate::map::checksums::HomeChecksums;
 use crate::map::image::ImageJob;
@@ -43,26 +44,7 @@ pub(crate) struct Source<'a> {
     pub objects: &'a Objects,
     pub journal: &'a Journal,
     pub checkpoint: CheckpointState,
-    /// The last batch that was composed, and the last one that is durable.
-    pub composed: u64,
-    pub durable: u64,
-    /// No batch will be durable any more.
-    pub is_broken: bool,
-}
-
-impl Source<'_> {
-    /// The batch with which all changes of objects so far are recorded.
-    fn objects_due(&self) -> u64 {
-        self.composed + u64::from(!self.objects.changes().is_empty())
-    }
-
-    /// Is everything durable that a root would say of objects? One without a table says what is in memory.
-    fn are_durable_as_rooted(&self, objects_due: u64) -> bool {
-        match self.objects.has_table() {
-            true => self.durable >= objects_due,
-            false => self.durable == self.composed && self.objects.changes().is_empty(),
-        }
-    }
+    pub batches: Batches,
 }
 
 impl Follower {
@@ -194,8 +176,8 @@ impl Follower {
         } else if let Some(page) = self.next_table_page(home, source.objects, io) {
             page
         } else {
-            self.composed = source.composed;
-            self.objects_due = source.objects_due();
+            self.composed = source.batches.composed;
+            self.objects_due = source.batches.objects_due(source.objects);
             self.stage = Stage::Batch;
             return None;
         };
@@ -238,9 +220,9 @@ impl Follower {
             self.give_up_snapshot(io);
             return;
         }
-        if source.durable < self.composed
-            || source.is_broken
-            || !source.are_durable_as_rooted(self.objects_due)
+        if source.batches.durable < self.composed
+            || source.batches.is_broken
+            || !source.batches.are_durable_as_rooted(self.objects_due, source.objects)
         {
             return;
         }

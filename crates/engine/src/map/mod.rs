@@ -17,6 +17,7 @@
 pub mod allocator;
 pub mod attributes;
 mod audit;
+pub(crate) mod batches;
 pub mod bits;
 pub mod changes;
 pub mod checkpoint;

@@ -1,6 +1,5 @@
 //! What does an audit ask of background work and of those who wait for it?
 
-use super::checkpoint::Checkpoint;
 use super::moves::{MoveKind, Moves, Stage};
 use crate::map::{Logical, NONE, Run, Slot};
 use crate::owner::Parts;
@@ -79,12 +78,5 @@ impl Moves {
     /// How many blocks are noted for them.
     pub(crate) fn homed_set_count(&self) -> u64 {
         self.homed_blocks.len() as u64
-    }
-}
-
-impl Checkpoint {
-    /// Commands that the checkpoint says it waits for.
-    pub(crate) fn commands_counted(&self) -> u64 {
-        u64::from(self.outstanding)
     }
 }

@@ -101,7 +101,7 @@ impl Engine {
 
     /// Bytes of changes of objects that one commit carries at most: they go into one unit.
     pub(crate) fn changes_bytes_max(&self) -> usize {
-        self.body_bytes_max() / 2
+        self.commit.body_bytes_max(&self.journal) / 2
     }
 
     fn admit_batch(&self, batch: &Batch) -> Result<(), IoError> {
@@ -228,7 +228,10 @@ impl Engine {
             return;
         }
         self.objects.record_changes(records);
-        assert!(records.len_bytes() <= self.body_bytes_max(), "changes of objects fit in one unit");
+        assert!(
+            records.len_bytes() <= self.commit.body_bytes_max(&self.journal),
+            "changes of objects fit in one unit"
+        );
     }
 
     /// Clears blocks that no object has any more; they are free once that is durable.
@@ -273,11 +276,6 @@ impl Engine {
             self.object_changes.retired.pop_front();
             self.objects.release(range);
         }
-    }
-
-    /// The batch of the commit with which every change of an object until now is durable.
-    pub(crate) fn objects_due(&self) -> u64 {
-        self.commit.composed() + u64::from(!self.objects.changes().is_empty())
     }
 }
 

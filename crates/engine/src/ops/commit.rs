@@ -22,6 +22,8 @@ use super::gather::Gathering;
 use crate::engine::Engine;
 use crate::format::record::RecordWriter;
 use crate::format::unit::{self, UNIT_BYTES_MAX, Unit, disk_bytes};
+use crate::io::DeviceIo;
+use crate::map::journal::Journal;
 use crate::map::{Batch, Cover, Limits, Slot};
 use crate::mutant::Mutant;
 use crate::ordering::TaskId;
@@ -182,6 +184,54 @@ impl Commit {
     }
 }
 
+impl Commit {
+    /// Longest body of a unit: an eighth of the ring, so that the room lost at its end is small.
+    pub(crate) fn body_bytes_max(&self, journal: &Journal) -> usize {
+        let eighth = journal.ring_bytes() / 8;
+        let blocks = (eighth as usize).min(UNIT_BYTES_MAX) / BLOCK_BYTES as usize;
+        unit::body_bytes_max(blocks * BLOCK_BYTES as usize)
+    }
+
+    /// Flushes the SSDs that were written to.
+    fn send_flushes(&mut self, io: &mut DeviceIo) {
+        for index in 0..io.ssds().len() {
+            let device = io.ssds()[index];
+            let d = &mut io[device];
+            // also one that was taken out of service: what it holds unsettled was acknowledged; but not
+            // one that was drained and leaves, on which nothing lies any more
+            if !d.dirty || !d.is_volatile() || d.is_gone() {
+                continue;
+            }
+            d.dirty = false;
+            if d.is_out() {
+                self.put_in_doubt(IoError::Dead(device));
+                continue;
+            }
+            self.outstanding += 1;
+            io.submit(device, IoOp::Flush, Owner::Metadata(MetadataIo::CommitFlush));
+        }
+    }
+
+    /// What was acknowledged may be lost, and a later flush that succeeds would not say so: a drive, or the
+    /// system above it, may have dropped what it could not write. So nothing is promised any more before a
+    /// restart, which believes what is recorded alone.
+    pub(crate) fn put_in_doubt(&mut self, error: IoError) {
+        self.fail(error);
+        self.broken.get_or_insert(error);
+    }
+
+    /// Number of the last journal unit that is durable: one may be on its way.
+    pub(crate) fn durable_unit(&self, journal: &Journal) -> u64 {
+        let under_way = u64::from(self.stage == Stage::Writing);
+        journal.next_sequence() - 1 - under_way
+    }
+
+    /// Does a FLUSH wait?
+    pub(crate) fn flush_waits(&self) -> bool {
+        !self.flush_waiting.is_empty()
+    }
+}
+
 impl Engine {
     /// A command for the metadata has ended.
     pub(crate) fn metadata_io_done(&mut self, io: &MetadataIo, ended: Ended<'_>) {
@@ -199,7 +249,7 @@ impl Engine {
                     self.fault_if(device, status);
                 }
             }
-            MetadataIo::ChecksumPage(page) => self.checksum_page_read(device, page, status, bytes),
+            MetadataIo::ChecksumPage(page) => self.checksum_page_read(page, ended),
             MetadataIo::LevelRead(number) => {
                 self.metadata.level_read(number, status, bytes, &mut self.io)
             }
@@ -332,13 +382,6 @@ impl Engine {
         }
     }
 
-    /// Longest body of a unit: an eighth of the ring, so that the room lost at its end is small.
-    pub(crate) fn body_bytes_max(&self) -> usize {
-        let eighth = self.journal.ring_bytes() / 8;
-        let blocks = (eighth as usize).min(UNIT_BYTES_MAX) / BLOCK_BYTES as usize;
-        unit::body_bytes_max(blocks * BLOCK_BYTES as usize)
-    }
-
     /// How many block changes certainly fit the journal as it is. The unit header, the padding to
     /// 4 KiB and the room lost at the ring's end are allowed for.
     ///
@@ -359,7 +402,10 @@ impl Engine {
     fn compose_batch(&mut self, cover: Cover) {
         assert!(self.commit.error.is_none(), "a commit that failed composes nothing");
         let mut records = RecordWriter::default();
-        let limits = Limits { blocks: self.blocks_that_fit(), body_bytes: self.body_bytes_max() };
+        let limits = Limits {
+            blocks: self.blocks_that_fit(),
+            body_bytes: self.commit.body_bytes_max(&self.journal),
+        };
         self.record_objects(&mut records);
         let mut batch = self.map.compose(cover, limits, &mut records);
         let left = self.record_links(&mut batch);
@@ -385,39 +431,11 @@ impl Engine {
             self.deferred_free.free_after_commit(freed, &mut self.map);
         }
         if cover == Cover::SsdFlush && !self.io.breaks(Mutant::CommitWithoutFlush) {
-            self.send_flushes();
+            self.commit.send_flushes(&mut self.io);
         }
         if self.commit.outstanding == 0 {
             self.flushed();
         }
-    }
-
-    /// Flushes the SSDs that were written to.
-    fn send_flushes(&mut self) {
-        for index in 0..self.io.ssds().len() {
-            let device = self.io.ssds()[index];
-            let d = &mut self.io[device];
-            // also one that was taken out of service: what it holds unsettled was acknowledged; but not
-            // one that was drained and leaves, on which nothing lies any more
-            if !d.dirty || !d.is_volatile() || d.is_gone() {
-                continue;
-            }
-            d.dirty = false;
-            if d.is_out() {
-                self.put_in_doubt(IoError::Dead(device));
-                continue;
-            }
-            self.commit.outstanding += 1;
-            self.io.submit(device, IoOp::Flush, Owner::Metadata(MetadataIo::CommitFlush));
-        }
-    }
-
-    /// What was acknowledged may be lost, and a later flush that succeeds would not say so: a drive, or the
-    /// system above it, may have dropped what it could not write. So nothing is promised any more before a
-    /// restart, which believes what is recorded alone.
-    pub(crate) fn put_in_doubt(&mut self, error: IoError) {
-        self.commit.fail(error);
-        self.commit.broken.get_or_insert(error);
     }
 
     /// A device that a commit (or a flush under fixed placement) flushed has answered.
@@ -426,7 +444,7 @@ impl Engine {
             Ok(()) => {}
             Err(error) if self.io.is_fixed() => self.commit.fail(error),
             Err(error) => {
-                self.put_in_doubt(error);
+                self.commit.put_in_doubt(error);
                 self.fault(device, error);
             }
         }
@@ -476,12 +494,6 @@ impl Engine {
         if self.commit.outstanding == 0 {
             self.suspend_commit(IoError::Dead(self.metadata.first_metadata_home(&self.io)));
         }
-    }
-
-    /// Number of the last journal unit that is durable: one may be on its way.
-    pub(crate) fn durable_unit(&self) -> u64 {
-        let under_way = u64::from(self.commit.stage == Stage::Writing);
-        self.journal.next_sequence() - 1 - under_way
     }
 
     pub(crate) fn unit_written(&mut self, device: DeviceId, status: Result<(), IoError>) {
@@ -573,11 +585,6 @@ impl Engine {
             }
             self.answer(id, PayloadId::NONE, 0);
         }
-    }
-
-    /// Does a FLUSH wait?
-    pub(crate) fn flush_waits(&self) -> bool {
-        !self.commit.flush_waiting.is_empty()
     }
 
     /// Fixed placement makes no promise, but a FLUSH still costs what it costs.

@@ -23,7 +23,7 @@ impl Engine {
                 state.owner == Owner::Metadata(MetadataIo::Checkpoint) && state.bytes == 0;
             if is_checkpoints && holds_acknowledged && is_dirty {
                 // a flush for a checkpoint covers users' writes, too
-                self.put_in_doubt(error);
+                self.commit.put_in_doubt(error);
             }
         }
         if !self.io[state.device].is_ssd() {

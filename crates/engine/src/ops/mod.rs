@@ -6,7 +6,6 @@
 mod audit;
 pub mod batch;
 mod birth;
-pub mod checkpoint;
 mod coming;
 pub mod commit;
 mod complete;
@@ -22,6 +21,7 @@ pub(crate) mod lagging;
 mod leaving;
 mod log_gc;
 mod merge;
+mod metadata;
 pub mod moves;
 mod part_block;
 mod pieces;

@@ -352,7 +352,7 @@ impl Engine {
         let map = &self.map;
         let (settled, left) = self.objects.settle_links(|block| ahead || map.is_recorded(block));
         let mut records = RecordWriter::default();
-        let max = self.body_bytes_max();
+        let max = self.commit.body_bytes_max(&self.journal);
         if ahead && !batch.bodies.is_empty() {
             // the rule that is broken: first what lies there, then that it is the object's
             settled.iter().for_each(|&(object, piece)| records.piece(object.0, piece, false));
@@ -376,7 +376,7 @@ impl Engine {
     /// A FLUSH is about to be answered with this batch: no write that was answered may be left out.
     pub(crate) fn check_links(&self) {
         assert!(
-            !self.flush_waits()
+            !self.commit.flush_waits()
                 || self.objects.links().written() == 0
                 || self.io.breaks(Mutant::FlushWithoutTails),
             "what was written is recorded by the commit of a FLUSH, and then its links are"

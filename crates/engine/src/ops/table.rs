@@ -5,73 +5,15 @@
 //! (`map/image`), in the area that the last root does not name. It shows what is in RAM, which may be ahead
 //! of the journal, so the root waits for the batch that brings the journal there.
 
-use super::checkpoint::Stage;
 use crate::StartError;
 use crate::engine::Engine;
 use crate::format::image::{self, IMAGE_PAGE_BYTES};
 use crate::format::shard::RootImage;
 use crate::format::{crc32c, record};
 use crate::ops::start::{READS_MAX, Stage as StartStage};
-use crate::port::IoOp;
 use tandem_block::DeviceId;
 
-/// Pages on their way at once: composing one takes some 20 us.
-const IN_FLIGHT_MAX: u32 = 1;
-
 impl Engine {
-    /// Writes pages of the table, a few at a time.
-    pub(super) fn write_table(&mut self) {
-        let Some(mut job) = self.checkpoint.image_job.take() else {
-            self.checkpoint.stage = Stage::Flush;
-            return;
-        };
-        let homes = self.metadata.metadata_homes(&self.io);
-        while self.checkpoint.outstanding < IN_FLIGHT_MAX {
-            if job.has_overflowed() {
-                if self.checkpoint.outstanding > 0 {
-                    break;
-                }
-                job.begin_anew(&self.objects);
-            }
-            let pages_max = self.io.table_pages();
-            let Some((index, bytes)) = job.page(&self.objects, self.io.config().pool, pages_max)
-            else {
-                if job.has_overflowed() {
-                    continue;
-                }
-                if self.checkpoint.outstanding == 0 {
-                    self.checkpoint.stage = Stage::Flush;
-                }
-                break;
-            };
-            self.io.stats_mut().table_bytes += IMAGE_PAGE_BYTES;
-            for &device in &homes {
-                let layout = &self.io[device].layout;
-                let offset_bytes = layout.table_page_offset(job.area(), index);
-                let bytes = bytes.clone();
-                self.submit_checkpoint(device, IoOp::WriteMeta { offset_bytes, bytes, fua: false });
-            }
-        }
-        self.checkpoint.image_job = Some(job);
-    }
-
-    /// Is everything durable that a root would say of objects? One without a table says what is in RAM.
-    pub(super) fn are_durable_as_rooted(&self, objects_due: u64) -> bool {
-        let level = self.commit.durable() == self.commit.composed();
-        match self.objects.has_table() {
-            true => self.commit.durable() >= objects_due,
-            false => level && self.objects.changes().is_empty(),
-        }
-    }
-
-    /// Does a checkpoint wait for changes of objects that no batch has taken yet?
-    pub(crate) fn checkpoint_awaits_objects(&self) -> bool {
-        let due = self.checkpoint.awaits_batch();
-        self.objects.has_table()
-            && !self.commit.is_broken()
-            && due.is_some_and(|due| due > self.commit.composed())
-    }
-
     /// The root was found: reads the table that it names.
     pub(super) fn begin_table(&mut self) {
         let starting = self.starting();

@@ -192,12 +192,14 @@ impl Engine {
     /// wait for a flush, and in the table?
     fn may_leave_more(&mut self) -> bool {
         let waiting = self.drain.as_deref().map_or(0, |drain| drain.rehomed.len());
-        let most = (self.body_bytes_max() / 4 / (6 * HOMES_RECORD_BYTES)).min(WAITING_RUNS_MAX);
+        let most = (self.commit.body_bytes_max(&self.journal) / 4 / (6 * HOMES_RECORD_BYTES))
+            .min(WAITING_RUNS_MAX);
         if waiting >= most {
             self.moves.want_home_flush(&mut self.io);
             return false;
         }
-        let is_crowded = self.objects.changes().bytes() > self.body_bytes_max() / 4;
+        let is_crowded =
+            self.objects.changes().bytes() > self.commit.body_bytes_max(&self.journal) / 4;
         !is_crowded && self.objects.fits_with_homes(waiting + 1)
     }
 
@@ -283,7 +285,7 @@ impl Engine {
             }
             let drain = self.drain.as_deref_mut().expect("asked by the caller");
             let was_asked = drain.awaits_page.replace(page) == Some(page);
-            let is_coming = self.page_waiters.iter().any(|(known, _)| *known == page);
+            let is_coming = self.pages.is_under_way(page);
             if !was_asked {
                 self.load_checksum_page(page, None);
                 return false;

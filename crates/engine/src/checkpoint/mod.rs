@@ -1,0 +1,531 @@
+//! What steps does a checkpoint take, so that the journal can be cut?
+//!
+//! Source: design decision 7.
+//!
+//! ```text
+//! mark the journal ─▶ carry home checksums into their pages ─▶ write the changed shards, each over
+//! its older copy ─▶ write the table of objects, if one changed (`table`) ─▶ flush ─▶ wait until every
+//! batch that a shard or the table may show is durable ─▶ write the root ─▶ cut the journal at the mark
+//! ```
+//! A step that fails on the last home of the metadata ends the attempt: the root before still holds, and
+//! what was written lies over older copies alone. The next attempt writes the same copies again. A root that
+//! failed may be on the drive all the same, so it is written again, and nothing else before it.
+//!
+//! Shards show the recorded state at the moment they are written, which may be younger than the
+//! mark: replay is by absolute assignment, so that is harmless. Each step is bounded: one shard, or
+//! one page, at a time per command.
+
+mod pages;
+
+pub(crate) use self::pages::{PageRead, PageReads};
+use crate::follower::Follower;
+use crate::format::image::IMAGE_PAGE_BYTES;
+use crate::format::page::PAGE_BYTES;
+use crate::format::shard::{Root, RootImage, SHARD_BYTES};
+use crate::io::DeviceIo;
+use crate::map::Map;
+use crate::map::batches::Batches;
+use crate::map::bits::Bits;
+use crate::map::checksums::HomeChecksums;
+use crate::map::image::ImageJob;
+use crate::map::journal::Journal;
+use crate::map::objects::Objects;
+use crate::mutant::Mutant;
+use crate::ops::lagging::MetadataHomes;
+use crate::owner::{MetadataIo, Owner};
+use crate::port::IoOp;
+use tandem_block::{DeviceId, Duration, Instant, IoError};
+
+/// Checkpoint commands in flight at once.
+const IN_FLIGHT_MAX: u32 = 4;
+/// … and pages of the table of objects: composing one takes some 20 us.
+const TABLE_IN_FLIGHT_MAX: u32 = 1;
+/// Attempts in a row that may fail: some four minutes (guess).
+const ATTEMPTS_MAX: u32 = 8;
+/// Half of the pause before the second attempt; each further one is twice as long, up to 64 times this.
+const RETRY_AFTER: Duration = Duration::from_ms(500);
+/// Home checksums that wait for a checkpoint at most: bounds RAM to some 16 MiB.
+const FRESH_CHECKSUMS_MAX: usize = 262_144;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    Idle,
+    Pages,
+    Shards,
+    Table,
+    Flush,
+    AwaitBatch,
+    Root,
+}
+
+/// What a checkpoint is made of, and where it goes.
+#[derive(Debug)]
+pub(crate) struct Parts<'a> {
+    pub io: &'a mut DeviceIo,
+    pub metadata: &'a MetadataHomes,
+    pub follower: &'a mut Follower,
+    pub journal: &'a mut Journal,
+    pub map: &'a mut Map,
+    pub checksums: &'a mut HomeChecksums,
+    pub objects: &'a mut Objects,
+    pub batches: Batches,
+}
+
+impl Parts<'_> {
+    fn homes(&self) -> Vec<DeviceId> {
+        self.metadata.metadata_homes(self.io)
+    }
+}
+
+/// State of checkpoints.
+#[derive(Clone, Debug)]
+pub(crate) struct Checkpoint {
+    stage: Stage,
+    /// Number of the newest durable checkpoint.
+    number: u64,
+    /// Its table of objects, and the one being written.
+    image: Option<RootImage>,
+    image_job: Option<ImageJob>,
+    /// With this batch everything is durable that the table may show.
+    objects_due: u64,
+    mark: (u64, u64),
+    replay_sequence: u64,
+    dirty: Bits,
+    next_shard: usize,
+    next_page: u32,
+    /// For each shard, does its second copy hold?
+    copies: Bits,
+    composed: u64,
+    outstanding: u32,
+    /// A step of the attempt under way has failed on the last home of the metadata.
+    error: bool,
+    /// Attempts that failed in a row, and when the next one may begin.
+    attempts: u32,
+    retry_at: Instant,
+    /// The root that is being written, and whether that has failed.
+    root: Vec<u8>,
+    root_failed: bool,
+    /// Shards that were ever written.
+    written: Bits,
+    /// Asked for by a stop; done when a checkpoint that began after the asking is durable.
+    stop: StopWish,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum StopWish {
+    #[default]
+    None,
+    Asked,
+    Done,
+}
+
+impl Default for Checkpoint {
+    fn default() -> Self {
+        Checkpoint {
+            stage: Stage::Idle,
+            number: 0,
+            image: None,
+            image_job: None,
+            objects_due: 0,
+            mark: (0, 0),
+            replay_sequence: 1,
+            dirty: Bits::new(0),
+            next_shard: 0,
+            next_page: 0,
+            copies: Bits::new(0),
+            composed: 0,
+            outstanding: 0,
+            error: false,
+            attempts: 0,
+            retry_at: Instant::ZERO,
+            root: Vec::new(),
+            root_failed: false,
+            written: Bits::new(0),
+            stop: StopWish::None,
+        }
+    }
+}
+
+impl Checkpoint {
+    /// Sized for a map of so many shards.
+    pub(crate) fn begin_life(&mut self, shards: usize) {
+        let none = Bits::new(shards);
+        *self = Checkpoint {
+            dirty: none.clone(),
+            copies: none.clone(),
+            written: none,
+            ..Self::default()
+        };
+    }
+
+    /// What recovery found: the checkpoint's number, for a shard which copy is newer, and the table of
+    /// objects.
+    pub(crate) fn recovered(
+        &mut self,
+        number: u64,
+        copies: Bits,
+        written: Bits,
+        image: Option<RootImage>,
+    ) {
+        self.number = number;
+        self.image = image;
+        self.copies = copies;
+        self.written = written;
+    }
+
+    /// Which copies hold once the checkpoint under way is durable: the other one of every shard that
+    /// it writes.
+    fn copies_after(&self) -> Bits {
+        let mut after = self.copies.clone();
+        for (word, dirty) in after.words_mut().iter_mut().zip(self.dirty.words()) {
+            *word ^= dirty;
+        }
+        after
+    }
+
+    /// The table of objects once the checkpoint under way is durable.
+    fn image_after(&self) -> Option<RootImage> {
+        self.image_job.as_ref().map(ImageJob::end).or(self.image)
+    }
+
+    /// With which batch is everything durable that the table shows, if it waits for that alone?
+    fn awaits_batch(&self) -> Option<u64> {
+        let waits = self.stage == Stage::AwaitBatch && self.outstanding == 0 && !self.error;
+        waits.then_some(self.objects_due)
+    }
+
+    /// Have so many failed that no more are tried, and the journal is never cut again?
+    pub(crate) fn has_failed(&self) -> bool {
+        self.attempts >= ATTEMPTS_MAX
+    }
+
+    /// An attempt, or the write of a root, has failed: when is the next one?
+    fn note_failed(&mut self, now: Instant) {
+        self.attempts += 1;
+        self.error = false;
+        self.retry_at = now + Duration::from_ns(RETRY_AFTER.ns << self.attempts.min(6));
+    }
+
+    /// Number of the newest durable one.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Was this shard ever written?
+    pub(crate) fn has_written(&self, shard: usize) -> bool {
+        self.written.get(shard)
+    }
+
+    /// Is none under way?
+    pub(crate) fn is_idle(&self) -> bool {
+        self.stage == Stage::Idle
+    }
+
+    /// Does it wait for changes of objects that no batch has taken yet?
+    pub(crate) fn awaits_objects(&self, objects: &Objects, batches: Batches) -> bool {
+        let due = self.awaits_batch();
+        objects.has_table() && !batches.is_broken && due.is_some_and(|due| due > batches.composed)
+    }
+
+    /// A page that the attempt under way needs cannot be read.
+    pub(crate) fn page_failed(&mut self) {
+        if self.stage == Stage::Pages {
+            self.error = true;
+        }
+    }
+
+    /// When one that failed is tried again. `is_wanted`: somebody asks for one.
+    pub(crate) fn due(&self, is_wanted: bool, is_broken: bool, now: Instant) -> Instant {
+        let waits = self.retry_at > now && !self.has_failed() && !is_broken;
+        let waits = waits && self.stage != Stage::Pages && (self.root_failed || is_wanted);
+        if waits { self.retry_at } else { Instant::NEVER }
+    }
+
+    /// Should one be taken, by what it is made of?
+    pub(crate) fn is_wanted(
+        &self,
+        journal: &Journal,
+        checksums: &HomeChecksums,
+        follower: &Follower,
+        io: &DeviceIo,
+    ) -> bool {
+        journal.used_bytes() * 2 > journal.ring_bytes()
+            || checksums.fresh_count() > FRESH_CHECKSUMS_MAX
+            || self.stop == StopWish::Asked
+            || follower.wants_checkpoint(io)
+    }
+
+    /// May one begin, if it is wanted?
+    pub(crate) fn may_begin(&self, batches: Batches, now: Instant) -> bool {
+        self.is_idle() && !batches.is_broken && !self.has_failed() && now >= self.retry_at
+    }
+
+    /// Begins one.
+    pub(crate) fn begin(&mut self, parts: &mut Parts<'_>) {
+        assert!(self.is_idle(), "one at a time");
+        self.stage = Stage::Pages;
+        self.mark = parts.journal.mark();
+        self.replay_sequence = parts.journal.next_sequence();
+        self.dirty = parts.map.take_dirty_shards();
+        self.next_shard = 0;
+        self.next_page = 0;
+        let objects = &mut *parts.objects;
+        let is_due = objects.has_table() && (objects.take_unsaved() || self.image.is_none());
+        self.image_job = is_due.then(|| ImageJob::begin(self.number + 1, self.image));
+        let (mark, sequence) = (self.mark, self.replay_sequence);
+        parts.follower.checkpoint_begins(&self.dirty, mark, sequence, is_due, parts.io);
+    }
+
+    /// Does what can be done now. Returns a page of home checksums that has to be in memory first.
+    pub(crate) fn advance(&mut self, parts: &mut Parts<'_>) -> Option<u32> {
+        let mut wanted = None;
+        loop {
+            let before = self.stage;
+            match before {
+                Stage::Idle => return None,
+                Stage::Pages => wanted = self.carry_pages(parts),
+                Stage::Shards => self.write_shards(parts),
+                Stage::Table => self.write_table(parts),
+                Stage::Flush => self.flush(parts),
+                Stage::AwaitBatch => self.await_batch(parts),
+                Stage::Root => self.end(parts),
+            }
+            if self.stage == before {
+                return wanted;
+            }
+        }
+    }
+
+    /// A page, shard, flush or root write has ended. The error of a drive that others can stand in for comes
+    /// back: the checkpoint goes on with the homes that are left, and this one would be a step behind them.
+    pub(crate) fn step_done(
+        &mut self,
+        device: DeviceId,
+        status: Result<(), IoError>,
+        homes: &[DeviceId],
+    ) -> Result<(), IoError> {
+        assert!(self.outstanding > 0, "a command of a checkpoint ended");
+        self.outstanding -= 1;
+        if status.is_err() && self.stage != Stage::Idle {
+            if homes.iter().any(|&home| home != device) {
+                return status;
+            }
+            self.error = true;
+        }
+        Ok(())
+    }
+
+    fn submit(&mut self, device: DeviceId, op: IoOp, io: &mut DeviceIo) {
+        self.outstanding += 1;
+        io.submit(device, op, Owner::Metadata(MetadataIo::Checkpoint));
+    }
+
+    fn carry_pages(&mut self, parts: &mut Parts<'_>) -> Option<u32> {
+        if self.error {
+            if self.outstanding == 0 {
+                parts.checksums.carried_done(false);
+                self.abandon(parts);
+            }
+            return None;
+        }
+        while self.outstanding < IN_FLIGHT_MAX {
+            let Some(page) = parts.checksums.next_fresh_page(self.next_page) else {
+                if self.outstanding == 0 {
+                    parts.checksums.carried_done(!self.error);
+                    self.stage = Stage::Shards;
+                }
+                return None;
+            };
+            if !parts.checksums.has_page(page) {
+                return Some(page);
+            }
+            let (copy, bytes) = parts.checksums.carry(parts.io.config().pool, page);
+            self.next_page = page + 1;
+            for device in parts.homes() {
+                let layout = &parts.io[device].layout;
+                let offset_bytes =
+                    layout.checksum_offset + (u64::from(page) * 2 + copy) * PAGE_BYTES;
+                let op = IoOp::WriteMeta { offset_bytes, bytes: bytes.clone(), fua: false };
+                self.submit(device, op, parts.io);
+            }
+            parts.follower.note_page(page);
+        }
+        None
+    }
+
+    fn write_shards(&mut self, parts: &mut Parts<'_>) {
+        while self.outstanding < IN_FLIGHT_MAX {
+            let Some(shard) = self.dirty.next_set(self.next_shard, self.dirty.len()) else {
+                if self.outstanding == 0 {
+                    self.stage = Stage::Table;
+                }
+                return;
+            };
+            self.next_shard = shard + 1;
+            self.written.set(shard, true);
+            let copy = u64::from(!self.copies.get(shard));
+            let bytes = parts.map.encode_shard(parts.io.config().pool, self.number + 1, shard);
+            for device in parts.homes() {
+                let layout = &parts.io[device].layout;
+                let offset_bytes = layout.shard_offset + (shard as u64 * 2 + copy) * SHARD_BYTES;
+                let op = IoOp::WriteMeta { offset_bytes, bytes: bytes.clone(), fua: false };
+                self.submit(device, op, parts.io);
+            }
+        }
+    }
+
+    /// Writes pages of the table of objects, a few at a time.
+    fn write_table(&mut self, parts: &mut Parts<'_>) {
+        let Some(mut job) = self.image_job.take() else {
+            self.stage = Stage::Flush;
+            return;
+        };
+        let homes = parts.homes();
+        while self.outstanding < TABLE_IN_FLIGHT_MAX {
+            if job.has_overflowed() {
+                if self.outstanding > 0 {
+                    break;
+                }
+                job.begin_anew(parts.objects);
+            }
+            let pages_max = parts.io.table_pages();
+            let page = job.page(parts.objects, parts.io.config().pool, pages_max);
+            let Some((index, bytes)) = page else {
+                if job.has_overflowed() {
+                    continue;
+                }
+                if self.outstanding == 0 {
+                    self.stage = Stage::Flush;
+                }
+                break;
+            };
+            parts.io.stats_mut().table_bytes += IMAGE_PAGE_BYTES;
+            for &device in &homes {
+                let layout = &parts.io[device].layout;
+                let offset_bytes = layout.table_page_offset(job.area(), index);
+                let op = IoOp::WriteMeta { offset_bytes, bytes: bytes.clone(), fua: false };
+                self.submit(device, op, parts.io);
+            }
+        }
+        self.image_job = Some(job);
+    }
+
+    fn flush(&mut self, parts: &mut Parts<'_>) {
+        self.composed = parts.batches.composed;
+        self.objects_due = parts.batches.objects_due(parts.objects);
+        for device in parts.homes() {
+            let skips = parts.io.breaks(Mutant::RootWithoutFlush);
+            if parts.io[device].is_volatile() && !skips {
+                self.submit(device, IoOp::Flush, parts.io);
+            }
+        }
+        self.stage = Stage::AwaitBatch;
+    }
+
+    fn await_batch(&mut self, parts: &mut Parts<'_>) {
+        if self.outstanding > 0 || parts.batches.is_broken {
+            return;
+        }
+        if self.error {
+            self.abandon(parts);
+            return;
+        }
+        parts.checksums.carried_durably();
+        let batches = parts.batches;
+        if batches.durable < self.composed
+            || !batches.are_durable_as_rooted(self.objects_due, parts.objects)
+        {
+            return;
+        }
+        let image = self.image_after();
+        let root = Root {
+            checkpoint: self.number + 1,
+            replay_sequence: self.replay_sequence,
+            replay_offset: self.mark.1,
+            replay_upto: batches.durable_unit,
+            written: self.written.words().to_vec(),
+            second_copy: self.copies_after().words().to_vec(),
+            objects: if image.is_none() { parts.objects.records() } else { Vec::new() },
+            image,
+        };
+        self.root = root.encode(parts.io.config().pool);
+        self.stage = Stage::Root;
+        self.write_root(parts);
+    }
+
+    fn write_root(&mut self, parts: &mut Parts<'_>) {
+        let number = self.number + 1;
+        for device in parts.homes() {
+            let layout = parts.io[device].layout;
+            let bytes = self.root.clone();
+            assert!(bytes.len() as u64 <= layout.root_bytes, "creating objects is bounded by this");
+            let offset_bytes = layout.root_offset + number % 2 * layout.root_bytes;
+            self.submit(device, IoOp::WriteMeta { offset_bytes, bytes, fua: true }, parts.io);
+        }
+    }
+
+    /// An attempt failed before its root: the checkpoint before still holds, and what has changed since is
+    /// due again.
+    fn abandon(&mut self, parts: &mut Parts<'_>) {
+        let dirty = std::mem::take(&mut self.dirty);
+        let mut shard = dirty.next_set(0, dirty.len());
+        while let Some(found) = shard {
+            parts.map.mark_shard_dirty(found);
+            shard = dirty.next_set(found + 1, dirty.len());
+        }
+        if self.image_job.take().is_some() {
+            parts.objects.note_unsaved();
+        }
+        self.stage = Stage::Idle;
+        self.note_failed(parts.io.now());
+    }
+
+    fn end(&mut self, parts: &mut Parts<'_>) {
+        if self.outstanding > 0 {
+            return;
+        }
+        let now = parts.io.now();
+        if self.error {
+            self.root_failed = true;
+            self.note_failed(now);
+        }
+        if self.root_failed {
+            if now >= self.retry_at && !self.has_failed() && !parts.batches.is_broken {
+                self.root_failed = false;
+                self.write_root(parts);
+            }
+            return;
+        }
+        self.attempts = 0;
+        self.stage = Stage::Idle;
+        self.number += 1;
+        self.image = self.image_after();
+        self.image_job = None;
+        self.copies = self.copies_after();
+        if self.stop == StopWish::Asked {
+            self.stop = StopWish::Done;
+        }
+        parts.journal.cut(self.mark.0);
+        parts.io.stats_mut().checkpoints += 1;
+    }
+
+    /// The pool stops: a last one is asked for, if none was. True: it was not asked for before.
+    pub(crate) fn ask_for_stop(&mut self) -> bool {
+        let asks = self.stop == StopWish::None && self.is_idle();
+        if asks {
+            self.stop = StopWish::Asked;
+        }
+        asks
+    }
+
+    /// Is the last one durable, or are no more tried?
+    pub(crate) fn is_over(&self) -> bool {
+        if self.has_failed() { self.outstanding == 0 } else { self.stop == StopWish::Done }
+    }
+
+    /// Commands that it waits for.
+    pub(crate) fn commands_counted(&self) -> u64 {
+        u64::from(self.outstanding)
+    }
+}

@@ -1,0 +1,144 @@
+//! The engine's part in checkpoints and pages of home checksums: it brings together whom they need.
+
+use crate::checkpoint::{PageRead, Parts};
+use crate::engine::Engine;
+use crate::follower::{CheckpointState, Source};
+use crate::map::batches::Batches;
+use crate::ordering::TaskId;
+use crate::owner::Ended;
+use tandem_block::{DeviceId, Instant, IoError, PayloadId};
+
+impl Engine {
+    /// Begins or advances a checkpoint.
+    #[inline]
+    pub(crate) fn run_checkpoint(&mut self) {
+        let batches = self.batches();
+        let begins = self.checkpoint.is_idle();
+        if begins && !self.is_checkpoint_due(batches) {
+            return;
+        }
+        let mut parts = Parts {
+            io: &mut self.io,
+            metadata: &self.metadata,
+            follower: &mut self.follower,
+            journal: &mut self.journal,
+            map: &mut self.map,
+            checksums: &mut self.checksums,
+            objects: &mut self.objects,
+            batches,
+        };
+        if begins {
+            self.checkpoint.begin(&mut parts);
+        }
+        if let Some(page) = self.checkpoint.advance(&mut parts) {
+            self.load_checksum_page(page, None);
+        }
+    }
+
+    fn is_checkpoint_due(&self, batches: Batches) -> bool {
+        !self.io.is_fixed()
+            && self.checkpoint.may_begin(batches, self.io.now())
+            && self.is_checkpoint_wanted()
+            && !self.metadata.is_copying()
+    }
+
+    pub(super) fn is_checkpoint_wanted(&self) -> bool {
+        let (journal, checksums) = (&self.journal, &self.checksums);
+        self.checkpoint.is_wanted(journal, checksums, &self.follower, &self.io)
+            || self.levelling_wants_checkpoint()
+    }
+
+    /// When a checkpoint that failed is tried again, or a page that somebody may wait for.
+    pub(crate) fn checkpoint_due(&self) -> Instant {
+        let now = self.io.now();
+        let due = self.checkpoint.due(true, self.commit.is_broken(), now);
+        let is_wanted = due != Instant::NEVER && self.is_checkpoint_wanted();
+        let due = self.checkpoint.due(is_wanted, self.commit.is_broken(), now);
+        due.min(self.pages.due(now))
+    }
+
+    /// A page, shard, flush or root write of a checkpoint has ended.
+    pub(crate) fn checkpoint_step_done(&mut self, device: DeviceId, status: Result<(), IoError>) {
+        let homes = if status.is_err() { self.metadata.sound_homes(&self.io) } else { Vec::new() };
+        let status = self.checkpoint.step_done(device, status, &homes);
+        self.fault_if(device, status);
+    }
+
+    /// Asks for a last checkpoint; true once it is durable.
+    pub(crate) fn finish_checkpoint_for_stop(&mut self) -> bool {
+        if !self.checkpoint.has_failed() && self.checkpoint.ask_for_stop() {
+            self.run_checkpoint();
+        }
+        self.checkpoint.is_over()
+    }
+
+    /// Does a checkpoint wait for changes of objects that no batch has taken yet?
+    pub(crate) fn checkpoint_awaits_objects(&self) -> bool {
+        self.checkpoint.awaits_objects(&self.objects, self.batches())
+    }
+
+    /// Where the journal's batches stand.
+    pub(crate) fn batches(&self) -> Batches {
+        Batches {
+            composed: self.commit.composed(),
+            durable: self.commit.durable(),
+            durable_unit: self.commit.durable_unit(&self.journal),
+            is_broken: self.commit.is_broken(),
+        }
+    }
+
+    /// Advances the snapshot of the metadata on the hard drive that follows.
+    #[inline]
+    pub(crate) fn run_follower(&mut self) {
+        if !self.follower.takes_snapshot() {
+            return;
+        }
+        let checkpoint = match (self.checkpoint.is_idle(), self.checkpoint.has_failed()) {
+            (false, _) => CheckpointState::UnderWay,
+            (true, true) => CheckpointState::Failed,
+            (true, false) => CheckpointState::Durable,
+        };
+        let source = Source {
+            map: &self.map,
+            checksums: &self.checksums,
+            objects: &self.objects,
+            journal: &self.journal,
+            checkpoint,
+            batches: self.batches(),
+        };
+        if let Some(page) = self.follower.run(&source, &mut self.io) {
+            self.load_checksum_page(page, None);
+        }
+    }
+
+    /// Loads a page of home checksums; a request that needs it goes on when it is there.
+    pub(crate) fn load_checksum_page(&mut self, page: u32, waiter: Option<TaskId>) {
+        self.pages.load(page, waiter, (&self.metadata, &self.follower), &mut self.io);
+    }
+
+    /// A page of home checksums was read.
+    pub(crate) fn checksum_page_read(&mut self, page: u32, ended: Ended<'_>) {
+        let known = (&self.metadata, &self.follower);
+        let read = self.pages.read_done(page, ended, &mut self.checksums, known, &mut self.io);
+        let PageRead::Over { waiters, is_loaded, is_unread } = read else { return };
+        if is_unread {
+            self.checkpoint.page_failed();
+        }
+        for id in waiters {
+            let task = &mut self.tasks[id];
+            task.outstanding -= 1;
+            if !is_loaded {
+                self.note_error(id, ended.status.err().unwrap_or(IoError::Checksum(ended.device)));
+            }
+            let task = &self.tasks[id];
+            if task.outstanding > 0 {
+                continue;
+            }
+            if task.status.is_err() {
+                self.answer(id, PayloadId::NONE, 0);
+            } else {
+                self.begin_user_read(id);
+            }
+        }
+    }
+}
