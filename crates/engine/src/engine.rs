@@ -19,12 +19,12 @@ use crate::map::checksums::HomeChecksums;
 use crate::map::journal::Journal;
 use crate::map::objects::Objects;
 use crate::map::{FixedState, Logical, Map, Slot, SlotRegion};
+use crate::metadata::MetadataHomes;
 use crate::mirror::{self, Mirror};
 use crate::ops::batch::ObjectChanges;
 use crate::ops::commit::Commit;
 use crate::ops::copies::Copies;
 use crate::ops::file_tiers::{self, FileTiers};
-use crate::ops::lagging::MetadataHomes;
 use crate::ops::moves::Moves;
 use crate::ops::read_back::{self, Promotions};
 use crate::ops::reuse::DeferredFree;
@@ -453,7 +453,7 @@ impl Engine {
     }
 
     /// Would the volumes fit an empty pool?
-    fn check_volumes(&mut self) -> Result<(), ConfigError> {
+    fn check_volumes(&self) -> Result<(), ConfigError> {
         let mut trial = self.objects.clone();
         for volume in &self.io.config().volumes {
             trial

@@ -37,6 +37,7 @@ pub mod io;
 mod ledger;
 pub mod log;
 pub mod map;
+mod metadata;
 pub mod mirror;
 pub mod mutant;
 mod ops;

@@ -55,7 +55,7 @@ impl Engine {
 
     /// Counters so far.
     pub fn stats(&self) -> &EngineStats {
-        &self.io.stats()
+        self.io.stats()
     }
 
     /// The map, to look at.

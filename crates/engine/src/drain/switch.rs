@@ -38,7 +38,7 @@ impl Engine {
         let Some(newest) = newest else { return Ok(()) };
         let (pool, members) = (newest.pool, newest.members.clone());
         self.io.config_mut().has_second_home = newest.has_second_home;
-        self.metadata.take_lagging(newest.lagging, &mut self.io);
+        self.metadata.take_lagging(newest.lagging, &self.io);
         let (generation, newest) = (newest.generation, newest.standings.clone());
         // who is further behind may be the drive that was removed, and another one has its place now
         let knows = |s: &&Superblock| s.pool == pool && s.generation + 1 >= generation;

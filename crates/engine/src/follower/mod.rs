@@ -455,7 +455,7 @@ impl Follower {
     }
 
     /// … and has succeeded.
-    pub(crate) fn flush_ended(&mut self, device: DeviceId, io: &mut DeviceIo) {
+    pub(crate) fn flush_ended(&mut self, device: DeviceId, io: &DeviceIo) {
         let now = io.now();
         let f = &mut *self;
         if f.home == Some(device) {
@@ -470,7 +470,7 @@ impl Follower {
     }
 
     /// The pool stops: units that are not settled yet need a flush, and nothing else will ask for it.
-    pub(crate) fn flush_for_stop(&mut self, io: &mut DeviceIo) {
+    pub(crate) fn flush_for_stop(&self, io: &mut DeviceIo) {
         let f = self;
         let Some(home) = f.home else { return };
         let d = &mut io[home];

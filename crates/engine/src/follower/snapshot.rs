@@ -55,7 +55,7 @@ impl Follower {
         mark: (u64, u64),
         sequence: u64,
         table: bool,
-        io: &mut DeviceIo,
+        io: &DeviceIo,
     ) {
         let f = &mut *self;
         if f.home.is_none() {
@@ -73,7 +73,7 @@ impl Follower {
     }
 
     /// Begins a snapshot, or goes on with the one under way from newer marks.
-    fn begin_snapshot(&mut self, mark: (u64, u64), sequence: u64, io: &mut DeviceIo) {
+    fn begin_snapshot(&mut self, mark: (u64, u64), sequence: u64, io: &DeviceIo) {
         let now = io.now();
         let f = &mut *self;
         if f.stage == Stage::Idle {
@@ -215,7 +215,7 @@ impl Follower {
         self.home == Some(device)
     }
 
-    fn await_batch(&mut self, source: &Source<'_>, io: &mut DeviceIo) {
+    fn await_batch(&mut self, source: &Source<'_>, io: &DeviceIo) {
         if self.behind {
             self.give_up_snapshot(io);
             return;
@@ -240,7 +240,7 @@ impl Follower {
     }
 
     /// A snapshot without its units is none: what it has written is due again.
-    fn give_up_snapshot(&mut self, io: &mut DeviceIo) {
+    fn give_up_snapshot(&mut self, io: &DeviceIo) {
         let now = io.now();
         let f = &mut *self;
         let due = f.due_shards.words_mut().iter_mut();

@@ -254,7 +254,9 @@ impl Engine {
                 self.metadata.level_read(number, status, bytes, &mut self.io)
             }
             MetadataIo::LevelWrite { number, length_bytes } => {
-                self.level_written(device, (number, length_bytes), status);
+                self.fault_if(device, status);
+                let begun = self.begun_checkpoint();
+                self.metadata.level_written(number, length_bytes, begun);
             }
             MetadataIo::Superblock => self.superblock_written(device, status),
             MetadataIo::Trim(run) => self.deferred_free.trimmed(run, &mut self.map, &mut self.io),
@@ -428,7 +430,7 @@ impl Engine {
         self.commit.outstanding = 0;
         if self.io.breaks(Mutant::EarlyReuse) {
             let freed = std::mem::take(&mut self.commit.batch.freed);
-            self.deferred_free.free_after_commit(freed, &mut self.map);
+            self.deferred_free.free_after_commit(freed, &self.map);
         }
         if cover == Cover::SsdFlush && !self.io.breaks(Mutant::CommitWithoutFlush) {
             self.commit.send_flushes(&mut self.io);
@@ -562,7 +564,7 @@ impl Engine {
         }
         let (served, waiting) = (self.commit.served.len(), self.commit.waiting());
         self.commit.gathering.ends(self.io.now(), served, waiting);
-        self.deferred_free.free_after_commit(batch.freed, &mut self.map);
+        self.deferred_free.free_after_commit(batch.freed, &self.map);
         if !self.homed_log.is_empty() {
             self.give_up_log_places();
         }

@@ -31,19 +31,8 @@ impl Engine {
         if d.is_faulted() {
             return self.dispatch_read_only(device);
         }
-        if self.follower.is_late(device, &self.io) {
-            match self.follower.turn(device, &mut self.io) {
-                follower::Turn::Nothing => {}
-                follower::Turn::Flush => {
-                    self.settle_hdd(device);
-                    return false;
-                }
-                follower::Turn::Step => {
-                    self.disturb(device, false);
-                    self.issue_class(device, Class::Background);
-                    return false;
-                }
-            }
+        if self.follower.is_late(device, &self.io) && self.serve_follower(device) {
+            return false;
         }
         match self.drain_turn(device) {
             Some(Turn::Flush) => {
@@ -102,6 +91,19 @@ impl Engine {
             _ => None,
         };
         self.carry_out(device, over_break.unwrap_or(action))
+    }
+
+    /// Does what is due for the metadata on the drive. False: nothing can be done just now.
+    fn serve_follower(&mut self, device: DeviceId) -> bool {
+        match self.follower.turn(device, &mut self.io) {
+            follower::Turn::Nothing => return false,
+            follower::Turn::Flush => self.settle_hdd(device),
+            follower::Turn::Step => {
+                self.disturb(device, false);
+                self.issue_class(device, Class::Background);
+            }
+        }
+        true
     }
 
     /// What a hard drive does that is read only: reads, and the flush that is wanted of it.

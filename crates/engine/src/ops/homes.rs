@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
 
 impl Moves {
-    pub(super) fn want_home_flush(&mut self, io: &mut DeviceIo) {
+    pub(super) fn want_home_flush(&self, io: &mut DeviceIo) {
         for index in 0..io.hdds().len() {
             let device = io.hdds()[index];
             let settled = self.homes_settled_mark(device);
@@ -31,13 +31,7 @@ impl Moves {
     }
 
     /// For a mutant: the version that is in the slot now, whichever was copied.
-    fn believe_by_slot(
-        &mut self,
-        copied: Copied,
-        slot: Slot,
-        map: &mut Map,
-        io: &mut DeviceIo,
-    ) -> Copied {
+    fn believe_by_slot(&self, copied: Copied, slot: Slot, map: &mut Map, io: &DeviceIo) -> Copied {
         let entry = map.entry(copied.block());
         if !io.breaks(Mutant::HomeBySlot) || entry.ssd != slot && entry.log != slot {
             return copied;
@@ -62,7 +56,7 @@ impl Moves {
         }
     }
 
-    fn settle_fixed_homes(&mut self, parts: &[Part], map: &mut Map) {
+    fn settle_fixed_homes(&self, parts: &[Part], map: &mut Map) {
         for part in parts {
             let copied = part.copied.as_ref().expect("what goes home is watched");
             if map.note_home(copied) {
@@ -71,7 +65,7 @@ impl Moves {
         }
     }
 
-    fn forget_homed(&mut self, part: &Part, map: &mut Map) {
+    fn forget_homed(&mut self, part: &Part, map: &Map) {
         self.homed_ssd -= u64::from(!map.slots().is_log(part.slot));
         self.homed_blocks.remove(&part.logical);
     }
@@ -213,7 +207,7 @@ impl Engine {
     pub(crate) fn lose_homed(&mut self, device: DeviceId) {
         for (number, part) in std::mem::take(&mut self.moves.homed) {
             if self.objects.home_of(part.logical, &self.io).0 == device {
-                self.moves.forget_homed(&part, &mut self.map);
+                self.moves.forget_homed(&part, &self.map);
                 part.copied.into_iter().for_each(|copied| self.map.forget(copied));
             } else {
                 self.moves.homed.push_back((number, part));
@@ -232,9 +226,9 @@ impl Engine {
                 later.push_back((number, part));
                 continue;
             }
-            self.moves.forget_homed(&part, &mut self.map);
+            self.moves.forget_homed(&part, &self.map);
             let copied = part.copied.expect("what is on its way home is watched");
-            let copied = self.moves.believe_by_slot(copied, part.slot, &mut self.map, &mut self.io);
+            let copied = self.moves.believe_by_slot(copied, part.slot, &mut self.map, &self.io);
             let is_home = self.map.note_home(&copied);
             self.map.forget(copied);
             if !is_home {

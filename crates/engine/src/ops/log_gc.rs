@@ -37,7 +37,7 @@ impl Moves {
     }
 
     /// At a start: what lives in the logs, as the map says.
-    pub(super) fn recover_logs(&mut self, map: &mut Map, io: &mut DeviceIo) {
+    pub(super) fn recover_logs(&self, map: &Map, io: &mut DeviceIo) {
         let segment_slots = (io.config().log_segment_bytes / BLOCK_BYTES) as u32;
         for id in io.drives().ids() {
             if let Some(log) = &io[id].log {

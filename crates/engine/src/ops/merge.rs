@@ -93,7 +93,7 @@ impl Engine {
         m.failed = task.status.is_err();
         if let (Err(error), MoveKind::Merge) = (task.status, m.kind) {
             let block = m.parts[0].logical;
-            self.moves.leave_unmovable(block, error, &mut self.map, &mut self.io);
+            self.moves.leave_unmovable(block, error, &mut self.map, &self.io);
         }
         let run = if task.status.is_ok() { self.slot_for_merge() } else { None };
         let Some(run) = run else {

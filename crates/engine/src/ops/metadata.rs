@@ -45,7 +45,7 @@ impl Engine {
     pub(super) fn is_checkpoint_wanted(&self) -> bool {
         let (journal, checksums) = (&self.journal, &self.checksums);
         self.checkpoint.is_wanted(journal, checksums, &self.follower, &self.io)
-            || self.levelling_wants_checkpoint()
+            || self.metadata.wants_checkpoint(self.checkpoint.number(), &self.io)
     }
 
     /// When a checkpoint that failed is tried again, or a page that somebody may wait for.
@@ -139,6 +139,91 @@ impl Engine {
             } else {
                 self.begin_user_read(id);
             }
+        }
+    }
+
+    /// The number of the first checkpoint behind those that have begun, less one.
+    pub(super) fn begun_checkpoint(&self) -> u64 {
+        self.checkpoint.number() + u64::from(!self.checkpoint.is_idle())
+    }
+
+    /// At the end of a start, or when a drive works again: what is missing on drives that lag, and serve, is
+    /// written.
+    pub(crate) fn begin_levelling(&mut self) {
+        // one that is under way does not write all shards
+        let begun = self.begun_checkpoint();
+        if !self.metadata.begin_levelling(begun, &self.io) {
+            return;
+        }
+        self.objects.note_unsaved();
+        for shard in 0..self.map.shard_count() {
+            if self.checkpoint.has_written(shard) {
+                self.map.mark_shard_dirty(shard);
+            }
+        }
+    }
+
+    /// What can be done now for drives that lag, and to tell the others of them.
+    #[inline]
+    pub(crate) fn run_lagging(&mut self) {
+        if self.metadata.levels() {
+            self.advance_levelling();
+        }
+        if self.metadata.waits_for_follower() {
+            self.note_follower_level();
+        }
+        if !self.metadata.is_told() {
+            self.tell_of_lagging();
+        }
+    }
+
+    /// The second home of the metadata is level when its snapshot is there.
+    fn note_follower_level(&mut self) {
+        let Some(home) = self.follower.home() else { return };
+        let is_level = self.follower.is_level(self.checkpoint.has_failed(), &self.journal);
+        if self.metadata.contains(home) && is_level {
+            self.metadata.note_level(home);
+        }
+    }
+
+    fn advance_levelling(&mut self) {
+        if !self.io.is_serving() || self.commit.is_broken() {
+            return;
+        }
+        // commits wait for a checkpoint that is wanted
+        let is_free = self.checkpoint.is_idle() && !self.is_checkpoint_wanted();
+        let may_copy = is_free && !self.io.is_stopping();
+        let newest = self.checkpoint.number();
+        if self.metadata.advance_levelling(newest, may_copy, &mut self.io) {
+            self.begin_levelling();
+        }
+    }
+
+    /// Begins a round of superblocks that say who lags.
+    fn tell_of_lagging(&mut self) {
+        let others = self.round_is_handovers() || self.round_is_drains();
+        let serves = self.io.is_serving() && !self.metadata.is_salvaged() && !self.io.is_fixed();
+        if serves && !others && self.metadata.may_tell(self.io.now()) {
+            self.metadata.tell();
+            self.write_superblocks(false);
+        }
+    }
+
+    /// A drive did not take its superblock.
+    pub(crate) fn superblock_failed(&mut self, device: DeviceId, error: IoError) {
+        if !self.io.is_serving() {
+            return; // the one that it has still says "not clean", which is true
+        }
+        self.fault(device, error);
+        if !self.io[device].is_faulted() {
+            self.metadata.superblock_failed(error);
+        }
+    }
+
+    /// A round of superblocks has ended, one of these or another one.
+    pub(crate) fn told_of_lagging(&mut self) {
+        if let Err(error) = self.metadata.told(self.io.now()) {
+            self.telling_failed(error);
         }
     }
 }

@@ -17,7 +17,6 @@ pub(crate) mod file_tiers;
 mod gather;
 pub mod hdd;
 mod homes;
-pub(crate) mod lagging;
 mod leaving;
 mod log_gc;
 mod merge;

@@ -196,7 +196,7 @@ impl Moves {
 
     /// Write-back has looked at so many blocks in vain. Once those were all that are dirty, it will find
     /// nothing before another batch is durable.
-    fn note_barren(&mut self, looked: u32, map: &mut Map, commit: &Commit) {
+    fn note_barren(&mut self, looked: u32, map: &Map, commit: &Commit) {
         let durable = commit.durable();
         if self.barren_as_of != durable {
             (self.barren_as_of, self.barren_looked) = (durable, 0);
@@ -373,7 +373,7 @@ impl Engine {
         }
         self.moves.cursor = if from >= total { 0 } else { from };
         if parts.is_empty() {
-            self.moves.note_barren(looked, &mut self.map, &self.commit);
+            self.moves.note_barren(looked, &self.map, &self.commit);
             if self.map.pending_blocks() > 0 && self.io.waits_for_space() {
                 self.commit.note_pending(self.io.now());
             }
@@ -474,7 +474,7 @@ impl Engine {
             }
         }
         unmovable.into_iter().for_each(|(block, error)| {
-            self.moves.leave_unmovable(block, error, &mut self.map, &mut self.io)
+            self.moves.leave_unmovable(block, error, &mut self.map, &self.io)
         });
         self.note_unreadable(&bad);
         if self.moves.active.as_ref().is_some_and(|m| m.outstanding == 0) {

@@ -196,7 +196,7 @@ impl Engine {
     /// A read under way: `blocks` (first, count) from `source` into a payload from an offset in bytes on,
     /// and what a home must hold, which no slot says.
     pub(super) fn read_part(
-        &mut self,
+        &self,
         task: TaskId,
         (logical, count): (Logical, u32),
         source: Source,

@@ -39,7 +39,7 @@ impl Engine {
     /// A request arrives.
     pub(crate) fn on_request(&mut self, request: &Request) {
         self.io.note_request();
-        self.steering.note_arrival(request, &mut self.io);
+        self.steering.note_arrival(request, &self.io);
         match self.admit(request) {
             Ok(_) if self.waits_for_a_clone(request) => self.thin_waiting.push_back(*request),
             Ok(Some((first, end))) => self.enter(Task::new(*request, first, end)),

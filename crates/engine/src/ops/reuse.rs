@@ -78,7 +78,7 @@ impl DeferredFree {
         }
     }
 
-    fn release_or_trim(&mut self, run: Run, map: &mut Map, io: &mut DeviceIo) {
+    fn release_or_trim(&self, run: Run, map: &mut Map, io: &mut DeviceIo) {
         let region = *map.slots().region(run.slot);
         if !region.is_log && run.count >= TRIM_SLOTS_MIN && !io.is_fixed() {
             let op = IoOp::Trim {
@@ -92,7 +92,7 @@ impl DeferredFree {
     }
 
     /// Nothing durable names these slots any more.
-    pub(crate) fn free_after_commit(&mut self, slots: Vec<Slot>, map: &mut Map) {
+    pub(crate) fn free_after_commit(&mut self, slots: Vec<Slot>, map: &Map) {
         for slot in slots {
             if let Some(last) = self.fresh.last_mut()
                 && last.slot + last.count == slot
@@ -106,11 +106,11 @@ impl DeferredFree {
     }
 
     /// A trim ended, well or not: the slots hold nothing that anyone wants.
-    pub(crate) fn trimmed(&mut self, run: Run, map: &mut Map, io: &mut DeviceIo) {
+    pub(crate) fn trimmed(&self, run: Run, map: &mut Map, io: &mut DeviceIo) {
         self.release_run(run, map, io);
     }
 
-    fn release_run(&mut self, run: Run, map: &mut Map, io: &mut DeviceIo) {
+    fn release_run(&self, run: Run, map: &mut Map, io: &mut DeviceIo) {
         let is_log = map.slots().is_log(run.slot);
         for slot in run.slot..run.slot + run.count {
             map.release(slot);

@@ -55,7 +55,7 @@ impl Engine {
         d.flush_wanted = false;
         self.io.stats_mut().faulted_drives += 1;
         if !is_last {
-            self.metadata.note_lagging(device, &mut self.io);
+            self.metadata.note_lagging(device, &self.io);
         }
         let d = &mut self.io[device];
         if d.is_ssd() {
@@ -153,7 +153,7 @@ impl Engine {
             self.share_anew();
             self.begin_levelling();
         } else {
-            self.metadata.note_hdd_level(device, &mut self.io);
+            self.metadata.note_hdd_level(device, &self.io);
         }
     }
 

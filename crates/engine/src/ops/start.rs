@@ -580,10 +580,10 @@ impl Engine {
         for home in self.metadata.sound_homes(&self.io) {
             if !is_current(&home) {
                 // a home without the newest root may lack shards and pages too
-                self.metadata.note_lagging(home, &mut self.io);
+                self.metadata.note_lagging(home, &self.io);
             }
         }
-        self.moves.recover_logs(&mut self.map, &mut self.io);
+        self.moves.recover_logs(&self.map, &mut self.io);
         self.begin_levelling();
         if self.metadata.is_salvaged() {
             self.serve_salvaged();

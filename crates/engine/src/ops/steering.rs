@@ -76,7 +76,7 @@ impl Steering {
         steer: usize,
         bytes: (u64, u64),
         hdds: &[HddView],
-        io: &mut DeviceIo,
+        io: &DeviceIo,
     ) -> Decision {
         let mut ssds = std::mem::take(&mut self.ssds);
         self.view_ssds(&mut ssds, io);
@@ -115,7 +115,7 @@ impl Steering {
 
     /// A user's request came: rates are counted, and policies told.
     #[inline]
-    pub(crate) fn note_arrival(&mut self, request: &Request, io: &mut DeviceIo) {
+    pub(crate) fn note_arrival(&mut self, request: &Request, io: &DeviceIo) {
         if !self.is_asked {
             return;
         }
@@ -205,7 +205,7 @@ impl Engine {
             }
             Some(steer) => {
                 let decision =
-                    self.steering.ask(steer, (bytes, request.length_bytes), &hdds, &mut self.io);
+                    self.steering.ask(steer, (bytes, request.length_bytes), &hdds, &self.io);
                 self.ledger.within_budget(decision, steer, &hdds, &self.io, &self.steering)
             }
         };

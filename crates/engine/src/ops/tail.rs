@@ -321,7 +321,7 @@ impl Engine {
             return;
         }
         self.probed(device, status);
-        self.follower.flush_ended(device, &mut self.io);
+        self.follower.flush_ended(device, &self.io);
         let d = &mut self.io[device];
         d.tail.copy_failed = false;
         let mut settled = Vec::with_capacity(flush.items);

@@ -55,7 +55,7 @@ impl Moves {
         block: Logical,
         error: IoError,
         map: &mut Map,
-        io: &mut DeviceIo,
+        io: &DeviceIo,
     ) {
         let now = io.now();
         let over: Vec<Logical> = self

@@ -9,7 +9,6 @@
 //! are copied to it ─▶ a checkpoint with all shards ─▶ superblocks say that it is level
 //! ```
 
-use crate::engine::Engine;
 use crate::format::page::PAGE_BYTES;
 use crate::io::DeviceIo;
 use crate::owner::{MetadataIo, Owner};
@@ -202,7 +201,7 @@ impl MetadataHomes {
     }
 
     /// A drive has missed a write, or will.
-    pub(crate) fn note_lagging(&mut self, device: DeviceId, io: &mut DeviceIo) {
+    pub(crate) fn note_lagging(&mut self, device: DeviceId, io: &DeviceIo) {
         if io.is_fixed() || self.is_salvaged() {
             return; // nothing is promised, or nothing is written
         }
@@ -214,7 +213,7 @@ impl MetadataHomes {
     }
 
     /// At a start: who lags, as the newest superblock says.
-    pub(crate) fn take_lagging(&mut self, mask: u64, io: &mut DeviceIo) {
+    pub(crate) fn take_lagging(&mut self, mask: u64, io: &DeviceIo) {
         // others are no members
         let known = io.drives().len().min(64) as u32;
         let drives = Members(mask & u64::MAX.checked_shr(64 - known).unwrap_or(0));
@@ -229,7 +228,7 @@ impl MetadataHomes {
     }
 
     /// A hard drive without metadata of its own is level as soon as it works.
-    pub(crate) fn note_hdd_level(&mut self, device: DeviceId, io: &mut DeviceIo) {
+    pub(crate) fn note_hdd_level(&mut self, device: DeviceId, io: &DeviceIo) {
         let keeps = self.metadata_homes(io).contains(&device)
             || io.config().following_device() == Some(device);
         if !keeps && !io[device].is_faulted() {
@@ -278,147 +277,129 @@ impl MetadataHomes {
         let number = levelling.number;
         io.submit(device, op, Owner::Metadata(MetadataIo::LevelWrite { number, length_bytes }));
     }
-}
 
-impl Engine {
     /// At the end of a start, or when a drive works again: what is missing on drives that lag, and serve, is
-    /// written.
-    pub(crate) fn begin_levelling(&mut self) {
-        if self.metadata.drives.is_empty() || self.metadata.levelling.is_some() {
-            return;
+    /// to be written. `next_checkpoint`: the next one writes all shards, and has this number or a later one.
+    /// True: all that checkpoints have ever written is due again.
+    pub(crate) fn begin_levelling(&mut self, next_checkpoint: u64, io: &DeviceIo) -> bool {
+        if self.drives.is_empty() || self.levelling.is_some() {
+            return false;
         }
-        for index in 0..self.io.hdds().len() {
-            self.metadata.note_hdd_level(self.io.hdds()[index], &mut self.io);
+        for &hdd in io.hdds() {
+            self.note_hdd_level(hdd, io);
         }
-        let homes = self.metadata.metadata_homes(&self.io);
-        // one that is under way does not write all shards
-        let number = self.checkpoint.number() + u64::from(!self.checkpoint.is_idle());
-        let next = homes.into_iter().find(|&home| self.metadata.contains(home));
-        let Some(device) = next else { return };
-        self.metadata.levellings += 1;
-        self.metadata.levelling = Some(Levelling {
-            number: self.metadata.levellings,
+        let homes = self.metadata_homes(io);
+        let next = homes.into_iter().find(|&home| self.contains(home));
+        let Some(device) = next else { return false };
+        self.levellings += 1;
+        self.levelling = Some(Levelling {
+            number: self.levellings,
             device,
             copied_bytes: 0,
             under_way: false,
-            after_checkpoint: number,
+            after_checkpoint: next_checkpoint,
         });
-        self.objects.note_unsaved();
-        for shard in 0..self.map.shard_count() {
-            if self.checkpoint.has_written(shard) {
-                self.map.mark_shard_dirty(shard);
-            }
-        }
+        true
     }
 
-    /// Does the copy of a drive that lags wait for a checkpoint?
-    pub(crate) fn levelling_wants_checkpoint(&self) -> bool {
-        let Some(levelling) = self.metadata.levelling else { return false };
-        levelling.copied_bytes >= self.metadata.page_area_bytes(&self.io)
-            && self.checkpoint.number() <= levelling.after_checkpoint
+    /// Does the copy of a drive that lags wait for a checkpoint after this one?
+    pub(crate) fn wants_checkpoint(&self, newest: u64, io: &DeviceIo) -> bool {
+        self.levelling.is_some_and(|levelling| {
+            levelling.copied_bytes >= self.page_area_bytes(io)
+                && newest <= levelling.after_checkpoint
+        })
     }
 
-    /// What can be done now for drives that lag, and to tell the others of them.
+    /// Is a drive being brought level?
     #[inline]
-    pub(crate) fn run_lagging(&mut self) {
-        if self.metadata.levelling.is_some() {
-            self.advance_levelling();
-        }
-        if self.metadata.levelling.is_none() && !self.metadata.drives.is_empty() {
-            self.note_follower_level();
-        }
-        if !self.metadata.is_told() {
-            self.tell_of_lagging();
-        }
+    pub(crate) fn levels(&self) -> bool {
+        self.levelling.is_some()
     }
 
-    /// The second home of the metadata is level when its snapshot is there.
-    fn note_follower_level(&mut self) {
-        let Some(home) = self.follower.home() else { return };
-        let is_level = self.follower.is_level(self.checkpoint.has_failed(), &self.journal);
-        if self.metadata.contains(home) && is_level {
-            self.metadata.drives.remove(home);
-        }
+    /// Does a drive lag that nobody brings level?
+    #[inline]
+    pub(crate) fn waits_for_follower(&self) -> bool {
+        self.levelling.is_none() && !self.drives.is_empty()
     }
 
-    fn advance_levelling(&mut self) {
-        let Some(levelling) = self.metadata.levelling else { return };
-        if levelling.under_way || !self.io.is_serving() || self.commit.is_broken() {
-            return;
-        }
-        let area_bytes = self.metadata.page_area_bytes(&self.io);
-        if levelling.copied_bytes < area_bytes {
-            // commits wait for a checkpoint that is wanted
-            let is_free = self.checkpoint.is_idle() && !self.is_checkpoint_wanted();
-            if is_free && !self.io.is_stopping() {
-                self.metadata.read_page_area(levelling, area_bytes, &mut self.io);
-            }
-        } else if self.checkpoint.number() > levelling.after_checkpoint {
-            self.metadata.levelling = None;
-            self.metadata.drives.remove(levelling.device);
-            self.begin_levelling();
-        }
+    /// This drive has everything that the others have.
+    pub(crate) fn note_level(&mut self, device: DeviceId) {
+        self.drives.remove(device);
     }
 
-    /// … and written to the one that lags.
-    pub(crate) fn level_written(
+    /// The next step of bringing a drive level. `newest`: the newest durable checkpoint; `may_copy`: no checkpoint
+    /// waits for pages. True: the drive is level, and another one may be next.
+    pub(crate) fn advance_levelling(
         &mut self,
-        device: DeviceId,
-        (number, length_bytes): (u64, u64),
-        status: Result<(), IoError>,
-    ) {
-        if let Err(error) = status {
-            self.fault(device, error);
+        newest: u64,
+        may_copy: bool,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let Some(levelling) = self.levelling.filter(|levelling| !levelling.under_way) else {
+            return false;
+        };
+        let area_bytes = self.page_area_bytes(io);
+        if levelling.copied_bytes < area_bytes {
+            if may_copy {
+                self.read_page_area(levelling, area_bytes, io);
+            }
+            return false;
         }
-        let begun = self.checkpoint.number() + u64::from(!self.checkpoint.is_idle());
-        let under_way = self.metadata.levelling.as_mut();
+        let is_level = newest > levelling.after_checkpoint;
+        if is_level {
+            self.levelling = None;
+            self.drives.remove(levelling.device);
+        }
+        is_level
+    }
+
+    /// Pages were written to the drive that lags. What was copied last is flushed by a checkpoint behind
+    /// `begun`.
+    pub(crate) fn level_written(&mut self, number: u64, length_bytes: u64, begun: u64) {
+        let under_way = self.levelling.as_mut();
         let Some(levelling) = under_way.filter(|known| known.number == number) else { return };
         levelling.under_way = false;
         levelling.copied_bytes += length_bytes;
-        // what was copied last is flushed by a checkpoint that begins now, or later
         levelling.after_checkpoint = begun;
     }
 
-    /// Begins a round of superblocks that say who lags.
-    fn tell_of_lagging(&mut self) {
-        let others = self.round_is_handovers() || self.round_is_drains();
-        let serves = self.io.is_serving() && !self.metadata.is_salvaged() && !self.io.is_fixed();
-        let early = self.io.now() < self.metadata.retry_at;
-        if self.metadata.writes_superblocks() || others || !serves || early {
-            return;
-        }
-        self.metadata.is_round = true;
-        let untold = self.metadata.untold.take();
-        if untold.is_some_and(|untold| untold == (self.metadata.generation(), self.metadata.drives))
-        {
-            // a round that failed is repeated under its own number: the drive that took none of them must
-            // not look as if it had missed a life
-            self.metadata.repeat_generation();
-        }
-        self.write_superblocks(false);
+    /// May a round of superblocks begin that says who lags?
+    pub(crate) fn may_tell(&self, now: Instant) -> bool {
+        !self.is_told() && self.round.is_none() && now >= self.retry_at
     }
 
-    /// A drive did not take its superblock.
-    pub(crate) fn superblock_failed(&mut self, device: DeviceId, error: IoError) {
-        if !self.io.is_serving() {
-            return; // the one that it has still says "not clean", which is true
+    /// A round of superblocks begins that says who lags.
+    pub(crate) fn tell(&mut self) {
+        self.is_round = true;
+        let untold = self.untold.take();
+        if untold.is_some_and(|untold| untold == (self.generation, self.drives)) {
+            // a round that failed is repeated under its own number: the drive that took none of them must
+            // not look as if it had missed a life
+            self.generation -= 1;
         }
-        self.fault(device, error);
-        if !self.io[device].is_faulted() {
-            self.metadata.failed = Some(error);
-        }
+    }
+
+    /// A drive that nobody can stand in for did not take its superblock.
+    pub(crate) fn superblock_failed(&mut self, error: IoError) {
+        self.failed = Some(error);
     }
 
     /// A round of superblocks has ended, one of these or another one.
-    pub(crate) fn told_of_lagging(&mut self) {
-        self.metadata.is_round = false;
-        match self.metadata.failed.take() {
-            None => self.metadata.told = std::mem::take(&mut self.metadata.telling),
+    ///
+    /// # Errors
+    /// If a drive did not take its superblock: the round is repeated later.
+    pub(crate) fn told(&mut self, now: Instant) -> Result<(), IoError> {
+        self.is_round = false;
+        let telling = std::mem::take(&mut self.telling);
+        match self.failed.take() {
+            None => {
+                self.told = telling;
+                Ok(())
+            }
             Some(error) => {
-                self.metadata.retry_at = self.io.now() + RETRY_AFTER;
-                let telling = std::mem::take(&mut self.metadata.telling);
-                self.metadata.untold = Some((self.metadata.generation(), telling));
-                self.telling_failed(error);
+                self.retry_at = now + RETRY_AFTER;
+                self.untold = Some((self.generation, telling));
+                Err(error)
             }
         }
     }
