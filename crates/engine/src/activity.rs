@@ -1,7 +1,6 @@
 //! What is going on right now? For crash tests, which must meet every kind of work, and for people.
 
 use crate::engine::Engine;
-use crate::handover::Handover;
 use crate::io::Phase;
 use crate::ops::moves::MoveKind;
 
@@ -61,8 +60,8 @@ impl Engine {
             leaving: self.tiers.as_ref().is_some_and(|tiers| tiers.space.leaving() > 0),
             tail_copy: !self.copy_payloads.is_empty(),
             hdd_flush: self.io.drives().iter().any(|device| device.flushing.is_some()),
-            handover: self.handover.is_some(),
-            switch: self.handover.as_deref().is_some_and(Handover::is_switching),
+            handover: self.replacement.is_under_way(),
+            switch: self.replacement.is_switching(),
             drain: self.drain.is_some(),
             starved: self.io.waits_for_space(),
             logs_full: self.logs_are_full(),

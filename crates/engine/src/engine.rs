@@ -11,7 +11,7 @@ use crate::drain::{Drain, DrainView};
 use crate::follower::Follower;
 use crate::format::layout::{self, Layout};
 use crate::format::superblock::{Numbered, Standing};
-use crate::handover::{Handover, HandoverView};
+use crate::handover::Replacement;
 use crate::io::DeviceIo;
 use crate::ledger::Ledger;
 use crate::log::read_back::ReadBack;
@@ -87,12 +87,10 @@ pub struct Engine {
     pub(crate) qos: Box<dyn Qos>,
     /// Who is told apart; `None` where nobody is.
     pub(crate) clients: Option<Box<Clients>>,
-    /// A drive takes another one's place; the last one that did, or did not; and whether one was asked for.
-    pub(crate) handover: Option<Box<Handover>>,
+    /// A drive that takes another one's place.
+    pub(crate) replacement: Replacement,
     /// Which drives hold the metadata, and which of those missed writes.
     pub(crate) metadata: MetadataHomes,
-    pub(crate) handover_ended: Option<HandoverView>,
-    pub(crate) handover_wanted: bool,
     /// A drive is about to leave; and the last one that did, or did not.
     pub(crate) drain: Option<Box<Drain>>,
     pub(crate) drain_ended: Option<DrainView>,
@@ -338,9 +336,7 @@ impl Engine {
             ledger: Ledger::new(&config),
             qos: (qos::ORDERS[0].build)(),
             clients: None,
-            handover: None,
-            handover_ended: None,
-            handover_wanted: false,
+            replacement: Replacement::default(),
             drain: None,
             drain_ended: None,
             mirrors: mirror::mirrors(&config),

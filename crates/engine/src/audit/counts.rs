@@ -68,7 +68,7 @@ impl Engine {
                 ios().filter(|(_, io)| io.owner == Owner::Log(LogIo::Flush)).count() as u64;
             let counted = u64::from(d.flushing.is_some());
             findings.equal(Rule::Queues, &of("flushes under way"), counted, flushes);
-            let taken = self.handover.as_deref().is_some_and(|h| h.takes(d.id));
+            let taken = self.replacement.takes(d.id);
             let counted = u64::from(self.io.withholds(d.id));
             findings.equal(Rule::Queues, &of("commands set aside"), counted, u64::from(taken));
         }

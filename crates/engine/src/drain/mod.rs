@@ -274,7 +274,7 @@ impl Engine {
         if let Some(drain) = &self.drain {
             return Err(DrainError::UnderWay(drain.device));
         }
-        if self.handover.is_some() {
+        if self.replacement.is_under_way() {
             return Err(DrainError::NotNow("replaces a drive: wait for its end, or cancel that"));
         }
         let Some(d) = self.io.drives().get(device) else {

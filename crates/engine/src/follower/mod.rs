@@ -538,10 +538,10 @@ mod tests {
         f.flush_begins(HDD);
         assert!(f.take_units(HDD, false, &journal, &mut io).is_some());
         f.units_written(HDD);
-        f.flush_ended(HDD, &mut io);
+        f.flush_ended(HDD, &io);
         assert!(!f.is_level(false, &journal), "the flush began before");
         f.flush_begins(HDD);
-        f.flush_ended(HDD, &mut io);
+        f.flush_ended(HDD, &io);
         assert!(f.is_level(false, &journal));
     }
 

@@ -107,7 +107,7 @@ impl Engine {
     pub(super) fn run_copy(&mut self) {
         let (now, stopping) = (self.io.now(), self.io.is_stopping());
         let region_bytes = self.io.config().handover_region_bytes;
-        let h = self.handover.as_deref_mut().expect("asked while there is one");
+        let h = self.replacement.current.as_deref_mut().expect("asked while there is one");
         if h.stage != Stage::Copying {
             return;
         }
@@ -135,7 +135,7 @@ impl Engine {
         }
         let length_bytes = claim.range.1 - claim.range.0;
         let into = self.io.reserve(length_bytes);
-        let h = self.handover.as_deref_mut().expect("asked while there is one");
+        let h = self.replacement.current.as_deref_mut().expect("asked while there is one");
         let claim = h.claim.as_mut().expect("made above");
         (claim.is_sent, claim.buffer) = (true, into);
         let op =
@@ -144,7 +144,7 @@ impl Engine {
     }
 
     fn release_copy_buffer(&mut self) -> Option<Claim> {
-        let h = self.handover.as_deref_mut().expect("asked while there is one");
+        let h = self.replacement.current.as_deref_mut().expect("asked while there is one");
         let claim = h.claim.take()?;
         if claim.buffer != PayloadId::NONE {
             self.io.send(Command::Release(claim.buffer));
@@ -153,7 +153,7 @@ impl Engine {
     }
 
     pub(super) fn region_read(&mut self, status: Result<(), IoError>) {
-        let h = self.handover.as_deref_mut().expect("its command ended");
+        let h = self.replacement.current.as_deref_mut().expect("its command ended");
         let claim = h.claim.expect("a region is read");
         if h.stage != Stage::Copying {
             self.release_copy_buffer();
@@ -180,10 +180,10 @@ impl Engine {
             h.stats.unreadable_blocks += 1;
             self.release_copy_buffer();
             let buffer = self.io.reserve(BLOCK_BYTES);
-            let h = self.handover.as_deref_mut().expect("its command ended");
+            let h = self.replacement.current.as_deref_mut().expect("its command ended");
             h.claim = Some(Claim { buffer, ..claim });
         }
-        let h = self.handover.as_deref_mut().expect("its command ended");
+        let h = self.replacement.current.as_deref_mut().expect("its command ended");
         let (place, claim) = (h.place, h.claim.expect("a region is copied"));
         let op = IoOp::Write {
             offset_bytes: first,
@@ -198,7 +198,7 @@ impl Engine {
     pub(super) fn region_written(&mut self, status: Result<(), IoError>) {
         let claim = self.release_copy_buffer().expect("a region is written");
         let now = self.io.now();
-        let h = self.handover.as_deref_mut().expect("its command ended");
+        let h = self.replacement.current.as_deref_mut().expect("its command ended");
         if h.stage != Stage::Copying {
             return;
         }
@@ -219,7 +219,7 @@ impl Engine {
 
     /// When the copy goes on although users have work for the drive.
     pub(crate) fn handover_due(&self) -> Instant {
-        match &self.handover {
+        match &self.replacement.current {
             Some(h)
                 if h.stage == Stage::Copying
                     && h.claim.is_none()
@@ -233,7 +233,7 @@ impl Engine {
 
     /// Sends a command of the handover's own.
     pub(super) fn send_handover(&mut self, place: DeviceId, op: IoOp, flight: Flight) {
-        let h = self.handover.as_deref_mut().expect("asked while there is one");
+        let h = self.replacement.current.as_deref_mut().expect("asked while there is one");
         let id = super::name(h.flights.insert(flight));
         self.io.send(Command::Submit(crate::port::Io { id, device: place, op }));
     }

@@ -76,7 +76,7 @@ impl Engine {
     #[inline]
     pub(crate) fn divert_all(&mut self) {
         while let Some(io) = self.io.next_set_aside() {
-            match &self.handover {
+            match &self.replacement.current {
                 Some(h) if h.takes(io.device) => self.divert(io),
                 // it has ended meanwhile
                 _ => self.io.send(Command::Submit(io)),
@@ -87,7 +87,7 @@ impl Engine {
     /// A command to the drive that is replaced, on its way to the world.
     fn divert(&mut self, io: Io) {
         let single = self.io.breaks(Mutant::HandoverSingle);
-        let h = self.handover.as_deref_mut().expect("asked while there is one");
+        let h = self.replacement.current.as_deref_mut().expect("asked while there is one");
         if h.stage == Stage::Landing {
             match io.device == h.seat {
                 true => h.held.push_back(io),
@@ -137,7 +137,7 @@ impl Engine {
         checksums: &[u32],
         bytes: &[u8],
     ) -> bool {
-        let Some(h) = self.handover.as_deref_mut() else { return false };
+        let Some(h) = self.replacement.current.as_deref_mut() else { return false };
         h.early.remove(&io);
         let Some(under) = h.under_way.get_mut(&io.0) else { return false };
         let voiding = matches!(h.stage, Stage::Voiding { .. });
@@ -154,7 +154,7 @@ impl Engine {
 
     /// The successor has answered its half.
     pub(super) fn double_done(&mut self, io: IoId, status: Result<(), IoError>) {
-        let h = self.handover.as_deref_mut().expect("its command ended");
+        let h = self.replacement.current.as_deref_mut().expect("its command ended");
         let under = h.under_way.get_mut(&io.0).expect("both halves are awaited");
         under.awaits_successor = false;
         if under.range.is_none() {
@@ -166,14 +166,14 @@ impl Engine {
             h.is_lost = true;
             self.end_handover(Ending::SuccessorFailed(error));
         }
-        let h = self.handover.as_deref_mut().expect("it ends later");
+        let h = self.replacement.current.as_deref_mut().expect("it ends later");
         if !matches!(h.stage, Stage::Voiding { .. }) && h.under_way[&io.0].ended.is_some() {
             self.answer_doubled(io);
         }
     }
 
     fn answer_doubled(&mut self, io: IoId) {
-        let h = self.handover.as_deref_mut().expect("asked while there is one");
+        let h = self.replacement.current.as_deref_mut().expect("asked while there is one");
         let under = h.under_way.remove(&io.0).expect("the caller looked");
         let ended = under.ended.expect("the caller looked");
         self.on_completion((io, ended.took), ended.status, &ended.checksums, &ended.bytes);
@@ -181,7 +181,7 @@ impl Engine {
 
     /// It is durable that the successor does not count: what waited for that is answered.
     pub(super) fn answer_all_doubled(&mut self) {
-        let h = self.handover.as_deref().expect("asked while there is one");
+        let h = self.replacement.current.as_deref().expect("asked while there is one");
         let is_done = |under: &Under| under.ended.is_some() && !under.awaits_successor;
         let done: Vec<u32> =
             h.under_way.iter().filter(|(_, under)| is_done(under)).map(|(&io, _)| io).collect();
@@ -192,7 +192,7 @@ impl Engine {
 
     /// What waited for a region, or for the switch, goes on.
     pub(super) fn give_free(&mut self) {
-        let h = self.handover.as_deref_mut().expect("asked while there is one");
+        let h = self.replacement.current.as_deref_mut().expect("asked while there is one");
         for io in std::mem::take(&mut h.held) {
             self.divert(io);
         }

@@ -125,7 +125,7 @@ impl Engine {
             let is_told = matches!(h.stage, Stage::Switching(Step::Own(_) | Step::Others));
             h.joins && h.seat == device.id && is_told
         };
-        match self.handover.as_deref().filter(takes_it) {
+        match self.replacement.current.as_deref().filter(takes_it) {
             Some(_) => Standing::Serves,
             None => device.standing,
         }
@@ -133,7 +133,7 @@ impl Engine {
 
     /// Every member knows of the drive that joins: it is used from now on.
     pub(super) fn take_seat(&mut self) {
-        let h = self.handover.as_deref_mut().expect("asked while there is one");
+        let h = self.replacement.current.as_deref_mut().expect("asked while there is one");
         h.stage = Stage::Landing;
         let (seat, drive_bytes) = (h.seat, h.drive_bytes);
         self.withhold();
@@ -168,16 +168,16 @@ impl Engine {
 
     /// The last command that went to it in another way has ended: it is where it belongs.
     pub(super) fn land(&mut self) {
-        let h = self.handover.as_deref().expect("asked while there is one");
+        let h = self.replacement.current.as_deref().expect("asked while there is one");
         if !h.flights.is_empty() {
             return;
         }
-        let h = self.handover.take().expect("asked above");
+        let h = self.replacement.current.take().expect("asked above");
         self.withhold();
         self.io.note_successor(None);
         self.io.send(Command::Succeed { device: h.seat });
         let ended = Some((self.io.now(), Ending::Finished));
-        self.handover_ended = Some(HandoverView { ended, stage: "ended", ..h.view() });
+        self.replacement.ended = Some(HandoverView { ended, stage: "ended", ..h.view() });
         self.io.send_all(h.held.into_iter().map(Command::Submit));
         if h.is_lost {
             // it missed something that the others have: as any that fails

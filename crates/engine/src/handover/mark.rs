@@ -30,7 +30,7 @@ impl Engine {
             self.io.breaks(Mutant::HandoverMarksEarly),
             self.io.breaks(Mutant::HandoverWithoutFlush),
         );
-        let h = self.handover.as_deref_mut().expect("asked while there is one");
+        let h = self.replacement.current.as_deref_mut().expect("asked while there is one");
         let mut upto = h.markable_bytes();
         let is_due = upto.saturating_sub(h.marked_bytes) >= every_bytes
             || (upto > h.marked_bytes && (stopping || upto == h.plan.data_bytes()));
@@ -50,7 +50,7 @@ impl Engine {
     }
 
     pub(super) fn mark_flushed(&mut self, status: Result<(), IoError>) {
-        let h = self.handover.as_deref_mut().expect("its command ended");
+        let h = self.replacement.current.as_deref_mut().expect("its command ended");
         if h.stage != Stage::Copying {
             h.marking = None;
             return;
@@ -68,7 +68,7 @@ impl Engine {
     /// Writes the next mark, to this of its two places.
     pub(super) fn write_mark(&mut self, copied_bytes: u64, copy: usize) {
         let pool = self.io.config().pool;
-        let h = self.handover.as_deref_mut().expect("asked while there is one");
+        let h = self.replacement.current.as_deref_mut().expect("asked while there is one");
         h.mark_number += 1;
         let mark = Mark {
             number: h.mark_number,
@@ -85,7 +85,7 @@ impl Engine {
     }
 
     pub(super) fn mark_written(&mut self, status: Result<(), IoError>) {
-        let h = self.handover.as_deref_mut().expect("its command ended");
+        let h = self.replacement.current.as_deref_mut().expect("its command ended");
         if let Err(error) = status {
             h.marking = None;
             self.end_handover(Ending::SuccessorFailed(error));

@@ -226,6 +226,38 @@ pub enum ReplaceError {
     },
 }
 
+/// A drive that takes another one's place, if there is one, and the last one that did.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Replacement {
+    current: Option<Box<Handover>>,
+    ended: Option<HandoverView>,
+    /// It was asked for, and its first mark is not on its way yet.
+    wanted: bool,
+}
+
+impl Replacement {
+    /// Is one under way?
+    #[inline]
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.current.is_some()
+    }
+
+    /// Does one take the commands to this drive?
+    pub(crate) fn takes(&self, device: DeviceId) -> bool {
+        self.current.as_deref().is_some_and(|h| h.takes(device))
+    }
+
+    /// Does its successor become the member now?
+    pub(crate) fn is_switching(&self) -> bool {
+        self.current.as_deref().is_some_and(Handover::is_switching)
+    }
+
+    /// What superblocks say of it now.
+    pub(crate) fn named(&self) -> Option<Successor> {
+        self.current.as_deref().and_then(Handover::named)
+    }
+}
+
 /// A replacement under way.
 #[derive(Clone, Debug)]
 pub(crate) struct Handover {
@@ -357,7 +389,7 @@ impl Handover {
 impl Engine {
     /// The replacement under way, or the last one that ended in this life.
     pub fn handover(&self) -> Option<HandoverView> {
-        self.handover.as_deref().map(Handover::view).or(self.handover_ended)
+        self.replacement.current.as_deref().map(Handover::view).or(self.replacement.ended)
     }
 
     /// Where the world has a successor, or would have one: behind all other drives.
@@ -376,7 +408,7 @@ impl Engine {
         if self.io.is_fixed() || self.metadata.is_salvaged() {
             return Err(ReplaceError::NotNow("is served read-only"));
         }
-        if let Some(h) = &self.handover {
+        if let Some(h) = &self.replacement.current {
             return Err(ReplaceError::UnderWay(h.seat));
         }
         if self.drain.is_some() {
@@ -422,10 +454,10 @@ impl Engine {
         let early = self.io.flights().iter().filter(|(_, io)| io.device == h.device);
         h.early = early.map(|(io, _)| io).collect();
         self.io.note_successor(Some(successor));
-        self.handover = Some(Box::new(h));
+        self.replacement.current = Some(Box::new(h));
         self.withhold();
-        self.handover_ended = None;
-        self.handover_wanted = true;
+        self.replacement.ended = None;
+        self.replacement.wanted = true;
         Ok(())
     }
 
@@ -434,7 +466,7 @@ impl Engine {
     /// # Errors
     /// If there is none, or it is decided.
     pub fn cancel_replace(&mut self) -> Result<(), ReplaceError> {
-        let h = self.handover.as_deref().ok_or(ReplaceError::Nothing)?;
+        let h = self.replacement.current.as_deref().ok_or(ReplaceError::Nothing)?;
         match h.stage {
             Stage::Settling | Stage::Switching(_) | Stage::Landing => Err(ReplaceError::TooLate),
             _ => {
@@ -446,18 +478,18 @@ impl Engine {
 
     /// Which drives' commands are taken has changed.
     fn withhold(&mut self) {
-        self.io.withhold(self.handover.as_deref().map_or([None; 2], Handover::taken));
+        self.io.withhold(self.replacement.current.as_deref().map_or([None; 2], Handover::taken));
     }
 
     /// What of a replacement is possible now.
     pub(crate) fn run_handover(&mut self) {
         self.divert_all();
-        let Some(h) = self.handover.as_deref() else { return };
+        let Some(h) = self.replacement.current.as_deref() else { return };
         let is_empty = h.joins && h.device == h.seat;
         if self.io[h.device].is_faulted() && !is_empty {
             self.end_handover(h.source_failed());
         }
-        if std::mem::take(&mut self.handover_wanted) && self.handover_stage() == Stage::Marking {
+        if std::mem::take(&mut self.replacement.wanted) && self.handover_stage() == Stage::Marking {
             self.write_mark(0, 0);
         }
         if self.handover_stage() == Stage::Copying {
@@ -468,12 +500,12 @@ impl Engine {
     }
 
     fn handover_stage(&self) -> Stage {
-        self.handover.as_deref().expect("asked while there is one").stage
+        self.replacement.current.as_deref().expect("asked while there is one").stage
     }
 
     /// Is nothing of it under way that a clean stop would cut?
     pub(crate) fn handover_is_quiet(&self) -> bool {
-        self.handover.as_deref().is_none_or(|h| {
+        self.replacement.current.as_deref().is_none_or(|h| {
             h.stage == Stage::Copying
                 && h.claim.is_none()
                 && h.flights.is_empty()
@@ -488,7 +520,7 @@ impl Engine {
         status: Result<(), IoError>,
         bytes: &[u8],
     ) {
-        let h = self.handover.as_deref_mut().expect("it waits for all its commands");
+        let h = self.replacement.current.as_deref_mut().expect("it waits for all its commands");
         match h.flights.remove((io.0 & !IO_BIT) as usize) {
             Flight::Open => self.successor_read(status, bytes),
             Flight::CopyRead => self.region_read(status),

@@ -35,7 +35,7 @@ impl Engine {
         );
         h.old_uuid = self.io[successor.device].config.uuid;
         let (place, places) = (h.place, h.own_places());
-        self.handover = Some(Box::new(h));
+        self.replacement.current = Some(Box::new(h));
         self.withhold();
         for offset_bytes in places {
             self.expect_recovery_read();
@@ -45,7 +45,7 @@ impl Engine {
     }
 
     pub(super) fn successor_read(&mut self, status: Result<(), IoError>, bytes: &[u8]) {
-        let found = &mut self.handover.as_deref_mut().expect("its command ended").found;
+        let found = &mut self.replacement.current.as_deref_mut().expect("its command ended").found;
         if status.is_ok() {
             if let Ok(superblock) = Superblock::decode(bytes)
                 && found.superblock.as_ref().is_none_or(|s| s.generation < superblock.generation)
@@ -64,7 +64,7 @@ impl Engine {
     /// Decides, when all superblocks are read; the successor's takes the old one's place among them if
     /// it is the member.
     pub(crate) fn resolve_successor(&mut self, all: &mut [(Option<Superblock>, bool)]) {
-        let Some(h) = self.handover.as_deref_mut() else { return };
+        let Some(h) = self.replacement.current.as_deref_mut() else { return };
         let (device, index) = (h.device, usize::from(h.device.0));
         let found = std::mem::take(&mut h.found);
         let known = || all.iter().enumerate().filter_map(|(i, (s, _))| Some((i, s.as_ref()?)));
@@ -91,8 +91,8 @@ impl Engine {
                 }
                 let ended = Some((self.io.now(), Ending::Finished));
                 let view = HandoverView { ended, stage: "ended", ..h.view() };
-                self.handover_ended = Some(view);
-                self.handover = None;
+                self.replacement.ended = Some(view);
+                self.replacement.current = None;
                 self.withhold();
                 self.io.note_successor(None);
                 self.io.send(Command::Succeed { device });
@@ -124,22 +124,22 @@ impl Engine {
     }
 
     fn leave_unknown(&mut self) {
-        let mut h = self.handover.take().expect("asked while there is one");
+        let mut h = self.replacement.current.take().expect("asked while there is one");
         self.withhold();
         h.joins = self.io[h.seat].is_gone();
         let ended = Some((self.io.now(), Ending::NotKnown));
-        self.handover_ended = Some(HandoverView { ended, stage: "ended", ..h.view() });
+        self.replacement.ended = Some(HandoverView { ended, stage: "ended", ..h.view() });
         self.io.note_successor(None);
         self.io.send(Command::LetGo { device: h.seat });
     }
 
     /// The members' layouts are known: what is copied, and in which order.
     pub(crate) fn plan_handover(&mut self) {
-        let Some(h) = self.handover.as_deref_mut() else { return };
+        let Some(h) = self.replacement.current.as_deref_mut() else { return };
         if h.joins {
-            let mut h = self.handover.take().expect("asked above");
+            let mut h = self.replacement.current.take().expect("asked above");
             let planned = self.plan_join(&mut h);
-            self.handover = Some(h);
+            self.replacement.current = Some(h);
             self.withhold();
             if planned.is_err() {
                 self.leave_unknown();

@@ -19,7 +19,7 @@ impl Engine {
             self.end_handover(Ending::SuccessorFailed(error));
             return;
         }
-        let h = self.handover.as_deref_mut().expect("its command ended");
+        let h = self.replacement.current.as_deref_mut().expect("its command ended");
         if h.mark_number == 1 {
             self.write_mark(0, 1);
         } else {
@@ -30,7 +30,7 @@ impl Engine {
     /// What comes before and after the copying, as far as it is possible now.
     pub(super) fn run_switch(&mut self) {
         let no_round = !self.metadata.writes_superblocks();
-        let h = self.handover.as_deref_mut().expect("asked while there is one");
+        let h = self.replacement.current.as_deref_mut().expect("asked while there is one");
         match h.stage {
             Stage::Announcing { begun: false } if no_round => {
                 h.stage = Stage::Announcing { begun: true };
@@ -51,7 +51,7 @@ impl Engine {
     pub(crate) fn round_is_handovers(&self) -> bool {
         let running = self.io.is_serving();
         running
-            && self.handover.as_deref().is_some_and(|h| {
+            && self.replacement.current.as_deref().is_some_and(|h| {
                 matches!(
                     h.stage,
                     Stage::Announcing { begun: true } | Stage::Voiding { .. } | Stage::Switching(_)
@@ -61,14 +61,15 @@ impl Engine {
 
     /// Is this member's superblock left out of the round?
     pub(crate) fn round_skips(&self, device: DeviceId) -> bool {
-        self.handover
+        self.replacement
+            .current
             .as_deref()
             .is_some_and(|h| h.stage == Stage::Switching(Step::Others) && h.seat == device)
     }
 
     /// Both copies of the round are written.
     pub(crate) fn round_done(&mut self) {
-        let h = self.handover.as_deref_mut().expect("asked above");
+        let h = self.replacement.current.as_deref_mut().expect("asked above");
         match h.stage {
             Stage::Announcing { .. } => h.stage = Stage::Copying,
             Stage::Switching(_) if h.joins => self.take_seat(),
@@ -91,7 +92,7 @@ impl Engine {
     fn settle_successor(&mut self) {
         let no_round = !self.metadata.writes_superblocks();
         let without_flush = self.io.breaks(Mutant::HandoverSwitchesUnflushed);
-        let h = self.handover.as_deref_mut().expect("asked while there is one");
+        let h = self.replacement.current.as_deref_mut().expect("asked while there is one");
         let quiet = h.under_way.is_empty() && h.early.is_empty() && h.flights.is_empty();
         let is_settling = if h.joins { h.is_copied() } else { quiet };
         if !is_settling || !no_round {
@@ -107,7 +108,7 @@ impl Engine {
     }
 
     pub(super) fn switch_flushed(&mut self, status: Result<(), IoError>) {
-        let h = self.handover.as_deref_mut().expect("its command ended");
+        let h = self.replacement.current.as_deref_mut().expect("its command ended");
         if !matches!(h.stage, Stage::Switching(_)) {
             return;
         }
@@ -123,7 +124,7 @@ impl Engine {
     }
 
     fn write_own_superblock(&mut self, copy: usize) {
-        let h = self.handover.as_deref().expect("asked while there is one");
+        let h = self.replacement.current.as_deref().expect("asked while there is one");
         let (place, offset_bytes) = (h.place, h.own_places()[copy]);
         let bytes = self.superblock(h.seat, false).encode();
         let op = IoOp::WriteMeta { offset_bytes, bytes, fua: true };
@@ -131,7 +132,7 @@ impl Engine {
     }
 
     pub(super) fn own_superblock_written(&mut self, status: Result<(), IoError>) {
-        let h = self.handover.as_deref_mut().expect("its command ended");
+        let h = self.replacement.current.as_deref_mut().expect("its command ended");
         let Stage::Switching(Step::Own(copy)) = h.stage else { return };
         if let Err(error) = status {
             // nobody else was told yet: it is as if it had never been
@@ -147,7 +148,7 @@ impl Engine {
 
     /// The old drive's superblock says that it was replaced, for whoever brings it alone.
     fn tell_old(&mut self, copy: usize) {
-        let h = self.handover.as_deref().expect("asked while there is one");
+        let h = self.replacement.current.as_deref().expect("asked while there is one");
         let (device, uuid, old_uuid) = (h.device, h.uuid, h.old_uuid);
         let mut told = self.superblock(device, false);
         told.members[usize::from(device.0)].uuid = old_uuid;
@@ -160,26 +161,26 @@ impl Engine {
 
     /// … or could not be told: the others were.
     pub(super) fn old_was_told(&mut self) {
-        let h = self.handover.as_deref_mut().expect("its command ended");
+        let h = self.replacement.current.as_deref_mut().expect("its command ended");
         if h.stage == Stage::Switching(Step::Retire(0)) {
             h.stage = Stage::Switching(Step::Retire(1));
             self.tell_old(1);
             return;
         }
-        let h = self.handover.take().expect("its command ended");
+        let h = self.replacement.current.take().expect("its command ended");
         self.withhold();
         assert!(h.flights.is_empty() && h.under_way.is_empty(), "nothing is under way");
         self.io[h.device].drive_bytes = h.drive_bytes;
         self.io.note_successor(None);
         self.io.send(Command::Succeed { device: h.device });
         let ended = Some((self.io.now(), Ending::Finished));
-        self.handover_ended = Some(super::HandoverView { ended, stage: "ended", ..h.view() });
+        self.replacement.ended = Some(super::HandoverView { ended, stage: "ended", ..h.view() });
         self.io.send_all(h.held.into_iter().map(Command::Submit));
     }
 
     /// The replacement is over without a change of drives. The superblocks are told first.
     pub(crate) fn end_handover(&mut self, why: Ending) {
-        let h = self.handover.as_deref_mut().expect("asked while there is one");
+        let h = self.replacement.current.as_deref_mut().expect("asked while there is one");
         match h.stage {
             Stage::Voiding { .. } | Stage::Leaving => return,
             // it cannot be undone: others know already
@@ -192,7 +193,7 @@ impl Engine {
             }
             _ => {}
         }
-        let h = self.handover.as_deref_mut().expect("asked above");
+        let h = self.replacement.current.as_deref_mut().expect("asked above");
         h.ending = Some(why);
         h.stage = Stage::Voiding { begun: false };
         h.marking = None;
@@ -204,7 +205,7 @@ impl Engine {
 
     /// Nothing is under way with the successor: it is given back.
     fn leave_successor(&mut self) {
-        let h = self.handover.as_deref_mut().expect("asked while there is one");
+        let h = self.replacement.current.as_deref_mut().expect("asked while there is one");
         if !h.flights.is_empty() {
             return;
         }
@@ -219,12 +220,12 @@ impl Engine {
             }
             return;
         }
-        let h = self.handover.take().expect("asked above");
+        let h = self.replacement.current.take().expect("asked above");
         self.withhold();
         assert!(h.held.is_empty(), "they went on when the superblocks were told");
         self.io.note_successor(None);
         let ended = h.ending.map(|why| (self.io.now(), why));
-        self.handover_ended = Some(super::HandoverView { ended, stage: "ended", ..h.view() });
+        self.replacement.ended = Some(super::HandoverView { ended, stage: "ended", ..h.view() });
         self.io.send(Command::LetGo { device: h.device });
     }
 }

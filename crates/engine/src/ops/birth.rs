@@ -8,7 +8,6 @@ use crate::StartError;
 use crate::engine::Engine;
 use crate::format::shard::Root;
 use crate::format::superblock::{Member, Superblock};
-use crate::handover::Handover;
 use crate::io::Phase;
 use crate::map::bits::Bits;
 use crate::map::objects::Undo;
@@ -83,7 +82,7 @@ impl Engine {
             index: device.0,
             clean,
             layout: self.io[device].layout,
-            successor: self.handover.as_deref().and_then(Handover::named),
+            successor: self.replacement.named(),
             members: self
                 .io
                 .drives()

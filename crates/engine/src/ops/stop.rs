@@ -31,7 +31,7 @@ impl Engine {
             return;
         }
         if self.io.is_fixed() || self.commit.is_broken() {
-            if self.io.flights().is_empty() && self.handover.is_none() {
+            if self.io.flights().is_empty() && !self.replacement.is_under_way() {
                 self.drop_read_back();
                 self.io.enter(Phase::Stopped);
                 self.io.send(Command::Stopped);
