@@ -49,7 +49,7 @@ impl Engine {
         if self.io.is_serving() {
             self.turn();
         }
-        self.divert_all();
+        self.replacement.divert_all(&mut self.io);
         if !self.mirrors.is_empty() {
             self.run_mirrors();
         }
@@ -68,7 +68,7 @@ impl Engine {
             self.twin_completed(io, status, checksums, bytes);
         } else if handover::owns(io) {
             self.successor_completed(io, status, bytes);
-        } else if !self.handover_keeps((io, took), status, checksums, bytes) {
+        } else if !self.replacement.handover_keeps((io, took), status, checksums, bytes, &self.io) {
             self.on_completion((io, took), status, checksums, bytes);
         }
     }
@@ -153,7 +153,7 @@ impl Engine {
             .min(self.probe_due());
         let due = due.min(self.moves_due()).min(self.controllers_due());
         let due = due.min(self.follower.due(&self.io)).min(self.limits_due()).min(self.tiers_due());
-        self.io.wake_by(due.min(self.handover_due()).min(self.drain_due()));
+        self.io.wake_by(due.min(self.replacement.handover_due(&self.io)).min(self.drain_due()));
     }
 
     /// Fails to start, with a reason.

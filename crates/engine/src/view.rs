@@ -4,6 +4,7 @@ use crate::config::DriveBudget;
 use crate::device::Device;
 use crate::engine::Engine;
 use crate::follower::FollowerStatus;
+use crate::handover::{HandoverView, ReplaceError};
 use crate::map::Logical;
 use crate::map::Map;
 use crate::map::objects::{Object, Objects};
@@ -13,6 +14,29 @@ use crate::stats::EngineStats;
 use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, ObjectId};
 
 impl Engine {
+    /// Ends the replacement under way; the old drive stays. The caller wakes the engine.
+    ///
+    /// # Errors
+    /// If there is none, or it is decided.
+    pub fn cancel_replace(&mut self) -> Result<(), ReplaceError> {
+        self.replacement.cancel_replace(&mut self.metadata, &mut self.io)
+    }
+
+    /// Of a place that is empty: how many bytes a drive needs for it, and how many are copied to it.
+    pub fn empty_place(&self, seat: DeviceId) -> Option<(u64, u64)> {
+        self.replacement.empty_place(seat, &self.metadata, &self.io)
+    }
+
+    /// The replacement under way, or the last one that ended in this life.
+    pub fn handover(&self) -> Option<HandoverView> {
+        self.replacement.handover()
+    }
+
+    /// Where the world has a successor, or would have one: behind all other drives.
+    pub fn successor_place(&self) -> DeviceId {
+        self.replacement.successor_place(&self.io)
+    }
+
     /// The hard drive and the byte where the home of a block lies.
     pub fn home_of(&self, block: Logical) -> (DeviceId, u64) {
         self.objects.home_of(block, &self.io)

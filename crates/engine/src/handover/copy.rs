@@ -16,6 +16,9 @@
 use super::{Claim, Ending, Flight, Handover, Stage};
 use crate::engine::Engine;
 use crate::format::layout::{Layout, SUPERBLOCK_BYTES};
+use crate::handover::Replacement;
+use crate::io::DeviceIo;
+use crate::metadata::MetadataHomes;
 use crate::port::{Command, IoOp};
 use tandem_block::{BLOCK_BYTES, DeviceId, Instant, IoError, PayloadId};
 
@@ -102,6 +105,117 @@ impl Handover {
     }
 }
 
+impl Replacement {
+    fn release_copy_buffer(&mut self, io: &mut DeviceIo) -> Option<Claim> {
+        let h = self.current.as_deref_mut().expect("asked while there is one");
+        let claim = h.claim.take()?;
+        if claim.buffer != PayloadId::NONE {
+            io.send(Command::Release(claim.buffer));
+        }
+        Some(claim)
+    }
+
+    pub(super) fn region_read(
+        &mut self,
+        status: Result<(), IoError>,
+        metadata: &mut MetadataHomes,
+        io: &mut DeviceIo,
+    ) {
+        let h = self.current.as_deref_mut().expect("its command ended");
+        let claim = h.claim.expect("a region is read");
+        if h.stage != Stage::Copying {
+            self.release_copy_buffer(io);
+            return;
+        }
+        let (first, end) = claim.range;
+        if let Err(error) = status {
+            let is_block = end - first == BLOCK_BYTES;
+            let lost = matches!(error, IoError::Dead(_)) || (is_block && h.is_in_metadata());
+            if lost || h.stats.unreadable_blocks >= UNREADABLE_MAX {
+                let why = h.source_failed();
+                self.end_handover(why, metadata, io);
+                self.release_copy_buffer(io);
+                return;
+            }
+            if !is_block {
+                // block by block: those that can be read are copied
+                h.careful_until = h.copied_bytes + (end - first);
+                self.release_copy_buffer(io);
+                self.give_free(io);
+                return;
+            }
+            // it is as lost as it was: zeroes, which the checksum of the block tells from data
+            h.stats.unreadable_blocks += 1;
+            self.release_copy_buffer(io);
+            let buffer = io.reserve(BLOCK_BYTES);
+            let h = self.current.as_deref_mut().expect("its command ended");
+            h.claim = Some(Claim { buffer, ..claim });
+        }
+        let h = self.current.as_deref_mut().expect("its command ended");
+        let (place, claim) = (h.place, h.claim.expect("a region is copied"));
+        let op = IoOp::Write {
+            offset_bytes: first,
+            length_bytes: end - first,
+            from: claim.buffer,
+            from_offset_bytes: 0,
+            fua: false,
+        };
+        self.send_handover(place, op, Flight::CopyWrite, io);
+    }
+
+    pub(super) fn region_written(
+        &mut self,
+        status: Result<(), IoError>,
+        metadata: &mut MetadataHomes,
+        io: &mut DeviceIo,
+    ) {
+        let claim = self.release_copy_buffer(io).expect("a region is written");
+        let now = io.now();
+        let h = self.current.as_deref_mut().expect("its command ended");
+        if h.stage != Stage::Copying {
+            return;
+        }
+        if let Err(error) = status {
+            self.end_handover(Ending::SuccessorFailed(error), metadata, io);
+            return;
+        }
+        let bytes = claim.range.1 - claim.range.0;
+        h.copied_bytes += bytes;
+        h.stats.copied_bytes += bytes;
+        h.rests_until = now + now.since(claim.since);
+        let device = h.device;
+        if let Some(bcw) = &mut io[device].bcw {
+            bcw.undisturbed(now);
+        }
+        self.give_free(io);
+    }
+
+    /// When the copy goes on although users have work for the drive.
+    pub(crate) fn handover_due(&self, io: &DeviceIo) -> Instant {
+        match &self.current {
+            Some(h)
+                if h.stage == Stage::Copying && h.claim.is_none() && h.rests_until > io.now() =>
+            {
+                h.rests_until
+            }
+            _ => Instant::NEVER,
+        }
+    }
+
+    /// Sends a command of the handover's own.
+    pub(super) fn send_handover(
+        &mut self,
+        place: DeviceId,
+        op: IoOp,
+        flight: Flight,
+        io: &mut DeviceIo,
+    ) {
+        let h = self.current.as_deref_mut().expect("asked while there is one");
+        let id = super::name(h.flights.insert(flight));
+        io.send(Command::Submit(crate::port::Io { id, device: place, op }));
+    }
+}
+
 impl Engine {
     /// The next step of the copy, if it is its time.
     pub(super) fn run_copy(&mut self) {
@@ -140,102 +254,7 @@ impl Engine {
         (claim.is_sent, claim.buffer) = (true, into);
         let op =
             IoOp::Read { offset_bytes: claim.range.0, length_bytes, into, into_offset_bytes: 0 };
-        self.send_handover(source, op, Flight::CopyRead);
-    }
-
-    fn release_copy_buffer(&mut self) -> Option<Claim> {
-        let h = self.replacement.current.as_deref_mut().expect("asked while there is one");
-        let claim = h.claim.take()?;
-        if claim.buffer != PayloadId::NONE {
-            self.io.send(Command::Release(claim.buffer));
-        }
-        Some(claim)
-    }
-
-    pub(super) fn region_read(&mut self, status: Result<(), IoError>) {
-        let h = self.replacement.current.as_deref_mut().expect("its command ended");
-        let claim = h.claim.expect("a region is read");
-        if h.stage != Stage::Copying {
-            self.release_copy_buffer();
-            return;
-        }
-        let (first, end) = claim.range;
-        if let Err(error) = status {
-            let is_block = end - first == BLOCK_BYTES;
-            let lost = matches!(error, IoError::Dead(_)) || (is_block && h.is_in_metadata());
-            if lost || h.stats.unreadable_blocks >= UNREADABLE_MAX {
-                let why = h.source_failed();
-                self.end_handover(why);
-                self.release_copy_buffer();
-                return;
-            }
-            if !is_block {
-                // block by block: those that can be read are copied
-                h.careful_until = h.copied_bytes + (end - first);
-                self.release_copy_buffer();
-                self.give_free();
-                return;
-            }
-            // it is as lost as it was: zeroes, which the checksum of the block tells from data
-            h.stats.unreadable_blocks += 1;
-            self.release_copy_buffer();
-            let buffer = self.io.reserve(BLOCK_BYTES);
-            let h = self.replacement.current.as_deref_mut().expect("its command ended");
-            h.claim = Some(Claim { buffer, ..claim });
-        }
-        let h = self.replacement.current.as_deref_mut().expect("its command ended");
-        let (place, claim) = (h.place, h.claim.expect("a region is copied"));
-        let op = IoOp::Write {
-            offset_bytes: first,
-            length_bytes: end - first,
-            from: claim.buffer,
-            from_offset_bytes: 0,
-            fua: false,
-        };
-        self.send_handover(place, op, Flight::CopyWrite);
-    }
-
-    pub(super) fn region_written(&mut self, status: Result<(), IoError>) {
-        let claim = self.release_copy_buffer().expect("a region is written");
-        let now = self.io.now();
-        let h = self.replacement.current.as_deref_mut().expect("its command ended");
-        if h.stage != Stage::Copying {
-            return;
-        }
-        if let Err(error) = status {
-            self.end_handover(Ending::SuccessorFailed(error));
-            return;
-        }
-        let bytes = claim.range.1 - claim.range.0;
-        h.copied_bytes += bytes;
-        h.stats.copied_bytes += bytes;
-        h.rests_until = now + now.since(claim.since);
-        let device = h.device;
-        if let Some(bcw) = &mut self.io[device].bcw {
-            bcw.undisturbed(now);
-        }
-        self.give_free();
-    }
-
-    /// When the copy goes on although users have work for the drive.
-    pub(crate) fn handover_due(&self) -> Instant {
-        match &self.replacement.current {
-            Some(h)
-                if h.stage == Stage::Copying
-                    && h.claim.is_none()
-                    && h.rests_until > self.io.now() =>
-            {
-                h.rests_until
-            }
-            _ => Instant::NEVER,
-        }
-    }
-
-    /// Sends a command of the handover's own.
-    pub(super) fn send_handover(&mut self, place: DeviceId, op: IoOp, flight: Flight) {
-        let h = self.replacement.current.as_deref_mut().expect("asked while there is one");
-        let id = super::name(h.flights.insert(flight));
-        self.io.send(Command::Submit(crate::port::Io { id, device: place, op }));
+        self.replacement.send_handover(source, op, Flight::CopyRead, &mut self.io);
     }
 }
 

@@ -6,6 +6,8 @@
 use super::copy::overlap;
 use super::{Ending, Flight, Handover, Stage};
 use crate::engine::Engine;
+use crate::handover::Replacement;
+use crate::io::DeviceIo;
 use crate::mutant::Mutant;
 use crate::port::{Command, Io, IoId, IoOp};
 use tandem_block::{Duration, IoError};
@@ -71,43 +73,43 @@ impl Handover {
     }
 }
 
-impl Engine {
+impl Replacement {
     /// What was sent to the drives of the replacement since the last time.
     #[inline]
-    pub(crate) fn divert_all(&mut self) {
-        while let Some(io) = self.io.next_set_aside() {
-            match &self.replacement.current {
-                Some(h) if h.takes(io.device) => self.divert(io),
+    pub(crate) fn divert_all(&mut self, io: &mut DeviceIo) {
+        while let Some(command) = io.next_set_aside() {
+            match &self.current {
+                Some(h) if h.takes(command.device) => self.divert(command, io),
                 // it has ended meanwhile
-                _ => self.io.send(Command::Submit(io)),
+                _ => io.send(Command::Submit(command)),
             }
         }
     }
 
     /// A command to the drive that is replaced, on its way to the world.
-    fn divert(&mut self, io: Io) {
-        let single = self.io.breaks(Mutant::HandoverSingle);
-        let h = self.replacement.current.as_deref_mut().expect("asked while there is one");
+    fn divert(&mut self, command: Io, io: &mut DeviceIo) {
+        let single = io.breaks(Mutant::HandoverSingle);
+        let h = self.current.as_deref_mut().expect("asked while there is one");
         if h.stage == Stage::Landing {
-            match io.device == h.seat {
-                true => h.held.push_back(io),
-                false => self.io.send(Command::Submit(io)),
+            match command.device == h.seat {
+                true => h.held.push_back(command),
+                false => io.send(Command::Submit(command)),
             }
             return;
         }
-        let range = changed(&io.op);
+        let range = changed(&command.op);
         let is_superblock = range.is_some_and(|range| h.plan.is_superblock(range));
         if !is_superblock && h.holds(range) {
-            h.held.push_back(io);
+            h.held.push_back(command);
             return;
         }
         let doubled = h.doubles()
             && match range {
                 Some(range) => !is_superblock && !single && h.plan.is_copied(range, h.copied_bytes),
-                None => io.op == IoOp::Flush && (h.dirty || h.flushes > 0),
+                None => command.op == IoOp::Flush && (h.dirty || h.flushes > 0),
             };
         let under = Under { range, doubled, awaits_successor: doubled, ended: None };
-        let before = h.under_way.insert(io.id.0, under);
+        let before = h.under_way.insert(command.id.0, under);
         assert!(before.is_none(), "an id in flight is not used again");
         let mut twin = None;
         if doubled {
@@ -115,43 +117,54 @@ impl Engine {
                 h.dirty = false;
                 h.flushes += 1;
             } else {
-                h.stats.doubled_bytes += io.op.bytes();
+                h.stats.doubled_bytes += command.op.bytes();
             }
-            let id = super::name(h.flights.insert(Flight::Double(io.id)));
-            let mut op = io.op.clone();
+            let id = super::name(h.flights.insert(Flight::Double(command.id)));
+            let mut op = command.op.clone();
             if let (true, IoOp::WriteMeta { fua, .. }) = (h.joins, &mut op) {
                 // the other drive may need no flush, and then none comes
-                *fua |= !self.io[h.device].is_volatile();
+                *fua |= !io[h.device].is_volatile();
             }
             twin = Some(Io { id, device: h.place, op });
         }
-        self.io.send(Command::Submit(io));
-        self.io.send_all(twin.map(Command::Submit));
+        io.send(Command::Submit(command));
+        io.send_all(twin.map(Command::Submit));
     }
 
     /// The old drive has answered a command of the engine's. True: the answer is kept back.
     pub(crate) fn handover_keeps(
         &mut self,
-        (io, took): (IoId, Option<Duration>),
+        (id, took): (IoId, Option<Duration>),
         status: Result<(), IoError>,
         checksums: &[u32],
         bytes: &[u8],
+        io: &DeviceIo,
     ) -> bool {
-        let Some(h) = self.replacement.current.as_deref_mut() else { return false };
-        h.early.remove(&io);
-        let Some(under) = h.under_way.get_mut(&io.0) else { return false };
+        let Some(h) = self.current.as_deref_mut() else { return false };
+        h.early.remove(&id);
+        let Some(under) = h.under_way.get_mut(&id.0) else { return false };
         let voiding = matches!(h.stage, Stage::Voiding { .. });
         if under.awaits_successor || (under.doubled && voiding) {
             // the old drive is not to blame for what the new one takes
-            let took = took.unwrap_or_else(|| self.io.now().since(self.io.flights().issued(io)));
+            let took = took.unwrap_or_else(|| io.now().since(io.flights().issued(id)));
             let (checksums, bytes) = (checksums.to_vec(), bytes.to_vec());
             under.ended = Some(Ended { status, took: Some(took), checksums, bytes });
             return true;
         }
-        h.under_way.remove(&io.0);
+        h.under_way.remove(&id.0);
         false
     }
 
+    /// What waited for a region, or for the switch, goes on.
+    pub(super) fn give_free(&mut self, io: &mut DeviceIo) {
+        let h = self.current.as_deref_mut().expect("asked while there is one");
+        for command in std::mem::take(&mut h.held) {
+            self.divert(command, io);
+        }
+    }
+}
+
+impl Engine {
     /// The successor has answered its half.
     pub(super) fn double_done(&mut self, io: IoId, status: Result<(), IoError>) {
         let h = self.replacement.current.as_deref_mut().expect("its command ended");
@@ -164,7 +177,11 @@ impl Engine {
         }
         if let Err(error) = status {
             h.is_lost = true;
-            self.end_handover(Ending::SuccessorFailed(error));
+            self.replacement.end_handover(
+                Ending::SuccessorFailed(error),
+                &mut self.metadata,
+                &mut self.io,
+            );
         }
         let h = self.replacement.current.as_deref_mut().expect("it ends later");
         if !matches!(h.stage, Stage::Voiding { .. }) && h.under_way[&io.0].ended.is_some() {
@@ -187,14 +204,6 @@ impl Engine {
             h.under_way.iter().filter(|(_, under)| is_done(under)).map(|(&io, _)| io).collect();
         for io in done {
             self.answer_doubled(IoId(io));
-        }
-    }
-
-    /// What waited for a region, or for the switch, goes on.
-    pub(super) fn give_free(&mut self) {
-        let h = self.replacement.current.as_deref_mut().expect("asked while there is one");
-        for io in std::mem::take(&mut h.held) {
-            self.divert(io);
         }
     }
 }

@@ -20,7 +20,10 @@ use crate::engine::Engine;
 use crate::format::layout::{Layout, SUPERBLOCK_BYTES};
 use crate::format::shard::SHARD_BYTES;
 use crate::format::superblock::Standing;
+use crate::handover::Replacement;
+use crate::io::DeviceIo;
 use crate::log::Log;
+use crate::metadata::MetadataHomes;
 use crate::port::Command;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
 
@@ -42,15 +45,21 @@ impl Handover {
     }
 }
 
-impl Engine {
+impl Replacement {
     /// Could a drive of so many bytes take this empty place?
-    pub(super) fn can_join(&self, seat: DeviceId, capacity_bytes: u64) -> Result<(), ReplaceError> {
-        let place = &self.io[seat];
-        if place.is_ssd() && self.io.config().qos.promises() {
+    pub(super) fn can_join(
+        &self,
+        seat: DeviceId,
+        capacity_bytes: u64,
+        metadata: &MetadataHomes,
+        io: &DeviceIo,
+    ) -> Result<(), ReplaceError> {
+        let place = &io[seat];
+        if place.is_ssd() && io.config().qos.promises() {
             return Err(ReplaceError::Promised);
         }
-        self.joining(seat)?;
-        let wanted = self.join_bytes(seat);
+        self.joining(seat, metadata, io)?;
+        let wanted = self.join_bytes(seat, metadata, io);
         if capacity_bytes < wanted {
             return Err(ReplaceError::TooSmall { found: capacity_bytes, wanted });
         }
@@ -58,28 +67,39 @@ impl Engine {
     }
 
     /// Of a place that is empty: how many bytes a drive needs for it, and how many are copied to it.
-    pub fn empty_place(&self, seat: DeviceId) -> Option<(u64, u64)> {
-        let place = self.io.drives().get(seat).filter(|place| place.is_gone())?;
-        let joining = self.joining(place.id).ok()?;
-        Some((self.join_bytes(seat), joining.plan.total_bytes()))
+    pub(crate) fn empty_place(
+        &self,
+        seat: DeviceId,
+        metadata: &MetadataHomes,
+        io: &DeviceIo,
+    ) -> Option<(u64, u64)> {
+        let place = io.drives().get(seat).filter(|place| place.is_gone())?;
+        let joining = self.joining(place.id, metadata, io).ok()?;
+        Some((self.join_bytes(seat, metadata, io), joining.plan.total_bytes()))
     }
 
     /// Bytes that a drive needs for this empty place.
-    fn join_bytes(&self, seat: DeviceId) -> u64 {
-        let place = &self.io[seat];
-        let layout = self.joining(seat).map(|joining| joining.layout).unwrap_or_default();
+    fn join_bytes(&self, seat: DeviceId, metadata: &MetadataHomes, io: &DeviceIo) -> u64 {
+        let place = &io[seat];
+        let layout =
+            self.joining(seat, metadata, io).map(|joining| joining.layout).unwrap_or_default();
         let homes_end = layout.home_offset + layout.home_blocks * BLOCK_BYTES;
         let slots_end = layout.slot_offset + layout.slot_count * BLOCK_BYTES;
         place.config.capacity_bytes.max(homes_end.max(slots_end) + SUPERBLOCK_BYTES)
     }
 
-    fn joining(&self, seat: DeviceId) -> Result<Joining, ReplaceError> {
-        let place = &self.io[seat];
+    fn joining(
+        &self,
+        seat: DeviceId,
+        metadata: &MetadataHomes,
+        io: &DeviceIo,
+    ) -> Result<Joining, ReplaceError> {
+        let place = &io[seat];
         let Standing::Gone(numbered) = place.standing else {
             return Err(ReplaceError::NotNow("has a drive there"));
         };
-        let homes = self.metadata.metadata_homes(&self.io);
-        let like = homes.first().map(|id| self.io[*id].layout);
+        let homes = metadata.metadata_homes(io);
+        let like = homes.first().map(|id| io[*id].layout);
         let like = like.ok_or(ReplaceError::NotNow("has lost its metadata"))?;
         if !place.is_ssd() {
             // metadata lies where it does on all others, and none is kept there
@@ -99,23 +119,28 @@ impl Engine {
             let plan = Plan::of_metadata(SUPERBLOCK_BYTES, place.config.capacity_bytes);
             return Ok(Joining { source: seat, plan, layout });
         }
-        let is_single = |id: &DeviceId| !self.io[*id].is_pair;
+        let is_single = |id: &DeviceId| !io[*id].is_pair;
         let source = homes.into_iter().find(is_single).ok_or(ReplaceError::NotNow(
             "keeps its metadata on mirrored pairs alone, from which it is not copied yet",
         ))?;
-        let of_source = &self.io[source];
+        let of_source = &io[source];
         let layout = Layout { slot_count: numbered.slot_count, ..of_source.layout };
         let plan = Plan::of_metadata(layout.slot_offset, of_source.config.capacity_bytes);
         Ok(Joining { source, plan, layout })
     }
 
     /// What is copied to a drive that joins, and from where.
-    pub(super) fn plan_join(&mut self, h: &mut Handover) -> Result<(), ReplaceError> {
-        let Joining { source, plan, layout } = self.joining(h.seat)?;
+    pub(super) fn plan_join(
+        &self,
+        h: &mut Handover,
+        metadata: &MetadataHomes,
+        io: &mut DeviceIo,
+    ) -> Result<(), ReplaceError> {
+        let Joining { source, plan, layout } = self.joining(h.seat, metadata, io)?;
         (h.joins, h.device, h.plan) = (true, source, plan);
         // a copy of metadata is made anew in every life
         (h.copied_bytes, h.marked_bytes) = (0, 0);
-        self.io[h.seat].layout = layout;
+        io[h.seat].layout = layout;
         Ok(())
     }
 
@@ -125,18 +150,20 @@ impl Engine {
             let is_told = matches!(h.stage, Stage::Switching(Step::Own(_) | Step::Others));
             h.joins && h.seat == device.id && is_told
         };
-        match self.replacement.current.as_deref().filter(takes_it) {
+        match self.current.as_deref().filter(takes_it) {
             Some(_) => Standing::Serves,
             None => device.standing,
         }
     }
+}
 
+impl Engine {
     /// Every member knows of the drive that joins: it is used from now on.
     pub(super) fn take_seat(&mut self) {
         let h = self.replacement.current.as_deref_mut().expect("asked while there is one");
         h.stage = Stage::Landing;
         let (seat, drive_bytes) = (h.seat, h.drive_bytes);
-        self.withhold();
+        self.replacement.withhold(&mut self.io);
         let d = &mut self.io[seat];
         assert!(d.queue.in_flight() == 0 && !d.has_waiting(), "nobody asks a place that is empty");
         assert!(d.tail.items.is_empty() && d.flushing.is_none(), "it was left in order");
@@ -173,7 +200,7 @@ impl Engine {
             return;
         }
         let h = self.replacement.current.take().expect("asked above");
-        self.withhold();
+        self.replacement.withhold(&mut self.io);
         self.io.note_successor(None);
         self.io.send(Command::Succeed { device: h.seat });
         let ended = Some((self.io.now(), Ending::Finished));

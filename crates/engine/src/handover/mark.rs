@@ -3,8 +3,10 @@
 //! Every so many bytes the successor is flushed, and then told what was copied before that.
 
 use super::{Ending, Flight, Handover, Stage};
-use crate::engine::Engine;
 use crate::format::handover::Mark;
+use crate::handover::Replacement;
+use crate::io::DeviceIo;
+use crate::metadata::MetadataHomes;
 use crate::mutant::Mutant;
 use crate::port::IoOp;
 use tandem_block::{BLOCK_BYTES, IoError};
@@ -21,16 +23,14 @@ impl Handover {
     }
 }
 
-impl Engine {
+impl Replacement {
     /// Begins a mark if one is due.
-    pub(super) fn run_mark(&mut self) {
-        let stopping = self.io.is_stopping();
-        let every_bytes = self.io.config().handover_mark_bytes;
-        let (early, without_flush) = (
-            self.io.breaks(Mutant::HandoverMarksEarly),
-            self.io.breaks(Mutant::HandoverWithoutFlush),
-        );
-        let h = self.replacement.current.as_deref_mut().expect("asked while there is one");
+    pub(super) fn run_mark(&mut self, metadata: &mut MetadataHomes, io: &mut DeviceIo) {
+        let stopping = io.is_stopping();
+        let every_bytes = io.config().handover_mark_bytes;
+        let (early, without_flush) =
+            (io.breaks(Mutant::HandoverMarksEarly), io.breaks(Mutant::HandoverWithoutFlush));
+        let h = self.current.as_deref_mut().expect("asked while there is one");
         let mut upto = h.markable_bytes();
         let is_due = upto.saturating_sub(h.marked_bytes) >= every_bytes
             || (upto > h.marked_bytes && (stopping || upto == h.plan.data_bytes()));
@@ -43,32 +43,37 @@ impl Engine {
         h.marking = Some(upto);
         let place = h.place;
         if without_flush {
-            self.mark_flushed(Ok(()));
+            self.mark_flushed(Ok(()), metadata, io);
         } else {
-            self.send_handover(place, IoOp::Flush, Flight::MarkFlush);
+            self.send_handover(place, IoOp::Flush, Flight::MarkFlush, io);
         }
     }
 
-    pub(super) fn mark_flushed(&mut self, status: Result<(), IoError>) {
-        let h = self.replacement.current.as_deref_mut().expect("its command ended");
+    pub(super) fn mark_flushed(
+        &mut self,
+        status: Result<(), IoError>,
+        metadata: &mut MetadataHomes,
+        io: &mut DeviceIo,
+    ) {
+        let h = self.current.as_deref_mut().expect("its command ended");
         if h.stage != Stage::Copying {
             h.marking = None;
             return;
         }
         if let Err(error) = status {
             h.marking = None;
-            self.end_handover(Ending::SuccessorFailed(error));
+            self.end_handover(Ending::SuccessorFailed(error), metadata, io);
             return;
         }
         let upto = h.marking.expect("a mark was begun");
         let copy = h.mark_number % 2;
-        self.write_mark(upto, copy as usize);
+        self.write_mark(upto, copy as usize, io);
     }
 
     /// Writes the next mark, to this of its two places.
-    pub(super) fn write_mark(&mut self, copied_bytes: u64, copy: usize) {
-        let pool = self.io.config().pool;
-        let h = self.replacement.current.as_deref_mut().expect("asked while there is one");
+    pub(super) fn write_mark(&mut self, copied_bytes: u64, copy: usize, io: &mut DeviceIo) {
+        let pool = io.config().pool;
+        let h = self.current.as_deref_mut().expect("asked while there is one");
         h.mark_number += 1;
         let mark = Mark {
             number: h.mark_number,
@@ -81,14 +86,19 @@ impl Engine {
         };
         let (place, offset_bytes) = (h.place, h.own_places()[copy]);
         let op = IoOp::WriteMeta { offset_bytes, bytes: mark.encode(), fua: true };
-        self.send_handover(place, op, Flight::Mark);
+        self.send_handover(place, op, Flight::Mark, io);
     }
 
-    pub(super) fn mark_written(&mut self, status: Result<(), IoError>) {
-        let h = self.replacement.current.as_deref_mut().expect("its command ended");
+    pub(super) fn mark_written(
+        &mut self,
+        status: Result<(), IoError>,
+        metadata: &mut MetadataHomes,
+        io: &mut DeviceIo,
+    ) {
+        let h = self.current.as_deref_mut().expect("its command ended");
         if let Err(error) = status {
             h.marking = None;
-            self.end_handover(Ending::SuccessorFailed(error));
+            self.end_handover(Ending::SuccessorFailed(error), metadata, io);
             return;
         }
         if let Some(upto) = h.marking.take() {

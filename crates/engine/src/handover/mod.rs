@@ -34,7 +34,9 @@ mod switch;
 pub use crate::config::SuccessorConfig;
 use crate::engine::Engine;
 use crate::format::superblock::{Successor, SuccessorState};
+use crate::io::DeviceIo;
 use crate::io::Phase;
+use crate::metadata::MetadataHomes;
 use crate::port::{Io, IoId};
 use copy::Plan;
 use double::Under;
@@ -386,17 +388,57 @@ impl Handover {
     }
 }
 
-impl Engine {
+impl Replacement {
     /// The replacement under way, or the last one that ended in this life.
-    pub fn handover(&self) -> Option<HandoverView> {
-        self.replacement.current.as_deref().map(Handover::view).or(self.replacement.ended)
+    pub(crate) fn handover(&self) -> Option<HandoverView> {
+        self.current.as_deref().map(Handover::view).or(self.ended)
     }
 
     /// Where the world has a successor, or would have one: behind all other drives.
-    pub fn successor_place(&self) -> DeviceId {
-        self.io.config().successor_place()
+    pub(crate) fn successor_place(&self, io: &DeviceIo) -> DeviceId {
+        io.config().successor_place()
     }
 
+    /// Ends the replacement under way; the old drive stays. The caller wakes the engine.
+    ///
+    /// # Errors
+    /// If there is none, or it is decided.
+    pub(crate) fn cancel_replace(
+        &mut self,
+        metadata: &mut MetadataHomes,
+        io: &mut DeviceIo,
+    ) -> Result<(), ReplaceError> {
+        let h = self.current.as_deref().ok_or(ReplaceError::Nothing)?;
+        match h.stage {
+            Stage::Settling | Stage::Switching(_) | Stage::Landing => Err(ReplaceError::TooLate),
+            _ => {
+                self.end_handover(Ending::Cancelled, metadata, io);
+                Ok(())
+            }
+        }
+    }
+
+    /// Which drives' commands are taken has changed.
+    fn withhold(&self, io: &mut DeviceIo) {
+        io.withhold(self.current.as_deref().map_or([None; 2], Handover::taken));
+    }
+
+    fn handover_stage(&self) -> Stage {
+        self.current.as_deref().expect("asked while there is one").stage
+    }
+
+    /// Is nothing of it under way that a clean stop would cut?
+    pub(crate) fn handover_is_quiet(&self) -> bool {
+        self.current.as_deref().is_none_or(|h| {
+            h.stage == Stage::Copying
+                && h.claim.is_none()
+                && h.flights.is_empty()
+                && h.marked_bytes >= h.markable_bytes()
+        })
+    }
+}
+
+impl Engine {
     /// Could this drive be replaced by one of so many bytes?
     ///
     /// # Errors
@@ -420,7 +462,7 @@ impl Engine {
             return Err(ReplaceError::NoDevice(device));
         };
         if old.is_gone() {
-            return self.can_join(device, capacity_bytes);
+            return self.replacement.can_join(device, capacity_bytes, &self.metadata, &self.io);
         }
         if old.is_pair {
             return Err(ReplaceError::IsPair(device));
@@ -443,74 +485,47 @@ impl Engine {
     pub fn replace(&mut self, successor: SuccessorConfig, uuid: u128) -> Result<(), ReplaceError> {
         let SuccessorConfig { device, capacity_bytes } = successor;
         self.can_replace(device, capacity_bytes)?;
-        let mut h = Handover::new(device, self.successor_place(), capacity_bytes, self.io.now());
+        let mut h = Handover::new(
+            device,
+            self.replacement.successor_place(&self.io),
+            capacity_bytes,
+            self.io.now(),
+        );
         let old = &self.io[device];
         h.plan = Plan::of(&old.layout, old.config.capacity_bytes);
         (h.uuid, h.old_uuid) = (uuid, old.config.uuid);
         h.stage = Stage::Marking;
         if old.is_gone() {
-            self.plan_join(&mut h).expect("asked before");
+            self.replacement.plan_join(&mut h, &self.metadata, &mut self.io).expect("asked before");
         }
         let early = self.io.flights().iter().filter(|(_, io)| io.device == h.device);
         h.early = early.map(|(io, _)| io).collect();
         self.io.note_successor(Some(successor));
         self.replacement.current = Some(Box::new(h));
-        self.withhold();
+        self.replacement.withhold(&mut self.io);
         self.replacement.ended = None;
         self.replacement.wanted = true;
         Ok(())
     }
 
-    /// Ends the replacement under way; the old drive stays. The caller wakes the engine.
-    ///
-    /// # Errors
-    /// If there is none, or it is decided.
-    pub fn cancel_replace(&mut self) -> Result<(), ReplaceError> {
-        let h = self.replacement.current.as_deref().ok_or(ReplaceError::Nothing)?;
-        match h.stage {
-            Stage::Settling | Stage::Switching(_) | Stage::Landing => Err(ReplaceError::TooLate),
-            _ => {
-                self.end_handover(Ending::Cancelled);
-                Ok(())
-            }
-        }
-    }
-
-    /// Which drives' commands are taken has changed.
-    fn withhold(&mut self) {
-        self.io.withhold(self.replacement.current.as_deref().map_or([None; 2], Handover::taken));
-    }
-
     /// What of a replacement is possible now.
     pub(crate) fn run_handover(&mut self) {
-        self.divert_all();
+        self.replacement.divert_all(&mut self.io);
         let Some(h) = self.replacement.current.as_deref() else { return };
         let is_empty = h.joins && h.device == h.seat;
         if self.io[h.device].is_faulted() && !is_empty {
-            self.end_handover(h.source_failed());
+            self.replacement.end_handover(h.source_failed(), &mut self.metadata, &mut self.io);
         }
-        if std::mem::take(&mut self.replacement.wanted) && self.handover_stage() == Stage::Marking {
-            self.write_mark(0, 0);
+        if std::mem::take(&mut self.replacement.wanted)
+            && self.replacement.handover_stage() == Stage::Marking
+        {
+            self.replacement.write_mark(0, 0, &mut self.io);
         }
-        if self.handover_stage() == Stage::Copying {
-            self.run_mark();
+        if self.replacement.handover_stage() == Stage::Copying {
+            self.replacement.run_mark(&mut self.metadata, &mut self.io);
             self.run_copy();
         }
         self.run_switch();
-    }
-
-    fn handover_stage(&self) -> Stage {
-        self.replacement.current.as_deref().expect("asked while there is one").stage
-    }
-
-    /// Is nothing of it under way that a clean stop would cut?
-    pub(crate) fn handover_is_quiet(&self) -> bool {
-        self.replacement.current.as_deref().is_none_or(|h| {
-            h.stage == Stage::Copying
-                && h.claim.is_none()
-                && h.flights.is_empty()
-                && h.marked_bytes >= h.markable_bytes()
-        })
     }
 
     /// A command of a handover's own is done.
@@ -523,12 +538,20 @@ impl Engine {
         let h = self.replacement.current.as_deref_mut().expect("it waits for all its commands");
         match h.flights.remove((io.0 & !IO_BIT) as usize) {
             Flight::Open => self.successor_read(status, bytes),
-            Flight::CopyRead => self.region_read(status),
-            Flight::CopyWrite => self.region_written(status),
+            Flight::CopyRead => {
+                self.replacement.region_read(status, &mut self.metadata, &mut self.io)
+            }
+            Flight::CopyWrite => {
+                self.replacement.region_written(status, &mut self.metadata, &mut self.io)
+            }
             Flight::Double(io) => self.double_done(io, status),
-            Flight::MarkFlush => self.mark_flushed(status),
-            Flight::Mark if h.stage == Stage::Marking => self.first_mark_written(status),
-            Flight::Mark => self.mark_written(status),
+            Flight::MarkFlush => {
+                self.replacement.mark_flushed(status, &mut self.metadata, &mut self.io)
+            }
+            Flight::Mark if h.stage == Stage::Marking => {
+                self.replacement.first_mark_written(status, &mut self.metadata, &mut self.io)
+            }
+            Flight::Mark => self.replacement.mark_written(status, &mut self.metadata, &mut self.io),
             Flight::SwitchFlush => self.switch_flushed(status),
             Flight::OwnSuperblock => self.own_superblock_written(status),
             Flight::Retire => self.old_was_told(),

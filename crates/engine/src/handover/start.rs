@@ -13,6 +13,9 @@ use crate::device::Service;
 use crate::engine::Engine;
 use crate::format::handover::Mark;
 use crate::format::superblock::{Standing, SuccessorState, Superblock};
+use crate::handover::Replacement;
+use crate::io::DeviceIo;
+use crate::metadata::MetadataHomes;
 use crate::port::{Command, IoOp};
 use tandem_block::{BLOCK_BYTES, IoError};
 
@@ -23,48 +26,15 @@ pub(super) struct Found {
     mark: Option<Mark>,
 }
 
-impl Engine {
-    /// Reads the successor's marks, or superblocks, beside those of the members.
-    pub(crate) fn open_successor(&mut self) {
-        let Some(successor) = self.io.config().successor else { return };
-        let mut h = Handover::new(
-            successor.device,
-            self.successor_place(),
-            successor.capacity_bytes,
-            self.io.now(),
-        );
-        h.old_uuid = self.io[successor.device].config.uuid;
-        let (place, places) = (h.place, h.own_places());
-        self.replacement.current = Some(Box::new(h));
-        self.withhold();
-        for offset_bytes in places {
-            self.expect_recovery_read();
-            let op = IoOp::ReadMeta { offset_bytes, length_bytes: BLOCK_BYTES };
-            self.send_handover(place, op, Flight::Open);
-        }
-    }
-
-    pub(super) fn successor_read(&mut self, status: Result<(), IoError>, bytes: &[u8]) {
-        let found = &mut self.replacement.current.as_deref_mut().expect("its command ended").found;
-        if status.is_ok() {
-            if let Ok(superblock) = Superblock::decode(bytes)
-                && found.superblock.as_ref().is_none_or(|s| s.generation < superblock.generation)
-            {
-                found.superblock = Some(superblock);
-            }
-            if let Ok(mark) = Mark::decode(bytes)
-                && found.mark.as_ref().is_none_or(|known| known.number < mark.number)
-            {
-                found.mark = Some(mark);
-            }
-        }
-        self.recovery_read_over();
-    }
-
+impl Replacement {
     /// Decides, when all superblocks are read; the successor's takes the old one's place among them if
     /// it is the member.
-    pub(crate) fn resolve_successor(&mut self, all: &mut [(Option<Superblock>, bool)]) {
-        let Some(h) = self.replacement.current.as_deref_mut() else { return };
+    pub(crate) fn resolve_successor(
+        &mut self,
+        all: &mut [(Option<Superblock>, bool)],
+        io: &mut DeviceIo,
+    ) {
+        let Some(h) = self.current.as_deref_mut() else { return };
         let (device, index) = (h.device, usize::from(h.device.0));
         let found = std::mem::take(&mut h.found);
         let known = || all.iter().enumerate().filter_map(|(i, (s, _))| Some((i, s.as_ref()?)));
@@ -80,22 +50,22 @@ impl Engine {
                 s.pool == own.pool && (shall_be(s, uuid) || (i != index && is(s, uuid)))
             });
             if own.index == device.0 && known().count() > 0 && named.all(|named| named) {
-                h.joins = self.io[device].is_gone() || self.io.config().gone.contains(&device);
-                self.io[device].drive_bytes = h.drive_bytes;
-                self.io[device].config.capacity_bytes = h.drive_bytes;
+                h.joins = io[device].is_gone() || io.config().gone.contains(&device);
+                io[device].drive_bytes = h.drive_bytes;
+                io[device].config.capacity_bytes = h.drive_bytes;
                 if h.joins {
                     // others, or the configuration, may not know yet that the place is not empty any more
-                    self.io[device].standing = Standing::Serves;
-                    self.io[device].service = Service::Full;
-                    self.io.note_gone(device, false);
+                    io[device].standing = Standing::Serves;
+                    io[device].service = Service::Full;
+                    io.note_gone(device, false);
                 }
-                let ended = Some((self.io.now(), Ending::Finished));
+                let ended = Some((io.now(), Ending::Finished));
                 let view = HandoverView { ended, stage: "ended", ..h.view() };
-                self.replacement.ended = Some(view);
-                self.replacement.current = None;
-                self.withhold();
-                self.io.note_successor(None);
-                self.io.send(Command::Succeed { device });
+                self.ended = Some(view);
+                self.current = None;
+                self.withhold(io);
+                io.note_successor(None);
+                io.send(Command::Succeed { device });
                 all[index] = (Some(own), false);
                 return;
             }
@@ -117,38 +87,77 @@ impl Engine {
                 (h.copied_bytes, h.marked_bytes) = (mark.copied_bytes, mark.copied_bytes);
                 h.stats.resumed_bytes = mark.copied_bytes;
                 h.stage = Stage::Copying;
-                h.joins = self.io[device].is_gone();
+                h.joins = io[device].is_gone();
             }
-            None => self.leave_unknown(),
+            None => self.leave_unknown(io),
         }
     }
 
-    fn leave_unknown(&mut self) {
-        let mut h = self.replacement.current.take().expect("asked while there is one");
-        self.withhold();
-        h.joins = self.io[h.seat].is_gone();
-        let ended = Some((self.io.now(), Ending::NotKnown));
-        self.replacement.ended = Some(HandoverView { ended, stage: "ended", ..h.view() });
-        self.io.note_successor(None);
-        self.io.send(Command::LetGo { device: h.seat });
+    fn leave_unknown(&mut self, io: &mut DeviceIo) {
+        let mut h = self.current.take().expect("asked while there is one");
+        self.withhold(io);
+        h.joins = io[h.seat].is_gone();
+        let ended = Some((io.now(), Ending::NotKnown));
+        self.ended = Some(HandoverView { ended, stage: "ended", ..h.view() });
+        io.note_successor(None);
+        io.send(Command::LetGo { device: h.seat });
     }
 
     /// The members' layouts are known: what is copied, and in which order.
-    pub(crate) fn plan_handover(&mut self) {
-        let Some(h) = self.replacement.current.as_deref_mut() else { return };
+    pub(crate) fn plan_handover(&mut self, metadata: &MetadataHomes, io: &mut DeviceIo) {
+        let Some(h) = self.current.as_deref_mut() else { return };
         if h.joins {
-            let mut h = self.replacement.current.take().expect("asked above");
-            let planned = self.plan_join(&mut h);
-            self.replacement.current = Some(h);
-            self.withhold();
+            let mut h = self.current.take().expect("asked above");
+            let planned = self.plan_join(&mut h, metadata, io);
+            self.current = Some(h);
+            self.withhold(io);
             if planned.is_err() {
-                self.leave_unknown();
+                self.leave_unknown(io);
             }
             return;
         }
-        let old = &self.io[h.device];
+        let old = &io[h.device];
         h.plan = super::Plan::of(&old.layout, old.config.capacity_bytes);
         h.copied_bytes = h.copied_bytes.min(h.plan.data_bytes());
         h.marked_bytes = h.copied_bytes;
+    }
+}
+
+impl Engine {
+    /// Reads the successor's marks, or superblocks, beside those of the members.
+    pub(crate) fn open_successor(&mut self) {
+        let Some(successor) = self.io.config().successor else { return };
+        let mut h = Handover::new(
+            successor.device,
+            self.replacement.successor_place(&self.io),
+            successor.capacity_bytes,
+            self.io.now(),
+        );
+        h.old_uuid = self.io[successor.device].config.uuid;
+        let (place, places) = (h.place, h.own_places());
+        self.replacement.current = Some(Box::new(h));
+        self.replacement.withhold(&mut self.io);
+        for offset_bytes in places {
+            self.expect_recovery_read();
+            let op = IoOp::ReadMeta { offset_bytes, length_bytes: BLOCK_BYTES };
+            self.replacement.send_handover(place, op, Flight::Open, &mut self.io);
+        }
+    }
+
+    pub(super) fn successor_read(&mut self, status: Result<(), IoError>, bytes: &[u8]) {
+        let found = &mut self.replacement.current.as_deref_mut().expect("its command ended").found;
+        if status.is_ok() {
+            if let Ok(superblock) = Superblock::decode(bytes)
+                && found.superblock.as_ref().is_none_or(|s| s.generation < superblock.generation)
+            {
+                found.superblock = Some(superblock);
+            }
+            if let Ok(mark) = Mark::decode(bytes)
+                && found.mark.as_ref().is_none_or(|known| known.number < mark.number)
+            {
+                found.mark = Some(mark);
+            }
+        }
+        self.recovery_read_over();
     }
 }

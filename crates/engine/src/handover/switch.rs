@@ -8,25 +8,110 @@
 use super::{Ending, Flight, Stage, Step};
 use crate::engine::Engine;
 use crate::format::superblock::{Successor, SuccessorState};
+use crate::handover::Replacement;
+use crate::io::DeviceIo;
+use crate::metadata::MetadataHomes;
 use crate::mutant::Mutant;
 use crate::port::{Command, IoOp};
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError, PayloadId};
 
-impl Engine {
+impl Replacement {
     /// One of the first two marks is written.
-    pub(super) fn first_mark_written(&mut self, status: Result<(), IoError>) {
+    pub(super) fn first_mark_written(
+        &mut self,
+        status: Result<(), IoError>,
+        metadata: &mut MetadataHomes,
+        io: &mut DeviceIo,
+    ) {
         if let Err(error) = status {
-            self.end_handover(Ending::SuccessorFailed(error));
+            self.end_handover(Ending::SuccessorFailed(error), metadata, io);
             return;
         }
-        let h = self.replacement.current.as_deref_mut().expect("its command ended");
+        let h = self.current.as_deref_mut().expect("its command ended");
         if h.mark_number == 1 {
-            self.write_mark(0, 1);
+            self.write_mark(0, 1, io);
         } else {
             h.stage = Stage::Announcing { begun: false };
         }
     }
 
+    /// Is a round of superblocks under way that is not the start's or the stop's?
+    pub(crate) fn round_is_handovers(&self, io: &DeviceIo) -> bool {
+        let running = io.is_serving();
+        running
+            && self.current.as_deref().is_some_and(|h| {
+                matches!(
+                    h.stage,
+                    Stage::Announcing { begun: true } | Stage::Voiding { .. } | Stage::Switching(_)
+                )
+            })
+    }
+
+    /// Is this member's superblock left out of the round?
+    pub(crate) fn round_skips(&self, device: DeviceId) -> bool {
+        self.current
+            .as_deref()
+            .is_some_and(|h| h.stage == Stage::Switching(Step::Others) && h.seat == device)
+    }
+
+    /// The replacement is over without a change of drives. The superblocks are told first.
+    pub(crate) fn end_handover(
+        &mut self,
+        why: Ending,
+        metadata: &mut MetadataHomes,
+        io: &mut DeviceIo,
+    ) {
+        let h = self.current.as_deref_mut().expect("asked while there is one");
+        match h.stage {
+            Stage::Voiding { .. } | Stage::Leaving => return,
+            // it cannot be undone: others know already
+            Stage::Switching(Step::Others | Step::Retire(_)) | Stage::Landing => return,
+            Stage::Switching(Step::Own(_)) => {
+                let (seat, uuid) = (h.seat, h.old_uuid);
+                io[seat].config.uuid = uuid;
+                // the round begins anew under its own number
+                metadata.repeat_generation();
+            }
+            _ => {}
+        }
+        let h = self.current.as_deref_mut().expect("asked above");
+        h.ending = Some(why);
+        h.stage = Stage::Voiding { begun: false };
+        h.marking = None;
+        if let Some(claim) = h.claim.filter(|claim| !claim.is_sent) {
+            assert!(claim.buffer == PayloadId::NONE, "made when it is sent");
+            h.claim = None;
+        }
+    }
+
+    /// Nothing is under way with the successor: it is given back.
+    fn leave_successor(&mut self, io: &mut DeviceIo) {
+        let h = self.current.as_deref_mut().expect("asked while there is one");
+        if !h.flights.is_empty() {
+            return;
+        }
+        if h.ending == Some(Ending::Cancelled) && h.mark_number > 0 {
+            // it shall not look like a successor to whoever finds it
+            h.mark_number = 0;
+            let (place, places) = (h.place, h.own_places());
+            for offset_bytes in places {
+                let bytes = vec![0; BLOCK_BYTES as usize];
+                let op = IoOp::WriteMeta { offset_bytes, bytes, fua: true };
+                self.send_handover(place, op, Flight::Wipe, io);
+            }
+            return;
+        }
+        let h = self.current.take().expect("asked above");
+        self.withhold(io);
+        assert!(h.held.is_empty(), "they went on when the superblocks were told");
+        io.note_successor(None);
+        let ended = h.ending.map(|why| (io.now(), why));
+        self.ended = Some(super::HandoverView { ended, stage: "ended", ..h.view() });
+        io.send(Command::LetGo { device: h.device });
+    }
+}
+
+impl Engine {
     /// What comes before and after the copying, as far as it is possible now.
     pub(super) fn run_switch(&mut self) {
         let no_round = !self.metadata.writes_superblocks();
@@ -42,29 +127,9 @@ impl Engine {
             }
             Stage::Settling => self.settle_successor(),
             Stage::Landing => self.land(),
-            Stage::Leaving => self.leave_successor(),
+            Stage::Leaving => self.replacement.leave_successor(&mut self.io),
             _ => {}
         }
-    }
-
-    /// Is a round of superblocks under way that is not the start's or the stop's?
-    pub(crate) fn round_is_handovers(&self) -> bool {
-        let running = self.io.is_serving();
-        running
-            && self.replacement.current.as_deref().is_some_and(|h| {
-                matches!(
-                    h.stage,
-                    Stage::Announcing { begun: true } | Stage::Voiding { .. } | Stage::Switching(_)
-                )
-            })
-    }
-
-    /// Is this member's superblock left out of the round?
-    pub(crate) fn round_skips(&self, device: DeviceId) -> bool {
-        self.replacement
-            .current
-            .as_deref()
-            .is_some_and(|h| h.stage == Stage::Switching(Step::Others) && h.seat == device)
     }
 
     /// Both copies of the round are written.
@@ -82,7 +147,7 @@ impl Engine {
             Stage::Voiding { begun: true } => {
                 h.stage = Stage::Leaving;
                 self.answer_all_doubled();
-                self.give_free();
+                self.replacement.give_free(&mut self.io);
             }
             other => unreachable!("no round in {other:?}"),
         }
@@ -103,7 +168,7 @@ impl Engine {
         if without_flush {
             self.switch_flushed(Ok(()));
         } else {
-            self.send_handover(place, IoOp::Flush, Flight::SwitchFlush);
+            self.replacement.send_handover(place, IoOp::Flush, Flight::SwitchFlush, &mut self.io);
         }
     }
 
@@ -113,7 +178,11 @@ impl Engine {
             return;
         }
         if let Err(error) = status {
-            self.end_handover(Ending::SuccessorFailed(error));
+            self.replacement.end_handover(
+                Ending::SuccessorFailed(error),
+                &mut self.metadata,
+                &mut self.io,
+            );
             return;
         }
         h.stage = Stage::Switching(Step::Own(0));
@@ -128,7 +197,7 @@ impl Engine {
         let (place, offset_bytes) = (h.place, h.own_places()[copy]);
         let bytes = self.superblock(h.seat, false).encode();
         let op = IoOp::WriteMeta { offset_bytes, bytes, fua: true };
-        self.send_handover(place, op, Flight::OwnSuperblock);
+        self.replacement.send_handover(place, op, Flight::OwnSuperblock, &mut self.io);
     }
 
     pub(super) fn own_superblock_written(&mut self, status: Result<(), IoError>) {
@@ -136,7 +205,11 @@ impl Engine {
         let Stage::Switching(Step::Own(copy)) = h.stage else { return };
         if let Err(error) = status {
             // nobody else was told yet: it is as if it had never been
-            self.end_handover(Ending::SuccessorFailed(error));
+            self.replacement.end_handover(
+                Ending::SuccessorFailed(error),
+                &mut self.metadata,
+                &mut self.io,
+            );
         } else if copy == 0 {
             h.stage = Stage::Switching(Step::Own(1));
             self.write_own_superblock(1);
@@ -156,7 +229,7 @@ impl Engine {
         let last = self.io[device].drive_bytes / BLOCK_BYTES * BLOCK_BYTES - BLOCK_BYTES;
         let offset_bytes = if copy == 0 { 0 } else { last };
         let op = IoOp::WriteMeta { offset_bytes, bytes: told.encode(), fua: true };
-        self.send_handover(device, op, Flight::Retire);
+        self.replacement.send_handover(device, op, Flight::Retire, &mut self.io);
     }
 
     /// … or could not be told: the others were.
@@ -168,7 +241,7 @@ impl Engine {
             return;
         }
         let h = self.replacement.current.take().expect("its command ended");
-        self.withhold();
+        self.replacement.withhold(&mut self.io);
         assert!(h.flights.is_empty() && h.under_way.is_empty(), "nothing is under way");
         self.io[h.device].drive_bytes = h.drive_bytes;
         self.io.note_successor(None);
@@ -176,56 +249,5 @@ impl Engine {
         let ended = Some((self.io.now(), Ending::Finished));
         self.replacement.ended = Some(super::HandoverView { ended, stage: "ended", ..h.view() });
         self.io.send_all(h.held.into_iter().map(Command::Submit));
-    }
-
-    /// The replacement is over without a change of drives. The superblocks are told first.
-    pub(crate) fn end_handover(&mut self, why: Ending) {
-        let h = self.replacement.current.as_deref_mut().expect("asked while there is one");
-        match h.stage {
-            Stage::Voiding { .. } | Stage::Leaving => return,
-            // it cannot be undone: others know already
-            Stage::Switching(Step::Others | Step::Retire(_)) | Stage::Landing => return,
-            Stage::Switching(Step::Own(_)) => {
-                let (seat, uuid) = (h.seat, h.old_uuid);
-                self.io[seat].config.uuid = uuid;
-                // the round begins anew under its own number
-                self.metadata.repeat_generation();
-            }
-            _ => {}
-        }
-        let h = self.replacement.current.as_deref_mut().expect("asked above");
-        h.ending = Some(why);
-        h.stage = Stage::Voiding { begun: false };
-        h.marking = None;
-        if let Some(claim) = h.claim.filter(|claim| !claim.is_sent) {
-            assert!(claim.buffer == PayloadId::NONE, "made when it is sent");
-            h.claim = None;
-        }
-    }
-
-    /// Nothing is under way with the successor: it is given back.
-    fn leave_successor(&mut self) {
-        let h = self.replacement.current.as_deref_mut().expect("asked while there is one");
-        if !h.flights.is_empty() {
-            return;
-        }
-        if h.ending == Some(Ending::Cancelled) && h.mark_number > 0 {
-            // it shall not look like a successor to whoever finds it
-            h.mark_number = 0;
-            let (place, places) = (h.place, h.own_places());
-            for offset_bytes in places {
-                let bytes = vec![0; BLOCK_BYTES as usize];
-                let op = IoOp::WriteMeta { offset_bytes, bytes, fua: true };
-                self.send_handover(place, op, Flight::Wipe);
-            }
-            return;
-        }
-        let h = self.replacement.current.take().expect("asked above");
-        self.withhold();
-        assert!(h.held.is_empty(), "they went on when the superblocks were told");
-        self.io.note_successor(None);
-        let ended = h.ending.map(|why| (self.io.now(), why));
-        self.replacement.ended = Some(super::HandoverView { ended, stage: "ended", ..h.view() });
-        self.io.send(Command::LetGo { device: h.device });
     }
 }

@@ -129,7 +129,7 @@ impl Engine {
             if self.io.is_serving() {
                 self.turn();
             }
-            self.divert_all();
+            self.replacement.divert_all(&mut self.io);
         }
         self.stop_after_mirrors();
         let due = self.mirrors.iter().map(Mirror::due).min().unwrap_or(Instant::NEVER);

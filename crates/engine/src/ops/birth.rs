@@ -93,7 +93,7 @@ impl Engine {
                     capacity_bytes: d.config.capacity_bytes,
                 })
                 .collect(),
-            standings: self.io.drives().iter().map(|d| self.standing_of(d)).collect(),
+            standings: self.io.drives().iter().map(|d| self.replacement.standing_of(d)).collect(),
             has_moved_homes: self.has_moved_homes(),
             has_second_home: self.io.config().has_second_home,
             lagging: self.metadata.mask(),

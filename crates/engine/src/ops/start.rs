@@ -232,7 +232,7 @@ impl Engine {
     fn check_superblocks(&mut self) -> Result<Vec<(usize, Superblock)>, StartError> {
         let mut found = std::mem::take(&mut self.starting().superblocks);
         self.take_standings(&mut found)?;
-        self.resolve_successor(&mut found);
+        self.replacement.resolve_successor(&mut found, &mut self.io);
         self.check_gone(&found)?;
         let mut all = Vec::new();
         let is_present = |index: usize| !self.io[DeviceId(index as u8)].is_faulted();
@@ -353,7 +353,7 @@ impl Engine {
             return;
         }
         self.lay_out(&layouts);
-        self.plan_handover();
+        self.replacement.plan_handover(&self.metadata, &mut self.io);
         self.starting().stage = Stage::Roots;
         let follower = self.follower.home().filter(|&home| !self.metadata.contains(home));
         for device in self.metadata.sound_homes(&self.io).into_iter().chain(follower) {

@@ -38,7 +38,7 @@ impl Engine {
             }
             return;
         }
-        if !self.handover_is_quiet() || !self.drain_is_quiet() {
+        if !self.replacement.handover_is_quiet() || !self.drain_is_quiet() {
             return;
         }
         if !self.moves.is_idle() || !self.tiers_are_idle() || !self.commit.is_idle() {
@@ -98,7 +98,7 @@ impl Engine {
     pub(crate) fn write_superblock_copies(&mut self, clean: bool, copy: u8) {
         let mut writes = 0;
         for id in self.io.drives().ids() {
-            let skips = self.io[id].is_faulted() || self.round_skips(id);
+            let skips = self.io[id].is_faulted() || self.replacement.round_skips(id);
             if !self.round_is_for(id).unwrap_or(!skips) {
                 continue;
             }
@@ -110,7 +110,7 @@ impl Engine {
             writes += 1;
         }
         self.metadata.begin_round(writes, copy);
-        if writes == 0 && self.round_is_handovers() {
+        if writes == 0 && self.replacement.round_is_handovers(&self.io) {
             // the drive that is replaced is the pool's only one
             self.metadata.end_round();
             self.round_done();
@@ -128,7 +128,7 @@ impl Engine {
         if left > 0 {
             return;
         }
-        let is_handovers = self.round_is_handovers();
+        let is_handovers = self.replacement.round_is_handovers(&self.io);
         let is_drains = self.round_is_drains();
         let is_stops = !is_handovers && !is_drains && !self.metadata.is_round();
         let stopping = self.io.is_stopping() && is_stops;
