@@ -62,7 +62,7 @@ impl Engine {
             hdd_flush: self.io.drives().iter().any(|device| device.flushing.is_some()),
             handover: self.replacement.is_under_way(),
             switch: self.replacement.is_switching(),
-            drain: self.drain.is_some(),
+            drain: self.evacuation.is_under_way(),
             starved: self.io.waits_for_space(),
             logs_full: self.logs_are_full(),
         }

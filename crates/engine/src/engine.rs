@@ -7,7 +7,7 @@ use crate::bcw::controller::{Control, Controller};
 use crate::checkpoint::{Checkpoint, PageReads};
 use crate::config::{EngineConfig, Placement, Role};
 use crate::device::{Device, Service};
-use crate::drain::{Drain, DrainView};
+use crate::drain::Evacuation;
 use crate::follower::Follower;
 use crate::format::layout::{self, Layout};
 use crate::format::superblock::{Numbered, Standing};
@@ -91,9 +91,8 @@ pub struct Engine {
     pub(crate) replacement: Replacement,
     /// Which drives hold the metadata, and which of those missed writes.
     pub(crate) metadata: MetadataHomes,
-    /// A drive is about to leave; and the last one that did, or did not.
-    pub(crate) drain: Option<Box<Drain>>,
-    pub(crate) drain_ended: Option<DrainView>,
+    /// A drive that is about to leave.
+    pub(crate) evacuation: Evacuation,
     pub(crate) mirrors: Vec<Mirror>,
     /// Pairs that are not ready yet.
     pub(crate) mirrors_opening: usize,
@@ -337,8 +336,7 @@ impl Engine {
             qos: (qos::ORDERS[0].build)(),
             clients: None,
             replacement: Replacement::default(),
-            drain: None,
-            drain_ended: None,
+            evacuation: Evacuation::default(),
             mirrors: mirror::mirrors(&config),
             mirrors_opening: 0,
             mirrors_stopping: None,

@@ -14,15 +14,17 @@
 //! - A drive that is gone keeps its number, and its part of the numbering of slots and homes: nothing else
 //!   moves. No record names any of it, which a start makes sure of.
 
+pub(crate) mod homes;
+pub(crate) mod slots;
 mod switch;
 
 use crate::config::Role;
+use crate::drain::homes::Rehomed;
 use crate::engine::Engine;
 use crate::format::layout::blocks_without_homes;
 use crate::format::superblock::Standing;
 use crate::io::Phase;
 use crate::map::{Logical, Slot};
-use crate::ops::vacating::Rehomed;
 use std::collections::BTreeSet;
 use tandem_block::{BLOCK_BYTES, DeviceId, Instant};
 
@@ -164,35 +166,60 @@ pub enum DrainError {
     },
 }
 
+/// A drive that is about to leave, if there is one, and the last one that did, or did not.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Evacuation {
+    current: Option<Box<Drain>>,
+    ended: Option<DrainView>,
+}
+
+impl Evacuation {
+    /// Is a drive about to leave?
+    #[inline]
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.current.is_some()
+    }
+
+    /// A move that began at `since` has ended. If it was one of these, the drive rests for as long as it took.
+    /// `moved_blocks`: those that a sound one has brought away.
+    pub(crate) fn move_ended(&mut self, moved_blocks: u64, since: Instant, now: Instant) {
+        let drain = self.current.as_deref_mut().filter(|drain| drain.owns_move);
+        let Some(drain) = drain else { return };
+        drain.owns_move = false;
+        drain.moved_blocks += moved_blocks;
+        drain.rests_until = now + now.since(since);
+    }
+}
+
 /// A drain under way.
 #[derive(Clone, Debug)]
 pub(crate) struct Drain {
-    pub(crate) device: DeviceId,
-    pub(crate) stage: Stage,
+    device: DeviceId,
+    stage: Stage,
     /// Where to look next.
-    pub(crate) cursor: Slot,
+    cursor: Slot,
     /// Places are read one by one before this one: one of them is bad.
-    pub(crate) careful_until: Slot,
+    careful_until: Slot,
     /// Places that could not be read.
-    pub(crate) unreadable: BTreeSet<Slot>,
+    unreadable: BTreeSet<Slot>,
     /// Blocks whose homes there could not be read.
-    pub(crate) unreadable_homes: BTreeSet<Logical>,
+    unreadable_homes: BTreeSet<Logical>,
     /// Homes that were written elsewhere and are not settled there.
-    pub(crate) rehomed: Vec<Rehomed>,
+    rehomed: Vec<Rehomed>,
     /// Checksums of homes that are being read.
-    pub(crate) awaits_page: Option<u32>,
+    awaits_page: Option<u32>,
     /// The batch that records the last home that was left.
-    pub(crate) left_with: u64,
+    left_with: u64,
     /// The move under way is its own.
-    pub(crate) owns_move: bool,
+    owns_move: bool,
     /// Others' moves had their turn.
-    pub(crate) has_turn: bool,
-    pub(crate) rests_until: Instant,
-    pub(crate) looks_at: Instant,
-    pub(crate) total_bytes: u64,
-    pub(crate) moved_blocks: u64,
-    pub(crate) began: Instant,
-    pub(crate) drained: Option<Instant>,
+    has_turn: bool,
+    rests_until: Instant,
+    looks_at: Instant,
+    total_bytes: u64,
+    moved_blocks: u64,
+    began: Instant,
+    drained: Option<Instant>,
 }
 
 impl Drain {
@@ -227,7 +254,11 @@ impl Drain {
 impl Engine {
     /// The drain under way, or the last one that ended in this life.
     pub fn drain_view(&self) -> Option<DrainView> {
-        self.drain.as_deref().map(|drain| self.view_drain(drain)).or(self.drain_ended)
+        self.evacuation
+            .current
+            .as_deref()
+            .map(|drain| self.view_drain(drain))
+            .or(self.evacuation.ended)
     }
 
     fn view_drain(&self, drain: &Drain) -> DrainView {
@@ -271,7 +302,7 @@ impl Engine {
     /// Why not.
     pub fn can_drain(&self, device: DeviceId) -> Result<u64, DrainError> {
         self.can_change_members()?;
-        if let Some(drain) = &self.drain {
+        if let Some(drain) = &self.evacuation.current {
             return Err(DrainError::UnderWay(drain.device));
         }
         if self.replacement.is_under_way() {
@@ -338,8 +369,8 @@ impl Engine {
     pub fn drain(&mut self, device: DeviceId) -> Result<(), DrainError> {
         let bytes = self.can_drain(device)?;
         let stage = Stage::Announcing { begun: false };
-        self.drain = Some(Box::new(Drain::new(device, stage, bytes, self.io.now())));
-        self.drain_ended = None;
+        self.evacuation.current = Some(Box::new(Drain::new(device, stage, bytes, self.io.now())));
+        self.evacuation.ended = None;
         self.set_standing(device, Standing::Drains);
         Ok(())
     }
@@ -349,7 +380,7 @@ impl Engine {
     /// # Errors
     /// If there is none, or it is decided.
     pub fn cancel_drain(&mut self) -> Result<(), DrainError> {
-        let drain = self.drain.as_deref_mut().ok_or(DrainError::Nothing)?;
+        let drain = self.evacuation.current.as_deref_mut().ok_or(DrainError::Nothing)?;
         if !drain.moves() {
             return Err(DrainError::TooLate);
         }
@@ -366,7 +397,8 @@ impl Engine {
     /// Why not; if something lies on it, how much.
     pub fn can_remove(&self, device: DeviceId) -> Result<(), DrainError> {
         self.can_change_members()?;
-        let Some(drain) = self.drain.as_deref().filter(|drain| drain.device == device) else {
+        let Some(drain) = self.evacuation.current.as_deref().filter(|drain| drain.device == device)
+        else {
             // for what is wrong with it in the first place
             let bytes = self.can_drain(device)?;
             return Err(DrainError::NotDrained { device, bytes });

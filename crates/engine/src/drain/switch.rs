@@ -121,7 +121,7 @@ impl Engine {
                 && !self.metadata.is_salvaged()
             {
                 let bytes = self.lies_on(device);
-                self.drain =
+                self.evacuation.current =
                     Some(Box::new(Drain::new(device, Stage::Moving, bytes, self.io.now())));
             }
         }
@@ -130,7 +130,9 @@ impl Engine {
     /// At the start, when it is known which blocks nobody has.
     pub(crate) fn go_on_vacating(&mut self) {
         self.fit_objects();
-        let Some(device) = self.drain.as_deref().map(|drain| drain.device) else { return };
+        let Some(device) = self.evacuation.current.as_deref().map(|drain| drain.device) else {
+            return;
+        };
         if !self.io[device].is_ssd() {
             self.vacate(device);
         }
@@ -138,7 +140,7 @@ impl Engine {
 
     /// What of a drain is possible now, beside moves.
     pub(crate) fn run_drain(&mut self) {
-        let Some(drain) = self.drain.as_deref() else { return };
+        let Some(drain) = self.evacuation.current.as_deref() else { return };
         let (device, stage) = (drain.device, drain.stage);
         let no_round = !self.metadata.writes_superblocks();
         match stage {
@@ -155,7 +157,7 @@ impl Engine {
         }
         let d = &self.io[device];
         let failed = d.is_faulted() && !d.is_gone();
-        let Some(drain) = self.drain.as_deref() else { return };
+        let Some(drain) = self.evacuation.current.as_deref() else { return };
         if !drain.moves() {
             return;
         }
@@ -172,18 +174,18 @@ impl Engine {
             self.end_drain(Ending::Failed);
             return;
         }
-        let drain = self.drain.as_deref_mut().expect("asked above");
+        let drain = self.evacuation.current.as_deref_mut().expect("asked above");
         if is_over != drain.drained.is_some() {
             drain.drained = is_over.then_some(now);
         }
     }
 
     fn set_drain_stage(&mut self, stage: Stage) {
-        self.drain.as_deref_mut().expect("asked while there is one").stage = stage;
+        self.evacuation.current.as_deref_mut().expect("asked while there is one").stage = stage;
     }
 
-    pub(super) fn begin_removal(&mut self) {
-        let drain = self.drain.as_deref_mut().expect("asked by the caller");
+    pub(crate) fn begin_removal(&mut self) {
+        let drain = self.evacuation.current.as_deref_mut().expect("asked by the caller");
         drain.stage = Stage::Removing(Step::Quiet);
         let d = &mut self.io[drain.device];
         d.standing = Standing::Gone(Numbered::of(&d.layout));
@@ -204,7 +206,7 @@ impl Engine {
     pub(crate) fn round_is_drains(&self) -> bool {
         let running = self.io.is_serving();
         running
-            && self.drain.as_deref().is_some_and(|drain| {
+            && self.evacuation.current.as_deref().is_some_and(|drain| {
                 matches!(
                     drain.stage,
                     Stage::Announcing { begun: true }
@@ -216,14 +218,14 @@ impl Engine {
 
     /// Does the round go to the drive that leaves, and to nobody else?
     pub(crate) fn round_is_for(&self, device: DeviceId) -> Option<bool> {
-        let drain = self.drain.as_deref()?;
+        let drain = self.evacuation.current.as_deref()?;
         let is_own = drain.stage == Stage::Removing(Step::Own);
         is_own.then_some(drain.device == device)
     }
 
     /// Both copies of the round are written.
     pub(crate) fn drain_round_done(&mut self) {
-        let stage = self.drain.as_deref().expect("asked above").stage;
+        let stage = self.evacuation.current.as_deref().expect("asked above").stage;
         match stage {
             Stage::Announcing { .. } => self.set_drain_stage(Stage::Moving),
             // one that was under way when it ended: another one follows
@@ -235,7 +237,7 @@ impl Engine {
             }
             Stage::Removing(Step::Own) => {
                 self.objects.vacated();
-                let device = self.drain.as_deref().expect("asked above").device;
+                let device = self.evacuation.current.as_deref().expect("asked above").device;
                 self.io[device].dirty = false;
                 self.end_drain(Ending::Removed);
                 self.io.note_gone(device, true);
@@ -246,21 +248,21 @@ impl Engine {
     }
 
     fn end_drain(&mut self, why: Ending) {
-        let drain = self.drain.take().expect("asked while there is one");
+        let drain = self.evacuation.current.take().expect("asked while there is one");
         let view = self.view_drain(&drain);
         let ended = Some((self.io.now(), why));
-        self.drain_ended = Some(super::DrainView { ended, stage: "ended", ..view });
+        self.evacuation.ended = Some(super::DrainView { ended, stage: "ended", ..view });
     }
 
     /// Is nothing of it under way that a clean stop would cut?
     pub(crate) fn drain_is_quiet(&self) -> bool {
-        self.drain.as_deref().is_none_or(|drain| drain.stage == Stage::Moving)
+        self.evacuation.current.as_deref().is_none_or(|drain| drain.stage == Stage::Moving)
     }
 
     /// When a drain wants to be asked again, although nothing happens.
     pub(crate) fn drain_due(&self) -> Instant {
         let serves = (self.io.phase() == Phase::Running) && !self.commit.is_broken();
-        let drain = self.drain.as_deref().filter(|drain| serves && drain.moves());
+        let drain = self.evacuation.current.as_deref().filter(|drain| serves && drain.moves());
         let drain = drain.filter(|drain| drain.drained.is_none() && self.moves.is_idle());
         drain.map_or(Instant::NEVER, |drain| drain.looks_at.max(drain.rests_until))
     }

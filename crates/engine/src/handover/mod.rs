@@ -453,7 +453,7 @@ impl Engine {
         if let Some(h) = &self.replacement.current {
             return Err(ReplaceError::UnderWay(h.seat));
         }
-        if self.drain.is_some() {
+        if self.evacuation.is_under_way() {
             return Err(ReplaceError::NotNow(
                 "has a drive that is being drained: remove it, or cancel that, first",
             ));

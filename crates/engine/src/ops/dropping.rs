@@ -30,7 +30,7 @@ impl Dropping {
 
 impl Engine {
     /// Drops SSD copies of blocks that are safe at home, the oldest allocations first.
-    pub(super) fn drop_clean_copies(&mut self) {
+    pub(crate) fn drop_clean_copies(&mut self) {
         if self.map.population().clean_ssd == 0
             || !self.moves.is_short_of_space(&self.map, &self.io)
             || self.map.displaced_count() > DROP_BLOCKS_MAX

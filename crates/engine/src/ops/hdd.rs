@@ -7,11 +7,11 @@
 
 use crate::bcw::controller::{Action, Control};
 use crate::device::{Class, Job};
+use crate::drain::homes::Turn;
 use crate::engine::Engine;
 use crate::follower;
 use crate::io::flights::Flight;
 use crate::map::Run;
-use crate::ops::vacating::Turn;
 use crate::owner::{LogIo, MetadataIo, Owner, RequestIo};
 use crate::port::IoOp;
 use crate::steer::Reason;

@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
 
 impl Moves {
-    pub(super) fn want_home_flush(&self, io: &mut DeviceIo) {
+    pub(crate) fn want_home_flush(&self, io: &mut DeviceIo) {
         for index in 0..io.hdds().len() {
             let device = io.hdds()[index];
             let settled = self.homes_settled_mark(device);
@@ -88,7 +88,7 @@ impl Engine {
     }
 
     /// Flushes the hard drives when enough homes were written, or nothing else is left to do.
-    pub(super) fn flush_homed(&mut self) {
+    pub(crate) fn flush_homed(&mut self) {
         let enough = self.moves.homed.len() >= HOMED_BLOCKS_MAX
             || (!self.moves.homed.is_empty()
                 && (self.io.waits_for_space()
@@ -100,7 +100,7 @@ impl Engine {
         }
     }
 
-    pub(super) fn write_homes(&mut self) {
+    pub(crate) fn write_homes(&mut self) {
         let mut m = self.moves.active.take().expect("asked by the caller");
         m.stage = Stage::Writing;
         let mut order: Vec<usize> = (0..m.parts.len()).collect();

@@ -16,7 +16,7 @@ use crate::ops::moves::Moves;
 use tandem_block::{BLOCK_BYTES, DeviceId};
 
 impl Moves {
-    pub(super) fn log_need(&self, io: &DeviceIo) -> Need {
+    pub(crate) fn log_need(&self, io: &DeviceIo) -> Need {
         let mut worst = Need::None;
         for &id in io.hdds() {
             let Some(log) = &io[id].log else { continue };
@@ -37,7 +37,7 @@ impl Moves {
     }
 
     /// At a start: what lives in the logs, as the map says.
-    pub(super) fn recover_logs(&self, map: &Map, io: &mut DeviceIo) {
+    pub(crate) fn recover_logs(&self, map: &Map, io: &mut DeviceIo) {
         let segment_slots = (io.config().log_segment_bytes / BLOCK_BYTES) as u32;
         for id in io.drives().ids() {
             if let Some(log) = &io[id].log {
@@ -52,7 +52,7 @@ impl Moves {
 }
 
 impl Engine {
-    pub(super) fn begin_log_gc(&mut self) -> bool {
+    pub(crate) fn begin_log_gc(&mut self) -> bool {
         self.moves.barren.resize(self.io.drives().len(), None);
         let drives = self.io.hdds().iter().filter_map(|&id| {
             let d = &self.io[id];
@@ -119,7 +119,7 @@ impl Engine {
     }
 
     /// Blocks in a run of log slots that can be moved home now.
-    pub(super) fn living_parts(&self, run: Run, blocks_max: usize) -> Vec<Part> {
+    pub(crate) fn living_parts(&self, run: Run, blocks_max: usize) -> Vec<Part> {
         let mut parts = Vec::new();
         for slot in run.slot..run.slot + run.count {
             let owner = self.map.slots().owner(slot);
@@ -142,7 +142,7 @@ impl Engine {
 
     /// A segment has living blocks that cannot be moved as they are: unsettled ones need a flush,
     /// unrecorded ones a commit, fragments a merge.
-    pub(super) fn unlock_segment(&mut self, device: DeviceId, run: Run) {
+    pub(crate) fn unlock_segment(&mut self, device: DeviceId, run: Run) {
         let mut fragmented = None;
         let mut unsettled = false;
         let mut unrecorded = false;

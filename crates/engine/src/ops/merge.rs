@@ -18,7 +18,7 @@ use tandem_block::{
 };
 
 impl Engine {
-    pub(super) fn begin_merge(&mut self) {
+    pub(crate) fn begin_merge(&mut self) {
         let fragmented = self.map.population().fragmented;
         if fragmented == 0 || self.io.is_fixed() {
             return;
@@ -129,7 +129,7 @@ impl Engine {
         })
     }
 
-    pub(super) fn merge_written(&mut self, status: Result<(), IoError>, checksum: u32) {
+    pub(crate) fn merge_written(&mut self, status: Result<(), IoError>, checksum: u32) {
         let m = self.moves.active.as_ref().expect("a merge was writing");
         let (block, target) = (m.parts[0].logical, m.target);
         let copied = m.parts[0].copied.as_ref().expect("a block that is merged is watched");

@@ -49,13 +49,13 @@ pub enum MoveKind {
 
 impl MoveKind {
     /// Is it of one block, read like a user would and written to one slot?
-    pub(super) fn is_of_one_block(self) -> bool {
+    pub(crate) fn is_of_one_block(self) -> bool {
         matches!(self, MoveKind::Merge | MoveKind::Promotion)
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(crate) enum Stage {
     Reading,
     /// Read; waits until the records of its sources are durable and nobody reads the homes.
     Waiting,
@@ -64,76 +64,76 @@ pub(super) enum Stage {
 
 /// One block of a move.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Part {
-    pub(super) logical: Logical,
-    pub(super) slot: Slot,
-    pub(super) checksum: u32,
+pub(crate) struct Part {
+    pub(crate) logical: Logical,
+    pub(crate) slot: Slot,
+    pub(crate) checksum: u32,
     /// The version that is copied, while the move is under way.
-    pub(super) copied: Option<Copied>,
+    pub(crate) copied: Option<Copied>,
 }
 
 impl Part {
-    pub(super) fn new(logical: Logical, slot: Slot, checksum: u32) -> Part {
+    pub(crate) fn new(logical: Logical, slot: Slot, checksum: u32) -> Part {
         Part { logical, slot, checksum, copied: None }
     }
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Move {
-    pub(super) kind: MoveKind,
-    pub(super) stage: Stage,
+pub(crate) struct Move {
+    pub(crate) kind: MoveKind,
+    pub(crate) stage: Stage,
     /// In LBA order, except while a segment is read.
-    pub(super) parts: Vec<Part>,
-    pub(super) buffer: PayloadId,
-    pub(super) outstanding: u32,
-    pub(super) failed: bool,
-    pub(super) after_batch: u64,
-    pub(super) target: Run,
+    pub(crate) parts: Vec<Part>,
+    pub(crate) buffer: PayloadId,
+    pub(crate) outstanding: u32,
+    pub(crate) failed: bool,
+    pub(crate) after_batch: u64,
+    pub(crate) target: Run,
     /// Of a drain's move: where each part goes, a slot or the block whose place its home takes.
-    pub(super) targets: Vec<Slot>,
-    pub(super) since: Instant,
+    pub(crate) targets: Vec<Slot>,
+    pub(crate) since: Instant,
 }
 
 /// State of background moves.
 #[derive(Clone, Debug, Default)]
 pub struct Moves {
-    pub(super) active: Option<Move>,
+    pub(crate) active: Option<Move>,
     /// Write-back is between its watermarks.
-    pub(super) writing_back: bool,
-    pub(super) cursor: Logical,
-    pub(super) merge_cursor: Logical,
+    pub(crate) writing_back: bool,
+    pub(crate) cursor: Logical,
+    pub(crate) merge_cursor: Logical,
     /// Homes written and not yet flushed, oldest first, with the number of the home write.
-    pub(super) homed: VecDeque<(u64, Part)>,
-    pub(super) homed_blocks: HashSet<Logical, FixedState>,
+    pub(crate) homed: VecDeque<(u64, Part)>,
+    pub(crate) homed_blocks: HashSet<Logical, FixedState>,
     /// How many of them were read from an SSD: they still count as dirty there.
-    pub(super) homed_ssd: u64,
-    pub(super) homes_settled: Vec<u64>,
-    pub(super) urgent: bool,
+    pub(crate) homed_ssd: u64,
+    pub(crate) homes_settled: Vec<u64>,
+    pub(crate) urgent: bool,
     /// Moves that failed in a row, and until when none begins.
     failures: u32,
     rests_until: Instant,
-    pub(super) unmovable: Unmovable,
+    pub(crate) unmovable: Unmovable,
     /// So many blocks of a move that could not be read together are moved one by one.
     single: usize,
     /// Write-back has looked at every block in vain, when this batch was durable.
-    pub(super) barren_since: Option<u64>,
+    pub(crate) barren_since: Option<u64>,
     /// Blocks looked at in vain since that batch.
     barren_looked: u64,
     barren_as_of: u64,
-    pub(super) dropping: Dropping,
+    pub(crate) dropping: Dropping,
     /// GC found nothing to move in this segment the last time; by device.
-    pub(super) barren: Vec<Option<usize>>,
+    pub(crate) barren: Vec<Option<usize>>,
 }
 
 /// Home writes that gather before their drive is flushed for them, in blocks (64 MiB): a flush
 /// costs up to 300 ms, so it should settle many (guess).
-pub(super) const HOMED_BLOCKS_MAX: usize = 16_384;
+pub(crate) const HOMED_BLOCKS_MAX: usize = 16_384;
 /// Dirty blocks looked at in one step at most: bounds the time that an event takes.
 const LOOK_BLOCKS_MAX: u32 = 65_536;
 /// The pause after a move that failed; it doubles with each in a row, up to 512 times this (guess).
 const REST_AFTER_FAILURE: Duration = Duration::from_ms(100);
 /// Fragmented blocks that are tolerated before they are merged without waiting for idle time.
-pub(super) const FRAGMENTED_MAX: u64 = 65_536;
+pub(crate) const FRAGMENTED_MAX: u64 = 65_536;
 
 impl Moves {
     pub(crate) fn counts_as(&self) -> MoveKind {
@@ -156,7 +156,7 @@ impl Moves {
     }
 
     /// Is it time to move one block alone?
-    pub(super) fn takes_single(&mut self) -> bool {
+    pub(crate) fn takes_single(&mut self) -> bool {
         let is_single = self.single > 0;
         self.single = self.single.saturating_sub(1);
         is_single
@@ -206,7 +206,7 @@ impl Moves {
         self.barren_since = all.then_some(durable);
     }
 
-    pub(super) fn is_fixed_source(
+    pub(crate) fn is_fixed_source(
         &self,
         owner: Logical,
         slot: Slot,
@@ -217,7 +217,7 @@ impl Moves {
     }
 
     /// Is this block on its way home?
-    pub(super) fn is_moving(&self, block: Logical) -> bool {
+    pub(crate) fn is_moving(&self, block: Logical) -> bool {
         let active = self.active.as_ref();
         active.is_some_and(|m| m.parts.iter().any(|part| part.logical == block))
     }
@@ -266,7 +266,7 @@ impl Engine {
     #[inline]
     pub(crate) fn run_moves(&mut self) {
         self.answer_both();
-        if (self.io.hdds().is_empty() && self.drain.is_none() && self.moves.is_idle())
+        if (self.io.hdds().is_empty() && !self.evacuation.is_under_way() && self.moves.is_idle())
             || self.commit.is_broken()
         {
             return;
@@ -392,7 +392,7 @@ impl Engine {
         self.begin_home_move(MoveKind::WriteBack, parts);
     }
 
-    pub(super) fn begin_home_move(&mut self, kind: MoveKind, mut parts: Vec<Part>) {
+    pub(crate) fn begin_home_move(&mut self, kind: MoveKind, mut parts: Vec<Part>) {
         assert!(self.moves.active.is_none(), "one move at a time");
         for part in &mut parts {
             part.copied = Some(self.map.watch(part.logical));
@@ -516,13 +516,13 @@ impl Engine {
     }
 
     /// Does no command name the homes of these blocks, which lie behind each other?
-    pub(super) fn is_home_unpinned(&mut self, first: Logical, count: u64) -> bool {
+    pub(crate) fn is_home_unpinned(&mut self, first: Logical, count: u64) -> bool {
         let (device, address) = self.objects.home_of(first, &self.io);
         let pins = self.io[device].queue.pins_mut();
         pins.await_free(address / BLOCK_BYTES, count)
     }
 
-    pub(super) fn end_move(&mut self) {
+    pub(crate) fn end_move(&mut self) {
         let m = self.moves.active.take().expect("asked by the caller");
         // a drain looks at each block that fails by itself, and keeps a pace of its own
         let rests = m.failed && !matches!(m.kind, MoveKind::Drain | MoveKind::Rehome);
@@ -533,13 +533,9 @@ impl Engine {
             self.moves.rests_until = self.io.now() + Duration::from_ns(pause_ns);
         }
         m.parts.iter().filter_map(|part| part.copied.clone()).for_each(|c| self.map.forget(c));
-        if let Some(drain) = self.drain.as_deref_mut().filter(|drain| drain.owns_move) {
-            drain.owns_move = false;
-            if m.kind == MoveKind::LogGc && !m.failed {
-                drain.moved_blocks += m.parts.len() as u64;
-            }
-            drain.rests_until = self.io.now() + self.io.now().since(m.since);
-        }
+        let is_sound_gc = m.kind == MoveKind::LogGc && !m.failed;
+        let moved_blocks = if is_sound_gc { m.parts.len() as u64 } else { 0 };
+        self.evacuation.move_ended(moved_blocks, m.since, self.io.now());
         self.restoring_done(false);
         self.look_at_leaving();
         if m.buffer != PayloadId::NONE {

@@ -25,7 +25,7 @@ use crate::port::IoOp;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(crate) enum Stage {
     Format,
     Superblocks,
     Roots,
@@ -36,34 +36,34 @@ pub(super) enum Stage {
 }
 
 /// Reads in flight during recovery.
-pub(super) const READS_MAX: u64 = 16;
+pub(crate) const READS_MAX: u64 = 16;
 
 /// An engine's start under way.
 #[derive(Clone, Debug)]
 pub struct Starting {
-    pub(super) stage: Stage,
-    pub(super) outstanding: u32,
-    pub(super) failed: Option<StartError>,
+    pub(crate) stage: Stage,
+    pub(crate) outstanding: u32,
+    pub(crate) failed: Option<StartError>,
     /// Per device, the sounder copy of the superblock; and whether a damaged one was seen.
-    pub(super) superblocks: Vec<(Option<Superblock>, bool)>,
-    pub(super) root: Option<(DeviceId, Root)>,
+    pub(crate) superblocks: Vec<(Option<Superblock>, bool)>,
+    pub(crate) root: Option<(DeviceId, Root)>,
     /// The newest root of the drive that follows.
-    pub(super) follower_root: Option<Root>,
+    pub(crate) follower_root: Option<Root>,
     /// The newest root of each metadata home.
-    pub(super) root_numbers: Vec<(DeviceId, u64)>,
-    pub(super) recovered: Recovered,
-    pub(super) next: u64,
+    pub(crate) root_numbers: Vec<(DeviceId, u64)>,
+    pub(crate) recovered: Recovered,
+    pub(crate) next: u64,
     /// Checksums of the pages of the object table; and whether one was sound on another metadata home
     /// alone.
-    pub(super) page_checksums: Vec<u32>,
-    pub(super) table_is_mended: bool,
+    pub(crate) page_checksums: Vec<u32>,
+    pub(crate) table_is_mended: bool,
     /// Shards that were sound on another metadata home than the one they were asked of first.
-    pub(super) mended_shards: Vec<usize>,
+    pub(crate) mended_shards: Vec<usize>,
     /// The journal of each metadata home.
-    pub(super) rings: Vec<(DeviceId, Vec<u8>)>,
+    pub(crate) rings: Vec<(DeviceId, Vec<u8>)>,
     /// The last of them is that of the drive that follows.
-    pub(super) witness: Option<DeviceId>,
-    pub(super) journal: Option<Journal>,
+    pub(crate) witness: Option<DeviceId>,
+    pub(crate) journal: Option<Journal>,
 }
 
 impl Starting {
@@ -120,11 +120,11 @@ impl Engine {
         }
     }
 
-    pub(super) fn starting(&mut self) -> &mut Starting {
+    pub(crate) fn starting(&mut self) -> &mut Starting {
         self.starting.as_deref_mut().expect("the engine starts")
     }
 
-    pub(super) fn recovery_request(
+    pub(crate) fn recovery_request(
         &mut self,
         device: DeviceId,
         offset_bytes: u64,
@@ -141,7 +141,7 @@ impl Engine {
         self.starting().outstanding += 1;
     }
 
-    pub(super) fn fail_start(&mut self, error: StartError) {
+    pub(crate) fn fail_start(&mut self, error: StartError) {
         self.starting().failed.get_or_insert(error);
     }
 
@@ -411,7 +411,7 @@ impl Engine {
         self.begin_table();
     }
 
-    pub(super) fn begin_shards(&mut self) {
+    pub(crate) fn begin_shards(&mut self) {
         let blocks = self.map.logical().len();
         let recovered = Recovered::new(self.map.slots().regions(), blocks);
         let starting = self.starting();
@@ -422,7 +422,7 @@ impl Engine {
     }
 
     /// The metadata home that is asked after this one.
-    pub(super) fn next_home(&self, device: DeviceId) -> DeviceId {
+    pub(crate) fn next_home(&self, device: DeviceId) -> DeviceId {
         let homes = self.metadata.sound_homes(&self.io);
         let at = homes.iter().position(|&d| d == device).expect("asked of a metadata home");
         homes[(at + 1) % homes.len()]
@@ -517,7 +517,7 @@ impl Engine {
     /// What was read may still be in a drive's buffer. Before anything is built on it, it is
     /// settled: otherwise a second power cut could take back a record whose freed places have been
     /// written over.
-    pub(super) fn flush_all(&mut self) {
+    pub(crate) fn flush_all(&mut self) {
         self.starting().stage = Stage::Flush;
         if self.io.breaks(Mutant::RecoveryWithoutFlush) {
             if self.starting().outstanding == 0 {
@@ -534,7 +534,7 @@ impl Engine {
         }
     }
 
-    pub(super) fn install(&mut self) {
+    pub(crate) fn install(&mut self) {
         let starting = self.starting();
         let recovered = std::mem::take(&mut starting.recovered);
         let mended = std::mem::take(&mut starting.mended_shards);

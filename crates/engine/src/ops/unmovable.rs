@@ -18,7 +18,7 @@ const LEFT_FOR: Duration = Duration::from_s(60);
 /// Blocks that are left at most: bounds RAM to some 64 KiB. One more is tried again and again.
 const LEFT_MAX: usize = 1_024;
 /// Segments in which something else to move is looked for at a time, where no write waits for room.
-pub(super) const SEGMENTS_MAX: usize = 16;
+pub(crate) const SEGMENTS_MAX: usize = 16;
 
 /// A block that is left.
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ impl Unmovable {
 
 impl Moves {
     /// A move could not read this block, or found it damaged.
-    pub(super) fn leave_unmovable(
+    pub(crate) fn leave_unmovable(
         &mut self,
         block: Logical,
         error: IoError,
@@ -77,7 +77,7 @@ impl Moves {
     }
 
     /// Is it left where it is?
-    pub(super) fn is_unmovable(&self, block: Logical, map: &Map, io: &DeviceIo) -> bool {
+    pub(crate) fn is_unmovable(&self, block: Logical, map: &Map, io: &DeviceIo) -> bool {
         let left = self.unmovable.blocks.get(&block);
         left.is_some_and(|left| io.now() < left.until && map.is_latest(&left.copied))
     }
@@ -85,7 +85,7 @@ impl Moves {
 
 impl Engine {
     /// Blocks in a run of log slots that can be moved home now, and are not left.
-    pub(super) fn movable_parts(&self, run: Run, blocks_max: usize) -> Vec<Part> {
+    pub(crate) fn movable_parts(&self, run: Run, blocks_max: usize) -> Vec<Part> {
         if self.moves.unmovable.is_empty() {
             return self.living_parts(run, blocks_max);
         }

@@ -13,7 +13,6 @@
 //! recorded, since nothing is written to the old one any more. A home that is written while its copy
 //! waits for the flush makes the copy void (`forget_rehomed`).
 
-use super::moves::{Move, MoveKind, Part, Stage};
 use crate::device::{Class, Job};
 use crate::drain::{Drain, DrainError, UNREADABLE_MAX};
 use crate::engine::Engine;
@@ -24,6 +23,7 @@ use crate::map::logical::HOME;
 use crate::map::space::{BlockRange, Space};
 use crate::map::{Logical, NONE, Run, Touch};
 use crate::mutant::Mutant;
+use crate::ops::moves::{Move, MoveKind, Part, Stage};
 use crate::owner::{MigrationIo, Owner, Parts};
 use crate::port::IoOp;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
@@ -106,7 +106,8 @@ impl Engine {
     /// They stay after all.
     pub(crate) fn vacate_no_more(&mut self) {
         self.objects.vacate_no_more();
-        let rehomed = self.drain.as_deref_mut().map(|drain| std::mem::take(&mut drain.rehomed));
+        let rehomed =
+            self.evacuation.current.as_deref_mut().map(|drain| std::mem::take(&mut drain.rehomed));
         rehomed.into_iter().flatten().for_each(|known| self.put_taken(&known));
     }
 
@@ -121,8 +122,8 @@ impl Engine {
     }
 
     /// Is nothing left of what lay on it, and is that durable?
-    pub(super) fn is_vacated(&self, device: DeviceId) -> bool {
-        let drain = self.drain.as_deref().expect("asked by the caller");
+    pub(crate) fn is_vacated(&self, device: DeviceId) -> bool {
+        let drain = self.evacuation.current.as_deref().expect("asked by the caller");
         let log = self.io[device].log.as_ref();
         let is_durable = self.commit.durable() >= drain.left_with;
         self.objects.left_blocks() == 0
@@ -134,11 +135,11 @@ impl Engine {
     }
 
     /// Begins a move of what lies on a hard drive. False: not now, or there is nothing.
-    pub(super) fn begin_vacating(&mut self, device: DeviceId) -> bool {
+    pub(crate) fn begin_vacating(&mut self, device: DeviceId) -> bool {
         if self.objects.left_blocks() > 0 {
             return self.begin_rehoming(device);
         }
-        let drain = self.drain.as_deref().expect("asked by the caller");
+        let drain = self.evacuation.current.as_deref().expect("asked by the caller");
         if drain.rehomed.is_empty() && self.empty_log(device) {
             return true;
         }
@@ -150,10 +151,14 @@ impl Engine {
 
     fn begin_rehoming(&mut self, device: DeviceId) -> bool {
         for _ in 0..LOOK_RUNS_MAX {
-            let from = self.drain.as_deref().expect("asked by the caller").cursor;
+            let from = self.evacuation.current.as_deref().expect("asked by the caller").cursor;
             let Some(left) = self.objects.next_left(from) else {
                 self.set_drain_cursor(0);
-                self.drain.as_deref_mut().expect("asked by the caller").careful_until = 0;
+                self.evacuation
+                    .current
+                    .as_deref_mut()
+                    .expect("asked by the caller")
+                    .careful_until = 0;
                 self.moves.want_home_flush(&mut self.io);
                 return false;
             };
@@ -185,13 +190,13 @@ impl Engine {
     }
 
     fn set_drain_cursor(&mut self, block: Logical) {
-        self.drain.as_deref_mut().expect("asked by the caller").cursor = block;
+        self.evacuation.current.as_deref_mut().expect("asked by the caller").cursor = block;
     }
 
     /// Do the records of one more run that changes places fit: in the next journal unit, with those that
     /// wait for a flush, and in the table?
     fn may_leave_more(&mut self) -> bool {
-        let waiting = self.drain.as_deref().map_or(0, |drain| drain.rehomed.len());
+        let waiting = self.evacuation.current.as_deref().map_or(0, |drain| drain.rehomed.len());
         let most = (self.commit.body_bytes_max(&self.journal) / 4 / (6 * HOMES_RECORD_BYTES))
             .min(WAITING_RUNS_MAX);
         if waiting >= most {
@@ -210,7 +215,7 @@ impl Engine {
 
     /// What can become of the first of these blocks, and of those behind it that are like it.
     fn next_home_run(&self, left: BlockRange) -> Next {
-        let drain = self.drain.as_deref().expect("asked by the caller");
+        let drain = self.evacuation.current.as_deref().expect("asked by the caller");
         let (first, end) = (left.first, left.first + left.count);
         let is_in = |blocks: &BlockRange, block: Logical| {
             (blocks.first..blocks.first + blocks.count).contains(&block)
@@ -283,7 +288,7 @@ impl Engine {
             if self.checksums.has_page(page) {
                 continue;
             }
-            let drain = self.drain.as_deref_mut().expect("asked by the caller");
+            let drain = self.evacuation.current.as_deref_mut().expect("asked by the caller");
             let was_asked = drain.awaits_page.replace(page) == Some(page);
             let is_coming = self.pages.is_under_way(page);
             if !was_asked {
@@ -295,7 +300,7 @@ impl Engine {
             }
             // one that cannot be read: the copy is as good as what is copied
         }
-        self.drain.as_deref_mut().expect("asked by the caller").awaits_page = None;
+        self.evacuation.current.as_deref_mut().expect("asked by the caller").awaits_page = None;
         true
     }
 
@@ -323,7 +328,7 @@ impl Engine {
     }
 
     /// Homes were read: are they what was written there once?
-    pub(super) fn check_homes_read(&mut self, checksums: &[u32]) {
+    pub(crate) fn check_homes_read(&mut self, checksums: &[u32]) {
         let m = self.moves.active.as_ref().expect("a move was reading");
         let differs = |(part, found): (&Part, &u32)| {
             let known = self.checksums.get(part.logical);
@@ -340,7 +345,7 @@ impl Engine {
     }
 
     /// Advances a move of homes that have been read.
-    pub(super) fn advance_rehoming(&mut self) {
+    pub(crate) fn advance_rehoming(&mut self) {
         let m = self.moves.active.as_ref().expect("asked by the caller");
         if m.failed {
             return self.homes_unread();
@@ -375,7 +380,7 @@ impl Engine {
         self.objects.put_reserved(taken);
         let m = self.moves.active.as_ref().expect("asked by the caller");
         let first = m.parts[0].logical;
-        if let Some(drain) = self.drain.as_deref_mut() {
+        if let Some(drain) = self.evacuation.current.as_deref_mut() {
             if taken.count > 1 {
                 (drain.cursor, drain.careful_until) = (first, first + taken.count);
             } else if self.map.forget_home(first) {
@@ -390,7 +395,7 @@ impl Engine {
     }
 
     /// Homes were written to another drive.
-    pub(super) fn rehomed_written(&mut self, device: DeviceId, status: Result<(), IoError>) {
+    pub(crate) fn rehomed_written(&mut self, device: DeviceId, status: Result<(), IoError>) {
         let taken = self.taken_by_move();
         let m = self.moves.active.as_ref().expect("a move was writing");
         let blocks = BlockRange { first: m.parts[0].logical, count: taken.count };
@@ -400,7 +405,7 @@ impl Engine {
         let d = &mut self.io[device];
         d.home_writes += u64::from(status.is_ok());
         let number = d.home_writes;
-        match self.drain.as_deref_mut() {
+        match self.evacuation.current.as_deref_mut() {
             Some(drain) if drain.moves() && status.is_ok() => {
                 let taken = taken.first;
                 drain.rehomed.push(Rehomed { device, number, blocks, taken });
@@ -415,8 +420,8 @@ impl Engine {
 
     /// A flush of a hard drive settled its home writes up to `mark`: what it holds of homes that are left
     /// counts.
-    pub(super) fn rehomed_settled(&mut self, device: DeviceId, mark: u64) {
-        let Some(drain) = self.drain.as_deref_mut() else { return };
+    pub(crate) fn rehomed_settled(&mut self, device: DeviceId, mark: u64) {
+        let Some(drain) = self.evacuation.current.as_deref_mut() else { return };
         let is_settled = |known: &Rehomed| known.device == device && known.number <= mark;
         let (settled, waiting): (Vec<_>, Vec<_>) =
             std::mem::take(&mut drain.rehomed).into_iter().partition(is_settled);
@@ -428,7 +433,7 @@ impl Engine {
                 let first = taken + (piece.first - blocks.first);
                 unused.take(BlockRange { first, count: piece.count });
                 self.leave_homes(piece, first);
-                let drain = self.drain.as_deref_mut().expect("asked above");
+                let drain = self.evacuation.current.as_deref_mut().expect("asked above");
                 drain.moved_blocks += u64::from(piece.count);
             }
             // whose blocks nobody has any more
@@ -456,26 +461,27 @@ impl Engine {
         }
         self.objects.swap_homes(blocks, taken);
         let batch = self.commit.composed() + 1;
-        self.drain.as_deref_mut().expect("homes are left by a drain").left_with = batch;
+        self.evacuation.current.as_deref_mut().expect("homes are left by a drain").left_with =
+            batch;
         self.commit.note_pending(self.io.now());
     }
 
     /// The home of this block is about to be written: a copy that waits for its flush is void.
-    pub(super) fn forget_rehomed(&mut self, block: Logical) {
-        let Some(drain) = self.drain.as_deref_mut() else { return };
+    pub(crate) fn forget_rehomed(&mut self, block: Logical) {
+        let Some(drain) = self.evacuation.current.as_deref_mut() else { return };
         drain.unreadable_homes.remove(&block);
         let has = |known: &Rehomed| {
             (known.blocks.first..known.blocks.first + known.blocks.count).contains(&block)
         };
         let Some(at) = drain.rehomed.iter().position(has) else { return };
-        let drain = self.drain.as_deref_mut().expect("asked above");
+        let drain = self.evacuation.current.as_deref_mut().expect("asked above");
         let known = drain.rehomed.swap_remove(at);
         self.put_taken(&known);
     }
 
     /// The drive failed: what was copied there and not settled is lost.
-    pub(super) fn lose_rehomed(&mut self, device: DeviceId) {
-        let Some(drain) = self.drain.as_deref_mut() else { return };
+    pub(crate) fn lose_rehomed(&mut self, device: DeviceId) {
+        let Some(drain) = self.evacuation.current.as_deref_mut() else { return };
         let (lost, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut drain.rehomed)
             .into_iter()
             .partition(|known| known.device == device);
@@ -506,8 +512,8 @@ impl Engine {
 
     /// Does a drain have its turn on this hard drive? It rests as long as a move took, so users have it as
     /// long; but where they always ask for something it would never come.
-    pub(super) fn drain_turn(&self, device: DeviceId) -> Option<Turn> {
-        let drain = self.drain.as_deref().filter(|drain| drain.moves())?;
+    pub(crate) fn drain_turn(&self, device: DeviceId) -> Option<Turn> {
+        let drain = self.evacuation.current.as_deref().filter(|drain| drain.moves())?;
         let d = &self.io[device];
         let waits_for_flush = drain.rehomed.iter().any(|known| known.device == device)
             || self.objects.left_blocks() == 0 && !self.moves.homed.is_empty();

@@ -12,13 +12,13 @@
 //! It goes round until nothing is left. Moves take turns with others', and rest as long as they took while
 //! users work. What cannot be read stays, and is told.
 
-use super::moves::{MoveKind, Part};
 use crate::device::{Class, Job};
 use crate::drain::UNREADABLE_MAX;
 use crate::engine::Engine;
 use crate::map::logical::{FRAGMENTS, HOME, LOG, SSD};
 use crate::map::{Logical, NONE, Run, Slot, Touch};
 use crate::mutant::Mutant;
+use crate::ops::moves::{MoveKind, Part};
 use crate::owner::{MigrationIo, Owner, Parts};
 use crate::port::IoOp;
 use tandem_block::{BLOCK_BYTES, DeviceId, Duration, IoError};
@@ -59,9 +59,10 @@ impl Engine {
     }
 
     /// Begins a move of what lies on a drive that drains. False: not now, or there is nothing.
-    pub(super) fn begin_draining(&mut self) -> bool {
+    pub(crate) fn begin_draining(&mut self) -> bool {
         let (now, quiet) = (self.io.now(), self.io.is_quiet());
-        let Some(drain) = self.drain.as_deref_mut().filter(|drain| drain.moves()) else {
+        let Some(drain) = self.evacuation.current.as_deref_mut().filter(|drain| drain.moves())
+        else {
             return false;
         };
         let rests = now < drain.rests_until && !quiet;
@@ -79,7 +80,7 @@ impl Engine {
         let device = drain.device;
         let is_ssd = self.io[device].is_ssd();
         let begins = if is_ssd { self.empty_ssd(device) } else { self.begin_vacating(device) };
-        let drain = self.drain.as_deref_mut().expect("asked above");
+        let drain = self.evacuation.current.as_deref_mut().expect("asked above");
         drain.owns_move = begins;
         if !begins {
             drain.looks_at = now + LOOK_EVERY;
@@ -106,7 +107,7 @@ impl Engine {
         let ssd = self.io.ssds().iter().position(|&id| id == device).expect("an SSD");
         let region = self.map.slots().regions()[ssd];
         let blocks_max = (self.io.config().writeback_run_bytes / BLOCK_BYTES) as usize;
-        let drain = self.drain.as_deref().expect("asked by the caller");
+        let drain = self.evacuation.current.as_deref().expect("asked by the caller");
         let mut found = Found::default();
         let mut slot = if region.contains(drain.cursor) { drain.cursor } else { region.first };
         let mut runs = 0;
@@ -128,7 +129,7 @@ impl Engine {
                 break; // what is read one by one is told by position
             }
         }
-        let drain = self.drain.as_deref_mut().expect("asked by the caller");
+        let drain = self.evacuation.current.as_deref_mut().expect("asked by the caller");
         if slot == region.first {
             drain.careful_until = 0;
         }
@@ -151,7 +152,7 @@ impl Engine {
             found.homed = true;
             return None;
         }
-        let drain = self.drain.as_deref().expect("asked by the caller");
+        let drain = self.evacuation.current.as_deref().expect("asked by the caller");
         if drain.unreadable.contains(&slot) {
             if state == SSD | HOME && self.map.logical().recorded_home(logical) {
                 found.copies.push((logical, slot));
@@ -192,7 +193,7 @@ impl Engine {
             d.flush_wanted |= d.flushing.is_none() && !d.is_faulted();
         }
         home.sort_unstable();
-        if home.is_empty() || self.moves.homed_count() >= super::moves::HOMED_BLOCKS_MAX {
+        if home.is_empty() || self.moves.homed_count() >= crate::ops::moves::HOMED_BLOCKS_MAX {
             self.moves.want_home_flush(&mut self.io);
             return false;
         }
@@ -211,7 +212,7 @@ impl Engine {
 
     /// Queues a command of a drain's: users of an SSD would keep it waiting for ever, so it does not wait
     /// behind them where nobody is told apart.
-    pub(super) fn send_drained(&mut self, device: DeviceId, op: IoOp, owner: Owner) {
+    pub(crate) fn send_drained(&mut self, device: DeviceId, op: IoOp, owner: Owner) {
         let d = &self.io[device];
         if d.is_ssd() && d.streams.is_none() && !d.is_faulted() {
             self.io.submit(device, op, owner);
@@ -221,9 +222,9 @@ impl Engine {
     }
 
     /// The sources of a drain's move are read: they are written to other SSDs.
-    pub(super) fn write_drained(&mut self) {
+    pub(crate) fn write_drained(&mut self) {
         let mut m = self.moves.active.take().expect("asked by the caller");
-        m.stage = super::moves::Stage::Writing;
+        m.stage = crate::ops::moves::Stage::Writing;
         m.targets = vec![NONE; m.parts.len()];
         let mut at = 0;
         while at < m.parts.len() {
@@ -263,7 +264,7 @@ impl Engine {
     }
 
     /// A part of it is written.
-    pub(super) fn drained_written(
+    pub(crate) fn drained_written(
         &mut self,
         parts: Parts,
         status: Result<(), IoError>,
@@ -295,14 +296,14 @@ impl Engine {
 
     fn drained_to(&mut self, logical: Logical, to: Slot) {
         self.map.touch(Touch { logical, count: 1 }, to, false);
-        if let Some(drain) = self.drain.as_deref_mut() {
+        if let Some(drain) = self.evacuation.current.as_deref_mut() {
             drain.moved_blocks += 1;
         }
     }
 
     /// What was read of a move is not what was written there once, or cannot be read.
-    pub(super) fn note_unreadable(&mut self, slots: &[Slot]) {
-        let Some(drain) = self.drain.as_deref_mut() else { return };
+    pub(crate) fn note_unreadable(&mut self, slots: &[Slot]) {
+        let Some(drain) = self.evacuation.current.as_deref_mut() else { return };
         for &slot in slots {
             if drain.unreadable.len() < UNREADABLE_MAX {
                 drain.unreadable.insert(slot);
@@ -311,13 +312,15 @@ impl Engine {
     }
 
     /// A read of a drain's move failed: its places are read one by one.
-    pub(super) fn drained_unread(&mut self) {
+    pub(crate) fn drained_unread(&mut self) {
         let m = self.moves.active.as_ref().expect("asked by the caller");
         let slots: Vec<Slot> =
             m.parts.iter().map(|part| part.slot).filter(|&slot| slot != NONE).collect();
         if slots.len() == 1 {
             self.note_unreadable(&slots);
-        } else if let (Some(drain), Some(last)) = (self.drain.as_deref_mut(), slots.last()) {
+        } else if let (Some(drain), Some(last)) =
+            (self.evacuation.current.as_deref_mut(), slots.last())
+        {
             drain.careful_until = last + 1;
             drain.cursor = slots[0];
         }
