@@ -2,6 +2,7 @@
 
 use crate::config::DriveBudget;
 use crate::device::Device;
+use crate::drain::DrainView;
 use crate::engine::Engine;
 use crate::follower::FollowerStatus;
 use crate::handover::{HandoverView, ReplaceError};
@@ -14,6 +15,16 @@ use crate::stats::EngineStats;
 use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, ObjectId};
 
 impl Engine {
+    /// The drain under way, or the last one that ended in this life.
+    pub fn drain_view(&self) -> Option<DrainView> {
+        self.evacuation.drain_view(&self.map, &self.objects, &self.io)
+    }
+
+    /// Bytes of a drive that a record names, or that are being written.
+    pub fn lies_on(&self, device: DeviceId) -> u64 {
+        self.evacuation.lies_on(device, &self.map, &self.objects, &self.io)
+    }
+
     /// Ends the replacement under way; the old drive stays. The caller wakes the engine.
     ///
     /// # Errors

@@ -14,15 +14,21 @@
 //! waits for the flush makes the copy void (`forget_rehomed`).
 
 use crate::device::{Class, Job};
+use crate::drain::Evacuation;
 use crate::drain::{Drain, DrainError, UNREADABLE_MAX};
 use crate::engine::Engine;
 use crate::format::record::HOMES_RECORD_BYTES;
 use crate::format::superblock::Standing;
+use crate::io::DeviceIo;
+use crate::map::Map;
 use crate::map::checksums::page_of;
 use crate::map::logical::HOME;
+use crate::map::objects::Objects;
 use crate::map::space::{BlockRange, Space};
 use crate::map::{Logical, NONE, Run, Touch};
+use crate::metadata::MetadataHomes;
 use crate::mutant::Mutant;
+use crate::ops::moves::Moves;
 use crate::ops::moves::{Move, MoveKind, Part, Stage};
 use crate::owner::{MigrationIo, Owner, Parts};
 use crate::port::IoOp;
@@ -66,61 +72,248 @@ enum Next {
     Copy(BlockRange),
 }
 
-impl Engine {
+impl Evacuation {
     /// Do homes lie at other blocks' numbers, or may they soon?
-    pub(crate) fn has_moved_homes(&self) -> bool {
-        let mut hdds = self.io.hdds().iter().map(|id| self.io[*id].standing);
-        !self.objects.homes().is_empty() || hdds.any(|standing| standing != Standing::Serves)
+    pub(crate) fn has_moved_homes(&self, objects: &Objects, io: &DeviceIo) -> bool {
+        let mut hdds = io.hdds().iter().map(|id| io[*id].standing);
+        !objects.homes().is_empty() || hdds.any(|standing| standing != Standing::Serves)
     }
 
     /// Could this hard drive be drained?
-    pub(crate) fn can_vacate(&self, device: DeviceId) -> Result<u64, DrainError> {
-        if self.io.config().following_device() == Some(device) {
+    pub(crate) fn can_vacate(
+        &self,
+        device: DeviceId,
+        metadata: &MetadataHomes,
+        map: &Map,
+        objects: &Objects,
+        io: &DeviceIo,
+    ) -> Result<u64, DrainError> {
+        if io.config().following_device() == Some(device) {
             let what = "the second home of the pool's metadata";
             return Err(DrainError::Keeps { device, what });
         }
-        if self.metadata.metadata_homes(&self.io).contains(&device) {
+        if metadata.metadata_homes(io).contains(&device) {
             return Err(DrainError::Keeps { device, what: "the pool's metadata" });
         }
-        if !self.objects.has_table() {
+        if !objects.has_table() {
             return Err(DrainError::NotNow(
                 "was made by a version that could not drain hard drives",
             ));
         }
-        let places = self.io.home_places(device);
-        let (free, room) = self.objects.room_without(places, &self.io.open_places(device));
+        let places = io.home_places(device);
+        let (free, room) = objects.room_without(places, &io.open_places(device));
         let wanted = u64::from(places.count) - free;
         if wanted > room {
             let (room, wanted) = (room * BLOCK_BYTES, wanted * BLOCK_BYTES);
             return Err(DrainError::NoRoom { room, wanted });
         }
-        Ok(self.lies_on(device))
+        Ok(self.lies_on(device, map, objects, io))
     }
 
     /// The homes on this drive are to be left.
-    pub(crate) fn vacate(&mut self, device: DeviceId) {
-        let (places, open) = (self.io.home_places(device), self.io.open_places(device));
-        self.objects.vacate(places, &open);
+    pub(crate) fn vacate(&self, device: DeviceId, objects: &mut Objects, io: &DeviceIo) {
+        let (places, open) = (io.home_places(device), io.open_places(device));
+        objects.vacate(places, &open);
     }
 
     /// They stay after all.
-    pub(crate) fn vacate_no_more(&mut self) {
-        self.objects.vacate_no_more();
-        let rehomed =
-            self.evacuation.current.as_deref_mut().map(|drain| std::mem::take(&mut drain.rehomed));
-        rehomed.into_iter().flatten().for_each(|known| self.put_taken(&known));
+    pub(crate) fn vacate_no_more(&mut self, objects: &mut Objects) {
+        objects.vacate_no_more();
+        let rehomed = self.current.as_deref_mut().map(|drain| std::mem::take(&mut drain.rehomed));
+        rehomed.into_iter().flatten().for_each(|known| self.put_taken(&known, objects));
     }
 
     /// Blocks on a hard drive that a record names, or that are being written.
-    pub(crate) fn blocks_on_hdd(&self, device: DeviceId) -> u64 {
-        let recorded = self.map.logical().recorded_homes();
-        let homes = self.objects.homes().lying_in(self.io.home_places(device));
+    pub(crate) fn blocks_on_hdd(
+        &self,
+        device: DeviceId,
+        map: &Map,
+        objects: &Objects,
+        io: &DeviceIo,
+    ) -> u64 {
+        let recorded = map.logical().recorded_homes();
+        let homes = objects.homes().lying_in(io.home_places(device));
         let count =
             |range: &BlockRange| recorded.count_run(range.first as usize, range.count as usize);
-        let log = self.io[device].log.as_ref();
+        let log = io[device].log.as_ref();
         homes.iter().map(count).sum::<usize>() as u64 + log.map_or(0, |log| log.live_slots())
     }
 
+    fn set_drain_cursor(&mut self, block: Logical) {
+        self.current.as_deref_mut().expect("asked by the caller").cursor = block;
+    }
+
+    /// Does a reader, or a crash, find something in the home of this block?
+    fn needs_home(&self, block: Logical, map: &Map) -> bool {
+        map.state(block) & HOME != 0 || map.logical().recorded_home(block)
+    }
+
+    /// What can become of the first of these blocks, and of those behind it that are like it.
+    fn next_home_run(
+        &self,
+        left: BlockRange,
+        moves: &Moves,
+        map: &Map,
+        objects: &Objects,
+        io: &DeviceIo,
+    ) -> Next {
+        let drain = self.current.as_deref().expect("asked by the caller");
+        let (first, end) = (left.first, left.first + left.count);
+        let is_in = |blocks: &BlockRange, block: Logical| {
+            (blocks.first..blocks.first + blocks.count).contains(&block)
+        };
+        if let Some(known) = drain.rehomed.iter().find(|known| is_in(&known.blocks, first)) {
+            return Next::Behind(known.blocks.first + known.blocks.count);
+        }
+        let needed = self.needs_home(first, map);
+        let is_kept = |block: Logical| {
+            // one that was written and not flushed becomes a place where it was written
+            moves.is_homed(block) || needed && drain.unreadable_homes.contains(&block)
+        };
+        if is_kept(first) {
+            return Next::Behind(first + 1);
+        }
+        let most = match needed {
+            true if first < drain.careful_until => 1,
+            true => (io.config().writeback_run_bytes / BLOCK_BYTES) as u32,
+            false => EMPTY_BLOCKS_MAX,
+        };
+        let copied = drain.rehomed.iter().map(|known| known.blocks.first);
+        let copied = copied.filter(|&at| at > first).min();
+        let end = end.min(copied.unwrap_or(end)).min(first.saturating_add(most));
+        let end = first + objects.homes().run_at(first, end).1;
+        let like = |&block: &Logical| self.needs_home(block, map) == needed && !is_kept(block);
+        let count = (first..end).take_while(like).count() as u32;
+        let run = BlockRange { first, count };
+        if needed { Next::Copy(run) } else { Next::Empty(run) }
+    }
+
+    /// Takes blocks that nobody has, at most so many, whose homes lie behind each other on another drive
+    /// that takes something new. `None`: there are none.
+    fn take_target(
+        &self,
+        device: DeviceId,
+        wanted: u32,
+        objects: &mut Objects,
+        io: &DeviceIo,
+    ) -> Option<BlockRange> {
+        for _ in 0..LOOK_RUNS_MAX {
+            let Some(next) = objects.reserved_next() else {
+                let open = io.open_places(device);
+                objects.reserve_homes(&open);
+                objects.reserved_next()?;
+                continue;
+            };
+            let (on, _) = objects.home_of(next.first, io);
+            if !io[on].takes_new() {
+                objects.drop_reserved(next);
+                continue;
+            }
+            let (place, places) = (objects.homes().of(next.first), io.home_places(on));
+            let behind = places.first + places.count - place;
+            let taken = BlockRange { count: next.count.min(behind).min(wanted), ..next };
+            objects.take_reserved(taken);
+            return Some(taken);
+        }
+        None
+    }
+
+    /// Blocks whose homes on the drive that leaves cannot be read, and are needed.
+    pub(crate) fn unreadable_homes(&self, drain: &Drain, map: &Map, objects: &Objects) -> usize {
+        let one = |first: Logical| BlockRange { first, count: 1 };
+        let is_kept = |&&block: &&Logical| {
+            self.needs_home(block, map) && !objects.left_of(one(block)).is_empty()
+        };
+        drain.unreadable_homes.iter().filter(is_kept).count()
+    }
+
+    fn read_homes(
+        &self,
+        run: BlockRange,
+        taken: Logical,
+        moves: &mut Moves,
+        objects: &Objects,
+        io: &mut DeviceIo,
+    ) {
+        assert!(moves.active.is_none(), "one move at a time");
+        let (device, offset_bytes) = objects.home_of(run.first, io);
+        let length_bytes = u64::from(run.count) * BLOCK_BYTES;
+        let buffer = io.reserve(length_bytes);
+        let part = |logical| Part::new(logical, NONE, 0);
+        moves.active = Some(Move {
+            kind: MoveKind::Rehome,
+            stage: Stage::Reading,
+            parts: (run.first..run.first + run.count).map(part).collect(),
+            buffer,
+            outstanding: 1,
+            failed: false,
+            after_batch: 0,
+            target: Run { slot: NONE, count: 1 },
+            targets: (taken..taken + run.count).collect(),
+            since: io.now(),
+        });
+        let op = IoOp::Read { offset_bytes, length_bytes, into: buffer, into_offset_bytes: 0 };
+        let job = Job::Io(op, Owner::Migration(MigrationIo::Read(0)));
+        io.enqueue(device, Class::Background, job, None);
+    }
+
+    /// Blocks of a move that nobody has, and whose places homes take.
+    fn taken_by_move(&self, moves: &Moves) -> BlockRange {
+        let m = moves.active.as_ref().expect("asked while it moves");
+        BlockRange { first: m.targets[0], count: m.targets.len() as u32 }
+    }
+
+    /// The blocks whose places these would have taken are not needed.
+    fn put_taken(&self, rehomed: &Rehomed, objects: &mut Objects) {
+        let count = rehomed.blocks.count;
+        objects.put_reserved(BlockRange { first: rehomed.taken, count });
+    }
+
+    /// The home of this block is about to be written: a copy that waits for its flush is void.
+    pub(crate) fn forget_rehomed(&mut self, block: Logical, objects: &mut Objects) {
+        let Some(drain) = self.current.as_deref_mut() else { return };
+        drain.unreadable_homes.remove(&block);
+        let has = |known: &Rehomed| {
+            (known.blocks.first..known.blocks.first + known.blocks.count).contains(&block)
+        };
+        let Some(at) = drain.rehomed.iter().position(has) else { return };
+        let drain = self.current.as_deref_mut().expect("asked above");
+        let known = drain.rehomed.swap_remove(at);
+        self.put_taken(&known, objects);
+    }
+
+    /// The drive failed: what was copied there and not settled is lost.
+    pub(crate) fn lose_rehomed(&mut self, device: DeviceId, objects: &mut Objects) {
+        let Some(drain) = self.current.as_deref_mut() else { return };
+        let (lost, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut drain.rehomed)
+            .into_iter()
+            .partition(|known| known.device == device);
+        drain.rehomed = kept;
+        lost.into_iter().for_each(|known| self.put_taken(&known, objects));
+    }
+
+    /// Does a drain have its turn on this hard drive? It rests as long as a move took, so users have it as
+    /// long; but where they always ask for something it would never come.
+    pub(crate) fn drain_turn(
+        &self,
+        device: DeviceId,
+        moves: &Moves,
+        objects: &Objects,
+        io: &DeviceIo,
+    ) -> Option<Turn> {
+        let drain = self.current.as_deref().filter(|drain| drain.moves())?;
+        let d = &io[device];
+        let waits_for_flush = drain.rehomed.iter().any(|known| known.device == device)
+            || objects.left_blocks() == 0 && !moves.homed.is_empty();
+        if d.flush_wanted && waits_for_flush {
+            return Some(Turn::Flush);
+        }
+        let moves = drain.owns_move && d.queue.waits(Class::Background);
+        moves.then_some(Turn::Move)
+    }
+}
+
+impl Engine {
     /// Is nothing left of what lay on it, and is that durable?
     pub(crate) fn is_vacated(&self, device: DeviceId) -> bool {
         let drain = self.evacuation.current.as_deref().expect("asked by the caller");
@@ -153,7 +346,7 @@ impl Engine {
         for _ in 0..LOOK_RUNS_MAX {
             let from = self.evacuation.current.as_deref().expect("asked by the caller").cursor;
             let Some(left) = self.objects.next_left(from) else {
-                self.set_drain_cursor(0);
+                self.evacuation.set_drain_cursor(0);
                 self.evacuation
                     .current
                     .as_deref_mut()
@@ -162,17 +355,27 @@ impl Engine {
                 self.moves.want_home_flush(&mut self.io);
                 return false;
             };
-            let run = match self.next_home_run(left) {
+            let run = match self.evacuation.next_home_run(
+                left,
+                &self.moves,
+                &self.map,
+                &self.objects,
+                &self.io,
+            ) {
                 Next::Behind(block) => {
-                    self.set_drain_cursor(block);
+                    self.evacuation.set_drain_cursor(block);
                     continue;
                 }
                 Next::Empty(_) | Next::Copy(_) if !self.may_leave_more() => return false,
                 Next::Empty(run) => {
-                    let Some(taken) = self.take_target(device, run.count) else { return false };
+                    let Some(taken) =
+                        self.evacuation.take_target(device, run.count, &mut self.objects, &self.io)
+                    else {
+                        return false;
+                    };
                     let run = BlockRange { count: taken.count, ..run };
                     self.leave_homes(run, taken.first);
-                    self.set_drain_cursor(run.first + run.count);
+                    self.evacuation.set_drain_cursor(run.first + run.count);
                     continue;
                 }
                 Next::Copy(run) => run,
@@ -180,17 +383,23 @@ impl Engine {
             if !self.has_checksums_of(run) {
                 return false;
             }
-            let Some(taken) = self.take_target(device, run.count) else { return false };
+            let Some(taken) =
+                self.evacuation.take_target(device, run.count, &mut self.objects, &self.io)
+            else {
+                return false;
+            };
             let run = BlockRange { count: taken.count, ..run };
-            self.set_drain_cursor(run.first + run.count);
-            self.read_homes(run, taken.first);
+            self.evacuation.set_drain_cursor(run.first + run.count);
+            self.evacuation.read_homes(
+                run,
+                taken.first,
+                &mut self.moves,
+                &self.objects,
+                &mut self.io,
+            );
             return true;
         }
         false
-    }
-
-    fn set_drain_cursor(&mut self, block: Logical) {
-        self.evacuation.current.as_deref_mut().expect("asked by the caller").cursor = block;
     }
 
     /// Do the records of one more run that changes places fit: in the next journal unit, with those that
@@ -206,77 +415,6 @@ impl Engine {
         let is_crowded =
             self.objects.changes().bytes() > self.commit.body_bytes_max(&self.journal) / 4;
         !is_crowded && self.objects.fits_with_homes(waiting + 1)
-    }
-
-    /// Does a reader, or a crash, find something in the home of this block?
-    fn needs_home(&self, block: Logical) -> bool {
-        self.map.state(block) & HOME != 0 || self.map.logical().recorded_home(block)
-    }
-
-    /// What can become of the first of these blocks, and of those behind it that are like it.
-    fn next_home_run(&self, left: BlockRange) -> Next {
-        let drain = self.evacuation.current.as_deref().expect("asked by the caller");
-        let (first, end) = (left.first, left.first + left.count);
-        let is_in = |blocks: &BlockRange, block: Logical| {
-            (blocks.first..blocks.first + blocks.count).contains(&block)
-        };
-        if let Some(known) = drain.rehomed.iter().find(|known| is_in(&known.blocks, first)) {
-            return Next::Behind(known.blocks.first + known.blocks.count);
-        }
-        let needed = self.needs_home(first);
-        let is_kept = |block: Logical| {
-            // one that was written and not flushed becomes a place where it was written
-            self.moves.is_homed(block) || needed && drain.unreadable_homes.contains(&block)
-        };
-        if is_kept(first) {
-            return Next::Behind(first + 1);
-        }
-        let most = match needed {
-            true if first < drain.careful_until => 1,
-            true => (self.io.config().writeback_run_bytes / BLOCK_BYTES) as u32,
-            false => EMPTY_BLOCKS_MAX,
-        };
-        let copied = drain.rehomed.iter().map(|known| known.blocks.first);
-        let copied = copied.filter(|&at| at > first).min();
-        let end = end.min(copied.unwrap_or(end)).min(first.saturating_add(most));
-        let end = first + self.objects.homes().run_at(first, end).1;
-        let like = |&block: &Logical| self.needs_home(block) == needed && !is_kept(block);
-        let count = (first..end).take_while(like).count() as u32;
-        let run = BlockRange { first, count };
-        if needed { Next::Copy(run) } else { Next::Empty(run) }
-    }
-
-    /// Takes blocks that nobody has, at most so many, whose homes lie behind each other on another drive
-    /// that takes something new. `None`: there are none.
-    fn take_target(&mut self, device: DeviceId, wanted: u32) -> Option<BlockRange> {
-        for _ in 0..LOOK_RUNS_MAX {
-            let Some(next) = self.objects.reserved_next() else {
-                let open = self.io.open_places(device);
-                self.objects.reserve_homes(&open);
-                self.objects.reserved_next()?;
-                continue;
-            };
-            let (on, _) = self.objects.home_of(next.first, &self.io);
-            if !self.io[on].takes_new() {
-                self.objects.drop_reserved(next);
-                continue;
-            }
-            let (place, places) = (self.objects.homes().of(next.first), self.io.home_places(on));
-            let behind = places.first + places.count - place;
-            let taken = BlockRange { count: next.count.min(behind).min(wanted), ..next };
-            self.objects.take_reserved(taken);
-            return Some(taken);
-        }
-        None
-    }
-
-    /// Blocks whose homes on the drive that leaves cannot be read, and are needed.
-    pub(crate) fn unreadable_homes(&self, drain: &Drain) -> usize {
-        let one = |first: Logical| BlockRange { first, count: 1 };
-        let is_kept = |&&block: &&Logical| {
-            self.needs_home(block) && !self.objects.left_of(one(block)).is_empty()
-        };
-        drain.unreadable_homes.iter().filter(is_kept).count()
     }
 
     /// Are the checksums of these homes in RAM, so that what is copied is what was written? Asks for them.
@@ -304,44 +442,16 @@ impl Engine {
         true
     }
 
-    fn read_homes(&mut self, run: BlockRange, taken: Logical) {
-        assert!(self.moves.active.is_none(), "one move at a time");
-        let (device, offset_bytes) = self.objects.home_of(run.first, &self.io);
-        let length_bytes = u64::from(run.count) * BLOCK_BYTES;
-        let buffer = self.io.reserve(length_bytes);
-        let part = |logical| Part::new(logical, NONE, 0);
-        self.moves.active = Some(Move {
-            kind: MoveKind::Rehome,
-            stage: Stage::Reading,
-            parts: (run.first..run.first + run.count).map(part).collect(),
-            buffer,
-            outstanding: 1,
-            failed: false,
-            after_batch: 0,
-            target: Run { slot: NONE, count: 1 },
-            targets: (taken..taken + run.count).collect(),
-            since: self.io.now(),
-        });
-        let op = IoOp::Read { offset_bytes, length_bytes, into: buffer, into_offset_bytes: 0 };
-        let job = Job::Io(op, Owner::Migration(MigrationIo::Read(0)));
-        self.io.enqueue(device, Class::Background, job, None);
-    }
-
     /// Homes were read: are they what was written there once?
     pub(crate) fn check_homes_read(&mut self, checksums: &[u32]) {
         let m = self.moves.active.as_ref().expect("a move was reading");
         let differs = |(part, found): (&Part, &u32)| {
             let known = self.checksums.get(part.logical);
-            known.is_some_and(|known| known != *found) && self.needs_home(part.logical)
+            known.is_some_and(|known| known != *found)
+                && self.evacuation.needs_home(part.logical, &self.map)
         };
         let is_bad = m.parts.iter().zip(checksums).any(differs);
         self.moves.active.as_mut().expect("asked above").failed |= is_bad;
-    }
-
-    /// Blocks of a move that nobody has, and whose places homes take.
-    fn taken_by_move(&self) -> BlockRange {
-        let m = self.moves.active.as_ref().expect("asked while it moves");
-        BlockRange { first: m.targets[0], count: m.targets.len() as u32 }
     }
 
     /// Advances a move of homes that have been read.
@@ -351,7 +461,7 @@ impl Engine {
             return self.homes_unread();
         }
         // whoever still reads what was there before gets it
-        let (buffer, taken) = (m.buffer, self.taken_by_move());
+        let (buffer, taken) = (m.buffer, self.evacuation.taken_by_move(&self.moves));
         if !self.is_home_unpinned(taken.first, u64::from(taken.count)) {
             return;
         }
@@ -376,7 +486,7 @@ impl Engine {
     /// several. One alone is given up if an SSD has the same version, which will be written to its next home;
     /// else it stays.
     fn homes_unread(&mut self) {
-        let taken = self.taken_by_move();
+        let taken = self.evacuation.taken_by_move(&self.moves);
         self.objects.put_reserved(taken);
         let m = self.moves.active.as_ref().expect("asked by the caller");
         let first = m.parts[0].logical;
@@ -396,7 +506,7 @@ impl Engine {
 
     /// Homes were written to another drive.
     pub(crate) fn rehomed_written(&mut self, device: DeviceId, status: Result<(), IoError>) {
-        let taken = self.taken_by_move();
+        let taken = self.evacuation.taken_by_move(&self.moves);
         let m = self.moves.active.as_ref().expect("a move was writing");
         let blocks = BlockRange { first: m.parts[0].logical, count: taken.count };
         if let Err(error) = status {
@@ -445,12 +555,6 @@ impl Engine {
         }
     }
 
-    /// The blocks whose places these would have taken are not needed.
-    fn put_taken(&mut self, rehomed: &Rehomed) {
-        let count = rehomed.blocks.count;
-        self.objects.put_reserved(BlockRange { first: rehomed.taken, count });
-    }
-
     /// From now on the homes of these blocks lie where those of the others lay.
     fn leave_homes(&mut self, blocks: BlockRange, taken: Logical) {
         for block in blocks.first..blocks.first + blocks.count {
@@ -464,29 +568,6 @@ impl Engine {
         self.evacuation.current.as_deref_mut().expect("homes are left by a drain").left_with =
             batch;
         self.commit.note_pending(self.io.now());
-    }
-
-    /// The home of this block is about to be written: a copy that waits for its flush is void.
-    pub(crate) fn forget_rehomed(&mut self, block: Logical) {
-        let Some(drain) = self.evacuation.current.as_deref_mut() else { return };
-        drain.unreadable_homes.remove(&block);
-        let has = |known: &Rehomed| {
-            (known.blocks.first..known.blocks.first + known.blocks.count).contains(&block)
-        };
-        let Some(at) = drain.rehomed.iter().position(has) else { return };
-        let drain = self.evacuation.current.as_deref_mut().expect("asked above");
-        let known = drain.rehomed.swap_remove(at);
-        self.put_taken(&known);
-    }
-
-    /// The drive failed: what was copied there and not settled is lost.
-    pub(crate) fn lose_rehomed(&mut self, device: DeviceId) {
-        let Some(drain) = self.evacuation.current.as_deref_mut() else { return };
-        let (lost, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut drain.rehomed)
-            .into_iter()
-            .partition(|known| known.device == device);
-        drain.rehomed = kept;
-        lost.into_iter().for_each(|known| self.put_taken(&known));
     }
 
     /// Begins to move home what lives in the log of a hard drive. False: not now, or nothing does.
@@ -508,19 +589,5 @@ impl Engine {
             }
         }
         false
-    }
-
-    /// Does a drain have its turn on this hard drive? It rests as long as a move took, so users have it as
-    /// long; but where they always ask for something it would never come.
-    pub(crate) fn drain_turn(&self, device: DeviceId) -> Option<Turn> {
-        let drain = self.evacuation.current.as_deref().filter(|drain| drain.moves())?;
-        let d = &self.io[device];
-        let waits_for_flush = drain.rehomed.iter().any(|known| known.device == device)
-            || self.objects.left_blocks() == 0 && !self.moves.homed.is_empty();
-        if d.flush_wanted && waits_for_flush {
-            return Some(Turn::Flush);
-        }
-        let moves = drain.owns_move && d.queue.waits(Class::Background);
-        moves.then_some(Turn::Move)
     }
 }

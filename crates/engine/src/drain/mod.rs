@@ -23,7 +23,10 @@ use crate::drain::homes::Rehomed;
 use crate::engine::Engine;
 use crate::format::layout::blocks_without_homes;
 use crate::format::superblock::Standing;
+use crate::io::DeviceIo;
 use crate::io::Phase;
+use crate::map::Map;
+use crate::map::objects::Objects;
 use crate::map::{Logical, Slot};
 use std::collections::BTreeSet;
 use tandem_block::{BLOCK_BYTES, DeviceId, Instant};
@@ -251,17 +254,18 @@ impl Drain {
     }
 }
 
-impl Engine {
+impl Evacuation {
     /// The drain under way, or the last one that ended in this life.
-    pub fn drain_view(&self) -> Option<DrainView> {
-        self.evacuation
-            .current
-            .as_deref()
-            .map(|drain| self.view_drain(drain))
-            .or(self.evacuation.ended)
+    pub(crate) fn drain_view(
+        &self,
+        map: &Map,
+        objects: &Objects,
+        io: &DeviceIo,
+    ) -> Option<DrainView> {
+        self.current.as_deref().map(|drain| self.view_drain(drain, map, objects, io)).or(self.ended)
     }
 
-    fn view_drain(&self, drain: &Drain) -> DrainView {
+    fn view_drain(&self, drain: &Drain, map: &Map, objects: &Objects, io: &DeviceIo) -> DrainView {
         let stage = match drain.stage {
             Stage::Announcing { .. } => "moves",
             Stage::Moving if drain.drained.is_none() => "moves",
@@ -270,17 +274,17 @@ impl Engine {
             Stage::Removing(_) => "leaves",
         };
         let is_there = |slot: &&Slot| {
-            let owner = self.map.slots().owner(**slot);
-            owner != crate::map::NONE && self.map.slots().is_current(**slot, owner)
+            let owner = map.slots().owner(**slot);
+            owner != crate::map::NONE && map.slots().is_current(**slot, owner)
         };
         DrainView {
             device: drain.device,
             stage,
-            left_bytes: self.lies_on(drain.device),
+            left_bytes: self.lies_on(drain.device, map, objects, io),
             total_bytes: drain.total_bytes,
             moved_bytes: drain.moved_blocks * BLOCK_BYTES,
             unreadable_blocks: (drain.unreadable.iter().filter(is_there).count()
-                + self.unreadable_homes(drain)) as u64,
+                + self.unreadable_homes(drain, map, objects)) as u64,
             began: drain.began,
             drained: drain.drained,
             ended: None,
@@ -288,14 +292,22 @@ impl Engine {
     }
 
     /// Bytes of a drive that a record names, or that are being written.
-    pub fn lies_on(&self, device: DeviceId) -> u64 {
-        let blocks = match self.io.ssds().iter().position(|&id| id == device) {
-            Some(ssd) => u64::from(self.map.ssd_used(ssd)),
-            None => self.blocks_on_hdd(device),
+    pub(crate) fn lies_on(
+        &self,
+        device: DeviceId,
+        map: &Map,
+        objects: &Objects,
+        io: &DeviceIo,
+    ) -> u64 {
+        let blocks = match io.ssds().iter().position(|&id| id == device) {
+            Some(ssd) => u64::from(map.ssd_used(ssd)),
+            None => self.blocks_on_hdd(device, map, objects, io),
         };
         blocks * BLOCK_BYTES
     }
+}
 
+impl Engine {
     /// Could this drive be drained? Says how many bytes would have to move.
     ///
     /// # Errors
@@ -326,7 +338,13 @@ impl Engine {
         }
         match d.config.role {
             Role::Ssd => self.can_drain_ssd(device),
-            Role::Hdd => self.can_vacate(device),
+            Role::Hdd => self.evacuation.can_vacate(
+                device,
+                &self.metadata,
+                &self.map,
+                &self.objects,
+                &self.io,
+            ),
         }
     }
 
@@ -358,7 +376,7 @@ impl Engine {
                 return Err(DrainError::NoRoom { room, wanted });
             }
         }
-        Ok(self.lies_on(device))
+        Ok(self.evacuation.lies_on(device, &self.map, &self.objects, &self.io))
     }
 
     /// Nothing new goes to this drive from now on, and what lies there is moved away. The caller wakes the
@@ -407,7 +425,10 @@ impl Engine {
             Stage::Voiding { .. } => Err(DrainError::NotNow("takes the drive back")),
             Stage::Removing(_) => Err(DrainError::TooLate),
             _ if drain.drained.is_some() => Ok(()),
-            _ => Err(DrainError::NotDrained { device, bytes: self.lies_on(device) }),
+            _ => Err(DrainError::NotDrained {
+                device,
+                bytes: self.evacuation.lies_on(device, &self.map, &self.objects, &self.io),
+            }),
         }
     }
 
@@ -417,7 +438,7 @@ impl Engine {
     /// As `can_remove`.
     pub fn remove(&mut self, device: DeviceId) -> Result<(), DrainError> {
         self.can_remove(device)?;
-        self.begin_removal();
+        self.evacuation.begin_removal(&mut self.io);
         Ok(())
     }
 }

@@ -13,11 +13,15 @@
 //! users work. What cannot be read stays, and is told.
 
 use crate::device::{Class, Job};
+use crate::drain::Evacuation;
 use crate::drain::UNREADABLE_MAX;
 use crate::engine::Engine;
+use crate::io::DeviceIo;
+use crate::map::Map;
 use crate::map::logical::{FRAGMENTS, HOME, LOG, SSD};
 use crate::map::{Logical, NONE, Run, Slot, Touch};
 use crate::mutant::Mutant;
+use crate::ops::moves::Moves;
 use crate::ops::moves::{MoveKind, Part};
 use crate::owner::{MigrationIo, Owner, Parts};
 use crate::port::IoOp;
@@ -42,6 +46,96 @@ struct Found {
     homed: bool,
 }
 
+impl Evacuation {
+    fn find_on_ssd(&mut self, device: DeviceId, moves: &Moves, map: &Map, io: &DeviceIo) -> Found {
+        let ssd = io.ssds().iter().position(|&id| id == device).expect("an SSD");
+        let region = map.slots().regions()[ssd];
+        let blocks_max = (io.config().writeback_run_bytes / BLOCK_BYTES) as usize;
+        let drain = self.current.as_deref().expect("asked by the caller");
+        let mut found = Found::default();
+        let mut slot = if region.contains(drain.cursor) { drain.cursor } else { region.first };
+        let mut runs = 0;
+        for _ in 0..region.count.min(LOOK_SLOTS_MAX) {
+            let is_careful = slot < drain.careful_until;
+            let limit = if is_careful { 1 } else { blocks_max };
+            if found.parts.len() >= limit {
+                break;
+            }
+            if let Some(part) = self.found_in(slot, &mut found, moves, map) {
+                runs += usize::from(found.parts.last().is_none_or(|last| last.slot + 1 != slot));
+                if runs > RUNS_MAX {
+                    break;
+                }
+                found.parts.push(part);
+            }
+            slot = if slot + 1 == region.first + region.count { region.first } else { slot + 1 };
+            if slot == region.first {
+                break; // what is read one by one is told by position
+            }
+        }
+        let drain = self.current.as_deref_mut().expect("asked by the caller");
+        if slot == region.first {
+            drain.careful_until = 0;
+        }
+        drain.cursor = slot;
+        found
+    }
+
+    /// What of a slot has to be moved.
+    fn found_in(&self, slot: Slot, found: &mut Found, moves: &Moves, map: &Map) -> Option<Part> {
+        let logical = map.slots().owner(slot);
+        if logical == NONE || !map.slots().is_current(slot, logical) {
+            return None;
+        }
+        let state = map.state(logical);
+        if state & FRAGMENTS != 0 {
+            found.fragmented.get_or_insert(logical);
+            return None;
+        }
+        if moves.is_homed(logical) {
+            found.homed = true;
+            return None;
+        }
+        let drain = self.current.as_deref().expect("asked by the caller");
+        if drain.unreadable.contains(&slot) {
+            if state == SSD | HOME && map.logical().recorded_home(logical) {
+                found.copies.push((logical, slot));
+            }
+            return None;
+        }
+        let checksum = map.slots().checksum(slot);
+        Some(Part::new(logical, slot, checksum))
+    }
+
+    /// Queues a command of a drain's: users of an SSD would keep it waiting for ever, so it does not wait
+    /// behind them where nobody is told apart.
+    pub(crate) fn send_drained(&self, device: DeviceId, op: IoOp, owner: Owner, io: &mut DeviceIo) {
+        let d = &io[device];
+        if d.is_ssd() && d.streams.is_none() && !d.is_faulted() {
+            io.submit(device, op, owner);
+        } else {
+            io.enqueue(device, Class::Background, Job::Io(op, owner), None);
+        }
+    }
+
+    fn drained_to(&mut self, logical: Logical, to: Slot, map: &mut Map) {
+        map.touch(Touch { logical, count: 1 }, to, false);
+        if let Some(drain) = self.current.as_deref_mut() {
+            drain.moved_blocks += 1;
+        }
+    }
+
+    /// What was read of a move is not what was written there once, or cannot be read.
+    pub(crate) fn note_unreadable(&mut self, slots: &[Slot]) {
+        let Some(drain) = self.current.as_deref_mut() else { return };
+        for &slot in slots {
+            if drain.unreadable.len() < UNREADABLE_MAX {
+                drain.unreadable.insert(slot);
+            }
+        }
+    }
+}
+
 impl Engine {
     /// Does nothing lie on the drive, also after a crash, and is nothing on its way there?
     pub(crate) fn is_drained(&self, device: DeviceId) -> bool {
@@ -55,7 +149,7 @@ impl Engine {
                 |slot: Slot| self.map.slots().is_current(slot, self.map.slots().owner(slot));
             return !d.has_waiting() && !(region.first..region.first + region.count).any(lives);
         }
-        !d.has_waiting() && self.lies_on(device) == 0
+        !d.has_waiting() && self.evacuation.lies_on(device, &self.map, &self.objects, &self.io) == 0
     }
 
     /// Begins a move of what lies on a drive that drains. False: not now, or there is nothing.
@@ -92,7 +186,7 @@ impl Engine {
     }
 
     fn empty_ssd(&mut self, device: DeviceId) -> bool {
-        let found = self.find_on_ssd(device);
+        let found = self.evacuation.find_on_ssd(device, &self.moves, &self.map, &self.io);
         self.drop_copies_of(&found.copies);
         if found.homed {
             self.moves.want_home_flush(&mut self.io);
@@ -101,66 +195,6 @@ impl Engine {
             return found.fragmented.is_some_and(|block| self.start_merge(block));
         }
         self.move_away(found.parts)
-    }
-
-    fn find_on_ssd(&mut self, device: DeviceId) -> Found {
-        let ssd = self.io.ssds().iter().position(|&id| id == device).expect("an SSD");
-        let region = self.map.slots().regions()[ssd];
-        let blocks_max = (self.io.config().writeback_run_bytes / BLOCK_BYTES) as usize;
-        let drain = self.evacuation.current.as_deref().expect("asked by the caller");
-        let mut found = Found::default();
-        let mut slot = if region.contains(drain.cursor) { drain.cursor } else { region.first };
-        let mut runs = 0;
-        for _ in 0..region.count.min(LOOK_SLOTS_MAX) {
-            let is_careful = slot < drain.careful_until;
-            let limit = if is_careful { 1 } else { blocks_max };
-            if found.parts.len() >= limit {
-                break;
-            }
-            if let Some(part) = self.found_in(slot, &mut found) {
-                runs += usize::from(found.parts.last().is_none_or(|last| last.slot + 1 != slot));
-                if runs > RUNS_MAX {
-                    break;
-                }
-                found.parts.push(part);
-            }
-            slot = if slot + 1 == region.first + region.count { region.first } else { slot + 1 };
-            if slot == region.first {
-                break; // what is read one by one is told by position
-            }
-        }
-        let drain = self.evacuation.current.as_deref_mut().expect("asked by the caller");
-        if slot == region.first {
-            drain.careful_until = 0;
-        }
-        drain.cursor = slot;
-        found
-    }
-
-    /// What of a slot has to be moved.
-    fn found_in(&self, slot: Slot, found: &mut Found) -> Option<Part> {
-        let logical = self.map.slots().owner(slot);
-        if logical == NONE || !self.map.slots().is_current(slot, logical) {
-            return None;
-        }
-        let state = self.map.state(logical);
-        if state & FRAGMENTS != 0 {
-            found.fragmented.get_or_insert(logical);
-            return None;
-        }
-        if self.moves.is_homed(logical) {
-            found.homed = true;
-            return None;
-        }
-        let drain = self.evacuation.current.as_deref().expect("asked by the caller");
-        if drain.unreadable.contains(&slot) {
-            if state == SSD | HOME && self.map.logical().recorded_home(logical) {
-                found.copies.push((logical, slot));
-            }
-            return None;
-        }
-        let checksum = self.map.slots().checksum(slot);
-        Some(Part::new(logical, slot, checksum))
     }
 
     /// To other SSDs, or home.
@@ -210,17 +244,6 @@ impl Engine {
         }
     }
 
-    /// Queues a command of a drain's: users of an SSD would keep it waiting for ever, so it does not wait
-    /// behind them where nobody is told apart.
-    pub(crate) fn send_drained(&mut self, device: DeviceId, op: IoOp, owner: Owner) {
-        let d = &self.io[device];
-        if d.is_ssd() && d.streams.is_none() && !d.is_faulted() {
-            self.io.submit(device, op, owner);
-        } else {
-            self.io.enqueue(device, Class::Background, Job::Io(op, owner), None);
-        }
-    }
-
     /// The sources of a drain's move are read: they are written to other SSDs.
     pub(crate) fn write_drained(&mut self) {
         let mut m = self.moves.active.take().expect("asked by the caller");
@@ -246,13 +269,14 @@ impl Engine {
                 fua: false,
             };
             m.outstanding += 1;
-            self.send_drained(
+            self.evacuation.send_drained(
                 region.device,
                 op,
                 Owner::Migration(MigrationIo::Write {
                     parts: Parts { first: at as u32, count: run.count },
                     kind: MoveKind::Drain,
                 }),
+                &mut self.io,
             );
             at += run.count as usize;
         }
@@ -279,10 +303,10 @@ impl Engine {
                 && part.copied.as_ref().is_some_and(|copied| self.map.is_latest(copied));
             let unchanged = is_same && status.is_ok();
             if unchanged && self.map.move_place(part.logical, part.slot, to) {
-                self.drained_to(part.logical, to);
+                self.evacuation.drained_to(part.logical, to, &mut self.map);
             } else if status.is_ok() && self.io.breaks(Mutant::DrainWithoutCompare) {
                 self.map.assign(part.logical, to, part.checksum);
-                self.drained_to(part.logical, to);
+                self.evacuation.drained_to(part.logical, to, &mut self.map);
             } else {
                 self.map.release_unused(Run { slot: to, count: 1 });
                 self.io.stats_mut().moves_dropped += 1;
@@ -294,30 +318,13 @@ impl Engine {
         }
     }
 
-    fn drained_to(&mut self, logical: Logical, to: Slot) {
-        self.map.touch(Touch { logical, count: 1 }, to, false);
-        if let Some(drain) = self.evacuation.current.as_deref_mut() {
-            drain.moved_blocks += 1;
-        }
-    }
-
-    /// What was read of a move is not what was written there once, or cannot be read.
-    pub(crate) fn note_unreadable(&mut self, slots: &[Slot]) {
-        let Some(drain) = self.evacuation.current.as_deref_mut() else { return };
-        for &slot in slots {
-            if drain.unreadable.len() < UNREADABLE_MAX {
-                drain.unreadable.insert(slot);
-            }
-        }
-    }
-
     /// A read of a drain's move failed: its places are read one by one.
     pub(crate) fn drained_unread(&mut self) {
         let m = self.moves.active.as_ref().expect("asked by the caller");
         let slots: Vec<Slot> =
             m.parts.iter().map(|part| part.slot).filter(|&slot| slot != NONE).collect();
         if slots.len() == 1 {
-            self.note_unreadable(&slots);
+            self.evacuation.note_unreadable(&slots);
         } else if let (Some(drain), Some(last)) =
             (self.evacuation.current.as_deref_mut(), slots.last())
         {

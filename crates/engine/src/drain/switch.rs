@@ -7,38 +7,31 @@
 use super::{Drain, Ending, Stage, Step};
 use crate::StartError;
 use crate::device::Service;
+use crate::drain::Evacuation;
 use crate::engine::Engine;
 use crate::format::superblock::{Numbered, Standing, Superblock};
+use crate::io::DeviceIo;
 use crate::io::Phase;
+use crate::map::Map;
+use crate::map::objects::Objects;
+use crate::metadata::MetadataHomes;
 use crate::port::Command;
 use tandem_block::{DeviceId, Instant, IoError};
 
-impl Engine {
-    /// What a drive is from now on, to everybody who asks.
-    pub(crate) fn set_standing(&mut self, device: DeviceId, standing: Standing) {
-        self.io[device].standing = standing;
-        if let Some(ssd) = self.io.ssds().iter().position(|&id| id == device) {
-            self.map.close_ssd(ssd, standing != Standing::Serves);
-            self.fit_objects();
-            self.share_anew();
-        } else if standing == Standing::Serves {
-            self.vacate_no_more();
-        } else {
-            self.vacate(device);
-        }
-    }
-
+impl Evacuation {
     /// At the start: what every member is, as the newest superblocks say. Who was removed is not asked for
     /// anything, also if the configuration lists it still.
     pub(crate) fn take_standings(
-        &mut self,
+        &self,
         found: &mut [(Option<Superblock>, bool)],
+        metadata: &mut MetadataHomes,
+        io: &mut DeviceIo,
     ) -> Result<(), StartError> {
         let newest = found.iter().filter_map(|(s, _)| s.as_ref()).max_by_key(|s| s.generation);
         let Some(newest) = newest else { return Ok(()) };
         let (pool, members) = (newest.pool, newest.members.clone());
-        self.io.config_mut().has_second_home = newest.has_second_home;
-        self.metadata.take_lagging(newest.lagging, &self.io);
+        io.config_mut().has_second_home = newest.has_second_home;
+        metadata.take_lagging(newest.lagging, io);
         let (generation, newest) = (newest.generation, newest.standings.clone());
         // who is further behind may be the drive that was removed, and another one has its place now
         let knows = |s: &&Superblock| s.pool == pool && s.generation + 1 >= generation;
@@ -47,21 +40,21 @@ impl Engine {
             let mut told = of_pool.filter_map(|s| s.standings.get(index)).copied();
             let gone = told.find(|standing| matches!(standing, Standing::Gone(_)));
             let device = DeviceId(index as u8);
-            let is_listed = !self.io.config().gone.contains(&device);
-            self.io[device].standing = gone.unwrap_or(newest[index]);
+            let is_listed = !io.config().gone.contains(&device);
+            io[device].standing = gone.unwrap_or(newest[index]);
             match gone {
                 // a successor may have taken the place already, which is found out next
                 None => {}
                 // slots and homes are numbered by role
-                Some(_) if members[index].role != self.io[device].config.role => {
+                Some(_) if members[index].role != io[device].config.role => {
                     return Err(StartError::WrongPlace { device: index, place: index });
                 }
                 Some(_) => {
                     found[index] = (None, false);
-                    self.io[device].service = Service::Out(IoError::Dead(device));
+                    io[device].service = Service::Out(IoError::Dead(device));
                     if is_listed {
-                        self.io.note_gone(device, true);
-                        self.io.send(Command::Close { device });
+                        io.note_gone(device, true);
+                        io.send(Command::Close { device });
                     }
                 }
             }
@@ -76,14 +69,15 @@ impl Engine {
     pub(crate) fn check_gone(
         &self,
         found: &[(Option<Superblock>, bool)],
+        io: &DeviceIo,
     ) -> Result<(), StartError> {
         // more entries than members are another mistake, with words of its own
         let members = found.iter().filter_map(|(s, _)| Some(s.as_ref()?.members.len())).max();
         let is_there = |id: &&DeviceId| {
             let index = usize::from(id.0);
-            Some(index) < members && !self.io[**id].is_gone()
+            Some(index) < members && !io[**id].is_gone()
         };
-        let found = self.io.config().gone.iter().find(is_there);
+        let found = io.config().gone.iter().find(is_there);
         found.map_or(Ok(()), |id| Err(StartError::NotGone { device: usize::from(id.0) }))
     }
 
@@ -91,11 +85,15 @@ impl Engine {
     ///
     /// # Errors
     /// Words, if one does.
-    pub(crate) fn look_at_gone(&mut self) -> Result<(), String> {
-        for device in self.io.drives().iter().filter(|device| device.is_gone()) {
-            let bytes = self.lies_on(device.id);
-            let is_nobodys =
-                device.is_ssd() || self.objects.leave_out(self.io.home_places(device.id));
+    pub(crate) fn look_at_gone(
+        &self,
+        map: &Map,
+        objects: &mut Objects,
+        io: &DeviceIo,
+    ) -> Result<(), String> {
+        for device in io.drives().iter().filter(|device| device.is_gone()) {
+            let bytes = self.lies_on(device.id, map, objects, io);
+            let is_nobodys = device.is_ssd() || objects.leave_out(io.home_places(device.id));
             if bytes > 0 || !is_nobodys {
                 return Err(format!(
                     "the map names {bytes} bytes on device {}, which was removed",
@@ -107,34 +105,97 @@ impl Engine {
     }
 
     /// At the start, when it is known who is what and where everything lies.
-    pub(crate) fn go_on_draining(&mut self) {
-        for device in self.io.drives().ids() {
-            let standing = self.io[device].standing;
+    pub(crate) fn go_on_draining(
+        &mut self,
+        metadata: &MetadataHomes,
+        map: &mut Map,
+        objects: &Objects,
+        io: &DeviceIo,
+    ) {
+        for device in io.drives().ids() {
+            let standing = io[device].standing;
             if standing == Standing::Serves {
                 continue;
             }
-            if let Some(ssd) = self.io.ssds().iter().position(|&id| id == device) {
-                self.map.close_ssd(ssd, true);
+            if let Some(ssd) = io.ssds().iter().position(|&id| id == device) {
+                map.close_ssd(ssd, true);
             }
-            if standing == Standing::Drains
-                && self.io.config().drains
-                && !self.metadata.is_salvaged()
-            {
-                let bytes = self.lies_on(device);
-                self.evacuation.current =
-                    Some(Box::new(Drain::new(device, Stage::Moving, bytes, self.io.now())));
+            if standing == Standing::Drains && io.config().drains && !metadata.is_salvaged() {
+                let bytes = self.lies_on(device, map, objects, io);
+                self.current = Some(Box::new(Drain::new(device, Stage::Moving, bytes, io.now())));
             }
+        }
+    }
+
+    fn set_drain_stage(&mut self, stage: Stage) {
+        self.current.as_deref_mut().expect("asked while there is one").stage = stage;
+    }
+
+    pub(crate) fn begin_removal(&mut self, io: &mut DeviceIo) {
+        let drain = self.current.as_deref_mut().expect("asked by the caller");
+        drain.stage = Stage::Removing(Step::Quiet);
+        let d = &mut io[drain.device];
+        d.standing = Standing::Gone(Numbered::of(&d.layout));
+        // it is no metadata home from now on: what is under way with it ends
+    }
+
+    /// Is a round of superblocks under way that is a drain's?
+    pub(crate) fn round_is_drains(&self, io: &DeviceIo) -> bool {
+        let running = io.is_serving();
+        running
+            && self.current.as_deref().is_some_and(|drain| {
+                matches!(
+                    drain.stage,
+                    Stage::Announcing { begun: true }
+                        | Stage::Voiding { .. }
+                        | Stage::Removing(Step::Others | Step::Own)
+                )
+            })
+    }
+
+    /// Does the round go to the drive that leaves, and to nobody else?
+    pub(crate) fn round_is_for(&self, device: DeviceId) -> Option<bool> {
+        let drain = self.current.as_deref()?;
+        let is_own = drain.stage == Stage::Removing(Step::Own);
+        is_own.then_some(drain.device == device)
+    }
+
+    fn end_drain(&mut self, why: Ending, map: &Map, objects: &Objects, io: &DeviceIo) {
+        let drain = self.current.take().expect("asked while there is one");
+        let view = self.view_drain(&drain, map, objects, io);
+        let ended = Some((io.now(), why));
+        self.ended = Some(super::DrainView { ended, stage: "ended", ..view });
+    }
+
+    /// Is nothing of it under way that a clean stop would cut?
+    pub(crate) fn drain_is_quiet(&self) -> bool {
+        self.current.as_deref().is_none_or(|drain| drain.stage == Stage::Moving)
+    }
+}
+
+impl Engine {
+    /// What a drive is from now on, to everybody who asks.
+    pub(crate) fn set_standing(&mut self, device: DeviceId, standing: Standing) {
+        self.io[device].standing = standing;
+        if let Some(ssd) = self.io.ssds().iter().position(|&id| id == device) {
+            self.map.close_ssd(ssd, standing != Standing::Serves);
+            self.objects.fit_objects(&self.io);
+            self.share_anew();
+        } else if standing == Standing::Serves {
+            self.evacuation.vacate_no_more(&mut self.objects);
+        } else {
+            self.evacuation.vacate(device, &mut self.objects, &self.io);
         }
     }
 
     /// At the start, when it is known which blocks nobody has.
     pub(crate) fn go_on_vacating(&mut self) {
-        self.fit_objects();
+        self.objects.fit_objects(&self.io);
         let Some(device) = self.evacuation.current.as_deref().map(|drain| drain.device) else {
             return;
         };
         if !self.io[device].is_ssd() {
-            self.vacate(device);
+            self.evacuation.vacate(device, &mut self.objects, &self.io);
         }
     }
 
@@ -145,11 +206,11 @@ impl Engine {
         let no_round = !self.metadata.writes_superblocks();
         match stage {
             Stage::Announcing { begun: false } if no_round => {
-                self.set_drain_stage(Stage::Announcing { begun: true });
+                self.evacuation.set_drain_stage(Stage::Announcing { begun: true });
                 self.write_superblocks(false);
             }
             Stage::Voiding { begun: false } if no_round => {
-                self.set_drain_stage(Stage::Voiding { begun: true });
+                self.evacuation.set_drain_stage(Stage::Voiding { begun: true });
                 self.write_superblocks(false);
             }
             Stage::Removing(Step::Quiet) if no_round => self.leave_if_quiet(device),
@@ -170,8 +231,8 @@ impl Engine {
         let now = self.io.now();
         if failed && !is_over {
             // what lies there is lost, as if it had never been drained
-            self.vacate_no_more();
-            self.end_drain(Ending::Failed);
+            self.evacuation.vacate_no_more(&mut self.objects);
+            self.evacuation.end_drain(Ending::Failed, &self.map, &self.objects, &self.io);
             return;
         }
         let drain = self.evacuation.current.as_deref_mut().expect("asked above");
@@ -180,83 +241,40 @@ impl Engine {
         }
     }
 
-    fn set_drain_stage(&mut self, stage: Stage) {
-        self.evacuation.current.as_deref_mut().expect("asked while there is one").stage = stage;
-    }
-
-    pub(crate) fn begin_removal(&mut self) {
-        let drain = self.evacuation.current.as_deref_mut().expect("asked by the caller");
-        drain.stage = Stage::Removing(Step::Quiet);
-        let d = &mut self.io[drain.device];
-        d.standing = Standing::Gone(Numbered::of(&d.layout));
-        // it is no metadata home from now on: what is under way with it ends
-    }
-
     fn leave_if_quiet(&mut self, device: DeviceId) {
         let d = &mut self.io[device];
         if d.queue.in_flight() > 0 || d.has_waiting() {
             return;
         }
         (d.dirty, d.service) = (false, Service::Out(IoError::Dead(device)));
-        self.set_drain_stage(Stage::Removing(Step::Others));
+        self.evacuation.set_drain_stage(Stage::Removing(Step::Others));
         self.write_superblocks(false);
-    }
-
-    /// Is a round of superblocks under way that is a drain's?
-    pub(crate) fn round_is_drains(&self) -> bool {
-        let running = self.io.is_serving();
-        running
-            && self.evacuation.current.as_deref().is_some_and(|drain| {
-                matches!(
-                    drain.stage,
-                    Stage::Announcing { begun: true }
-                        | Stage::Voiding { .. }
-                        | Stage::Removing(Step::Others | Step::Own)
-                )
-            })
-    }
-
-    /// Does the round go to the drive that leaves, and to nobody else?
-    pub(crate) fn round_is_for(&self, device: DeviceId) -> Option<bool> {
-        let drain = self.evacuation.current.as_deref()?;
-        let is_own = drain.stage == Stage::Removing(Step::Own);
-        is_own.then_some(drain.device == device)
     }
 
     /// Both copies of the round are written.
     pub(crate) fn drain_round_done(&mut self) {
         let stage = self.evacuation.current.as_deref().expect("asked above").stage;
         match stage {
-            Stage::Announcing { .. } => self.set_drain_stage(Stage::Moving),
+            Stage::Announcing { .. } => self.evacuation.set_drain_stage(Stage::Moving),
             // one that was under way when it ended: another one follows
             Stage::Voiding { begun: false } => {}
-            Stage::Voiding { begun: true } => self.end_drain(Ending::Cancelled),
+            Stage::Voiding { begun: true } => {
+                self.evacuation.end_drain(Ending::Cancelled, &self.map, &self.objects, &self.io)
+            }
             Stage::Removing(Step::Others) => {
-                self.set_drain_stage(Stage::Removing(Step::Own));
+                self.evacuation.set_drain_stage(Stage::Removing(Step::Own));
                 self.write_superblock_copies(false, 0);
             }
             Stage::Removing(Step::Own) => {
                 self.objects.vacated();
                 let device = self.evacuation.current.as_deref().expect("asked above").device;
                 self.io[device].dirty = false;
-                self.end_drain(Ending::Removed);
+                self.evacuation.end_drain(Ending::Removed, &self.map, &self.objects, &self.io);
                 self.io.note_gone(device, true);
                 self.io.send(Command::Close { device });
             }
             other => unreachable!("no round in {other:?}"),
         }
-    }
-
-    fn end_drain(&mut self, why: Ending) {
-        let drain = self.evacuation.current.take().expect("asked while there is one");
-        let view = self.view_drain(&drain);
-        let ended = Some((self.io.now(), why));
-        self.evacuation.ended = Some(super::DrainView { ended, stage: "ended", ..view });
-    }
-
-    /// Is nothing of it under way that a clean stop would cut?
-    pub(crate) fn drain_is_quiet(&self) -> bool {
-        self.evacuation.current.as_deref().is_none_or(|drain| drain.stage == Stage::Moving)
     }
 
     /// When a drain wants to be asked again, although nothing happens.

@@ -9,7 +9,7 @@
 use crate::config::{EngineConfig, Role};
 use crate::engine::{ConfigError, Engine};
 use crate::format::layout::{self, Layout};
-use crate::format::superblock::{Numbered, Standing};
+use crate::format::superblock::Numbered;
 use tandem_block::DeviceId;
 
 impl EngineConfig {
@@ -74,9 +74,11 @@ impl Engine {
     /// Nothing goes to the places of a fresh pool that are empty.
     pub(crate) fn leave_places_empty(&mut self) {
         if self.io.config().format {
-            self.go_on_draining();
-            self.look_at_gone().expect("nothing lies in a fresh pool");
-            self.fit_objects();
+            self.evacuation.go_on_draining(&self.metadata, &mut self.map, &self.objects, &self.io);
+            self.evacuation
+                .look_at_gone(&self.map, &mut self.objects, &self.io)
+                .expect("nothing lies in a fresh pool");
+            self.objects.fit_objects(&self.io);
         }
     }
 
@@ -84,19 +86,5 @@ impl Engine {
     pub(crate) fn hdds_there(&self) -> usize {
         let there = |id: &&DeviceId| !self.io[**id].is_gone();
         self.io.hdds().iter().filter(there).count()
-    }
-
-    /// Without hard drives blocks have no homes, and what fits the SSDs that take something new is all that
-    /// there is: the rest is withheld.
-    pub(crate) fn fit_objects(&mut self) {
-        if !self.io.hdds().is_empty() || self.io.is_fixed() {
-            return;
-        }
-        let serves = |id: &&DeviceId| self.io[**id].standing == Standing::Serves;
-        let slots = |id: &DeviceId| self.io[*id].layout.slot_count;
-        let there: u64 = self.io.ssds().iter().filter(serves).map(slots).sum();
-        let all: u64 = self.io.ssds().iter().map(slots).sum();
-        let (all, there) = (layout::blocks_without_homes(all), layout::blocks_without_homes(there));
-        self.objects.withhold(all - there);
     }
 }

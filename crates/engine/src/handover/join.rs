@@ -175,7 +175,7 @@ impl Engine {
         if is_ssd {
             let ssd = self.io.ssds().iter().position(|&id| id == seat).expect("an SSD");
             self.map.close_ssd(ssd, false);
-            self.fit_objects();
+            self.objects.fit_objects(&self.io);
             self.share_anew();
         } else {
             let segment_slots = (self.io.config().log_segment_bytes / BLOCK_BYTES) as u32;

@@ -94,7 +94,7 @@ impl Engine {
                 })
                 .collect(),
             standings: self.io.drives().iter().map(|d| self.replacement.standing_of(d)).collect(),
-            has_moved_homes: self.has_moved_homes(),
+            has_moved_homes: self.evacuation.has_moved_homes(&self.objects, &self.io),
             has_second_home: self.io.config().has_second_home,
             lagging: self.metadata.mask(),
         }

@@ -34,7 +34,7 @@ impl Engine {
         if self.follower.is_late(device, &self.io) && self.serve_follower(device) {
             return false;
         }
-        match self.drain_turn(device) {
+        match self.evacuation.drain_turn(device, &self.moves, &self.objects, &self.io) {
             Some(Turn::Flush) => {
                 self.settle_hdd(device);
                 return false;

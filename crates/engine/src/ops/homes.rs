@@ -115,7 +115,7 @@ impl Engine {
             }
             let (device, address) = self.objects.home_of(part.logical, &self.io);
             let logical = part.logical;
-            self.forget_rehomed(logical);
+            self.evacuation.forget_rehomed(logical, &mut self.objects);
             let mut count = 1;
             while at + count < order.len() {
                 let next = &m.parts[order[at + count]];
@@ -127,7 +127,7 @@ impl Engine {
                 if !follows {
                     break;
                 }
-                self.forget_rehomed(next.logical);
+                self.evacuation.forget_rehomed(next.logical, &mut self.objects);
                 count += 1;
             }
             let op = IoOp::Write {
@@ -213,7 +213,7 @@ impl Engine {
                 self.moves.homed.push_back((number, part));
             }
         }
-        self.lose_rehomed(device);
+        self.evacuation.lose_rehomed(device, &mut self.objects);
     }
 
     /// A flush of a hard drive settled its home writes up to `mark`.

@@ -201,7 +201,8 @@ impl Engine {
 
     /// Begins a round of superblocks that say who lags.
     fn tell_of_lagging(&mut self) {
-        let others = self.replacement.round_is_handovers(&self.io) || self.round_is_drains();
+        let others = self.replacement.round_is_handovers(&self.io)
+            || self.evacuation.round_is_drains(&self.io);
         let serves = self.io.is_serving() && !self.metadata.is_salvaged() && !self.io.is_fixed();
         if serves && !others && self.metadata.may_tell(self.io.now()) {
             self.metadata.tell();

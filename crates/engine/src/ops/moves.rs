@@ -429,7 +429,7 @@ impl Engine {
             m.outstanding += 1;
             let owner = Owner::Migration(MigrationIo::Read(at as u32));
             if kind == MoveKind::Drain {
-                self.send_drained(region.device, op, owner);
+                self.evacuation.send_drained(region.device, op, owner, &mut self.io);
             } else {
                 self.io.enqueue(region.device, Class::Background, Job::Io(op, owner), None);
             }
@@ -476,7 +476,7 @@ impl Engine {
         unmovable.into_iter().for_each(|(block, error)| {
             self.moves.leave_unmovable(block, error, &mut self.map, &self.io)
         });
-        self.note_unreadable(&bad);
+        self.evacuation.note_unreadable(&bad);
         if self.moves.active.as_ref().is_some_and(|m| m.outstanding == 0) {
             let m = self.moves.active.as_mut().expect("asked above");
             m.stage = Stage::Waiting;

@@ -296,7 +296,7 @@ impl Engine {
         }
         if !self.io.is_fixed() && self.io.is_serving() {
             self.map.close_ssd(ssd, true);
-            self.fit_objects();
+            self.objects.fit_objects(&self.io);
             self.share_anew();
         }
     }

@@ -231,9 +231,9 @@ impl Engine {
     /// Are these the drives of one pool, all of them, in their places?
     fn check_superblocks(&mut self) -> Result<Vec<(usize, Superblock)>, StartError> {
         let mut found = std::mem::take(&mut self.starting().superblocks);
-        self.take_standings(&mut found)?;
+        self.evacuation.take_standings(&mut found, &mut self.metadata, &mut self.io)?;
         self.replacement.resolve_successor(&mut found, &mut self.io);
-        self.check_gone(&found)?;
+        self.evacuation.check_gone(&found, &self.io)?;
         let mut all = Vec::new();
         let is_present = |index: usize| !self.io[DeviceId(index as u8)].is_faulted();
         let present = found.into_iter().enumerate().filter(|(index, _)| is_present(*index));
@@ -561,8 +561,8 @@ impl Engine {
             self.refuse(StartError::Corrupt(text));
             return;
         }
-        self.go_on_draining();
-        if let Err(text) = self.look_at_gone() {
+        self.evacuation.go_on_draining(&self.metadata, &mut self.map, &self.objects, &self.io);
+        if let Err(text) = self.evacuation.look_at_gone(&self.map, &mut self.objects, &self.io) {
             self.refuse(StartError::Corrupt(text));
             return;
         }

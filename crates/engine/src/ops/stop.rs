@@ -38,7 +38,7 @@ impl Engine {
             }
             return;
         }
-        if !self.replacement.handover_is_quiet() || !self.drain_is_quiet() {
+        if !self.replacement.handover_is_quiet() || !self.evacuation.drain_is_quiet() {
             return;
         }
         if !self.moves.is_idle() || !self.tiers_are_idle() || !self.commit.is_idle() {
@@ -99,7 +99,7 @@ impl Engine {
         let mut writes = 0;
         for id in self.io.drives().ids() {
             let skips = self.io[id].is_faulted() || self.replacement.round_skips(id);
-            if !self.round_is_for(id).unwrap_or(!skips) {
+            if !self.evacuation.round_is_for(id).unwrap_or(!skips) {
                 continue;
             }
             let bytes = self.superblock(id, clean).encode();
@@ -129,7 +129,7 @@ impl Engine {
             return;
         }
         let is_handovers = self.replacement.round_is_handovers(&self.io);
-        let is_drains = self.round_is_drains();
+        let is_drains = self.evacuation.round_is_drains(&self.io);
         let is_stops = !is_handovers && !is_drains && !self.metadata.is_round();
         let stopping = self.io.is_stopping() && is_stops;
         if copy == 0 {

@@ -1,6 +1,8 @@
-//! Where on a hard drive does the home of a block lie?
+//! Where on a hard drive does the home of a block lie, and for how many blocks are the drives large enough?
 
 use super::Objects;
+use crate::format::layout;
+use crate::format::superblock::Standing;
 use crate::io::DeviceIo;
 use crate::map::Logical;
 use tandem_block::{BLOCK_BYTES, DeviceId};
@@ -16,5 +18,19 @@ impl Objects {
             }
         }
         unreachable!("every logical block of a pool with hard drives has a home")
+    }
+
+    /// Without hard drives blocks have no homes, and what fits the SSDs that take something new is all that
+    /// there is: the rest is withheld.
+    pub(crate) fn fit_objects(&mut self, io: &DeviceIo) {
+        if !io.hdds().is_empty() || io.is_fixed() {
+            return;
+        }
+        let serves = |id: &&DeviceId| io[**id].standing == Standing::Serves;
+        let slots = |id: &DeviceId| io[*id].layout.slot_count;
+        let there: u64 = io.ssds().iter().filter(serves).map(slots).sum();
+        let all: u64 = io.ssds().iter().map(slots).sum();
+        let (all, there) = (layout::blocks_without_homes(all), layout::blocks_without_homes(there));
+        self.withhold(all - there);
     }
 }
