@@ -393,7 +393,11 @@ impl Engine {
         }
         self.map = Map::new(regions, blocks as usize, self.io.drives().len());
         self.objects = Objects::new(u32::try_from(blocks).expect("checked by the layout"));
-        self.bound_objects(&layouts[self.io.config().metadata_device()]);
+        self.object_changes.bound_objects(
+            &layouts[self.io.config().metadata_device()],
+            &mut self.objects,
+            &mut self.io,
+        );
         self.checkpoint.begin_life(self.map.shard_count());
         let follower = self.io.config().following_device();
         self.follower.begin_life(follower, self.map.shard_count());

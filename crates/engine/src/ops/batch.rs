@@ -12,12 +12,16 @@ mod audit;
 use crate::engine::Engine;
 use crate::format::layout::Layout;
 use crate::format::record::{PIECE_RECORD_BYTES, RecordWriter};
+use crate::io::DeviceIo;
 use crate::io::Phase;
 use crate::map::attributes::ATTRIBUTE_RECORD_BYTES;
 use crate::map::changes::HEADER_BYTES_MAX;
+use crate::map::journal::Journal;
+use crate::map::objects::Objects;
 use crate::map::objects::{BlockRange, Object, Undo};
 use crate::map::{NONE, Touch, image};
 use crate::mutant::Mutant;
+use crate::ops::commit::Commit;
 use crate::ordering::TaskId;
 use crate::task::Task;
 use std::collections::VecDeque;
@@ -38,36 +42,23 @@ impl ObjectChanges {
     }
 }
 
-impl Engine {
+impl ObjectChanges {
     /// Objects may take as much as there is room for on the drives.
-    pub(crate) fn bound_objects(&mut self, layout: &Layout) {
+    pub(crate) fn bound_objects(
+        &mut self,
+        layout: &Layout,
+        objects: &mut Objects,
+        io: &mut DeviceIo,
+    ) {
         match layout.has_table() {
-            true => self.objects.bound(image::record_bytes_max(layout.table_pages()), true),
-            false => self.objects.bound(self.io.config().root_bytes / 2, false),
+            true => objects.bound(image::record_bytes_max(layout.table_pages()), true),
+            false => objects.bound(io.config().root_bytes / 2, false),
         }
-    }
-
-    /// A batch arrives.
-    pub(crate) fn on_batch(&mut self, batch: &Batch) {
-        self.io.note_request();
-        if let Err(error) = self.admit_batch(batch) {
-            self.io.say(batch.id, Err(error));
-            return;
-        }
-        let at_once = !batch.durable && !is_sharing(batch);
-        if at_once && self.object_changes.waiting.is_empty() && self.has_room_for(batch) {
-            let status = self.apply_batch(batch);
-            self.io.say(batch.id, status);
-            return;
-        }
-        let request = Request::new(batch.id, ObjectId(u64::MAX), Op::Flush, (0, 0), self.io.now());
-        let id = self.tasks.insert(Task::new(request, 0, 0));
-        self.object_changes.waiting.push_back((id, batch.clone()));
     }
 
     /// Bytes that the records of a batch take at most.
-    fn bytes_of(&self, batch: &Batch) -> usize {
-        let is_snapshot = |id| self.objects.get(id).is_some_and(|known| known.is_snapshot);
+    fn bytes_of(&self, batch: &Batch, objects: &Objects) -> usize {
+        let is_snapshot = |id| objects.get(id).is_some_and(|known| known.is_snapshot);
         let bytes = |op: &ObjectOp| match op {
             ObjectOp::Resize { .. } => HEADER_BYTES_MAX + 3 * PIECE_RECORD_BYTES,
             ObjectOp::SetAttribute { key, value, .. } => {
@@ -84,10 +75,10 @@ impl Engine {
             | ObjectOp::Rename { .. } => HEADER_BYTES_MAX,
             ObjectOp::Share { from, from_block, blocks, .. } => {
                 let end = from_block.saturating_add(*blocks);
-                self.objects.pieces_shared(*from, *from_block, end) * PIECE_RECORD_BYTES
+                objects.pieces_shared(*from, *from_block, end) * PIECE_RECORD_BYTES
             }
             ObjectOp::Snapshot { from, .. } => {
-                let pieces = self.objects.pieces_shared(*from, 0, u32::MAX) + 3;
+                let pieces = objects.pieces_shared(*from, 0, u32::MAX) + 3;
                 2 * HEADER_BYTES_MAX + pieces * PIECE_RECORD_BYTES
             }
         };
@@ -95,13 +86,71 @@ impl Engine {
     }
 
     /// Has the next journal unit room for what this batch changes?
-    fn has_room_for(&self, batch: &Batch) -> bool {
-        self.objects.changes().bytes() + self.bytes_of(batch) <= self.changes_bytes_max()
+    fn has_room_for(
+        &self,
+        batch: &Batch,
+        commit: &Commit,
+        journal: &Journal,
+        objects: &Objects,
+    ) -> bool {
+        objects.changes().bytes() + self.bytes_of(batch, objects)
+            <= self.changes_bytes_max(commit, journal)
     }
 
     /// Bytes of changes of objects that one commit carries at most: they go into one unit.
-    pub(crate) fn changes_bytes_max(&self) -> usize {
-        self.commit.body_bytes_max(&self.journal) / 2
+    pub(crate) fn changes_bytes_max(&self, commit: &Commit, journal: &Journal) -> usize {
+        commit.body_bytes_max(journal) / 2
+    }
+
+    /// The batch that is next, if any waits.
+    pub(crate) fn next_batch(&self) -> Option<&Batch> {
+        self.waiting.front().map(|(_, batch)| batch)
+    }
+
+    /// A whole batch is durable: what it cleared is free. One that was cut short clears less than
+    /// was asked for, so the blocks wait for the next.
+    pub(crate) fn release_retired(
+        &mut self,
+        durable: u64,
+        is_partial: bool,
+        objects: &mut Objects,
+    ) {
+        while let Some(&(batch, range)) = self.retired.front() {
+            if batch > durable {
+                return;
+            }
+            if is_partial {
+                for (batch, _) in &mut self.retired {
+                    *batch = (*batch).max(durable + 1);
+                }
+                return;
+            }
+            self.retired.pop_front();
+            objects.release(range);
+        }
+    }
+}
+
+impl Engine {
+    /// A batch arrives.
+    pub(crate) fn on_batch(&mut self, batch: &Batch) {
+        self.io.note_request();
+        if let Err(error) = self.admit_batch(batch) {
+            self.io.say(batch.id, Err(error));
+            return;
+        }
+        let at_once = !batch.durable && !is_sharing(batch);
+        if at_once
+            && self.object_changes.waiting.is_empty()
+            && self.object_changes.has_room_for(batch, &self.commit, &self.journal, &self.objects)
+        {
+            let status = self.apply_batch(batch);
+            self.io.say(batch.id, status);
+            return;
+        }
+        let request = Request::new(batch.id, ObjectId(u64::MAX), Op::Flush, (0, 0), self.io.now());
+        let id = self.tasks.insert(Task::new(request, 0, 0));
+        self.object_changes.waiting.push_back((id, batch.clone()));
     }
 
     fn admit_batch(&self, batch: &Batch) -> Result<(), IoError> {
@@ -114,7 +163,9 @@ impl Engine {
         if self.io.is_fixed() {
             return Err(IoError::Unsupported);
         }
-        if self.bytes_of(batch) > self.changes_bytes_max() {
+        if self.object_changes.bytes_of(batch, &self.objects)
+            > self.object_changes.changes_bytes_max(&self.commit, &self.journal)
+        {
             return Err(IoError::TooLarge);
         }
         self.commit.broken().map_or(Ok(()), Err)
@@ -130,11 +181,21 @@ impl Engine {
             }
             let broken = self.commit.broken();
             let mut refused = broken.map_or(Ok(()), Err);
-            if refused.is_ok() && self.bytes_of(batch) > self.changes_bytes_max() {
+            if refused.is_ok()
+                && self.object_changes.bytes_of(batch, &self.objects)
+                    > self.object_changes.changes_bytes_max(&self.commit, &self.journal)
+            {
                 // an object has come to lie in more pieces
                 refused = Err(IoError::TooLarge);
             }
-            if refused.is_ok() && !self.has_room_for(batch) {
+            if refused.is_ok()
+                && !self.object_changes.has_room_for(
+                    batch,
+                    &self.commit,
+                    &self.journal,
+                    &self.objects,
+                )
+            {
                 return;
             }
             let id = *id;
@@ -156,11 +217,6 @@ impl Engine {
             }
             self.thaw();
         }
-    }
-
-    /// The batch that is next, if any waits.
-    pub(crate) fn next_batch(&self) -> Option<&Batch> {
-        self.object_changes.waiting.front().map(|(_, batch)| batch)
     }
 
     /// Do changes of objects wait for room in a commit?
@@ -257,24 +313,6 @@ impl Engine {
         }
         if !strays.is_empty() {
             self.commit.note_pending(self.io.now());
-        }
-    }
-
-    /// A whole batch is durable: what it cleared is free. One that was cut short clears less than
-    /// was asked for, so the blocks wait for the next.
-    pub(crate) fn release_retired(&mut self, durable: u64, is_partial: bool) {
-        while let Some(&(batch, range)) = self.object_changes.retired.front() {
-            if batch > durable {
-                return;
-            }
-            if is_partial {
-                for (batch, _) in &mut self.object_changes.retired {
-                    *batch = (*batch).max(durable + 1);
-                }
-                return;
-            }
-            self.object_changes.retired.pop_front();
-            self.objects.release(range);
         }
     }
 }

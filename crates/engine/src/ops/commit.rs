@@ -557,7 +557,11 @@ impl Engine {
         self.commit.stage = Stage::Idle;
         let batch = std::mem::take(&mut self.commit.batch);
         self.commit.durable = self.commit.composed;
-        self.release_retired(self.commit.durable, batch.is_partial);
+        self.object_changes.release_retired(
+            self.commit.durable,
+            batch.is_partial,
+            &mut self.objects,
+        );
         if batch.updates > 0 {
             self.io.stats_mut().commits += 1;
             self.io.stats_mut().updates += batch.updates;

@@ -97,7 +97,10 @@ impl Engine {
 
     /// Pieces whose change the next commit has room for.
     pub(super) fn changes_that_fit(&self) -> usize {
-        let room = self.changes_bytes_max().saturating_sub(self.objects.changes().bytes());
+        let room = self
+            .object_changes
+            .changes_bytes_max(&self.commit, &self.journal)
+            .saturating_sub(self.objects.changes().bytes());
         room / CHANGE_BYTES
     }
 

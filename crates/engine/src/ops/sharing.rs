@@ -122,7 +122,7 @@ impl Engine {
     /// May the batch that is next share blocks, or why not? `None`: not yet.
     pub(crate) fn ready_to_share(&mut self, id: TaskId) -> Option<Result<(), IoError>> {
         if self.sharing.frozen.is_empty() {
-            let batch = self.next_batch().expect("it is next");
+            let batch = self.object_changes.next_batch().expect("it is next");
             let mut frozen = Vec::new();
             for op in &batch.ops {
                 if let Some(from) = op.shared_from() {
