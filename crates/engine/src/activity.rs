@@ -57,7 +57,7 @@ impl Engine {
             merge: moves(MoveKind::Merge),
             promotion: moves(MoveKind::Promotion),
             coming: !self.tiers_are_idle(),
-            leaving: self.tiers.as_ref().is_some_and(|tiers| tiers.space.leaving() > 0),
+            leaving: self.tiers.is_leaving(),
             tail_copy: !self.copy_payloads.is_empty(),
             hdd_flush: self.io.drives().iter().any(|device| device.flushing.is_some()),
             handover: self.replacement.is_under_way(),

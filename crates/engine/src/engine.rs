@@ -24,14 +24,12 @@ use crate::mirror::{self, Mirror};
 use crate::ops::batch::ObjectChanges;
 use crate::ops::commit::Commit;
 use crate::ops::copies::Copies;
-use crate::ops::file_tiers::{self, FileTiers};
 use crate::ops::moves::Moves;
 use crate::ops::read_back::{self, Promotions};
 use crate::ops::reuse::DeferredFree;
 use crate::ops::sharing::Sharing;
 use crate::ops::start::Starting;
 use crate::ops::steering::{SharedSteer, Steering};
-use crate::ops::tiering::{self, Tiering};
 use crate::ordering::{Ordering, TaskId};
 use crate::owner::TailCopy;
 use crate::qos::admit::AdmitError;
@@ -41,20 +39,12 @@ use crate::steer::{self, Beliefs};
 use crate::task::Tasks;
 use crate::tier::Tier;
 use crate::tier::space::SpaceConfig;
+use crate::tiering::file_tiers::{self};
+use crate::tiering::{self};
+use crate::tiering::{Tiers, VolumePolicy};
 use hashbrown::HashMap;
 use std::collections::{BTreeMap, VecDeque};
-use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, IoError, ObjectId, PayloadId, Request};
-
-/// Policies of one volume.
-#[derive(Clone, Debug)]
-pub(crate) struct VolumePolicy {
-    /// Position in `steers`.
-    pub steer: usize,
-    pub tier: Box<dyn Tier>,
-    /// Those that its files may have instead.
-    pub file_tiers: FileTiers,
-    pub durability: DurabilityClass,
-}
+use tandem_block::{BLOCK_BYTES, DeviceId, IoError, ObjectId, PayloadId, Request};
 
 /// The engine of one set of drives. See `port` for its interface.
 #[derive(Clone, Debug)]
@@ -76,13 +66,8 @@ pub struct Engine {
     pub(crate) copies: Copies,
     pub(crate) read_back: ReadBack,
     pub(crate) promotions: Promotions,
-    pub(crate) policies: BTreeMap<ObjectId, VolumePolicy>,
     pub(crate) steering: Steering,
-    /// How the tiers' share of the SSDs is made, if any volume has one, and the share itself.
-    pub(crate) space: Option<SpaceConfig>,
-    pub(crate) tiers: Option<Box<Tiering>>,
-    /// What the share becomes when nothing of it is under way.
-    pub(crate) space_next: Option<Option<SpaceConfig>>,
+    pub(crate) tiers: Tiers,
     pub(crate) ledger: Ledger,
     pub(crate) qos: Box<dyn Qos>,
     /// Who is told apart; `None` where nobody is.
@@ -272,8 +257,8 @@ impl Engine {
     pub fn next_life(&self, config: EngineConfig) -> Result<Engine, ConfigError> {
         let mut next = Engine::new(config)?;
         next = next.with_qos(self.qos.clone());
-        for (object, policy) in &mut next.policies {
-            if let Some(known) = self.policies.get(object) {
+        for (object, policy) in &mut next.tiers.policies {
+            if let Some(known) = self.tiers.policies.get(object) {
                 policy.tier = known.tier.clone();
             }
         }
@@ -285,7 +270,7 @@ impl Engine {
     /// Replaces the tier of a volume by one that no registry knows: for experiments and tests.
     #[must_use]
     pub fn with_tier(mut self, object: ObjectId, tier: Box<dyn Tier>) -> Engine {
-        if let Some(policy) = self.policies.get_mut(&object) {
+        if let Some(policy) = self.tiers.policies.get_mut(&object) {
             policy.tier = tier;
         }
         self
@@ -327,11 +312,8 @@ impl Engine {
             copies: Copies::default(),
             read_back: read_back::new(&config),
             promotions: Promotions::default(),
-            policies,
+            tiers: Tiers::new(policies, space),
             steering: Steering::new(steers, &config),
-            space,
-            tiers: None,
-            space_next: None,
             ledger: Ledger::new(&config),
             qos: (qos::ORDERS[0].build)(),
             clients: None,
@@ -410,7 +392,7 @@ impl Engine {
         let profile = self.io[device].config.hdd_profile.clone();
         let profile = profile.filter(|_| !self.metadata.is_salvaged())?;
         // a tier sends hard drives what belongs there, whatever the steering policy does
-        let for_tiers = self.space.as_ref().map(|_| Control::Bare);
+        let for_tiers = self.tiers.wants_share().then_some(Control::Bare);
         let steers = self.steering.shared.iter().filter_map(|steer| steer.policy.control());
         let control = steers.chain(for_tiers).max();
         let (loops, padding) =

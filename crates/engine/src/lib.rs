@@ -52,6 +52,7 @@ pub mod steer;
 mod stripes;
 mod task;
 pub mod tier;
+mod tiering;
 mod turn;
 mod view;
 

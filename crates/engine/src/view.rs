@@ -215,7 +215,7 @@ impl Engine {
             self.commit,
             self.moves,
             self.copies,
-            self.tiers.as_ref().map(|tiers| &tiers.leaving),
+            self.tiers.leaving(),
             self.checkpoint,
             self.follower,
             self.io.stats(),

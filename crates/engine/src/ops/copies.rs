@@ -45,22 +45,22 @@ pub struct Copies {
 
 impl Copies {
     /// Does anybody wait for a home?
-    pub(super) fn are_awaited(&self) -> bool {
+    pub(crate) fn are_awaited(&self) -> bool {
         !self.awaited.is_empty()
     }
 
     /// What a home was waited for has settled: if users wait, the batch that says so is not to.
-    pub(super) fn settled(&mut self) {
+    pub(crate) fn settled(&mut self) {
         self.hurries |= self.are_awaited();
     }
 
     /// Shall a commit begin at once?
-    pub(super) fn hurry(&self) -> bool {
+    pub(crate) fn hurry(&self) -> bool {
         self.hurries
     }
 
     /// A batch has what was pending.
-    pub(super) fn composed(&mut self) {
+    pub(crate) fn composed(&mut self) {
         self.hurries = false;
     }
 }
@@ -91,19 +91,19 @@ impl Engine {
     }
 
     /// A write is on an SSD. Does its user wait for the hard drive, too?
-    pub(super) fn awaits_both(&self, id: TaskId) -> bool {
+    pub(crate) fn awaits_both(&self, id: TaskId) -> bool {
         let task = &self.tasks[id];
         task.both && self.tier_of(task).is_some_and(|tier| tier.acknowledges_both())
     }
 
     /// Its user is answered when both places have it.
-    pub(super) fn await_both(&mut self, id: TaskId) {
+    pub(crate) fn await_both(&mut self, id: TaskId) {
         self.copies.awaited.push(id);
         (self.copies.looks, self.copies.hurries) = (true, true);
     }
 
     /// Answers whose blocks are in both places, or will not be.
-    pub(super) fn answer_both(&mut self) {
+    pub(crate) fn answer_both(&mut self) {
         let in_vain = self.commit.is_broken()
             || self.io.hdds().is_empty()
             || !self.io.is_serving()

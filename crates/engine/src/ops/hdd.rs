@@ -179,7 +179,7 @@ impl Engine {
         let exclusive = d.bcw.as_ref().is_some_and(|bcw| bcw.control() != Control::Bare);
         if !self.io.ssds().is_empty() && exclusive {
             self.return_all(device);
-        } else if self.tiers.is_some() {
+        } else if self.tiers.has_share() {
             self.return_tiers(device);
         }
         if let Some(bcw) = &mut self.io[device].bcw {
@@ -265,7 +265,7 @@ impl Engine {
 
     /// `is_wanted`: a task, and whether its tier has detours.
     fn return_some(&mut self, device: DeviceId, is_wanted: impl Fn(&Task, bool) -> bool) {
-        let (tasks, policies) = (&self.tasks, &self.policies);
+        let (tasks, policies) = (&self.tasks, &self.tiers.policies);
         let returns = |job: &Job| match job {
             Job::Write { task, .. } => {
                 let task = &tasks[*task];

@@ -18,7 +18,7 @@ use tandem_block::{BLOCK_BYTES, DeviceId, IoError, PayloadId};
 
 /// Where a run of blocks is read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Source {
+pub(crate) struct Source {
     pub device: DeviceId,
     pub address: u64,
     pub slot: Slot,
@@ -38,7 +38,7 @@ impl Source {
 
 impl Engine {
     pub(crate) fn begin_user_read(&mut self, id: TaskId) {
-        if self.tiers.is_some() {
+        if self.tiers.has_share() {
             self.begin_tier_read(id);
         }
         let (first, end) = (self.tasks[id].first, self.tasks[id].end);
@@ -103,7 +103,7 @@ impl Engine {
     }
 
     /// The nth place of this block, in the order in which they are tried.
-    pub(super) fn nth_source(&self, block: Logical, nth: usize) -> Option<Source> {
+    pub(crate) fn nth_source(&self, block: Logical, nth: usize) -> Option<Source> {
         let entry = self.map.entry(block);
         let (place, _) = entry.places().nth(nth)?;
         Some(self.source_at(block, place, entry.home))
@@ -195,7 +195,7 @@ impl Engine {
 
     /// A read under way: `blocks` (first, count) from `source` into a payload from an offset in bytes on,
     /// and what a home must hold, which no slot says.
-    pub(super) fn read_part(
+    pub(crate) fn read_part(
         &self,
         task: TaskId,
         (logical, count): (Logical, u32),
@@ -303,7 +303,7 @@ impl Engine {
     }
 
     /// Do the blocks read have the checksums that the map knows?
-    pub(super) fn verify(
+    pub(crate) fn verify(
         &mut self,
         device: DeviceId,
         part: &ReadPart,
@@ -321,7 +321,7 @@ impl Engine {
     }
 
     /// What block `i` of the part must hold.
-    pub(super) fn expected(&self, part: &ReadPart, i: u32) -> u32 {
+    pub(crate) fn expected(&self, part: &ReadPart, i: u32) -> u32 {
         if part.slot == NONE {
             part.expected[i as usize]
         } else {

@@ -128,7 +128,7 @@ impl Engine {
 
     fn begin(&mut self, id: TaskId) {
         let task = &self.tasks[id];
-        if task.request.op.is_write() && self.tiers.is_some() {
+        if task.request.op.is_write() && self.tiers.has_share() {
             self.note_changing(task.first, task.end);
         }
         if self.fails_with_link(id) {

@@ -180,7 +180,7 @@ impl Engine {
         if request.fua {
             return Decision::stay(Reason::Durability);
         }
-        let steer = self.policies.get(&request.object).map(|policy| policy.steer);
+        let steer = self.tiers.policies.get(&request.object).map(|policy| policy.steer);
         let asked = steer.filter(|&steer| self.steering.shared[steer].policy.is_asked());
         if asked.is_none() && intention != Intention::Hdd {
             return Decision::stay(Reason::Policy);

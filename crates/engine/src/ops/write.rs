@@ -72,7 +72,7 @@ impl Engine {
     pub(crate) fn keep_class(&mut self, id: TaskId) {
         let task = &mut self.tasks[id];
         let request = &mut task.request;
-        if let Some(policy) = self.policies.get(&task.volume) {
+        if let Some(policy) = self.tiers.policies.get(&task.volume) {
             request.class = request.class.stronger(policy.durability);
         }
         request.fua |= request.class == DurabilityClass::Strict;
@@ -228,14 +228,14 @@ impl Engine {
             }
             self.keep_for_reads(id, run, offset_bytes);
         }
-        if !is_log && self.tiers.is_some() {
+        if !is_log && self.tiers.has_share() {
             self.note_on_ssd(id, logical, run.count);
         }
         self.commit.note_pending(self.io.now());
         self.map.touch(Touch { logical, count: run.count }, run.slot, fua);
     }
 
-    pub(super) fn write_failed(&mut self, device: DeviceId, id: TaskId, run: Run, error: IoError) {
+    pub(crate) fn write_failed(&mut self, device: DeviceId, id: TaskId, run: Run, error: IoError) {
         let is_log = self.map.slots().is_log(run.slot);
         if is_log {
             let log = self.io[device].log.as_mut().expect("a log slot");

@@ -5,13 +5,14 @@
 //! ([`tandem_block::TIER_KEY`]); one that names none, or another, has its volume's. A front end lets what is
 //! made in a directory have the directory's.
 
-use super::tiering;
 use crate::config::VolumeConfig;
-use crate::engine::{ConfigError, Engine, VolumePolicy};
+use crate::engine::{ConfigError, Engine};
 use crate::settings::Registry;
 use crate::task::Task;
 use crate::tier::space::SpaceConfig;
 use crate::tier::{self, Class, Tier, TierConfig, TierNumber, Tiers};
+use crate::tiering;
+use crate::tiering::VolumePolicy;
 use tandem_block::{ObjectId, ObjectOp, TIER_KEY};
 
 /// Tiers by number: a handful.
@@ -61,7 +62,7 @@ pub(crate) fn build(volume: &VolumeConfig) -> Result<FileTiers, ConfigError> {
     Ok(all)
 }
 
-pub(super) fn unknown(volume: &VolumeConfig, tier: &TierConfig) -> ConfigError {
+pub(crate) fn unknown(volume: &VolumeConfig, tier: &TierConfig) -> ConfigError {
     ConfigError::Unknown {
         volume: volume.name.clone(),
         what: Tiers::WHAT,
@@ -74,7 +75,7 @@ pub(super) fn unknown(volume: &VolumeConfig, tier: &TierConfig) -> ConfigError {
 ///
 /// # Errors
 /// Words, if it says something else of what all have alike.
-pub(super) fn join(space: &mut Option<SpaceConfig>, tier: &TierConfig) -> Result<(), String> {
+pub(crate) fn join(space: &mut Option<SpaceConfig>, tier: &TierConfig) -> Result<(), String> {
     let Some(space) = space else {
         *space = Some(tiering::own_config(tier)?);
         return Ok(());
@@ -102,27 +103,28 @@ impl Engine {
     /// The tier that applies to a request, if its volume is known.
     #[inline]
     pub(crate) fn tier_of(&self, task: &Task) -> Option<&dyn Tier> {
-        Some(self.policies.get(&task.volume)?.tier_of(task.tier))
+        Some(self.tiers.policies.get(&task.volume)?.tier_of(task.tier))
     }
 
     /// What applies to an object's data while nobody asks for it: `None` if its tier has no share.
-    pub(super) fn class_of(&self, object: ObjectId) -> Option<Class> {
+    pub(crate) fn class_of(&self, object: ObjectId) -> Option<Class> {
         let volume = self.objects.get(object)?.volume;
-        let tier = self.policies.get(&volume)?.tier_of(self.objects.attributes().tier(object));
+        let tier =
+            self.tiers.policies.get(&volume)?.tier_of(self.objects.attributes().tier(object));
         tier.has_share().then(|| tier.class())
     }
 
     /// The tiers that files of a volume may have, by name; none if all have the volume's.
     pub fn file_tiers(&self, volume: ObjectId) -> Vec<&'static str> {
-        let policy = self.policies.get(&volume);
+        let policy = self.tiers.policies.get(&volume);
         let all = policy.map_or(&[][..], |policy| &policy.file_tiers);
         all.iter().map(|(number, _)| number.name()).collect()
     }
 
     /// A batch was carried out: objects that have another tier by now have it for what they hold, too.
     /// Nothing is lost of that, and what the new one does not keep on the SSDs leaves as it always does.
-    pub(super) fn note_tiers_named(&mut self, ops: &[ObjectOp]) {
-        if self.tiers.is_none() {
+    pub(crate) fn note_tiers_named(&mut self, ops: &[ObjectOp]) {
+        if self.tiers.share.is_none() {
             return;
         }
         for op in ops {
@@ -133,7 +135,7 @@ impl Engine {
             };
             if **key == *TIER_KEY && self.objects.get(*object).is_some_and(|o| o.is_thin()) {
                 let class = self.class_of(*object);
-                let tiers = self.tiers.as_mut().expect("asked above");
+                let tiers = self.tiers.share.as_mut().expect("asked above");
                 for run in self.objects.runs().of(*object) {
                     let Some(first) = run.logical else { continue };
                     tiers.space.classify(first, first + run.count, class);

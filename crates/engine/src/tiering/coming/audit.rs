@@ -7,14 +7,14 @@ use crate::map::Run;
 impl Engine {
     /// The slots of a run of an extent that comes.
     pub(crate) fn coming_run(&self, number: u32, index: u32) -> Option<Run> {
-        let arrivals = &self.tiers.as_ref()?.arrivals;
+        let arrivals = &self.tiers.share.as_ref()?.arrivals;
         let coming = arrivals.coming.iter().find(|coming| coming.number == number)?;
         coming.runs.get(index as usize).map(|(_, run)| *run)
     }
 
     /// Extents that are being written, and how many commands each says that it waits for.
     pub(crate) fn coming_counts(&self) -> Vec<(u32, u64)> {
-        let Some(tiers) = &self.tiers else { return Vec::new() };
+        let Some(tiers) = &self.tiers.share else { return Vec::new() };
         let written = tiers.arrivals.coming.iter().filter(|c| c.stage == Stage::Writing);
         written.map(|coming| (coming.number, u64::from(coming.outstanding))).collect()
     }

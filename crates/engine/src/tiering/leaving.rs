@@ -5,11 +5,11 @@
 //! the record of its home is durable. Many extents leave together, in the order of their addresses, so
 //! that hard drives write in runs and are flushed seldom.
 
-use super::moves::HOMED_BLOCKS_MAX;
 use crate::engine::Engine;
 use crate::map::logical::{FRAGMENTS, HOME, LOG, SSD};
 use crate::map::{Logical, NONE, Slot, Touch};
 use crate::mutant::Mutant;
+use crate::ops::moves::HOMED_BLOCKS_MAX;
 use crate::tier::collect::Extent;
 use tandem_block::BLOCK_BYTES;
 
@@ -56,19 +56,19 @@ impl Engine {
     /// Do blocks that leave wait to be written home? Then a flush for those that were would come too
     /// early.
     pub(crate) fn leaving_can_move(&self) -> bool {
-        self.tiers.as_ref().is_some_and(|tiers| tiers.leaving.has_dirty)
+        self.tiers.share.as_ref().is_some_and(|tiers| tiers.leaving.has_dirty)
     }
 
     /// A move ended, or homes were settled.
     pub(crate) fn look_at_leaving(&mut self) {
-        if let Some(tiers) = &mut self.tiers {
+        if let Some(tiers) = &mut self.tiers.share {
             tiers.leaving.look();
         }
     }
 
-    pub(super) fn run_leaving(&mut self) {
+    pub(crate) fn run_leaving(&mut self) {
         let durable = self.commit.durable();
-        let tiers = self.tiers.as_mut().expect("asked by the caller");
+        let tiers = self.tiers.share.as_mut().expect("asked by the caller");
         if tiers.space.leaving() == 0 {
             tiers.leaving.has_dirty = false;
             return;
@@ -89,7 +89,7 @@ impl Engine {
             extents.extend(tiers.space.leaving_from(Extent(0)).take(rest));
         }
         self.look_at(&extents);
-        let tiers = self.tiers.as_mut().expect("asked by the caller");
+        let tiers = self.tiers.share.as_mut().expect("asked by the caller");
         tiers.leaving.cursor = extents.last().map_or(Extent(0), |last| Extent(last.0 + 1));
         tiers.leaving.fruitless += extents.len();
         if tiers.leaving.fruitless >= tiers.space.leaving() {
@@ -103,7 +103,7 @@ impl Engine {
         let (mut home, mut merge, mut dropped) = (Vec::new(), None, 0u64);
         let mut dirty = false;
         for &extent in extents {
-            let tiers = self.tiers.as_ref().expect("asked by the caller");
+            let tiers = self.tiers.share.as_ref().expect("asked by the caller");
             let (from, to) = tiers.space.blocks_of(extent);
             let to = to.min(self.map.logical().len() as u64);
             let held = tiers.space.is_held(extent);
@@ -132,14 +132,14 @@ impl Engine {
                 }
             }
             if left {
-                self.tiers.as_mut().expect("asked by the caller").space.gone(extent);
+                self.tiers.share.as_mut().expect("asked by the caller").space.gone(extent);
             }
         }
         if dropped > 0 {
             self.io.stats_mut().tiers.dropped_blocks += dropped;
             self.commit.note_pending(self.io.now());
         }
-        self.tiers.as_mut().expect("asked by the caller").leaving.has_dirty = dirty;
+        self.tiers.share.as_mut().expect("asked by the caller").leaving.has_dirty = dirty;
         if !can_move {
             return;
         }

@@ -115,17 +115,17 @@ impl Arrivals {
 impl Engine {
     /// Is this background read one of a run that comes?
     pub(crate) fn is_coming(&self, id: TaskId) -> bool {
-        let arrivals = self.tiers.as_ref().map(|tiers| &tiers.arrivals);
+        let arrivals = self.tiers.share.as_ref().map(|tiers| &tiers.arrivals);
         arrivals.is_some_and(|a| a.position(|c| c.stage == Stage::Reading(id)).is_some())
     }
 
-    pub(super) fn run_coming(&mut self) {
+    pub(crate) fn run_coming(&mut self) {
         if !self.may_come() {
             return;
         }
         // those that cannot come now, since they are written to, wait for another event
         for _ in 0..8 {
-            let tiers = self.tiers.as_mut().expect("asked by the caller");
+            let tiers = self.tiers.share.as_mut().expect("asked by the caller");
             if tiers.arrivals.reads() {
                 return;
             }
@@ -133,7 +133,7 @@ impl Engine {
             let Some(extent) = tiers.space.next_to_come(alone) else { return };
             let (from, to) = self.blocks_of(extent);
             if self.begin_coming(extent, from, to) == Begun::Busy {
-                self.tiers.as_mut().expect("asked by the caller").space.come_later(extent);
+                self.tiers.share.as_mut().expect("asked by the caller").space.come_later(extent);
                 return;
             }
         }
@@ -142,10 +142,10 @@ impl Engine {
     /// Is there room for one more, in RAM, on the SSDs, and in the rate?
     fn may_come(&mut self) -> bool {
         let now = self.io.now();
-        if self.space_next.is_some() {
+        if self.tiers.next.is_some() {
             return false; // the account changes when all that comes has come
         }
-        let tiers = self.tiers.as_mut().expect("asked by the caller");
+        let tiers = self.tiers.share.as_mut().expect("asked by the caller");
         if tiers.arrivals.coming.len() >= COMING_MAX || !tiers.rate.is_left(now) {
             return false;
         }
@@ -156,7 +156,7 @@ impl Engine {
     }
 
     fn blocks_of(&self, extent: Extent) -> (Logical, Logical) {
-        let tiers = self.tiers.as_ref().expect("asked by the caller");
+        let tiers = self.tiers.share.as_ref().expect("asked by the caller");
         let (from, to) = tiers.space.blocks_of(extent);
         let to = to.min(self.map.logical().len() as u64);
         (from as Logical, to as Logical)
@@ -168,7 +168,7 @@ impl Engine {
             let state = self.map.state(block);
             state != 0 && state & SSD == 0 && self.comes(block) != Comes::Never
         };
-        if self.tiers.as_ref().is_some_and(|tiers| tiers.arrivals.of(extent)) {
+        if self.tiers.share.as_ref().is_some_and(|tiers| tiers.arrivals.of(extent)) {
             return Begun::Nothing;
         }
         let Some(first) = (from..to).find(|&block| lacks(block)) else { return Begun::Nothing };
@@ -198,7 +198,7 @@ impl Engine {
         let map = &mut self.map;
         let parts = (first..end).map(|block| Part { copied: map.watch(block), changes: false });
         let parts = parts.collect();
-        let tiers = self.tiers.as_mut().expect("asked by the caller");
+        let tiers = self.tiers.share.as_mut().expect("asked by the caller");
         tiers.rate.spend(u64::from(end - first) * BLOCK_BYTES);
         tiers.arrivals.begun = tiers.arrivals.begun.wrapping_add(1);
         let number = tiers.arrivals.begun;
@@ -217,7 +217,7 @@ impl Engine {
     /// A user's read of some blocks of an extent that shall come, and for which there is room: can it read
     /// all of the extent? Only what lies beside his blocks, at home or in a log, and nobody writes to.
     /// Returns the range.
-    pub(super) fn ride(&mut self, id: TaskId, extent: Extent) -> Option<(Logical, Logical)> {
+    pub(crate) fn ride(&mut self, id: TaskId, extent: Extent) -> Option<(Logical, Logical)> {
         if !self.may_come() {
             return None;
         }
@@ -231,7 +231,7 @@ impl Engine {
         };
         let task = &self.tasks[id];
         let inside = from <= task.first && task.end <= to && to - from <= RUN_BLOCKS_MAX;
-        let lone = !self.tiers.as_ref().is_some_and(|tiers| tiers.arrivals.of(extent));
+        let lone = !self.tiers.share.as_ref().is_some_and(|tiers| tiers.arrivals.of(extent));
         if !inside || !lone {
             return None;
         }
@@ -257,8 +257,8 @@ impl Engine {
     }
 
     /// The user's read is done: what it read is copied, and goes on to an SSD.
-    pub(super) fn rode(&mut self, id: TaskId, from: PayloadId) {
-        let tiers = self.tiers.as_mut().expect("something is coming");
+    pub(crate) fn rode(&mut self, id: TaskId, from: PayloadId) {
+        let tiers = self.tiers.share.as_mut().expect("something is coming");
         let at = tiers.arrivals.position(|coming| coming.stage == Stage::Riding(id));
         let at = at.expect("the task rides");
         let coming = &mut tiers.arrivals.coming[at];
@@ -280,7 +280,7 @@ impl Engine {
     }
 
     /// The user's read failed, of its own blocks or of others: it is read again without them.
-    pub(super) fn fell_off(&mut self, id: TaskId) {
+    pub(crate) fn fell_off(&mut self, id: TaskId) {
         let arrivals = self.arrivals();
         let at = arrivals.position(|coming| coming.stage == Stage::Riding(id));
         let coming = arrivals.coming.swap_remove(at.expect("the task rides"));
@@ -365,7 +365,8 @@ impl Engine {
         if !is_same && !self.io.breaks(Mutant::StaleComing) {
             return false;
         }
-        let exclusive = self.space.as_ref().is_some_and(|s| s.tier.get(names::EXCLUSIVE.name) == 1);
+        let exclusive =
+            self.tiers.config.as_ref().is_some_and(|s| s.tier.get(names::EXCLUSIVE.name) == 1);
         let is_copy = !exclusive && self.map.add_copy_of_home(block, slot, checksum);
         if !is_copy {
             self.map.assign(block, slot, checksum);
@@ -387,16 +388,16 @@ impl Engine {
         }
         // the rest of the extent, if there was a gap in it
         let (_, to) = self.blocks_of(coming.extent);
-        let tiers = self.tiers.as_ref().expect("something was coming");
+        let tiers = self.tiers.share.as_ref().expect("something was coming");
         let serving = self.io.phase() == Phase::Running;
-        let serving = serving && self.space_next.is_none();
+        let serving = serving && self.tiers.next.is_none();
         if serving && tiers.space.is_held(coming.extent) && from < to && !tiers.arrivals.reads() {
             let _ = self.begin_coming(coming.extent, from, to);
         }
     }
 
     fn arrivals(&mut self) -> &mut Arrivals {
-        &mut self.tiers.as_mut().expect("something is coming").arrivals
+        &mut self.tiers.share.as_mut().expect("something is coming").arrivals
     }
 }
 

@@ -3,22 +3,83 @@
 //! Source: design decision 5; [LORIS §III]: one plugin is told of every request below the RAM cache, the
 //! other one moves. `tier/space` keeps the account; what comes is in `coming`, what leaves in `leaving`.
 
+mod coming;
+pub(crate) mod file_tiers;
+mod leaving;
+
+use self::file_tiers::FileTiers;
 use crate::bcw::controller::Control;
 use crate::config::{EngineConfig, Placement, Role};
 use crate::engine::{ConfigError, Engine};
 use crate::io::Phase;
 use crate::map::Logical;
 use crate::map::logical::SSD;
-use crate::ops::coming::Arrivals;
-use crate::ops::file_tiers;
-use crate::ops::leaving::Leaving;
 use crate::ordering::TaskId;
 use crate::port::Command;
+use crate::tier::Tier;
 use crate::tier::benefit::DriveCosts;
 use crate::tier::settings as names;
 use crate::tier::space::{Space, SpaceConfig, SpaceStats};
 use crate::tier::{Comes, Intention, TierConfig, TierView};
+use crate::tiering::coming::Arrivals;
+use crate::tiering::leaving::Leaving;
+use std::collections::BTreeMap;
+use tandem_block::DurabilityClass;
 use tandem_block::{BLOCK_BYTES, Duration, Instant, ObjectId, PayloadId, RequestKind};
+
+/// Policies of one volume.
+#[derive(Clone, Debug)]
+pub(crate) struct VolumePolicy {
+    /// Position among the steering policies.
+    pub steer: usize,
+    pub tier: Box<dyn Tier>,
+    /// Those that its files may have instead.
+    pub file_tiers: FileTiers,
+    pub durability: DurabilityClass,
+}
+
+/// Where the data of each volume belongs, and the tiers' share of the SSDs.
+#[derive(Clone, Debug)]
+pub(crate) struct Tiers {
+    pub policies: BTreeMap<ObjectId, VolumePolicy>,
+    /// How the share is made, if any volume has one.
+    config: Option<SpaceConfig>,
+    /// The share itself.
+    share: Option<Box<Tiering>>,
+    /// What the share becomes when nothing of it is under way.
+    next: Option<Option<SpaceConfig>>,
+}
+
+impl Tiers {
+    /// For these volumes; the share is made later.
+    pub(crate) fn new(
+        policies: BTreeMap<ObjectId, VolumePolicy>,
+        config: Option<SpaceConfig>,
+    ) -> Self {
+        Tiers { policies, config, share: None, next: None }
+    }
+
+    /// Has any volume a share of the SSDs?
+    #[inline]
+    pub(crate) fn has_share(&self) -> bool {
+        self.share.is_some()
+    }
+
+    /// Shall any volume have a share of the SSDs?
+    pub(crate) fn wants_share(&self) -> bool {
+        self.config.is_some()
+    }
+
+    /// What leaves the share.
+    pub(crate) fn leaving(&self) -> Option<&Leaving> {
+        self.share.as_ref().map(|share| &share.leaving)
+    }
+
+    /// Do extents leave the share?
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.share.as_ref().is_some_and(|share| share.space.leaving() > 0)
+    }
+}
 
 /// Everything that tiers with a share of the SSDs keep.
 #[derive(Clone, Debug)]
@@ -116,7 +177,7 @@ fn check_drives(config: &EngineConfig) -> Result<(), String> {
     Ok(())
 }
 
-pub(super) fn own_config(tier: &TierConfig) -> Result<SpaceConfig, String> {
+pub(crate) fn own_config(tier: &TierConfig) -> Result<SpaceConfig, String> {
     let interval = tier.get(names::INTERVAL.name);
     let collector = names::collector_name(tier.get(names::COLLECTOR.name));
     let ranks = crate::tier::collect::COLLECTORS.iter().any(|c| c.name == collector && c.ranks);
@@ -134,7 +195,7 @@ pub(super) fn own_config(tier: &TierConfig) -> Result<SpaceConfig, String> {
 }
 
 /// The volumes of a pool share its SSDs and one collector.
-pub(super) fn join(space: &mut SpaceConfig, own: &SpaceConfig) -> Result<(), String> {
+pub(crate) fn join(space: &mut SpaceConfig, own: &SpaceConfig) -> Result<(), String> {
     let other = space.tier.name();
     let differs = |name: &&&str| space.tier.get(name) != own.tier.get(name);
     if let Some(name) = names::OF_THE_SPACE.iter().find(differs) {
@@ -184,11 +245,11 @@ impl Engine {
         let volume = config.volumes.iter().find(|v| v.object == object).expect("found above");
         let of_files = file_tiers::build(volume)?;
         self.io.config_mut().volumes = config.volumes;
-        if let Some(policy) = self.policies.get_mut(&object) {
+        if let Some(policy) = self.tiers.policies.get_mut(&object) {
             policy.tier = tier.build().expect("looked up with the space");
             policy.file_tiers = of_files;
         }
-        self.space_next = Some(space);
+        self.tiers.next = Some(space);
         Ok(())
     }
 
@@ -197,7 +258,7 @@ impl Engine {
     /// # Errors
     /// Words, if not.
     pub(crate) fn try_space(&self, ssd_slots: u64) -> Result<(), String> {
-        let next = self.space_next.as_ref().unwrap_or(&self.space);
+        let next = self.tiers.next.as_ref().unwrap_or(&self.tiers.config);
         let Some(config) = next else { return Ok(()) };
         let blocks = self.map.logical().len() as u64;
         Space::new(config, ssd_slots, blocks).map(|_| ()).map_err(|why| why.to_string())
@@ -205,8 +266,8 @@ impl Engine {
 
     /// The SSDs have more room, or less: the share is made anew.
     pub(crate) fn share_anew(&mut self) {
-        if self.space.is_some() && self.space_next.is_none() {
-            self.space_next = Some(self.space.clone());
+        if self.tiers.config.is_some() && self.tiers.next.is_none() {
+            self.tiers.next = Some(self.tiers.config.clone());
         }
     }
 
@@ -215,12 +276,12 @@ impl Engine {
         if !self.tiers_are_idle() {
             return;
         }
-        self.space = self.space_next.take().flatten();
+        self.tiers.config = self.tiers.next.take().flatten();
         if self.make_space().is_err() {
             // an SSD failed meanwhile, and there is too little room on those that are left
-            self.space = None;
+            self.tiers.config = None;
         }
-        if self.space.is_some() {
+        if self.tiers.config.is_some() {
             for bcw in self.io.drives_mut().iter_mut().filter_map(|device| device.bcw.as_mut()) {
                 bcw.enable(Control::Bare);
             }
@@ -232,8 +293,9 @@ impl Engine {
     /// # Errors
     /// Words, if there is too little room for it.
     pub(crate) fn make_space(&mut self) -> Result<(), String> {
-        self.tiers = None;
-        let Some(config) = self.space.clone().filter(|_| !self.metadata.is_salvaged()) else {
+        self.tiers.share = None;
+        let Some(config) = self.tiers.config.clone().filter(|_| !self.metadata.is_salvaged())
+        else {
             return Ok(());
         };
         let blocks = self.map.logical().len() as u64;
@@ -244,7 +306,7 @@ impl Engine {
         let mut tiering =
             Tiering { space, arrivals: Arrivals::default(), leaving: Leaving::default(), rate };
         self.find_held(&mut tiering);
-        self.tiers = Some(Box::new(tiering));
+        self.tiers.share = Some(Box::new(tiering));
         Ok(())
     }
 
@@ -290,7 +352,7 @@ impl Engine {
 
     /// Has so much to leave that moves must not wait for users to leave a hard drive alone?
     pub(crate) fn much_is_leaving(&self) -> bool {
-        self.tiers.as_ref().is_some_and(|tiers| tiers.space.much_is_leaving())
+        self.tiers.share.as_ref().is_some_and(|tiers| tiers.space.much_is_leaving())
     }
 
     /// Where does this write belong?
@@ -304,9 +366,9 @@ impl Engine {
             data_type: request.data_type,
             held,
         };
-        let Some(policy) = self.policies.get(&task.volume) else { return Intention::Ssd };
+        let Some(policy) = self.tiers.policies.get(&task.volume) else { return Intention::Ssd };
         let tier = policy.tier_of(task.tier);
-        let Some(tiers) = &mut self.tiers else { return tier.intend(&view(false)) };
+        let Some(tiers) = &mut self.tiers.share else { return tier.intend(&view(false)) };
         if !tier.has_share() {
             tiers.space.classify(first, end, None);
             return tier.intend(&view(false));
@@ -327,10 +389,10 @@ impl Engine {
     /// A write of a volume with a share is on an SSD now; what is not held there is brought away again.
     pub(crate) fn note_on_ssd(&mut self, id: TaskId, first: Logical, count: u32) {
         let tier = self.tier_of(&self.tasks[id]);
-        if self.tiers.is_none() || tier.is_none_or(|tier| !tier.has_share()) {
+        if self.tiers.share.is_none() || tier.is_none_or(|tier| !tier.has_share()) {
             return;
         }
-        let tiers = self.tiers.as_mut().expect("asked above");
+        let tiers = self.tiers.share.as_mut().expect("asked above");
         let mut block = u64::from(first);
         let end = block + u64::from(count);
         while block < end {
@@ -353,9 +415,9 @@ impl Engine {
         }
         let (volume, named, is_part) = (task.volume, task.tier, task.parent.is_some());
         self.tasks[id].noted = true;
-        let Some(policy) = self.policies.get(&volume) else { return };
+        let Some(policy) = self.tiers.policies.get(&volume) else { return };
         let tier = policy.tier_of(named);
-        let Some(tiers) = self.tiers.as_mut().filter(|_| tier.has_share()) else { return };
+        let Some(tiers) = self.tiers.share.as_mut().filter(|_| tier.has_share()) else { return };
         let held = tiers.space.touched(self.io.now(), first, end, tier.class());
         let lacks = |block| {
             let state = self.map.state(block);
@@ -392,7 +454,7 @@ impl Engine {
                 self.io.stats_mut().tiers.rode += 1;
             }
             // its room is taken: it is read in the background
-            None => self.tiers.as_mut().expect("asked above").space.come_later(extent),
+            None => self.tiers.share.as_mut().expect("asked above").space.come_later(extent),
         }
     }
 
@@ -423,14 +485,14 @@ impl Engine {
 
     /// These blocks are written to or zeroed: what is on its way to the SSD would be too old.
     pub(crate) fn note_changing(&mut self, first: Logical, end: Logical) {
-        if let Some(tiers) = &mut self.tiers {
+        if let Some(tiers) = &mut self.tiers.share {
             tiers.arrivals.note_changing(first, end);
         }
     }
 
     /// These blocks are nobody's any more.
     pub(crate) fn note_removed(&mut self, first: Logical, end: Logical) {
-        if let Some(tiers) = &mut self.tiers
+        if let Some(tiers) = &mut self.tiers.share
             && first < end
         {
             tiers.space.removed(first, end);
@@ -439,20 +501,23 @@ impl Engine {
 
     /// Is nothing of a tier under way?
     pub(crate) fn tiers_are_idle(&self) -> bool {
-        self.tiers.as_ref().is_none_or(|tiers| tiers.arrivals.is_empty())
+        self.tiers.share.as_ref().is_none_or(|tiers| tiers.arrivals.is_empty())
     }
 
     /// What tiers have to do, once an event.
     #[inline]
     pub(crate) fn run_tiers(&mut self) {
-        if self.space_next.is_some() && (self.io.phase() == Phase::Running) {
+        if self.tiers.next.is_some() && (self.io.phase() == Phase::Running) {
             self.change_space();
         }
-        if self.tiers.is_none() || self.io.phase() != Phase::Running || self.commit.is_broken() {
+        if self.tiers.share.is_none()
+            || self.io.phase() != Phase::Running
+            || self.commit.is_broken()
+        {
             return;
         }
         let now = self.io.now();
-        self.tiers.as_mut().expect("asked above").space.advance(now);
+        self.tiers.share.as_mut().expect("asked above").space.advance(now);
         self.run_leaving();
         self.run_coming();
     }
@@ -460,7 +525,9 @@ impl Engine {
     /// When something of a tier is due.
     pub(crate) fn tiers_due(&self) -> Instant {
         let running = (self.io.phase() == Phase::Running) && !self.commit.is_broken();
-        let Some(tiers) = self.tiers.as_ref().filter(|_| running) else { return Instant::NEVER };
+        let Some(tiers) = self.tiers.share.as_ref().filter(|_| running) else {
+            return Instant::NEVER;
+        };
         let rate = if tiers.space.has_to_come() { tiers.rate.due() } else { Instant::NEVER };
         tiers.space.due().min(rate)
     }
@@ -468,8 +535,11 @@ impl Engine {
     /// Blocks that may be dirty on the SSDs without being due at home.
     #[inline]
     pub(crate) fn kept_blocks_max(&self) -> u64 {
-        let Some(tiers) =
-            self.tiers.as_ref().filter(|_| !self.moves.is_short_of_space(&self.map, &self.io))
+        let Some(tiers) = self
+            .tiers
+            .share
+            .as_ref()
+            .filter(|_| !self.moves.is_short_of_space(&self.map, &self.io))
         else {
             return 0;
         };
@@ -478,25 +548,25 @@ impl Engine {
 
     /// Does this block stay on the SSD although it is dirty?
     pub(crate) fn is_kept(&self, block: Logical) -> bool {
-        let Some(tiers) = &self.tiers else { return false };
+        let Some(tiers) = &self.tiers.share else { return false };
         tiers.space.keeps(block) && !self.moves.is_short_of_space(&self.map, &self.io)
     }
 
     /// How does data of this block's owner come?
     pub(crate) fn comes(&self, block: Logical) -> Comes {
-        self.tiers.as_ref().map_or(Comes::Never, |tiers| tiers.space.comes(block))
+        self.tiers.share.as_ref().map_or(Comes::Never, |tiers| tiers.space.comes(block))
     }
 
     /// What the tiers' account has counted, and what their collector takes, in bytes; `None`: no volume's
     /// tier has a share.
     pub fn tier_account(&self) -> Option<(SpaceStats, u64)> {
-        let tiers = self.tiers.as_ref()?;
+        let tiers = self.tiers.share.as_ref()?;
         Some((tiers.space.stats(), tiers.space.memory_bytes()))
     }
 
     /// What the tiers hold, in extents and bytes, and what it may be: `(held, room, extent_bytes)`.
     pub fn tier_room(&self) -> Option<(u32, u32, u64)> {
-        let tiers = self.tiers.as_ref()?;
+        let tiers = self.tiers.share.as_ref()?;
         let (held, held_max) = tiers.space.held();
         Some((held, held_max, tiers.space.extent_blocks() * tandem_block::BLOCK_BYTES))
     }
