@@ -56,7 +56,7 @@ impl Engine {
             log_gc: moves(MoveKind::LogGc),
             merge: moves(MoveKind::Merge),
             promotion: moves(MoveKind::Promotion),
-            coming: !self.tiers_are_idle(),
+            coming: !self.tiers.tiers_are_idle(),
             leaving: self.tiers.is_leaving(),
             tail_copy: !self.copy_payloads.is_empty(),
             hdd_flush: self.io.drives().iter().any(|device| device.flushing.is_some()),

@@ -378,7 +378,7 @@ impl Engine {
         self.object_changes.bound_objects(
             &layouts[self.io.config().metadata_device()],
             &mut self.objects,
-            &mut self.io,
+            &self.io,
         );
         self.checkpoint.begin_life(self.map.shard_count());
         let follower = self.io.config().following_device();

@@ -152,7 +152,10 @@ impl Engine {
             .min(self.metadata.due(self.io.now()))
             .min(self.probe_due());
         let due = due.min(self.moves_due()).min(self.controllers_due());
-        let due = due.min(self.follower.due(&self.io)).min(self.limits_due()).min(self.tiers_due());
+        let due = due
+            .min(self.follower.due(&self.io))
+            .min(self.limits_due())
+            .min(self.tiers.tiers_due(&self.commit, &self.io));
         self.io.wake_by(due.min(self.replacement.handover_due(&self.io)).min(self.drain_due()));
     }
 

@@ -3,7 +3,7 @@
 use crate::config::DriveBudget;
 use crate::device::Device;
 use crate::drain::DrainView;
-use crate::engine::Engine;
+use crate::engine::{ConfigError, Engine};
 use crate::follower::FollowerStatus;
 use crate::handover::{HandoverView, ReplaceError};
 use crate::map::Logical;
@@ -12,9 +12,38 @@ use crate::map::objects::{Object, Objects};
 use crate::mirror::Mirror;
 use crate::qos::delivery::Client;
 use crate::stats::EngineStats;
+use crate::tier::TierConfig;
+use crate::tier::space::SpaceStats;
 use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, ObjectId};
 
 impl Engine {
+    /// The tiers that files of a volume may have, by name; none if all have the volume's.
+    pub fn file_tiers(&self, volume: ObjectId) -> Vec<&'static str> {
+        self.tiers.file_tiers(volume)
+    }
+
+    /// Another tier for a volume, from now on: of what it holds on the SSDs nothing is lost, and what the new
+    /// one does not keep there leaves as it always does. Until what is coming has come, the old account
+    /// goes on.
+    ///
+    /// # Errors
+    /// As for a new engine: the tier is not known, drives are missing for it, or another volume's tier
+    /// contradicts it; `Volume` if there is no such volume. Nothing was changed.
+    pub fn set_tier(&mut self, object: ObjectId, tier: TierConfig) -> Result<(), ConfigError> {
+        self.tiers.set_tier(object, tier, &self.map, &mut self.io)
+    }
+
+    /// What the tiers' account has counted, and what their collector takes, in bytes; `None`: no volume's
+    /// tier has a share.
+    pub fn tier_account(&self) -> Option<(SpaceStats, u64)> {
+        self.tiers.tier_account()
+    }
+
+    /// What the tiers hold, in extents and bytes, and what it may be: `(held, room, extent_bytes)`.
+    pub fn tier_room(&self) -> Option<(u32, u32, u64)> {
+        self.tiers.tier_room()
+    }
+
     /// The drain under way, or the last one that ended in this life.
     pub fn drain_view(&self) -> Option<DrainView> {
         self.evacuation.drain_view(&self.map, &self.objects, &self.io)

@@ -367,7 +367,7 @@ impl Engine {
             .filter(|&ssd| self.io[self.io.ssds()[ssd]].takes_new())
             .map(|ssd| u64::from(self.map.allocators()[ssd].slot_count()))
             .sum();
-        self.try_space(others).map_err(DrainError::Tier)?;
+        self.tiers.try_space(others, &self.map).map_err(DrainError::Tier)?;
         if self.io.hdds().is_empty() {
             // what does not fit the other SSDs has no home to go to
             let (room, owned) = (blocks_without_homes(others), self.space_blocks().2);

@@ -180,7 +180,7 @@ impl Engine {
         if let Some(ssd) = self.io.ssds().iter().position(|&id| id == device) {
             self.map.close_ssd(ssd, standing != Standing::Serves);
             self.objects.fit_objects(&self.io);
-            self.share_anew();
+            self.tiers.share_anew();
         } else if standing == Standing::Serves {
             self.evacuation.vacate_no_more(&mut self.objects);
         } else {

@@ -176,7 +176,7 @@ impl Engine {
             let ssd = self.io.ssds().iter().position(|&id| id == seat).expect("an SSD");
             self.map.close_ssd(ssd, false);
             self.objects.fit_objects(&self.io);
-            self.share_anew();
+            self.tiers.share_anew();
         } else {
             let segment_slots = (self.io.config().log_segment_bytes / BLOCK_BYTES) as u32;
             let bcw = self.controller_of(seat);

@@ -44,12 +44,7 @@ impl ObjectChanges {
 
 impl ObjectChanges {
     /// Objects may take as much as there is room for on the drives.
-    pub(crate) fn bound_objects(
-        &mut self,
-        layout: &Layout,
-        objects: &mut Objects,
-        io: &mut DeviceIo,
-    ) {
+    pub(crate) fn bound_objects(&self, layout: &Layout, objects: &mut Objects, io: &DeviceIo) {
         match layout.has_table() {
             true => objects.bound(image::record_bytes_max(layout.table_pages()), true),
             false => objects.bound(io.config().root_bytes / 2, false),
@@ -256,7 +251,7 @@ impl Engine {
                 self.let_go_of(left);
             }
         }
-        self.note_tiers_named(&batch.ops);
+        self.tiers.note_tiers_named(&batch.ops, &self.objects);
         self.commit.note_pending(self.io.now());
         Ok(())
     }
@@ -295,8 +290,8 @@ impl Engine {
         for block in range.first..range.first + range.count {
             self.map.clear(block);
         }
-        self.note_changing(range.first, range.first + range.count);
-        self.note_removed(range.first, range.first + range.count);
+        self.tiers.note_changing(range.first, range.first + range.count);
+        self.tiers.note_removed(range.first, range.first + range.count);
         self.map.touch(Touch { logical: range.first, count: range.count }, NONE, true);
         if self.io.breaks(Mutant::RetiredAtOnce) {
             self.objects.release(range);

@@ -93,7 +93,7 @@ impl Engine {
     /// A write is on an SSD. Does its user wait for the hard drive, too?
     pub(crate) fn awaits_both(&self, id: TaskId) -> bool {
         let task = &self.tasks[id];
-        task.both && self.tier_of(task).is_some_and(|tier| tier.acknowledges_both())
+        task.both && self.tiers.tier_of(task).is_some_and(|tier| tier.acknowledges_both())
     }
 
     /// Its user is answered when both places have it.

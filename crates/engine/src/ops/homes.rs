@@ -94,7 +94,7 @@ impl Engine {
                 && (self.io.waits_for_space()
                     || !(self.moves.writing_back
                         || self.copies_can_move()
-                        || self.leaving_can_move())));
+                        || self.tiers.leaving_can_move())));
         if enough {
             self.moves.want_home_flush(&mut self.io);
         }
@@ -247,7 +247,7 @@ impl Engine {
         self.moves.homed = later;
         self.rehomed_settled(device, mark);
         self.copies.settled();
-        self.look_at_leaving();
+        self.tiers.look_at_leaving();
         self.commit.note_pending(self.io.now());
     }
 

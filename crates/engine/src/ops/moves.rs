@@ -255,7 +255,7 @@ impl Engine {
     }
 
     fn wants_writeback(&self, quiet: bool) -> bool {
-        let kept = self.kept_blocks_max();
+        let kept = self.tiers.kept_blocks_max(&self.moves, &self.map, &self.io);
         let config = self.io.config();
         self.moves.is_dirtier_than(config.writeback_high_percent, kept, &self.map)
             || (self.moves.is_dirtier_than(config.writeback_low_percent, kept, &self.map)
@@ -327,11 +327,11 @@ impl Engine {
         self.io.waits_for_space()
             || self.moves.is_dirtier_than(
                 self.io.config().writeback_high_percent,
-                self.kept_blocks_max(),
+                self.tiers.kept_blocks_max(&self.moves, &self.map, &self.io),
                 &self.map,
             )
             || log_need == Need::Urgent
-            || self.much_is_leaving()
+            || self.tiers.much_is_leaving()
             || self.copies.are_awaited()
     }
 
@@ -364,7 +364,7 @@ impl Engine {
             // where the home is on a drive that leaves it will soon be elsewhere
             let home = &self.io[self.objects.home_of(block, &self.io).0];
             let is_open = home.takes_new() || self.io.waits_for_space() && !home.is_faulted();
-            if !is_open || self.is_kept(block) {
+            if !is_open || self.tiers.is_kept(block, &self.moves, &self.map, &self.io) {
                 continue;
             }
             if let Some(slot) = self.map.writeback_source(block) {
@@ -537,7 +537,7 @@ impl Engine {
         let moved_blocks = if is_sound_gc { m.parts.len() as u64 } else { 0 };
         self.evacuation.move_ended(moved_blocks, m.since, self.io.now());
         self.restoring_done(false);
-        self.look_at_leaving();
+        self.tiers.look_at_leaving();
         if m.buffer != PayloadId::NONE {
             self.io.send(Command::Release(m.buffer));
         }

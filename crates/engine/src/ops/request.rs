@@ -129,7 +129,7 @@ impl Engine {
     fn begin(&mut self, id: TaskId) {
         let task = &self.tasks[id];
         if task.request.op.is_write() && self.tiers.has_share() {
-            self.note_changing(task.first, task.end);
+            self.tiers.note_changing(task.first, task.end);
         }
         if self.fails_with_link(id) {
             return;
@@ -186,7 +186,7 @@ impl Engine {
         if self.tasks[id].request.kind == RequestKind::Background {
             if self.is_copy_up(id) {
                 self.copied_up(id, payload);
-            } else if self.is_coming(id) {
+            } else if self.tiers.is_coming(id) {
                 self.coming_read(id, payload);
             } else {
                 self.merge_read(id, payload);

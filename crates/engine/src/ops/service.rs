@@ -150,7 +150,7 @@ impl Engine {
         self.io.stats_mut().healed_drives += 1;
         if let Some(ssd) = self.io.ssds().iter().position(|&id| id == device) {
             self.map.close_ssd(ssd, is_closed);
-            self.share_anew();
+            self.tiers.share_anew();
             self.begin_levelling();
         } else {
             self.metadata.note_hdd_level(device, &self.io);
@@ -297,7 +297,7 @@ impl Engine {
         if !self.io.is_fixed() && self.io.is_serving() {
             self.map.close_ssd(ssd, true);
             self.objects.fit_objects(&self.io);
-            self.share_anew();
+            self.tiers.share_anew();
         }
     }
 

@@ -273,7 +273,7 @@ impl Engine {
         let new = &mut self.tasks[write];
         (new.buffer, new.request.payload) = (payload, payload);
         let (first, end) = (new.first, new.end);
-        self.note_changing(first, end);
+        self.tiers.note_changing(first, end);
         self.begin_user_write(write);
     }
 

@@ -41,7 +41,7 @@ impl Engine {
         if !self.replacement.handover_is_quiet() || !self.evacuation.drain_is_quiet() {
             return;
         }
-        if !self.moves.is_idle() || !self.tiers_are_idle() || !self.commit.is_idle() {
+        if !self.moves.is_idle() || !self.tiers.tiers_are_idle() || !self.commit.is_idle() {
             return;
         }
         for index in 0..self.io.hdds().len() {

@@ -50,7 +50,7 @@ impl Engine {
         // a write that belongs on a hard drive does not wait there behind anything but writes, unless its
         // tier says so: it is brought there later
         let task = &self.tasks[id];
-        let detours = self.tier_of(task).is_none_or(|tier| tier.detours());
+        let detours = self.tiers.tier_of(task).is_none_or(|tier| tier.detours());
         let decision = self.decide(&request, bytes, intention, detours);
         self.io.stats_mut().steered.count(decision.reason, request.length_bytes);
         self.tasks[id].reason = decision.reason;

@@ -21,16 +21,23 @@ mod audit;
 
 use crate::device::{Class, Job};
 use crate::engine::Engine;
+use crate::io::DeviceIo;
 use crate::io::Phase;
+use crate::ledger::Ledger;
+use crate::map::Map;
+use crate::map::checksums::HomeChecksums;
 use crate::map::logical::{HOME, LOG, SSD};
 use crate::map::{Copied, Logical, Run, Touch};
 use crate::mutant::Mutant;
+use crate::ops::commit::Commit;
+use crate::ops::moves::Moves;
 use crate::ordering::TaskId;
 use crate::owner::{MigrationIo, Owner};
 use crate::port::{Command, IoOp};
 use crate::task::Task;
 use crate::tier::collect::Extent;
 use crate::tier::{Comes, settings as names};
+use crate::tiering::Tiers;
 use tandem_block::{
     BLOCK_BYTES, IoError, ObjectId, Op, PayloadId, Request, RequestId, RequestKind,
 };
@@ -112,15 +119,117 @@ impl Arrivals {
     }
 }
 
-impl Engine {
+impl Tiers {
     /// Is this background read one of a run that comes?
     pub(crate) fn is_coming(&self, id: TaskId) -> bool {
-        let arrivals = self.tiers.share.as_ref().map(|tiers| &tiers.arrivals);
+        let arrivals = self.share.as_ref().map(|tiers| &tiers.arrivals);
         arrivals.is_some_and(|a| a.position(|c| c.stage == Stage::Reading(id)).is_some())
     }
 
+    /// Is there room for one more, in RAM, on the SSDs, and in the rate?
+    fn may_come(&mut self, moves: &Moves, map: &Map, ledger: &Ledger, io: &DeviceIo) -> bool {
+        let now = io.now();
+        if self.next.is_some() {
+            return false; // the account changes when all that comes has come
+        }
+        let tiers = self.share.as_mut().expect("asked by the caller");
+        if tiers.arrivals.coming.len() >= COMING_MAX || !tiers.rate.is_left(now) {
+            return false;
+        }
+        let spent = |id: &tandem_block::DeviceId| {
+            io[*id].is_faulted() || ledger.ssd_writes_are_spent(*id, io)
+        };
+        !moves.is_short_of_space(map, io) && !io.ssds().iter().all(spent)
+    }
+
+    fn blocks_of(&self, extent: Extent, map: &Map) -> (Logical, Logical) {
+        let tiers = self.share.as_ref().expect("asked by the caller");
+        let (from, to) = tiers.space.blocks_of(extent);
+        let to = to.min(map.logical().len() as u64);
+        (from as Logical, to as Logical)
+    }
+
+    fn note_coming(
+        &mut self,
+        extent: Extent,
+        (first, end): (Logical, Logical),
+        stage: Stage,
+        map: &mut Map,
+    ) {
+        let parts = (first..end).map(|block| Part { copied: map.watch(block), changes: false });
+        let parts = parts.collect();
+        let tiers = self.share.as_mut().expect("asked by the caller");
+        tiers.rate.spend(u64::from(end - first) * BLOCK_BYTES);
+        tiers.arrivals.begun = tiers.arrivals.begun.wrapping_add(1);
+        let number = tiers.arrivals.begun;
+        tiers.arrivals.coming.push(Coming {
+            number,
+            extent,
+            first,
+            parts,
+            stage,
+            buffer: PayloadId::NONE,
+            runs: Vec::new(),
+            outstanding: 0,
+        });
+    }
+
+    /// Are the checksums of these homes in RAM? A page that is not would have to be read first.
+    fn has_pages(
+        &self,
+        (first, end): (Logical, Logical),
+        checksums: &HomeChecksums,
+        io: &DeviceIo,
+    ) -> bool {
+        use crate::map::checksums::page_of;
+        !io.config().contents
+            || (page_of(first)..=page_of(end - 1)).all(|page| checksums.has_page(page))
+    }
+
+    /// The user's read failed, of its own blocks or of others: it is read again without them.
+    pub(crate) fn fell_off(&mut self, id: TaskId, map: &mut Map) {
+        let arrivals = self.arrivals();
+        let at = arrivals.position(|coming| coming.stage == Stage::Riding(id));
+        let coming = arrivals.coming.swap_remove(at.expect("the task rides"));
+        coming.parts.into_iter().for_each(|part| map.forget(part.copied));
+    }
+
+    /// Commits by compare. False: the block is another one by now.
+    fn name_what_came(
+        &mut self,
+        number: u32,
+        block: Logical,
+        (slot, checksum): (u32, u32),
+        commit: &mut Commit,
+        map: &mut Map,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let coming = self.arrivals().get(number);
+        let part = coming.parts[(block - coming.first) as usize].clone();
+        let is_same = !part.changes && map.is_latest(&part.copied);
+        if !is_same && !io.breaks(Mutant::StaleComing) {
+            return false;
+        }
+        let exclusive =
+            self.config.as_ref().is_some_and(|s| s.tier.get(names::EXCLUSIVE.name) == 1);
+        let is_copy = !exclusive && map.add_copy_of_home(block, slot, checksum);
+        if !is_copy {
+            map.assign(block, slot, checksum);
+        }
+        map.touch(Touch { logical: block, count: 1 }, slot, false);
+        commit.note_pending(io.now());
+        io.stats_mut().tiers.came_blocks += 1;
+        true
+    }
+
+    fn arrivals(&mut self) -> &mut Arrivals {
+        &mut self.share.as_mut().expect("something is coming").arrivals
+    }
+}
+
+impl Engine {
     pub(crate) fn run_coming(&mut self) {
-        if !self.may_come() {
+        if !self.tiers.may_come(&self.moves, &self.map, &self.ledger, &self.io) {
             return;
         }
         // those that cannot come now, since they are written to, wait for another event
@@ -131,7 +240,7 @@ impl Engine {
             }
             let alone = |range| self.map.on_ssd_alone(range);
             let Some(extent) = tiers.space.next_to_come(alone) else { return };
-            let (from, to) = self.blocks_of(extent);
+            let (from, to) = self.tiers.blocks_of(extent, &self.map);
             if self.begin_coming(extent, from, to) == Begun::Busy {
                 self.tiers.share.as_mut().expect("asked by the caller").space.come_later(extent);
                 return;
@@ -139,34 +248,11 @@ impl Engine {
         }
     }
 
-    /// Is there room for one more, in RAM, on the SSDs, and in the rate?
-    fn may_come(&mut self) -> bool {
-        let now = self.io.now();
-        if self.tiers.next.is_some() {
-            return false; // the account changes when all that comes has come
-        }
-        let tiers = self.tiers.share.as_mut().expect("asked by the caller");
-        if tiers.arrivals.coming.len() >= COMING_MAX || !tiers.rate.is_left(now) {
-            return false;
-        }
-        let spent = |id: &tandem_block::DeviceId| {
-            self.io[*id].is_faulted() || self.ledger.ssd_writes_are_spent(*id, &self.io)
-        };
-        !self.moves.is_short_of_space(&self.map, &self.io) && !self.io.ssds().iter().all(spent)
-    }
-
-    fn blocks_of(&self, extent: Extent) -> (Logical, Logical) {
-        let tiers = self.tiers.share.as_ref().expect("asked by the caller");
-        let (from, to) = tiers.space.blocks_of(extent);
-        let to = to.min(self.map.logical().len() as u64);
-        (from as Logical, to as Logical)
-    }
-
     /// Begins with the first run of blocks in `from..to` that are not on an SSD.
     fn begin_coming(&mut self, extent: Extent, from: Logical, to: Logical) -> Begun {
         let lacks = |block: Logical| {
             let state = self.map.state(block);
-            state != 0 && state & SSD == 0 && self.comes(block) != Comes::Never
+            state != 0 && state & SSD == 0 && self.tiers.comes(block) != Comes::Never
         };
         if self.tiers.share.as_ref().is_some_and(|tiers| tiers.arrivals.of(extent)) {
             return Begun::Nothing;
@@ -189,41 +275,21 @@ impl Engine {
             )
         };
         let id = self.tasks.insert(Task::new(request, first, end));
-        self.note_coming(extent, (first, end), Stage::Reading(id));
+        self.tiers.note_coming(extent, (first, end), Stage::Reading(id), &mut self.map);
         self.begin_user_read(id);
         Begun::Yes
-    }
-
-    fn note_coming(&mut self, extent: Extent, (first, end): (Logical, Logical), stage: Stage) {
-        let map = &mut self.map;
-        let parts = (first..end).map(|block| Part { copied: map.watch(block), changes: false });
-        let parts = parts.collect();
-        let tiers = self.tiers.share.as_mut().expect("asked by the caller");
-        tiers.rate.spend(u64::from(end - first) * BLOCK_BYTES);
-        tiers.arrivals.begun = tiers.arrivals.begun.wrapping_add(1);
-        let number = tiers.arrivals.begun;
-        tiers.arrivals.coming.push(Coming {
-            number,
-            extent,
-            first,
-            parts,
-            stage,
-            buffer: PayloadId::NONE,
-            runs: Vec::new(),
-            outstanding: 0,
-        });
     }
 
     /// A user's read of some blocks of an extent that shall come, and for which there is room: can it read
     /// all of the extent? Only what lies beside his blocks, at home or in a log, and nobody writes to.
     /// Returns the range.
     pub(crate) fn ride(&mut self, id: TaskId, extent: Extent) -> Option<(Logical, Logical)> {
-        if !self.may_come() {
+        if !self.tiers.may_come(&self.moves, &self.map, &self.ledger, &self.io) {
             return None;
         }
-        let (from, to) = self.blocks_of(extent);
+        let (from, to) = self.tiers.blocks_of(extent, &self.map);
         let is_plain = |block| {
-            matches!(self.map.state(block), HOME | LOG) && self.comes(block) != Comes::Never
+            matches!(self.map.state(block), HOME | LOG) && self.tiers.comes(block) != Comes::Never
         };
         let follows = |block: Logical| {
             let [this, next] = [block, block + 1].map(|block| self.map.entry(block));
@@ -242,18 +308,14 @@ impl Engine {
         let last = (task.end..to).take_while(behind).last();
         let range = (first.unwrap_or(task.first), last.map_or(task.end, |last| last + 1));
         let sound = (task.first..task.end).all(is_plain);
-        if !sound || self.ordering.is_held(range.0, range.1) || !self.has_pages(range) {
+        if !sound
+            || self.ordering.is_held(range.0, range.1)
+            || !self.tiers.has_pages(range, &self.checksums, &self.io)
+        {
             return None;
         }
-        self.note_coming(extent, range, Stage::Riding(id));
+        self.tiers.note_coming(extent, range, Stage::Riding(id), &mut self.map);
         Some(range)
-    }
-
-    /// Are the checksums of these homes in RAM? A page that is not would have to be read first.
-    fn has_pages(&self, (first, end): (Logical, Logical)) -> bool {
-        use crate::map::checksums::page_of;
-        !self.io.config().contents
-            || (page_of(first)..=page_of(end - 1)).all(|page| self.checksums.has_page(page))
     }
 
     /// The user's read is done: what it read is copied, and goes on to an SSD.
@@ -274,23 +336,15 @@ impl Engine {
                 into_offset_bytes: 0,
                 length_bytes,
             });
-            self.arrivals().get(number).buffer = payload;
+            self.tiers.arrivals().get(number).buffer = payload;
         }
         self.write_coming(number);
-    }
-
-    /// The user's read failed, of its own blocks or of others: it is read again without them.
-    pub(crate) fn fell_off(&mut self, id: TaskId) {
-        let arrivals = self.arrivals();
-        let at = arrivals.position(|coming| coming.stage == Stage::Riding(id));
-        let coming = arrivals.coming.swap_remove(at.expect("the task rides"));
-        coming.parts.into_iter().for_each(|part| self.map.forget(part.copied));
     }
 
     /// A background read is done.
     pub(crate) fn coming_read(&mut self, id: TaskId, payload: PayloadId) {
         let task = self.tasks.remove(id);
-        let arrivals = self.arrivals();
+        let arrivals = self.tiers.arrivals();
         let at = arrivals.position(|coming| coming.stage == Stage::Reading(id));
         let coming = &mut arrivals.coming[at.expect("it was reading")];
         coming.stage = Stage::Writing;
@@ -304,7 +358,7 @@ impl Engine {
     }
 
     fn write_coming(&mut self, number: u32) {
-        let coming = self.arrivals().get(number);
+        let coming = self.tiers.arrivals().get(number);
         let (first, blocks) = (coming.first, coming.parts.len() as u32);
         let mut at = 0;
         while at < blocks {
@@ -313,7 +367,7 @@ impl Engine {
                 break;
             };
             let region = *self.map.slots().region(run.slot);
-            let coming = self.arrivals().get(number);
+            let coming = self.tiers.arrivals().get(number);
             let index = coming.runs.len() as u32;
             coming.runs.push((first + at, run));
             coming.outstanding += 1;
@@ -341,44 +395,33 @@ impl Engine {
         status: Result<(), IoError>,
         checksums: &[u32],
     ) {
-        let (logical, run) = self.arrivals().get(number).runs[index as usize];
+        let (logical, run) = self.tiers.arrivals().get(number).runs[index as usize];
         for i in 0..run.count {
             let (block, slot) = (logical + i, run.slot + i);
             let checksum = checksums.get(i as usize).copied().unwrap_or(0);
-            if status.is_err() || !self.name_what_came(number, block, slot, checksum) {
+            if status.is_err()
+                || !self.tiers.name_what_came(
+                    number,
+                    block,
+                    (slot, checksum),
+                    &mut self.commit,
+                    &mut self.map,
+                    &mut self.io,
+                )
+            {
                 self.map.release_unused(Run { slot, count: 1 });
                 self.io.stats_mut().tiers.changed_blocks += 1;
             }
         }
-        let coming = self.arrivals().get(number);
+        let coming = self.tiers.arrivals().get(number);
         coming.outstanding -= 1;
         if coming.outstanding == 0 {
             self.end_coming(number);
         }
     }
 
-    /// Commits by compare. False: the block is another one by now.
-    fn name_what_came(&mut self, number: u32, block: Logical, slot: u32, checksum: u32) -> bool {
-        let coming = self.arrivals().get(number);
-        let part = coming.parts[(block - coming.first) as usize].clone();
-        let is_same = !part.changes && self.map.is_latest(&part.copied);
-        if !is_same && !self.io.breaks(Mutant::StaleComing) {
-            return false;
-        }
-        let exclusive =
-            self.tiers.config.as_ref().is_some_and(|s| s.tier.get(names::EXCLUSIVE.name) == 1);
-        let is_copy = !exclusive && self.map.add_copy_of_home(block, slot, checksum);
-        if !is_copy {
-            self.map.assign(block, slot, checksum);
-        }
-        self.map.touch(Touch { logical: block, count: 1 }, slot, false);
-        self.commit.note_pending(self.io.now());
-        self.io.stats_mut().tiers.came_blocks += 1;
-        true
-    }
-
     fn end_coming(&mut self, number: u32) {
-        let arrivals = self.arrivals();
+        let arrivals = self.tiers.arrivals();
         let at = arrivals.position(|coming| coming.number == number).expect("it is under way");
         let mut coming = arrivals.coming.swap_remove(at);
         let from = coming.first + coming.parts.len() as Logical;
@@ -387,17 +430,13 @@ impl Engine {
             self.io.send(Command::Release(coming.buffer));
         }
         // the rest of the extent, if there was a gap in it
-        let (_, to) = self.blocks_of(coming.extent);
+        let (_, to) = self.tiers.blocks_of(coming.extent, &self.map);
         let tiers = self.tiers.share.as_ref().expect("something was coming");
         let serving = self.io.phase() == Phase::Running;
         let serving = serving && self.tiers.next.is_none();
         if serving && tiers.space.is_held(coming.extent) && from < to && !tiers.arrivals.reads() {
             let _ = self.begin_coming(coming.extent, from, to);
         }
-    }
-
-    fn arrivals(&mut self) -> &mut Arrivals {
-        &mut self.tiers.share.as_mut().expect("something is coming").arrivals
     }
 }
 

@@ -6,7 +6,8 @@
 //! made in a directory have the directory's.
 
 use crate::config::VolumeConfig;
-use crate::engine::{ConfigError, Engine};
+use crate::engine::ConfigError;
+use crate::map::objects::Objects;
 use crate::settings::Registry;
 use crate::task::Task;
 use crate::tier::space::SpaceConfig;
@@ -99,32 +100,31 @@ impl VolumePolicy {
     }
 }
 
-impl Engine {
+impl super::Tiers {
     /// The tier that applies to a request, if its volume is known.
     #[inline]
     pub(crate) fn tier_of(&self, task: &Task) -> Option<&dyn Tier> {
-        Some(self.tiers.policies.get(&task.volume)?.tier_of(task.tier))
+        Some(self.policies.get(&task.volume)?.tier_of(task.tier))
     }
 
     /// What applies to an object's data while nobody asks for it: `None` if its tier has no share.
-    pub(crate) fn class_of(&self, object: ObjectId) -> Option<Class> {
-        let volume = self.objects.get(object)?.volume;
-        let tier =
-            self.tiers.policies.get(&volume)?.tier_of(self.objects.attributes().tier(object));
+    pub(crate) fn class_of(&self, object: ObjectId, objects: &Objects) -> Option<Class> {
+        let volume = objects.get(object)?.volume;
+        let tier = self.policies.get(&volume)?.tier_of(objects.attributes().tier(object));
         tier.has_share().then(|| tier.class())
     }
 
     /// The tiers that files of a volume may have, by name; none if all have the volume's.
-    pub fn file_tiers(&self, volume: ObjectId) -> Vec<&'static str> {
-        let policy = self.tiers.policies.get(&volume);
+    pub(crate) fn file_tiers(&self, volume: ObjectId) -> Vec<&'static str> {
+        let policy = self.policies.get(&volume);
         let all = policy.map_or(&[][..], |policy| &policy.file_tiers);
         all.iter().map(|(number, _)| number.name()).collect()
     }
 
     /// A batch was carried out: objects that have another tier by now have it for what they hold, too.
     /// Nothing is lost of that, and what the new one does not keep on the SSDs leaves as it always does.
-    pub(crate) fn note_tiers_named(&mut self, ops: &[ObjectOp]) {
-        if self.tiers.share.is_none() {
+    pub(crate) fn note_tiers_named(&mut self, ops: &[ObjectOp], objects: &Objects) {
+        if self.share.is_none() {
             return;
         }
         for op in ops {
@@ -133,10 +133,10 @@ impl Engine {
             else {
                 continue;
             };
-            if **key == *TIER_KEY && self.objects.get(*object).is_some_and(|o| o.is_thin()) {
-                let class = self.class_of(*object);
-                let tiers = self.tiers.share.as_mut().expect("asked above");
-                for run in self.objects.runs().of(*object) {
+            if **key == *TIER_KEY && objects.get(*object).is_some_and(|o| o.is_thin()) {
+                let class = self.class_of(*object, objects);
+                let tiers = self.share.as_mut().expect("asked above");
+                for run in objects.runs().of(*object) {
                     let Some(first) = run.logical else { continue };
                     tiers.space.classify(first, first + run.count, class);
                 }

@@ -6,11 +6,16 @@
 //! that hard drives write in runs and are flushed seldom.
 
 use crate::engine::Engine;
+use crate::io::DeviceIo;
+use crate::map::Map;
 use crate::map::logical::{FRAGMENTS, HOME, LOG, SSD};
+use crate::map::objects::Objects;
 use crate::map::{Logical, NONE, Slot, Touch};
 use crate::mutant::Mutant;
 use crate::ops::moves::HOMED_BLOCKS_MAX;
+use crate::ops::moves::Moves;
 use crate::tier::collect::Extent;
+use crate::tiering::Tiers;
 use tandem_block::BLOCK_BYTES;
 
 /// Extents looked at in one step at most: bounds the time that an event takes.
@@ -52,20 +57,68 @@ enum Need {
     Wait,
 }
 
-impl Engine {
+impl Tiers {
     /// Do blocks that leave wait to be written home? Then a flush for those that were would come too
     /// early.
     pub(crate) fn leaving_can_move(&self) -> bool {
-        self.tiers.share.as_ref().is_some_and(|tiers| tiers.leaving.has_dirty)
+        self.share.as_ref().is_some_and(|tiers| tiers.leaving.has_dirty)
     }
 
     /// A move ended, or homes were settled.
     pub(crate) fn look_at_leaving(&mut self) {
-        if let Some(tiers) = &mut self.tiers.share {
+        if let Some(tiers) = &mut self.share {
             tiers.leaving.look();
         }
     }
 
+    fn drop_copy(&self, block: Logical, slot: Slot, map: &mut Map) -> bool {
+        let dropped = map.drop_place(block, slot);
+        if dropped {
+            map.touch(Touch { logical: block, count: 1 }, NONE, true);
+        }
+        dropped
+    }
+
+    fn moves_have_room(&self, moves: &Moves) -> bool {
+        moves.homed_count() < HOMED_BLOCKS_MAX
+    }
+
+    /// `searches`: for the slot that a home would be written from, too.
+    fn leaving_need(
+        &self,
+        block: Logical,
+        searches: bool,
+        moves: &Moves,
+        map: &Map,
+        objects: &Objects,
+        io: &DeviceIo,
+    ) -> Need {
+        let state = map.state(block);
+        if state & SSD == 0 || state & LOG != 0 {
+            // at home, absent, or in a log with a tail copy: none of this is a tier's doing
+            return if state & FRAGMENTS != 0 && state & LOG == 0 {
+                Need::Merge
+            } else {
+                Need::Nothing
+            };
+        }
+        if state & FRAGMENTS != 0 {
+            return Need::Merge;
+        }
+        if state & HOME != 0 {
+            let slot = map.entry(block).ssd;
+            let safe = map.logical().recorded_home(block) || io.breaks(Mutant::LeaveUnrecorded);
+            return if safe { Need::Drop(slot) } else { Need::Wait };
+        }
+        if moves.is_homed(block) || io[objects.home_of(block, io).0].is_faulted() {
+            return Need::Wait;
+        }
+        let source = if searches { map.writeback_source(block) } else { None };
+        source.map_or(Need::Wait, Need::Home)
+    }
+}
+
+impl Engine {
     pub(crate) fn run_leaving(&mut self) {
         let durable = self.commit.durable();
         let tiers = self.tiers.share.as_mut().expect("asked by the caller");
@@ -99,7 +152,7 @@ impl Engine {
 
     fn look_at(&mut self, extents: &[Extent]) {
         let blocks_max = (self.io.config().writeback_run_bytes / BLOCK_BYTES) as usize;
-        let can_move = self.moves.is_idle() && self.moves_have_room();
+        let can_move = self.moves.is_idle() && self.tiers.moves_have_room(&self.moves);
         let (mut home, mut merge, mut dropped) = (Vec::new(), None, 0u64);
         let mut dirty = false;
         for &extent in extents {
@@ -112,10 +165,17 @@ impl Engine {
             for block in from as Logical..to as Logical {
                 // where no more can go now, that one wants to is all that has to be known
                 let searches = !dirty || (can_move && home.len() < blocks_max);
-                match self.leaving_need(block, searches) {
+                match self.tiers.leaving_need(
+                    block,
+                    searches,
+                    &self.moves,
+                    &self.map,
+                    &self.objects,
+                    &self.io,
+                ) {
                     Need::Nothing => {}
                     Need::Drop(slot) => {
-                        dropped += u64::from(self.drop_copy(block, slot));
+                        dropped += u64::from(self.tiers.drop_copy(block, slot, &mut self.map));
                     }
                     Need::Home(slot) => {
                         (left, dirty) = (false, true);
@@ -150,46 +210,5 @@ impl Engine {
         } else if let Some(block) = merge {
             self.start_merge(block);
         }
-    }
-
-    fn drop_copy(&mut self, block: Logical, slot: Slot) -> bool {
-        let dropped = self.map.drop_place(block, slot);
-        if dropped {
-            self.map.touch(Touch { logical: block, count: 1 }, NONE, true);
-        }
-        dropped
-    }
-
-    fn moves_have_room(&self) -> bool {
-        self.moves.homed_count() < HOMED_BLOCKS_MAX
-    }
-
-    /// `searches`: for the slot that a home would be written from, too.
-    fn leaving_need(&self, block: Logical, searches: bool) -> Need {
-        let state = self.map.state(block);
-        if state & SSD == 0 || state & LOG != 0 {
-            // at home, absent, or in a log with a tail copy: none of this is a tier's doing
-            return if state & FRAGMENTS != 0 && state & LOG == 0 {
-                Need::Merge
-            } else {
-                Need::Nothing
-            };
-        }
-        if state & FRAGMENTS != 0 {
-            return Need::Merge;
-        }
-        if state & HOME != 0 {
-            let slot = self.map.entry(block).ssd;
-            let safe =
-                self.map.logical().recorded_home(block) || self.io.breaks(Mutant::LeaveUnrecorded);
-            return if safe { Need::Drop(slot) } else { Need::Wait };
-        }
-        if self.moves.is_homed(block)
-            || self.io[self.objects.home_of(block, &self.io).0].is_faulted()
-        {
-            return Need::Wait;
-        }
-        let source = if searches { self.map.writeback_source(block) } else { None };
-        source.map_or(Need::Wait, Need::Home)
     }
 }

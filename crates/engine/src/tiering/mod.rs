@@ -11,9 +11,14 @@ use self::file_tiers::FileTiers;
 use crate::bcw::controller::Control;
 use crate::config::{EngineConfig, Placement, Role};
 use crate::engine::{ConfigError, Engine};
+use crate::io::DeviceIo;
 use crate::io::Phase;
 use crate::map::Logical;
+use crate::map::Map;
 use crate::map::logical::SSD;
+use crate::map::objects::Objects;
+use crate::ops::commit::Commit;
+use crate::ops::moves::Moves;
 use crate::ordering::TaskId;
 use crate::port::Command;
 use crate::tier::Tier;
@@ -215,7 +220,7 @@ pub(crate) fn join(space: &mut SpaceConfig, own: &SpaceConfig) -> Result<(), Str
     Ok(())
 }
 
-impl Engine {
+impl Tiers {
     /// Another tier for a volume, from now on: of what it holds on the SSDs nothing is lost, and what the new
     /// one does not keep there leaves as it always does. Until what is coming has come, the old account
     /// goes on.
@@ -223,8 +228,14 @@ impl Engine {
     /// # Errors
     /// As for a new engine: the tier is not known, drives are missing for it, or another volume's tier
     /// contradicts it; `Volume` if there is no such volume. Nothing was changed.
-    pub fn set_tier(&mut self, object: ObjectId, tier: TierConfig) -> Result<(), ConfigError> {
-        let mut config = EngineConfig::clone(self.io.config());
+    pub(crate) fn set_tier(
+        &mut self,
+        object: ObjectId,
+        tier: TierConfig,
+        map: &Map,
+        io: &mut DeviceIo,
+    ) -> Result<(), ConfigError> {
+        let mut config = EngineConfig::clone(io.config());
         let volume = config.volumes.iter_mut().find(|volume| volume.object == object);
         let Some(volume) = volume else {
             let error = tandem_block::IoError::NoObject;
@@ -233,8 +244,8 @@ impl Engine {
         volume.tier = tier.clone();
         let space = space_config(&config)?;
         if let Some(space) = &space {
-            let blocks = self.map.logical().len() as u64;
-            let trial = Space::new(space, self.map.ssd_slots(), blocks);
+            let blocks = map.logical().len() as u64;
+            let trial = Space::new(space, map.ssd_slots(), blocks);
             let volume = config.volumes.iter().find(|v| v.object == object).expect("found above");
             trial.map_err(|why| ConfigError::Tier {
                 volume: volume.name.clone(),
@@ -244,12 +255,12 @@ impl Engine {
         }
         let volume = config.volumes.iter().find(|v| v.object == object).expect("found above");
         let of_files = file_tiers::build(volume)?;
-        self.io.config_mut().volumes = config.volumes;
-        if let Some(policy) = self.tiers.policies.get_mut(&object) {
+        io.config_mut().volumes = config.volumes;
+        if let Some(policy) = self.policies.get_mut(&object) {
             policy.tier = tier.build().expect("looked up with the space");
             policy.file_tiers = of_files;
         }
-        self.tiers.next = Some(space);
+        self.next = Some(space);
         Ok(())
     }
 
@@ -257,23 +268,135 @@ impl Engine {
     ///
     /// # Errors
     /// Words, if not.
-    pub(crate) fn try_space(&self, ssd_slots: u64) -> Result<(), String> {
-        let next = self.tiers.next.as_ref().unwrap_or(&self.tiers.config);
+    pub(crate) fn try_space(&self, ssd_slots: u64, map: &Map) -> Result<(), String> {
+        let next = self.next.as_ref().unwrap_or(&self.config);
         let Some(config) = next else { return Ok(()) };
-        let blocks = self.map.logical().len() as u64;
+        let blocks = map.logical().len() as u64;
         Space::new(config, ssd_slots, blocks).map(|_| ()).map_err(|why| why.to_string())
     }
 
     /// The SSDs have more room, or less: the share is made anew.
     pub(crate) fn share_anew(&mut self) {
-        if self.tiers.config.is_some() && self.tiers.next.is_none() {
-            self.tiers.next = Some(self.tiers.config.clone());
+        if self.config.is_some() && self.next.is_none() {
+            self.next = Some(self.config.clone());
         }
     }
 
+    /// After a start: what lies on the SSDs is held, as far as there is room; the rest leaves. How hot it
+    /// was is not known any more.
+    fn find_held(&self, tiering: &mut Tiering, map: &Map, objects: &Objects) {
+        let mut has_room = true;
+        for (id, object) in objects.iter() {
+            let Some(class) = self.class_of(id, objects) else { continue };
+            if object.lies_in_runs() {
+                // a file, or there is a snapshot of it, or was
+                for run in objects.runs().of(id) {
+                    let first = run.logical.expect("a run");
+                    tiering.space.classify(first, first + run.count, Some(class));
+                    has_room = has_room && self.find_in(tiering, first, first + run.count, map);
+                }
+            } else if object.blocks > 0 {
+                let end = object.first + object.blocks;
+                tiering.space.classify(object.first, end, Some(class));
+                has_room = has_room && self.find_in(tiering, object.first, end, map);
+            }
+        }
+        if has_room {
+            tiering.leaving.look();
+        }
+    }
+
+    /// False: there is no room for what was found. The rest goes home by the watermarks.
+    fn find_in(&self, tiering: &mut Tiering, first: Logical, end: Logical, map: &Map) -> bool {
+        let mut block = first;
+        while let Some(found) = map.logical().next_on_ssd(block, end) {
+            let extent = tiering.space.extent_of(found);
+            if !tiering.space.found(extent) && !tiering.space.bring_away(extent) {
+                return false;
+            }
+            block = Logical::try_from(tiering.space.blocks_of(extent).1).unwrap_or(end);
+            if block >= end {
+                break;
+            }
+        }
+        true
+    }
+
+    /// Has so much to leave that moves must not wait for users to leave a hard drive alone?
+    pub(crate) fn much_is_leaving(&self) -> bool {
+        self.share.as_ref().is_some_and(|tiers| tiers.space.much_is_leaving())
+    }
+
+    /// These blocks are written to or zeroed: what is on its way to the SSD would be too old.
+    pub(crate) fn note_changing(&mut self, first: Logical, end: Logical) {
+        if let Some(tiers) = &mut self.share {
+            tiers.arrivals.note_changing(first, end);
+        }
+    }
+
+    /// These blocks are nobody's any more.
+    pub(crate) fn note_removed(&mut self, first: Logical, end: Logical) {
+        if let Some(tiers) = &mut self.share
+            && first < end
+        {
+            tiers.space.removed(first, end);
+        }
+    }
+
+    /// Is nothing of a tier under way?
+    pub(crate) fn tiers_are_idle(&self) -> bool {
+        self.share.as_ref().is_none_or(|tiers| tiers.arrivals.is_empty())
+    }
+
+    /// When something of a tier is due.
+    pub(crate) fn tiers_due(&self, commit: &Commit, io: &DeviceIo) -> Instant {
+        let running = (io.phase() == Phase::Running) && !commit.is_broken();
+        let Some(tiers) = self.share.as_ref().filter(|_| running) else {
+            return Instant::NEVER;
+        };
+        let rate = if tiers.space.has_to_come() { tiers.rate.due() } else { Instant::NEVER };
+        tiers.space.due().min(rate)
+    }
+
+    /// Blocks that may be dirty on the SSDs without being due at home.
+    #[inline]
+    pub(crate) fn kept_blocks_max(&self, moves: &Moves, map: &Map, io: &DeviceIo) -> u64 {
+        let Some(tiers) = self.share.as_ref().filter(|_| !moves.is_short_of_space(map, io)) else {
+            return 0;
+        };
+        u64::from(tiers.space.keeping()) * tiers.space.extent_blocks()
+    }
+
+    /// Does this block stay on the SSD although it is dirty?
+    pub(crate) fn is_kept(&self, block: Logical, moves: &Moves, map: &Map, io: &DeviceIo) -> bool {
+        let Some(tiers) = &self.share else { return false };
+        tiers.space.keeps(block) && !moves.is_short_of_space(map, io)
+    }
+
+    /// How does data of this block's owner come?
+    pub(crate) fn comes(&self, block: Logical) -> Comes {
+        self.share.as_ref().map_or(Comes::Never, |tiers| tiers.space.comes(block))
+    }
+
+    /// What the tiers' account has counted, and what their collector takes, in bytes; `None`: no volume's
+    /// tier has a share.
+    pub(crate) fn tier_account(&self) -> Option<(SpaceStats, u64)> {
+        let tiers = self.share.as_ref()?;
+        Some((tiers.space.stats(), tiers.space.memory_bytes()))
+    }
+
+    /// What the tiers hold, in extents and bytes, and what it may be: `(held, room, extent_bytes)`.
+    pub(crate) fn tier_room(&self) -> Option<(u32, u32, u64)> {
+        let tiers = self.share.as_ref()?;
+        let (held, held_max) = tiers.space.held();
+        Some((held, held_max, tiers.space.extent_blocks() * tandem_block::BLOCK_BYTES))
+    }
+}
+
+impl Engine {
     /// The account begins anew, with what the SSDs hold, once nothing is under way.
     fn change_space(&mut self) {
-        if !self.tiers_are_idle() {
+        if !self.tiers.tiers_are_idle() {
             return;
         }
         self.tiers.config = self.tiers.next.take().flatten();
@@ -305,54 +428,9 @@ impl Engine {
         space.price(DriveCosts::of(self.io.config()));
         let mut tiering =
             Tiering { space, arrivals: Arrivals::default(), leaving: Leaving::default(), rate };
-        self.find_held(&mut tiering);
+        self.tiers.find_held(&mut tiering, &self.map, &self.objects);
         self.tiers.share = Some(Box::new(tiering));
         Ok(())
-    }
-
-    /// After a start: what lies on the SSDs is held, as far as there is room; the rest leaves. How hot it
-    /// was is not known any more.
-    fn find_held(&self, tiering: &mut Tiering) {
-        let mut has_room = true;
-        for (id, object) in self.objects.iter() {
-            let Some(class) = self.class_of(id) else { continue };
-            if object.lies_in_runs() {
-                // a file, or there is a snapshot of it, or was
-                for run in self.objects.runs().of(id) {
-                    let first = run.logical.expect("a run");
-                    tiering.space.classify(first, first + run.count, Some(class));
-                    has_room = has_room && self.find_in(tiering, first, first + run.count);
-                }
-            } else if object.blocks > 0 {
-                let end = object.first + object.blocks;
-                tiering.space.classify(object.first, end, Some(class));
-                has_room = has_room && self.find_in(tiering, object.first, end);
-            }
-        }
-        if has_room {
-            tiering.leaving.look();
-        }
-    }
-
-    /// False: there is no room for what was found. The rest goes home by the watermarks.
-    fn find_in(&self, tiering: &mut Tiering, first: Logical, end: Logical) -> bool {
-        let mut block = first;
-        while let Some(found) = self.map.logical().next_on_ssd(block, end) {
-            let extent = tiering.space.extent_of(found);
-            if !tiering.space.found(extent) && !tiering.space.bring_away(extent) {
-                return false;
-            }
-            block = Logical::try_from(tiering.space.blocks_of(extent).1).unwrap_or(end);
-            if block >= end {
-                break;
-            }
-        }
-        true
-    }
-
-    /// Has so much to leave that moves must not wait for users to leave a hard drive alone?
-    pub(crate) fn much_is_leaving(&self) -> bool {
-        self.tiers.share.as_ref().is_some_and(|tiers| tiers.space.much_is_leaving())
     }
 
     /// Where does this write belong?
@@ -388,7 +466,7 @@ impl Engine {
 
     /// A write of a volume with a share is on an SSD now; what is not held there is brought away again.
     pub(crate) fn note_on_ssd(&mut self, id: TaskId, first: Logical, count: u32) {
-        let tier = self.tier_of(&self.tasks[id]);
+        let tier = self.tiers.tier_of(&self.tasks[id]);
         if self.tiers.share.is_none() || tier.is_none_or(|tier| !tier.has_share()) {
             return;
         }
@@ -478,30 +556,9 @@ impl Engine {
         if buffer != PayloadId::NONE {
             self.io.send(Command::Release(buffer));
         }
-        self.fell_off(id);
+        self.tiers.fell_off(id, &mut self.map);
         self.begin_user_read(id);
         false
-    }
-
-    /// These blocks are written to or zeroed: what is on its way to the SSD would be too old.
-    pub(crate) fn note_changing(&mut self, first: Logical, end: Logical) {
-        if let Some(tiers) = &mut self.tiers.share {
-            tiers.arrivals.note_changing(first, end);
-        }
-    }
-
-    /// These blocks are nobody's any more.
-    pub(crate) fn note_removed(&mut self, first: Logical, end: Logical) {
-        if let Some(tiers) = &mut self.tiers.share
-            && first < end
-        {
-            tiers.space.removed(first, end);
-        }
-    }
-
-    /// Is nothing of a tier under way?
-    pub(crate) fn tiers_are_idle(&self) -> bool {
-        self.tiers.share.as_ref().is_none_or(|tiers| tiers.arrivals.is_empty())
     }
 
     /// What tiers have to do, once an event.
@@ -520,54 +577,5 @@ impl Engine {
         self.tiers.share.as_mut().expect("asked above").space.advance(now);
         self.run_leaving();
         self.run_coming();
-    }
-
-    /// When something of a tier is due.
-    pub(crate) fn tiers_due(&self) -> Instant {
-        let running = (self.io.phase() == Phase::Running) && !self.commit.is_broken();
-        let Some(tiers) = self.tiers.share.as_ref().filter(|_| running) else {
-            return Instant::NEVER;
-        };
-        let rate = if tiers.space.has_to_come() { tiers.rate.due() } else { Instant::NEVER };
-        tiers.space.due().min(rate)
-    }
-
-    /// Blocks that may be dirty on the SSDs without being due at home.
-    #[inline]
-    pub(crate) fn kept_blocks_max(&self) -> u64 {
-        let Some(tiers) = self
-            .tiers
-            .share
-            .as_ref()
-            .filter(|_| !self.moves.is_short_of_space(&self.map, &self.io))
-        else {
-            return 0;
-        };
-        u64::from(tiers.space.keeping()) * tiers.space.extent_blocks()
-    }
-
-    /// Does this block stay on the SSD although it is dirty?
-    pub(crate) fn is_kept(&self, block: Logical) -> bool {
-        let Some(tiers) = &self.tiers.share else { return false };
-        tiers.space.keeps(block) && !self.moves.is_short_of_space(&self.map, &self.io)
-    }
-
-    /// How does data of this block's owner come?
-    pub(crate) fn comes(&self, block: Logical) -> Comes {
-        self.tiers.share.as_ref().map_or(Comes::Never, |tiers| tiers.space.comes(block))
-    }
-
-    /// What the tiers' account has counted, and what their collector takes, in bytes; `None`: no volume's
-    /// tier has a share.
-    pub fn tier_account(&self) -> Option<(SpaceStats, u64)> {
-        let tiers = self.tiers.share.as_ref()?;
-        Some((tiers.space.stats(), tiers.space.memory_bytes()))
-    }
-
-    /// What the tiers hold, in extents and bytes, and what it may be: `(held, room, extent_bytes)`.
-    pub fn tier_room(&self) -> Option<(u32, u32, u64)> {
-        let tiers = self.tiers.share.as_ref()?;
-        let (held, held_max) = tiers.space.held();
-        Some((held, held_max, tiers.space.extent_blocks() * tandem_block::BLOCK_BYTES))
     }
 }

@@ -1,20 +1,20 @@
 //! What does an audit ask of the extents that come to an SSD?
 
 use super::Stage;
-use crate::engine::Engine;
 use crate::map::Run;
+use crate::tiering::Tiers;
 
-impl Engine {
+impl Tiers {
     /// The slots of a run of an extent that comes.
     pub(crate) fn coming_run(&self, number: u32, index: u32) -> Option<Run> {
-        let arrivals = &self.tiers.share.as_ref()?.arrivals;
+        let arrivals = &self.share.as_ref()?.arrivals;
         let coming = arrivals.coming.iter().find(|coming| coming.number == number)?;
         coming.runs.get(index as usize).map(|(_, run)| *run)
     }
 
     /// Extents that are being written, and how many commands each says that it waits for.
     pub(crate) fn coming_counts(&self) -> Vec<(u32, u64)> {
-        let Some(tiers) = &self.tiers.share else { return Vec::new() };
+        let Some(tiers) = &self.share else { return Vec::new() };
         let written = tiers.arrivals.coming.iter().filter(|c| c.stage == Stage::Writing);
         written.map(|coming| (coming.number, u64::from(coming.outstanding))).collect()
     }
