@@ -58,7 +58,7 @@ impl Engine {
             promotion: moves(MoveKind::Promotion),
             coming: !self.tiers.tiers_are_idle(),
             leaving: self.tiers.is_leaving(),
-            tail_copy: !self.copy_payloads.is_empty(),
+            tail_copy: self.tail_copies.under_way() > 0,
             hdd_flush: self.io.drives().iter().any(|device| device.flushing.is_some()),
             handover: self.replacement.is_under_way(),
             switch: self.replacement.is_switching(),

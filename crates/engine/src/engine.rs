@@ -18,9 +18,9 @@ use crate::log::read_back::ReadBack;
 use crate::map::checksums::HomeChecksums;
 use crate::map::journal::Journal;
 use crate::map::objects::Objects;
-use crate::map::{FixedState, Logical, Map, Slot, SlotRegion};
+use crate::map::{Map, SlotRegion};
 use crate::metadata::MetadataHomes;
-use crate::mirror::{self, Mirror};
+use crate::mirror::Pairs;
 use crate::ops::batch::ObjectChanges;
 use crate::ops::commit::Commit;
 use crate::ops::copies::Copies;
@@ -30,8 +30,8 @@ use crate::ops::reuse::DeferredFree;
 use crate::ops::sharing::Sharing;
 use crate::ops::start::Starting;
 use crate::ops::steering::{SharedSteer, Steering};
+use crate::ops::tail::TailCopies;
 use crate::ordering::{Ordering, TaskId};
-use crate::owner::TailCopy;
 use crate::qos::admit::AdmitError;
 use crate::qos::delivery::Clients;
 use crate::qos::{self, Qos};
@@ -42,9 +42,8 @@ use crate::tier::space::SpaceConfig;
 use crate::tiering::file_tiers::{self};
 use crate::tiering::{self};
 use crate::tiering::{Tiers, VolumePolicy};
-use hashbrown::HashMap;
 use std::collections::{BTreeMap, VecDeque};
-use tandem_block::{BLOCK_BYTES, DeviceId, IoError, ObjectId, PayloadId, Request};
+use tandem_block::{BLOCK_BYTES, DeviceId, IoError, ObjectId, Request};
 
 /// The engine of one set of drives. See `port` for its interface.
 #[derive(Clone, Debug)]
@@ -78,28 +77,17 @@ pub struct Engine {
     pub(crate) metadata: MetadataHomes,
     /// A drive that is about to leave.
     pub(crate) evacuation: Evacuation,
-    pub(crate) mirrors: Vec<Mirror>,
-    /// Pairs that are not ready yet.
-    pub(crate) mirrors_opening: usize,
-    /// Pairs that have not stopped yet, since the engine has.
-    pub(crate) mirrors_stopping: Option<usize>,
+    /// Mirrored pairs.
+    pub(crate) pairs: Pairs,
+    /// Copies of unflushed log writes that are under way.
+    pub(crate) tail_copies: TailCopies,
     pub(crate) deferred_free: DeferredFree,
-    /// Buffers of log writes that tails still need, with the number of their users.
-    pub(crate) retained: HashMap<PayloadId, u32, FixedState>,
-    /// Tail copies under way, with the buffers they are written from.
-    pub(crate) copy_payloads: Vec<(TailCopy, PayloadId)>,
-    /// Blocks whose homes are being recorded; their log places are given up afterwards.
-    pub(crate) homed_log: Vec<(Logical, Slot)>,
     /// Changes of objects that wait for room in a batch, and blocks that objects have left.
     pub(crate) object_changes: ObjectChanges,
     /// Objects that get blocks of others, and writes to such blocks.
     pub(crate) sharing: Sharing,
     /// Requests for thin objects that wait for room in a commit.
     pub(crate) thin_waiting: VecDeque<Request>,
-    /// Zeroes for padding.
-    pub(crate) padding_buffer: Option<PayloadId>,
-    /// A faulted drive's tail is not yet safe.
-    pub(crate) rescue_wanted: bool,
     pub(crate) digest: u64,
     pub(crate) work_list: Vec<TaskId>,
 }
@@ -319,18 +307,12 @@ impl Engine {
             clients: None,
             replacement: Replacement::default(),
             evacuation: Evacuation::default(),
-            mirrors: mirror::mirrors(&config),
-            mirrors_opening: 0,
-            mirrors_stopping: None,
+            pairs: Pairs::of(&config),
+            tail_copies: TailCopies::default(),
             deferred_free: DeferredFree::default(),
-            retained: HashMap::default(),
-            copy_payloads: Vec::new(),
-            homed_log: Vec::new(),
             object_changes: ObjectChanges::default(),
             sharing: Sharing::default(),
             thin_waiting: VecDeque::new(),
-            padding_buffer: None,
-            rescue_wanted: false,
             digest: 0xcbf2_9ce4_8422_2325,
             work_list: Vec::new(),
             io: DeviceIo::new(config, drives),

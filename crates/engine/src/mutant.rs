@@ -162,6 +162,6 @@ impl Engine {
     #[cfg(feature = "mutants")]
     pub fn set_mutant(&mut self, mutant: Option<Mutant>) {
         self.io.set_mutant(mutant);
-        self.mirrors.iter_mut().for_each(|mirror| mirror.mutant = mutant);
+        self.pairs.set_mutant(mutant);
     }
 }

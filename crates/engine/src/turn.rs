@@ -41,7 +41,7 @@ impl Engine {
                 self.mix(4, 0);
                 self.io.woke();
             }
-            Event::Start if self.mirrors.is_empty() => self.on_start(),
+            Event::Start if self.pairs.is_empty() => self.on_start(),
             Event::Start => self.start_mirrors(),
             Event::Shutdown => self.on_shutdown(),
         }
@@ -50,7 +50,7 @@ impl Engine {
             self.turn();
         }
         self.replacement.divert_all(&mut self.io);
-        if !self.mirrors.is_empty() {
+        if !self.pairs.is_empty() {
             self.run_mirrors();
         }
         self.io.end_event(before, commands);

@@ -9,7 +9,6 @@ use crate::handover::{HandoverView, ReplaceError};
 use crate::map::Logical;
 use crate::map::Map;
 use crate::map::objects::{Object, Objects};
-use crate::mirror::Mirror;
 use crate::qos::delivery::Client;
 use crate::stats::EngineStats;
 use crate::tier::TierConfig;
@@ -227,7 +226,7 @@ impl Engine {
                 )
             })
             .collect();
-        let pairs: Vec<String> = self.mirrors.iter().map(Mirror::debug_state).collect();
+        let pairs: Vec<String> = self.pairs.debug_state();
         format!(
             "phase {:?} tasks {} ios {} pending {} ready {} ssd {} starved {} free {}/{} population {:?}\n{}\n{:?}\n{:?}\n{:?} {:?}\n{:?}\n{:?}\n{:?}\n{}",
             self.io.phase(),

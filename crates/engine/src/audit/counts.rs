@@ -86,7 +86,7 @@ impl Engine {
         }
         let copies = |io: &Owner| matches!(io, Owner::Log(LogIo::Copy(_)));
         let under_way = self.io.flights().iter().filter(|(_, io)| copies(&io.owner)).count() as u64;
-        let counted = self.copy_payloads.len() as u64;
+        let counted = self.tail_copies.under_way() as u64;
         findings.equal(Rule::Tails, "copies of tails under way", counted, under_way);
     }
 

@@ -462,7 +462,12 @@ impl Engine {
         }
         // whoever still reads what was there before gets it
         let (buffer, taken) = (m.buffer, self.evacuation.taken_by_move(&self.moves));
-        if !self.is_home_unpinned(taken.first, u64::from(taken.count)) {
+        if !self.moves.is_home_unpinned(
+            taken.first,
+            u64::from(taken.count),
+            &self.objects,
+            &mut self.io,
+        ) {
             return;
         }
         let (device, offset_bytes) = self.objects.home_of(taken.first, &self.io);
@@ -578,9 +583,17 @@ impl Engine {
         let runs: Vec<Run> = living.map(|segment| log.segment_run(segment)).collect();
         let blocks_max = (self.io.config().writeback_run_bytes / BLOCK_BYTES) as usize;
         for run in runs {
-            let parts = self.living_parts(run, blocks_max);
+            let parts =
+                self.moves.living_parts(run, blocks_max, &self.map, &self.objects, &self.io);
             if !parts.is_empty() {
-                self.begin_home_move(MoveKind::LogGc, parts);
+                self.moves.begin_home_move(
+                    MoveKind::LogGc,
+                    parts,
+                    &self.commit,
+                    &mut self.map,
+                    &self.evacuation,
+                    &mut self.io,
+                );
                 return true;
             }
             self.unlock_segment(device, run);

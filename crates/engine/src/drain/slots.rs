@@ -201,7 +201,14 @@ impl Engine {
     fn move_away(&mut self, parts: Vec<Part>) -> bool {
         let kept = if self.io.hdds().is_empty() { 0 } else { self.map.ssd_slots() / 16 };
         if self.map.ssd_free() >= parts.len() as u64 + kept {
-            self.begin_home_move(MoveKind::Drain, parts);
+            self.moves.begin_home_move(
+                MoveKind::Drain,
+                parts,
+                &self.commit,
+                &mut self.map,
+                &self.evacuation,
+                &mut self.io,
+            );
             return true;
         }
         if self.io.hdds().is_empty() {
@@ -231,7 +238,13 @@ impl Engine {
             self.moves.want_home_flush(&mut self.io);
             return false;
         }
-        self.begin_writeback_of(&home);
+        self.moves.begin_writeback_of(
+            &home,
+            &self.commit,
+            &mut self.map,
+            &self.evacuation,
+            &mut self.io,
+        );
         true
     }
 

@@ -21,11 +21,13 @@ use crate::device::{Device, Drives};
 use crate::io::deadlines::{Deadlines, Heard};
 use crate::io::flights::{Departure, Flight, Flights};
 use crate::io::pins::Pin;
+use crate::map::FixedState;
 use crate::mutant::Mutant;
 use crate::ops::moves::MoveKind;
 use crate::owner::{LogIo, MigrationIo, Owner, RequestIo};
 use crate::port::{Command, Io, IoId, IoOp};
 use crate::stats::{DeviceStats, EngineStats};
+use hashbrown::HashMap;
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
@@ -46,6 +48,10 @@ pub(crate) struct DeviceIo {
     deadlines: Deadlines,
     stats: EngineStats,
     payloads_made: u64,
+    /// Buffers that somebody still needs behind the request that brought them, with the number of their users.
+    held_buffers: HashMap<PayloadId, u32, FixedState>,
+    /// Zeroes for padding.
+    padding_buffer: Option<PayloadId>,
     wake_at: Instant,
     /// Writes wait for space.
     waits_for_space: bool,
@@ -74,6 +80,8 @@ impl DeviceIo {
             deadlines: Deadlines::of(&config),
             stats: EngineStats::default(),
             payloads_made: 0,
+            held_buffers: HashMap::default(),
+            padding_buffer: None,
             wake_at: Instant::NEVER,
             waits_for_space: false,
             no_space: None,

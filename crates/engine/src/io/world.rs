@@ -1,6 +1,7 @@
 //! What the world does for the engine beside commands to drives: buffers, copies and answers.
 
 use super::DeviceIo;
+use crate::bcw::padding::SLOW_PADDING_BYTES;
 use crate::port::{Command, Done, ServedFrom};
 use tandem_block::{IoError, PayloadId, Request, RequestId, SECTOR_BYTES};
 
@@ -60,5 +61,32 @@ impl DeviceIo {
             device_ns: 0,
             served_from: ServedFrom::Ram,
         }));
+    }
+
+    /// One more user of a buffer, which stays until the last one lets go of it.
+    pub(crate) fn hold_buffer(&mut self, payload: PayloadId) {
+        *self.held_buffers.entry(payload).or_insert(0) += 1;
+    }
+
+    /// One user of a buffer is gone.
+    pub(crate) fn let_buffer_go(&mut self, payload: PayloadId) {
+        let users = self.held_buffers.get_mut(&payload).expect("buffers that are held are counted");
+        *users -= 1;
+        if *users == 0 {
+            self.held_buffers.remove(&payload);
+            if payload != PayloadId::NONE {
+                self.send(Command::Release(payload));
+            }
+        }
+    }
+
+    /// A buffer of zeroes for padding, made once: padding must never carry anyone's data.
+    pub(crate) fn padding_buffer(&mut self) -> PayloadId {
+        if let Some(payload) = self.padding_buffer {
+            return payload;
+        }
+        let payload = self.reserve(SLOW_PADDING_BYTES);
+        self.padding_buffer = Some(payload);
+        payload
     }
 }

@@ -76,25 +76,64 @@ pub(crate) fn mirrors(config: &EngineConfig) -> Vec<Mirror> {
     config.pairs.iter().enumerate().map(mirror).collect()
 }
 
+/// The mirrored pairs of a pool.
+#[derive(Clone, Debug)]
+pub(crate) struct Pairs {
+    mirrors: Vec<Mirror>,
+    /// How many are not ready yet.
+    opening: usize,
+    /// How many have not stopped yet, since the engine has.
+    stopping: Option<usize>,
+}
+
+impl Pairs {
+    /// As they are configured.
+    pub(crate) fn of(config: &EngineConfig) -> Self {
+        Pairs { mirrors: super::mirrors(config), opening: 0, stopping: None }
+    }
+
+    /// Has the pool none?
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.mirrors.is_empty()
+    }
+
+    /// From now on what is read is read for users.
+    pub(crate) fn engine_runs(&mut self) {
+        self.mirrors.iter_mut().for_each(Mirror::engine_runs);
+    }
+
+    /// What is under way, in words.
+    pub(crate) fn debug_state(&self) -> Vec<String> {
+        self.mirrors.iter().map(Mirror::debug_state).collect()
+    }
+
+    /// Breaks a rule from now on; `None` mends it.
+    #[cfg(feature = "mutants")]
+    pub(crate) fn set_mutant(&mut self, mutant: Option<crate::mutant::Mutant>) {
+        self.mirrors.iter_mut().for_each(|mirror| mirror.mutant = mutant);
+    }
+}
+
 impl Engine {
     /// The pairs, as seen from outside.
     pub fn pairs(&self) -> Vec<PairView> {
-        self.mirrors.iter().map(Mirror::view).collect()
+        self.pairs.mirrors.iter().map(Mirror::view).collect()
     }
 
     /// Of each pair: bytes that were acknowledged and are in RAM alone ([IANUS §5.2], "data loss"). Counted
     /// when asked, over everything in the cache.
     pub fn pairs_risk_bytes(&self) -> Vec<u64> {
-        self.mirrors.iter().map(Mirror::risked_bytes).collect()
+        self.pairs.mirrors.iter().map(Mirror::risked_bytes).collect()
     }
 
     /// Starts the pairs; the engine itself starts when they are ready.
     pub(crate) fn start_mirrors(&mut self) {
         let now = self.io.now();
-        for mirror in &mut self.mirrors {
+        for mirror in &mut self.pairs.mirrors {
             mirror.start(now, self.io.out_mut());
         }
-        self.mirrors_opening = self.mirrors.len();
+        self.pairs.opening = self.pairs.mirrors.len();
     }
 
     /// A command of a mirror is done.
@@ -106,7 +145,7 @@ impl Engine {
         bytes: &[u8],
     ) {
         let index = owner(io).expect("the caller looked");
-        let mirror = &mut self.mirrors[index];
+        let mirror = &mut self.pairs.mirrors[index];
         mirror.completed(self.io.now(), io, status, (checksums, bytes), self.io.out_mut());
     }
 
@@ -115,9 +154,9 @@ impl Engine {
         loop {
             self.route();
             let mut ended = Vec::new();
-            for index in 0..self.mirrors.len() {
-                self.mirrors[index].advance(self.io.now(), self.io.out_mut());
-                ended.append(&mut self.mirrors[index].take_ended());
+            for index in 0..self.pairs.mirrors.len() {
+                self.pairs.mirrors[index].advance(self.io.now(), self.io.out_mut());
+                ended.append(&mut self.pairs.mirrors[index].take_ended());
             }
             let opened = self.take_opened();
             for end in &ended {
@@ -132,7 +171,7 @@ impl Engine {
             self.replacement.divert_all(&mut self.io);
         }
         self.stop_after_mirrors();
-        let due = self.mirrors.iter().map(Mirror::due).min().unwrap_or(Instant::NEVER);
+        let due = self.pairs.mirrors.iter().map(Mirror::due).min().unwrap_or(Instant::NEVER);
         self.io.wake_by(due);
     }
 
@@ -145,13 +184,15 @@ impl Engine {
                 Command::Submit(io) if owner(io.id).is_none() => {
                     let pairs = &self.io.config().pairs;
                     match pairs.iter().position(|pair| pair.device == io.device) {
-                        Some(index) => self.mirrors[index].submit(self.io.now(), io, &mut out),
+                        Some(index) => {
+                            self.pairs.mirrors[index].submit(self.io.now(), io, &mut out)
+                        }
                         None => out.push(Command::Submit(io)),
                     }
                 }
-                Command::Stopped if self.mirrors_stopping.is_none() => {
-                    self.mirrors_stopping = Some(self.mirrors.len());
-                    self.mirrors.iter_mut().for_each(Mirror::stop);
+                Command::Stopped if self.pairs.stopping.is_none() => {
+                    self.pairs.stopping = Some(self.pairs.mirrors.len());
+                    self.pairs.mirrors.iter_mut().for_each(Mirror::stop);
                 }
                 other => out.push(other),
             }
@@ -162,12 +203,12 @@ impl Engine {
     /// Starts the engine when its pairs are ready; true if it did.
     fn take_opened(&mut self) -> bool {
         let mut some = false;
-        for index in 0..self.mirrors.len() {
-            match self.mirrors[index].take_started() {
+        for index in 0..self.pairs.mirrors.len() {
+            match self.pairs.mirrors[index].take_started() {
                 None => {}
                 Some(Ok(())) => {
-                    self.mirrors_opening -= 1;
-                    some |= self.mirrors_opening == 0;
+                    self.pairs.opening -= 1;
+                    some |= self.pairs.opening == 0;
                 }
                 Some(Err(error)) => {
                     self.refuse(StartError::Pair(error));
@@ -184,10 +225,10 @@ impl Engine {
 
     /// The engine has stopped when its pairs have.
     fn stop_after_mirrors(&mut self) {
-        if self.mirrors_stopping.is_some_and(|left| left > 0)
-            && self.mirrors.iter().all(Mirror::has_stopped)
+        if self.pairs.stopping.is_some_and(|left| left > 0)
+            && self.pairs.mirrors.iter().all(Mirror::has_stopped)
         {
-            self.mirrors_stopping = Some(0);
+            self.pairs.stopping = Some(0);
             self.io.send(Command::Stopped);
         }
     }

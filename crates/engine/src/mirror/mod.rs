@@ -54,6 +54,7 @@ pub use config::{Answer, Idle, JournalConfig, PairConfig};
 pub use error::PairError;
 pub use ring::{JournalStats, JournalView};
 
+pub(crate) use self::attach::Pairs;
 use crate::format::pair::HEADER_BYTES;
 use crate::port::{Command, Io, IoId, IoOp};
 use cache::{Cache, EntryId};

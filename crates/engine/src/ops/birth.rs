@@ -11,7 +11,6 @@ use crate::format::superblock::{Member, Superblock};
 use crate::io::Phase;
 use crate::map::bits::Bits;
 use crate::map::objects::Undo;
-use crate::mirror::Mirror;
 use crate::owner::{Owner, StartIo};
 use crate::port::{Command, IoOp};
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
@@ -141,6 +140,6 @@ impl Engine {
     pub(super) fn runs(&mut self) {
         self.starting = None;
         self.io.enter(Phase::Running);
-        self.mirrors.iter_mut().for_each(Mirror::engine_runs);
+        self.pairs.engine_runs();
     }
 }

@@ -366,7 +366,7 @@ impl Engine {
     fn advance_tails(&mut self) {
         if self.commit.error.is_some() {
             // before anything is composed: what a dropped batch took along would never be recorded
-            if self.copy_payloads.is_empty() {
+            if self.tail_copies.under_way() == 0 {
                 self.end_commit();
             }
             return;
@@ -569,8 +569,8 @@ impl Engine {
         let (served, waiting) = (self.commit.served.len(), self.commit.waiting());
         self.commit.gathering.ends(self.io.now(), served, waiting);
         self.deferred_free.free_after_commit(batch.freed, &self.map);
-        if !self.homed_log.is_empty() {
-            self.give_up_log_places();
+        if !self.moves.homed_log.is_empty() {
+            self.moves.give_up_log_places(&mut self.commit, &mut self.map, &self.io);
         }
         self.answer_durable(Ok(()));
     }

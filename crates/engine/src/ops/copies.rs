@@ -175,7 +175,13 @@ impl Engine {
             return false;
         }
         self.io.stats_mut().copies_made += home.len() as u64;
-        self.begin_writeback_of(&home);
+        self.moves.begin_writeback_of(
+            &home,
+            &self.commit,
+            &mut self.map,
+            &self.evacuation,
+            &mut self.io,
+        );
         true
     }
 

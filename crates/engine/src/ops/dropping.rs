@@ -3,9 +3,13 @@
 //! They are looked for from where the next write of an SSD goes, some at a time. A copy under fragments stays, and
 //! so does one whose home is on a drive of which nothing is asked any more.
 
-use crate::engine::Engine;
+use crate::io::DeviceIo;
+use crate::map::Map;
 use crate::map::logical::{HOME, SSD};
+use crate::map::objects::Objects;
 use crate::map::{NONE, Touch};
+use crate::ops::commit::Commit;
+use crate::ops::moves::Moves;
 
 /// Clean copies dropped in one step at most.
 const DROP_BLOCKS_MAX: usize = 4096;
@@ -28,45 +32,51 @@ impl Dropping {
     }
 }
 
-impl Engine {
+impl Moves {
     /// Drops SSD copies of blocks that are safe at home, the oldest allocations first.
-    pub(crate) fn drop_clean_copies(&mut self) {
-        if self.map.population().clean_ssd == 0
-            || !self.moves.is_short_of_space(&self.map, &self.io)
-            || self.map.displaced_count() > DROP_BLOCKS_MAX
-            || self.moves.dropping.found_nothing(self.commit.durable())
+    pub(crate) fn drop_clean_copies(
+        &mut self,
+        commit: &mut Commit,
+        map: &mut Map,
+        objects: &Objects,
+        io: &mut DeviceIo,
+    ) {
+        if map.population().clean_ssd == 0
+            || !self.is_short_of_space(map, io)
+            || map.displaced_count() > DROP_BLOCKS_MAX
+            || self.dropping.found_nothing(commit.durable())
         {
             return;
         }
         let mut dropped = 0;
-        let begins = self.moves.dropping.looked;
+        let begins = self.dropping.looked;
         // where nothing is under way there may be no next turn
-        let looks_max = if self.io.flights().is_empty() { u32::MAX } else { DROP_LOOKS_MAX };
+        let looks_max = if io.flights().is_empty() { u32::MAX } else { DROP_LOOKS_MAX };
         let mut slots_max = 0;
-        for ssd in 0..self.io.ssds().len() {
-            let allocator = &self.map.allocators()[ssd];
+        for ssd in 0..io.ssds().len() {
+            let allocator = &map.allocators()[ssd];
             let (start, count) = (allocator.cursor(), allocator.slot_count());
-            let first = self.map.slots().regions()[ssd].first;
+            let first = map.slots().regions()[ssd].first;
             let mut offset = ((u64::from(start - first) + begins) % u64::from(count.max(1))) as u32;
             slots_max = slots_max.max(u64::from(count));
             for _ in 0..count.min(looks_max) {
                 let slot = first + offset;
                 offset = if offset + 1 == count { 0 } else { offset + 1 };
-                let owner = self.map.slots().owner(slot);
-                if owner == NONE || self.map.state(owner) != SSD | HOME {
+                let owner = map.slots().owner(slot);
+                if owner == NONE || map.state(owner) != SSD | HOME {
                     continue;
                 }
                 // the record that names the home takes its checksum from the copy
-                if !self.map.logical().recorded_home(owner) {
+                if !map.logical().recorded_home(owner) {
                     continue;
                 }
                 // nobody else has it where the drive of its home is asked nothing any more
-                let (home, _) = self.objects.home_of(owner, &self.io);
-                if self.io[home].is_out() {
+                let (home, _) = objects.home_of(owner, io);
+                if io[home].is_out() {
                     continue;
                 }
-                if self.map.entry(owner).ssd == slot && self.map.drop_place(owner, slot) {
-                    self.map.touch(Touch { logical: owner, count: 1 }, NONE, true);
+                if map.entry(owner).ssd == slot && map.drop_place(owner, slot) {
+                    map.touch(Touch { logical: owner, count: 1 }, NONE, true);
                     dropped += 1;
                 }
                 if dropped >= DROP_BLOCKS_MAX {
@@ -74,18 +84,18 @@ impl Engine {
                 }
             }
         }
-        self.moves.dropping.looked = 0;
+        self.dropping.looked = 0;
         if dropped > 0 {
-            self.io.stats_mut().copies_dropped += dropped as u64;
-            self.commit.note_pending(self.io.now());
+            io.stats_mut().copies_dropped += dropped as u64;
+            commit.note_pending(io.now());
             return;
         }
         // the next turn goes on behind these; once it has seen all, nothing is there to be dropped
         let looked = begins + u64::from(looks_max);
         if looked < slots_max {
-            self.moves.dropping.looked = looked;
+            self.dropping.looked = looked;
             return;
         }
-        self.moves.dropping.nothing = Some(self.commit.durable());
+        self.dropping.nothing = Some(commit.durable());
     }
 }

@@ -6,6 +6,7 @@
 //! thousands of extents, one behind the other, and a write that came then waited for all of them.
 
 use crate::bcw::controller::{Action, Control};
+use crate::bcw::padding::SLOW_PADDING_BYTES;
 use crate::device::{Class, Job};
 use crate::drain::homes::Turn;
 use crate::engine::Engine;
@@ -16,7 +17,7 @@ use crate::owner::{LogIo, MetadataIo, Owner, RequestIo};
 use crate::port::IoOp;
 use crate::steer::Reason;
 use crate::task::Task;
-use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, IoError, PayloadId, RequestKind};
+use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, IoError, RequestKind};
 
 impl Engine {
     /// Issues at most one command. True: ask again.
@@ -315,7 +316,8 @@ impl Engine {
         let length_bytes = u64::from(run.count) * BLOCK_BYTES;
         d.bcw.as_mut().expect("asked above").issued(length_bytes, true);
         let offset_bytes = self.map.slots().region(run.slot).address(run.slot);
-        let from = self.padding_payload(length_bytes);
+        assert!(length_bytes <= SLOW_PADDING_BYTES);
+        let from = self.io.padding_buffer();
         let op = IoOp::Write { offset_bytes, length_bytes, from, from_offset_bytes: 0, fua: false };
         self.io.submit(device, op, Owner::Log(LogIo::Padding));
         false
@@ -337,21 +339,6 @@ impl Engine {
         }
         self.forget_slots(run);
         Some(run)
-    }
-
-    /// A buffer of zeroes for padding, made once: padding must never carry anyone's data.
-    fn padding_payload(&mut self, length_bytes: u64) -> PayloadId {
-        if !self.io.config().contents {
-            return PayloadId::NONE;
-        }
-        assert!(length_bytes <= crate::bcw::padding::SLOW_PADDING_BYTES);
-        if self.padding_buffer.is_none() {
-            let payload = self.io.name_payload();
-            let length_bytes = crate::bcw::padding::SLOW_PADDING_BYTES;
-            self.io.send(crate::port::Command::Reserve { payload, length_bytes });
-            self.padding_buffer = Some(payload);
-        }
-        self.padding_buffer.expect("made above")
     }
 
     /// A command of a hard drive ended: its controller learns from it.

@@ -6,12 +6,15 @@
 
 use super::moves::{HOMED_BLOCKS_MAX, MoveKind, Part, Stage};
 use crate::device::{Class, Job};
+use crate::drain::Evacuation;
 use crate::engine::Engine;
 use crate::io::DeviceIo;
 use crate::map::Map;
 use crate::map::logical::{HOME, LOG};
+use crate::map::objects::Objects;
 use crate::map::{Copied, Logical, NONE, Slot, Touch};
 use crate::mutant::Mutant;
+use crate::ops::commit::Commit;
 use crate::ops::moves::Moves;
 use crate::owner::{MigrationIo, Owner, Parts};
 use crate::port::IoOp;
@@ -73,6 +76,44 @@ impl Moves {
     /// Was its home written, and not flushed yet?
     pub(crate) fn is_homed(&self, block: Logical) -> bool {
         self.homed_blocks.contains(&block)
+    }
+}
+
+impl Moves {
+    /// The drive failed: homes that it had not settled are none.
+    pub(crate) fn lose_homed(
+        &mut self,
+        device: DeviceId,
+        map: &mut Map,
+        objects: &mut Objects,
+        evacuation: &mut Evacuation,
+        io: &DeviceIo,
+    ) {
+        for (number, part) in std::mem::take(&mut self.homed) {
+            if objects.home_of(part.logical, io).0 == device {
+                self.forget_homed(&part, map);
+                part.copied.into_iter().for_each(|copied| map.forget(copied));
+            } else {
+                self.homed.push_back((number, part));
+            }
+        }
+        evacuation.lose_rehomed(device, objects);
+    }
+
+    /// After a commit: log places of blocks whose homes are recorded go.
+    pub(crate) fn give_up_log_places(&mut self, commit: &mut Commit, map: &mut Map, io: &DeviceIo) {
+        for (block, slot) in std::mem::take(&mut self.homed_log) {
+            if map.state(block) == HOME | LOG
+                && map.entry(block).log == slot
+                && map.logical().recorded_home(block)
+            {
+                map.drop_place(block, slot);
+                map.touch(Touch { logical: block, count: 1 }, NONE, true);
+                commit.note_pending(io.now());
+            } else if map.state(block) == HOME | LOG && map.entry(block).log == slot {
+                self.homed_log.push((block, slot));
+            }
+        }
     }
 }
 
@@ -203,19 +244,6 @@ impl Engine {
         }
     }
 
-    /// The drive failed: homes that it had not settled are none.
-    pub(crate) fn lose_homed(&mut self, device: DeviceId) {
-        for (number, part) in std::mem::take(&mut self.moves.homed) {
-            if self.objects.home_of(part.logical, &self.io).0 == device {
-                self.moves.forget_homed(&part, &self.map);
-                part.copied.into_iter().for_each(|copied| self.map.forget(copied));
-            } else {
-                self.moves.homed.push_back((number, part));
-            }
-        }
-        self.evacuation.lose_rehomed(device, &mut self.objects);
-    }
-
     /// A flush of a hard drive settled its home writes up to `mark`.
     pub(crate) fn homes_settled(&mut self, device: DeviceId, mark: u64) {
         self.moves.homes_settled.resize(self.io.drives().len(), 0);
@@ -240,7 +268,7 @@ impl Engine {
             if self.map.slots().is_log(part.slot) {
                 // the log place is given up one batch later, when the record that names the home
                 // carries the checksum from it
-                self.homed_log.push((part.logical, part.slot));
+                self.moves.homed_log.push((part.logical, part.slot));
             }
             self.map.touch(Touch { logical: part.logical, count: 1 }, NONE, true);
         }
@@ -249,21 +277,5 @@ impl Engine {
         self.copies.settled();
         self.tiers.look_at_leaving();
         self.commit.note_pending(self.io.now());
-    }
-
-    /// After a commit: log places of blocks whose homes are recorded go.
-    pub(crate) fn give_up_log_places(&mut self) {
-        for (block, slot) in std::mem::take(&mut self.homed_log) {
-            if self.map.state(block) == HOME | LOG
-                && self.map.entry(block).log == slot
-                && self.map.logical().recorded_home(block)
-            {
-                self.map.drop_place(block, slot);
-                self.map.touch(Touch { logical: block, count: 1 }, NONE, true);
-                self.commit.note_pending(self.io.now());
-            } else if self.map.state(block) == HOME | LOG && self.map.entry(block).log == slot {
-                self.homed_log.push((block, slot));
-            }
-        }
     }
 }

@@ -11,6 +11,7 @@ use crate::log::Log;
 use crate::log::gc::{self, Need};
 use crate::map::Map;
 use crate::map::logical::{FRAGMENTS, HOME, LOG};
+use crate::map::objects::Objects;
 use crate::map::{NONE, Run, Slot};
 use crate::ops::moves::Moves;
 use tandem_block::{BLOCK_BYTES, DeviceId};
@@ -51,6 +52,36 @@ impl Moves {
     }
 }
 
+impl Moves {
+    /// Blocks in a run of log slots that can be moved home now.
+    pub(crate) fn living_parts(
+        &self,
+        run: Run,
+        blocks_max: usize,
+        map: &Map,
+        objects: &Objects,
+        io: &DeviceIo,
+    ) -> Vec<Part> {
+        let mut parts = Vec::new();
+        for slot in run.slot..run.slot + run.count {
+            let owner = map.slots().owner(slot);
+            let movable = owner != NONE
+                && !self.homed_blocks.contains(&owner)
+                && (map.log_source(owner, slot) || self.is_fixed_source(owner, slot, map, io));
+            // it would fail, and all other moves rest after that
+            let home_is_out = || io[objects.home_of(owner, io).0].is_faulted();
+            if movable && !home_is_out() {
+                let checksum = map.slots().checksum(slot);
+                parts.push(Part::new(owner, slot, checksum));
+                if parts.len() == blocks_max {
+                    break;
+                }
+            }
+        }
+        parts
+    }
+}
+
 impl Engine {
     pub(crate) fn begin_log_gc(&mut self) -> bool {
         self.moves.barren.resize(self.io.drives().len(), None);
@@ -66,7 +97,8 @@ impl Engine {
             let run = log.segment_run(segment);
             let blocks_max = (self.io.config().writeback_run_bytes / BLOCK_BYTES) as usize;
             let blocks_max = if self.moves.takes_single() { 1 } else { blocks_max };
-            let parts = self.movable_parts(run, blocks_max);
+            let parts =
+                self.moves.movable_parts(run, blocks_max, &self.map, &self.objects, &self.io);
             if parts.is_empty() {
                 self.unlock_segment(device, run);
                 if self.moves.active.is_some() || self.clean_another(device, blocks_max) {
@@ -74,7 +106,14 @@ impl Engine {
                 }
                 continue;
             }
-            self.begin_home_move(MoveKind::LogGc, parts);
+            self.moves.begin_home_move(
+                MoveKind::LogGc,
+                parts,
+                &self.commit,
+                &mut self.map,
+                &self.evacuation,
+                &mut self.io,
+            );
             return true;
         }
         false
@@ -94,9 +133,17 @@ impl Engine {
         let segments = log.victims().into_iter().take(segments_max);
         let runs: Vec<Run> = segments.map(|segment| log.segment_run(segment)).collect();
         for run in runs {
-            let parts = self.movable_parts(run, blocks_max);
+            let parts =
+                self.moves.movable_parts(run, blocks_max, &self.map, &self.objects, &self.io);
             if !parts.is_empty() {
-                self.begin_home_move(MoveKind::LogGc, parts);
+                self.moves.begin_home_move(
+                    MoveKind::LogGc,
+                    parts,
+                    &self.commit,
+                    &mut self.map,
+                    &self.evacuation,
+                    &mut self.io,
+                );
                 return true;
             }
             if self.merge_in(run) {
@@ -116,28 +163,6 @@ impl Engine {
                 && !self.map.is_log_unsettled(slot)
                 && self.start_merge(owner)
         })
-    }
-
-    /// Blocks in a run of log slots that can be moved home now.
-    pub(crate) fn living_parts(&self, run: Run, blocks_max: usize) -> Vec<Part> {
-        let mut parts = Vec::new();
-        for slot in run.slot..run.slot + run.count {
-            let owner = self.map.slots().owner(slot);
-            let movable = owner != NONE
-                && !self.moves.homed_blocks.contains(&owner)
-                && (self.map.log_source(owner, slot)
-                    || self.moves.is_fixed_source(owner, slot, &self.map, &self.io));
-            // it would fail, and all other moves rest after that
-            let home_is_out = || self.io[self.objects.home_of(owner, &self.io).0].is_faulted();
-            if movable && !home_is_out() {
-                let checksum = self.map.slots().checksum(slot);
-                parts.push(Part::new(owner, slot, checksum));
-                if parts.len() == blocks_max {
-                    break;
-                }
-            }
-        }
-        parts
     }
 
     /// A segment has living blocks that cannot be moved as they are: unsettled ones need a flush,
@@ -161,12 +186,12 @@ impl Engine {
                 && self.map.logical().recorded_home(owner)
                 && self.map.entry(owner).log == slot;
             if given_up {
-                self.homed_log.push((owner, slot));
+                self.moves.homed_log.push((owner, slot));
             }
             unsettled |= self.map.is_log_unsettled(slot);
             unrecorded |= !self.map.slots().is_recorded(slot) || self.map.displaced_count() > 0;
         }
-        self.give_up_log_places();
+        self.moves.give_up_log_places(&mut self.commit, &mut self.map, &self.io);
         let d = &mut self.io[device];
         if unsettled && d.flushing.is_none() {
             d.flush_wanted = true;

@@ -16,11 +16,13 @@
 use super::dropping::Dropping;
 use super::unmovable::Unmovable;
 use crate::device::{Class, Job};
+use crate::drain::Evacuation;
 use crate::engine::Engine;
 use crate::io::DeviceIo;
 use crate::log::gc::Need;
 use crate::map::Map;
 use crate::map::logical::LOG;
+use crate::map::objects::Objects;
 use crate::map::{Copied, FixedState, Logical, NONE, Run, Slot};
 use crate::mutant::Mutant;
 use crate::ops::commit::Commit;
@@ -97,6 +99,8 @@ pub(crate) struct Move {
 /// State of background moves.
 #[derive(Clone, Debug, Default)]
 pub struct Moves {
+    /// Blocks whose homes are being recorded; their log locations are given up afterwards.
+    pub(crate) homed_log: Vec<(Logical, Slot)>,
     pub(crate) active: Option<Move>,
     /// Write-back is between its watermarks.
     pub(crate) writing_back: bool,
@@ -223,6 +227,99 @@ impl Moves {
     }
 }
 
+impl Moves {
+    /// Moves these settled SSD slots home.
+    pub(crate) fn begin_writeback_of(
+        &mut self,
+        blocks: &[(Logical, Slot)],
+        commit: &Commit,
+        map: &mut Map,
+        evacuation: &Evacuation,
+        io: &mut DeviceIo,
+    ) {
+        let part = |&(logical, slot)| Part::new(logical, slot, map.slots().checksum(slot));
+        let parts = blocks.iter().map(part).collect();
+        self.begin_home_move(MoveKind::WriteBack, parts, commit, map, evacuation, io);
+    }
+
+    pub(crate) fn begin_home_move(
+        &mut self,
+        kind: MoveKind,
+        mut parts: Vec<Part>,
+        commit: &Commit,
+        map: &mut Map,
+        evacuation: &Evacuation,
+        io: &mut DeviceIo,
+    ) {
+        assert!(self.active.is_none(), "one move at a time");
+        for part in &mut parts {
+            part.copied = Some(map.watch(part.logical));
+        }
+        let length_bytes = parts.len() as u64 * BLOCK_BYTES;
+        let buffer = io.reserve(length_bytes);
+        let mut m = Move {
+            kind,
+            stage: Stage::Reading,
+            parts,
+            buffer,
+            outstanding: 0,
+            failed: false,
+            after_batch: commit.composed(),
+            target: Run { slot: NONE, count: 1 },
+            targets: Vec::new(),
+            since: io.now(),
+        };
+        let mut at = 0;
+        while at < m.parts.len() {
+            let count = run_length(
+                &m.parts[at..],
+                |a, b| b.slot == a.slot + 1,
+                |part| map.slots().region(part.slot).device,
+            );
+            let slot = m.parts[at].slot;
+            let region = *map.slots().region(slot);
+            let op = IoOp::Read {
+                offset_bytes: region.address(slot),
+                length_bytes: count as u64 * BLOCK_BYTES,
+                into: buffer,
+                into_offset_bytes: at as u64 * BLOCK_BYTES,
+            };
+            m.outstanding += 1;
+            let owner = Owner::Migration(MigrationIo::Read(at as u32));
+            if kind == MoveKind::Drain {
+                evacuation.send_drained(region.device, op, owner, io);
+            } else {
+                io.enqueue(region.device, Class::Background, Job::Io(op, owner), None);
+            }
+            at += count;
+        }
+        self.active = Some(m);
+    }
+
+    /// Does no command name a home that the active move is going to write? Whoever still reads what was
+    /// there before gets it.
+    fn are_homes_unread(&mut self, objects: &Objects, io: &mut DeviceIo) -> bool {
+        let m = self.active.take().expect("asked by the caller");
+        let is_unread =
+            m.parts.iter().all(|part| self.is_home_unpinned(part.logical, 1, objects, io));
+        self.active = Some(m);
+        is_unread
+    }
+
+    /// Does no command name the homes of these blocks, which lie behind each other?
+    pub(crate) fn is_home_unpinned(
+        &self,
+        first: Logical,
+        count: u64,
+        objects: &Objects,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let (device, address) = objects.home_of(first, io);
+        let pins = io[device].queue.pins_mut();
+        pins.await_free(address / BLOCK_BYTES, count)
+    }
+}
+
 impl Engine {
     /// A command of a migration has ended.
     pub(crate) fn migration_io_done(&mut self, io: &MigrationIo, ended: Ended<'_>) {
@@ -291,7 +388,12 @@ impl Engine {
             return;
         }
         if !self.io.is_fixed() {
-            self.drop_clean_copies();
+            self.moves.drop_clean_copies(
+                &mut self.commit,
+                &mut self.map,
+                &self.objects,
+                &mut self.io,
+            );
             self.flush_homed();
             // what lies on an SSD goes home in any case where that is the only way to make room
             let presses = self.io.waits_for_space()
@@ -381,61 +483,15 @@ impl Engine {
         }
         self.moves.barren_looked = 0;
         parts.sort_unstable_by_key(|part| part.logical);
-        self.begin_home_move(MoveKind::WriteBack, parts);
-        true
-    }
-
-    /// Moves these settled SSD slots home.
-    pub(crate) fn begin_writeback_of(&mut self, blocks: &[(Logical, Slot)]) {
-        let part = |&(logical, slot)| Part::new(logical, slot, self.map.slots().checksum(slot));
-        let parts = blocks.iter().map(part).collect();
-        self.begin_home_move(MoveKind::WriteBack, parts);
-    }
-
-    pub(crate) fn begin_home_move(&mut self, kind: MoveKind, mut parts: Vec<Part>) {
-        assert!(self.moves.active.is_none(), "one move at a time");
-        for part in &mut parts {
-            part.copied = Some(self.map.watch(part.logical));
-        }
-        let length_bytes = parts.len() as u64 * BLOCK_BYTES;
-        let buffer = self.io.reserve(length_bytes);
-        let mut m = Move {
-            kind,
-            stage: Stage::Reading,
+        self.moves.begin_home_move(
+            MoveKind::WriteBack,
             parts,
-            buffer,
-            outstanding: 0,
-            failed: false,
-            after_batch: self.commit.composed(),
-            target: Run { slot: NONE, count: 1 },
-            targets: Vec::new(),
-            since: self.io.now(),
-        };
-        let mut at = 0;
-        while at < m.parts.len() {
-            let count = run_length(
-                &m.parts[at..],
-                |a, b| b.slot == a.slot + 1,
-                |part| self.map.slots().region(part.slot).device,
-            );
-            let slot = m.parts[at].slot;
-            let region = *self.map.slots().region(slot);
-            let op = IoOp::Read {
-                offset_bytes: region.address(slot),
-                length_bytes: count as u64 * BLOCK_BYTES,
-                into: buffer,
-                into_offset_bytes: at as u64 * BLOCK_BYTES,
-            };
-            m.outstanding += 1;
-            let owner = Owner::Migration(MigrationIo::Read(at as u32));
-            if kind == MoveKind::Drain {
-                self.evacuation.send_drained(region.device, op, owner, &mut self.io);
-            } else {
-                self.io.enqueue(region.device, Class::Background, Job::Io(op, owner), None);
-            }
-            at += count;
-        }
-        self.moves.active = Some(m);
+            &self.commit,
+            &mut self.map,
+            &self.evacuation,
+            &mut self.io,
+        );
+        true
     }
 
     /// A source of a move was read.
@@ -500,26 +556,10 @@ impl Engine {
         }
         let ready = self.io.is_fixed()
             || ((self.commit.durable() >= m.after_batch || self.io.breaks(Mutant::EarlyHome))
-                && self.are_homes_unread());
+                && self.moves.are_homes_unread(&self.objects, &mut self.io));
         if ready {
             self.write_homes();
         }
-    }
-
-    /// Does no command name a home that the active move is going to write? Whoever still reads what was
-    /// there before gets it.
-    fn are_homes_unread(&mut self) -> bool {
-        let m = self.moves.active.take().expect("asked by the caller");
-        let is_unread = m.parts.iter().all(|part| self.is_home_unpinned(part.logical, 1));
-        self.moves.active = Some(m);
-        is_unread
-    }
-
-    /// Does no command name the homes of these blocks, which lie behind each other?
-    pub(crate) fn is_home_unpinned(&mut self, first: Logical, count: u64) -> bool {
-        let (device, address) = self.objects.home_of(first, &self.io);
-        let pins = self.io[device].queue.pins_mut();
-        pins.await_free(address / BLOCK_BYTES, count)
     }
 
     pub(crate) fn end_move(&mut self) {

@@ -133,7 +133,7 @@ impl Engine {
                 length_bytes: request.length_bytes,
             });
             if shared {
-                self.unretain(request.payload);
+                self.io.let_buffer_go(request.payload);
             } else {
                 self.io.send(Command::Release(request.payload));
             }

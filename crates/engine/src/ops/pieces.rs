@@ -194,7 +194,7 @@ impl Engine {
             self.io.send(Command::Reserve { payload: parent.buffer, length_bytes });
         }
         if request.op == Op::Write {
-            *self.retained.entry(request.payload).or_insert(0) += 1;
+            self.io.hold_buffer(request.payload);
         }
         let pieces = self.objects.pieces(request.object, from, to);
         if request.op.is_write() && request.op != Op::Write && !self.io.breaks(Mutant::HolesAtOnce)
@@ -227,7 +227,7 @@ impl Engine {
                 part.payload_offset_bytes = of_part.offset_bytes - request.offset_bytes;
                 part.base_bytes = part.payload_offset_bytes;
                 part.retained = true;
-                *self.retained.get_mut(&request.payload).expect("held by the parent") += 1;
+                self.io.hold_buffer(request.payload);
             }
             Op::Discard | Op::WriteZeroes | Op::Flush => {}
         }
@@ -264,7 +264,7 @@ impl Engine {
                 return;
             }
             Op::Read if buffer != PayloadId::NONE => self.io.send(Command::Release(buffer)),
-            Op::Write => self.unretain(request.payload),
+            Op::Write => self.io.let_buffer_go(request.payload),
             Op::Discard | Op::WriteZeroes if has_left => {
                 self.keep_class(id);
                 if self.tasks[id].request.fua {

@@ -61,7 +61,7 @@ impl Engine {
     /// A hard drive was flushed, or these slots are appended anew.
     pub(crate) fn release_read_back(&mut self) {
         while let Some(payload) = self.read_back.take_dropped() {
-            self.unretain(payload);
+            self.io.let_buffer_go(payload);
         }
     }
 
@@ -206,7 +206,7 @@ impl Engine {
         if !self.read_back.add(run, payload, 0, false) {
             return;
         }
-        self.retained.insert(payload, 1);
+        self.io.hold_buffer(payload);
         if self.io.config().contents {
             self.io.send(Command::Reserve { payload, length_bytes: BLOCK_BYTES });
             let (into, into_offset_bytes, length_bytes) = (payload, 0, BLOCK_BYTES);

@@ -51,7 +51,7 @@ impl Engine {
             }
             let copied = self.map.watch(block);
             if self.map.note_home(&copied) {
-                self.homed_log.push((block, slot));
+                self.moves.homed_log.push((block, slot));
                 self.map.touch(Touch { logical: block, count: 1 }, NONE, true);
             }
             self.map.forget(copied);

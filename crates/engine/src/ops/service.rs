@@ -64,8 +64,14 @@ impl Engine {
             if let Some(bcw) = &mut d.bcw {
                 bcw.fault();
             }
-            self.rescue_wanted = true;
-            self.lose_homed(device);
+            self.tail_copies.want_rescue();
+            self.moves.lose_homed(
+                device,
+                &mut self.map,
+                &mut self.objects,
+                &mut self.evacuation,
+                &self.io,
+            );
             self.follower.lose(device);
         }
         let now = self.io.now();
@@ -120,7 +126,7 @@ impl Engine {
             && d.queue.in_flight() == 0
             && d.flushing.is_none()
             && !holds
-            && self.copy_payloads.is_empty()
+            && (self.tail_copies.under_way() == 0)
     }
 
     fn probe(&mut self, device: DeviceId) {
@@ -228,8 +234,9 @@ impl Engine {
             drops || (population.dirty_ssd > 0 && !self.moves.found_nothing(self.commit.durable()));
         // a drive that failed once may work when it is tried for the first time
         let heals = self.io.drives().iter().any(|d| {
-            let is_busy =
-                d.queue.in_flight() > 0 || d.flushing.is_some() || !self.copy_payloads.is_empty();
+            let is_busy = d.queue.in_flight() > 0
+                || d.flushing.is_some()
+                || (self.tail_copies.under_way() > 0);
             d.may_heal_soon() && (is_busy || self.may_probe(d))
         });
         under_way || follows || moves || heals

@@ -12,11 +12,39 @@ use crate::map::{Logical, NONE, Run, Slot, Touch};
 use crate::mutant::Mutant;
 use crate::ordering::TaskId;
 use crate::owner::{Ended, LogIo, Owner, TailCopy};
-use crate::port::{Command, IoOp};
+use crate::port::IoOp;
 use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, IoError, PayloadId};
 
 /// Tail copies in flight at once.
 const COPIES_IN_FLIGHT_MAX: usize = 16;
+
+/// Copies of unflushed log writes that are under way.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TailCopies {
+    /// Each with the buffer that it is written from.
+    under_way: Vec<(TailCopy, PayloadId)>,
+    /// What a drive that failed holds unflushed is not yet safe.
+    rescue_wanted: bool,
+}
+
+impl TailCopies {
+    /// How many are under way?
+    #[inline]
+    pub(crate) fn under_way(&self) -> usize {
+        self.under_way.len()
+    }
+
+    /// A drive failed: what it holds unflushed is copied as soon as there is space.
+    pub(crate) fn want_rescue(&mut self) {
+        self.rescue_wanted = true;
+    }
+
+    /// A copy has ended; returns the buffer that it was written from.
+    fn ended(&mut self, copy: &TailCopy) -> PayloadId {
+        let at = self.under_way.iter().position(|(known, _)| known == copy);
+        self.under_way.swap_remove(at.expect("every copy under way is listed")).1
+    }
+}
 
 impl Engine {
     /// A command of a hard drive's log has ended.
@@ -69,27 +97,15 @@ impl Engine {
         let payload = task.buffer;
         if !task.retained {
             task.retained = true;
-            *self.retained.entry(payload).or_insert(0) += 1;
+            self.io.hold_buffer(payload);
         }
-        *self.retained.get_mut(&payload).expect("inserted with the task") += 1;
+        self.io.hold_buffer(payload);
         payload
     }
 
     /// Redirected bytes that are nowhere but in the buffers of hard drives, and in our RAM.
     pub fn bytes_at_risk(&self) -> u64 {
         self.io.drives().iter().map(|d| d.tail.exposed_bytes).sum()
-    }
-
-    /// One user of a retained buffer is gone.
-    pub(crate) fn unretain(&mut self, payload: PayloadId) {
-        let count = self.retained.get_mut(&payload).expect("retained buffers are counted");
-        *count -= 1;
-        if *count == 0 {
-            self.retained.remove(&payload);
-            if payload != PayloadId::NONE {
-                self.io.send(Command::Release(payload));
-            }
-        }
     }
 
     /// Brings the tail of a drive nearer to being safe. True: it is, or nothing in it matters.
@@ -216,8 +232,8 @@ impl Engine {
             if let Some(id) = task {
                 self.tasks[id].outstanding += 1;
             }
-            *self.retained.get_mut(&item.payload).expect("it is in a tail") += 1;
-            self.copy_payloads.push((copy.clone(), item.payload));
+            self.io.hold_buffer(item.payload);
+            self.tail_copies.under_way.push((copy.clone(), item.payload));
             self.io.submit(region.device, op, Owner::Log(LogIo::Copy(Box::new(copy))));
             done += run.count;
         }
@@ -226,12 +242,7 @@ impl Engine {
 
     /// A part of a tail is on the SSD.
     pub(crate) fn tail_copied(&mut self, copy: &TailCopy, status: Result<(), IoError>) {
-        let at = self
-            .copy_payloads
-            .iter()
-            .position(|(known, _)| known == copy)
-            .expect("every copy under way is listed");
-        let (_, payload) = self.copy_payloads.swap_remove(at);
+        let payload = self.tail_copies.ended(copy);
         for i in 0..copy.run.count {
             let (block, log, ssd) = (copy.logical + i, copy.log + i, copy.run.slot + i);
             // a flush of the drive that came first has settled the log place: that alone is enough; or
@@ -246,7 +257,7 @@ impl Engine {
                 self.map.release_unused(Run { slot: ssd, count: 1 });
             }
         }
-        self.unretain(payload);
+        self.io.let_buffer_go(payload);
         if let Err(error) = status {
             self.not_copied(copy, error);
         }
@@ -260,7 +271,7 @@ impl Engine {
     fn not_copied(&mut self, copy: &TailCopy, error: IoError) {
         let device = self.map.slots().region(copy.log).device;
         if self.io[device].is_faulted() {
-            self.rescue_wanted = false; // each FLUSH tries again
+            self.tail_copies.rescue_wanted = false; // each FLUSH tries again
             self.commit.tails_failed(error);
         }
         let tail = &mut self.io[device].tail;
@@ -310,7 +321,13 @@ impl Engine {
         if let Err(error) = status {
             self.fault(device, error);
             // also homes whose writes ended after the drive had been taken out of service
-            self.lose_homed(device);
+            self.moves.lose_homed(
+                device,
+                &mut self.map,
+                &mut self.objects,
+                &mut self.evacuation,
+                &self.io,
+            );
             if self.io.ssds().is_empty() {
                 // the drive may have lost what it acknowledged, and nobody else has it
                 self.commit.tails_failed(error);
@@ -353,12 +370,12 @@ impl Engine {
         }
         self.read_back.left_tail(item.run.slot, item.payload);
         self.release_read_back();
-        self.unretain(item.payload);
+        self.io.let_buffer_go(item.payload);
     }
 
     /// Rewrites the tails of faulted drives to the SSD, as space allows.
     pub(crate) fn rescue_tails(&mut self) {
-        if !self.rescue_wanted || self.io.ssds().is_empty() {
+        if !self.tail_copies.rescue_wanted || self.io.ssds().is_empty() {
             return;
         }
         let mut left = false;
@@ -369,6 +386,6 @@ impl Engine {
                 left |= self.io[device].tail.items.iter().any(|i| !i.copied);
             }
         }
-        self.rescue_wanted = left;
+        self.tail_copies.rescue_wanted = left;
     }
 }

@@ -4,9 +4,9 @@
 //! block lies would never make room. The block is left for a while, or until it is written to.
 
 use super::moves::Part;
-use crate::engine::Engine;
 use crate::io::DeviceIo;
 use crate::map::Map;
+use crate::map::objects::Objects;
 use crate::map::versions::Copied;
 use crate::map::{Logical, Run};
 use crate::ops::moves::Moves;
@@ -83,14 +83,21 @@ impl Moves {
     }
 }
 
-impl Engine {
+impl Moves {
     /// Blocks in a run of log slots that can be moved home now, and are not left.
-    pub(crate) fn movable_parts(&self, run: Run, blocks_max: usize) -> Vec<Part> {
-        if self.moves.unmovable.is_empty() {
-            return self.living_parts(run, blocks_max);
+    pub(crate) fn movable_parts(
+        &self,
+        run: Run,
+        blocks_max: usize,
+        map: &Map,
+        objects: &Objects,
+        io: &DeviceIo,
+    ) -> Vec<Part> {
+        if self.unmovable.is_empty() {
+            return self.living_parts(run, blocks_max, map, objects, io);
         }
-        let mut parts = self.living_parts(run, usize::MAX);
-        parts.retain(|part| !self.moves.is_unmovable(part.logical, &self.map, &self.io));
+        let mut parts = self.living_parts(run, usize::MAX, map, objects, io);
+        parts.retain(|part| !self.is_unmovable(part.logical, map, io));
         parts.truncate(blocks_max);
         parts
     }

@@ -278,7 +278,7 @@ impl Engine {
         let task = &self.tasks[id];
         let (buffer, retained) = (task.buffer, task.retained);
         if retained {
-            self.unretain(buffer);
+            self.io.let_buffer_go(buffer);
         } else if buffer != PayloadId::NONE {
             self.io.send(Command::Release(buffer));
         }

@@ -206,7 +206,13 @@ impl Engine {
         home.sort_unstable();
         if !home.is_empty() {
             self.io.stats_mut().tiers.demoted_blocks += home.len() as u64;
-            self.begin_writeback_of(&home);
+            self.moves.begin_writeback_of(
+                &home,
+                &self.commit,
+                &mut self.map,
+                &self.evacuation,
+                &mut self.io,
+            );
         } else if let Some(block) = merge {
             self.start_merge(block);
         }
