@@ -9,7 +9,6 @@
 use crate::bcw::predictor::WriteState;
 use crate::config::{DriveBudget, EngineConfig, Role};
 use crate::io::DeviceIo;
-use crate::ops::steering::Steering;
 use crate::stats::DeviceStats;
 use crate::steer::{Decision, HddView, Reason};
 use tandem_block::{DeviceId, Duration, Instant};
@@ -89,19 +88,14 @@ impl Ledger {
     }
 
     /// A write that would stay although every SSD's budget is spent goes to a hard drive that takes it
-    /// without a slow write, if its policy redirects at all.
+    /// without a slow write. Its policy redirects writes.
     pub(crate) fn within_budget(
         &self,
         decision: Decision,
-        steer: usize,
         hdds: &[HddView],
         io: &DeviceIo,
-        steering: &Steering,
     ) -> Decision {
         if !self.bounds_ssds || decision.target.is_log() {
-            return decision;
-        }
-        if steering.shared[steer].policy.control().is_none() {
             return decision;
         }
         let in_service = |id: &&DeviceId| !io[**id].is_faulted();

@@ -16,6 +16,11 @@ use crate::tier::space::SpaceStats;
 use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, ObjectId};
 
 impl Engine {
+    /// Bytes of redirected writes that the cache keeps in RAM beside the tails, and how many it may.
+    pub fn read_back_bytes(&self) -> (u64, u64) {
+        self.read_back.read_back_bytes()
+    }
+
     /// The tiers that files of a volume may have, by name; none if all have the volume's.
     pub fn file_tiers(&self, volume: ObjectId) -> Vec<&'static str> {
         self.tiers.file_tiers(volume)

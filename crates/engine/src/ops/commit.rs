@@ -286,7 +286,8 @@ impl Engine {
     }
 
     fn begin_commit(&mut self) {
-        let asked = !self.commit.flush_waiting.is_empty() || self.links_press();
+        let asked = !self.commit.flush_waiting.is_empty()
+            || self.sharing.links_press(&self.journal, &self.objects, &self.thin_waiting);
         let fua = !self.commit.fua_waiting.is_empty();
         let due = self.is_commit_due();
         let wanted = self.checkpoint_awaits_objects();
@@ -391,7 +392,11 @@ impl Engine {
     fn blocks_that_fit(&self) -> u64 {
         let ring = self.journal.ring_bytes();
         let of_objects = match self.objects.has_table() {
-            true => ring / 8 + self.objects.changes().bytes() as u64 + self.link_bytes(),
+            true => {
+                ring / 8
+                    + self.objects.changes().bytes() as u64
+                    + self.sharing.link_bytes(&self.objects)
+            }
             false => 0,
         };
         let kept = ring / 4 + of_objects;
@@ -410,14 +415,21 @@ impl Engine {
         };
         self.record_objects(&mut records);
         let mut batch = self.map.compose(cover, limits, &mut records);
-        let left = self.record_links(&mut batch);
+        let left = self.sharing.record_links(
+            &mut batch,
+            &self.commit,
+            &self.journal,
+            &self.map,
+            &mut self.objects,
+            &self.io,
+        );
         self.commit.batch = batch;
         self.commit.composed += 1;
         left.into_iter().for_each(|range| self.let_go_of(range));
         if !self.commit.batch.is_partial {
             self.commit.served = std::mem::take(&mut self.commit.fua_waiting);
             if cover == Cover::SsdFlush {
-                self.check_links();
+                self.sharing.check_links(&self.commit, &self.objects, &self.io);
                 self.commit.served.append(&mut self.commit.flush_waiting);
             }
         }

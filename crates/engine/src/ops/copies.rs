@@ -14,8 +14,10 @@
 mod audit;
 
 use crate::engine::Engine;
+use crate::io::DeviceIo;
 use crate::map::logical::{FRAGMENTS, LOG, SSD};
 use crate::map::{Logical, Slot};
+use crate::ops::commit::Commit;
 use crate::ordering::TaskId;
 use std::collections::BTreeSet;
 use tandem_block::PayloadId;
@@ -78,28 +80,50 @@ enum Need {
     Batch,
 }
 
-impl Engine {
+impl Copies {
     /// The tier wants these blocks on an SSD and on a hard drive.
-    pub(crate) fn want_copies(&mut self, first: Logical, count: u32) {
+    pub(crate) fn want_copies(&mut self, first: Logical, count: u32, io: &mut DeviceIo) {
         for block in first..first + count {
-            if self.copies.wanted.len() == WANTED_MAX && !self.copies.wanted.contains(&block) {
-                self.io.stats_mut().copies_forgone += 1;
+            if self.wanted.len() == WANTED_MAX && !self.wanted.contains(&block) {
+                io.stats_mut().copies_forgone += 1;
                 continue;
             }
-            self.copies.wanted.insert(block);
+            self.wanted.insert(block);
         }
-    }
-
-    /// A write is on an SSD. Does its user wait for the hard drive, too?
-    pub(crate) fn awaits_both(&self, id: TaskId) -> bool {
-        let task = &self.tasks[id];
-        task.both && self.tiers.tier_of(task).is_some_and(|tier| tier.acknowledges_both())
     }
 
     /// Its user is answered when both places have it.
     pub(crate) fn await_both(&mut self, id: TaskId) {
-        self.copies.awaited.push(id);
-        (self.copies.looks, self.copies.hurries) = (true, true);
+        self.awaited.push(id);
+        (self.looks, self.hurries) = (true, true);
+    }
+
+    /// Could a home be written now for a wanted copy?
+    pub(crate) fn copies_can_move(&self, commit: &Commit) -> bool {
+        !self.wanted.is_empty() && commit.durable() >= self.not_before
+    }
+
+    /// Does a wanted copy wait until nobody is in the way?
+    pub(crate) fn copies_await_quiet(&self) -> bool {
+        !self.detoured.is_empty()
+    }
+
+    /// A move ended: if it brought a wanted block to an SSD, its home is next.
+    pub(crate) fn restoring_done(&mut self, moved: bool, io: &mut DeviceIo) {
+        self.looks = true;
+        match self.restoring.take() {
+            Some(block) if moved => self.want_copies(block, 1, io),
+            Some(_) => io.stats_mut().copies_forgone += 1,
+            None => {}
+        }
+    }
+}
+
+impl Engine {
+    /// A write is on an SSD. Does its user wait for the hard drive, too?
+    pub(crate) fn awaits_both(&self, id: TaskId) -> bool {
+        let task = &self.tasks[id];
+        task.both && self.tiers.tier_of(task).is_some_and(|tier| tier.acknowledges_both())
     }
 
     /// Answers whose blocks are in both places, or will not be.
@@ -124,20 +148,10 @@ impl Engine {
         }
     }
 
-    /// Could a home be written now for a wanted copy?
-    pub(crate) fn copies_can_move(&self) -> bool {
-        !self.copies.wanted.is_empty() && self.commit.durable() >= self.copies.not_before
-    }
-
-    /// Does a wanted copy wait until nobody is in the way?
-    pub(crate) fn copies_await_quiet(&self) -> bool {
-        !self.copies.detoured.is_empty()
-    }
-
     /// Begins a move for blocks that lack a place. False: nothing can be done now.
     pub(crate) fn begin_copies(&mut self) -> bool {
-        (self.copies_can_move() && self.begin_copies_home())
-            || (self.copies_await_quiet() && self.io.is_quiet() && self.begin_restoring())
+        (self.copies.copies_can_move(&self.commit) && self.begin_copies_home())
+            || (self.copies.copies_await_quiet() && self.io.is_quiet() && self.begin_restoring())
     }
 
     fn begin_copies_home(&mut self) -> bool {
@@ -198,20 +212,10 @@ impl Engine {
             }
             self.copies.detoured.remove(&block);
             if need != Need::Nothing {
-                self.want_copies(block, 1);
+                self.copies.want_copies(block, 1, &mut self.io);
             }
         }
-        self.copies_can_move() && self.begin_copies_home()
-    }
-
-    /// A move ended: if it brought a wanted block to an SSD, its home is next.
-    pub(crate) fn restoring_done(&mut self, moved: bool) {
-        self.copies.looks = true;
-        match self.copies.restoring.take() {
-            Some(block) if moved => self.want_copies(block, 1),
-            Some(_) => self.io.stats_mut().copies_forgone += 1,
-            None => {}
-        }
+        self.copies.copies_can_move(&self.commit) && self.begin_copies_home()
     }
 
     fn copy_need(&self, block: Logical) -> Need {

@@ -134,7 +134,7 @@ impl Engine {
             || (!self.moves.homed.is_empty()
                 && (self.io.waits_for_space()
                     || !(self.moves.writing_back
-                        || self.copies_can_move()
+                        || self.copies.copies_can_move(&self.commit)
                         || self.tiers.leaving_can_move())));
         if enough {
             self.moves.want_home_flush(&mut self.io);

@@ -146,7 +146,7 @@ impl Engine {
                 &mut self.io.stats_mut().merged
             };
             *moved += 1;
-            self.restoring_done(true);
+            self.copies.restoring_done(true, &mut self.io);
         } else {
             self.moves.active.as_mut().expect("asked above").failed |= status.is_err();
             self.release_merged(target, status);

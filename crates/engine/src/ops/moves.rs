@@ -346,7 +346,7 @@ impl Engine {
             && !self.io.is_fixed()
             && (self.wants_writeback(true)
                 || self.map.population().fragmented > 0
-                || self.copies_await_quiet()
+                || self.copies.copies_await_quiet()
                 || self.follower.awaits_quiet());
         if waits { self.io.quiet_from() } else { Instant::NEVER }
     }
@@ -576,7 +576,7 @@ impl Engine {
         let is_sound_gc = m.kind == MoveKind::LogGc && !m.failed;
         let moved_blocks = if is_sound_gc { m.parts.len() as u64 } else { 0 };
         self.evacuation.move_ended(moved_blocks, m.since, self.io.now());
-        self.restoring_done(false);
+        self.copies.restoring_done(false, &mut self.io);
         self.tiers.look_at_leaving();
         if m.buffer != PayloadId::NONE {
             self.io.send(Command::Release(m.buffer));

@@ -78,11 +78,11 @@ impl Engine {
         while let Some(request) = self.thin_waiting.front().copied() {
             let found = self.objects.locate(request.object);
             // a read needs no record: it goes on where nothing can be recorded any more
-            let needs_record = request.op != Op::Read || self.is_frozen(&request);
+            let needs_record = request.op != Op::Read || self.sharing.is_frozen(&request);
             let broken = self.commit.broken().filter(|_| needs_record);
             match (broken, found) {
                 (Some(error), _) | (None, Err(error)) => self.io.refuse_request(&request, error),
-                (None, Ok(_)) if self.is_frozen(&request) => return,
+                (None, Ok(_)) if self.sharing.is_frozen(&request) => return,
                 (None, Ok(found)) if !found.is_thin => {
                     // a volume, of which no snapshot was taken after all
                     let (from, to) = blocks(&request);

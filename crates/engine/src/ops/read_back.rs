@@ -7,6 +7,7 @@
 //! that makes space.
 
 use crate::engine::Engine;
+use crate::io::DeviceIo;
 use crate::log::read_back::{Found, Keeper, ReadBack};
 use crate::map::logical::LOG;
 use crate::map::{FixedState, Logical, Map, NONE, Run, Slot};
@@ -35,6 +36,69 @@ pub(crate) struct Promotions {
     left_bytes: u64,
 }
 
+impl ReadBack {
+    fn shrink_read_back(&mut self, map: &Map, io: &mut DeviceIo) {
+        self.shrink(|run| {
+            (run.slot..run.slot + run.count).any(|slot| names(map, map.slots().owner(slot), slot))
+        });
+        self.release_read_back(io);
+    }
+
+    /// A hard drive was flushed, or these slots are appended anew.
+    pub(crate) fn release_read_back(&mut self, io: &mut DeviceIo) {
+        while let Some(payload) = self.take_dropped() {
+            io.let_buffer_go(payload);
+        }
+    }
+
+    /// Nothing will be read any more.
+    pub(crate) fn drop_read_back(&mut self, io: &mut DeviceIo) {
+        self.clear();
+        self.release_read_back(io);
+    }
+
+    /// Bytes of redirected writes that the cache keeps in RAM beside the tails, and how many it may.
+    pub(crate) fn read_back_bytes(&self) -> (u64, u64) {
+        self.cached_bytes()
+    }
+
+    /// For a mutant: some version of the block that is in RAM, whatever the map says.
+    fn stale_in_ram(&mut self, block: Logical, map: &Map, io: &DeviceIo) -> Option<Found> {
+        if !io.breaks(Mutant::StaleReadBack) {
+            return None;
+        }
+        let slots = map.slots();
+        let slot = self.runs().find_map(|run| {
+            (run.slot..run.slot + run.count).find(|&slot| slots.owner(slot) == block)
+        })?;
+        self.find(slot).map(|found| Found { count: 1, ..found })
+    }
+
+    /// The move need not read again what was just read.
+    fn keep_what_was_read(
+        &mut self,
+        slot: Slot,
+        (from, from_offset_bytes): (PayloadId, u64),
+        map: &Map,
+        io: &mut DeviceIo,
+    ) {
+        let run = Run { slot, count: 1 };
+        let payload = io.name_payload();
+        if !self.add(run, payload, 0, false) {
+            return;
+        }
+        io.hold_buffer(payload);
+        if io.config().contents {
+            io.send(Command::Reserve { payload, length_bytes: BLOCK_BYTES });
+            let (into, into_offset_bytes, length_bytes) = (payload, 0, BLOCK_BYTES);
+            let copy =
+                Command::Copy { from, from_offset_bytes, into, into_offset_bytes, length_bytes };
+            io.send(copy);
+        }
+        self.shrink_read_back(map, io);
+    }
+}
+
 impl Engine {
     /// A redirected write was acknowledged by its drive: it may be read from RAM from now on.
     pub(crate) fn keep_for_reads(&mut self, id: TaskId, run: Run, offset_bytes: u64) {
@@ -47,28 +111,13 @@ impl Engine {
         if keeps && self.read_back.add(run, payload, offset_bytes, in_tail) {
             self.retain_buffer(id);
         }
-        self.shrink_read_back();
-    }
-
-    fn shrink_read_back(&mut self) {
-        let map = &self.map;
-        self.read_back.shrink(|run| {
-            (run.slot..run.slot + run.count).any(|slot| names(map, map.slots().owner(slot), slot))
-        });
-        self.release_read_back();
-    }
-
-    /// A hard drive was flushed, or these slots are appended anew.
-    pub(crate) fn release_read_back(&mut self) {
-        while let Some(payload) = self.read_back.take_dropped() {
-            self.io.let_buffer_go(payload);
-        }
+        self.read_back.shrink_read_back(&self.map, &mut self.io);
     }
 
     /// These slots are about to be written: what was known of their old contents is no more.
     pub(crate) fn forget_slots(&mut self, run: Run) {
         self.read_back.forget(run);
-        self.release_read_back();
+        self.read_back.release_read_back(&mut self.io);
         if !self.promotions.reads.is_empty() {
             for slot in run.slot..run.slot + run.count {
                 self.promotions.reads.remove(&slot);
@@ -76,23 +125,12 @@ impl Engine {
         }
     }
 
-    /// Nothing will be read any more.
-    pub(crate) fn drop_read_back(&mut self) {
-        self.read_back.clear();
-        self.release_read_back();
-    }
-
-    /// Bytes of redirected writes that the cache keeps in RAM beside the tails, and how many it may.
-    pub fn read_back_bytes(&self) -> (u64, u64) {
-        self.read_back.cached_bytes()
-    }
-
     /// Answers as many blocks from `block` on as RAM has, if they are in a log. 0: none.
     pub(super) fn read_from_ram(&mut self, id: TaskId, (block, end): (Logical, Logical)) -> u32 {
         if self.read_back.is_empty() {
             return 0;
         }
-        let found = match self.stale_in_ram(block) {
+        let found = match self.read_back.stale_in_ram(block, &self.map, &self.io) {
             Some(stale) => stale,
             None if self.map.state(block) & LOG == 0 => return 0,
             None => match self.read_back.find(self.map.entry(block).log) {
@@ -149,18 +187,6 @@ impl Engine {
         }
     }
 
-    /// For a mutant: some version of the block that is in RAM, whatever the map says.
-    fn stale_in_ram(&mut self, block: Logical) -> Option<Found> {
-        if !self.io.breaks(Mutant::StaleReadBack) {
-            return None;
-        }
-        let slots = self.map.slots();
-        let slot = self.read_back.runs().find_map(|run| {
-            (run.slot..run.slot + run.count).find(|&slot| slots.owner(slot) == block)
-        })?;
-        self.read_back.find(slot).map(|found| Found { count: 1, ..found })
-    }
-
     /// A hard drive has read blocks of its log for a user: those that it was asked for often enough are
     /// to be promoted.
     pub(crate) fn note_log_read(&mut self, part: &ReadPart) {
@@ -184,7 +210,12 @@ impl Engine {
                 }
                 self.promotions.waiting.push_back((block, slot));
                 let at_bytes = part.into_offset_bytes + u64::from(i) * BLOCK_BYTES;
-                self.keep_what_was_read(slot, (part.into, at_bytes));
+                self.read_back.keep_what_was_read(
+                    slot,
+                    (part.into, at_bytes),
+                    &self.map,
+                    &mut self.io,
+                );
             }
         }
     }
@@ -197,24 +228,6 @@ impl Engine {
         let count = reads.entry(slot).or_insert(0);
         *count += 1;
         *count
-    }
-
-    /// The move need not read again what was just read.
-    fn keep_what_was_read(&mut self, slot: Slot, (from, from_offset_bytes): (PayloadId, u64)) {
-        let run = Run { slot, count: 1 };
-        let payload = self.io.name_payload();
-        if !self.read_back.add(run, payload, 0, false) {
-            return;
-        }
-        self.io.hold_buffer(payload);
-        if self.io.config().contents {
-            self.io.send(Command::Reserve { payload, length_bytes: BLOCK_BYTES });
-            let (into, into_offset_bytes, length_bytes) = (payload, 0, BLOCK_BYTES);
-            let copy =
-                Command::Copy { from, from_offset_bytes, into, into_offset_bytes, length_bytes };
-            self.io.send(copy);
-        }
-        self.shrink_read_back();
     }
 
     /// Begins to move a block that is read again and again to an SSD. False: none may be moved now.

@@ -41,7 +41,9 @@ impl Engine {
         self.io.note_request();
         self.steering.note_arrival(request, &self.io);
         match self.admit(request) {
-            Ok(_) if self.waits_for_a_clone(request) => self.thin_waiting.push_back(*request),
+            Ok(_) if self.sharing.waits_for_a_clone(request, &self.thin_waiting) => {
+                self.thin_waiting.push_back(*request)
+            }
             Ok(Some((first, end))) => self.enter(Task::new(*request, first, end)),
             Ok(None) => self.enter_thin(request),
             Err(error) => self.io.refuse_request(request, error),
@@ -184,7 +186,7 @@ impl Engine {
     /// A task has nothing outstanding any more: answers the user and wakes who waited for it.
     pub(crate) fn answer(&mut self, id: TaskId, payload: PayloadId, skip_bytes: u64) {
         if self.tasks[id].request.kind == RequestKind::Background {
-            if self.is_copy_up(id) {
+            if self.sharing.is_copy_up(id) {
                 self.copied_up(id, payload);
             } else if self.tiers.is_coming(id) {
                 self.coming_read(id, payload);

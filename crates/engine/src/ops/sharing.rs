@@ -16,11 +16,17 @@ mod audit;
 
 use crate::engine::Engine;
 use crate::format::record::{PIECE_RECORD_BYTES, RecordWriter};
+use crate::io::DeviceIo;
+use crate::map::Map;
+use crate::map::journal::Journal;
 use crate::map::objects::BlockRange;
+use crate::map::objects::Objects;
 use crate::map::{self, Logical};
 use crate::mutant::Mutant;
+use crate::ops::commit::Commit;
 use crate::ordering::TaskId;
 use crate::task::Task;
+use std::collections::VecDeque;
 use tandem_block::{
     BLOCK_BYTES, IoError, ObjectId, Op, PayloadId, Request, RequestId, RequestKind,
 };
@@ -97,18 +103,19 @@ impl Sharing {
     }
 }
 
-impl Engine {
-    // ---- clones ----
-
+impl Sharing {
     /// Must this request wait for a clone, or behind one that does?
     #[inline]
-    pub(crate) fn waits_for_a_clone(&self, request: &Request) -> bool {
-        if self.sharing.frozen.is_empty() && self.thin_waiting.is_empty() {
+    pub(crate) fn waits_for_a_clone(
+        &self,
+        request: &Request,
+        thin_waiting: &VecDeque<Request>,
+    ) -> bool {
+        if self.frozen.is_empty() && thin_waiting.is_empty() {
             return false;
         }
         let is_behind = |waiting: &Request| waiting.object == request.object;
-        request.op != Op::Flush
-            && (self.is_frozen(request) || self.thin_waiting.iter().any(is_behind))
+        request.op != Op::Flush && (self.is_frozen(request) || thin_waiting.iter().any(is_behind))
     }
 
     /// Must it wait until a clone is made?
@@ -116,8 +123,87 @@ impl Engine {
         let stops = |&(object, all): &(ObjectId, bool)| {
             object == request.object && (all || request.op.is_write())
         };
-        self.sharing.frozen.iter().any(stops)
+        self.frozen.iter().any(stops)
     }
+
+    /// Links at once at most.
+    fn links_max(&self, journal: &Journal) -> usize {
+        let room = journal.ring_bytes() / 16 / PIECE_RECORD_BYTES as u64;
+        room.min(LINKS_MAX) as usize
+    }
+
+    /// Must links be recorded, though no FLUSH asks for it?
+    pub(crate) fn links_press(
+        &self,
+        journal: &Journal,
+        objects: &Objects,
+        thin_waiting: &VecDeque<Request>,
+    ) -> bool {
+        let written = objects.links().written();
+        written > 0 && (2 * written >= self.links_max(journal) || !thin_waiting.is_empty())
+    }
+
+    /// Bytes of the journal that links will take, at most.
+    pub(crate) fn link_bytes(&self, objects: &Objects) -> u64 {
+        (objects.links().len() * PIECE_RECORD_BYTES) as u64
+    }
+
+    /// Is it a step of such a copy?
+    pub(crate) fn is_copy_up(&self, id: TaskId) -> bool {
+        self.copy_ups.iter().any(|copy| copy.read == id || copy.write == id)
+    }
+
+    /// Links of which everything stands in a batch, or in one before it, become pieces, and stand behind
+    /// that. Returns the blocks that nobody has any more.
+    pub(crate) fn record_links(
+        &self,
+        batch: &mut map::Batch,
+        commit: &Commit,
+        journal: &Journal,
+        map: &Map,
+        objects: &mut Objects,
+        io: &DeviceIo,
+    ) -> Vec<BlockRange> {
+        if objects.links().written() == 0 {
+            return Vec::new();
+        }
+        let ahead = io.breaks(Mutant::LinksAhead);
+        let (settled, left) = objects.settle_links(|block| ahead || map.is_recorded(block));
+        let mut records = RecordWriter::default();
+        let max = commit.body_bytes_max(journal);
+        if ahead && !batch.bodies.is_empty() {
+            // the rule that is broken: first what lies there, then that it is the object's
+            settled.iter().for_each(|&(object, piece)| records.piece(object.0, piece, false));
+            batch.bodies.insert(0, records.take());
+            return left;
+        }
+        for (object, piece) in settled {
+            let whole = batch.bodies.last().map_or(0, Vec::len) + records.len_bytes();
+            if whole + PIECE_RECORD_BYTES > max {
+                add(&mut batch.bodies, records.take(), max);
+            }
+            let is_shared = objects.is_shared(&piece);
+            records.piece(object.0, piece, is_shared);
+        }
+        if !records.is_empty() {
+            add(&mut batch.bodies, records.take(), max);
+        }
+        left
+    }
+
+    /// A FLUSH is about to be answered with this batch: no write that was answered may be left out.
+    pub(crate) fn check_links(&self, commit: &Commit, objects: &Objects, io: &DeviceIo) {
+        assert!(
+            !commit.flush_waits()
+                || objects.links().written() == 0
+                || io.breaks(Mutant::FlushWithoutTails),
+            "what was written is recorded by the commit of a FLUSH, and then its links are"
+        );
+    }
+}
+
+impl Engine {
+    // ---- clones ----
 
     /// May the batch that is next share blocks, or why not? `None`: not yet.
     pub(crate) fn ready_to_share(&mut self, id: TaskId) -> Option<Result<(), IoError>> {
@@ -135,7 +221,7 @@ impl Engine {
             return ended;
         }
         let is_in_the_way =
-            |task: &Task| task.request.op != Op::Flush && self.is_frozen(&task.request);
+            |task: &Task| task.request.op != Op::Flush && self.sharing.is_frozen(&task.request);
         if self.tasks.iter().any(|(_, task)| is_in_the_way(task)) {
             return None;
         }
@@ -159,23 +245,6 @@ impl Engine {
 
     // ---- writes ----
 
-    /// Links at once at most.
-    fn links_max(&self) -> usize {
-        let room = self.journal.ring_bytes() / 16 / PIECE_RECORD_BYTES as u64;
-        room.min(LINKS_MAX) as usize
-    }
-
-    /// Must links be recorded, though no FLUSH asks for it?
-    pub(crate) fn links_press(&self) -> bool {
-        let written = self.objects.links().written();
-        written > 0 && (2 * written >= self.links_max() || !self.thin_waiting.is_empty())
-    }
-
-    /// Bytes of the journal that links will take, at most.
-    pub(crate) fn link_bytes(&self) -> u64 {
-        (self.objects.links().len() * PIECE_RECORD_BYTES) as u64
-    }
-
     /// A write or a zeroing of these blocks of an object, which may share some with others, is about to
     /// begin: it will find none that are shared.
     ///
@@ -197,7 +266,7 @@ impl Engine {
         let linked: Vec<(u32, u32)> =
             if is_write { [&edges[..], &whole[..]].concat() } else { edges.clone() };
         let links = self.objects.links().len();
-        if links > 0 && links + linked.len() > self.links_max() {
+        if links > 0 && links + linked.len() > self.sharing.links_max(&self.journal) {
             return Ok(Leaves::NotNow);
         }
         if !is_write && whole.len() > self.changes_that_fit() {
@@ -245,11 +314,6 @@ impl Engine {
         self.sharing.copy_ups.push(CopyUp { read, write });
         self.io.stats_mut().copied_up += 1;
         self.begin_user_read(read);
-    }
-
-    /// Is it a step of such a copy?
-    pub(crate) fn is_copy_up(&self, id: TaskId) -> bool {
-        self.sharing.copy_ups.iter().any(|copy| copy.read == id || copy.write == id)
     }
 
     /// A step of a copy is done: the block was read, or written.
@@ -341,47 +405,6 @@ impl Engine {
     }
 
     // ---- records ----
-
-    /// Links of which everything stands in a batch, or in one before it, become pieces, and stand behind
-    /// that. Returns the blocks that nobody has any more.
-    pub(crate) fn record_links(&mut self, batch: &mut map::Batch) -> Vec<BlockRange> {
-        if self.objects.links().written() == 0 {
-            return Vec::new();
-        }
-        let ahead = self.io.breaks(Mutant::LinksAhead);
-        let map = &self.map;
-        let (settled, left) = self.objects.settle_links(|block| ahead || map.is_recorded(block));
-        let mut records = RecordWriter::default();
-        let max = self.commit.body_bytes_max(&self.journal);
-        if ahead && !batch.bodies.is_empty() {
-            // the rule that is broken: first what lies there, then that it is the object's
-            settled.iter().for_each(|&(object, piece)| records.piece(object.0, piece, false));
-            batch.bodies.insert(0, records.take());
-            return left;
-        }
-        for (object, piece) in settled {
-            let whole = batch.bodies.last().map_or(0, Vec::len) + records.len_bytes();
-            if whole + PIECE_RECORD_BYTES > max {
-                add(&mut batch.bodies, records.take(), max);
-            }
-            let is_shared = self.objects.is_shared(&piece);
-            records.piece(object.0, piece, is_shared);
-        }
-        if !records.is_empty() {
-            add(&mut batch.bodies, records.take(), max);
-        }
-        left
-    }
-
-    /// A FLUSH is about to be answered with this batch: no write that was answered may be left out.
-    pub(crate) fn check_links(&self) {
-        assert!(
-            !self.commit.flush_waits()
-                || self.objects.links().written() == 0
-                || self.io.breaks(Mutant::FlushWithoutTails),
-            "what was written is recorded by the commit of a FLUSH, and then its links are"
-        );
-    }
 
     // ---- blocks that nobody has ----
 

@@ -7,9 +7,9 @@ use crate::bcw::controller::{Control, State};
 use crate::bcw::predictor::WriteState;
 use crate::config::{EngineConfig, Role};
 use crate::device::Device;
-use crate::engine::Engine;
 use crate::io::DeviceIo;
 use crate::io::flights::Flight;
+use crate::ledger::Ledger;
 use crate::owner::Owner;
 use crate::profile::latency_ns;
 use crate::steer::rate::Rate;
@@ -47,6 +47,22 @@ pub(crate) struct Steering {
     /// Kept for their memory.
     ssds: Vec<SsdView>,
     hdds: Vec<HddView>,
+}
+
+/// A write that asks where it goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked<'a> {
+    pub request: &'a Request,
+    /// Bytes of the whole blocks that it touches.
+    pub bytes: u64,
+    /// Where its tier wants it.
+    pub intention: Intention,
+    /// An SSD may take it that belongs on a hard drive, while that is busy.
+    pub detours: bool,
+    /// The steering policy of its volume, if it has one.
+    pub steer: Option<usize>,
+    /// A commit waits for flushes of hard drives.
+    pub settles_hdds: bool,
 }
 
 impl Steering {
@@ -164,38 +180,63 @@ impl Steering {
     }
 }
 
-impl Engine {
-    /// The tier's wish and the policy's decision about a write of so many bytes. `detours`: may an SSD take
-    /// it that belongs on a hard drive, while that is busy?
+/// What a log write of a drive takes by belief, in ns.
+fn write_ns(device: &Device, state: WriteState, bytes: u64) -> u64 {
+    let profile = device.bcw.as_ref().expect("it has a profile").profile();
+    match state {
+        WriteState::Fast => latency_ns(&profile.fast_latency, bytes),
+        WriteState::Mid => latency_ns(&profile.mid_latency, bytes),
+        WriteState::Slow => latency_ns(&profile.mid_latency, bytes) + profile.slow_latency_ns,
+    }
+}
+
+/// What is before a write on a drive that is not idle, by belief, in ns: the log writes accepted, at
+/// their mean size; reads a positioning each; a flush its cost. The oldest has run for `age_ns`.
+fn wait_ns(device: &Device, age_ns: u64) -> u64 {
+    let bcw = device.bcw.as_ref().expect("it has a profile");
+    let bytes = device.queue.in_flight_bytes() + device.queue.waiting_bytes();
+    let reads = device.reads().min(device.queue.length());
+    let writes = u64::from(device.queue.length() - reads);
+    let mut wait_ns = u64::from(reads) * bcw.profile().position_ns;
+    if let Some(mean) = bytes.checked_div(writes) {
+        wait_ns += writes * write_ns(device, bcw.last_state(), mean);
+    }
+    if bcw.state() == State::Syncing {
+        wait_ns += bcw.flush_cost_ns();
+    }
+    wait_ns.saturating_sub(age_ns)
+}
+
+impl Steering {
+    /// The tier's wish and the policy's decision about a write.
     pub(super) fn decide(
         &mut self,
-        request: &Request,
-        bytes: u64,
-        intention: Intention,
-        detours: bool,
+        asked: &Asked<'_>,
+        ledger: &Ledger,
+        io: &mut DeviceIo,
     ) -> Decision {
-        if self.io.ssds().is_empty() {
-            return Decision { target: Target::Log(self.io.hdds()[0]), reason: Reason::NoSsd };
+        let Asked { request, bytes, intention, detours, .. } = *asked;
+        if io.ssds().is_empty() {
+            return Decision { target: Target::Log(io.hdds()[0]), reason: Reason::NoSsd };
         }
         if request.fua {
             return Decision::stay(Reason::Durability);
         }
-        let steer = self.tiers.policies.get(&request.object).map(|policy| policy.steer);
-        let asked = steer.filter(|&steer| self.steering.shared[steer].policy.is_asked());
-        if asked.is_none() && intention != Intention::Hdd {
+        let policy = asked.steer.filter(|&steer| self.shared[steer].policy.is_asked());
+        if policy.is_none() && intention != Intention::Hdd {
             return Decision::stay(Reason::Policy);
         }
-        let mut hdds = std::mem::take(&mut self.steering.hdds);
-        let weighs = |steer: usize| self.steering.shared[steer].policy.weighs_time();
-        let weighs_time = self.io.hdds().len() > 1 || asked.is_some_and(weighs);
-        self.view_hdds(bytes, request.class, weighs_time, &mut hdds);
+        let mut hdds = std::mem::take(&mut self.hdds);
+        let weighs = |steer: usize| self.shared[steer].policy.weighs_time();
+        let weighs_time = io.hdds().len() > 1 || policy.is_some_and(weighs);
+        self.view_hdds(asked, weighs_time, &mut hdds, io);
         let waits = intention == Intention::Hdd && !detours;
         let is_spare = |hdd: &&HddView| {
-            let d = &self.io[hdd.device];
+            let d = &io[hdd.device];
             waits || (d.reads() == 0 && d.flushing.is_none() && d.queue.background_in_flight() == 0)
         };
         let spare = hdds.iter().filter(is_spare).min_by_key(|hdd| hdd.expected_ns);
-        let decision = match asked {
+        let decision = match policy {
             _ if intention == Intention::Hdd && !hdds.is_empty() => {
                 spare.map_or(Decision::stay(Reason::HddBusy), |hdd| Decision::go(hdd, Reason::Tier))
             }
@@ -204,33 +245,34 @@ impl Engine {
                 Decision::stay(Reason::Durability)
             }
             Some(steer) => {
-                let decision =
-                    self.steering.ask(steer, (bytes, request.length_bytes), &hdds, &self.io);
-                self.ledger.within_budget(decision, steer, &hdds, &self.io, &self.steering)
+                let decision = self.ask(steer, (bytes, request.length_bytes), &hdds, io);
+                let steers = self.shared[steer].policy.control().is_some();
+                if steers { ledger.within_budget(decision, &hdds, io) } else { decision }
             }
         };
         hdds.clear();
-        self.steering.hdds = hdds;
+        self.hdds = hdds;
         decision
     }
 
     /// The hard drives that could take a log write of this size.
     fn view_hdds(
-        &mut self,
-        bytes: u64,
-        class: DurabilityClass,
+        &self,
+        asked: &Asked<'_>,
         weighs_time: bool,
         views: &mut Vec<HddView>,
+        io: &mut DeviceIo,
     ) {
-        let stop_percent = self.io.config().log_stop_percent;
-        let tail_max = self.io.config().tail_bytes_max;
-        let settling = self.commit.is_settling_hdds();
-        let with_room = self.io.hdds_with_room();
-        for at in 0..self.io.hdds().len() {
-            let id = self.io.hdds()[at];
-            let now = self.io.now();
-            let age_ns = self.io.flights().oldest_ns(&self.io[id].queue, now);
-            let device = &mut self.io[id];
+        let (bytes, class) = (asked.bytes, asked.request.class);
+        let stop_percent = io.config().log_stop_percent;
+        let tail_max = io.config().tail_bytes_max;
+        let settling = asked.settles_hdds;
+        let with_room = io.hdds_with_room();
+        for at in 0..io.hdds().len() {
+            let id = io.hdds()[at];
+            let now = io.now();
+            let age_ns = io.flights().oldest_ns(&io[id].queue, now);
+            let device = &mut io[id];
             if class == DurabilityClass::Protected && device.is_volatile() {
                 continue;
             }
@@ -269,31 +311,4 @@ impl Engine {
             });
         }
     }
-}
-
-/// What a log write of a drive takes by belief, in ns.
-fn write_ns(device: &Device, state: WriteState, bytes: u64) -> u64 {
-    let profile = device.bcw.as_ref().expect("it has a profile").profile();
-    match state {
-        WriteState::Fast => latency_ns(&profile.fast_latency, bytes),
-        WriteState::Mid => latency_ns(&profile.mid_latency, bytes),
-        WriteState::Slow => latency_ns(&profile.mid_latency, bytes) + profile.slow_latency_ns,
-    }
-}
-
-/// What is before a write on a drive that is not idle, by belief, in ns: the log writes accepted, at
-/// their mean size; reads a positioning each; a flush its cost. The oldest has run for `age_ns`.
-fn wait_ns(device: &Device, age_ns: u64) -> u64 {
-    let bcw = device.bcw.as_ref().expect("it has a profile");
-    let bytes = device.queue.in_flight_bytes() + device.queue.waiting_bytes();
-    let reads = device.reads().min(device.queue.length());
-    let writes = u64::from(device.queue.length() - reads);
-    let mut wait_ns = u64::from(reads) * bcw.profile().position_ns;
-    if let Some(mean) = bytes.checked_div(writes) {
-        wait_ns += writes * write_ns(device, bcw.last_state(), mean);
-    }
-    if bcw.state() == State::Syncing {
-        wait_ns += bcw.flush_cost_ns();
-    }
-    wait_ns.saturating_sub(age_ns)
 }

@@ -32,7 +32,7 @@ impl Engine {
         }
         if self.io.is_fixed() || self.commit.is_broken() {
             if self.io.flights().is_empty() && !self.replacement.is_under_way() {
-                self.drop_read_back();
+                self.read_back.drop_read_back(&mut self.io);
                 self.io.enter(Phase::Stopped);
                 self.io.send(Command::Stopped);
             }
@@ -82,7 +82,7 @@ impl Engine {
             return;
         }
         if !self.metadata.writes_superblocks() && self.io.flights().is_empty() {
-            self.drop_read_back();
+            self.read_back.drop_read_back(&mut self.io);
             self.write_superblocks(true);
         }
     }

@@ -369,7 +369,7 @@ impl Engine {
             }
         }
         self.read_back.left_tail(item.run.slot, item.payload);
-        self.release_read_back();
+        self.read_back.release_read_back(&mut self.io);
         self.io.let_buffer_go(item.payload);
     }
 

@@ -10,6 +10,7 @@ use crate::device::{Class, Job};
 use crate::engine::Engine;
 use crate::map::{Logical, Run, Touch};
 use crate::mutant::Mutant;
+use crate::ops::steering::Asked;
 use crate::ordering::TaskId;
 use crate::owner::{Owner, RequestIo};
 use crate::port::{Command, IoOp};
@@ -51,7 +52,15 @@ impl Engine {
         // tier says so: it is brought there later
         let task = &self.tasks[id];
         let detours = self.tiers.tier_of(task).is_none_or(|tier| tier.detours());
-        let decision = self.decide(&request, bytes, intention, detours);
+        let asked = Asked {
+            request: &request,
+            bytes,
+            intention,
+            detours,
+            steer: self.tiers.policies.get(&request.object).map(|policy| policy.steer),
+            settles_hdds: self.commit.is_settling_hdds(),
+        };
+        let decision = self.steering.decide(&asked, &self.ledger, &mut self.io);
         self.io.stats_mut().steered.count(decision.reason, request.length_bytes);
         self.tasks[id].reason = decision.reason;
         match decision.target {
@@ -217,7 +226,7 @@ impl Engine {
             return;
         }
         if self.tasks[id].both && !self.io.hdds().is_empty() {
-            self.want_copies(logical, run.count);
+            self.copies.want_copies(logical, run.count, &mut self.io);
         }
         let is_log = self.map.slots().is_log(run.slot);
         if is_log {
@@ -292,7 +301,7 @@ impl Engine {
                 self.commit.wait_fua(id);
             }
         } else if sound && self.awaits_both(id) {
-            self.await_both(id);
+            self.copies.await_both(id);
         } else {
             self.answer(id, PayloadId::NONE, 0);
         }
