@@ -28,13 +28,13 @@ use crate::ops::moves::Moves;
 use crate::ops::read_back::{self, Promotions};
 use crate::ops::reuse::DeferredFree;
 use crate::ops::sharing::Sharing;
-use crate::ops::start::Starting;
 use crate::ops::steering::{SharedSteer, Steering};
 use crate::ops::tail::TailCopies;
 use crate::ordering::{Ordering, TaskId};
 use crate::qos::admit::AdmitError;
 use crate::qos::delivery::Clients;
 use crate::qos::{self, Qos};
+use crate::start::Start;
 use crate::steer::{self, Beliefs};
 use crate::task::Tasks;
 use crate::tier::Tier;
@@ -49,8 +49,8 @@ use tandem_block::{BLOCK_BYTES, DeviceId, IoError, ObjectId, Request};
 #[derive(Clone, Debug)]
 pub struct Engine {
     pub(crate) io: DeviceIo,
-    /// What the start has found so far, while it is under way.
-    pub(crate) starting: Option<Box<Starting>>,
+    /// The start, while it is under way.
+    pub(crate) start: Start,
     pub(crate) map: Map,
     pub(crate) objects: Objects,
     pub(crate) checksums: HomeChecksums,
@@ -284,7 +284,7 @@ impl Engine {
         let drives = devices_of(&config, layouts);
         let journal_bytes = layouts[config.metadata_device()].journal_bytes.max(BLOCK_BYTES);
         let mut engine = Engine {
-            starting: None,
+            start: Start::default(),
             map: Map::new(Vec::new(), 0, 0),
             objects: Objects::new(0),
             checksums: HomeChecksums::new(config.checksum_pages_max),

@@ -47,6 +47,7 @@ mod port;
 pub mod profile;
 pub mod qos;
 pub mod settings;
+mod start;
 pub mod stats;
 pub mod steer;
 mod stripes;
@@ -63,9 +64,9 @@ pub use config::{
 };
 pub use engine::{ConfigError, Engine};
 pub use ops::request::REQUEST_BYTES_MAX;
-pub use ops::salvage::Loss;
 pub use ops::verify::BadPlace;
 pub use port::{Command, Done, Event, Io, IoId, IoOp, ServedFrom};
+pub use start::salvage::Loss;
 
 /// Why a pool cannot be served.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -161,7 +161,7 @@ impl Engine {
 
     /// Fails to start, with a reason.
     pub(crate) fn refuse(&mut self, error: StartError) {
-        self.starting = None;
+        self.start.end();
         self.io.enter(Phase::Stopped);
         self.io.send(Command::Started(Err(error)));
     }

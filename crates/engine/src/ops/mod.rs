@@ -5,7 +5,6 @@
 
 mod audit;
 pub mod batch;
-mod birth;
 pub mod commit;
 mod complete;
 pub mod copies;
@@ -22,18 +21,14 @@ mod part_block;
 mod pieces;
 mod read;
 pub mod read_back;
-mod replay;
 pub(crate) mod request;
 mod resident;
 pub mod reuse;
-pub mod salvage;
 mod service;
 pub(crate) mod sharing;
-pub mod start;
 pub mod steering;
 mod stop;
 pub mod streams;
-mod table;
 pub mod tail;
 pub(crate) mod unmovable;
 pub mod verify;

@@ -15,7 +15,7 @@ impl Engine {
             Phase::Running => self.io.enter(Phase::Stopping),
             Phase::Stopping => {}
             _ => {
-                self.starting = None;
+                self.start.end();
                 self.io.enter(Phase::Stopped);
                 self.io.send(Command::Stopped);
             }

@@ -9,6 +9,11 @@
 //! ```
 //! What the journal says is in `replay`, a fresh pool in `birth`.
 
+mod birth;
+mod journal;
+pub mod salvage;
+mod table;
+
 use crate::StartError;
 use crate::engine::Engine;
 use crate::format::record;
@@ -88,6 +93,25 @@ impl Starting {
     }
 }
 
+/// The start of an engine: what it has found so far, while it is under way.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Start {
+    found: Option<Box<Starting>>,
+}
+
+impl Start {
+    /// It begins with this.
+    fn begin(&mut self, starting: Starting) {
+        assert!(self.found.is_none(), "an engine starts once");
+        self.found = Some(Box::new(starting));
+    }
+
+    /// It is over, well or not.
+    pub(crate) fn end(&mut self) {
+        self.found = None;
+    }
+}
+
 impl Engine {
     pub(crate) fn on_start(&mut self) {
         assert!(self.io.phase() == Phase::Created, "an engine starts once");
@@ -96,11 +120,11 @@ impl Engine {
             self.serve();
         } else if self.io.config().format {
             self.io.enter(Phase::Starting);
-            self.starting = Some(Box::new(Starting::new(Stage::Format, devices)));
+            self.start.begin(Starting::new(Stage::Format, devices));
             self.format_metadata();
         } else {
             self.io.enter(Phase::Starting);
-            self.starting = Some(Box::new(Starting::new(Stage::Superblocks, devices)));
+            self.start.begin(Starting::new(Stage::Superblocks, devices));
             if !self.io.config().absent.is_empty()
                 && let Err(error) = self.begin_salvage()
             {
@@ -121,7 +145,7 @@ impl Engine {
     }
 
     pub(crate) fn starting(&mut self) -> &mut Starting {
-        self.starting.as_deref_mut().expect("the engine starts")
+        self.start.found.as_deref_mut().expect("the engine starts")
     }
 
     pub(crate) fn recovery_request(

@@ -10,12 +10,12 @@ use crate::engine::Engine;
 use crate::format::image::{self, IMAGE_PAGE_BYTES};
 use crate::format::shard::RootImage;
 use crate::format::{crc32c, record};
-use crate::ops::start::{READS_MAX, Stage as StartStage};
+use crate::start::{READS_MAX, Stage as StartStage};
 use tandem_block::DeviceId;
 
 impl Engine {
     /// The root was found: reads the table that it names.
-    pub(super) fn begin_table(&mut self) {
+    pub(crate) fn begin_table(&mut self) {
         let starting = self.starting();
         let (device, root) = starting.root.as_ref().expect("found before");
         let (device, pages) = (*device, root.image.map_or(0, |image| u64::from(image.pages)));
@@ -32,7 +32,7 @@ impl Engine {
         self.read_table();
     }
 
-    pub(super) fn read_table(&mut self) {
+    pub(crate) fn read_table(&mut self) {
         loop {
             let starting = self.starting();
             let pages = starting.page_checksums.len() as u64;
@@ -64,7 +64,7 @@ impl Engine {
         self.recovery_request(device, offset, IMAGE_PAGE_BYTES, index);
     }
 
-    pub(super) fn take_table_page(&mut self, device: DeviceId, index: u64, bytes: &[u8]) {
+    pub(crate) fn take_table_page(&mut self, device: DeviceId, index: u64, bytes: &[u8]) {
         let (pool, generation) = (self.io.config().pool, self.image_named().generation);
         let body = image::decode(bytes, pool, generation, index as u32);
         let records = body.and_then(record::decode);
@@ -85,7 +85,7 @@ impl Engine {
     }
 
     /// A page that cannot be read here may be sound on another metadata home.
-    pub(super) fn table_page_unreadable(&mut self, device: DeviceId, index: u64, why: &str) {
+    pub(crate) fn table_page_unreadable(&mut self, device: DeviceId, index: u64, why: &str) {
         let first = self.starting().root.as_ref().expect("found before").0;
         let next = self.next_home(device);
         if next == first {

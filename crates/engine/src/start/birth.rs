@@ -3,7 +3,6 @@
 //! Source: design decision 7. An empty checkpoint on every metadata home, whose root names the volumes,
 //! then the superblocks. Volumes that an older pool does not have yet are made when it is served.
 
-use super::start::Stage;
 use crate::StartError;
 use crate::engine::Engine;
 use crate::format::shard::Root;
@@ -13,12 +12,13 @@ use crate::map::bits::Bits;
 use crate::map::objects::Undo;
 use crate::owner::{Owner, StartIo};
 use crate::port::{Command, IoOp};
+use crate::start::Stage;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
 
 impl Engine {
     /// An empty checkpoint on every metadata home; superblocks come last, so that a format that is
     /// cut short leaves no pool.
-    pub(super) fn format_metadata(&mut self) {
+    pub(crate) fn format_metadata(&mut self) {
         if let Err(error) = self.admit_volumes() {
             self.refuse(error);
             return;
@@ -100,7 +100,7 @@ impl Engine {
     }
 
     /// Are the volumes of the configuration those of the pool? New ones are made.
-    pub(super) fn admit_volumes(&mut self) -> Result<(), StartError> {
+    pub(crate) fn admit_volumes(&mut self) -> Result<(), StartError> {
         let volumes = self.io.config().volumes.clone();
         for volume in volumes {
             if let Some(known) = self.objects.get(volume.object) {
@@ -137,8 +137,8 @@ impl Engine {
         self.io.send(Command::Started(Ok(())));
     }
     /// From now on what is read is read for users, and not to build on.
-    pub(super) fn runs(&mut self) {
-        self.starting = None;
+    pub(crate) fn runs(&mut self) {
+        self.start.end();
         self.io.enter(Phase::Running);
         self.pairs.engine_runs();
     }

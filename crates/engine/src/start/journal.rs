@@ -3,7 +3,6 @@
 //! Source: design decision 7. Every unit behind the checkpoint is applied, absolutely; the first one
 //! that cannot be read is a torn tail, unless something proves that it once was durable.
 
-use super::start::{READS_MAX, Stage};
 use crate::StartError;
 use crate::engine::Engine;
 use crate::format::record::{self, FLAG_CHECKSUMS, FLAG_HOME, FLAG_LOG_UNSETTLED, Record};
@@ -14,10 +13,11 @@ use crate::map::{NONE, Slot};
 use crate::mutant::Mutant;
 use crate::owner::{Owner, StartIo};
 use crate::port::IoOp;
+use crate::start::{READS_MAX, Stage};
 use tandem_block::{BLOCK_BYTES, DeviceId, MIB, SECTORS_PER_BLOCK};
 
 impl Engine {
-    pub(super) fn begin_journal(&mut self) {
+    pub(crate) fn begin_journal(&mut self) {
         let bytes = self.journal_layout_bytes();
         let homes = self.metadata.sound_homes(&self.io);
         if homes.iter().any(|d| self.io[*d].layout.journal_bytes != bytes) {
@@ -51,7 +51,7 @@ impl Engine {
         self.io[self.metadata.first_metadata_home(&self.io)].layout.journal_bytes
     }
 
-    pub(super) fn read_journal(&mut self) {
+    pub(crate) fn read_journal(&mut self) {
         loop {
             let starting = self.starting();
             let ring_bytes = starting.rings[0].1.len() as u64;
@@ -206,7 +206,7 @@ impl Engine {
         }
     }
 
-    pub(super) fn apply(&mut self, found: &Record) -> bool {
+    pub(crate) fn apply(&mut self, found: &Record) -> bool {
         let (blocks, slots) = (self.map.logical().len() as u64, self.map.slots().len() as u64);
         let fits = |first: u32, count: usize, limit: u64| {
             first == NONE || u64::from(first) + count as u64 <= limit
