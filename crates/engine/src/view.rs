@@ -10,12 +10,24 @@ use crate::map::Logical;
 use crate::map::Map;
 use crate::map::objects::{Object, Objects};
 use crate::qos::delivery::Client;
+use crate::start::salvage::Loss;
 use crate::stats::EngineStats;
 use crate::tier::TierConfig;
 use crate::tier::space::SpaceStats;
 use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, ObjectId};
 
 impl Engine {
+    /// Was this drive gone from the beginning?
+    pub fn is_absent(&self, device: DeviceId) -> bool {
+        self.start.is_absent(device, &self.io)
+    }
+
+    /// What would be lost, object by object, if this drive were gone: what it alone holds. Looks at
+    /// every block.
+    pub fn loss_without(&self, device: DeviceId) -> Vec<Loss> {
+        self.start.loss_without(device, &self.map, &self.objects, &self.io)
+    }
+
     /// Bytes of redirected writes that the cache keeps in RAM beside the tails, and how many it may.
     pub fn read_back_bytes(&self) -> (u64, u64) {
         self.read_back.read_back_bytes()

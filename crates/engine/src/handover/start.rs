@@ -138,7 +138,7 @@ impl Engine {
         self.replacement.current = Some(Box::new(h));
         self.replacement.withhold(&mut self.io);
         for offset_bytes in places {
-            self.expect_recovery_read();
+            self.start.expect_recovery_read();
             let op = IoOp::ReadMeta { offset_bytes, length_bytes: BLOCK_BYTES };
             self.replacement.send_handover(place, op, Flight::Open, &mut self.io);
         }

@@ -7,19 +7,49 @@ use crate::StartError;
 use crate::engine::Engine;
 use crate::format::shard::Root;
 use crate::format::superblock::{Member, Superblock};
+use crate::io::DeviceIo;
 use crate::io::Phase;
 use crate::map::bits::Bits;
+use crate::map::objects::Objects;
 use crate::map::objects::Undo;
 use crate::owner::{Owner, StartIo};
 use crate::port::{Command, IoOp};
 use crate::start::Stage;
+use crate::start::Start;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
+
+impl Start {
+    /// Are the volumes of the configuration those of the pool? New ones are made.
+    pub(crate) fn admit_volumes(
+        &self,
+        objects: &mut Objects,
+        io: &DeviceIo,
+    ) -> Result<(), StartError> {
+        let volumes = io.config().volumes.clone();
+        for volume in volumes {
+            if let Some(known) = objects.get(volume.object) {
+                if known.size_bytes != volume.size_bytes || known.name != volume.name {
+                    return Err(StartError::VolumeDiffers {
+                        name: volume.name,
+                        found: format!("{} of {} bytes", known.name, known.size_bytes),
+                    });
+                }
+                continue;
+            }
+            let made = objects.create(volume.object, &volume.name, volume.size_bytes);
+            let made = if objects.fits() { made } else { made.and(Err(IoError::NoSpace)) };
+            made.map_err(|error| StartError::Volume { name: volume.name, error })?;
+            let _left_behind = objects.note(&Undo::Made(volume.object));
+        }
+        Ok(())
+    }
+}
 
 impl Engine {
     /// An empty checkpoint on every metadata home; superblocks come last, so that a format that is
     /// cut short leaves no pool.
     pub(crate) fn format_metadata(&mut self) {
-        if let Err(error) = self.admit_volumes() {
+        if let Err(error) = self.start.admit_volumes(&mut self.objects, &self.io) {
             self.refuse(error);
             return;
         }
@@ -45,7 +75,7 @@ impl Engine {
                 (layout.root_offset + layout.root_bytes, bytes.clone()),
                 (layout.journal_offset, blank),
             ] {
-                self.starting().outstanding += 1;
+                self.start.starting().outstanding += 1;
                 let op = IoOp::WriteMeta { offset_bytes, bytes, fua: true };
                 self.io.submit(device, op, Owner::Start(StartIo::Write));
             }
@@ -56,9 +86,9 @@ impl Engine {
 
     pub(crate) fn formatting_done(&mut self, status: Result<(), IoError>) {
         if let Err(error) = status {
-            self.fail_start(StartError::Device(error));
+            self.start.fail_start(StartError::Device(error));
         }
-        let starting = self.starting();
+        let starting = self.start.starting();
         starting.outstanding -= 1;
         if starting.outstanding > 0 {
             return;
@@ -99,30 +129,9 @@ impl Engine {
         }
     }
 
-    /// Are the volumes of the configuration those of the pool? New ones are made.
-    pub(crate) fn admit_volumes(&mut self) -> Result<(), StartError> {
-        let volumes = self.io.config().volumes.clone();
-        for volume in volumes {
-            if let Some(known) = self.objects.get(volume.object) {
-                if known.size_bytes != volume.size_bytes || known.name != volume.name {
-                    return Err(StartError::VolumeDiffers {
-                        name: volume.name,
-                        found: format!("{} of {} bytes", known.name, known.size_bytes),
-                    });
-                }
-                continue;
-            }
-            let made = self.objects.create(volume.object, &volume.name, volume.size_bytes);
-            let made = if self.objects.fits() { made } else { made.and(Err(IoError::NoSpace)) };
-            made.map_err(|error| StartError::Volume { name: volume.name, error })?;
-            let _left_behind = self.objects.note(&Undo::Made(volume.object));
-        }
-        Ok(())
-    }
-
     /// Everything is ready: requests are welcome.
     pub(crate) fn serve(&mut self) {
-        if let Err(error) = self.admit_volumes() {
+        if let Err(error) = self.start.admit_volumes(&mut self.objects, &self.io) {
             self.refuse(error);
             return;
         }

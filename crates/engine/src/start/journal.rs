@@ -5,20 +5,201 @@
 
 use crate::StartError;
 use crate::engine::Engine;
+use crate::follower::Follower;
 use crate::format::record::{self, FLAG_CHECKSUMS, FLAG_HOME, FLAG_LOG_UNSETTLED, Record};
 use crate::format::unit::{self, Unit};
+use crate::io::DeviceIo;
+use crate::map::Map;
 use crate::map::checkpoint::RecoveredBlock;
+use crate::map::checksums::HomeChecksums;
 use crate::map::journal::Journal;
+use crate::map::objects::Objects;
 use crate::map::{NONE, Slot};
+use crate::metadata::MetadataHomes;
 use crate::mutant::Mutant;
 use crate::owner::{Owner, StartIo};
 use crate::port::IoOp;
+use crate::start::Start;
 use crate::start::{READS_MAX, Stage};
 use tandem_block::{BLOCK_BYTES, DeviceId, MIB, SECTORS_PER_BLOCK};
 
+/// What the records of the journal change.
+struct Tables<'a> {
+    map: &'a Map,
+    objects: &'a mut Objects,
+    checksums: &'a mut HomeChecksums,
+}
+
+impl Start {
+    /// The drive that follows has only units that were durable before. It cannot say what the newest unit
+    /// is, but if it has one that no home of the metadata has, those were rolled back.
+    fn witness(
+        &self,
+        ring_bytes: u64,
+        metadata: &MetadataHomes,
+        follower: &Follower,
+        io: &DeviceIo,
+    ) -> Option<DeviceId> {
+        let home = follower.home().filter(|&home| !metadata.contains(home))?;
+        let d = &io[home];
+        let is_asked = !metadata.is_salvaged() && !d.is_faulted();
+        (is_asked && d.layout.journal_bytes == ring_bytes).then_some(home)
+    }
+
+    fn journal_layout_bytes(&self, metadata: &MetadataHomes, io: &DeviceIo) -> u64 {
+        io[metadata.first_metadata_home(io)].layout.journal_bytes
+    }
+
+    fn apply_unit(
+        &mut self,
+        ring: &[u8],
+        piece: &UnitPiece,
+        sequence: u64,
+        tables: &mut Tables<'_>,
+        io: &DeviceIo,
+    ) -> Result<(), StartError> {
+        let corrupt = |text| Err(StartError::Corrupt(text));
+        let unit = match Unit::decode(&ring[piece.start..], io.config().pool) {
+            Ok(unit) => unit,
+            Err(error) => return corrupt(format!("journal unit {sequence}: {error}")),
+        };
+        let records = match record::decode(&unit.body) {
+            Ok(records) => records,
+            Err(error) => return corrupt(format!("journal unit {sequence}: {error}")),
+        };
+        if records.iter().all(|found| self.apply(found, tables)) {
+            return Ok(());
+        }
+        corrupt(format!("journal unit {sequence} names places that do not exist"))
+    }
+
+    /// A cut may have left the last units on some metadata homes and not on others. What was
+    /// replayed is built upon, so every home gets it, whichever is asked after the next cut.
+    fn mend_journals(
+        &mut self,
+        rings: &[(DeviceId, Vec<u8>)],
+        best: usize,
+        pieces: &[UnitPiece],
+        io: &mut DeviceIo,
+    ) {
+        let good = &rings[best].1;
+        for (device, ring) in rings {
+            for piece in pieces {
+                let bytes = &good[piece.start..piece.end];
+                if ring[piece.start..piece.end] == *bytes {
+                    continue;
+                }
+                let layout = &io[*device].layout;
+                let offset_bytes = layout.journal_offset + piece.start as u64;
+                let op = IoOp::WriteMeta { offset_bytes, bytes: bytes.to_vec(), fua: true };
+                self.starting().outstanding += 1;
+                io.submit(*device, op, Owner::Start(StartIo::Write));
+            }
+        }
+    }
+
+    /// What a cut left of the unit that comes next goes: another one will have its number, and if that
+    /// one is cut, too, sectors of both would look like one that was written to its end.
+    fn erase_torn(
+        &mut self,
+        rings: &[(DeviceId, Vec<u8>)],
+        end: usize,
+        next: u64,
+        io: &mut DeviceIo,
+    ) {
+        for (device, ring) in rings {
+            let begins = if end == 0 { &[0][..] } else { &[0, end][..] };
+            let torn = begins.iter().flat_map(|&begin| {
+                let blocks = unit::blocks_of(&ring[begin..], io.config().pool, next);
+                blocks.into_iter().map(move |at| begin + at)
+            });
+            for at in torn.collect::<std::collections::BTreeSet<usize>>() {
+                let layout = &io[*device].layout;
+                let offset_bytes = layout.journal_offset + at as u64;
+                let bytes = vec![0; BLOCK_BYTES as usize];
+                let op = IoOp::WriteMeta { offset_bytes, bytes, fua: true };
+                self.starting().outstanding += 1;
+                io.submit(*device, op, Owner::Start(StartIo::Write));
+            }
+        }
+    }
+
+    fn apply(&mut self, found: &Record, tables: &mut Tables<'_>) -> bool {
+        let Tables { map, objects, checksums } = tables;
+        let (blocks, slots) = (map.logical().len() as u64, map.slots().len() as u64);
+        let fits = |first: u32, count: usize, limit: u64| {
+            first == NONE || u64::from(first) + count as u64 <= limit
+        };
+        match found {
+            Record::Run(run) => {
+                let count = run.checksums.len();
+                if !fits(run.logical, count, blocks)
+                    || !fits(run.ssd, count, slots)
+                    || !fits(run.log, count, slots)
+                {
+                    return false;
+                }
+                for (i, &checksum) in run.checksums.iter().enumerate() {
+                    self.apply_block(
+                        run.flags,
+                        run.logical,
+                        (run.ssd, run.log),
+                        i as u32,
+                        checksum,
+                        checksums,
+                    );
+                }
+            }
+            Record::Fragmented(f) => {
+                let sound = u64::from(f.logical) < blocks
+                    && fits(f.ssd, 1, slots)
+                    && fits(f.log, 1, slots)
+                    && f.fragments.iter().all(|g| u64::from(g.slot) < slots);
+                if !sound {
+                    return false;
+                }
+                let mut places = places(f.flags, f.ssd, f.log, f.checksum);
+                places.fragments = f
+                    .fragments
+                    .iter()
+                    .enumerate()
+                    .map(|(order, g)| (order as u8, g.slot, g.mask, g.checksum))
+                    .collect();
+                self.starting().recovered.replace(f.logical, f.flags & FLAG_HOME != 0, places);
+            }
+            Record::Object(_)
+            | Record::ObjectGone(_)
+            | Record::Thin(_)
+            | Record::Piece(..)
+            | Record::SharedPiece(..)
+            | Record::Homes(..)
+            | Record::Attribute(_) => return objects.replay_record(found),
+        }
+        true
+    }
+
+    fn apply_block(
+        &mut self,
+        flags: u8,
+        logical: u32,
+        (ssd, log): (Slot, Slot),
+        i: u32,
+        checksum: u32,
+        checksums: &mut HomeChecksums,
+    ) {
+        let step = |slot: Slot| if slot == NONE { NONE } else { slot + i };
+        let home = flags & FLAG_HOME != 0;
+        if home && flags & FLAG_CHECKSUMS != 0 {
+            checksums.set(logical + i, checksum);
+        }
+        let places = places(flags, step(ssd), step(log), checksum);
+        self.starting().recovered.replace(logical + i, home, places);
+    }
+}
+
 impl Engine {
     pub(crate) fn begin_journal(&mut self) {
-        let bytes = self.journal_layout_bytes();
+        let bytes = self.start.journal_layout_bytes(&self.metadata, &self.io);
         let homes = self.metadata.sound_homes(&self.io);
         if homes.iter().any(|d| self.io[*d].layout.journal_bytes != bytes) {
             self.refuse(StartError::Corrupt(
@@ -26,34 +207,21 @@ impl Engine {
             ));
             return;
         }
-        let starting = self.starting();
+        let starting = self.start.starting();
         starting.stage = Stage::Journal;
         starting.next = 0;
         starting.rings = homes.into_iter().map(|d| (d, vec![0; bytes as usize])).collect();
-        if let Some(witness) = self.witness(bytes) {
-            let starting = self.starting();
+        if let Some(witness) = self.start.witness(bytes, &self.metadata, &self.follower, &self.io) {
+            let starting = self.start.starting();
             starting.witness = Some(witness);
             starting.rings.push((witness, vec![0; bytes as usize]));
         }
         self.read_journal();
     }
 
-    /// The drive that follows has only units that were durable before. It cannot say what the newest unit
-    /// is, but if it has one that no home of the metadata has, those were rolled back.
-    fn witness(&self, ring_bytes: u64) -> Option<DeviceId> {
-        let home = self.follower.home().filter(|&home| !self.metadata.contains(home))?;
-        let d = &self.io[home];
-        let is_asked = !self.metadata.is_salvaged() && !d.is_faulted();
-        (is_asked && d.layout.journal_bytes == ring_bytes).then_some(home)
-    }
-
-    fn journal_layout_bytes(&self) -> u64 {
-        self.io[self.metadata.first_metadata_home(&self.io)].layout.journal_bytes
-    }
-
     pub(crate) fn read_journal(&mut self) {
         loop {
-            let starting = self.starting();
+            let starting = self.start.starting();
             let ring_bytes = starting.rings[0].1.len() as u64;
             if starting.next >= ring_bytes * starting.rings.len() as u64 {
                 if starting.outstanding == 0 {
@@ -69,7 +237,7 @@ impl Engine {
             let length = (ring_bytes - at).min(MIB);
             starting.next += length;
             let offset = self.io[device].layout.journal_offset + at;
-            self.recovery_request(device, offset, length, at);
+            self.start.recovery_request(device, offset, length, at, &mut self.io);
         }
     }
 
@@ -77,7 +245,7 @@ impl Engine {
     /// torn tail and not damage.
     fn replay_journal(&mut self) {
         let pool = self.io.config().pool;
-        let starting = self.starting();
+        let starting = self.start.starting();
         let mut rings = std::mem::take(&mut starting.rings);
         let witness = starting.witness.and_then(|_| rings.pop());
         let followed = starting.follower_root.as_ref().map_or(0, |root| root.replay_upto);
@@ -127,11 +295,13 @@ impl Engine {
             self.refuse(StartError::JournalDamaged { unit: next });
             return;
         }
-        for (number, piece) in pieces.iter().enumerate() {
-            if self.io.breaks(Mutant::ReplayWithoutLast) && number + 1 == pieces.len() {
+        let mut tables =
+            Tables { map: &self.map, objects: &mut self.objects, checksums: &mut self.checksums };
+        for (number, piece) in (first..).zip(pieces) {
+            if self.io.breaks(Mutant::ReplayWithoutLast) && number + 1 == next {
                 break;
             }
-            if let Err(error) = self.apply_unit(ring, piece, first + number as u64) {
+            if let Err(error) = self.start.apply_unit(ring, piece, number, &mut tables, &self.io) {
                 self.refuse(error);
                 return;
             }
@@ -139,135 +309,11 @@ impl Engine {
         let end = pieces.last().map_or(start as usize, |piece| piece.end % ring_bytes);
         let journal = Journal::recovered(ring_bytes as u64, start, end as u64, next);
         if !self.metadata.is_salvaged() {
-            self.mend_journals(&rings, best, pieces);
-            self.erase_torn(&rings, end, next);
+            self.start.mend_journals(&rings, best, pieces, &mut self.io);
+            self.start.erase_torn(&rings, end, next, &mut self.io);
         }
-        self.starting().journal = Some(journal);
+        self.start.starting().journal = Some(journal);
         self.flush_all();
-    }
-
-    fn apply_unit(
-        &mut self,
-        ring: &[u8],
-        piece: &UnitPiece,
-        sequence: u64,
-    ) -> Result<(), StartError> {
-        let corrupt = |text| Err(StartError::Corrupt(text));
-        let unit = match Unit::decode(&ring[piece.start..], self.io.config().pool) {
-            Ok(unit) => unit,
-            Err(error) => return corrupt(format!("journal unit {sequence}: {error}")),
-        };
-        let records = match record::decode(&unit.body) {
-            Ok(records) => records,
-            Err(error) => return corrupt(format!("journal unit {sequence}: {error}")),
-        };
-        if records.iter().all(|found| self.apply(found)) {
-            return Ok(());
-        }
-        corrupt(format!("journal unit {sequence} names places that do not exist"))
-    }
-
-    /// A cut may have left the last units on some metadata homes and not on others. What was
-    /// replayed is built upon, so every home gets it, whichever is asked after the next cut.
-    fn mend_journals(&mut self, rings: &[(DeviceId, Vec<u8>)], best: usize, pieces: &[UnitPiece]) {
-        let good = &rings[best].1;
-        for (device, ring) in rings {
-            for piece in pieces {
-                let bytes = &good[piece.start..piece.end];
-                if ring[piece.start..piece.end] == *bytes {
-                    continue;
-                }
-                let layout = &self.io[*device].layout;
-                let offset_bytes = layout.journal_offset + piece.start as u64;
-                let op = IoOp::WriteMeta { offset_bytes, bytes: bytes.to_vec(), fua: true };
-                self.starting().outstanding += 1;
-                self.io.submit(*device, op, Owner::Start(StartIo::Write));
-            }
-        }
-    }
-
-    /// What a cut left of the unit that comes next goes: another one will have its number, and if that
-    /// one is cut, too, sectors of both would look like one that was written to its end.
-    fn erase_torn(&mut self, rings: &[(DeviceId, Vec<u8>)], end: usize, next: u64) {
-        for (device, ring) in rings {
-            let begins = if end == 0 { &[0][..] } else { &[0, end][..] };
-            let torn = begins.iter().flat_map(|&begin| {
-                let blocks = unit::blocks_of(&ring[begin..], self.io.config().pool, next);
-                blocks.into_iter().map(move |at| begin + at)
-            });
-            for at in torn.collect::<std::collections::BTreeSet<usize>>() {
-                let layout = &self.io[*device].layout;
-                let offset_bytes = layout.journal_offset + at as u64;
-                let bytes = vec![0; BLOCK_BYTES as usize];
-                let op = IoOp::WriteMeta { offset_bytes, bytes, fua: true };
-                self.starting().outstanding += 1;
-                self.io.submit(*device, op, Owner::Start(StartIo::Write));
-            }
-        }
-    }
-
-    pub(crate) fn apply(&mut self, found: &Record) -> bool {
-        let (blocks, slots) = (self.map.logical().len() as u64, self.map.slots().len() as u64);
-        let fits = |first: u32, count: usize, limit: u64| {
-            first == NONE || u64::from(first) + count as u64 <= limit
-        };
-        match found {
-            Record::Run(run) => {
-                let count = run.checksums.len();
-                if !fits(run.logical, count, blocks)
-                    || !fits(run.ssd, count, slots)
-                    || !fits(run.log, count, slots)
-                {
-                    return false;
-                }
-                for (i, &checksum) in run.checksums.iter().enumerate() {
-                    self.apply_block(run.flags, run.logical, run.ssd, run.log, i as u32, checksum);
-                }
-            }
-            Record::Fragmented(f) => {
-                let sound = u64::from(f.logical) < blocks
-                    && fits(f.ssd, 1, slots)
-                    && fits(f.log, 1, slots)
-                    && f.fragments.iter().all(|g| u64::from(g.slot) < slots);
-                if !sound {
-                    return false;
-                }
-                let mut places = places(f.flags, f.ssd, f.log, f.checksum);
-                places.fragments = f
-                    .fragments
-                    .iter()
-                    .enumerate()
-                    .map(|(order, g)| (order as u8, g.slot, g.mask, g.checksum))
-                    .collect();
-                self.starting().recovered.replace(f.logical, f.flags & FLAG_HOME != 0, places);
-            }
-            Record::Object(_)
-            | Record::ObjectGone(_)
-            | Record::Thin(_)
-            | Record::Piece(..)
-            | Record::SharedPiece(..)
-            | Record::Homes(..)
-            | Record::Attribute(_) => return self.objects.replay_record(found),
-        }
-        true
-    }
-
-    fn apply_block(
-        &mut self,
-        flags: u8,
-        logical: u32,
-        ssd: Slot,
-        log: Slot,
-        i: u32,
-        checksum: u32,
-    ) {
-        let step = |slot: Slot| if slot == NONE { NONE } else { slot + i };
-        let home = flags & FLAG_HOME != 0;
-        if home && flags & FLAG_CHECKSUMS != 0 {
-            self.checksums.set(logical + i, checksum);
-        }
-        let places = places(flags, step(ssd), step(log), checksum);
-        self.starting().recovered.replace(logical + i, home, places);
     }
 }
 

@@ -16,14 +16,18 @@ mod table;
 
 use crate::StartError;
 use crate::engine::Engine;
+use crate::follower::Follower;
 use crate::format::record;
 use crate::format::shard::{self, Root, SHARD_BYTES, SHARD_HOMES};
 use crate::format::superblock::{self, Standing, SuccessorState, Superblock};
+use crate::io::DeviceIo;
 use crate::io::Phase;
+use crate::map::Map;
 use crate::map::Slot;
 use crate::map::bits::Bits;
 use crate::map::checkpoint::Recovered;
 use crate::map::journal::Journal;
+use crate::metadata::MetadataHomes;
 use crate::mutant::Mutant;
 use crate::owner::{Owner, StartIo};
 use crate::port::IoOp;
@@ -112,40 +116,9 @@ impl Start {
     }
 }
 
-impl Engine {
-    pub(crate) fn on_start(&mut self) {
-        assert!(self.io.phase() == Phase::Created, "an engine starts once");
-        let devices = self.io.drives().len();
-        if self.io.is_fixed() {
-            self.serve();
-        } else if self.io.config().format {
-            self.io.enter(Phase::Starting);
-            self.start.begin(Starting::new(Stage::Format, devices));
-            self.format_metadata();
-        } else {
-            self.io.enter(Phase::Starting);
-            self.start.begin(Starting::new(Stage::Superblocks, devices));
-            if !self.io.config().absent.is_empty()
-                && let Err(error) = self.begin_salvage()
-            {
-                self.refuse(error);
-                return;
-            }
-            self.open_successor();
-            for id in self.io.drives().ids() {
-                if self.io[id].is_faulted() {
-                    continue;
-                }
-                let capacity = self.io[id].config.capacity_bytes / BLOCK_BYTES * BLOCK_BYTES;
-                for (copy, offset) in [(0, 0), (1, capacity - BLOCK_BYTES)] {
-                    self.recovery_request(id, offset, BLOCK_BYTES, copy);
-                }
-            }
-        }
-    }
-
+impl Start {
     pub(crate) fn starting(&mut self) -> &mut Starting {
-        self.start.found.as_deref_mut().expect("the engine starts")
+        self.found.as_deref_mut().expect("the engine starts")
     }
 
     pub(crate) fn recovery_request(
@@ -154,10 +127,11 @@ impl Engine {
         offset_bytes: u64,
         length_bytes: u64,
         tag: u64,
+        io: &mut DeviceIo,
     ) {
         self.expect_recovery_read();
         let op = IoOp::ReadMeta { offset_bytes, length_bytes };
-        self.io.submit(device, op, Owner::Start(StartIo::Read(tag)));
+        io.submit(device, op, Owner::Start(StartIo::Read(tag)));
     }
 
     /// A read is under way that the present stage waits for.
@@ -169,66 +143,25 @@ impl Engine {
         self.starting().failed.get_or_insert(error);
     }
 
-    pub(crate) fn recovery_read(
-        &mut self,
-        device: DeviceId,
-        tag: u64,
-        status: Result<(), IoError>,
-        bytes: &[u8],
-    ) {
-        let stage = self.starting().stage;
-        if let Err(error) = status {
-            self.recovery_read_failed(device, stage, tag, error);
-        } else {
-            match stage {
-                Stage::Superblocks => self.take_superblock(device, bytes),
-                Stage::Roots => self.take_root(device, bytes),
-                Stage::Table => self.take_table_page(device, tag, bytes),
-                Stage::Shards => self.take_shard(device, tag, bytes),
-                Stage::Journal => {
-                    let at = tag as usize;
-                    let rings = &mut self.starting().rings;
-                    let (_, ring) = rings.iter_mut().find(|r| r.0 == device).expect("asked for");
-                    ring[at..at + bytes.len()].copy_from_slice(bytes);
-                }
-                Stage::Format | Stage::Flush => unreachable!("nothing is read then"),
-            }
-        }
-        self.recovery_read_over();
-    }
-
-    /// One of the reads that the present stage waits for has been seen to.
-    pub(crate) fn recovery_read_over(&mut self) {
-        self.starting().outstanding -= 1;
-        if self.starting().outstanding == 0 && self.starting().failed.is_some() {
-            let error = self.starting().failed.take().expect("asked above");
-            self.refuse(error);
-            return;
-        }
-        if self.starting().failed.is_some() {
-            return;
-        }
-        let stage = self.starting().stage;
-        match stage {
-            Stage::Table => self.read_table(),
-            Stage::Shards => self.read_shards(),
-            Stage::Journal => self.read_journal(),
-            _ if self.starting().outstanding > 0 => {}
-            Stage::Superblocks => self.read_roots(),
-            Stage::Roots => self.begin_objects(),
-            Stage::Format | Stage::Flush => {}
-        }
-    }
-
     /// What cannot be read may stand a second time: in the other copy, or on the other metadata
     /// home. What is then missing altogether is found out where it is wanted.
-    fn recovery_read_failed(&mut self, device: DeviceId, stage: Stage, tag: u64, error: IoError) {
-        let homes = self.metadata.sound_homes(&self.io).len();
+    fn recovery_read_failed(
+        &mut self,
+        device: DeviceId,
+        stage: Stage,
+        tag: u64,
+        error: IoError,
+        metadata: &MetadataHomes,
+        io: &mut DeviceIo,
+    ) {
+        let homes = metadata.sound_homes(io).len();
         match stage {
             Stage::Superblocks => self.starting().superblocks[usize::from(device.0)].1 = true,
             Stage::Roots => {}
-            Stage::Table => self.table_page_unreadable(device, tag, &error.to_string()),
-            Stage::Shards => self.shard_unreadable(device, tag, &error.to_string()),
+            Stage::Table => {
+                self.table_page_unreadable(device, tag, &error.to_string(), metadata, io)
+            }
+            Stage::Shards => self.shard_unreadable(device, tag, &error.to_string(), metadata, io),
             // a ring with a hole: units in it are taken from the other home
             Stage::Journal if homes > 1 || self.starting().witness == Some(device) => {}
             Stage::Journal | Stage::Format | Stage::Flush => {
@@ -252,9 +185,231 @@ impl Engine {
         }
     }
 
+    fn take_root(
+        &mut self,
+        device: DeviceId,
+        bytes: &[u8],
+        metadata: &MetadataHomes,
+        follower: &Follower,
+        io: &DeviceIo,
+    ) {
+        let pool = io.config().pool;
+        let follows = follower.home() == Some(device) && !metadata.is_salvaged();
+        let starting = self.starting();
+        let Ok(root) = Root::decode(bytes, pool) else { return };
+        if follows {
+            let best = &mut starting.follower_root;
+            if best.as_ref().is_none_or(|known| root.checkpoint > known.checkpoint) {
+                *best = Some(root);
+            }
+            return;
+        }
+        starting.root_numbers.push((device, root.checkpoint));
+        let best = &mut starting.root;
+        if best.as_ref().is_none_or(|(_, known)| root.checkpoint > known.checkpoint) {
+            *best = Some((device, root));
+        }
+    }
+
+    /// The metadata home that is asked after this one.
+    pub(crate) fn next_home(
+        &self,
+        device: DeviceId,
+        metadata: &MetadataHomes,
+        io: &DeviceIo,
+    ) -> DeviceId {
+        let homes = metadata.sound_homes(io);
+        let at = homes.iter().position(|&d| d == device).expect("asked of a metadata home");
+        homes[(at + 1) % homes.len()]
+    }
+
+    fn read_shard(&mut self, device: DeviceId, shard: u64, io: &mut DeviceIo) {
+        let root = &self.starting().root.as_ref().expect("found before").1;
+        let copy = root.copy_of(shard).expect("only written shards are read");
+        let layout = &io[device].layout;
+        let offset = layout.shard_offset + (shard * 2 + copy) * SHARD_BYTES;
+        self.recovery_request(device, offset, SHARD_BYTES, shard, io);
+    }
+
+    /// A shard that cannot be read here may be sound on another metadata home. Never its other
+    /// copy: that one is older.
+    fn shard_unreadable(
+        &mut self,
+        device: DeviceId,
+        shard: u64,
+        why: &str,
+        metadata: &MetadataHomes,
+        io: &mut DeviceIo,
+    ) {
+        let first = self.starting().root.as_ref().expect("found before").0;
+        let next = self.next_home(device, metadata, io);
+        if next == first {
+            self.fail_start(StartError::Corrupt(format!(
+                "checkpoint shard {shard} on device {}: {why}: part of the map is lost",
+                device.0
+            )));
+            return;
+        }
+        self.starting().mended_shards.push(shard as usize);
+        self.read_shard(next, shard, io);
+    }
+
+    fn take_shard(
+        &mut self,
+        device: DeviceId,
+        shard: u64,
+        bytes: &[u8],
+        metadata: &MetadataHomes,
+        map: &Map,
+        io: &mut DeviceIo,
+    ) {
+        let pool = io.config().pool;
+        let limit = self.starting().root.as_ref().expect("found before").1.checkpoint;
+        match shard::shard_checkpoint(bytes, pool, shard) {
+            Ok(checkpoint) if checkpoint <= limit => {}
+            Ok(checkpoint) => {
+                let why = format!("it is of checkpoint {checkpoint}, the root of {limit}");
+                self.shard_unreadable(device, shard, &why, metadata, io);
+                return;
+            }
+            Err(error) => {
+                self.shard_unreadable(device, shard, &error.to_string(), metadata, io);
+                return;
+            }
+        }
+        let slot_shards = shard::slot_shards(map.slots().len() as u64);
+        let slots = map.slots().len();
+        let starting = self.starting();
+        let mut sound = true;
+        if shard < slot_shards {
+            let first = shard as usize * shard::SHARD_SLOTS;
+            for (slot, entry) in (first..slots).zip(shard::shard_slots(bytes)) {
+                sound &= starting.recovered.slot(slot as Slot, entry);
+            }
+        } else {
+            let first = (shard - slot_shards) as usize * SHARD_HOMES / 64;
+            for (index, word) in shard::shard_homes(bytes).enumerate() {
+                starting.recovered.home_word(first + index, word);
+            }
+        }
+        if !sound {
+            self.fail_start(StartError::Corrupt(format!(
+                "checkpoint shard {shard} on device {} names blocks that do not exist",
+                device.0
+            )));
+        }
+    }
+}
+
+impl Engine {
+    pub(crate) fn on_start(&mut self) {
+        assert!(self.io.phase() == Phase::Created, "an engine starts once");
+        let devices = self.io.drives().len();
+        if self.io.is_fixed() {
+            self.serve();
+        } else if self.io.config().format {
+            self.io.enter(Phase::Starting);
+            self.start.begin(Starting::new(Stage::Format, devices));
+            self.format_metadata();
+        } else {
+            self.io.enter(Phase::Starting);
+            self.start.begin(Starting::new(Stage::Superblocks, devices));
+            if !self.io.config().absent.is_empty()
+                && let Err(error) = self.start.begin_salvage(&mut self.metadata, &mut self.io)
+            {
+                self.refuse(error);
+                return;
+            }
+            self.open_successor();
+            for id in self.io.drives().ids() {
+                if self.io[id].is_faulted() {
+                    continue;
+                }
+                let capacity = self.io[id].config.capacity_bytes / BLOCK_BYTES * BLOCK_BYTES;
+                for (copy, offset) in [(0, 0), (1, capacity - BLOCK_BYTES)] {
+                    self.start.recovery_request(id, offset, BLOCK_BYTES, copy, &mut self.io);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn recovery_read(
+        &mut self,
+        device: DeviceId,
+        tag: u64,
+        status: Result<(), IoError>,
+        bytes: &[u8],
+    ) {
+        let stage = self.start.starting().stage;
+        if let Err(error) = status {
+            self.start.recovery_read_failed(
+                device,
+                stage,
+                tag,
+                error,
+                &self.metadata,
+                &mut self.io,
+            );
+        } else {
+            match stage {
+                Stage::Superblocks => self.start.take_superblock(device, bytes),
+                Stage::Roots => {
+                    self.start.take_root(device, bytes, &self.metadata, &self.follower, &self.io)
+                }
+                Stage::Table => self.start.take_table_page(
+                    device,
+                    tag,
+                    bytes,
+                    &self.metadata,
+                    &mut self.objects,
+                    &mut self.io,
+                ),
+                Stage::Shards => self.start.take_shard(
+                    device,
+                    tag,
+                    bytes,
+                    &self.metadata,
+                    &self.map,
+                    &mut self.io,
+                ),
+                Stage::Journal => {
+                    let at = tag as usize;
+                    let rings = &mut self.start.starting().rings;
+                    let (_, ring) = rings.iter_mut().find(|r| r.0 == device).expect("asked for");
+                    ring[at..at + bytes.len()].copy_from_slice(bytes);
+                }
+                Stage::Format | Stage::Flush => unreachable!("nothing is read then"),
+            }
+        }
+        self.recovery_read_over();
+    }
+
+    /// One of the reads that the present stage waits for has been seen to.
+    pub(crate) fn recovery_read_over(&mut self) {
+        self.start.starting().outstanding -= 1;
+        if self.start.starting().outstanding == 0 && self.start.starting().failed.is_some() {
+            let error = self.start.starting().failed.take().expect("asked above");
+            self.refuse(error);
+            return;
+        }
+        if self.start.starting().failed.is_some() {
+            return;
+        }
+        let stage = self.start.starting().stage;
+        match stage {
+            Stage::Table => self.read_table(),
+            Stage::Shards => self.read_shards(),
+            Stage::Journal => self.read_journal(),
+            _ if self.start.starting().outstanding > 0 => {}
+            Stage::Superblocks => self.read_roots(),
+            Stage::Roots => self.begin_objects(),
+            Stage::Format | Stage::Flush => {}
+        }
+    }
+
     /// Are these the drives of one pool, all of them, in their places?
     fn check_superblocks(&mut self) -> Result<Vec<(usize, Superblock)>, StartError> {
-        let mut found = std::mem::take(&mut self.starting().superblocks);
+        let mut found = std::mem::take(&mut self.start.starting().superblocks);
         self.evacuation.take_standings(&mut found, &mut self.metadata, &mut self.io)?;
         self.replacement.resolve_successor(&mut found, &mut self.io);
         self.evacuation.check_gone(&found, &self.io)?;
@@ -335,7 +490,7 @@ impl Engine {
                 return;
             }
         };
-        if let Err(error) = self.choose_sound_home() {
+        if let Err(error) = self.start.choose_sound_home(&mut self.metadata, &self.io) {
             self.refuse(error);
             return;
         }
@@ -353,7 +508,12 @@ impl Engine {
             (config.uuid, config.capacity_bytes) = (own.uuid, own.capacity_bytes);
         }
         let table_bytes = superblocks.iter().map(|(_, s)| s.layout.table_bytes).max().unwrap_or(0);
-        let mut layouts = match self.layouts_of_absent(first.layout.journal_bytes, table_bytes) {
+        let mut layouts = match self.start.layouts_of_absent(
+            first.layout.journal_bytes,
+            table_bytes,
+            &self.metadata,
+            &self.io,
+        ) {
             Ok(layouts) => layouts,
             Err(error) => {
                 self.refuse(error);
@@ -378,39 +538,20 @@ impl Engine {
         }
         self.lay_out(&layouts);
         self.replacement.plan_handover(&self.metadata, &mut self.io);
-        self.starting().stage = Stage::Roots;
+        self.start.starting().stage = Stage::Roots;
         let follower = self.follower.home().filter(|&home| !self.metadata.contains(home));
         for device in self.metadata.sound_homes(&self.io).into_iter().chain(follower) {
             let layout = layouts[usize::from(device.0)];
             for copy in 0..2 {
                 let offset = layout.root_offset + copy * layout.root_bytes;
-                self.recovery_request(device, offset, layout.root_bytes, copy);
+                self.start.recovery_request(device, offset, layout.root_bytes, copy, &mut self.io);
             }
-        }
-    }
-
-    fn take_root(&mut self, device: DeviceId, bytes: &[u8]) {
-        let pool = self.io.config().pool;
-        let follows = self.follower.home() == Some(device) && !self.metadata.is_salvaged();
-        let starting = self.starting();
-        let Ok(root) = Root::decode(bytes, pool) else { return };
-        if follows {
-            let best = &mut starting.follower_root;
-            if best.as_ref().is_none_or(|known| root.checkpoint > known.checkpoint) {
-                *best = Some(root);
-            }
-            return;
-        }
-        starting.root_numbers.push((device, root.checkpoint));
-        let best = &mut starting.root;
-        if best.as_ref().is_none_or(|(_, known)| root.checkpoint > known.checkpoint) {
-            *best = Some((device, root));
         }
     }
 
     /// Objects are in the root, or in a table that it names.
     fn begin_objects(&mut self) {
-        let Some((_, root)) = &self.starting().root else {
+        let Some((_, root)) = &self.start.starting().root else {
             self.refuse(StartError::Corrupt(
                 "no checkpoint root can be read: the metadata of this pool is damaged".into(),
             ));
@@ -438,24 +579,17 @@ impl Engine {
     pub(crate) fn begin_shards(&mut self) {
         let blocks = self.map.logical().len();
         let recovered = Recovered::new(self.map.slots().regions(), blocks);
-        let starting = self.starting();
+        let starting = self.start.starting();
         starting.stage = Stage::Shards;
         starting.recovered = recovered;
         starting.next = 0;
         self.read_shards();
     }
 
-    /// The metadata home that is asked after this one.
-    pub(crate) fn next_home(&self, device: DeviceId) -> DeviceId {
-        let homes = self.metadata.sound_homes(&self.io);
-        let at = homes.iter().position(|&d| d == device).expect("asked of a metadata home");
-        homes[(at + 1) % homes.len()]
-    }
-
     fn read_shards(&mut self) {
         let shards = self.map.shard_count() as u64;
         loop {
-            let starting = self.starting();
+            let starting = self.start.starting();
             if u64::from(starting.outstanding) >= READS_MAX {
                 return;
             }
@@ -472,69 +606,7 @@ impl Engine {
                 return;
             }
             starting.next += 1;
-            self.read_shard(device, shard);
-        }
-    }
-
-    fn read_shard(&mut self, device: DeviceId, shard: u64) {
-        let root = &self.starting().root.as_ref().expect("found before").1;
-        let copy = root.copy_of(shard).expect("only written shards are read");
-        let layout = &self.io[device].layout;
-        let offset = layout.shard_offset + (shard * 2 + copy) * SHARD_BYTES;
-        self.recovery_request(device, offset, SHARD_BYTES, shard);
-    }
-
-    /// A shard that cannot be read here may be sound on another metadata home. Never its other
-    /// copy: that one is older.
-    fn shard_unreadable(&mut self, device: DeviceId, shard: u64, why: &str) {
-        let first = self.starting().root.as_ref().expect("found before").0;
-        let next = self.next_home(device);
-        if next == first {
-            self.fail_start(StartError::Corrupt(format!(
-                "checkpoint shard {shard} on device {}: {why}: part of the map is lost",
-                device.0
-            )));
-            return;
-        }
-        self.starting().mended_shards.push(shard as usize);
-        self.read_shard(next, shard);
-    }
-
-    fn take_shard(&mut self, device: DeviceId, shard: u64, bytes: &[u8]) {
-        let pool = self.io.config().pool;
-        let limit = self.starting().root.as_ref().expect("found before").1.checkpoint;
-        match shard::shard_checkpoint(bytes, pool, shard) {
-            Ok(checkpoint) if checkpoint <= limit => {}
-            Ok(checkpoint) => {
-                let why = format!("it is of checkpoint {checkpoint}, the root of {limit}");
-                self.shard_unreadable(device, shard, &why);
-                return;
-            }
-            Err(error) => {
-                self.shard_unreadable(device, shard, &error.to_string());
-                return;
-            }
-        }
-        let slot_shards = shard::slot_shards(self.map.slots().len() as u64);
-        let slots = self.map.slots().len();
-        let starting = self.starting();
-        let mut sound = true;
-        if shard < slot_shards {
-            let first = shard as usize * shard::SHARD_SLOTS;
-            for (slot, entry) in (first..slots).zip(shard::shard_slots(bytes)) {
-                sound &= starting.recovered.slot(slot as Slot, entry);
-            }
-        } else {
-            let first = (shard - slot_shards) as usize * SHARD_HOMES / 64;
-            for (index, word) in shard::shard_homes(bytes).enumerate() {
-                starting.recovered.home_word(first + index, word);
-            }
-        }
-        if !sound {
-            self.fail_start(StartError::Corrupt(format!(
-                "checkpoint shard {shard} on device {} names blocks that do not exist",
-                device.0
-            )));
+            self.start.read_shard(device, shard, &mut self.io);
         }
     }
 
@@ -542,9 +614,9 @@ impl Engine {
     /// settled: otherwise a second power cut could take back a record whose freed places have been
     /// written over.
     pub(crate) fn flush_all(&mut self) {
-        self.starting().stage = Stage::Flush;
+        self.start.starting().stage = Stage::Flush;
         if self.io.breaks(Mutant::RecoveryWithoutFlush) {
-            if self.starting().outstanding == 0 {
+            if self.start.starting().outstanding == 0 {
                 self.install();
             }
             return;
@@ -553,13 +625,13 @@ impl Engine {
             if self.io[id].is_faulted() {
                 continue;
             }
-            self.starting().outstanding += 1;
+            self.start.starting().outstanding += 1;
             self.io.submit(id, IoOp::Flush, Owner::Start(StartIo::Write));
         }
     }
 
     pub(crate) fn install(&mut self) {
-        let starting = self.starting();
+        let starting = self.start.starting();
         let recovered = std::mem::take(&mut starting.recovered);
         let mended = std::mem::take(&mut starting.mended_shards);
         let table_is_mended = starting.table_is_mended;
@@ -611,7 +683,7 @@ impl Engine {
         self.begin_levelling();
         if self.metadata.is_salvaged() {
             self.serve_salvaged();
-        } else if let Err(error) = self.admit_volumes() {
+        } else if let Err(error) = self.start.admit_volumes(&mut self.objects, &self.io) {
             // before anything is written: a pool that is refused stays as it was
             self.refuse(error);
         } else {

@@ -11,8 +11,13 @@ use crate::config::EngineConfig;
 use crate::device::Service;
 use crate::engine::Engine;
 use crate::format::layout::{self, Layout};
+use crate::io::DeviceIo;
+use crate::map::Map;
 use crate::map::logical::{FRAGMENTS, HOME, LOG, SSD};
+use crate::map::objects::Objects;
+use crate::metadata::MetadataHomes;
 use crate::port::Command;
+use crate::start::Start;
 use std::collections::BTreeMap;
 use tandem_block::{DeviceId, IoError, ObjectId};
 
@@ -25,20 +30,24 @@ pub struct Loss {
     pub blocks: u64,
 }
 
-impl Engine {
+impl Start {
     /// Marks the drives that are gone, and finds out where the metadata is read instead.
-    pub(crate) fn begin_salvage(&mut self) -> Result<(), StartError> {
-        for id in self.io.config().absent.clone() {
-            if usize::from(id.0) < self.io.drives().len() {
-                self.io[id].service = Service::Out(IoError::Dead(id));
+    pub(crate) fn begin_salvage(
+        &self,
+        metadata: &mut MetadataHomes,
+        io: &mut DeviceIo,
+    ) -> Result<(), StartError> {
+        for id in io.config().absent.clone() {
+            if usize::from(id.0) < io.drives().len() {
+                io[id].service = Service::Out(IoError::Dead(id));
             }
         }
-        let sound = |id: &DeviceId| !self.io[*id].is_faulted();
-        let homes = if self.io.ssds().is_empty() { &self.io.hdds()[..1] } else { self.io.ssds() };
+        let sound = |id: &DeviceId| !io[*id].is_faulted();
+        let homes = if io.ssds().is_empty() { &io.hdds()[..1] } else { io.ssds() };
         // whether it follows is known when the superblocks are read
-        let follower = self.io.hdds().first().copied();
+        let follower = io.hdds().first().copied();
         let home = homes.iter().copied().find(sound).or(follower.filter(sound));
-        self.metadata.salvage_from(home.ok_or(StartError::NoMetadata)?);
+        metadata.salvage_from(home.ok_or(StartError::NoMetadata)?);
         Ok(())
     }
 
@@ -46,21 +55,21 @@ impl Engine {
     ///
     /// # Errors
     /// If nobody who is left has all of it.
-    pub(crate) fn choose_sound_home(&mut self) -> Result<(), StartError> {
-        if self.metadata.is_salvaged() {
-            let serves = |id: &DeviceId| !self.io[*id].is_faulted() && !self.metadata.contains(*id);
-            let homes =
-                if self.io.ssds().is_empty() { &self.io.hdds()[..1] } else { self.io.ssds() };
+    pub(crate) fn choose_sound_home(
+        &self,
+        metadata: &mut MetadataHomes,
+        io: &DeviceIo,
+    ) -> Result<(), StartError> {
+        if metadata.is_salvaged() {
+            let serves = |id: &DeviceId| !io[*id].is_faulted() && !metadata.contains(*id);
+            let homes = if io.ssds().is_empty() { &io.hdds()[..1] } else { io.ssds() };
             let home = homes.iter().copied().find(serves);
-            let home = home.or(self.io.hdds().first().copied().filter(serves));
+            let home = home.or(io.hdds().first().copied().filter(serves));
             if let Some(home) = home {
-                self.metadata.salvage_from(home);
+                metadata.salvage_from(home);
             }
         }
-        match (
-            self.metadata.sound_homes(&self.io).first(),
-            self.metadata.metadata_homes(&self.io).first(),
-        ) {
+        match (metadata.sound_homes(io).first(), metadata.metadata_homes(io).first()) {
             (None, Some(&DeviceId(device))) => {
                 Err(StartError::MetadataLags { device: usize::from(device) })
             }
@@ -69,10 +78,10 @@ impl Engine {
     }
 
     /// Does the drive keep metadata where it shall be read?
-    fn confirm_salvage(&self) -> Result<(), StartError> {
-        let Some(home) = self.metadata.salvaged() else { return Ok(()) };
-        let leads = self.io.ssds().is_empty() || self.io[home].is_ssd();
-        let follows = self.io.config().following_device() == Some(home);
+    fn confirm_salvage(&self, metadata: &MetadataHomes, io: &DeviceIo) -> Result<(), StartError> {
+        let Some(home) = metadata.salvaged() else { return Ok(()) };
+        let leads = io.ssds().is_empty() || io[home].is_ssd();
+        let follows = io.config().following_device() == Some(home);
         if leads || follows { Ok(()) } else { Err(StartError::NoMetadata) }
     }
 
@@ -81,22 +90,75 @@ impl Engine {
         &self,
         journal_bytes: u64,
         table_bytes: u64,
+        metadata: &MetadataHomes,
+        io: &DeviceIo,
     ) -> Result<Vec<Layout>, StartError> {
-        self.confirm_salvage()?;
-        let mut config = EngineConfig::clone(self.io.config());
+        self.confirm_salvage(metadata, io)?;
+        let mut config = EngineConfig::clone(io.config());
         (config.journal_bytes, config.object_table_bytes) =
             (Some(journal_bytes), Some(table_bytes));
         // those that were removed since, or never were there, have their part of the numbering
         config.gone.clear();
-        for (planned, device) in config.devices.iter_mut().zip(self.io.drives()) {
+        for (planned, device) in config.devices.iter_mut().zip(io.drives()) {
             planned.capacity_bytes = device.config.capacity_bytes;
         }
-        if self.io.config().absent.is_empty() {
+        if io.config().absent.is_empty() {
             return Ok(vec![Layout::default(); config.devices.len()]);
         }
         layout::plan(&config).map_err(|error| StartError::Corrupt(error.to_string()))
     }
 
+    /// Was this drive gone from the beginning?
+    pub(crate) fn is_absent(&self, device: DeviceId, io: &DeviceIo) -> bool {
+        io.config().absent.contains(&device)
+    }
+
+    /// What would be lost, object by object, if this drive were gone: what it alone holds. Looks at
+    /// every block.
+    pub(crate) fn loss_without(
+        &self,
+        device: DeviceId,
+        map: &Map,
+        objects: &Objects,
+        io: &DeviceIo,
+    ) -> Vec<Loss> {
+        let mut losses = BTreeMap::<ObjectId, u64>::new();
+        for (range, object) in objects.owned() {
+            let blocks = range.first..range.first + range.count;
+            let lost = blocks
+                .filter(|&block| self.depends_on(block, device, map, objects, io))
+                .count() as u64;
+            *losses.entry(object).or_default() += lost;
+        }
+        losses.retain(|_, blocks| *blocks > 0);
+        losses.into_iter().map(|(object, blocks)| Loss { object, blocks }).collect()
+    }
+
+    fn depends_on(
+        &self,
+        block: u32,
+        device: DeviceId,
+        map: &Map,
+        objects: &Objects,
+        io: &DeviceIo,
+    ) -> bool {
+        let state = map.state(block);
+        if state == 0 {
+            return false;
+        }
+        let entry = map.entry(block);
+        let elsewhere = |slot| map.slots().region(slot).device != device;
+        let base = (state & HOME != 0 && objects.home_of(block, io).0 != device)
+            || (state & SSD != 0 && elsewhere(entry.ssd))
+            || (state & LOG != 0 && elsewhere(entry.log))
+            || state & (HOME | SSD | LOG) == 0;
+        let fragments = state & FRAGMENTS == 0
+            || map.fragments(block).iter().all(|fragment| elsewhere(fragment.slot));
+        !(base && fragments)
+    }
+}
+
+impl Engine {
     /// Everything is known that can be known: reads are welcome.
     pub(crate) fn serve_salvaged(&mut self) {
         for volume in &self.io.config().volumes {
@@ -115,39 +177,5 @@ impl Engine {
         self.follower.begin_life(None, shards);
         self.runs();
         self.io.send(Command::Started(Ok(())));
-    }
-
-    /// Was this drive gone from the beginning?
-    pub fn is_absent(&self, device: DeviceId) -> bool {
-        self.io.config().absent.contains(&device)
-    }
-
-    /// What would be lost, object by object, if this drive were gone: what it alone holds. Looks at
-    /// every block.
-    pub fn loss_without(&self, device: DeviceId) -> Vec<Loss> {
-        let mut losses = BTreeMap::<ObjectId, u64>::new();
-        for (range, object) in self.objects.owned() {
-            let blocks = range.first..range.first + range.count;
-            let lost = blocks.filter(|&block| self.depends_on(block, device)).count() as u64;
-            *losses.entry(object).or_default() += lost;
-        }
-        losses.retain(|_, blocks| *blocks > 0);
-        losses.into_iter().map(|(object, blocks)| Loss { object, blocks }).collect()
-    }
-
-    fn depends_on(&self, block: u32, device: DeviceId) -> bool {
-        let state = self.map.state(block);
-        if state == 0 {
-            return false;
-        }
-        let entry = self.map.entry(block);
-        let elsewhere = |slot| self.map.slots().region(slot).device != device;
-        let base = (state & HOME != 0 && self.objects.home_of(block, &self.io).0 != device)
-            || (state & SSD != 0 && elsewhere(entry.ssd))
-            || (state & LOG != 0 && elsewhere(entry.log))
-            || state & (HOME | SSD | LOG) == 0;
-        let fragments = state & FRAGMENTS == 0
-            || self.map.fragments(block).iter().all(|fragment| elsewhere(fragment.slot));
-        !(base && fragments)
     }
 }

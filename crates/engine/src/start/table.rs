@@ -10,13 +10,80 @@ use crate::engine::Engine;
 use crate::format::image::{self, IMAGE_PAGE_BYTES};
 use crate::format::shard::RootImage;
 use crate::format::{crc32c, record};
+use crate::io::DeviceIo;
+use crate::map::objects::Objects;
+use crate::metadata::MetadataHomes;
+use crate::start::Start;
 use crate::start::{READS_MAX, Stage as StartStage};
 use tandem_block::DeviceId;
+
+impl Start {
+    fn image_named(&mut self) -> RootImage {
+        let (_, root) = self.starting().root.as_ref().expect("found before");
+        root.image.expect("it names a table")
+    }
+
+    fn read_table_page(&mut self, device: DeviceId, index: u64, io: &mut DeviceIo) {
+        let area = u64::from(self.image_named().area);
+        let offset = io[device].layout.table_page_offset(area, index);
+        self.recovery_request(device, offset, IMAGE_PAGE_BYTES, index, io);
+    }
+
+    pub(crate) fn take_table_page(
+        &mut self,
+        device: DeviceId,
+        index: u64,
+        bytes: &[u8],
+        metadata: &MetadataHomes,
+        objects: &mut Objects,
+        io: &mut DeviceIo,
+    ) {
+        let (pool, generation) = (io.config().pool, self.image_named().generation);
+        let body = image::decode(bytes, pool, generation, index as u32);
+        let records = body.and_then(record::decode);
+        let records = match records {
+            Ok(records) => records,
+            Err(error) => {
+                self.table_page_unreadable(device, index, &error.to_string(), metadata, io);
+                return;
+            }
+        };
+        self.starting().page_checksums[index as usize] = image::checksum(bytes);
+        if !records.iter().all(|record| objects.replay_record(record)) {
+            self.fail_start(StartError::Corrupt(format!(
+                "page {index} of the object table on device {} names what does not exist",
+                device.0
+            )));
+        }
+    }
+
+    /// A page that cannot be read here may be sound on another metadata home.
+    pub(crate) fn table_page_unreadable(
+        &mut self,
+        device: DeviceId,
+        index: u64,
+        why: &str,
+        metadata: &MetadataHomes,
+        io: &mut DeviceIo,
+    ) {
+        let first = self.starting().root.as_ref().expect("found before").0;
+        let next = self.next_home(device, metadata, io);
+        if next == first {
+            self.fail_start(StartError::Corrupt(format!(
+                "page {index} of the object table on device {}: {why}: objects are lost",
+                device.0
+            )));
+            return;
+        }
+        self.starting().table_is_mended = true;
+        self.read_table_page(next, index, io);
+    }
+}
 
 impl Engine {
     /// The root was found: reads the table that it names.
     pub(crate) fn begin_table(&mut self) {
-        let starting = self.starting();
+        let starting = self.start.starting();
         let (device, root) = starting.root.as_ref().expect("found before");
         let (device, pages) = (*device, root.image.map_or(0, |image| u64::from(image.pages)));
         let fits = pages <= self.io[device].layout.table_pages();
@@ -25,7 +92,7 @@ impl Engine {
             self.refuse(StartError::Corrupt(text.into()));
             return;
         }
-        let starting = self.starting();
+        let starting = self.start.starting();
         starting.stage = StartStage::Table;
         starting.next = 0;
         starting.page_checksums = vec![0; pages as usize];
@@ -34,7 +101,7 @@ impl Engine {
 
     pub(crate) fn read_table(&mut self) {
         loop {
-            let starting = self.starting();
+            let starting = self.start.starting();
             let pages = starting.page_checksums.len() as u64;
             if starting.next >= pages {
                 if starting.outstanding == 0 {
@@ -49,59 +116,13 @@ impl Engine {
             starting.next += 1;
             let (device, _) = starting.root.as_ref().expect("found before");
             let device = *device;
-            self.read_table_page(device, index);
+            self.start.read_table_page(device, index, &mut self.io);
         }
-    }
-
-    fn image_named(&mut self) -> RootImage {
-        let (_, root) = self.starting().root.as_ref().expect("found before");
-        root.image.expect("it names a table")
-    }
-
-    fn read_table_page(&mut self, device: DeviceId, index: u64) {
-        let area = u64::from(self.image_named().area);
-        let offset = self.io[device].layout.table_page_offset(area, index);
-        self.recovery_request(device, offset, IMAGE_PAGE_BYTES, index);
-    }
-
-    pub(crate) fn take_table_page(&mut self, device: DeviceId, index: u64, bytes: &[u8]) {
-        let (pool, generation) = (self.io.config().pool, self.image_named().generation);
-        let body = image::decode(bytes, pool, generation, index as u32);
-        let records = body.and_then(record::decode);
-        let records = match records {
-            Ok(records) => records,
-            Err(error) => {
-                self.table_page_unreadable(device, index, &error.to_string());
-                return;
-            }
-        };
-        self.starting().page_checksums[index as usize] = image::checksum(bytes);
-        if !records.iter().all(|record| self.objects.replay_record(record)) {
-            self.fail_start(StartError::Corrupt(format!(
-                "page {index} of the object table on device {} names what does not exist",
-                device.0
-            )));
-        }
-    }
-
-    /// A page that cannot be read here may be sound on another metadata home.
-    pub(crate) fn table_page_unreadable(&mut self, device: DeviceId, index: u64, why: &str) {
-        let first = self.starting().root.as_ref().expect("found before").0;
-        let next = self.next_home(device);
-        if next == first {
-            self.fail_start(StartError::Corrupt(format!(
-                "page {index} of the object table on device {}: {why}: objects are lost",
-                device.0
-            )));
-            return;
-        }
-        self.starting().table_is_mended = true;
-        self.read_table_page(next, index);
     }
 
     fn end_table(&mut self) {
-        let checksums = std::mem::take(&mut self.starting().page_checksums);
-        let image = self.starting().root.as_ref().and_then(|(_, root)| root.image);
+        let checksums = std::mem::take(&mut self.start.starting().page_checksums);
+        let image = self.start.starting().root.as_ref().and_then(|(_, root)| root.image);
         let covered: Vec<u8> = checksums.iter().flat_map(|sum| sum.to_le_bytes()).collect();
         if image.is_some_and(|image| image.crc != crc32c(&covered)) {
             let text = "the pages of the object table do not belong together";
