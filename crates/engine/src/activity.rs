@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::io::Phase;
-use crate::ops::moves::MoveKind;
+use crate::owner::MoveKind;
 
 /// Kinds of work that may be under way at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -27,6 +27,7 @@ pub mod audit;
 pub mod bcw;
 mod checkpoint;
 pub mod config;
+mod config_error;
 pub mod device;
 pub mod drain;
 mod engine;
@@ -62,7 +63,8 @@ pub use config::{
     DEADLINE, DeviceConfig, DriveBudget, EngineConfig, Placement, Role, SteerConfig, TierConfig,
     VolumeConfig, WriteCache,
 };
-pub use engine::{ConfigError, Engine};
+pub use config_error::ConfigError;
+pub use engine::Engine;
 pub use ops::request::REQUEST_BYTES_MAX;
 pub use ops::verify::BadPlace;
 pub use port::{Command, Done, Event, Io, IoId, IoOp, ServedFrom};

@@ -3,7 +3,6 @@
 //! Whoever sends a command names itself. The end of the command goes to nobody else.
 
 use crate::map::{Logical, Run, Slot};
-use crate::ops::moves::MoveKind;
 use crate::ordering::TaskId;
 use crate::port::ServedFrom;
 use std::ops::Range;
@@ -116,6 +115,30 @@ pub struct TailCopy {
     pub log: Slot,
     /// Its new SSD slots.
     pub run: Run,
+}
+
+/// What a migration is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MoveKind {
+    /// SSD to home.
+    WriteBack,
+    /// Log to home.
+    LogGc,
+    /// Fragments and base to one slot.
+    Merge,
+    /// What is read again and again from a log to an SSD.
+    Promotion,
+    /// From a drive that shall leave to others.
+    Drain,
+    /// Homes from a hard drive that shall leave to another one.
+    Rehome,
+}
+
+impl MoveKind {
+    /// Is it of one block, read like a user would and written to one slot?
+    pub(crate) fn is_of_one_block(self) -> bool {
+        matches!(self, MoveKind::Merge | MoveKind::Promotion)
+    }
 }
 
 /// A command of a migration.

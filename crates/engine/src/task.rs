@@ -3,10 +3,9 @@
 use crate::arena::Arena;
 use crate::device::Whose;
 use crate::map::Logical;
-use crate::ops::streams::NO_STREAM;
 use crate::ordering::TaskId;
 use crate::port::ServedFrom;
-use crate::qos::delivery::StreamIndex;
+use crate::qos::delivery::{NO_STREAM, StreamIndex};
 use crate::steer::{Reason, Target};
 use crate::tier::TierNumber;
 use tandem_block::{BLOCK_BYTES, Instant, IoError, ObjectId, PayloadId, Request};

@@ -1,14 +1,14 @@
 //! What is there to see of an engine from outside?
 
 use crate::config::DriveBudget;
+use crate::config_error::ConfigError;
 use crate::device::Device;
 use crate::drain::DrainView;
-use crate::engine::{ConfigError, Engine};
+use crate::engine::Engine;
 use crate::follower::FollowerStatus;
 use crate::handover::{HandoverView, ReplaceError};
-use crate::map::Logical;
-use crate::map::Map;
 use crate::map::objects::{Object, Objects};
+use crate::map::{Logical, Map};
 use crate::qos::delivery::Client;
 use crate::start::salvage::Loss;
 use crate::stats::EngineStats;

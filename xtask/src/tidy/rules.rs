@@ -78,8 +78,9 @@ pub(super) fn check(file: &SourceFile) -> Vec<Finding> {
         }
     }
     if file.path.ends_with(".rs") {
-        if !asks(&file.text) {
-            add(1, "question", "the first lines of //! must ask what the file answers".to_owned());
+        if !says(&file.text) {
+            let what = "the first line of //! must say what the file is, in a sentence";
+            add(1, "first line", what.to_owned());
         }
         let lines = lines_without_tests(file);
         if lines > LINES_MAX {
@@ -142,11 +143,12 @@ fn is_unsafe(line: &str) -> bool {
     has_word(line, "unsafe") && !line.contains("allow(unsafe_code")
 }
 
-/// Does a question mark stand in the first three lines of the file's own documentation?
-fn asks(text: &str) -> bool {
-    let mut lines = text.lines();
-    let first: Vec<&str> = lines.by_ref().take(3).take_while(|l| l.starts_with("//!")).collect();
+/// Do the first lines of the file's own documentation say what it is: a sentence of some words, or a question?
+fn says(text: &str) -> bool {
+    let first: Vec<&str> = text.lines().take(3).take_while(|l| l.starts_with("//! ")).collect();
+    let words = first.iter().map(|line| line.split_whitespace().count() - 1).sum::<usize>();
     first.iter().any(|line| line.contains('?'))
+        || words >= 4 && first.iter().any(|line| line.contains(['.', ':']))
 }
 
 /// Is `word` in `line`, not as a part of a longer one?
@@ -204,8 +206,8 @@ mod tests {
         let place = concat!("//! Why?\nconst X: &str = \"/ho", "me/me\";");
         for (path, text, rule) in [
             ("crates/cli/src/utils.rs", "//! Why?", "names"),
-            ("crates/cli/src/a.rs", "//! No question.", "question"),
-            ("crates/cli/src/a.rs", "use a;\n//! Why?", "question"),
+            ("crates/cli/src/a.rs", "//! Words.", "first line"),
+            ("crates/cli/src/a.rs", "use a;\n//! Why is this here?", "first line"),
             ("crates/cli/src/a.rs", &long, "size"),
             ("crates/cli/src/a.rs", kilo, "words"),
             ("crates/cli/src/a.rs", unfinished, "words"),

@@ -14,29 +14,23 @@
 //! waits for the flush makes the copy void (`forget_rehomed`).
 
 use crate::device::{Class, Job};
-use crate::drain::Evacuation;
-use crate::drain::{Drain, DrainError, UNREADABLE_MAX};
+use crate::drain::{Drain, Evacuation, UNREADABLE_MAX};
 use crate::engine::Engine;
 use crate::format::record::HOMES_RECORD_BYTES;
-use crate::format::superblock::Standing;
 use crate::io::DeviceIo;
-use crate::map::Map;
 use crate::map::checksums::page_of;
-use crate::map::logical::HOME;
 use crate::map::objects::Objects;
 use crate::map::space::{BlockRange, Space};
-use crate::map::{Logical, NONE, Run, Touch};
-use crate::metadata::MetadataHomes;
+use crate::map::{Logical, Map, NONE, Run, Touch};
 use crate::mutant::Mutant;
-use crate::ops::moves::Moves;
-use crate::ops::moves::{Move, MoveKind, Part, Stage};
-use crate::owner::{MigrationIo, Owner, Parts};
+use crate::ops::moves::{Move, Moves, Part, Stage};
+use crate::owner::{MigrationIo, MoveKind, Owner, Parts};
 use crate::port::IoOp;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
 
 /// Runs looked at in one step at most, and blocks in one that hold nothing: bounds the time that an event
 /// takes.
-const LOOK_RUNS_MAX: u32 = 64;
+pub(super) const LOOK_RUNS_MAX: u32 = 64;
 const EMPTY_BLOCKS_MAX: u32 = 16_384;
 /// Runs that wait for a flush at most: with it all of them become records of one unit.
 const WAITING_RUNS_MAX: usize = 64;
@@ -72,80 +66,16 @@ enum Next {
     Copy(BlockRange),
 }
 
+impl Rehomed {
+    /// The blocks whose places these would have taken are not needed.
+    pub(super) fn give_back(&self, objects: &mut Objects) {
+        objects.put_reserved(BlockRange { first: self.taken, count: self.blocks.count });
+    }
+}
+
 impl Evacuation {
-    /// Do homes lie at other blocks' numbers, or may they soon?
-    pub(crate) fn has_moved_homes(&self, objects: &Objects, io: &DeviceIo) -> bool {
-        let mut hdds = io.hdds().iter().map(|id| io[*id].standing);
-        !objects.homes().is_empty() || hdds.any(|standing| standing != Standing::Serves)
-    }
-
-    /// Could this hard drive be drained?
-    pub(crate) fn can_vacate(
-        &self,
-        device: DeviceId,
-        metadata: &MetadataHomes,
-        map: &Map,
-        objects: &Objects,
-        io: &DeviceIo,
-    ) -> Result<u64, DrainError> {
-        if io.config().following_device() == Some(device) {
-            let what = "the second home of the pool's metadata";
-            return Err(DrainError::Keeps { device, what });
-        }
-        if metadata.metadata_homes(io).contains(&device) {
-            return Err(DrainError::Keeps { device, what: "the pool's metadata" });
-        }
-        if !objects.has_table() {
-            return Err(DrainError::NotNow(
-                "was made by a version that could not drain hard drives",
-            ));
-        }
-        let places = io.home_places(device);
-        let (free, room) = objects.room_without(places, &io.open_places(device));
-        let wanted = u64::from(places.count) - free;
-        if wanted > room {
-            let (room, wanted) = (room * BLOCK_BYTES, wanted * BLOCK_BYTES);
-            return Err(DrainError::NoRoom { room, wanted });
-        }
-        Ok(self.lies_on(device, map, objects, io))
-    }
-
-    /// The homes on this drive are to be left.
-    pub(crate) fn vacate(&self, device: DeviceId, objects: &mut Objects, io: &DeviceIo) {
-        let (places, open) = (io.home_places(device), io.open_places(device));
-        objects.vacate(places, &open);
-    }
-
-    /// They stay after all.
-    pub(crate) fn vacate_no_more(&mut self, objects: &mut Objects) {
-        objects.vacate_no_more();
-        let rehomed = self.current.as_deref_mut().map(|drain| std::mem::take(&mut drain.rehomed));
-        rehomed.into_iter().flatten().for_each(|known| self.put_taken(&known, objects));
-    }
-
-    /// Blocks on a hard drive that a record names, or that are being written.
-    pub(crate) fn blocks_on_hdd(
-        &self,
-        device: DeviceId,
-        map: &Map,
-        objects: &Objects,
-        io: &DeviceIo,
-    ) -> u64 {
-        let recorded = map.logical().recorded_homes();
-        let homes = objects.homes().lying_in(io.home_places(device));
-        let count =
-            |range: &BlockRange| recorded.count_run(range.first as usize, range.count as usize);
-        let log = io[device].log.as_ref();
-        homes.iter().map(count).sum::<usize>() as u64 + log.map_or(0, |log| log.live_slots())
-    }
-
     fn set_drain_cursor(&mut self, block: Logical) {
         self.current.as_deref_mut().expect("asked by the caller").cursor = block;
-    }
-
-    /// Does a reader, or a crash, find something in the home of this block?
-    fn needs_home(&self, block: Logical, map: &Map) -> bool {
-        map.state(block) & HOME != 0 || map.logical().recorded_home(block)
     }
 
     /// What can become of the first of these blocks, and of those behind it that are like it.
@@ -186,36 +116,6 @@ impl Evacuation {
         let count = (first..end).take_while(like).count() as u32;
         let run = BlockRange { first, count };
         if needed { Next::Copy(run) } else { Next::Empty(run) }
-    }
-
-    /// Takes blocks that nobody has, at most so many, whose homes lie behind each other on another drive
-    /// that takes something new. `None`: there are none.
-    fn take_target(
-        &self,
-        device: DeviceId,
-        wanted: u32,
-        objects: &mut Objects,
-        io: &DeviceIo,
-    ) -> Option<BlockRange> {
-        for _ in 0..LOOK_RUNS_MAX {
-            let Some(next) = objects.reserved_next() else {
-                let open = io.open_places(device);
-                objects.reserve_homes(&open);
-                objects.reserved_next()?;
-                continue;
-            };
-            let (on, _) = objects.home_of(next.first, io);
-            if !io[on].takes_new() {
-                objects.drop_reserved(next);
-                continue;
-            }
-            let (place, places) = (objects.homes().of(next.first), io.home_places(on));
-            let behind = places.first + places.count - place;
-            let taken = BlockRange { count: next.count.min(behind).min(wanted), ..next };
-            objects.take_reserved(taken);
-            return Some(taken);
-        }
-        None
     }
 
     /// Blocks whose homes on the drive that leaves cannot be read, and are needed.
@@ -263,12 +163,6 @@ impl Evacuation {
         BlockRange { first: m.targets[0], count: m.targets.len() as u32 }
     }
 
-    /// The blocks whose places these would have taken are not needed.
-    fn put_taken(&self, rehomed: &Rehomed, objects: &mut Objects) {
-        let count = rehomed.blocks.count;
-        objects.put_reserved(BlockRange { first: rehomed.taken, count });
-    }
-
     /// The home of this block is about to be written: a copy that waits for its flush is void.
     pub(crate) fn forget_rehomed(&mut self, block: Logical, objects: &mut Objects) {
         let Some(drain) = self.current.as_deref_mut() else { return };
@@ -279,7 +173,7 @@ impl Evacuation {
         let Some(at) = drain.rehomed.iter().position(has) else { return };
         let drain = self.current.as_deref_mut().expect("asked above");
         let known = drain.rehomed.swap_remove(at);
-        self.put_taken(&known, objects);
+        known.give_back(objects);
     }
 
     /// The drive failed: what was copied there and not settled is lost.
@@ -289,7 +183,7 @@ impl Evacuation {
             .into_iter()
             .partition(|known| known.device == device);
         drain.rehomed = kept;
-        lost.into_iter().for_each(|known| self.put_taken(&known, objects));
+        lost.into_iter().for_each(|known| known.give_back(objects));
     }
 
     /// Does a drain have its turn on this hard drive? It rests as long as a move took, so users have it as

@@ -15,6 +15,7 @@
 //!   moves. No record names any of it, which a start makes sure of.
 
 pub(crate) mod homes;
+mod places;
 pub(crate) mod slots;
 mod switch;
 
@@ -23,11 +24,9 @@ use crate::drain::homes::Rehomed;
 use crate::engine::Engine;
 use crate::format::layout::blocks_without_homes;
 use crate::format::superblock::Standing;
-use crate::io::DeviceIo;
-use crate::io::Phase;
-use crate::map::Map;
+use crate::io::{DeviceIo, Phase};
 use crate::map::objects::Objects;
-use crate::map::{Logical, Slot};
+use crate::map::{Logical, Map, Slot};
 use std::collections::BTreeSet;
 use tandem_block::{BLOCK_BYTES, DeviceId, Instant};
 

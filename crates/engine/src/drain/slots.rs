@@ -13,17 +13,14 @@
 //! users work. What cannot be read stays, and is told.
 
 use crate::device::{Class, Job};
-use crate::drain::Evacuation;
-use crate::drain::UNREADABLE_MAX;
+use crate::drain::{Evacuation, UNREADABLE_MAX};
 use crate::engine::Engine;
 use crate::io::DeviceIo;
-use crate::map::Map;
 use crate::map::logical::{FRAGMENTS, HOME, LOG, SSD};
-use crate::map::{Logical, NONE, Run, Slot, Touch};
+use crate::map::{Logical, Map, NONE, Run, Slot, Touch};
 use crate::mutant::Mutant;
-use crate::ops::moves::Moves;
-use crate::ops::moves::{MoveKind, Part};
-use crate::owner::{MigrationIo, Owner, Parts};
+use crate::ops::moves::{Moves, Part};
+use crate::owner::{MigrationIo, MoveKind, Owner, Parts};
 use crate::port::IoOp;
 use tandem_block::{BLOCK_BYTES, DeviceId, Duration, IoError};
 

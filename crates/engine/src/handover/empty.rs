@@ -7,7 +7,8 @@
 //! (`join`).
 
 use crate::config::{EngineConfig, Role};
-use crate::engine::{ConfigError, Engine};
+use crate::config_error::ConfigError;
+use crate::engine::Engine;
 use crate::format::layout::{self, Layout};
 use crate::format::superblock::Numbered;
 use tandem_block::DeviceId;

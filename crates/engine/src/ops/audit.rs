@@ -1,8 +1,8 @@
 //! What does an audit ask of background work and of those who wait for it?
 
-use super::moves::{MoveKind, Moves, Stage};
+use super::moves::{Moves, Stage};
 use crate::map::{Logical, NONE, Run, Slot};
-use crate::owner::Parts;
+use crate::owner::{MoveKind, Parts};
 
 impl Moves {
     /// Blocks and slots that a read of the move under way is about.

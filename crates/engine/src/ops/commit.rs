@@ -27,7 +27,7 @@ use crate::map::journal::Journal;
 use crate::map::{Batch, Cover, Limits, Slot};
 use crate::mutant::Mutant;
 use crate::ordering::TaskId;
-use crate::owner::{Ended, MetadataIo, Owner};
+use crate::owner::{MetadataIo, Owner};
 use crate::port::IoOp;
 use std::collections::VecDeque;
 use std::fmt;
@@ -233,36 +233,6 @@ impl Commit {
 }
 
 impl Engine {
-    /// A command for the metadata has ended.
-    pub(crate) fn metadata_io_done(&mut self, io: &MetadataIo, ended: Ended<'_>) {
-        let Ended { device, status, bytes, .. } = ended;
-        match *io {
-            MetadataIo::CommitFlush => self.commit_flushed(device, status),
-            MetadataIo::Unit => self.unit_written(device, status),
-            MetadataIo::Checkpoint => self.checkpoint_step_done(device, status),
-            MetadataIo::FollowUnits => {
-                self.follower.units_written(device);
-                self.fault_if(device, status);
-            }
-            MetadataIo::Follow => {
-                if self.follower.step_done(device) {
-                    self.fault_if(device, status);
-                }
-            }
-            MetadataIo::ChecksumPage(page) => self.checksum_page_read(page, ended),
-            MetadataIo::LevelRead(number) => {
-                self.metadata.level_read(number, status, bytes, &mut self.io)
-            }
-            MetadataIo::LevelWrite { number, length_bytes } => {
-                self.fault_if(device, status);
-                let begun = self.begun_checkpoint();
-                self.metadata.level_written(number, length_bytes, begun);
-            }
-            MetadataIo::Superblock => self.superblock_written(device, status),
-            MetadataIo::Trim(run) => self.deferred_free.trimmed(run, &mut self.map, &mut self.io),
-        }
-    }
-
     /// Begins or advances a commit.
     #[inline]
     pub(crate) fn run_commit(&mut self) {

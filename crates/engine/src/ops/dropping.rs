@@ -4,10 +4,9 @@
 //! so does one whose home is on a drive of which nothing is asked any more.
 
 use crate::io::DeviceIo;
-use crate::map::Map;
 use crate::map::logical::{HOME, SSD};
 use crate::map::objects::Objects;
-use crate::map::{NONE, Touch};
+use crate::map::{Map, NONE, Touch};
 use crate::ops::commit::Commit;
 use crate::ops::moves::Moves;
 

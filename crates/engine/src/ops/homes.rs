@@ -4,19 +4,18 @@
 //! still wanted, in runs. What the drive has acknowledged is *homed*; a flush of the drive makes it a
 //! place in the map, if the block has not changed since; the record that names it frees the log place.
 
-use super::moves::{HOMED_BLOCKS_MAX, MoveKind, Part, Stage};
+use super::moves::{HOMED_BLOCKS_MAX, Part, Stage};
 use crate::device::{Class, Job};
 use crate::drain::Evacuation;
 use crate::engine::Engine;
 use crate::io::DeviceIo;
-use crate::map::Map;
 use crate::map::logical::{HOME, LOG};
 use crate::map::objects::Objects;
-use crate::map::{Copied, Logical, NONE, Slot, Touch};
+use crate::map::{Copied, Logical, Map, NONE, Slot, Touch};
 use crate::mutant::Mutant;
 use crate::ops::commit::Commit;
 use crate::ops::moves::Moves;
-use crate::owner::{MigrationIo, Owner, Parts};
+use crate::owner::{MigrationIo, MoveKind, Owner, Parts};
 use crate::port::IoOp;
 use std::collections::VecDeque;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError};

@@ -3,17 +3,17 @@
 //! Source: [BCW §4.3.1] for log GC, design decision 10 for its watermarks. What still lives in a
 //! segment is moved home like any write-back; its log places are given up when that is recorded.
 
-use super::moves::{MoveKind, Part};
+use super::moves::Part;
 use super::unmovable::SEGMENTS_MAX;
 use crate::engine::Engine;
 use crate::io::DeviceIo;
 use crate::log::Log;
 use crate::log::gc::{self, Need};
-use crate::map::Map;
 use crate::map::logical::{FRAGMENTS, HOME, LOG};
 use crate::map::objects::Objects;
-use crate::map::{NONE, Run, Slot};
+use crate::map::{Map, NONE, Run, Slot};
 use crate::ops::moves::Moves;
+use crate::owner::MoveKind;
 use tandem_block::{BLOCK_BYTES, DeviceId};
 
 impl Moves {

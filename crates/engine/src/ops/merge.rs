@@ -4,13 +4,13 @@
 //! the merge counts only if nothing has changed meanwhile. Without an SSD it goes to a log, with FUA, from
 //! where it is moved home; users' writes leave a segment of each log for that (design decision 10).
 
-use super::moves::{FRAGMENTED_MAX, Move, MoveKind, Part, Stage};
+use super::moves::{FRAGMENTED_MAX, Move, Part, Stage};
 use crate::device::{Class, Job};
 use crate::engine::Engine;
 use crate::map::{Logical, NONE, Run, Touch};
 use crate::mutant::Mutant;
 use crate::ordering::TaskId;
-use crate::owner::{MigrationIo, Owner, Parts};
+use crate::owner::{MigrationIo, MoveKind, Owner, Parts};
 use crate::port::IoOp;
 use crate::task::Task;
 use tandem_block::{

@@ -5,7 +5,7 @@ use crate::engine::Engine;
 use crate::follower::{CheckpointState, Source};
 use crate::map::batches::Batches;
 use crate::ordering::TaskId;
-use crate::owner::Ended;
+use crate::owner::{Ended, MetadataIo};
 use tandem_block::{DeviceId, Instant, IoError, PayloadId};
 
 impl Engine {
@@ -225,6 +225,38 @@ impl Engine {
     pub(crate) fn told_of_lagging(&mut self) {
         if let Err(error) = self.metadata.told(self.io.now()) {
             self.telling_failed(error);
+        }
+    }
+}
+
+impl Engine {
+    /// A command for the metadata has ended.
+    pub(crate) fn metadata_io_done(&mut self, io: &MetadataIo, ended: Ended<'_>) {
+        let Ended { device, status, bytes, .. } = ended;
+        match *io {
+            MetadataIo::CommitFlush => self.commit_flushed(device, status),
+            MetadataIo::Unit => self.unit_written(device, status),
+            MetadataIo::Checkpoint => self.checkpoint_step_done(device, status),
+            MetadataIo::FollowUnits => {
+                self.follower.units_written(device);
+                self.fault_if(device, status);
+            }
+            MetadataIo::Follow => {
+                if self.follower.step_done(device) {
+                    self.fault_if(device, status);
+                }
+            }
+            MetadataIo::ChecksumPage(page) => self.checksum_page_read(page, ended),
+            MetadataIo::LevelRead(number) => {
+                self.metadata.level_read(number, status, bytes, &mut self.io)
+            }
+            MetadataIo::LevelWrite { number, length_bytes } => {
+                self.fault_if(device, status);
+                let begun = self.begun_checkpoint();
+                self.metadata.level_written(number, length_bytes, begun);
+            }
+            MetadataIo::Superblock => self.superblock_written(device, status),
+            MetadataIo::Trim(run) => self.deferred_free.trimmed(run, &mut self.map, &mut self.io),
         }
     }
 }

@@ -20,41 +20,16 @@ use crate::drain::Evacuation;
 use crate::engine::Engine;
 use crate::io::DeviceIo;
 use crate::log::gc::Need;
-use crate::map::Map;
 use crate::map::logical::LOG;
 use crate::map::objects::Objects;
-use crate::map::{Copied, FixedState, Logical, NONE, Run, Slot};
+use crate::map::{Copied, FixedState, Logical, Map, NONE, Run, Slot};
 use crate::mutant::Mutant;
 use crate::ops::commit::Commit;
-use crate::owner::{Ended, MigrationIo, Owner};
+use crate::owner::{Ended, MigrationIo, MoveKind, Owner};
 use crate::port::{Command, IoOp};
 use hashbrown::HashSet;
 use std::collections::VecDeque;
 use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, IoError, PayloadId};
-
-/// What a move is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MoveKind {
-    /// SSD to home.
-    WriteBack,
-    /// Log to home.
-    LogGc,
-    /// Fragments and base to one slot.
-    Merge,
-    /// What is read again and again from a log to an SSD.
-    Promotion,
-    /// From a drive that shall leave to others.
-    Drain,
-    /// Homes from a hard drive that shall leave to another one.
-    Rehome,
-}
-
-impl MoveKind {
-    /// Is it of one block, read like a user would and written to one slot?
-    pub(crate) fn is_of_one_block(self) -> bool {
-        matches!(self, MoveKind::Merge | MoveKind::Promotion)
-    }
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {

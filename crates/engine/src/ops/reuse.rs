@@ -4,8 +4,7 @@
 //! it (`pins`), and its TRIM, if it gets one, is over.
 
 use crate::io::DeviceIo;
-use crate::map::Map;
-use crate::map::{Run, Slot};
+use crate::map::{Map, Run, Slot};
 use crate::mutant::Mutant;
 use crate::owner::{MetadataIo, Owner};
 use crate::port::IoOp;

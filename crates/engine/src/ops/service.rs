@@ -8,9 +8,8 @@
 use crate::device::{Device, Service};
 use crate::engine::Engine;
 use crate::format::superblock::Standing;
-use crate::map::NONE;
 use crate::map::logical::{LOG, SSD};
-use crate::map::{Logical, Slot, Touch};
+use crate::map::{Logical, NONE, Slot, Touch};
 use crate::mutant::Mutant;
 use crate::owner::Owner;
 use crate::port::IoOp;

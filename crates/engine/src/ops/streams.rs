@@ -12,7 +12,7 @@ use crate::mutant::Mutant;
 use crate::owner::Owner;
 use crate::qos::admit::AdmitError;
 use crate::qos::cost::Kind;
-use crate::qos::delivery::{Clients, StreamIndex};
+use crate::qos::delivery::{Clients, NO_STREAM};
 use crate::qos::lanes::Lanes;
 use crate::qos::streams::{Pick, Streams, Taken};
 use crate::qos::{Candidate, StreamsView};
@@ -20,8 +20,6 @@ use crate::task::Task;
 use std::sync::Arc;
 use tandem_block::{DeviceId, Instant, IoError, Op, Request};
 
-/// No stream: flushes, batches and work of our own.
-pub(crate) const NO_STREAM: StreamIndex = StreamIndex::MAX;
 /// Streams at most.
 pub const STREAMS_MAX: usize = 10_000;
 

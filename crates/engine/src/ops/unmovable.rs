@@ -5,10 +5,9 @@
 
 use super::moves::Part;
 use crate::io::DeviceIo;
-use crate::map::Map;
 use crate::map::objects::Objects;
 use crate::map::versions::Copied;
-use crate::map::{Logical, Run};
+use crate::map::{Logical, Map, Run};
 use crate::ops::moves::Moves;
 use std::collections::BTreeMap;
 use tandem_block::{Duration, Instant, IoError};

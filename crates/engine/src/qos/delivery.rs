@@ -12,6 +12,9 @@ use tandem_block::{Duration, Instant, ObjectId, Request, StreamId};
 /// Position of a stream: in the configuration, or behind its end for everything else.
 pub type StreamIndex = u16;
 
+/// No stream: flushes, batches and work of our own.
+pub(crate) const NO_STREAM: StreamIndex = StreamIndex::MAX;
+
 /// One window that is over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {

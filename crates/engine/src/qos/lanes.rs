@@ -4,12 +4,11 @@
 //! one, so its reads and its writes each have the whole time of a drive: two queues by deadline, two
 //! sums of shares, and what is seen of costs by side. A single drive has one of each for everything.
 
-use super::Qos;
 use super::admit::{self, AdmitError, Side};
 use super::observed::Observed;
 use super::reserve::{QosConfig, WHOLE_PPB};
 use super::streams::{Streams, Taken};
-use super::{Apart, Divide};
+use super::{Apart, Divide, Qos};
 use tandem_block::{DeviceId, Instant};
 
 /// Deadlines run ahead of what was promised by so much of it at most: a hundredth, so that a window of a

@@ -7,15 +7,12 @@ use crate::StartError;
 use crate::engine::Engine;
 use crate::format::shard::Root;
 use crate::format::superblock::{Member, Superblock};
-use crate::io::DeviceIo;
-use crate::io::Phase;
+use crate::io::{DeviceIo, Phase};
 use crate::map::bits::Bits;
-use crate::map::objects::Objects;
-use crate::map::objects::Undo;
+use crate::map::objects::{Objects, Undo};
 use crate::owner::{Owner, StartIo};
 use crate::port::{Command, IoOp};
-use crate::start::Stage;
-use crate::start::Start;
+use crate::start::{Stage, Start};
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
 
 impl Start {

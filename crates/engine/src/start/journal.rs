@@ -9,18 +9,16 @@ use crate::follower::Follower;
 use crate::format::record::{self, FLAG_CHECKSUMS, FLAG_HOME, FLAG_LOG_UNSETTLED, Record};
 use crate::format::unit::{self, Unit};
 use crate::io::DeviceIo;
-use crate::map::Map;
 use crate::map::checkpoint::RecoveredBlock;
 use crate::map::checksums::HomeChecksums;
 use crate::map::journal::Journal;
 use crate::map::objects::Objects;
-use crate::map::{NONE, Slot};
+use crate::map::{Map, NONE, Slot};
 use crate::metadata::MetadataHomes;
 use crate::mutant::Mutant;
 use crate::owner::{Owner, StartIo};
 use crate::port::IoOp;
-use crate::start::Start;
-use crate::start::{READS_MAX, Stage};
+use crate::start::{READS_MAX, Stage, Start};
 use tandem_block::{BLOCK_BYTES, DeviceId, MIB, SECTORS_PER_BLOCK};
 
 /// What the records of the journal change.

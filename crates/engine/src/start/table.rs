@@ -13,8 +13,7 @@ use crate::format::{crc32c, record};
 use crate::io::DeviceIo;
 use crate::map::objects::Objects;
 use crate::metadata::MetadataHomes;
-use crate::start::Start;
-use crate::start::{READS_MAX, Stage as StartStage};
+use crate::start::{READS_MAX, Stage as StartStage, Start};
 use tandem_block::DeviceId;
 
 impl Start {

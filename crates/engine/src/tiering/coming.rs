@@ -21,13 +21,11 @@ mod audit;
 
 use crate::device::{Class, Job};
 use crate::engine::Engine;
-use crate::io::DeviceIo;
-use crate::io::Phase;
+use crate::io::{DeviceIo, Phase};
 use crate::ledger::Ledger;
-use crate::map::Map;
 use crate::map::checksums::HomeChecksums;
 use crate::map::logical::{HOME, LOG, SSD};
-use crate::map::{Copied, Logical, Run, Touch};
+use crate::map::{Copied, Logical, Map, Run, Touch};
 use crate::mutant::Mutant;
 use crate::ops::commit::Commit;
 use crate::ops::moves::Moves;

@@ -6,7 +6,7 @@
 //! made in a directory have the directory's.
 
 use crate::config::VolumeConfig;
-use crate::engine::ConfigError;
+use crate::config_error::ConfigError;
 use crate::map::objects::Objects;
 use crate::settings::Registry;
 use crate::task::Task;

@@ -7,13 +7,11 @@
 
 use crate::engine::Engine;
 use crate::io::DeviceIo;
-use crate::map::Map;
 use crate::map::logical::{FRAGMENTS, HOME, LOG, SSD};
 use crate::map::objects::Objects;
-use crate::map::{Logical, NONE, Slot, Touch};
+use crate::map::{Logical, Map, NONE, Slot, Touch};
 use crate::mutant::Mutant;
-use crate::ops::moves::HOMED_BLOCKS_MAX;
-use crate::ops::moves::Moves;
+use crate::ops::moves::{HOMED_BLOCKS_MAX, Moves};
 use crate::tier::collect::Extent;
 use crate::tiering::Tiers;
 use tandem_block::BLOCK_BYTES;
