@@ -1,7 +1,7 @@
 //! How does a drive leave a pool that is served, without another one in its place?
 //!
 //! Requirement: pool life. It is drained first: nothing new goes to it, and what lies on it is moved to
-//! others (`ops/draining`, `ops/vacating`), by moves that are recorded like any other. Then it is removed.
+//! others (`drain/slots`, `drain/homes`), by moves that are recorded like any other. Then it is removed.
 //!
 //! ```text
 //! drain ─▶ superblocks: it drains ─▶ moves, until no record names a place on it ─▶ (remove) it is no metadata
