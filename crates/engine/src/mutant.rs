@@ -92,6 +92,8 @@ pub enum Mutant {
     RehomedUnsettled,
     /// A drive counts as drained although records name places on it.
     DrainedTooEarly,
+    /// A drive leaves although no other one has all of the metadata.
+    LeavesLagging,
     /// Blocks of a removed object are reused before their clearing is durable.
     RetiredAtOnce,
     /// A discard gives up what was written there before it was answered.
@@ -106,7 +108,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 47] = [
+    pub const ALL: [Mutant; 48] = [
         Mutant::CommitWithoutFlush,
         Mutant::EarlyReuse,
         Mutant::FlushWithoutTails,
@@ -149,6 +151,7 @@ impl Mutant {
         Mutant::DrainWithoutCompare,
         Mutant::RehomedUnsettled,
         Mutant::DrainedTooEarly,
+        Mutant::LeavesLagging,
         Mutant::RetiredAtOnce,
         Mutant::GivesUpWritten,
         Mutant::WritesShared,

@@ -424,6 +424,9 @@ impl Engine {
             Stage::Voiding { .. } => Err(DrainError::NotNow("takes the drive back")),
             Stage::Removing(_) => Err(DrainError::TooLate),
             _ if drain.drained.is_some() => Ok(()),
+            _ if !self.metadata.can_do_without(device, &self.io) => Err(DrainError::NotNow(
+                "has no other drive with all of the metadata yet: wait until another one is level",
+            )),
             _ => Err(DrainError::NotDrained {
                 device,
                 bytes: self.evacuation.lies_on(device, &self.map, &self.objects, &self.io),

@@ -137,6 +137,10 @@ impl Engine {
     /// Does nothing lie on the drive, also after a crash, and is nothing on its way there?
     pub(crate) fn is_drained(&self, device: DeviceId) -> bool {
         let d = &self.io[device];
+        if !self.metadata.can_do_without(device, &self.io) && !self.io.breaks(Mutant::LeavesLagging)
+        {
+            return false;
+        }
         let Some(ssd) = self.io.ssds().iter().position(|&id| id == device) else {
             return !d.has_waiting() && self.is_vacated(device);
         };

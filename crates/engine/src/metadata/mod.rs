@@ -194,6 +194,12 @@ impl MetadataHomes {
         all.iter().copied().filter(serves).collect()
     }
 
+    /// Could the pool start without this drive: does another one have all of the metadata, if it has?
+    pub(crate) fn can_do_without(&self, device: DeviceId, io: &DeviceIo) -> bool {
+        !self.metadata_homes(io).contains(&device)
+            || self.sound_homes(io).iter().any(|&home| home != device)
+    }
+
     /// The one that is asked first; if none is sound, the one whose death says why.
     pub(crate) fn first_metadata_home(&self, io: &DeviceIo) -> DeviceId {
         let sound = self.sound_homes(io).first().copied();

@@ -33,6 +33,10 @@ impl Engine {
         if let Some(page) = self.checkpoint.advance(&mut parts) {
             self.load_checksum_page(page, None);
         }
+        if self.checkpoint.is_idle() && self.metadata.levels() {
+            // a drive may be level with it, and no event may follow that would say so
+            self.run_lagging();
+        }
     }
 
     fn is_checkpoint_due(&self, batches: Batches) -> bool {
