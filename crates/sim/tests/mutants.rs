@@ -383,6 +383,15 @@ fn drained_too_early() {
     caught(Mutant::DrainedTooEarly, Campaign { stride: 3, lives: 1, ..OFTEN }, drained);
 }
 
+/// A cut left one of two SSDs without the newest root, and the other one is removed before that is made up for.
+#[test]
+fn leaves_lagging() {
+    let often = Campaign { stride: 37, recovery_stride: 8, more_requests: 60, ..OFTEN };
+    caught(Mutant::LeavesLagging, often, |seed| {
+        SwarmConfig::drained(1_200_013 + seed, "mios-d", 200).under_conditions()
+    });
+}
+
 /// A hard drive is drained that has the only copy of most blocks: there is little SSD.
 fn vacated(seed: u64) -> SwarmConfig {
     let mut config = SwarmConfig::vacated(15, "ssd-first", 600);
