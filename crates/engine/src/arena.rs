@@ -54,12 +54,12 @@ impl<K: Key, V> Arena<K, V> {
         self.slab.get(key.number() as usize)
     }
 
-    pub(crate) fn contains(&self, key: K) -> bool {
-        self.slab.contains(key.number() as usize)
-    }
-
     pub(crate) fn iter(&self) -> impl Iterator<Item = (K, &V)> {
         self.slab.iter().map(|(key, value)| (K::new(key as u32), value))
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (K, &mut V)> {
+        self.slab.iter_mut().map(|(key, value)| (K::new(key as u32), value))
     }
 
     #[inline]
@@ -112,7 +112,7 @@ mod tests {
         let (a, b) = (arena.insert("a"), arena.insert("b"));
         assert_eq!((arena[a], arena[b], arena.len()), ("a", "b", 2));
         assert_eq!(arena.remove(a), "a");
-        assert!(arena.get(a).is_none() && !arena.contains(a) && arena.contains(b));
+        assert!(arena.get(a).is_none() && arena.get(b).is_some());
         assert_eq!(arena.insert("c"), a, "the key is free again");
         arena[a] = "d";
         let all: Vec<_> = arena.iter().map(|(key, value)| (key, *value)).collect();

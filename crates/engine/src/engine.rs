@@ -31,18 +31,17 @@ use crate::ops::reuse::DeferredFree;
 use crate::ops::sharing::Sharing;
 use crate::ops::steering::{SharedSteer, Steering};
 use crate::ops::tail::TailCopies;
-use crate::ordering::{Ordering, TaskId};
 use crate::qos::delivery::Clients;
 use crate::qos::{self, Qos};
+use crate::requests::Requests;
 use crate::start::Start;
 use crate::steer::{self, Beliefs};
-use crate::task::Tasks;
 use crate::tier::Tier;
 use crate::tier::space::SpaceConfig;
 use crate::tiering::file_tiers::{self};
 use crate::tiering::{self, Tiers, VolumePolicy};
-use std::collections::{BTreeMap, VecDeque};
-use tandem_block::{BLOCK_BYTES, DeviceId, IoError, ObjectId, Request};
+use std::collections::BTreeMap;
+use tandem_block::{BLOCK_BYTES, DeviceId, IoError, ObjectId};
 
 /// The engine of one set of drives. See `port` for its interface.
 #[derive(Clone, Debug)]
@@ -55,8 +54,7 @@ pub struct Engine {
     pub(crate) checksums: HomeChecksums,
     pub(crate) pages: PageReads,
     pub(crate) journal: Journal,
-    pub(crate) tasks: Tasks,
-    pub(crate) ordering: Ordering,
+    pub(crate) requests: Requests,
     pub(crate) commit: Commit,
     pub(crate) checkpoint: Checkpoint,
     pub(crate) follower: Follower,
@@ -85,10 +83,7 @@ pub struct Engine {
     pub(crate) object_changes: ObjectChanges,
     /// Objects that get blocks of others, and writes to such blocks.
     pub(crate) sharing: Sharing,
-    /// Requests for thin objects that wait for room in a commit.
-    pub(crate) thin_waiting: VecDeque<Request>,
     pub(crate) digest: u64,
-    pub(crate) work_list: Vec<TaskId>,
 }
 
 impl Engine {
@@ -210,8 +205,7 @@ impl Engine {
             pages: PageReads::default(),
             metadata: MetadataHomes::default(),
             journal: Journal::new(journal_bytes, 0, 1),
-            tasks: Tasks::default(),
-            ordering: Ordering::default(),
+            requests: Requests::default(),
             commit: Commit::default(),
             checkpoint: Checkpoint::default(),
             follower: Follower::default(),
@@ -231,9 +225,7 @@ impl Engine {
             deferred_free: DeferredFree::default(),
             object_changes: ObjectChanges::default(),
             sharing: Sharing::default(),
-            thin_waiting: VecDeque::new(),
             digest: 0xcbf2_9ce4_8422_2325,
-            work_list: Vec::new(),
             io: DeviceIo::new(config, drives),
         };
         engine.lay_out(layouts);

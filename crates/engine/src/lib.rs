@@ -42,17 +42,16 @@ mod metadata;
 pub mod mirror;
 pub mod mutant;
 mod ops;
-mod ordering;
 pub mod owner;
 mod port;
 pub mod profile;
 pub mod qos;
+mod requests;
 pub mod settings;
 mod start;
 pub mod stats;
 pub mod steer;
 mod stripes;
-mod task;
 pub mod tier;
 mod tiering;
 mod turn;
@@ -66,9 +65,9 @@ pub use config::{
 pub use config_error::ConfigError;
 pub use engine::Engine;
 pub use ops::request::REQUEST_BYTES_MAX;
-pub use ops::verify::BadPlace;
 pub use port::{Command, Done, Event, Io, IoId, IoOp, ServedFrom};
 pub use start::salvage::Loss;
+pub use stats::BadPlace;
 
 /// Why a pool cannot be served.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

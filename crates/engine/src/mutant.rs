@@ -3,8 +3,6 @@
 //! Proof that the crash tests can fail (design, "Tests": the mutants must be caught). Without the
 //! feature `mutants` no engine has one, and every question below is answered at compile time.
 
-use crate::engine::Engine;
-
 /// A rule to break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mutant {
@@ -158,13 +156,4 @@ impl Mutant {
         Mutant::LinksAhead,
         Mutant::ClonesUnsettled,
     ];
-}
-
-impl Engine {
-    /// Breaks a rule from now on; `None` mends it.
-    #[cfg(feature = "mutants")]
-    pub fn set_mutant(&mut self, mutant: Option<Mutant>) {
-        self.io.set_mutant(mutant);
-        self.pairs.set_mutant(mutant);
-    }
 }

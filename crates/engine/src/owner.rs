@@ -3,8 +3,8 @@
 //! Whoever sends a command names itself. The end of the command goes to nobody else.
 
 use crate::map::{Logical, Run, Slot};
-use crate::ordering::TaskId;
 use crate::port::ServedFrom;
+use crate::requests::ordering::TaskId;
 use std::ops::Range;
 use tandem_block::{DeviceId, IoError, PayloadId};
 

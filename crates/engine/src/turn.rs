@@ -21,6 +21,7 @@ impl Engine {
         self.io.begin_event(now, commands);
         if now >= self.io.deadline_due() {
             self.abandon_overdue();
+            self.go_on();
         }
         match event {
             Event::Request(request) => {
@@ -45,6 +46,7 @@ impl Engine {
             Event::Start => self.start_mirrors(),
             Event::Shutdown => self.on_shutdown(),
         }
+        self.go_on();
         self.ledger.turn_the_page(&self.io);
         if self.io.is_serving() {
             self.turn();
@@ -85,51 +87,66 @@ impl Engine {
         self.run_checkpoint();
         // a snapshot looks at a moment between two commits, and there may be no other
         self.run_follower();
-        self.run_thin_waiting();
-        self.run_batches();
-        self.run_commit();
+        self.go_on();
+        self.run_requests();
         self.run_follower();
         self.run_moves();
+        self.go_on();
         self.run_tiers();
+        self.go_on();
         self.flush_homed_at_rest();
         if self.io.is_stopping() {
             self.stop_if_settled();
         }
         let starved = self.io.waits_for_space();
-        for device in 0..self.io.drives().len() {
-            self.dispatch(DeviceId(device as u8));
-        }
+        self.dispatch_all();
         if self.io.waits_for_space() && !starved && self.io.ssds().is_empty() {
             // a write has just found its log full: nothing else may happen that would make room, nor may
             // a commit wait for that write any longer
             self.run_commit();
+            self.go_on();
             self.run_moves();
-            for device in 0..self.io.drives().len() {
-                self.dispatch(DeviceId(device as u8));
-            }
+            self.dispatch_all();
         }
         while self.io.waits_for_space() && self.fail_without_room() {
             // who waited behind these may go on, and no event follows
-            self.run_thin_waiting();
-            self.run_batches();
-            self.run_commit();
+            self.go_on();
+            self.run_requests();
             self.run_moves();
-            for device in 0..self.io.drives().len() {
-                self.dispatch(DeviceId(device as u8));
-            }
+            self.dispatch_all();
         }
         // nothing can be made durable any more, and no event will tell who has come to wait for it just now
         while self.commit.refuses() {
             self.run_commit();
-            for device in 0..self.io.drives().len() {
-                self.dispatch(DeviceId(device as u8));
-            }
+            self.dispatch_all();
         }
         // what waited for a drive that is out of service has ended just now, and no event follows
         if self.io.is_stopping() {
             self.stop_if_settled();
         }
         self.arm_timer();
+    }
+
+    /// What waits for room in a commit, and the commit.
+    fn run_requests(&mut self) {
+        self.run_held_back();
+        self.go_on();
+        self.run_batches();
+        self.go_on();
+        self.run_commit();
+        self.go_on();
+    }
+
+    /// Issues what the drives can take now. What fails there may let others begin.
+    fn dispatch_all(&mut self) {
+        loop {
+            for device in 0..self.io.drives().len() {
+                self.dispatch(DeviceId(device as u8));
+            }
+            if !self.go_on() {
+                break;
+            }
+        }
     }
 
     /// Everything that happened so far, in 64 bits: equal runs have equal digests.

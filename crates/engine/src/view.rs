@@ -17,6 +17,13 @@ use crate::tier::space::SpaceStats;
 use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, ObjectId};
 
 impl Engine {
+    /// Breaks a rule from now on; `None` mends it.
+    #[cfg(feature = "mutants")]
+    pub fn set_mutant(&mut self, mutant: Option<crate::mutant::Mutant>) {
+        self.io.set_mutant(mutant);
+        self.pairs.set_mutant(mutant);
+    }
+
     /// Was this drive gone from the beginning?
     pub fn is_absent(&self, device: DeviceId) -> bool {
         self.start.is_absent(device, &self.io)
@@ -130,7 +137,8 @@ impl Engine {
 
     /// May the world hand in another request?
     pub fn can_accept(&self) -> bool {
-        self.tasks.len() + self.thin_waiting.len() < self.io.config().requests_max as usize
+        self.requests.len() + self.requests.held_back().len()
+            < self.io.config().requests_max as usize
     }
 
     /// Counters so far.
@@ -247,7 +255,7 @@ impl Engine {
         format!(
             "phase {:?} tasks {} ios {} pending {} ready {} ssd {} starved {} free {}/{} population {:?}\n{}\n{:?}\n{:?}\n{:?} {:?}\n{:?}\n{:?}\n{:?}\n{}",
             self.io.phase(),
-            self.tasks.len(),
+            self.requests.len(),
             self.io.flights().len(),
             self.map.pending_blocks(),
             self.map.has_ready(),
@@ -270,6 +278,6 @@ impl Engine {
 
     /// Is nothing under way: no request, no device command?
     pub fn is_idle(&self) -> bool {
-        self.tasks.is_empty() && self.io.flights().is_empty()
+        self.requests.is_empty() && self.io.flights().is_empty()
     }
 }

@@ -3,9 +3,9 @@
 use super::{Findings, Rule};
 use crate::device::Job;
 use crate::engine::Engine;
-use crate::ordering::TaskId;
 use crate::owner::{LogIo, MetadataIo, MigrationIo, Owner, RequestIo};
-use crate::task::Task;
+use crate::requests::ordering::TaskId;
+use crate::requests::task::Task;
 use std::collections::BTreeMap;
 use std::fmt;
 use tandem_block::{DeviceId, Op, RequestId};
@@ -78,7 +78,7 @@ impl Engine {
     /// Every task that waits, in the order of their ids, and what for.
     pub fn waiters(&self) -> Vec<Waiter> {
         let causes = self.causes();
-        self.tasks
+        self.requests
             .iter()
             .map(|(key, task)| {
                 let id = key as TaskId;
@@ -121,7 +121,7 @@ impl Engine {
                 causes.entry(task).or_default().pages += 1;
             }
         }
-        for (_, task) in self.tasks.iter() {
+        for (_, task) in self.requests.iter() {
             if let Some(parent) = task.parent {
                 causes.entry(parent).or_default().parts += 1;
             }
@@ -131,7 +131,7 @@ impl Engine {
 
     fn wait_of(&self, id: TaskId, task: &Task, causes: Option<&Causes>) -> Wait {
         if task.blocked_by > 0 {
-            return Wait::Earlier(self.ordering.holders_before(id));
+            return Wait::Earlier(self.requests.holders_before(id));
         }
         let causes = causes.cloned().unwrap_or_default();
         if let Some(device) = causes.queue {
@@ -160,7 +160,7 @@ impl Engine {
 
     pub(super) fn audit_waiters(&self, findings: &mut Findings) {
         let causes = self.causes();
-        for (key, task) in self.tasks.iter() {
+        for (key, task) in self.requests.iter() {
             let id = key as TaskId;
             let found = causes.get(&id).map_or(0, Causes::outstanding);
             let what = format!("what task {id} ({:?}) waits for", task.request.op);
@@ -178,7 +178,7 @@ impl Engine {
                 _ => {}
             }
         }
-        for id in causes.keys().filter(|id| !self.tasks.contains(**id)) {
+        for id in causes.keys().filter(|id| self.requests.get(**id).is_none()) {
             findings.add(Rule::Waiters, || {
                 format!("something is under way for task {id}, which is over")
             });
@@ -192,7 +192,7 @@ impl Engine {
         let counted = u64::from(task.blocked_by);
         findings.equal(Rule::Waiters, &what, counted, holders.len() as u64);
         for holder in holders {
-            if !self.tasks.get(*holder).is_some_and(|task| task.holds) {
+            if !self.requests.get(*holder).is_some_and(|task| task.holds) {
                 let what = || format!("task {id} waits for task {holder}, which holds nothing");
                 findings.add(Rule::Waiters, what);
             }
@@ -222,7 +222,7 @@ impl Engine {
         findings.equal(Rule::Waiters, "commands of the move under way", counted, found);
         if let Some(read) = self.moves.reading_task() {
             let under_way = self
-                .tasks
+                .requests
                 .iter()
                 .any(|(_, task)| (task.first, task.request.id) == (read, RequestId(u64::MAX)));
             if !under_way {

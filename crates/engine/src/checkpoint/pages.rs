@@ -7,9 +7,9 @@ use crate::io::DeviceIo;
 use crate::map::checksums::{HomeChecksums, Loaded};
 use crate::metadata::MetadataHomes;
 use crate::mutant::Mutant;
-use crate::ordering::TaskId;
 use crate::owner::{Ended, MetadataIo, Owner};
 use crate::port::IoOp;
+use crate::requests::ordering::TaskId;
 use std::collections::BTreeMap;
 use tandem_block::{DeviceId, Duration, Instant};
 

@@ -20,8 +20,8 @@ use crate::map::objects::{BlockRange, Object, Objects, Undo};
 use crate::map::{NONE, Touch, image};
 use crate::mutant::Mutant;
 use crate::ops::commit::Commit;
-use crate::ordering::TaskId;
-use crate::task::Task;
+use crate::requests::ordering::TaskId;
+use crate::requests::task::Task;
 use std::collections::VecDeque;
 use tandem_block::{Batch, IoError, ObjectId, ObjectOp, Op, PayloadId, Request};
 
@@ -142,7 +142,7 @@ impl Engine {
             return;
         }
         let request = Request::new(batch.id, ObjectId(u64::MAX), Op::Flush, (0, 0), self.io.now());
-        let id = self.tasks.insert(Task::new(request, 0, 0));
+        let id = self.requests.insert(Task::new(request, 0, 0));
         self.object_changes.waiting.push_back((id, batch.clone()));
     }
 
@@ -204,9 +204,9 @@ impl Engine {
                 self.commit.wait_fua(id);
             } else {
                 if let Err(error) = done {
-                    self.note_error(id, error);
+                    self.requests.note_error(id, error);
                 }
-                self.answer(id, PayloadId::NONE, 0);
+                self.requests.answer(id, PayloadId::NONE, 0, &mut self.io);
             }
             self.thaw();
         }
@@ -214,7 +214,7 @@ impl Engine {
 
     /// Do changes of objects wait for room in a commit?
     pub(crate) fn objects_want_commit(&self) -> bool {
-        !self.object_changes.waiting.is_empty() || !self.thin_waiting.is_empty()
+        !self.object_changes.waiting.is_empty() || !self.requests.held_back().is_empty()
     }
 
     fn apply_batch(&mut self, batch: &Batch) -> Result<(), IoError> {
@@ -267,7 +267,7 @@ impl Engine {
             }
             _ => return false,
         };
-        self.is_in_use(id)
+        self.requests.is_in_use(id)
     }
 
     /// Objects that changed go into the commit.

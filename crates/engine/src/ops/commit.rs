@@ -26,9 +26,9 @@ use crate::io::DeviceIo;
 use crate::map::journal::Journal;
 use crate::map::{Batch, Cover, Limits, Slot};
 use crate::mutant::Mutant;
-use crate::ordering::TaskId;
 use crate::owner::{MetadataIo, Owner};
 use crate::port::IoOp;
+use crate::requests::ordering::TaskId;
 use std::collections::VecDeque;
 use std::fmt;
 use tandem_block::{BLOCK_BYTES, DeviceId, Instant, IoError, PayloadId};
@@ -256,8 +256,9 @@ impl Engine {
     }
 
     fn begin_commit(&mut self) {
+        let somebody_waits = !self.requests.held_back().is_empty();
         let asked = !self.commit.flush_waiting.is_empty()
-            || self.sharing.links_press(&self.journal, &self.objects, &self.thin_waiting);
+            || self.sharing.links_press(&self.journal, &self.objects, somebody_waits);
         let fua = !self.commit.fua_waiting.is_empty();
         let due = self.is_commit_due();
         let wanted = self.checkpoint_awaits_objects();
@@ -565,13 +566,14 @@ impl Engine {
         }
         for id in served {
             if self.sharing.settles(id, status) {
+                self.go_on();
                 self.run_batches();
                 continue;
             }
             if let Err(error) = status {
-                self.note_error(id, error);
+                self.requests.note_error(id, error);
             }
-            self.answer(id, PayloadId::NONE, 0);
+            self.requests.answer(id, PayloadId::NONE, 0, &mut self.io);
         }
     }
 

@@ -18,7 +18,7 @@ use crate::io::DeviceIo;
 use crate::map::logical::{FRAGMENTS, LOG, SSD};
 use crate::map::{Logical, Slot};
 use crate::ops::commit::Commit;
-use crate::ordering::TaskId;
+use crate::requests::ordering::TaskId;
 use std::collections::BTreeSet;
 use tandem_block::PayloadId;
 
@@ -122,7 +122,7 @@ impl Copies {
 impl Engine {
     /// A write is on an SSD. Does its user wait for the hard drive, too?
     pub(crate) fn awaits_both(&self, id: TaskId) -> bool {
-        let task = &self.tasks[id];
+        let task = &self.requests[id];
         task.both && self.tiers.tier_of(task).is_some_and(|tier| tier.acknowledges_both())
     }
 
@@ -137,13 +137,13 @@ impl Engine {
         }
         self.copies.looks = false;
         for id in std::mem::take(&mut self.copies.awaited) {
-            let task = &self.tasks[id];
+            let task = &self.requests[id];
             let is_awaited =
                 |block| self.copies.wanted.contains(&block) || self.moves.is_moving(block);
             if !in_vain && (task.first..task.end).any(is_awaited) {
                 self.copies.awaited.push(id);
             } else {
-                self.answer(id, PayloadId::NONE, 0);
+                self.requests.answer(id, PayloadId::NONE, 0, &mut self.io);
             }
         }
     }

@@ -2,9 +2,9 @@
 
 use crate::device::{Class, Job, Waiting};
 use crate::engine::Engine;
-use crate::ordering::TaskId;
 use crate::owner::{Ended, Owner, RequestIo};
 use crate::qos::QueueView;
+use crate::requests::ordering::TaskId;
 use tandem_block::{DeviceId, IoError};
 
 impl Engine {
@@ -114,7 +114,7 @@ impl Engine {
         self.io.note_wait_for_space();
         if let Job::Write { task, .. } = job {
             let now = self.io.now();
-            self.tasks[*task].starved_since.get_or_insert(now);
+            self.requests[*task].starved_since.get_or_insert(now);
         }
     }
 
@@ -147,7 +147,7 @@ impl Engine {
             }
             Job::Edge { task, block, mask } => match self.another_ssd(device) {
                 Some(other) => {
-                    let whose = self.tasks[task].whose();
+                    let whose = self.requests[task].whose();
                     let job = Job::Edge { task, block, mask };
                     self.io.enqueue(other, Class::Write, job, whose);
                 }
@@ -157,7 +157,7 @@ impl Engine {
                 if self.another_ssd(device).is_none() || self.io.is_fixed() {
                     self.fail_unissued(id, error);
                 } else if self.io[device].is_ssd() {
-                    self.tasks[id].target = crate::steer::Target::Ssd;
+                    self.requests[id].target = crate::steer::Target::Ssd;
                     self.queue_write(id);
                 } else {
                     self.return_write(device, id);
@@ -177,8 +177,8 @@ impl Engine {
     }
 
     fn fail_unissued(&mut self, id: TaskId, error: IoError) {
-        self.note_error(id, error);
-        let task = &mut self.tasks[id];
+        self.requests.note_error(id, error);
+        let task = &mut self.requests[id];
         task.target = crate::steer::Target::Ssd;
         task.outstanding = task.outstanding.saturating_sub(1);
         if task.outstanding == 0 {

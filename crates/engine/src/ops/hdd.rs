@@ -15,8 +15,8 @@ use crate::io::flights::Flight;
 use crate::map::Run;
 use crate::owner::{LogIo, MetadataIo, Owner, RequestIo};
 use crate::port::IoOp;
+use crate::requests::task::Task;
 use crate::steer::Reason;
-use crate::task::Task;
 use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, IoError, RequestKind};
 
 impl Engine {
@@ -126,7 +126,7 @@ impl Engine {
         let mut reads = self.io[device].queue.jobs(Class::Read);
         reads.all(|job| match job {
             Job::Io(_, Owner::Request(RequestIo::Read(part))) => {
-                let task = self.tasks.get(part.task);
+                let task = self.requests.get(part.task);
                 task.is_some_and(|task| task.request.kind == RequestKind::Background)
             }
             _ => false,
@@ -266,7 +266,7 @@ impl Engine {
 
     /// `is_wanted`: a task, and whether its tier has detours.
     fn return_some(&mut self, device: DeviceId, is_wanted: impl Fn(&Task, bool) -> bool) {
-        let (tasks, policies) = (&self.tasks, &self.tiers.policies);
+        let (tasks, policies) = (&self.requests, &self.tiers.policies);
         let returns = |job: &Job| match job {
             Job::Write { task, .. } => {
                 let task = &tasks[*task];

@@ -9,10 +9,10 @@ use crate::device::{Class, Job};
 use crate::engine::Engine;
 use crate::map::{Logical, NONE, Run, Touch};
 use crate::mutant::Mutant;
-use crate::ordering::TaskId;
 use crate::owner::{MigrationIo, MoveKind, Owner, Parts};
 use crate::port::IoOp;
-use crate::task::Task;
+use crate::requests::ordering::TaskId;
+use crate::requests::task::Task;
 use tandem_block::{
     BLOCK_BYTES, IoError, ObjectId, Op, PayloadId, Request, RequestId, RequestKind,
 };
@@ -48,7 +48,7 @@ impl Engine {
     pub(crate) fn start_move_to_ssd(&mut self, kind: MoveKind, block: Logical) -> bool {
         assert!(self.moves.active.is_none(), "one move at a time");
         // a write under way would make it vain; but one that waits for room may wait for this
-        if self.ordering.is_held(block, block + 1)
+        if self.requests.is_held(block, block + 1)
             && !(self.io.waits_for_space() && self.io.ssds().is_empty())
         {
             return false;
@@ -79,14 +79,14 @@ impl Engine {
             targets: Vec::new(),
             since: self.io.now(),
         });
-        let id = self.tasks.insert(Task::new(request, block, block + 1));
+        let id = self.requests.insert(Task::new(request, block, block + 1));
         self.begin_user_read(id);
         true
     }
 
     /// The block of a merge was read, as a user would read it.
     pub(crate) fn merge_read(&mut self, id: TaskId, payload: PayloadId) {
-        let task = self.tasks.remove(id);
+        let task = self.requests.remove(id);
         let m = self.moves.active.as_mut().expect("a merge was reading");
         m.buffer = payload;
         m.stage = Stage::Writing;

@@ -4,8 +4,8 @@ use crate::checkpoint::{PageRead, Parts};
 use crate::engine::Engine;
 use crate::follower::{CheckpointState, Source};
 use crate::map::batches::Batches;
-use crate::ordering::TaskId;
 use crate::owner::{Ended, MetadataIo};
+use crate::requests::ordering::TaskId;
 use tandem_block::{DeviceId, Instant, IoError, PayloadId};
 
 impl Engine {
@@ -129,17 +129,18 @@ impl Engine {
             self.checkpoint.page_failed();
         }
         for id in waiters {
-            let task = &mut self.tasks[id];
+            let task = &mut self.requests[id];
             task.outstanding -= 1;
             if !is_loaded {
-                self.note_error(id, ended.status.err().unwrap_or(IoError::Checksum(ended.device)));
+                self.requests
+                    .note_error(id, ended.status.err().unwrap_or(IoError::Checksum(ended.device)));
             }
-            let task = &self.tasks[id];
+            let task = &self.requests[id];
             if task.outstanding > 0 {
                 continue;
             }
             if task.status.is_err() {
-                self.answer(id, PayloadId::NONE, 0);
+                self.requests.answer(id, PayloadId::NONE, 0, &mut self.io);
             } else {
                 self.begin_user_read(id);
             }

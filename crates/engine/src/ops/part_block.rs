@@ -9,16 +9,16 @@ use crate::engine::Engine;
 use crate::map::logical::{FRAGMENTS, SSD};
 use crate::map::{Logical, Run, Slot, Touch};
 use crate::mutant::Mutant;
-use crate::ordering::TaskId;
 use crate::owner::{Owner, RequestIo};
 use crate::port::{Command, IoOp};
+use crate::requests::ordering::TaskId;
 use crate::steer::Target;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError, Request, SECTOR_BYTES};
 
 impl Engine {
     /// A write that begins or ends within a block: its buffer is laid out in whole blocks.
     pub(super) fn begin_part_blocks(&mut self, id: TaskId, request: &Request) {
-        let task = &self.tasks[id];
+        let task = &self.requests[id];
         let (first, last) = (task.first, task.end - 1);
         let on_ssd = !task.target.is_log();
         let head = (request.offset_bytes % BLOCK_BYTES / SECTOR_BYTES) as u32;
@@ -30,13 +30,13 @@ impl Engine {
             if first == last { (head_mask & tail_mask, 255) } else { (head_mask, tail_mask) };
         if self.io.config().contents {
             let buffer = self.io.name_payload();
-            self.tasks[id].buffer = buffer;
+            self.requests[id].buffer = buffer;
             let length_bytes = u64::from(last - first + 1) * BLOCK_BYTES;
             self.io.send(Command::Reserve { payload: buffer, length_bytes });
         }
-        self.tasks[id].base_bytes = 0;
-        self.tasks[id].masks = masks;
-        self.tasks[id].outstanding += 1; // held while bases are read
+        self.requests[id].base_bytes = 0;
+        self.requests[id].masks = masks;
+        self.requests[id].outstanding += 1; // held while bases are read
         let edges = [(first, masks.0), (last, if first == last { 255 } else { masks.1 })];
         for (block, mask) in edges {
             if mask == 255 {
@@ -55,7 +55,7 @@ impl Engine {
     fn read_base(&mut self, id: TaskId, block: Logical) {
         let slot = self.map.entry(block).ssd;
         let region = *self.map.slots().region(slot);
-        let task = &mut self.tasks[id];
+        let task = &mut self.requests[id];
         task.outstanding += 1;
         let op = IoOp::Read {
             offset_bytes: region.address(slot),
@@ -69,13 +69,13 @@ impl Engine {
         if self.io.breaks(crate::mutant::Mutant::BaseUnpinned) {
             self.io[region.device].queue.pins_mut().skip_next();
         }
-        let whose = self.tasks[id].whose();
+        let whose = self.requests[id].whose();
         self.io.enqueue(region.device, Class::Read, Job::Io(op, owner), whose);
     }
 
     /// The block's other sectors are known now: it will be written whole.
     fn mask_whole(&mut self, id: TaskId, block: Logical) {
-        let task = &mut self.tasks[id];
+        let task = &mut self.requests[id];
         if block == task.first {
             task.masks.0 = 255;
         } else {
@@ -94,7 +94,7 @@ impl Engine {
     ) {
         let sound = !self.io.config().contents || checksums == [self.map.slots().checksum(slot)];
         if let Err(error @ IoError::NoAnswer(_)) = status {
-            self.tasks[id].unanswered = Some(error);
+            self.requests[id].unanswered = Some(error);
         } else if status.is_ok() && sound {
             self.io.stats_mut().merged += 1;
             self.mask_whole(id, logical);
@@ -107,7 +107,7 @@ impl Engine {
     }
 
     fn merge_part_done(&mut self, id: TaskId) {
-        let task = &mut self.tasks[id];
+        let task = &mut self.requests[id];
         task.outstanding -= 1;
         if task.outstanding > 0 {
             return;
@@ -143,7 +143,7 @@ impl Engine {
 
     /// Part blocks at the ends of a zeroing: zeroes over the sectors, as fragments.
     pub(crate) fn write_zero_edges(&mut self, id: TaskId, head: bool, tail: bool) {
-        let task = &self.tasks[id];
+        let task = &self.requests[id];
         let request = task.request;
         let (first, last) = (task.first, task.end - 1);
         let head_sectors = (request.offset_bytes % BLOCK_BYTES / SECTOR_BYTES) as u32;
@@ -161,17 +161,17 @@ impl Engine {
             }
         }
         edges.retain(|&(block, _)| self.map.state(block) != 0);
-        self.tasks[id].started = self.io.now();
+        self.requests[id].started = self.io.now();
         if edges.is_empty() {
             self.finish_write(id);
             return;
         }
         if self.io.config().contents {
             let buffer = self.io.name_payload();
-            self.tasks[id].buffer = buffer;
+            self.requests[id].buffer = buffer;
             self.io.send(Command::Reserve { payload: buffer, length_bytes: BLOCK_BYTES });
         }
-        self.tasks[id].outstanding = edges.len() as u32;
+        self.requests[id].outstanding = edges.len() as u32;
         for (block, mask) in edges {
             let device = if self.io.ssds().is_empty() {
                 self.io.hdds()[0]
@@ -182,7 +182,7 @@ impl Engine {
             if let Some(bcw) = &mut self.io[device].bcw {
                 bcw.commit(now, BLOCK_BYTES);
             }
-            let whose = self.tasks[id].whose();
+            let whose = self.requests[id].whose();
             self.io.enqueue(device, Class::Write, Job::Edge { task: id, block, mask }, whose);
         }
     }
@@ -205,7 +205,7 @@ impl Engine {
             }
         };
         let Some(run) = run else { return false };
-        let task = &self.tasks[id];
+        let task = &self.requests[id];
         let op = IoOp::Write {
             offset_bytes: self.map.slots().region(run.slot).address(run.slot),
             length_bytes: BLOCK_BYTES,
@@ -231,24 +231,24 @@ impl Engine {
     ) {
         let (id, block, run, mask) = edge;
         if let Err(error) = status {
-            let before = self.tasks[id].status;
+            let before = self.requests[id].status;
             self.write_failed(device, id, run, error);
-            let task = &mut self.tasks[id];
+            let task = &mut self.requests[id];
             task.target = Target::Ssd;
             if let (IoError::NoAnswer(_), Some(other)) = (error, self.another_ssd(device)) {
-                self.tasks[id].status = before;
-                let whose = self.tasks[id].whose();
+                self.requests[id].status = before;
+                let whose = self.requests[id].whose();
                 self.io.enqueue(other, Class::Write, Job::Edge { task: id, block, mask }, whose);
                 return;
             }
         } else {
             let checksum = checksums.first().copied().unwrap_or(0);
             if self.map.assign_fragment(block, run.slot, mask, checksum) {
-                self.tasks[id].over_base = true;
+                self.requests[id].over_base = true;
             } else {
                 self.map.assign(block, run.slot, checksum);
             }
-            let fua = self.tasks[id].request.fua;
+            let fua = self.requests[id].request.fua;
             if fua {
                 self.map.note_settled(run.slot);
             } else if self.map.slots().is_log(run.slot) {
@@ -261,7 +261,7 @@ impl Engine {
             }
             self.map.touch(Touch { logical: block, count: 1 }, run.slot, fua);
         }
-        let task = &mut self.tasks[id];
+        let task = &mut self.requests[id];
         task.outstanding -= 1;
         if task.outstanding == 0 {
             self.finish_write(id);

@@ -18,10 +18,10 @@ use crate::format::record::PIECE_RECORD_BYTES;
 use crate::map::runs::Piece;
 use crate::mutant::Mutant;
 use crate::ops::sharing::Leaves;
-use crate::ordering::TaskId;
 use crate::port::Command;
 use crate::qos::delivery::StreamIndex;
-use crate::task::Task;
+use crate::requests::ordering::TaskId;
+use crate::requests::task::Task;
 use crate::tier::TierNumber;
 use tandem_block::{BLOCK_BYTES, Instant, ObjectId, Op, PayloadId, Request, RequestType};
 
@@ -66,16 +66,15 @@ fn blocks(request: &Request) -> (u32, u32) {
 impl Engine {
     /// A sound request for a thin object.
     pub(crate) fn enter_thin(&mut self, request: &Request) {
-        let is_behind = |waiting: &Request| waiting.object == request.object;
-        if self.thin_waiting.iter().any(is_behind) || !self.begin_thin(request) {
-            self.thin_waiting.push_back(*request);
+        if self.requests.holds_back(request) || !self.begin_thin(request) {
+            self.requests.hold_back(*request);
         }
     }
 
     /// Requests that waited for room in a commit.
     #[inline]
-    pub(crate) fn run_thin_waiting(&mut self) {
-        while let Some(request) = self.thin_waiting.front().copied() {
+    pub(crate) fn run_held_back(&mut self) {
+        while let Some(request) = self.requests.held_back().front().copied() {
             let found = self.objects.locate(request.object);
             // a read needs no record: it goes on where nothing can be recorded any more
             let needs_record = request.op != Op::Read || self.sharing.is_frozen(&request);
@@ -91,7 +90,7 @@ impl Engine {
                 (None, Ok(_)) if !self.begin_thin(&request) => return,
                 (None, Ok(_)) => {}
             }
-            self.thin_waiting.pop_front();
+            self.requests.let_first_begin();
         }
     }
 
@@ -159,7 +158,7 @@ impl Engine {
         let (from, to) = blocks(&task.request);
         if let Some(logical) = self.objects.single(task.request.object, from, to) {
             (task.first, task.end) = (logical, logical + (to - from));
-            let id = self.tasks.insert(task);
+            let id = self.requests.insert(task);
             self.take_blocks(id);
         } else {
             self.begin_parts(task, from, to);
@@ -169,10 +168,11 @@ impl Engine {
     /// A read waited for a write to new blocks, which the object does not get: it reads what the object
     /// has instead. It has begun nothing yet.
     pub(crate) fn read_where_it_lies(&mut self, id: TaskId) {
-        let task = &self.tasks[id];
+        let task = &self.requests[id];
         assert!(task.request.op == Op::Read && task.outstanding == 0, "a read that only waited");
         let Some(parent) = task.parent else {
-            let task = self.tasks.remove(id);
+            let mut task = self.requests.remove(id);
+            task.blocks_gone = None;
             self.begin_where_it_lies(task);
             return;
         };
@@ -181,7 +181,7 @@ impl Engine {
         for piece in self.objects.pieces(part.request.object, from, to) {
             self.begin_part(part, piece, from);
         }
-        self.answer(id, PayloadId::NONE, 0);
+        self.requests.answer(id, PayloadId::NONE, 0, &mut self.io);
     }
 
     fn begin_parts(&mut self, mut parent: Task, from: u32, to: u32) {
@@ -202,8 +202,8 @@ impl Engine {
             // the hole may be of an earlier request, and not be recorded yet
             parent.over_base |= pieces.iter().any(|piece| piece.logical.is_none());
         }
-        let parent = self.tasks.insert(parent);
-        let whole = Part::of(&self.tasks[parent], parent);
+        let parent = self.requests.insert(parent);
+        let whole = Part::of(&self.requests[parent], parent);
         for piece in pieces {
             self.begin_part(whole, piece, from);
         }
@@ -231,14 +231,14 @@ impl Engine {
             }
             Op::Discard | Op::WriteZeroes | Op::Flush => {}
         }
-        self.tasks[of.parent].outstanding += 1;
-        let id = self.tasks.insert(part);
+        self.requests[of.parent].outstanding += 1;
+        let id = self.requests.insert(part);
         self.take_blocks(id);
     }
 
     /// A part is done; its parent too, if it was the last.
     pub(crate) fn part_answered(&mut self, id: TaskId, part: &Task) {
-        let parent = &mut self.tasks[id];
+        let parent = &mut self.requests[id];
         if parent.status.is_ok() {
             parent.status = part.status;
         }
@@ -251,7 +251,7 @@ impl Engine {
     }
 
     fn let_go(&mut self, id: TaskId) {
-        let task = &mut self.tasks[id];
+        let task = &mut self.requests[id];
         task.outstanding -= 1;
         if task.outstanding > 0 {
             return;
@@ -260,21 +260,21 @@ impl Engine {
         let has_left = task.over_base && status.is_ok();
         match request.op {
             Op::Read if status.is_ok() => {
-                self.answer(id, buffer, request.offset_bytes % BLOCK_BYTES);
+                self.requests.answer(id, buffer, request.offset_bytes % BLOCK_BYTES, &mut self.io);
                 return;
             }
             Op::Read if buffer != PayloadId::NONE => self.io.send(Command::Release(buffer)),
             Op::Write => self.io.let_buffer_go(request.payload),
             Op::Discard | Op::WriteZeroes if has_left => {
                 self.keep_class(id);
-                if self.tasks[id].request.fua {
+                if self.requests[id].request.fua {
                     self.commit.wait_fua(id);
                     return;
                 }
             }
             _ => {}
         }
-        self.answer(id, PayloadId::NONE, 0);
+        self.requests.answer(id, PayloadId::NONE, 0, &mut self.io);
     }
 
     /// A discard of a thin object was answered: its whole blocks in which nothing lies are nobody's any
@@ -287,7 +287,7 @@ impl Engine {
         let first = request.offset_bytes.div_ceil(BLOCK_BYTES) as u32;
         let end = ((request.offset_bytes + request.length_bytes) / BLOCK_BYTES) as u32;
         if first >= end
-            || self.is_in_use(request.object)
+            || self.requests.is_in_use(request.object)
             || self.objects.get(request.object).is_none()
         {
             return;
@@ -326,13 +326,6 @@ impl Engine {
             }
         }
         empty
-    }
-
-    /// Are there requests for this object that touch its blocks?
-    pub(crate) fn is_in_use(&self, object: ObjectId) -> bool {
-        let touches = |request: &Request| request.object == object && request.op != Op::Flush;
-        self.tasks.iter().any(|(_, task)| touches(&task.request))
-            || self.thin_waiting.iter().any(touches)
     }
 }
 

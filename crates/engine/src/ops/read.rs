@@ -10,10 +10,10 @@ use crate::engine::Engine;
 use crate::map::checksums::page_of;
 use crate::map::{Logical, NONE, Place, Slot};
 use crate::mutant::Mutant;
-use crate::ordering::TaskId;
 use crate::owner::{Owner, ReadPart, RequestIo};
 use crate::port::{Command, IoOp, ServedFrom};
-use crate::task::Overlay;
+use crate::requests::ordering::TaskId;
+use crate::requests::task::Overlay;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError, PayloadId};
 
 /// Where a run of blocks is read from.
@@ -41,17 +41,17 @@ impl Engine {
         if self.tiers.has_share() {
             self.begin_tier_read(id);
         }
-        let (first, end) = (self.tasks[id].first, self.tasks[id].end);
+        let (first, end) = (self.requests[id].first, self.requests[id].end);
         if !self.io.is_fixed() && self.await_checksum_pages(id, first, end) {
             return;
         }
-        if self.io.config().contents && self.tasks[id].parent.is_none() {
+        if self.io.config().contents && self.requests[id].parent.is_none() {
             let buffer = self.io.name_payload();
-            self.tasks[id].buffer = buffer;
+            self.requests[id].buffer = buffer;
             let length_bytes = u64::from(end - first) * BLOCK_BYTES;
             self.io.send(Command::Reserve { payload: buffer, length_bytes });
         }
-        self.tasks[id].outstanding += 1; // held while parts are issued
+        self.requests[id].outstanding += 1; // held while parts are issued
         let mut block = first;
         while block < end {
             let source = self.source(block, &[]);
@@ -161,11 +161,11 @@ impl Engine {
                     && self.checksums.get(block).is_none()
             });
             if needed {
-                self.tasks[id].outstanding += 1;
+                self.requests[id].outstanding += 1;
                 self.load_checksum_page(page, Some(id));
             }
         }
-        self.tasks[id].outstanding > 0
+        self.requests[id].outstanding > 0
     }
 
     fn read_run(
@@ -176,7 +176,7 @@ impl Engine {
         source: Source,
         tried: Vec<DeviceId>,
     ) {
-        let task = &mut self.tasks[id];
+        let task = &mut self.requests[id];
         task.outstanding += 1;
         task.served_from = task.served_from.max(source.from);
         let (into, into_offset_bytes) = (task.buffer, task.buffer_offset(logical));
@@ -188,7 +188,7 @@ impl Engine {
             into,
             into_offset_bytes,
         };
-        let whose = self.tasks[part.task].whose();
+        let whose = self.requests[part.task].whose();
         let job = Job::Io(op, Owner::Request(RequestIo::Read(Box::new(part))));
         self.io.enqueue(source.device, Class::Read, job, whose);
     }
@@ -245,7 +245,7 @@ impl Engine {
             let region = *self.map.slots().region(fragment.slot);
             let in_ram = region.is_log && self.fragment_from_ram(id, fragment.slot, from);
             let served = if region.is_log { ServedFrom::HddLog } else { ServedFrom::Ssd };
-            let task = &mut self.tasks[id];
+            let task = &mut self.requests[id];
             task.overlays.push(Overlay {
                 from,
                 mask: fragment.mask,
@@ -273,7 +273,7 @@ impl Engine {
                 into: from,
                 into_offset_bytes: 0,
             };
-            let whose = self.tasks[part.task].whose();
+            let whose = self.requests[part.task].whose();
             let job = Job::Io(op, Owner::Request(RequestIo::Read(Box::new(part))));
             self.io.enqueue(region.device, Class::Read, job, whose);
         }
@@ -291,7 +291,7 @@ impl Engine {
         if let Some(error) = error {
             self.note_bad(device, &part, error, checksums);
             if matches!(error, IoError::NoAnswer(_)) {
-                self.tasks[part.task].unanswered = Some(error);
+                self.requests[part.task].unanswered = Some(error);
                 self.part_done(part.task);
             } else {
                 self.retry_read(device, part, error);
@@ -335,13 +335,13 @@ impl Engine {
         let id = part.task;
         let mut tried = part.tried;
         tried.push(device);
-        let is_base = part.into == self.tasks[id].buffer;
+        let is_base = part.into == self.requests[id].buffer;
         let retry = is_base
             && !self.io.is_fixed()
             && (part.logical..part.logical + part.count)
                 .all(|block| self.source(block, &tried).is_some());
         if !retry {
-            self.note_error(id, error);
+            self.requests.note_error(id, error);
             self.part_done(id);
             return;
         }
@@ -350,7 +350,7 @@ impl Engine {
         let needs = |block| self.source(block, &tried).is_some_and(|next| next.slot == NONE);
         let mut blocks = part.logical..part.logical + part.count;
         if self.io.config().contents && blocks.any(|block| needs(block) && !is_known(block)) {
-            self.tasks[id].begins_again = true;
+            self.requests[id].begins_again = true;
             self.part_done(id);
             return;
         }
@@ -368,7 +368,7 @@ impl Engine {
 
     /// The block is read again as it is now: fragments of what it was do not belong to that.
     fn drop_overlays(&mut self, id: TaskId, block: Logical) {
-        let task = &mut self.tasks[id];
+        let task = &mut self.requests[id];
         let at_bytes = task.buffer_offset(block);
         let old = task.overlays.iter_mut().filter(|overlay| overlay.at_bytes == at_bytes);
         old.for_each(|overlay| overlay.mask = 0);
@@ -376,26 +376,26 @@ impl Engine {
 
     /// One of the things a read or a merge waited for is done.
     pub(crate) fn part_done(&mut self, id: TaskId) {
-        let task = &mut self.tasks[id];
+        let task = &mut self.requests[id];
         assert!(task.outstanding > 0, "a part ends once");
         task.outstanding -= 1;
         task.ended = self.io.now();
         if task.outstanding > 0 {
             return;
         }
-        if self.tasks[id].unanswered.is_some() && self.reads_again(id) {
+        if self.requests[id].unanswered.is_some() && self.reads_again(id) {
             return;
         }
-        let task = &mut self.tasks[id];
+        let task = &mut self.requests[id];
         if std::mem::take(&mut task.begins_again) && task.status.is_ok() {
             self.begin_anew(id);
             return;
         }
         self.lay_over(id);
-        if self.tasks[id].rides && !self.end_tier_read(id) {
+        if self.requests[id].rides && !self.end_tier_read(id) {
             return;
         }
-        let task = &self.tasks[id];
+        let task = &self.requests[id];
         let buffer = task.buffer;
         let lead_bytes = u64::from(task.lead_blocks) * BLOCK_BYTES;
         let skip_bytes = lead_bytes + task.request.offset_bytes % BLOCK_BYTES;
@@ -403,19 +403,19 @@ impl Engine {
             if task.parent.is_none() {
                 self.io.send(Command::Release(buffer));
             }
-            self.answer(id, PayloadId::NONE, 0);
+            self.requests.answer(id, PayloadId::NONE, 0, &mut self.io);
             return;
         }
-        self.answer(id, buffer, skip_bytes);
+        self.requests.answer(id, buffer, skip_bytes, &mut self.io);
     }
 
     /// A drive that left a read without an answer may still write to its buffers: the read begins again
     /// without the drive, into others. False: it ends with an error instead.
     fn reads_again(&mut self, id: TaskId) -> bool {
-        let task = &mut self.tasks[id];
+        let task = &mut self.requests[id];
         let error = task.unanswered.take().expect("asked by the caller");
         if task.parent.is_some() || task.rides || task.status.is_err() {
-            self.note_error(id, error);
+            self.requests.note_error(id, error);
             return false;
         }
         self.begin_anew(id);
@@ -425,7 +425,7 @@ impl Engine {
     /// Nothing of the read is under way. A request gets another buffer, and a part the place in its
     /// parent's again.
     fn begin_anew(&mut self, id: TaskId) {
-        let task = &mut self.tasks[id];
+        let task = &mut self.requests[id];
         let is_whole = task.parent.is_none();
         let buffer = is_whole.then(|| std::mem::replace(&mut task.buffer, task.request.payload));
         let overlays = std::mem::take(&mut task.overlays);
@@ -439,8 +439,8 @@ impl Engine {
 
     /// Lays fragments over the bases that were read.
     fn lay_over(&mut self, id: TaskId) {
-        let into = self.tasks[id].buffer;
-        for overlay in std::mem::take(&mut self.tasks[id].overlays) {
+        let into = self.requests[id].buffer;
+        for overlay in std::mem::take(&mut self.requests[id].overlays) {
             if !self.io.config().contents {
                 continue;
             }

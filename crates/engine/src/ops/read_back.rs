@@ -12,9 +12,9 @@ use crate::log::read_back::{Found, Keeper, ReadBack};
 use crate::map::logical::LOG;
 use crate::map::{FixedState, Logical, Map, NONE, Run, Slot};
 use crate::mutant::Mutant;
-use crate::ordering::TaskId;
 use crate::owner::{MoveKind, ReadPart};
 use crate::port::{Command, ServedFrom};
+use crate::requests::ordering::TaskId;
 use hashbrown::HashMap;
 use std::collections::VecDeque;
 use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, PayloadId, RequestKind};
@@ -104,7 +104,7 @@ impl Engine {
         let device = self.map.slots().region(run.slot).device;
         let tail = self.io[device].tail.items.back();
         let in_tail = tail.is_some_and(|item| item.run == run);
-        let payload = self.tasks[id].buffer;
+        let payload = self.requests[id].buffer;
         // who compares all copies wants to see what the drives hold
         let keeps = !self.io.config().verify_copies;
         if keeps && self.read_back.add(run, payload, offset_bytes, in_tail) {
@@ -146,7 +146,7 @@ impl Engine {
         {
             count += 1;
         }
-        let task = &self.tasks[id];
+        let task = &self.requests[id];
         let into = (task.buffer, task.buffer_offset(block));
         self.copy_from_ram(id, &found, into, count);
         count
@@ -176,7 +176,7 @@ impl Engine {
                 length_bytes,
             });
         }
-        if self.tasks[id].request.kind == RequestKind::Background {
+        if self.requests[id].request.kind == RequestKind::Background {
             return;
         }
         let stats = &mut self.io.stats_mut().read_back;
@@ -190,7 +190,7 @@ impl Engine {
     /// to be promoted.
     pub(crate) fn note_log_read(&mut self, part: &ReadPart) {
         if part.from != ServedFrom::HddLog
-            || self.tasks[part.task].request.kind == RequestKind::Background
+            || self.requests[part.task].request.kind == RequestKind::Background
         {
             return;
         }

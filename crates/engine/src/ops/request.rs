@@ -3,15 +3,11 @@
 use crate::engine::Engine;
 use crate::io::Phase;
 use crate::map::{Logical, Touch};
-use crate::mutant::Mutant;
-use crate::ordering::TaskId;
 use crate::owner::{Ended, RequestIo};
-use crate::port::{Command, Done, ServedFrom};
-use crate::steer::Target;
-use crate::task::Task;
-use tandem_block::{
-    BLOCK_BYTES, Instant, IoError, Op, PayloadId, Request, RequestKind, SECTOR_BYTES,
-};
+use crate::requests::Over;
+use crate::requests::ordering::TaskId;
+use crate::requests::task::Task;
+use tandem_block::{BLOCK_BYTES, IoError, Op, PayloadId, Request, RequestKind, SECTOR_BYTES};
 
 /// Longest request in bytes: NBD's usual limit.
 pub const REQUEST_BYTES_MAX: u64 = 32 << 20;
@@ -41,13 +37,18 @@ impl Engine {
         self.io.note_request();
         self.steering.note_arrival(request, &self.io);
         match self.admit(request) {
-            Ok(_) if self.sharing.waits_for_a_clone(request, &self.thin_waiting) => {
-                self.thin_waiting.push_back(*request)
-            }
+            Ok(_) if self.waits_for_a_clone(request) => self.requests.hold_back(*request),
             Ok(Some((first, end))) => self.enter(Task::new(*request, first, end)),
             Ok(None) => self.enter_thin(request),
             Err(error) => self.io.refuse_request(request, error),
         }
+    }
+
+    /// Must this request wait for a clone, or behind one that does?
+    #[inline]
+    fn waits_for_a_clone(&self, request: &Request) -> bool {
+        let waits = || self.sharing.is_frozen(request) || self.requests.holds_back(request);
+        request.op != Op::Flush && waits()
     }
 
     /// The logical blocks that a sound request touches. `None`: those of a thin object.
@@ -95,10 +96,10 @@ impl Engine {
     pub(crate) fn enter(&mut self, mut task: Task) {
         self.name_stream(&mut task);
         let op = task.request.op;
-        let id = self.tasks.insert(task);
+        let id = self.requests.insert(task);
         if op == Op::Flush {
             if self.metadata.is_salvaged() {
-                self.answer(id, PayloadId::NONE, 0); // nothing was written that could be lost
+                self.requests.answer(id, PayloadId::NONE, 0, &mut self.io); // nothing was written that could be lost
             } else {
                 self.commit.wait_flush(id);
             }
@@ -109,34 +110,20 @@ impl Engine {
 
     /// Takes its place behind earlier requests for the same blocks, and begins if there are none.
     pub(crate) fn take_blocks(&mut self, id: TaskId) {
-        let task = &self.tasks[id];
-        let (op, first, end) = (task.request.op, task.first, task.end);
-        let blocked_by = if self.io.breaks(Mutant::Unordered) {
-            0
-        } else {
-            self.ordering.wait_for(id, first, end)
-        };
-        if op.is_write() {
-            self.ordering.hold(id, first, end);
-            self.tasks[id].holds = true;
+        if self.requests.take_blocks(id, &mut self.io) {
+            self.begin(id);
         }
-        if blocked_by > 0 {
-            self.io.stats_mut().ordered += 1;
-            self.tasks[id].blocked_by = blocked_by;
-            return;
-        }
-        self.begin(id);
     }
 
     fn begin(&mut self, id: TaskId) {
-        let task = &self.tasks[id];
+        let task = &self.requests[id];
         if task.request.op.is_write() && self.tiers.has_share() {
             self.tiers.note_changing(task.first, task.end);
         }
         if self.fails_with_link(id) {
             return;
         }
-        match self.tasks[id].request.op {
+        match self.requests[id].request.op {
             Op::Read => self.begin_user_read(id),
             Op::Write => self.begin_user_write(id),
             Op::Discard | Op::WriteZeroes => self.begin_zeroes(id),
@@ -147,7 +134,7 @@ impl Engine {
     /// Zeroing: whole blocks only change the map; part blocks at the ends are written as zeroes.
     fn begin_zeroes(&mut self, id: TaskId) {
         self.keep_class(id);
-        let task = &self.tasks[id];
+        let task = &self.requests[id];
         let request = task.request;
         let (first, end) = (task.first, task.end);
         let head_part = !request.offset_bytes.is_multiple_of(BLOCK_BYTES);
@@ -179,13 +166,23 @@ impl Engine {
                 return;
             }
         }
-        self.tasks[id].started = self.io.now();
+        self.requests[id].started = self.io.now();
         self.finish_write(id);
     }
 
-    /// A task has nothing outstanding any more: answers the user and wakes who waited for it.
-    pub(crate) fn answer(&mut self, id: TaskId, payload: PayloadId, skip_bytes: u64) {
-        if self.tasks[id].request.kind == RequestKind::Background {
+    /// What answers have made possible. False: nothing has ended.
+    pub(crate) fn go_on(&mut self) -> bool {
+        let mut any = false;
+        while let Some(over) = self.requests.next_ended() {
+            any = true;
+            self.end(over);
+        }
+        any
+    }
+
+    fn end(&mut self, Over { id, payload }: Over) {
+        let task = &self.requests[id];
+        if task.request.kind == RequestKind::Background {
             if self.sharing.is_copy_up(id) {
                 self.copied_up(id, payload);
             } else if self.tiers.is_coming(id) {
@@ -195,66 +192,22 @@ impl Engine {
             }
             return;
         }
-        let task = self.tasks.remove(id);
+        let (task, woken) = self.requests.release(id);
         match task.parent {
-            None => self.say_done(&task, payload, skip_bytes),
             Some(parent) => self.part_answered(parent, &task),
+            None => self.count_delivered(&task),
         }
-        self.let_others(id, &task);
-    }
-
-    /// A task has ended: who waited for its blocks may begin.
-    pub(crate) fn let_others(&mut self, id: TaskId, task: &Task) {
-        let dropped = self.drop_failed_link(id);
-        if task.holds {
-            let mut woken = std::mem::take(&mut self.work_list);
-            self.ordering.release(id, task.first, task.end, &mut woken);
-            for waiter in woken.drain(..) {
-                let waiting = &mut self.tasks[waiter];
-                waiting.blocked_by -= 1;
-                if waiting.blocked_by == 0 {
-                    self.begin(waiter);
-                }
-            }
-            self.work_list = woken;
-        }
-        if let Some(range) = dropped {
-            self.sharing.forget_failed(range);
-        }
-    }
-
-    fn say_done(&mut self, task: &Task, payload: PayloadId, skip_bytes: u64) {
         let request = task.request;
-        self.count_delivered(task);
-        let (wait_ns, device_ns) = if task.started == Instant::NEVER {
-            (self.io.now().since(request.arrived).ns, 0)
-        } else {
-            (task.started.since(request.arrived).ns, self.io.now().since(task.started).ns)
-        };
-        let served_from = match (request.op, task.target) {
-            (Op::Write, Target::Log(_)) => ServedFrom::HddLog,
-            (Op::Write, Target::Ssd) => ServedFrom::Ssd,
-            _ => task.served_from,
-        };
-        self.io.send(Command::Complete(Done {
-            request: request.id,
-            status: task.status,
-            payload,
-            skip_bytes,
-            wait_ns,
-            device_ns,
-            served_from,
-        }));
         if request.op == Op::Discard && task.volume != request.object && task.status.is_ok() {
             self.give_up_discarded(&request);
         }
+        self.wake(woken);
     }
 
-    /// Notes the first error of a task.
-    pub(crate) fn note_error(&mut self, id: TaskId, error: IoError) {
-        let status = &mut self.tasks[id].status;
-        if status.is_ok() {
-            *status = Err(error);
+    /// These waited for blocks that are free now.
+    pub(crate) fn wake(&mut self, woken: Vec<TaskId>) {
+        for waiter in woken {
+            self.begin(waiter);
         }
     }
 }

@@ -22,9 +22,8 @@ use crate::map::objects::{BlockRange, Objects};
 use crate::map::{self, Logical, Map};
 use crate::mutant::Mutant;
 use crate::ops::commit::Commit;
-use crate::ordering::TaskId;
-use crate::task::Task;
-use std::collections::VecDeque;
+use crate::requests::ordering::TaskId;
+use crate::requests::task::Task;
 use tandem_block::{
     BLOCK_BYTES, IoError, ObjectId, Op, PayloadId, Request, RequestId, RequestKind,
 };
@@ -50,16 +49,6 @@ struct CopyUp {
     write: TaskId,
 }
 
-/// A write to shared blocks that has failed.
-#[derive(Clone, Copy, Debug)]
-struct FailedLink {
-    /// `None`: it has ended, and those go on that waited for it. Its number may be another's by then.
-    write: Option<TaskId>,
-    /// The new blocks of its link.
-    range: BlockRange,
-    error: IoError,
-}
-
 /// What goes on between objects that share blocks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sharing {
@@ -68,17 +57,11 @@ pub(crate) struct Sharing {
     /// The task of its batch, which waits for a FLUSH, and how that ended.
     settling: Option<(TaskId, Option<Result<(), IoError>>)>,
     copy_ups: Vec<CopyUp>,
-    failed: Vec<FailedLink>,
     /// Blocks that nobody has any more, but that somebody reads.
     lingering: Vec<BlockRange>,
 }
 
 impl Sharing {
-    /// All that waited for the write to these blocks has been seen to.
-    pub(crate) fn forget_failed(&mut self, range: BlockRange) {
-        self.failed.retain(|failed| failed.write.is_some() || failed.range != range);
-    }
-
     /// A FLUSH that a batch waits for has ended. False: it is not one of these.
     pub(crate) fn settles(&mut self, id: TaskId, status: Result<(), IoError>) -> bool {
         match &mut self.settling {
@@ -102,20 +85,6 @@ impl Sharing {
 }
 
 impl Sharing {
-    /// Must this request wait for a clone, or behind one that does?
-    #[inline]
-    pub(crate) fn waits_for_a_clone(
-        &self,
-        request: &Request,
-        thin_waiting: &VecDeque<Request>,
-    ) -> bool {
-        if self.frozen.is_empty() && thin_waiting.is_empty() {
-            return false;
-        }
-        let is_behind = |waiting: &Request| waiting.object == request.object;
-        request.op != Op::Flush && (self.is_frozen(request) || thin_waiting.iter().any(is_behind))
-    }
-
     /// Must it wait until a clone is made?
     pub(crate) fn is_frozen(&self, request: &Request) -> bool {
         let stops = |&(object, all): &(ObjectId, bool)| {
@@ -135,10 +104,10 @@ impl Sharing {
         &self,
         journal: &Journal,
         objects: &Objects,
-        thin_waiting: &VecDeque<Request>,
+        somebody_waits: bool,
     ) -> bool {
         let written = objects.links().written();
-        written > 0 && (2 * written >= self.links_max(journal) || !thin_waiting.is_empty())
+        written > 0 && (2 * written >= self.links_max(journal) || somebody_waits)
     }
 
     /// Bytes of the journal that links will take, at most.
@@ -220,7 +189,7 @@ impl Engine {
         }
         let is_in_the_way =
             |task: &Task| task.request.op != Op::Flush && self.sharing.is_frozen(&task.request);
-        if self.tasks.iter().any(|(_, task)| is_in_the_way(task)) {
+        if self.requests.iter().any(|(_, task)| is_in_the_way(task)) {
             return None;
         }
         if self.io.breaks(Mutant::ClonesUnsettled) && self.objects.links().is_empty() {
@@ -238,7 +207,7 @@ impl Engine {
         }
         self.sharing.frozen.clear();
         self.sharing.settling = None;
-        self.run_thin_waiting();
+        self.run_held_back();
     }
 
     // ---- writes ----
@@ -305,10 +274,9 @@ impl Engine {
         let read = background(ObjectId(u64::MAX), Op::Read, (0, BLOCK_BYTES));
         write.volume = self.objects.get(object).map_or(object, |known| known.volume);
         self.name_stream(&mut write);
-        let write = self.tasks.insert(write);
-        self.ordering.hold(write, new, new + 1);
-        self.tasks[write].holds = true;
-        let read = self.tasks.insert(Task::new(read, old, old + 1));
+        let write = self.requests.insert(write);
+        self.requests.hold(write);
+        let read = self.requests.insert(Task::new(read, old, old + 1));
         self.sharing.copy_ups.push(CopyUp { read, write });
         self.io.stats_mut().copied_up += 1;
         self.begin_user_read(read);
@@ -319,20 +287,21 @@ impl Engine {
         let at = self.sharing.copy_ups.iter().position(|copy| copy.read == id || copy.write == id);
         let at = at.expect("asked before");
         let CopyUp { read, write } = self.sharing.copy_ups[at];
-        let task = self.tasks.remove(id);
         if id == write {
             self.sharing.copy_ups.swap_remove(at);
-            self.let_others(id, &task);
+            let (_, woken) = self.requests.release(id);
+            self.wake(woken);
             return;
         }
+        let task = self.requests.remove(id);
         self.sharing.copy_ups[at].read = write;
         assert!(id == read, "a copy is read, then written");
         if let Err(error) = task.status {
-            self.note_error(write, error);
+            self.requests.note_error(write, error);
             self.finish_write(write);
             return;
         }
-        let new = &mut self.tasks[write];
+        let new = &mut self.requests[write];
         (new.buffer, new.request.payload) = (payload, payload);
         let (first, end) = (new.first, new.end);
         self.tiers.note_changing(first, end);
@@ -344,62 +313,44 @@ impl Engine {
         if self.objects.links().is_empty() {
             return false;
         }
-        let task = &self.tasks[id];
+        let task = &self.requests[id];
         let (first, end, status) = (task.first, task.end, task.status);
         let Some((_, _, link)) = self.objects.links().at(first) else { return false };
         let covers = first == link.range.first && end == link.range.first + link.range.count;
         match status {
             Ok(()) => self.objects.note_written(first),
-            Err(error) if !link.written => {
-                self.sharing.failed.push(FailedLink { write: Some(id), range: link.range, error })
-            }
+            Err(error) if !link.written => self.drop_failed_link(link.range, error),
             Err(_) => {}
         }
         !covers
     }
 
-    /// What waited for a write to shared blocks that has failed: its blocks are not the object's any
-    /// more. A write fails, too, and a read finds what the object had. True: this task is such a one, and
-    /// is seen to.
+    /// A write to shared blocks has failed: the object has again what it had. Who waits for the write has
+    /// nothing to look for in its blocks any more.
+    fn drop_failed_link(&mut self, new: BlockRange, error: IoError) {
+        self.requests.note_gone(new.first, new.first + new.count, error);
+        if let Some(range) = self.objects.drop_link(new.first) {
+            self.let_go_of(range);
+        }
+    }
+
+    /// What waited for a write to shared blocks that has failed: a write fails, too, and a read finds what
+    /// the object had. True: this task is such a one, and is seen to.
     #[inline]
     pub(crate) fn fails_with_link(&mut self, id: TaskId) -> bool {
-        if self.sharing.failed.is_empty() {
-            return false;
-        }
-        let task = &self.tasks[id];
-        let (first, end) = (task.first, task.end);
-        let mut failed = self.sharing.failed.iter();
-        let Some(failed) = failed.find(|failed| overlaps(failed.range, first, end)) else {
-            return false;
-        };
-        let error = failed.error;
+        let task = &self.requests[id];
+        let Some(error) = task.blocks_gone else { return false };
         if task.request.op == Op::Read && !self.io.breaks(Mutant::ReadsFailWithLinks) {
             self.read_where_it_lies(id);
             return true;
         }
         let op = task.request.op;
-        self.note_error(id, error);
+        self.requests.note_error(id, error);
         match op {
-            Op::Read => self.answer(id, PayloadId::NONE, 0),
+            Op::Read => self.requests.answer(id, PayloadId::NONE, 0, &mut self.io),
             _ => self.finish_write(id),
         }
         true
-    }
-
-    /// A task has ended. If a link was made for it, and it failed, the object has again what it had, before
-    /// anybody goes on that waited for the task. Returns the blocks of the link: `forget_failed` is to
-    /// follow behind these.
-    pub(crate) fn drop_failed_link(&mut self, id: TaskId) -> Option<BlockRange> {
-        if self.sharing.failed.is_empty() {
-            return None;
-        }
-        let failed = self.sharing.failed.iter_mut().find(|failed| failed.write == Some(id))?;
-        failed.write = None;
-        let range = failed.range;
-        if let Some(range) = self.objects.drop_link(range.first) {
-            self.let_go_of(range);
-        }
-        Some(range)
     }
 
     // ---- records ----
@@ -408,15 +359,12 @@ impl Engine {
 
     /// Nobody has these blocks any more: they are cleared once nobody reads them.
     pub(crate) fn let_go_of(&mut self, range: BlockRange) {
-        if self.objects.was_shared() && self.is_touched(range) {
+        if self.objects.was_shared() && self.requests.touch(range.first, range.first + range.count)
+        {
             self.sharing.lingering.push(range);
         } else {
             self.retire(range);
         }
-    }
-
-    fn is_touched(&self, range: BlockRange) -> bool {
-        self.tasks.iter().any(|(_, task)| overlaps(range, task.first, task.end))
     }
 
     /// Clears what lingered until now.
@@ -426,7 +374,7 @@ impl Engine {
             return;
         }
         for range in std::mem::take(&mut self.sharing.lingering) {
-            match self.is_touched(range) {
+            match self.requests.touch(range.first, range.first + range.count) {
                 true => self.sharing.lingering.push(range),
                 false => {
                     self.retire(range);
@@ -435,10 +383,6 @@ impl Engine {
             }
         }
     }
-}
-
-fn overlaps(range: BlockRange, first: Logical, end: Logical) -> bool {
-    range.first < end && first < range.first + range.count
 }
 
 /// Adds records to the last body, or as one more.

@@ -27,7 +27,7 @@ impl Engine {
         if !self.io.is_stopping() {
             return;
         }
-        if !self.tasks.is_empty() || !self.thin_waiting.is_empty() {
+        if !self.requests.is_empty() || !self.requests.held_back().is_empty() {
             return;
         }
         if self.io.is_fixed() || self.commit.is_broken() {

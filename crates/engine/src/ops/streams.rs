@@ -16,7 +16,7 @@ use crate::qos::delivery::{Clients, NO_STREAM};
 use crate::qos::lanes::Lanes;
 use crate::qos::streams::{Pick, Streams, Taken};
 use crate::qos::{Candidate, StreamsView};
-use crate::task::Task;
+use crate::requests::task::Task;
 use std::sync::Arc;
 use tandem_block::{DeviceId, Instant, IoError, Op, Request};
 
@@ -168,7 +168,7 @@ impl Engine {
 
     /// A command is done: what do its kind cost?
     pub(crate) fn observe_cost(&mut self, io: &Flight<Owner>, status: Result<(), IoError>) {
-        let task = io.owner.task().and_then(|id| self.tasks.get(id));
+        let task = io.owner.task().and_then(|id| self.requests.get(id));
         let sequential = task.is_none_or(|task| task.sequential);
         let stream = task.map_or(NO_STREAM, |task| task.stream);
         let request_bytes = task.map_or(0, |task| task.request.length_bytes);

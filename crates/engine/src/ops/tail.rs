@@ -10,9 +10,9 @@ use crate::device::{Class, HddFlush, Job, TailItem};
 use crate::engine::Engine;
 use crate::map::{Logical, NONE, Run, Slot, Touch};
 use crate::mutant::Mutant;
-use crate::ordering::TaskId;
 use crate::owner::{Ended, LogIo, Owner, TailCopy};
 use crate::port::IoOp;
+use crate::requests::ordering::TaskId;
 use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, IoError, PayloadId};
 
 /// Tail copies in flight at once.
@@ -77,10 +77,10 @@ impl Engine {
         }
         let payload = self.retain_buffer(id);
         let mut item = TailItem { write, logical, run, payload, offset_bytes, copied: false };
-        if self.tasks[id].request.class == DurabilityClass::Journaled {
+        if self.requests[id].request.class == DurabilityClass::Journaled {
             item.copied = self.copy_item(&item, Some(id));
             // without room for a copy its user waits for the drive's flush
-            self.tasks[id].exposed |= !item.copied;
+            self.requests[id].exposed |= !item.copied;
         }
         let bytes = u64::from(run.count) * BLOCK_BYTES;
         let tail = &mut self.io[device].tail;
@@ -93,7 +93,7 @@ impl Engine {
 
     /// One more user of a task's buffer, which stays beyond the request.
     pub(crate) fn retain_buffer(&mut self, id: TaskId) -> PayloadId {
-        let task = &mut self.tasks[id];
+        let task = &mut self.requests[id];
         let payload = task.buffer;
         if !task.retained {
             task.retained = true;
@@ -230,7 +230,7 @@ impl Engine {
             let (logical, log) = (item.logical + done, item.run.slot + done);
             let copy = TailCopy { task, write: item.write, logical, log, run };
             if let Some(id) = task {
-                self.tasks[id].outstanding += 1;
+                self.requests[id].outstanding += 1;
             }
             self.io.hold_buffer(item.payload);
             self.tail_copies.under_way.push((copy.clone(), item.payload));
@@ -285,7 +285,7 @@ impl Engine {
 
     /// A part of a journaled write is on the SSD too, or could not be brought there.
     fn journaled(&mut self, id: TaskId, copied: bool) {
-        let task = &mut self.tasks[id];
+        let task = &mut self.requests[id];
         task.exposed |= !copied;
         task.outstanding -= 1;
         if task.outstanding == 0 {

@@ -7,26 +7,16 @@
 use crate::device::{Class, Job};
 use crate::engine::Engine;
 use crate::map::{Logical, NONE};
-use crate::ordering::TaskId;
 use crate::owner::{Owner, ReadPart, RequestIo};
-use crate::port::{Command, IoOp, ServedFrom};
+use crate::port::{Command, IoOp};
+use crate::requests::ordering::TaskId;
+use crate::stats::BadPlace;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
 
 /// Bad places that are remembered; more are only counted among the errors.
 pub const BAD_PLACES_MAX: usize = 4096;
 /// Places of a block at most.
 const PLACES_MAX: usize = 3;
-
-/// A place that could not be read, or that holds something else than it should.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BadPlace {
-    /// The block that it belongs to.
-    pub logical: Logical,
-    /// What kind of place it is.
-    pub from: ServedFrom,
-    /// What was met there.
-    pub error: IoError,
-}
 
 impl Engine {
     /// Reads what `first..end` has in further places than the one that answers the read.
@@ -56,11 +46,11 @@ impl Engine {
         let into = self.io.name_payload();
         let length_bytes = u64::from(count) * BLOCK_BYTES;
         self.io.send(Command::Reserve { payload: into, length_bytes });
-        self.tasks[id].outstanding += 1;
+        self.requests[id].outstanding += 1;
         let part = self.read_part(id, (logical, count), source, (into, 0));
         let op =
             IoOp::Read { offset_bytes: source.address, length_bytes, into, into_offset_bytes: 0 };
-        let whose = self.tasks[id].whose();
+        let whose = self.requests[id].whose();
         let job = Job::Io(op, Owner::Request(RequestIo::Verify(Box::new(part))));
         self.io.enqueue(source.device, Class::Read, job, whose);
     }

@@ -11,9 +11,9 @@ use crate::engine::Engine;
 use crate::map::{Logical, Run, Touch};
 use crate::mutant::Mutant;
 use crate::ops::steering::Asked;
-use crate::ordering::TaskId;
 use crate::owner::{Owner, RequestIo};
 use crate::port::{Command, IoOp};
+use crate::requests::ordering::TaskId;
 use crate::steer::{Reason, Target};
 use crate::tier::Intention;
 use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, IoError, Op, PayloadId, Request};
@@ -21,12 +21,12 @@ use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, IoError, Op, PayloadI
 impl Engine {
     pub(crate) fn begin_user_write(&mut self, id: TaskId) {
         let target = self.steer_write(id);
-        self.tasks[id].target = target;
+        self.requests[id].target = target;
         if self.io.is_fixed() {
             self.begin_fixed_write(id);
             return;
         }
-        let task = &self.tasks[id];
+        let task = &self.requests[id];
         let (request, base_bytes) = (task.request, task.base_bytes);
         let end_bytes = request.offset_bytes + request.length_bytes;
         let whole = request.offset_bytes.is_multiple_of(BLOCK_BYTES)
@@ -42,15 +42,15 @@ impl Engine {
     /// Where does this write go? Asks the tier, then the policy, and counts the reason.
     fn steer_write(&mut self, id: TaskId) -> Target {
         self.keep_class(id);
-        let task = &self.tasks[id];
+        let task = &self.requests[id];
         // who decides knows volumes alone
         let (request, blocks) = (Request { object: task.volume, ..task.request }, task.blocks());
         let bytes = u64::from(blocks) * BLOCK_BYTES;
         let intention = self.intend(id);
-        self.tasks[id].both = intention == Intention::Both;
+        self.requests[id].both = intention == Intention::Both;
         // a write that belongs on a hard drive does not wait there behind anything but writes, unless its
         // tier says so: it is brought there later
-        let task = &self.tasks[id];
+        let task = &self.requests[id];
         let detours = self.tiers.tier_of(task).is_none_or(|tier| tier.detours());
         let asked = Asked {
             request: &request,
@@ -62,7 +62,7 @@ impl Engine {
         };
         let decision = self.steering.decide(&asked, &self.ledger, &mut self.io);
         self.io.stats_mut().steered.count(decision.reason, request.length_bytes);
-        self.tasks[id].reason = decision.reason;
+        self.requests[id].reason = decision.reason;
         match decision.target {
             Target::Log(device) => {
                 self.io.stats_mut().redirected.0 += 1;
@@ -79,7 +79,7 @@ impl Engine {
 
     /// A volume promises no less than its class says, whatever the request asks for.
     pub(crate) fn keep_class(&mut self, id: TaskId) {
-        let task = &mut self.tasks[id];
+        let task = &mut self.requests[id];
         let request = &mut task.request;
         if let Some(policy) = self.tiers.policies.get(&task.volume) {
             request.class = request.class.stronger(policy.durability);
@@ -89,7 +89,7 @@ impl Engine {
 
     /// Puts the write into the queue of its device.
     pub(crate) fn queue_write(&mut self, id: TaskId) {
-        let task = &self.tasks[id];
+        let task = &self.requests[id];
         let device = self.io.device_of(task.target);
         let bytes = u64::from(task.blocks()) * BLOCK_BYTES;
         let job = Job::Write { task: id, bytes };
@@ -98,12 +98,12 @@ impl Engine {
 
     /// The write's turn on an SSD has come: chooses places and issues it. False: no space yet.
     pub(crate) fn issue_ssd_write(&mut self, device: DeviceId, id: TaskId) -> bool {
-        let blocks = self.tasks[id].blocks();
+        let blocks = self.requests[id].blocks();
         let ssd = self.io.ssds().iter().position(|&d| d == device).expect("an SSD");
         if self.map.allocators()[ssd].free_count() < blocks + self.reserved_slots(ssd) {
             return false;
         }
-        let (mut logical, end) = (self.tasks[id].first, self.tasks[id].end);
+        let (mut logical, end) = (self.requests[id].first, self.requests[id].end);
         self.mark_started(id);
         while logical < end {
             let run = self.map.allocate_on(ssd, end - logical).expect("counted above");
@@ -120,13 +120,13 @@ impl Engine {
 
     /// The write's turn in a log has come. False: the log is full.
     pub(crate) fn issue_log_write(&mut self, device: DeviceId, id: TaskId) -> bool {
-        let blocks = self.tasks[id].blocks();
+        let blocks = self.requests[id].blocks();
         let has_ssd = !self.io.ssds().is_empty();
         let log = self.io[device].log.as_mut().expect("steered to a log");
         if log.free_slots_of_users(has_ssd) < u64::from(blocks) {
             return false;
         }
-        let (mut logical, end) = (self.tasks[id].first, self.tasks[id].end);
+        let (mut logical, end) = (self.requests[id].first, self.requests[id].end);
         self.mark_started(id);
         while logical < end {
             let run = self.append_to_log(device, end - logical, true).expect("counted above");
@@ -138,7 +138,7 @@ impl Engine {
 
     pub(crate) fn mark_started(&mut self, id: TaskId) {
         let now = self.io.now();
-        let task = &mut self.tasks[id];
+        let task = &mut self.requests[id];
         if task.started == tandem_block::Instant::NEVER {
             task.started = now;
         }
@@ -149,7 +149,7 @@ impl Engine {
 
     fn issue_write_run(&mut self, device: DeviceId, id: TaskId, logical: Logical, run: Run) {
         let offset_bytes = self.map.slots().region(run.slot).address(run.slot);
-        let task = &mut self.tasks[id];
+        let task = &mut self.requests[id];
         task.outstanding += 1;
         let op = IoOp::Write {
             offset_bytes,
@@ -176,7 +176,7 @@ impl Engine {
         } else {
             self.name_places(device, id, logical, run, checksums);
         }
-        let task = &mut self.tasks[id];
+        let task = &mut self.requests[id];
         task.outstanding -= 1;
         if task.outstanding == 0 {
             self.finish_write(id);
@@ -191,7 +191,7 @@ impl Engine {
         run: Run,
         checksums: &[u32],
     ) {
-        let task = &self.tasks[id];
+        let task = &self.requests[id];
         let (first, last, masks) = (task.first, task.end - 1, task.masks);
         let fua = task.request.fua;
         assert!(
@@ -214,7 +214,7 @@ impl Engine {
                 && self.map.assign_fragment(block, slot, mask, checksum)
             {
                 self.io.stats_mut().fragments += 1;
-                self.tasks[id].over_base = true;
+                self.requests[id].over_base = true;
             } else {
                 self.map.assign(block, slot, checksum);
             }
@@ -225,12 +225,12 @@ impl Engine {
         if self.io.is_fixed() {
             return;
         }
-        if self.tasks[id].both && !self.io.hdds().is_empty() {
+        if self.requests[id].both && !self.io.hdds().is_empty() {
             self.copies.want_copies(logical, run.count, &mut self.io);
         }
         let is_log = self.map.slots().is_log(run.slot);
         if is_log {
-            let offset_bytes = self.tasks[id].buffer_offset(logical);
+            let offset_bytes = self.requests[id].buffer_offset(logical);
             // what went there with FUA, in a pool without SSD, waits for no flush
             if !fua {
                 self.retain_for_tail(device, id, logical, run, offset_bytes);
@@ -255,12 +255,12 @@ impl Engine {
         } else {
             self.map.release_unused(run);
         }
-        self.note_error(id, error);
+        self.requests.note_error(id, error);
     }
 
     /// All device commands of a write are done.
     pub(crate) fn finish_write(&mut self, id: TaskId) {
-        let task = &mut self.tasks[id];
+        let task = &mut self.requests[id];
         if let (Err(_), Target::Log(_), false) =
             (task.status, task.target, self.io.ssds().is_empty())
         {
@@ -275,16 +275,16 @@ impl Engine {
             (task.status, task.target.is_log(), task.request.op)
             && self.another_ssd(device).is_some()
         {
-            let task = &mut self.tasks[id];
+            let task = &mut self.requests[id];
             (task.status, task.target) = (Ok(()), Target::Ssd);
             self.queue_write(id);
             return;
         }
-        let task = &self.tasks[id];
+        let task = &self.requests[id];
         let (durable, exposed) = (task.request.fua, task.exposed);
         let sound = task.status.is_ok();
         let is_linked_in_part = self.note_link_written(id);
-        let task = &self.tasks[id];
+        let task = &self.requests[id];
         let (buffer, retained) = (task.buffer, task.retained);
         if retained {
             self.io.let_buffer_go(buffer);
@@ -294,7 +294,7 @@ impl Engine {
         if exposed && sound {
             self.commit.wait_flush(id);
         } else if durable && sound && !self.io.is_fixed() && !self.io.breaks(Mutant::EarlyFua) {
-            if self.tasks[id].over_base || is_linked_in_part {
+            if self.requests[id].over_base || is_linked_in_part {
                 // its record must name a base that may be in some drive's buffer still
                 self.commit.wait_flush(id);
             } else {
@@ -303,14 +303,14 @@ impl Engine {
         } else if sound && self.awaits_both(id) {
             self.copies.await_both(id);
         } else {
-            self.answer(id, PayloadId::NONE, 0);
+            self.requests.answer(id, PayloadId::NONE, 0, &mut self.io);
         }
     }
 
     /// Gives a write that waits for a log back to steering, which has only the SSD left for it.
     pub(crate) fn return_write(&mut self, device: DeviceId, id: TaskId) {
         assert!(!self.io.ssds().is_empty(), "without an SSD nothing is returned");
-        let bytes = u64::from(self.tasks[id].blocks()) * BLOCK_BYTES;
+        let bytes = u64::from(self.requests[id].blocks()) * BLOCK_BYTES;
         if let Some(bcw) = &mut self.io[device].bcw {
             bcw.uncommit(bytes);
         }
@@ -324,7 +324,7 @@ impl Engine {
 
     /// A write that was redirected goes to an SSD after all: it is counted there, and once.
     fn count_returned(&mut self, id: TaskId) {
-        let task = &mut self.tasks[id];
+        let task = &mut self.requests[id];
         task.target = Target::Ssd;
         let length_bytes = task.request.length_bytes;
         let reason = std::mem::replace(&mut task.reason, Reason::Returned);
@@ -353,7 +353,7 @@ impl Engine {
     }
 
     fn begin_fixed_write(&mut self, id: TaskId) {
-        let task = &mut self.tasks[id];
+        let task = &mut self.requests[id];
         if let Target::Log(_) = task.target {
             self.queue_write(id);
             return;
@@ -374,18 +374,18 @@ impl Engine {
                 from_offset_bytes: done,
                 fua: request.fua,
             };
-            self.tasks[id].outstanding += 1;
+            self.requests[id].outstanding += 1;
             let job = Job::Io(op, Owner::Request(RequestIo::Fixed { task: id }));
-            self.io.enqueue(device, Class::Write, job, self.tasks[id].whose());
+            self.io.enqueue(device, Class::Write, job, self.requests[id].whose());
             done += length_bytes;
         }
     }
 
     pub(crate) fn fixed_write_done(&mut self, id: TaskId, status: Result<(), IoError>) {
         if let Err(error) = status {
-            self.note_error(id, error);
+            self.requests.note_error(id, error);
         }
-        let task = &mut self.tasks[id];
+        let task = &mut self.requests[id];
         task.outstanding -= 1;
         if task.outstanding > 0 {
             return;

@@ -7,10 +7,11 @@ pub mod histogram;
 pub mod recorder;
 pub mod steered;
 
-use crate::ops::verify::BadPlace;
+use crate::map::Logical;
+use crate::port::ServedFrom;
 use std::collections::BTreeMap;
 use steered::Steered;
-use tandem_block::DeviceId;
+use tandem_block::{DeviceId, IoError};
 
 /// Bytes and commands of one drive, by why.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -118,6 +119,17 @@ pub struct TierStats {
     pub bypassed: u64,
     /// Runs of writes that lie on an SSD outside of the share, and are brought away again.
     pub strays: u64,
+}
+
+/// A place that could not be read, or that holds something else than it should.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadPlace {
+    /// The block that it belongs to.
+    pub logical: Logical,
+    /// What kind of place it is.
+    pub from: ServedFrom,
+    /// What was met there.
+    pub error: IoError,
 }
 
 /// Counters of a set.

@@ -29,10 +29,10 @@ use crate::map::{Copied, Logical, Map, Run, Touch};
 use crate::mutant::Mutant;
 use crate::ops::commit::Commit;
 use crate::ops::moves::Moves;
-use crate::ordering::TaskId;
 use crate::owner::{MigrationIo, Owner};
 use crate::port::{Command, IoOp};
-use crate::task::Task;
+use crate::requests::ordering::TaskId;
+use crate::requests::task::Task;
 use crate::tier::collect::Extent;
 use crate::tier::{Comes, settings as names};
 use crate::tiering::Tiers;
@@ -258,7 +258,7 @@ impl Engine {
         let Some(first) = (from..to).find(|&block| lacks(block)) else { return Begun::Nothing };
         let bound = to.min(first + RUN_BLOCKS_MAX);
         let end = (first..bound).find(|&block| !lacks(block)).unwrap_or(bound);
-        if self.ordering.is_held(first, end) {
+        if self.requests.is_held(first, end) {
             return Begun::Busy;
         }
         let length_bytes = u64::from(end - first) * BLOCK_BYTES;
@@ -272,7 +272,7 @@ impl Engine {
                 self.io.now(),
             )
         };
-        let id = self.tasks.insert(Task::new(request, first, end));
+        let id = self.requests.insert(Task::new(request, first, end));
         self.tiers.note_coming(extent, (first, end), Stage::Reading(id), &mut self.map);
         self.begin_user_read(id);
         Begun::Yes
@@ -293,7 +293,7 @@ impl Engine {
             let [this, next] = [block, block + 1].map(|block| self.map.entry(block));
             (this.home && next.home) || this.log.checked_add(1) == Some(next.log)
         };
-        let task = &self.tasks[id];
+        let task = &self.requests[id];
         let inside = from <= task.first && task.end <= to && to - from <= RUN_BLOCKS_MAX;
         let lone = !self.tiers.share.as_ref().is_some_and(|tiers| tiers.arrivals.of(extent));
         if !inside || !lone {
@@ -307,7 +307,7 @@ impl Engine {
         let range = (first.unwrap_or(task.first), last.map_or(task.end, |last| last + 1));
         let sound = (task.first..task.end).all(is_plain);
         if !sound
-            || self.ordering.is_held(range.0, range.1)
+            || self.requests.is_held(range.0, range.1)
             || !self.tiers.has_pages(range, &self.checksums, &self.io)
         {
             return None;
@@ -341,7 +341,7 @@ impl Engine {
 
     /// A background read is done.
     pub(crate) fn coming_read(&mut self, id: TaskId, payload: PayloadId) {
-        let task = self.tasks.remove(id);
+        let task = self.requests.remove(id);
         let arrivals = self.tiers.arrivals();
         let at = arrivals.position(|coming| coming.stage == Stage::Reading(id));
         let coming = &mut arrivals.coming[at.expect("it was reading")];

@@ -8,8 +8,8 @@
 use crate::config::VolumeConfig;
 use crate::config_error::ConfigError;
 use crate::map::objects::Objects;
+use crate::requests::task::Task;
 use crate::settings::Registry;
-use crate::task::Task;
 use crate::tier::space::SpaceConfig;
 use crate::tier::{self, Class, Tier, TierConfig, TierNumber, Tiers};
 use crate::tiering;

@@ -18,8 +18,8 @@ use crate::map::objects::Objects;
 use crate::map::{Logical, Map};
 use crate::ops::commit::Commit;
 use crate::ops::moves::Moves;
-use crate::ordering::TaskId;
 use crate::port::Command;
+use crate::requests::ordering::TaskId;
 use crate::tier::benefit::DriveCosts;
 use crate::tier::settings as names;
 use crate::tier::space::{Space, SpaceConfig, SpaceStats};
@@ -433,7 +433,7 @@ impl Engine {
 
     /// Where does this write belong?
     pub(crate) fn intend(&mut self, id: TaskId) -> Intention {
-        let task = &self.tasks[id];
+        let task = &self.requests[id];
         let (first, end) = (task.first, task.end);
         let request = task.request;
         let view = |held| TierView {
@@ -464,7 +464,7 @@ impl Engine {
 
     /// A write of a volume with a share is on an SSD now; what is not held there is brought away again.
     pub(crate) fn note_on_ssd(&mut self, id: TaskId, first: Logical, count: u32) {
-        let tier = self.tiers.tier_of(&self.tasks[id]);
+        let tier = self.tiers.tier_of(&self.requests[id]);
         if self.tiers.share.is_none() || tier.is_none_or(|tier| !tier.has_share()) {
             return;
         }
@@ -484,13 +484,13 @@ impl Engine {
 
     /// A user's read begins: it counts, and if it needs a hard drive it may bring its extent.
     pub(crate) fn begin_tier_read(&mut self, id: TaskId) {
-        let task = &self.tasks[id];
+        let task = &self.requests[id];
         let (request, first, end) = (task.request, task.first, task.end);
         if task.noted || request.kind == RequestKind::Background {
             return;
         }
         let (volume, named, is_part) = (task.volume, task.tier, task.parent.is_some());
-        self.tasks[id].noted = true;
+        self.requests[id].noted = true;
         let Some(policy) = self.tiers.policies.get(&volume) else { return };
         let tier = policy.tier_of(named);
         let Some(tiers) = self.tiers.share.as_mut().filter(|_| tier.has_share()) else { return };
@@ -523,7 +523,7 @@ impl Engine {
         }
         match self.ride(id, extent) {
             Some((from, to)) => {
-                let task = &mut self.tasks[id];
+                let task = &mut self.requests[id];
                 task.rides = true;
                 task.lead_blocks = first - from;
                 (task.first, task.end) = (from, to);
@@ -537,7 +537,7 @@ impl Engine {
     /// A user's read of a whole extent is done. False: it failed, and begins again for the user's blocks
     /// alone.
     pub(crate) fn end_tier_read(&mut self, id: TaskId) -> bool {
-        let task = &mut self.tasks[id];
+        let task = &mut self.requests[id];
         let request = task.request;
         let first = task.first + task.lead_blocks;
         let blocks = (request.offset_bytes % BLOCK_BYTES + request.length_bytes)

@@ -2,7 +2,7 @@
 
 use super::ObjectChanges;
 use crate::map::objects::BlockRange;
-use crate::ordering::TaskId;
+use crate::requests::ordering::TaskId;
 
 impl ObjectChanges {
     /// Is it the task of a batch that waits?

@@ -2,7 +2,7 @@
 
 use super::{Commit, Stage};
 use crate::map::Slot;
-use crate::ordering::TaskId;
+use crate::requests::ordering::TaskId;
 
 impl Commit {
     /// Slots that nothing names once the batch under way is durable.

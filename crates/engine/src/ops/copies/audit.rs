@@ -1,7 +1,7 @@
 //! Who waits for the second of two places, for an audit?
 
 use super::Copies;
-use crate::ordering::TaskId;
+use crate::requests::ordering::TaskId;
 
 impl Copies {
     /// Is its user answered when both places have it?

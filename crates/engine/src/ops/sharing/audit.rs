@@ -2,7 +2,7 @@
 
 use super::Sharing;
 use crate::map::objects::BlockRange;
-use crate::ordering::TaskId;
+use crate::requests::ordering::TaskId;
 
 impl Sharing {
     /// The read that a write of a shared block's copy waits for.

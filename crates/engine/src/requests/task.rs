@@ -1,9 +1,9 @@
 //! What does the engine remember of one request under way?
 
+use super::ordering::TaskId;
 use crate::arena::Arena;
 use crate::device::Whose;
 use crate::map::Logical;
-use crate::ordering::TaskId;
 use crate::port::ServedFrom;
 use crate::qos::delivery::{NO_STREAM, StreamIndex};
 use crate::steer::{Reason, Target};
@@ -38,6 +38,8 @@ pub struct Task {
     pub end: Logical,
     /// Writes ahead of it that overlap.
     pub blocked_by: u32,
+    /// The write that gave its object these blocks has failed: they are not the object's any more.
+    pub blocks_gone: Option<IoError>,
     /// Device commands (and page loads) it waits for.
     pub outstanding: u32,
     /// When its first device command went out.
@@ -78,6 +80,8 @@ pub struct Task {
     pub starved_since: Option<Instant>,
     /// It holds its blocks in the ordering.
     pub holds: bool,
+    /// Its user was answered, and who waited for it was not woken yet.
+    pub is_answered: bool,
     /// A tier was told of it.
     pub noted: bool,
     /// A user's read that reads a whole extent, which comes to a tier; and so many blocks of it lie before
@@ -102,6 +106,7 @@ impl Task {
             first,
             end,
             blocked_by: 0,
+            blocks_gone: None,
             outstanding: 0,
             started: Instant::NEVER,
             ended: request.arrived,
@@ -122,6 +127,7 @@ impl Task {
             exposed: false,
             starved_since: None,
             holds: false,
+            is_answered: false,
             noted: false,
             rides: false,
             lead_blocks: 0,

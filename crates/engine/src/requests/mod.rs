@@ -1,0 +1,254 @@
+//! Requests under way: their order where they overlap, and their answers.
+//!
+//! ```text
+//! insert ─▶ take_blocks ─▶ (behind earlier writes) ─▶ its steps ─▶ answer ─▶ next_ended ─▶ release
+//! ```
+//! An answer begins nothing by itself. What it makes possible is done by who takes `next_ended`, so that no
+//! step of one request runs in the middle of another one's.
+
+pub(crate) mod ordering;
+pub(crate) mod task;
+
+#[cfg(test)]
+mod tests;
+
+use crate::io::DeviceIo;
+use crate::map::Logical;
+use crate::mutant::Mutant;
+use crate::port::{Command, Done, ServedFrom};
+use crate::steer::Target;
+use ordering::{Ordering, TaskId};
+use std::collections::VecDeque;
+use std::ops::{Index, IndexMut};
+use tandem_block::{Instant, IoError, ObjectId, Op, PayloadId, Request, RequestKind};
+use task::{Task, Tasks};
+
+/// A request that was answered, or a read for the background that is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Over {
+    pub(crate) id: TaskId,
+    /// What a read for the background has read.
+    pub(crate) payload: PayloadId,
+}
+
+/// All requests under way, and the engine's own reads and writes of users' blocks.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Requests {
+    tasks: Tasks,
+    ordering: Ordering,
+    /// Requests for thin objects that wait for room in a commit, or for a clone.
+    held_back: VecDeque<Request>,
+    /// Answered, and what that makes possible is not done yet.
+    ended: VecDeque<Over>,
+}
+
+impl Requests {
+    #[inline]
+    pub(crate) fn insert(&mut self, task: Task) -> TaskId {
+        self.tasks.insert(task)
+    }
+
+    /// # Panics
+    /// If it holds blocks that somebody may wait for, or is none that is under way.
+    pub(crate) fn remove(&mut self, id: TaskId) -> Task {
+        let task = self.tasks.remove(id);
+        assert!(!task.holds, "who holds blocks gives them back");
+        task
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, id: TaskId) -> Option<&Task> {
+        self.tasks.get(id)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (TaskId, &Task)> {
+        self.tasks.iter()
+    }
+
+    /// Requests under way.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.tasks.len()
+    }
+
+    /// Is nothing under way? Others may be held back.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tasks.is_empty()
+    }
+
+    // ---- requests that have not begun ----
+
+    /// Requests that wait for room in a commit, or for a clone, the oldest first.
+    pub(crate) fn held_back(&self) -> &VecDeque<Request> {
+        &self.held_back
+    }
+
+    pub(crate) fn hold_back(&mut self, request: Request) {
+        self.held_back.push_back(request);
+    }
+
+    /// The oldest one that was held back has begun, or was refused.
+    ///
+    /// # Panics
+    /// If none is held back.
+    pub(crate) fn let_first_begin(&mut self) {
+        self.held_back.pop_front().expect("the caller looked at it");
+    }
+
+    /// Must a request for this object wait behind an earlier one?
+    pub(crate) fn holds_back(&self, request: &Request) -> bool {
+        self.held_back.iter().any(|waiting| waiting.object == request.object)
+    }
+
+    // ---- order ----
+
+    /// Takes its place behind earlier writes to the same blocks. True: there are none, it begins.
+    pub(crate) fn take_blocks(&mut self, id: TaskId, io: &mut DeviceIo) -> bool {
+        let task = &self.tasks[id];
+        let (is_write, first, end) = (task.request.op.is_write(), task.first, task.end);
+        let blocked_by = match io.breaks(Mutant::Unordered) {
+            true => 0,
+            false => self.ordering.wait_for(id, first, end),
+        };
+        if is_write {
+            self.hold(id);
+        }
+        self.tasks[id].blocked_by = blocked_by;
+        io.stats_mut().ordered += u64::from(blocked_by > 0);
+        blocked_by == 0
+    }
+
+    /// Later requests for the blocks of this one wait for it.
+    pub(crate) fn hold(&mut self, id: TaskId) {
+        let task = &mut self.tasks[id];
+        assert!(!task.holds, "blocks are held once");
+        task.holds = true;
+        self.ordering.hold(id, task.first, task.end);
+    }
+
+    /// A request under way ends: its blocks are free. Returns it, and who may begin now.
+    pub(crate) fn release(&mut self, id: TaskId) -> (Task, Vec<TaskId>) {
+        let mut task = self.tasks.remove(id);
+        let mut woken = Vec::new();
+        if std::mem::take(&mut task.holds) {
+            self.ordering.release(id, task.first, task.end, &mut woken);
+        }
+        woken.retain(|waiter| {
+            let waiting = &mut self.tasks[*waiter];
+            assert!(waiting.blocked_by > 0, "it waits for this one");
+            waiting.blocked_by -= 1;
+            waiting.blocked_by == 0
+        });
+        (task, woken)
+    }
+
+    /// Does any write hold a block of `first..end`?
+    pub(crate) fn is_held(&self, first: Logical, end: Logical) -> bool {
+        self.ordering.is_held(first, end)
+    }
+
+    /// Writes that this one waits for, in the order of their ids.
+    pub(crate) fn holders_before(&self, id: TaskId) -> Vec<TaskId> {
+        self.ordering.holders_before(id)
+    }
+
+    /// Are there requests for this object that touch its blocks?
+    pub(crate) fn is_in_use(&self, object: ObjectId) -> bool {
+        let touches = |request: &Request| request.object == object && request.op != Op::Flush;
+        self.tasks.iter().any(|(_, task)| !task.is_answered && touches(&task.request))
+            || self.held_back.iter().any(touches)
+    }
+
+    /// Are there requests for these blocks?
+    pub(crate) fn touch(&self, first: Logical, end: Logical) -> bool {
+        let touches = |task: &Task| task.first < end && first < task.end;
+        self.tasks.iter().any(|(_, task)| !task.is_answered && touches(task))
+    }
+
+    // ---- ends ----
+
+    /// Notes the first error that a request meets.
+    pub(crate) fn note_error(&mut self, id: TaskId, error: IoError) {
+        let status = &mut self.tasks[id].status;
+        if status.is_ok() {
+            *status = Err(error);
+        }
+    }
+
+    /// These blocks are not the object's any more: the write that gave them to it has failed. Requests that
+    /// wait for it learn that when they begin.
+    pub(crate) fn note_gone(&mut self, first: Logical, end: Logical, error: IoError) {
+        for (_, task) in self.tasks.iter_mut() {
+            if task.blocked_by > 0 && task.first < end && first < task.end {
+                task.blocks_gone.get_or_insert(error);
+            }
+        }
+    }
+
+    /// Nothing of it is under way any more: its user is answered, unless it is a part or the engine's own.
+    ///
+    /// # Panics
+    /// If it was answered before, or has commands under way.
+    pub(crate) fn answer(
+        &mut self,
+        id: TaskId,
+        payload: PayloadId,
+        skip_bytes: u64,
+        io: &mut DeviceIo,
+    ) {
+        let task = &mut self.tasks[id];
+        assert!(!task.is_answered, "a request is answered once");
+        assert!(task.outstanding == 0, "its commands have ended");
+        task.is_answered = true;
+        if task.parent.is_none() && task.request.kind != RequestKind::Background {
+            say_done(task, payload, skip_bytes, io);
+        }
+        self.ended.push_back(Over { id, payload });
+    }
+
+    /// The next one that was answered.
+    #[inline]
+    pub(crate) fn next_ended(&mut self) -> Option<Over> {
+        self.ended.pop_front()
+    }
+}
+
+fn say_done(task: &Task, payload: PayloadId, skip_bytes: u64, io: &mut DeviceIo) {
+    let request = task.request;
+    let (wait_ns, device_ns) = if task.started == Instant::NEVER {
+        (io.now().since(request.arrived).ns, 0)
+    } else {
+        (task.started.since(request.arrived).ns, io.now().since(task.started).ns)
+    };
+    let served_from = match (request.op, task.target) {
+        (Op::Write, Target::Log(_)) => ServedFrom::HddLog,
+        (Op::Write, Target::Ssd) => ServedFrom::Ssd,
+        _ => task.served_from,
+    };
+    io.send(Command::Complete(Done {
+        request: request.id,
+        status: task.status,
+        payload,
+        skip_bytes,
+        wait_ns,
+        device_ns,
+        served_from,
+    }));
+}
+
+impl Index<TaskId> for Requests {
+    type Output = Task;
+
+    #[inline]
+    fn index(&self, id: TaskId) -> &Task {
+        &self.tasks[id]
+    }
+}
+
+impl IndexMut<TaskId> for Requests {
+    #[inline]
+    fn index_mut(&mut self, id: TaskId) -> &mut Task {
+        &mut self.tasks[id]
+    }
+}
