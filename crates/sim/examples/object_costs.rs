@@ -1,7 +1,7 @@
 //! What does a file cost? `object_costs [FILES]`: time of a batch, RAM and table bytes of an object and an
 //! attribute, and how long a start takes with so many. Prints a line each.
 //!
-//! Source: requirements L3; ARCHITECTURE.md, "what belongs to whom". A file is made as a file system would:
+//! Source: requirements L3; docs/DECISIONS.md, "what belongs to whom". A file is made as a file system would:
 //! an object, its inode as an attribute, and an entry of a directory, in one batch that need not be
 //! durable; every thousandth is followed by a FLUSH.
 
