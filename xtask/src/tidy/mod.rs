@@ -10,6 +10,8 @@ mod owners;
 mod ratchet;
 mod rules;
 
+pub use owners::Figures;
+
 use crate::cargo;
 use anyhow::{Context as _, Result, bail};
 use ratchet::RATCHET;
@@ -114,6 +116,14 @@ pub fn check() -> Result<Report> {
         }
     }
     Ok(report)
+}
+
+/// Counts of the engine and of the documents as they are now.
+///
+/// # Errors
+/// If the sources cannot be read.
+pub fn figures() -> Result<Figures> {
+    owners::figures(&read_all()?)
 }
 
 /// Every file that belongs to the project and is text that people write.

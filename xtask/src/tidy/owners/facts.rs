@@ -12,6 +12,7 @@ use syn::visit::{self, Visit};
 #[derive(Debug)]
 pub(super) struct Struct {
     pub(super) name: String,
+    pub(super) fields: usize,
     /// Fields that other modules see.
     pub(super) open_fields: usize,
 }
@@ -116,6 +117,7 @@ impl<'ast> Visit<'ast> for Reader {
         let open = |field: &&syn::Field| !matches!(field.vis, syn::Visibility::Inherited);
         self.facts.structs.push(Struct {
             name: item.ident.to_string(),
+            fields: item.fields.len(),
             open_fields: item.fields.iter().filter(open).count(),
         });
     }

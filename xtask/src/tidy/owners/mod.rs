@@ -64,24 +64,95 @@ fn measure(files: &[SourceFile]) -> Result<Crates> {
     for manifest in files {
         let Some(folder) = manifest.path.strip_suffix("/Cargo.toml") else { continue };
         let name = folder.strip_prefix("crates/").unwrap_or(folder);
-        let root = format!("{folder}/src/");
-        let sources = files.iter().filter(|file| {
-            file.path.starts_with(&root)
-                && file.path.ends_with(".rs")
-                && !rules::is_test(&file.path)
-        });
-        let mut facts = Vec::new();
-        for file in sources {
-            facts.push((facts::read(file, &root)?, rules::code_lines(file).count()));
-        }
-        let tests: BTreeSet<Vec<String>> =
-            facts.iter().flat_map(|(facts, _)| facts.test_modules.clone()).collect();
-        facts.retain(|(facts, _)| !tests.contains(&facts.module));
-        let lines = facts.iter().map(|(_, lines)| lines).sum::<usize>();
-        let facts: Vec<Facts> = facts.into_iter().map(|(facts, _)| facts).collect();
+        let (facts, lines) = facts_of(files, folder)?;
         crates.insert(name.to_owned(), counts::count(&facts, lines));
     }
     Ok(crates)
+}
+
+/// What the sources of a crate declare, and their lines of code.
+fn facts_of(files: &[SourceFile], folder: &str) -> Result<(Vec<Facts>, usize)> {
+    let root = format!("{folder}/src/");
+    let sources = files.iter().filter(|file| {
+        file.path.starts_with(&root) && file.path.ends_with(".rs") && !rules::is_test(&file.path)
+    });
+    let mut facts = Vec::new();
+    for file in sources {
+        facts.push((facts::read(file, &root)?, rules::code_lines(file).count()));
+    }
+    let tests: BTreeSet<Vec<String>> =
+        facts.iter().flat_map(|(facts, _)| facts.test_modules.clone()).collect();
+    facts.retain(|(facts, _)| !tests.contains(&facts.module));
+    let lines = facts.iter().map(|(_, lines)| lines).sum::<usize>();
+    Ok((facts.into_iter().map(|(facts, _)| facts).collect(), lines))
+}
+
+/// Counts of the engine and of the documents.
+#[derive(Clone, Copy, Debug)]
+pub struct Figures {
+    /// Fields of `Engine`.
+    pub engine_fields: usize,
+    /// Of these, seen by other files.
+    pub engine_open_fields: usize,
+    /// Files with `impl Engine`.
+    pub engine_files: usize,
+    /// Calls of its methods from file to file.
+    pub engine_calls: usize,
+    /// Largest circle of files by calls of one type.
+    pub call_circle: usize,
+    /// Largest circle of files by `use`.
+    pub import_circle: usize,
+    /// Pairs of files that import each other.
+    pub import_pairs: usize,
+    /// Files of the type that is spread most, `Engine` not counted.
+    pub widest_other: usize,
+    /// Items of the engine that are `pub`.
+    pub public_items: usize,
+    /// Assertions of the engine for 1,000 lines of code.
+    pub asserts: usize,
+    /// Lines of the engine's unit tests for 100 lines of its code.
+    pub tests_percent: usize,
+    /// Lines outside tests, in all crates.
+    pub lines: usize,
+    /// Characters of the longest line of a document.
+    pub longest_line: usize,
+}
+
+/// Counts them.
+pub(super) fn figures(files: &[SourceFile]) -> Result<Figures> {
+    const ENGINE: &str = "crates/engine";
+    let (facts, engine_lines) = facts_of(files, ENGINE)?;
+    let counts = counts::count(&facts, engine_lines);
+    let structs = facts.iter().flat_map(|file| &file.structs);
+    let engine = structs.filter(|item| item.name == "Engine").last();
+    let spread = counts.spread.get("Engine").copied().unwrap_or_default();
+    let others = counts.spread.iter().filter(|(name, _)| *name != "Engine");
+    let of_engine = files.iter().filter(|file| file.path.starts_with(ENGINE));
+    let all =
+        of_engine.filter(|file| file.path.ends_with(".rs")).map(|file| file.text.lines().count());
+    let mut lines = 0;
+    for manifest in files {
+        if let Some(folder) = manifest.path.strip_suffix("/Cargo.toml") {
+            lines += facts_of(files, folder)?.1;
+        }
+    }
+    let documents = files.iter().filter(|file| file.path.ends_with(".md"));
+    let lengths = documents.flat_map(|file| file.text.lines().map(|line| line.chars().count()));
+    Ok(Figures {
+        engine_fields: engine.map_or(0, |item| item.fields),
+        engine_open_fields: engine.map_or(0, |item| item.open_fields),
+        engine_files: spread.files,
+        engine_calls: spread.calls,
+        call_circle: counts.spread.values().map(|spread| spread.circle).max().unwrap_or(0),
+        import_circle: counts.import_circle,
+        import_pairs: counts.import_pairs,
+        widest_other: others.map(|(_, spread)| spread.files).max().unwrap_or(0),
+        public_items: facts.iter().map(|file| file.public_items).sum(),
+        asserts: counts.asserts,
+        tests_percent: (all.sum::<usize>() - engine_lines) * 100 / engine_lines.max(1),
+        lines,
+        longest_line: lengths.max().unwrap_or(0),
+    })
 }
 
 /// A count that is not what is written.
