@@ -46,6 +46,7 @@ impl Engine {
             Event::Start => self.start_mirrors(),
             Event::Shutdown => self.on_shutdown(),
         }
+        self.hear_kept();
         self.go_on();
         self.ledger.turn_the_page(&self.io);
         if self.io.is_serving() {
@@ -75,9 +76,17 @@ impl Engine {
         }
     }
 
+    /// Answers that a replacement has kept back until both drives had answered.
+    pub(crate) fn hear_kept(&mut self) {
+        while let Some((io, ended)) = self.replacement.next_answered() {
+            self.on_completion((io, ended.took), ended.status, &ended.checksums, &ended.bytes);
+        }
+    }
+
     /// What every event may have made possible, in order.
     pub(crate) fn turn(&mut self) {
         self.run_handover();
+        self.hear_kept();
         self.run_drain();
         self.deferred_free.release_freed(&mut self.map, &mut self.io);
         self.rescue_tails();

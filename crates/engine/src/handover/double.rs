@@ -4,8 +4,7 @@
 //! successor too if anything was written there since its last one. Reads go to the old drive.
 
 use super::copy::overlap;
-use super::{Ending, Flight, Handover, Stage};
-use crate::engine::Engine;
+use super::{Flight, Handover, Stage};
 use crate::handover::Replacement;
 use crate::io::DeviceIo;
 use crate::mutant::Mutant;
@@ -25,12 +24,13 @@ pub(super) struct Under {
     pub ended: Option<Ended>,
 }
 
+/// What the old drive has answered to a command that went to both.
 #[derive(Clone, Debug)]
-pub(super) struct Ended {
-    status: Result<(), IoError>,
-    took: Option<Duration>,
-    checksums: Vec<u32>,
-    bytes: Vec<u8>,
+pub(crate) struct Ended {
+    pub(crate) status: Result<(), IoError>,
+    pub(crate) took: Option<Duration>,
+    pub(crate) checksums: Vec<u32>,
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// Bytes that a command changes.
@@ -162,48 +162,50 @@ impl Replacement {
             self.divert(command, io);
         }
     }
-}
 
-impl Engine {
-    /// The successor has answered its half.
+    /// The successor has answered its half: what it had to say comes next, then `answer_if_done`.
     pub(super) fn double_done(&mut self, io: IoId, status: Result<(), IoError>) {
-        let h = self.replacement.current.as_deref_mut().expect("its command ended");
+        let h = self.current.as_deref_mut().expect("its command ended");
         let under = h.under_way.get_mut(&io.0).expect("both halves are awaited");
+        assert!(under.awaits_successor, "it answers once");
         under.awaits_successor = false;
         if under.range.is_none() {
             h.flushes -= 1;
         } else {
             h.dirty = true;
         }
-        if let Err(error) = status {
-            h.is_lost = true;
-            self.replacement.end_handover(
-                Ending::SuccessorFailed(error),
-                &mut self.metadata,
-                &mut self.io,
-            );
-        }
-        let h = self.replacement.current.as_deref_mut().expect("it ends later");
+        h.is_lost |= status.is_err();
+    }
+
+    /// Is the command answered by both, and is nothing durable to be said before?
+    pub(super) fn answer_if_done(&mut self, io: IoId) {
+        let h = self.current.as_deref().expect("it ends later");
         if !matches!(h.stage, Stage::Voiding { .. }) && h.under_way[&io.0].ended.is_some() {
             self.answer_doubled(io);
         }
     }
 
     fn answer_doubled(&mut self, io: IoId) {
-        let h = self.replacement.current.as_deref_mut().expect("asked while there is one");
+        let h = self.current.as_deref_mut().expect("asked while there is one");
         let under = h.under_way.remove(&io.0).expect("the caller looked");
         let ended = under.ended.expect("the caller looked");
-        self.on_completion((io, ended.took), ended.status, &ended.checksums, &ended.bytes);
+        self.answered.push_back((io, ended));
     }
 
     /// It is durable that the successor does not count: what waited for that is answered.
     pub(super) fn answer_all_doubled(&mut self) {
-        let h = self.replacement.current.as_deref().expect("asked while there is one");
+        let h = self.current.as_deref().expect("asked while there is one");
         let is_done = |under: &Under| under.ended.is_some() && !under.awaits_successor;
         let done: Vec<u32> =
             h.under_way.iter().filter(|(_, under)| is_done(under)).map(|(&io, _)| io).collect();
         for io in done {
             self.answer_doubled(IoId(io));
         }
+    }
+
+    /// The next answer of the old drive that is not kept back any more.
+    #[inline]
+    pub(crate) fn next_answered(&mut self) -> Option<(IoId, Ended)> {
+        self.answered.pop_front()
     }
 }

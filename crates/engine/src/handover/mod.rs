@@ -234,6 +234,8 @@ pub(crate) struct Replacement {
     ended: Option<HandoverView>,
     /// It was asked for, and its first mark is not on its way yet.
     wanted: bool,
+    /// Answers of the old drive that were kept back until the successor had answered, too.
+    answered: VecDeque<(IoId, double::Ended)>,
 }
 
 impl Replacement {
@@ -543,7 +545,14 @@ impl Engine {
             Flight::CopyWrite => {
                 self.replacement.region_written(status, &mut self.metadata, &mut self.io)
             }
-            Flight::Double(io) => self.double_done(io, status),
+            Flight::Double(io) => {
+                self.replacement.double_done(io, status);
+                if let Err(error) = status {
+                    let why = Ending::SuccessorFailed(error);
+                    self.replacement.end_handover(why, &mut self.metadata, &mut self.io);
+                }
+                self.replacement.answer_if_done(io);
+            }
             Flight::MarkFlush => {
                 self.replacement.mark_flushed(status, &mut self.metadata, &mut self.io)
             }

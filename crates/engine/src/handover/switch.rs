@@ -146,7 +146,7 @@ impl Engine {
             Stage::Voiding { begun: false } => {}
             Stage::Voiding { begun: true } => {
                 h.stage = Stage::Leaving;
-                self.answer_all_doubled();
+                self.replacement.answer_all_doubled();
                 self.replacement.give_free(&mut self.io);
             }
             other => unreachable!("no round in {other:?}"),

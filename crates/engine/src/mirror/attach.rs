@@ -161,6 +161,7 @@ impl Engine {
             let opened = self.take_opened();
             for end in &ended {
                 self.on_completion((end.io, None), end.status, &end.checksums, &end.bytes);
+                self.hear_kept();
                 self.go_on();
             }
             if ended.is_empty() && !opened {

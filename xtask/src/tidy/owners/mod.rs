@@ -123,8 +123,7 @@ pub(super) fn figures(files: &[SourceFile]) -> Result<Figures> {
     const ENGINE: &str = "crates/engine";
     let (facts, engine_lines) = facts_of(files, ENGINE)?;
     let counts = counts::count(&facts, engine_lines);
-    let structs = facts.iter().flat_map(|file| &file.structs);
-    let engine = structs.filter(|item| item.name == "Engine").last();
+    let engine = facts.iter().flat_map(|file| &file.structs).find(|item| item.name == "Engine");
     let spread = counts.spread.get("Engine").copied().unwrap_or_default();
     let others = counts.spread.iter().filter(|(name, _)| *name != "Engine");
     let of_engine = files.iter().filter(|file| file.path.starts_with(ENGINE));
