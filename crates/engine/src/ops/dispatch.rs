@@ -2,7 +2,7 @@
 
 use crate::device::{Class, Job, Waiting};
 use crate::engine::Engine;
-use crate::owner::{Ended, Owner, RequestIo};
+use crate::owner::Ended;
 use crate::qos::QueueView;
 use crate::requests::ordering::TaskId;
 use tandem_block::{DeviceId, IoError};
@@ -78,7 +78,7 @@ impl Engine {
             Job::Write { task, .. } => {
                 let id = *task;
                 if self.io[device].is_ssd() {
-                    self.issue_ssd_write(device, id)
+                    self.requests.issue_ssd_write(device, id, &mut self.io, &mut self.map)
                 } else {
                     self.issue_log_write(device, id)
                 }
@@ -90,32 +90,16 @@ impl Engine {
             Job::Io(..) => true,
         };
         if !issued {
-            self.starve(&waiting.job);
+            self.requests.starve(&waiting.job, &mut self.io);
             return Err(waiting);
         }
         if let Job::Io(op, owner) = waiting.job {
-            self.note_first_command(&owner);
+            self.requests.note_first_command(&owner, &mut self.io);
             self.io.submit_pinned(device, (op, waiting.pin), owner);
         }
         // its commands are counted instead of the job
         self.io[device].queue.leave(1);
         Ok(())
-    }
-
-    fn note_first_command(&mut self, owner: &Owner) {
-        if let Owner::Request(io) = owner
-            && !matches!(io, RequestIo::Write { .. } | RequestIo::Edge { .. })
-        {
-            self.mark_started(io.task());
-        }
-    }
-
-    fn starve(&mut self, job: &Job) {
-        self.io.note_wait_for_space();
-        if let Job::Write { task, .. } = job {
-            let now = self.io.now();
-            self.requests[*task].starved_since.get_or_insert(now);
-        }
     }
 
     /// The first waiting job of a device of which nothing is asked fails.
@@ -158,7 +142,7 @@ impl Engine {
                     self.fail_unissued(id, error);
                 } else if self.io[device].is_ssd() {
                     self.requests[id].target = crate::steer::Target::Ssd;
-                    self.queue_write(id);
+                    self.requests.queue_write(id, &mut self.io);
                 } else {
                     self.return_write(device, id);
                 }

@@ -358,20 +358,12 @@ impl Engine {
         for block in part.logical..part.logical + part.count {
             let source = self.source(block, &tried).expect("asked above");
             if !self.io.breaks(Mutant::KeepsOldFragments) {
-                self.drop_overlays(id, block);
+                self.requests.drop_overlays(id, block);
                 self.read_fragments(id, block);
             }
             self.read_run(id, block, 1, source, tried.clone());
         }
         self.part_done(id);
-    }
-
-    /// The block is read again as it is now: fragments of what it was do not belong to that.
-    fn drop_overlays(&mut self, id: TaskId, block: Logical) {
-        let task = &mut self.requests[id];
-        let at_bytes = task.buffer_offset(block);
-        let old = task.overlays.iter_mut().filter(|overlay| overlay.at_bytes == at_bytes);
-        old.for_each(|overlay| overlay.mask = 0);
     }
 
     /// One of the things a read or a merge waited for is done.
@@ -391,7 +383,7 @@ impl Engine {
             self.begin_anew(id);
             return;
         }
-        self.lay_over(id);
+        self.requests.lay_over(id, &mut self.io);
         if self.requests[id].rides && !self.end_tier_read(id) {
             return;
         }
@@ -435,17 +427,5 @@ impl Engine {
         }
         self.io.stats_mut().repaired_reads += 1;
         self.begin_user_read(id);
-    }
-
-    /// Lays fragments over the bases that were read.
-    fn lay_over(&mut self, id: TaskId) {
-        let into = self.requests[id].buffer;
-        for overlay in std::mem::take(&mut self.requests[id].overlays) {
-            if !self.io.config().contents {
-                continue;
-            }
-            self.io.copy_sectors(overlay.from, into, overlay.at_bytes, overlay.mask);
-            self.io.send(Command::Release(overlay.from));
-        }
     }
 }

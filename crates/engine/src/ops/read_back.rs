@@ -8,7 +8,7 @@
 
 use crate::engine::Engine;
 use crate::io::DeviceIo;
-use crate::log::read_back::{Found, Keeper, ReadBack};
+use crate::log::read_back::{Found, ReadBack};
 use crate::map::logical::LOG;
 use crate::map::{FixedState, Logical, Map, NONE, Run, Slot};
 use crate::mutant::Mutant;
@@ -108,7 +108,7 @@ impl Engine {
         // who compares all copies wants to see what the drives hold
         let keeps = !self.io.config().verify_copies;
         if keeps && self.read_back.add(run, payload, offset_bytes, in_tail) {
-            self.retain_buffer(id);
+            self.requests.retain_buffer(id, &mut self.io);
         }
         self.read_back.shrink_read_back(&self.map, &mut self.io);
     }
@@ -148,42 +148,15 @@ impl Engine {
         }
         let task = &self.requests[id];
         let into = (task.buffer, task.buffer_offset(block));
-        self.copy_from_ram(id, &found, into, count);
+        self.requests.copy_from_ram(id, &found, into, count, &mut self.io);
         count
     }
 
     /// A fragment in a log, if RAM has it: copied to a buffer.
     pub(super) fn fragment_from_ram(&mut self, id: TaskId, slot: Slot, into: PayloadId) -> bool {
         let Some(found) = self.read_back.find(slot) else { return false };
-        self.copy_from_ram(id, &found, (into, 0), 1);
+        self.requests.copy_from_ram(id, &found, (into, 0), 1, &mut self.io);
         true
-    }
-
-    fn copy_from_ram(
-        &mut self,
-        id: TaskId,
-        found: &Found,
-        (into, into_offset_bytes): (PayloadId, u64),
-        count: u32,
-    ) {
-        let length_bytes = u64::from(count) * BLOCK_BYTES;
-        if self.io.config().contents {
-            self.io.send(Command::Copy {
-                from: found.payload,
-                from_offset_bytes: found.offset_bytes,
-                into,
-                into_offset_bytes,
-                length_bytes,
-            });
-        }
-        if self.requests[id].request.kind == RequestKind::Background {
-            return;
-        }
-        let stats = &mut self.io.stats_mut().read_back;
-        match found.keeper {
-            Keeper::Tail => stats.from_tail.count(length_bytes),
-            Keeper::Cache => stats.from_cache.count(length_bytes),
-        }
     }
 
     /// A hard drive has read blocks of its log for a user: those that it was asked for often enough are

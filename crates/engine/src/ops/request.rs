@@ -27,7 +27,15 @@ impl Engine {
             }
             RequestIo::Fixed { task } => self.fixed_write_done(task, status),
             RequestIo::Base { task, logical, slot } => {
-                self.base_read(task, logical, slot, status, checksums);
+                self.requests.base_read(
+                    task,
+                    logical,
+                    slot,
+                    status,
+                    checksums,
+                    &mut self.io,
+                    &mut self.map,
+                );
             }
         }
     }

@@ -75,7 +75,7 @@ impl Engine {
         for slot in run.slot..run.slot + run.count {
             self.map.note_log_unsettled(slot, write);
         }
-        let payload = self.retain_buffer(id);
+        let payload = self.requests.retain_buffer(id, &mut self.io);
         let mut item = TailItem { write, logical, run, payload, offset_bytes, copied: false };
         if self.requests[id].request.class == DurabilityClass::Journaled {
             item.copied = self.copy_item(&item, Some(id));
@@ -89,18 +89,6 @@ impl Engine {
         tail.items.push_back(item);
         let at_risk = self.bytes_at_risk();
         self.io.stats_mut().bytes_at_risk_max = self.io.stats().bytes_at_risk_max.max(at_risk);
-    }
-
-    /// One more user of a task's buffer, which stays beyond the request.
-    pub(crate) fn retain_buffer(&mut self, id: TaskId) -> PayloadId {
-        let task = &mut self.requests[id];
-        let payload = task.buffer;
-        if !task.retained {
-            task.retained = true;
-            self.io.hold_buffer(payload);
-        }
-        self.io.hold_buffer(payload);
-        payload
     }
 
     /// Redirected bytes that are nowhere but in the buffers of hard drives, and in our RAM.

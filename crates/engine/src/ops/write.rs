@@ -14,7 +14,7 @@ use crate::ops::steering::Asked;
 use crate::owner::{Owner, RequestIo};
 use crate::port::{Command, IoOp};
 use crate::requests::ordering::TaskId;
-use crate::steer::{Reason, Target};
+use crate::steer::Target;
 use crate::tier::Intention;
 use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, IoError, Op, PayloadId, Request};
 
@@ -33,9 +33,9 @@ impl Engine {
             && end_bytes.is_multiple_of(BLOCK_BYTES)
             && base_bytes.is_multiple_of(BLOCK_BYTES);
         if whole {
-            self.queue_write(id);
+            self.requests.queue_write(id, &mut self.io);
         } else {
-            self.begin_part_blocks(id, &request);
+            self.requests.begin_part_blocks(id, &request, &mut self.io, &mut self.map);
         }
     }
 
@@ -87,37 +87,6 @@ impl Engine {
         request.fua |= request.class == DurabilityClass::Strict;
     }
 
-    /// Puts the write into the queue of its device.
-    pub(crate) fn queue_write(&mut self, id: TaskId) {
-        let task = &self.requests[id];
-        let device = self.io.device_of(task.target);
-        let bytes = u64::from(task.blocks()) * BLOCK_BYTES;
-        let job = Job::Write { task: id, bytes };
-        self.io.enqueue(device, Class::Write, job, task.whose());
-    }
-
-    /// The write's turn on an SSD has come: chooses places and issues it. False: no space yet.
-    pub(crate) fn issue_ssd_write(&mut self, device: DeviceId, id: TaskId) -> bool {
-        let blocks = self.requests[id].blocks();
-        let ssd = self.io.ssds().iter().position(|&d| d == device).expect("an SSD");
-        if self.map.allocators()[ssd].free_count() < blocks + self.reserved_slots(ssd) {
-            return false;
-        }
-        let (mut logical, end) = (self.requests[id].first, self.requests[id].end);
-        self.mark_started(id);
-        while logical < end {
-            let run = self.map.allocate_on(ssd, end - logical).expect("counted above");
-            self.issue_write_run(device, id, logical, run);
-            logical += run.count;
-        }
-        true
-    }
-
-    /// SSD slots that users' writes leave alone: merges and tail copies need them to make progress.
-    fn reserved_slots(&self, ssd: usize) -> u32 {
-        (self.map.allocators()[ssd].slot_count() / 64).clamp(8, 16_384)
-    }
-
     /// The write's turn in a log has come. False: the log is full.
     pub(crate) fn issue_log_write(&mut self, device: DeviceId, id: TaskId) -> bool {
         let blocks = self.requests[id].blocks();
@@ -127,38 +96,13 @@ impl Engine {
             return false;
         }
         let (mut logical, end) = (self.requests[id].first, self.requests[id].end);
-        self.mark_started(id);
+        self.requests.mark_started(id, &mut self.io);
         while logical < end {
             let run = self.append_to_log(device, end - logical, true).expect("counted above");
-            self.issue_write_run(device, id, logical, run);
+            self.requests.issue_write_run(device, id, logical, run, &mut self.io, &mut self.map);
             logical += run.count;
         }
         true
-    }
-
-    pub(crate) fn mark_started(&mut self, id: TaskId) {
-        let now = self.io.now();
-        let task = &mut self.requests[id];
-        if task.started == tandem_block::Instant::NEVER {
-            task.started = now;
-        }
-        if let Some(since) = task.starved_since.take() {
-            self.io.stats_mut().backpressure_ns += now.since(since).ns;
-        }
-    }
-
-    fn issue_write_run(&mut self, device: DeviceId, id: TaskId, logical: Logical, run: Run) {
-        let offset_bytes = self.map.slots().region(run.slot).address(run.slot);
-        let task = &mut self.requests[id];
-        task.outstanding += 1;
-        let op = IoOp::Write {
-            offset_bytes,
-            length_bytes: u64::from(run.count) * BLOCK_BYTES,
-            from: task.buffer,
-            from_offset_bytes: task.buffer_offset(logical),
-            fua: task.request.fua,
-        };
-        self.io.submit(device, op, Owner::Request(RequestIo::Write { task: id, logical, run }));
     }
 
     /// A run of a user's write is on its device: the map names it.
@@ -266,8 +210,8 @@ impl Engine {
         {
             // the log failed, the bytes are still here: the SSD takes them
             task.status = Ok(());
-            self.count_returned(id);
-            self.queue_write(id);
+            self.requests.count_returned(id, &mut self.io);
+            self.requests.queue_write(id, &mut self.io);
             return;
         }
         // the edges of a zeroing have gone to another drive one by one (`edge_done`)
@@ -277,7 +221,7 @@ impl Engine {
         {
             let task = &mut self.requests[id];
             (task.status, task.target) = (Ok(()), Target::Ssd);
-            self.queue_write(id);
+            self.requests.queue_write(id, &mut self.io);
             return;
         }
         let task = &self.requests[id];
@@ -314,24 +258,12 @@ impl Engine {
         if let Some(bcw) = &mut self.io[device].bcw {
             bcw.uncommit(bytes);
         }
-        self.count_returned(id);
+        self.requests.count_returned(id, &mut self.io);
         if self.io.is_fixed() {
             self.begin_fixed_write(id);
         } else {
-            self.queue_write(id);
+            self.requests.queue_write(id, &mut self.io);
         }
-    }
-
-    /// A write that was redirected goes to an SSD after all: it is counted there, and once.
-    fn count_returned(&mut self, id: TaskId) {
-        let task = &mut self.requests[id];
-        task.target = Target::Ssd;
-        let length_bytes = task.request.length_bytes;
-        let reason = std::mem::replace(&mut task.reason, Reason::Returned);
-        self.io.stats_mut().steered.take_back(reason, length_bytes);
-        self.io.stats_mut().steered.count(Reason::Returned, length_bytes);
-        self.io.stats_mut().redirected.0 -= 1;
-        self.io.stats_mut().redirected.1 -= length_bytes;
     }
 
     // ---- fixed placement: identity on the SSDs, no promise (design decision 12) ----
@@ -355,7 +287,7 @@ impl Engine {
     fn begin_fixed_write(&mut self, id: TaskId) {
         let task = &mut self.requests[id];
         if let Target::Log(_) = task.target {
-            self.queue_write(id);
+            self.requests.queue_write(id, &mut self.io);
             return;
         }
         let request = task.request;

@@ -6,8 +6,10 @@
 //! An answer begins nothing by itself. What it makes possible is done by who takes `next_ended`, so that no
 //! step of one request runs in the middle of another one's.
 
+mod buffers;
 pub(crate) mod ordering;
 pub(crate) mod task;
+mod writes;
 
 #[cfg(test)]
 mod tests;
