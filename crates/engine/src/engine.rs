@@ -299,7 +299,7 @@ impl Engine {
         if let Some(control) = control {
             c.enable(control);
         }
-        if self.hdds_there() > 1 {
+        if self.io.hdds_there() > 1 {
             c.join_others();
         }
         Some(c)

@@ -89,7 +89,7 @@ impl Engine {
         self.hear_kept();
         self.run_drain();
         self.deferred_free.release_freed(&mut self.map, &mut self.io);
-        self.rescue_tails();
+        self.tail_copies.rescue_tails(&mut self.io, &mut self.map, &mut self.requests);
         self.run_lagging();
         self.probe_failed();
         // a checkpoint that ends makes room in the journal, so it comes before the commit
@@ -176,7 +176,7 @@ impl Engine {
             .commit_due()
             .min(self.checkpoint_due())
             .min(self.metadata.due(self.io.now()))
-            .min(self.probe_due());
+            .min(self.tail_copies.probe_due(&self.io));
         let due = due.min(self.moves_due()).min(self.controllers_due());
         let due = due
             .min(self.follower.due(&self.io))

@@ -14,9 +14,24 @@ use crate::start::salvage::Loss;
 use crate::stats::EngineStats;
 use crate::tier::TierConfig;
 use crate::tier::space::SpaceStats;
-use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, ObjectId};
+use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, IoError, ObjectId};
 
 impl Engine {
+    /// Redirected bytes that are nowhere but in the buffers of hard drives, and in our RAM.
+    pub fn bytes_at_risk(&self) -> u64 {
+        self.io.bytes_at_risk()
+    }
+
+    /// Why a drive is out of service, if it is.
+    pub fn fault_of(&self, device: DeviceId) -> Option<IoError> {
+        self.io.fault_of(device)
+    }
+
+    /// Has a drive left a command without an answer for more than half of its deadline?
+    pub fn is_slow(&self, drive: DeviceId) -> bool {
+        self.io.is_slow(drive)
+    }
+
     /// Breaks a rule from now on; `None` mends it.
     #[cfg(feature = "mutants")]
     pub fn set_mutant(&mut self, mutant: Option<crate::mutant::Mutant>) {

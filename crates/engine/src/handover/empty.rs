@@ -82,10 +82,4 @@ impl Engine {
             self.objects.fit_objects(&self.io);
         }
     }
-
-    /// Hard drives in places that are not empty.
-    pub(crate) fn hdds_there(&self) -> usize {
-        let there = |id: &&DeviceId| !self.io[**id].is_gone();
-        self.io.hdds().iter().filter(there).count()
-    }
 }

@@ -18,7 +18,9 @@ use crate::io::DeviceIo;
 use crate::map::logical::{FRAGMENTS, LOG, SSD};
 use crate::map::{Logical, Slot};
 use crate::ops::commit::Commit;
+use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
+use crate::tiering::Tiers;
 use std::collections::BTreeSet;
 use tandem_block::PayloadId;
 
@@ -119,13 +121,15 @@ impl Copies {
     }
 }
 
-impl Engine {
+impl Tiers {
     /// A write is on an SSD. Does its user wait for the hard drive, too?
-    pub(crate) fn awaits_both(&self, id: TaskId) -> bool {
-        let task = &self.requests[id];
-        task.both && self.tiers.tier_of(task).is_some_and(|tier| tier.acknowledges_both())
+    pub(crate) fn awaits_both(&self, id: TaskId, requests: &Requests) -> bool {
+        let task = &requests[id];
+        task.both && self.tier_of(task).is_some_and(|tier| tier.acknowledges_both())
     }
+}
 
+impl Engine {
     /// Answers whose blocks are in both places, or will not be.
     pub(crate) fn answer_both(&mut self) {
         let in_vain = self.commit.is_broken()

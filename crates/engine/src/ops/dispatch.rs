@@ -129,7 +129,7 @@ impl Engine {
                 let ended = Ended { device, status: Err(error), checksums: &[], bytes: &[] };
                 self.finish_io(owner, ended);
             }
-            Job::Edge { task, block, mask } => match self.another_ssd(device) {
+            Job::Edge { task, block, mask } => match self.io.another_ssd(device) {
                 Some(other) => {
                     let whose = self.requests[task].whose();
                     let job = Job::Edge { task, block, mask };
@@ -138,26 +138,16 @@ impl Engine {
                 None => self.fail_unissued(task, error),
             },
             Job::Write { task: id, .. } => {
-                if self.another_ssd(device).is_none() || self.io.is_fixed() {
+                if self.io.another_ssd(device).is_none() || self.io.is_fixed() {
                     self.fail_unissued(id, error);
                 } else if self.io[device].is_ssd() {
                     self.requests[id].target = crate::steer::Target::Ssd;
                     self.requests.queue_write(id, &mut self.io);
                 } else {
-                    self.return_write(device, id);
+                    self.steering.return_write(device, id, &mut self.io, &mut self.requests);
                 }
             }
         }
-    }
-
-    /// An SSD that takes what this drive does not take any more.
-    pub(super) fn another_ssd(&self, device: DeviceId) -> Option<DeviceId> {
-        if self.io.no_space().is_some() {
-            return None;
-        }
-        let (other, _) = self.io.ssds().first().map(|_| self.io.shortest_ssd())?;
-        let takes = other != device && self.io[other].takes_new();
-        takes.then_some(other)
     }
 
     fn fail_unissued(&mut self, id: TaskId, error: IoError) {

@@ -11,13 +11,129 @@ use crate::device::{Class, Job};
 use crate::drain::homes::Turn;
 use crate::engine::Engine;
 use crate::follower;
+use crate::io::DeviceIo;
 use crate::io::flights::Flight;
 use crate::map::Run;
+use crate::ops::steering::Steering;
 use crate::owner::{LogIo, MetadataIo, Owner, RequestIo};
 use crate::port::IoOp;
+use crate::requests::Requests;
 use crate::requests::task::Task;
 use crate::steer::Reason;
+use crate::tiering::Tiers;
 use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, IoError, RequestKind};
+
+impl Steering {
+    pub(crate) fn return_all(
+        &mut self,
+        device: DeviceId,
+        io: &mut DeviceIo,
+        requests: &mut Requests,
+    ) {
+        loop {
+            let d = &mut io[device];
+            let Some(waiting) = d.queue.pop(Class::Write) else { return };
+            d.queue.leave(1);
+            match waiting.job {
+                Job::Write { task, .. } => self.return_write(device, task, io, requests),
+                other => unreachable!("only writes wait for a log beside an SSD: {other:?}"),
+            }
+        }
+    }
+}
+
+impl Tiers {
+    /// Anything but a log write takes the drive for milliseconds: users' writes that wait for it go
+    /// to the SSD instead (M30).
+    pub(crate) fn disturb(
+        &mut self,
+        device: DeviceId,
+        read: bool,
+        io: &mut DeviceIo,
+        requests: &mut Requests,
+        steering: &mut Steering,
+    ) {
+        let d = &io[device];
+        let exclusive = d.bcw.as_ref().is_some_and(|bcw| bcw.control() != Control::Bare);
+        if !io.ssds().is_empty() && exclusive {
+            steering.return_all(device, io, requests);
+        } else if self.has_share() {
+            self.return_tiers(device, io, requests, steering);
+        }
+        if let Some(bcw) = &mut io[device].bcw {
+            bcw.disturbed(read);
+        }
+    }
+
+    /// The same for writes that wait because their tier says so, where the steering policy lets writes
+    /// wait; those of a tier without detours stay.
+    pub(crate) fn return_tiers(
+        &mut self,
+        device: DeviceId,
+        io: &mut DeviceIo,
+        requests: &mut Requests,
+        steering: &mut Steering,
+    ) {
+        self.return_some(
+            device,
+            |task, detours| task.reason == Reason::Tier && detours,
+            io,
+            requests,
+            steering,
+        );
+    }
+
+    /// The drive is about to be flushed: writes that wait for it go to an SSD instead, but for those whose
+    /// tier lets them wait, where the steering policy does so, too.
+    pub(super) fn return_before_flush(
+        &mut self,
+        device: DeviceId,
+        io: &mut DeviceIo,
+        requests: &mut Requests,
+        steering: &mut Steering,
+    ) {
+        let d = &io[device];
+        if d.bcw.as_ref().is_some_and(|bcw| bcw.control() != Control::Bare) {
+            steering.return_all(device, io, requests);
+        } else {
+            self.return_some(
+                device,
+                |task, detours| task.reason != Reason::Tier || detours,
+                io,
+                requests,
+                steering,
+            );
+        }
+    }
+
+    /// `is_wanted`: a task, and whether its tier has detours.
+    pub(crate) fn return_some(
+        &mut self,
+        device: DeviceId,
+        is_wanted: impl Fn(&Task, bool) -> bool,
+        io: &mut DeviceIo,
+        requests: &mut Requests,
+        steering: &mut Steering,
+    ) {
+        let (tasks, policies) = (&*requests, &self.policies);
+        let returns = |job: &Job| match job {
+            Job::Write { task, .. } => {
+                let task = &tasks[*task];
+                let policy = policies.get(&task.volume);
+                is_wanted(task, policy.is_none_or(|policy| policy.tier_of(task.tier).detours()))
+            }
+            Job::Edge { .. } | Job::Io(..) => false,
+        };
+        let d = &mut io[device];
+        let taken = d.queue.take(Class::Write, returns);
+        d.queue.leave(taken.len() as u32);
+        for waiting in taken {
+            if let Job::Write { task, .. } = waiting.job {
+                steering.return_write(device, task, io, requests);
+            }
+        }
+    }
+}
 
 impl Engine {
     /// Issues at most one command. True: ask again.
@@ -41,7 +157,13 @@ impl Engine {
                 return false;
             }
             Some(Turn::Move) => {
-                self.disturb(device, false);
+                self.tiers.disturb(
+                    device,
+                    false,
+                    &mut self.io,
+                    &mut self.requests,
+                    &mut self.steering,
+                );
                 return self.issue_class(device, Class::Background);
             }
             None => {}
@@ -51,7 +173,7 @@ impl Engine {
         let writes = d.queue.waits(Class::Write);
         let writes_first = writes && reads && self.reads_for_background(device);
         if reads && !writes_first {
-            self.disturb(device, true);
+            self.tiers.disturb(device, true, &mut self.io, &mut self.requests, &mut self.steering);
             return self.issue_class(device, Class::Read);
         }
         if d.flush_wanted {
@@ -62,13 +184,13 @@ impl Engine {
             return true;
         }
         if reads {
-            self.disturb(device, true);
+            self.tiers.disturb(device, true, &mut self.io, &mut self.requests, &mut self.steering);
             return self.issue_class(device, Class::Read);
         }
         // writes that wait for room in the log must not hold up the work that makes it
         let d = &self.io[device];
         if d.queue.waits(Class::Background) && self.background_may_run(device) {
-            self.disturb(device, false);
+            self.tiers.disturb(device, false, &mut self.io, &mut self.requests, &mut self.steering);
             return self.issue_class(device, Class::Background);
         }
         if self.wants_tail_flush(device) {
@@ -100,7 +222,13 @@ impl Engine {
             follower::Turn::Nothing => return false,
             follower::Turn::Flush => self.settle_hdd(device),
             follower::Turn::Step => {
-                self.disturb(device, false);
+                self.tiers.disturb(
+                    device,
+                    false,
+                    &mut self.io,
+                    &mut self.requests,
+                    &mut self.steering,
+                );
                 self.issue_class(device, Class::Background);
             }
         }
@@ -149,7 +277,7 @@ impl Engine {
             self.commit.is_settling_hdds() || wanted.is_some_and(|b| b.is_wanted(self.io.now()));
         let units = self.follower.take_units(device, users, &self.journal, &mut self.io);
         let Some(units) = units else { return false };
-        self.disturb(device, false);
+        self.tiers.disturb(device, false, &mut self.io, &mut self.requests, &mut self.steering);
         self.io.submit(device, units, Owner::Metadata(MetadataIo::FollowUnits));
         true
     }
@@ -171,21 +299,6 @@ impl Engine {
         let bound = self.io.config().tail_bytes_max;
         let due = d.tail.bytes >= bound / 8 * 7 && !self.io.is_last_hdd(device);
         due || d.tail.bytes >= bound / 16 * 15 || (!wanted && d.tail.bytes >= bound / 8)
-    }
-
-    /// Anything but a log write takes the drive for milliseconds: users' writes that wait for it go
-    /// to the SSD instead (M30).
-    pub(crate) fn disturb(&mut self, device: DeviceId, read: bool) {
-        let d = &self.io[device];
-        let exclusive = d.bcw.as_ref().is_some_and(|bcw| bcw.control() != Control::Bare);
-        if !self.io.ssds().is_empty() && exclusive {
-            self.return_all(device);
-        } else if self.tiers.has_share() {
-            self.return_tiers(device);
-        }
-        if let Some(bcw) = &mut self.io[device].bcw {
-            bcw.disturbed(read);
-        }
     }
 
     /// Background work has an idle drive, or one whose space is running out.
@@ -212,7 +325,7 @@ impl Engine {
         };
         match action {
             Action::Return if !self.io.ssds().is_empty() => {
-                self.return_all(device);
+                self.steering.return_all(device, &mut self.io, &mut self.requests);
                 true
             }
             _ => {
@@ -229,58 +342,8 @@ impl Engine {
                 if self.io.ssds().is_empty() {
                     return false;
                 }
-                self.return_all(device);
+                self.steering.return_all(device, &mut self.io, &mut self.requests);
                 true
-            }
-        }
-    }
-
-    pub(crate) fn return_all(&mut self, device: DeviceId) {
-        loop {
-            let d = &mut self.io[device];
-            let Some(waiting) = d.queue.pop(Class::Write) else { return };
-            d.queue.leave(1);
-            match waiting.job {
-                Job::Write { task, .. } => self.return_write(device, task),
-                other => unreachable!("only writes wait for a log beside an SSD: {other:?}"),
-            }
-        }
-    }
-
-    /// The same for writes that wait because their tier says so, where the steering policy lets writes
-    /// wait; those of a tier without detours stay.
-    fn return_tiers(&mut self, device: DeviceId) {
-        self.return_some(device, |task, detours| task.reason == Reason::Tier && detours);
-    }
-
-    /// The drive is about to be flushed: writes that wait for it go to an SSD instead, but for those whose
-    /// tier lets them wait, where the steering policy does so, too.
-    pub(super) fn return_before_flush(&mut self, device: DeviceId) {
-        let d = &self.io[device];
-        if d.bcw.as_ref().is_some_and(|bcw| bcw.control() != Control::Bare) {
-            self.return_all(device);
-        } else {
-            self.return_some(device, |task, detours| task.reason != Reason::Tier || detours);
-        }
-    }
-
-    /// `is_wanted`: a task, and whether its tier has detours.
-    fn return_some(&mut self, device: DeviceId, is_wanted: impl Fn(&Task, bool) -> bool) {
-        let (tasks, policies) = (&self.requests, &self.tiers.policies);
-        let returns = |job: &Job| match job {
-            Job::Write { task, .. } => {
-                let task = &tasks[*task];
-                let policy = policies.get(&task.volume);
-                is_wanted(task, policy.is_none_or(|policy| policy.tier_of(task.tier).detours()))
-            }
-            Job::Edge { .. } | Job::Io(..) => false,
-        };
-        let d = &mut self.io[device];
-        let taken = d.queue.take(Class::Write, returns);
-        d.queue.leave(taken.len() as u32);
-        for waiting in taken {
-            if let Job::Write { task, .. } = waiting.job {
-                self.return_write(device, task);
             }
         }
     }

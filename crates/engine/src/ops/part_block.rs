@@ -109,7 +109,7 @@ impl Engine {
             self.write_failed(device, id, run, error);
             let task = &mut self.requests[id];
             task.target = Target::Ssd;
-            if let (IoError::NoAnswer(_), Some(other)) = (error, self.another_ssd(device)) {
+            if let (IoError::NoAnswer(_), Some(other)) = (error, self.io.another_ssd(device)) {
                 self.requests[id].status = before;
                 let whose = self.requests[id].whose();
                 self.io.enqueue(other, Class::Write, Job::Edge { task: id, block, mask }, whose);
@@ -126,8 +126,24 @@ impl Engine {
             if fua {
                 self.map.note_settled(run.slot);
             } else if self.map.slots().is_log(run.slot) {
-                self.retain_for_tail(device, id, block, run, 0);
-                self.keep_for_reads(id, run, 0);
+                self.tail_copies.retain_for_tail(
+                    device,
+                    id,
+                    block,
+                    run,
+                    0,
+                    &mut self.io,
+                    &mut self.map,
+                    &mut self.requests,
+                );
+                self.read_back.keep_for_reads(
+                    id,
+                    run,
+                    0,
+                    &mut self.io,
+                    &mut self.map,
+                    &mut self.requests,
+                );
             }
             self.commit.note_pending(self.io.now());
             if self.io.breaks(Mutant::AwaitsNeedlessFlush) {

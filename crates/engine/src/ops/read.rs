@@ -55,7 +55,17 @@ impl Engine {
         let mut block = first;
         while block < end {
             let source = self.source(block, &[]);
-            let mut count = if source.is_some() { self.read_from_ram(id, (block, end)) } else { 1 };
+            let mut count = if source.is_some() {
+                self.read_back.read_from_ram(
+                    id,
+                    (block, end),
+                    &mut self.io,
+                    &mut self.map,
+                    &mut self.requests,
+                )
+            } else {
+                1
+            };
             if let (Some(source), 0) = (source, count) {
                 count = 1;
                 while block + count < end {
@@ -138,7 +148,7 @@ impl Engine {
         let (from, (device, address)) = if entry.home {
             (ServedFrom::HddHome, self.objects.home_of(block, &self.io))
         } else {
-            (ServedFrom::Ssd, self.fixed_place(block))
+            (ServedFrom::Ssd, self.steering.fixed_place(block, &self.io))
         };
         Source { device, address, slot: NONE, from }
     }
@@ -243,7 +253,14 @@ impl Engine {
                 self.io.send(Command::Reserve { payload: from, length_bytes: BLOCK_BYTES });
             }
             let region = *self.map.slots().region(fragment.slot);
-            let in_ram = region.is_log && self.fragment_from_ram(id, fragment.slot, from);
+            let in_ram = region.is_log
+                && self.read_back.fragment_from_ram(
+                    id,
+                    fragment.slot,
+                    from,
+                    &mut self.io,
+                    &mut self.requests,
+                );
             let served = if region.is_log { ServedFrom::HddLog } else { ServedFrom::Ssd };
             let task = &mut self.requests[id];
             task.overlays.push(Overlay {

@@ -14,6 +14,7 @@ use crate::map::{FixedState, Logical, Map, NONE, Run, Slot};
 use crate::mutant::Mutant;
 use crate::owner::{MoveKind, ReadPart};
 use crate::port::{Command, ServedFrom};
+use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use hashbrown::HashMap;
 use std::collections::VecDeque;
@@ -98,21 +99,80 @@ impl ReadBack {
     }
 }
 
-impl Engine {
+impl ReadBack {
     /// A redirected write was acknowledged by its drive: it may be read from RAM from now on.
-    pub(crate) fn keep_for_reads(&mut self, id: TaskId, run: Run, offset_bytes: u64) {
-        let device = self.map.slots().region(run.slot).device;
-        let tail = self.io[device].tail.items.back();
+    pub(crate) fn keep_for_reads(
+        &mut self,
+        id: TaskId,
+        run: Run,
+        offset_bytes: u64,
+        io: &mut DeviceIo,
+        map: &mut Map,
+        requests: &mut Requests,
+    ) {
+        let device = map.slots().region(run.slot).device;
+        let tail = io[device].tail.items.back();
         let in_tail = tail.is_some_and(|item| item.run == run);
-        let payload = self.requests[id].buffer;
+        let payload = requests[id].buffer;
         // who compares all copies wants to see what the drives hold
-        let keeps = !self.io.config().verify_copies;
-        if keeps && self.read_back.add(run, payload, offset_bytes, in_tail) {
-            self.requests.retain_buffer(id, &mut self.io);
+        let keeps = !io.config().verify_copies;
+        if keeps && self.add(run, payload, offset_bytes, in_tail) {
+            requests.retain_buffer(id, io);
         }
-        self.read_back.shrink_read_back(&self.map, &mut self.io);
+        self.shrink_read_back(map, io);
     }
 
+    /// Answers as many blocks from `block` on as RAM has, if they are in a log. 0: none.
+    pub(super) fn read_from_ram(
+        &mut self,
+        id: TaskId,
+        (block, end): (Logical, Logical),
+        io: &mut DeviceIo,
+        map: &mut Map,
+        requests: &mut Requests,
+    ) -> u32 {
+        if self.is_empty() {
+            return 0;
+        }
+        let found = match self.stale_in_ram(block, map, io) {
+            Some(stale) => stale,
+            None if map.state(block) & LOG == 0 => return 0,
+            None => match self.find(map.entry(block).log) {
+                Some(found) => found,
+                None => return 0,
+            },
+        };
+        let log = map.entry(block).log;
+        let mut count = 1;
+        while count < found.count
+            && block + count < end
+            && map.state(block + count) & LOG != 0
+            && map.entry(block + count).log == log + count
+        {
+            count += 1;
+        }
+        let task = &requests[id];
+        let into = (task.buffer, task.buffer_offset(block));
+        requests.copy_from_ram(id, &found, into, count, io);
+        count
+    }
+
+    /// A fragment in a log, if RAM has it: copied to a buffer.
+    pub(super) fn fragment_from_ram(
+        &mut self,
+        id: TaskId,
+        slot: Slot,
+        into: PayloadId,
+        io: &mut DeviceIo,
+        requests: &mut Requests,
+    ) -> bool {
+        let Some(found) = self.find(slot) else { return false };
+        requests.copy_from_ram(id, &found, (into, 0), 1, io);
+        true
+    }
+}
+
+impl Engine {
     /// These slots are about to be written: what was known of their old contents is no more.
     pub(crate) fn forget_slots(&mut self, run: Run) {
         self.read_back.forget(run);
@@ -122,41 +182,6 @@ impl Engine {
                 self.promotions.reads.remove(&slot);
             }
         }
-    }
-
-    /// Answers as many blocks from `block` on as RAM has, if they are in a log. 0: none.
-    pub(super) fn read_from_ram(&mut self, id: TaskId, (block, end): (Logical, Logical)) -> u32 {
-        if self.read_back.is_empty() {
-            return 0;
-        }
-        let found = match self.read_back.stale_in_ram(block, &self.map, &self.io) {
-            Some(stale) => stale,
-            None if self.map.state(block) & LOG == 0 => return 0,
-            None => match self.read_back.find(self.map.entry(block).log) {
-                Some(found) => found,
-                None => return 0,
-            },
-        };
-        let log = self.map.entry(block).log;
-        let mut count = 1;
-        while count < found.count
-            && block + count < end
-            && self.map.state(block + count) & LOG != 0
-            && self.map.entry(block + count).log == log + count
-        {
-            count += 1;
-        }
-        let task = &self.requests[id];
-        let into = (task.buffer, task.buffer_offset(block));
-        self.requests.copy_from_ram(id, &found, into, count, &mut self.io);
-        count
-    }
-
-    /// A fragment in a log, if RAM has it: copied to a buffer.
-    pub(super) fn fragment_from_ram(&mut self, id: TaskId, slot: Slot, into: PayloadId) -> bool {
-        let Some(found) = self.read_back.find(slot) else { return false };
-        self.requests.copy_from_ram(id, &found, (into, 0), 1, &mut self.io);
-        true
     }
 
     /// A hard drive has read blocks of its log for a user: those that it was asked for often enough are

@@ -8,9 +8,11 @@
 use crate::device::{Device, Service};
 use crate::engine::Engine;
 use crate::format::superblock::Standing;
+use crate::io::DeviceIo;
 use crate::map::logical::{LOG, SSD};
 use crate::map::{Logical, NONE, Slot, Touch};
 use crate::mutant::Mutant;
+use crate::ops::tail::TailCopies;
 use crate::owner::Owner;
 use crate::port::IoOp;
 use tandem_block::{DeviceId, Duration, Instant, IoError};
@@ -18,6 +20,29 @@ use tandem_block::{DeviceId, Duration, Instant, IoError};
 /// The pause before a drive that failed is tried again; it doubles with each try in vain, up to 64 times
 /// this (guess).
 const PROBE_AFTER: Duration = Duration::from_s(5);
+
+impl TailCopies {
+    /// When a drive is tried for the first time, if writes wait for room that it may make.
+    pub(crate) fn probe_due(&self, io: &DeviceIo) -> Instant {
+        if !io.waits_for_space() {
+            return Instant::NEVER;
+        }
+        let untried = io.drives().iter().filter(|d| d.may_heal_soon() && self.may_probe(d));
+        untried.map(|d| d.probe_at).min().unwrap_or(Instant::NEVER)
+    }
+
+    /// Is it read only, and does nothing stand in the way of trying it? What an SSD holds unsettled is the
+    /// matter of a commit; what a hard drive holds, that of its rescue.
+    pub(crate) fn may_probe(&self, d: &Device) -> bool {
+        let holds = d.dirty && d.is_ssd() && d.is_volatile()
+            || !d.tail.items.iter().all(|item| item.copied);
+        matches!(d.service, Service::ReadOnly(_))
+            && d.queue.in_flight() == 0
+            && d.flushing.is_none()
+            && !holds
+            && (self.under_way() == 0)
+    }
+}
 
 impl Engine {
     /// A drive failed a write, or a flush: it is read only from now on.
@@ -107,31 +132,10 @@ impl Engine {
         }
     }
 
-    /// When a drive is tried for the first time, if writes wait for room that it may make.
-    pub(crate) fn probe_due(&self) -> Instant {
-        if !self.io.waits_for_space() {
-            return Instant::NEVER;
-        }
-        let untried = self.io.drives().iter().filter(|d| d.may_heal_soon() && self.may_probe(d));
-        untried.map(|d| d.probe_at).min().unwrap_or(Instant::NEVER)
-    }
-
-    /// Is it read only, and does nothing stand in the way of trying it? What an SSD holds unsettled is the
-    /// matter of a commit; what a hard drive holds, that of its rescue.
-    fn may_probe(&self, d: &Device) -> bool {
-        let holds = d.dirty && d.is_ssd() && d.is_volatile()
-            || !d.tail.items.iter().all(|item| item.copied);
-        matches!(d.service, Service::ReadOnly(_))
-            && d.queue.in_flight() == 0
-            && d.flushing.is_none()
-            && !holds
-            && (self.tail_copies.under_way() == 0)
-    }
-
     fn probe(&mut self, device: DeviceId) {
         let now = self.io.now();
         let d = &self.io[device];
-        if now < d.probe_at || !self.may_probe(d) {
+        if now < d.probe_at || !self.tail_copies.may_probe(d) {
             return;
         }
         let d = &mut self.io[device];
@@ -236,7 +240,7 @@ impl Engine {
             let is_busy = d.queue.in_flight() > 0
                 || d.flushing.is_some()
                 || (self.tail_copies.under_way() > 0);
-            d.may_heal_soon() && (is_busy || self.may_probe(d))
+            d.may_heal_soon() && (is_busy || self.tail_copies.may_probe(d))
         });
         under_way || follows || moves || heals
     }
@@ -284,11 +288,6 @@ impl Engine {
         }
     }
 
-    /// Has a drive left a command without an answer for more than half of its deadline?
-    pub fn is_slow(&self, drive: DeviceId) -> bool {
-        self.io.deadlines().is_slow(drive)
-    }
-
     /// Commands that were abandoned, and that their drives have not answered since.
     pub fn abandoned_commands(&self) -> usize {
         self.io.deadlines().abandoned()
@@ -304,14 +303,6 @@ impl Engine {
             self.map.close_ssd(ssd, true);
             self.objects.fit_objects(&self.io);
             self.tiers.share_anew();
-        }
-    }
-
-    /// Why a drive is out of service, if it is.
-    pub fn fault_of(&self, device: DeviceId) -> Option<IoError> {
-        match self.io[device].service {
-            Service::Full => None,
-            Service::ReadOnly(error) | Service::Out(error) => Some(error),
         }
     }
 }

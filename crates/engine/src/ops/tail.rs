@@ -8,10 +8,13 @@
 use super::read_back::names;
 use crate::device::{Class, HddFlush, Job, TailItem};
 use crate::engine::Engine;
+use crate::io::DeviceIo;
+use crate::map::Map;
 use crate::map::{Logical, NONE, Run, Slot, Touch};
 use crate::mutant::Mutant;
 use crate::owner::{Ended, LogIo, Owner, TailCopy};
 use crate::port::IoOp;
+use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, IoError, PayloadId};
 
@@ -46,16 +49,7 @@ impl TailCopies {
     }
 }
 
-impl Engine {
-    /// A command of a hard drive's log has ended.
-    pub(crate) fn log_io_done(&mut self, io: &LogIo, ended: Ended<'_>) {
-        match io {
-            LogIo::Copy(copy) => self.tail_copied(copy, ended.status),
-            LogIo::Flush => self.hdd_flush_done(ended.device, ended.status),
-            LogIo::Padding => {}
-        }
-    }
-
+impl TailCopies {
     /// A log write was acknowledged by the drive: it joins the tail, and its bytes stay in RAM. Those
     /// of a journaled volume are copied to an SSD at once, and their user waits for that.
     pub(crate) fn retain_for_tail(
@@ -65,35 +59,140 @@ impl Engine {
         logical: Logical,
         run: Run,
         offset_bytes: u64,
+        io: &mut DeviceIo,
+        map: &mut Map,
+        requests: &mut Requests,
     ) {
-        if !self.io[device].is_volatile() {
+        if !io[device].is_volatile() {
             return;
         }
-        let tail = &mut self.io[device].tail;
+        let tail = &mut io[device].tail;
         let write = tail.writes;
         tail.writes += 1;
         for slot in run.slot..run.slot + run.count {
-            self.map.note_log_unsettled(slot, write);
+            map.note_log_unsettled(slot, write);
         }
-        let payload = self.requests.retain_buffer(id, &mut self.io);
+        let payload = requests.retain_buffer(id, io);
         let mut item = TailItem { write, logical, run, payload, offset_bytes, copied: false };
-        if self.requests[id].request.class == DurabilityClass::Journaled {
-            item.copied = self.copy_item(&item, Some(id));
+        if requests[id].request.class == DurabilityClass::Journaled {
+            item.copied = self.copy_item(&item, Some(id), io, map, requests);
             // without room for a copy its user waits for the drive's flush
-            self.requests[id].exposed |= !item.copied;
+            requests[id].exposed |= !item.copied;
         }
         let bytes = u64::from(run.count) * BLOCK_BYTES;
-        let tail = &mut self.io[device].tail;
+        let tail = &mut io[device].tail;
         tail.bytes += bytes;
         tail.exposed_bytes += if item.copied { 0 } else { bytes };
         tail.items.push_back(item);
-        let at_risk = self.bytes_at_risk();
-        self.io.stats_mut().bytes_at_risk_max = self.io.stats().bytes_at_risk_max.max(at_risk);
+        let at_risk = io.bytes_at_risk();
+        io.stats_mut().bytes_at_risk_max = io.stats().bytes_at_risk_max.max(at_risk);
     }
 
-    /// Redirected bytes that are nowhere but in the buffers of hard drives, and in our RAM.
-    pub fn bytes_at_risk(&self) -> u64 {
-        self.io.drives().iter().map(|d| d.tail.exposed_bytes).sum()
+    pub(crate) fn copy_tail(
+        &mut self,
+        device: DeviceId,
+        io: &mut DeviceIo,
+        map: &mut Map,
+        requests: &mut Requests,
+    ) {
+        let mut in_flight = io.copies_in_flight(device);
+        let mut index = 0;
+        while in_flight < COPIES_IN_FLIGHT_MAX {
+            let items = &mut io[device].tail.items;
+            let Some(position) = items.iter().skip(index).position(|item| !item.copied) else {
+                return;
+            };
+            index += position;
+            let item = items[index];
+            let alive = (0..item.run.count).any(|i| {
+                let (block, slot) = (item.logical + i, item.run.slot + i);
+                names(map, block, slot) && holds(map, io, slot, item.write)
+            });
+            if alive && !self.copy_item(&item, None, io, map, requests) {
+                return; // no SSD space just now
+            }
+            let tail = &mut io[device].tail;
+            tail.items[index].copied = true;
+            tail.exposed_bytes -= u64::from(item.run.count) * BLOCK_BYTES;
+            in_flight += usize::from(alive);
+        }
+    }
+
+    /// Copies an item to the SSDs, for `task` if somebody waits for it. False: there is no room.
+    pub(crate) fn copy_item(
+        &mut self,
+        item: &TailItem,
+        task: Option<TaskId>,
+        io: &mut DeviceIo,
+        map: &mut Map,
+        requests: &mut Requests,
+    ) -> bool {
+        if map.ssd_free() < u64::from(item.run.count) {
+            return false;
+        }
+        let mut done = 0;
+        while done < item.run.count {
+            let run = map.allocate_ssd(item.run.count - done).expect("counted above");
+            let region = *map.slots().region(run.slot);
+            let op = IoOp::Write {
+                offset_bytes: region.address(run.slot),
+                length_bytes: u64::from(run.count) * BLOCK_BYTES,
+                from: item.payload,
+                from_offset_bytes: item.offset_bytes + u64::from(done) * BLOCK_BYTES,
+                fua: false,
+            };
+            let (logical, log) = (item.logical + done, item.run.slot + done);
+            let copy = TailCopy { task, write: item.write, logical, log, run };
+            if let Some(id) = task {
+                requests[id].outstanding += 1;
+            }
+            io.hold_buffer(item.payload);
+            self.under_way.push((copy.clone(), item.payload));
+            io.submit(region.device, op, Owner::Log(LogIo::Copy(Box::new(copy))));
+            done += run.count;
+        }
+        true
+    }
+
+    /// Rewrites the tails of faulted drives to the SSD, as space allows.
+    pub(crate) fn rescue_tails(
+        &mut self,
+        io: &mut DeviceIo,
+        map: &mut Map,
+        requests: &mut Requests,
+    ) {
+        if !self.rescue_wanted || io.ssds().is_empty() {
+            return;
+        }
+        let mut left = false;
+        for index in 0..io.hdds().len() {
+            let device = io.hdds()[index];
+            if io[device].is_faulted() {
+                self.copy_tail(device, io, map, requests);
+                left |= io[device].tail.items.iter().any(|i| !i.copied);
+            }
+        }
+        self.rescue_wanted = left;
+    }
+}
+
+/// Does a log's place still hold, unsettled, what this write left there? A log is written over, and its
+/// place may belong to the same block again.
+fn holds(map: &Map, io: &DeviceIo, slot: Slot, write: u64) -> bool {
+    match io.breaks(Mutant::TailByPlace) {
+        true => map.is_log_unsettled(slot),
+        false => map.is_log_unsettled_by(slot, write),
+    }
+}
+
+impl Engine {
+    /// A command of a hard drive's log has ended.
+    pub(crate) fn log_io_done(&mut self, io: &LogIo, ended: Ended<'_>) {
+        match io {
+            LogIo::Copy(copy) => self.tail_copied(copy, ended.status),
+            LogIo::Flush => self.hdd_flush_done(ended.device, ended.status),
+            LogIo::Padding => {}
+        }
     }
 
     /// Brings the tail of a drive nearer to being safe. True: it is, or nothing in it matters.
@@ -117,7 +216,7 @@ impl Engine {
         }
         let copies = d.is_faulted() && !self.io.ssds().is_empty();
         if copies || (!d.tail.copy_failed && self.copying_is_cheaper(device)) {
-            self.copy_tail(device);
+            self.tail_copies.copy_tail(device, &mut self.io, &mut self.map, &mut self.requests);
             // where nothing of it is needed any more nothing was sent, and nobody would ask again
             if copies && self.is_beyond_rescue(device) {
                 self.commit.tails_failed(IoError::Dead(device));
@@ -143,7 +242,7 @@ impl Engine {
     /// What a stop can still do for the tail of a hard drive that failed. False: nothing; what it holds may be
     /// lost, and the pool does not stop as if nothing were.
     pub(super) fn rescue_for_stop(&mut self, device: DeviceId) -> bool {
-        self.copy_tail(device);
+        self.tail_copies.copy_tail(device, &mut self.io, &mut self.map, &mut self.requests);
         !self.is_beyond_rescue(device) || self.map.displaced_count() > 0
     }
 
@@ -166,68 +265,6 @@ impl Engine {
             && self.map.ssd_free() * BLOCK_BYTES > 2 * bytes
     }
 
-    fn copy_tail(&mut self, device: DeviceId) {
-        let mut in_flight = self.io.copies_in_flight(device);
-        let mut index = 0;
-        while in_flight < COPIES_IN_FLIGHT_MAX {
-            let items = &mut self.io[device].tail.items;
-            let Some(position) = items.iter().skip(index).position(|item| !item.copied) else {
-                return;
-            };
-            index += position;
-            let item = items[index];
-            let alive = (0..item.run.count).any(|i| {
-                let (block, slot) = (item.logical + i, item.run.slot + i);
-                names(&self.map, block, slot) && self.holds(slot, item.write)
-            });
-            if alive && !self.copy_item(&item, None) {
-                return; // no SSD space just now
-            }
-            let tail = &mut self.io[device].tail;
-            tail.items[index].copied = true;
-            tail.exposed_bytes -= u64::from(item.run.count) * BLOCK_BYTES;
-            in_flight += usize::from(alive);
-        }
-    }
-
-    /// Does a log's place still hold, unsettled, what this write left there? A log is written over, and
-    /// its place may belong to the same block again.
-    fn holds(&self, slot: Slot, write: u64) -> bool {
-        match self.io.breaks(Mutant::TailByPlace) {
-            true => self.map.is_log_unsettled(slot),
-            false => self.map.is_log_unsettled_by(slot, write),
-        }
-    }
-
-    /// Copies an item to the SSDs, for `task` if somebody waits for it. False: there is no room.
-    fn copy_item(&mut self, item: &TailItem, task: Option<TaskId>) -> bool {
-        if self.map.ssd_free() < u64::from(item.run.count) {
-            return false;
-        }
-        let mut done = 0;
-        while done < item.run.count {
-            let run = self.map.allocate_ssd(item.run.count - done).expect("counted above");
-            let region = *self.map.slots().region(run.slot);
-            let op = IoOp::Write {
-                offset_bytes: region.address(run.slot),
-                length_bytes: u64::from(run.count) * BLOCK_BYTES,
-                from: item.payload,
-                from_offset_bytes: item.offset_bytes + u64::from(done) * BLOCK_BYTES,
-                fua: false,
-            };
-            let (logical, log) = (item.logical + done, item.run.slot + done);
-            let copy = TailCopy { task, write: item.write, logical, log, run };
-            if let Some(id) = task {
-                self.requests[id].outstanding += 1;
-            }
-            self.io.hold_buffer(item.payload);
-            self.tail_copies.under_way.push((copy.clone(), item.payload));
-            self.io.submit(region.device, op, Owner::Log(LogIo::Copy(Box::new(copy))));
-            done += run.count;
-        }
-        true
-    }
-
     /// A part of a tail is on the SSD.
     pub(crate) fn tail_copied(&mut self, copy: &TailCopy, status: Result<(), IoError>) {
         let payload = self.tail_copies.ended(copy);
@@ -236,7 +273,7 @@ impl Engine {
             // a flush of the drive that came first has settled the log place: that alone is enough; or
             // the place holds something newer by now
             let taken = status.is_ok()
-                && self.holds(log, copy.write)
+                && holds(&self.map, &self.io, log, copy.write)
                 && (self.map.add_copy(block, log, ssd) || self.map.move_fragment(block, log, ssd));
             if taken {
                 self.map.touch(Touch { logical: block, count: 1 }, ssd, false);
@@ -284,7 +321,12 @@ impl Engine {
     /// Issues a flush of a hard drive.
     pub(crate) fn flush_hdd(&mut self, device: DeviceId) {
         if !self.io.ssds().is_empty() {
-            self.return_before_flush(device);
+            self.tiers.return_before_flush(
+                device,
+                &mut self.io,
+                &mut self.requests,
+                &mut self.steering,
+            );
         }
         let now = self.io.now();
         let d = &mut self.io[device];
@@ -347,7 +389,7 @@ impl Engine {
     fn settle_item(&mut self, item: &TailItem) {
         for i in 0..item.run.count {
             let (block, slot) = (item.logical + i, item.run.slot + i);
-            let is_latest = self.holds(slot, item.write);
+            let is_latest = holds(&self.map, &self.io, slot, item.write);
             self.map.note_log_settled(slot, item.write);
             let entry = self.map.entry(block);
             if item.copied && is_latest && entry.log == slot && entry.ssd != NONE && !entry.home {
@@ -359,21 +401,5 @@ impl Engine {
         self.read_back.left_tail(item.run.slot, item.payload);
         self.read_back.release_read_back(&mut self.io);
         self.io.let_buffer_go(item.payload);
-    }
-
-    /// Rewrites the tails of faulted drives to the SSD, as space allows.
-    pub(crate) fn rescue_tails(&mut self) {
-        if !self.tail_copies.rescue_wanted || self.io.ssds().is_empty() {
-            return;
-        }
-        let mut left = false;
-        for index in 0..self.io.hdds().len() {
-            let device = self.io.hdds()[index];
-            if self.io[device].is_faulted() {
-                self.copy_tail(device);
-                left |= self.io[device].tail.items.iter().any(|i| !i.copied);
-            }
-        }
-        self.tail_copies.rescue_wanted = left;
     }
 }

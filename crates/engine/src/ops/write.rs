@@ -8,22 +8,110 @@
 
 use crate::device::{Class, Job};
 use crate::engine::Engine;
+use crate::io::DeviceIo;
 use crate::map::{Logical, Run, Touch};
 use crate::mutant::Mutant;
 use crate::ops::steering::Asked;
+use crate::ops::steering::Steering;
 use crate::owner::{Owner, RequestIo};
 use crate::port::{Command, IoOp};
+use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use crate::steer::Target;
 use crate::tier::Intention;
+use crate::tiering::Tiers;
 use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, IoError, Op, PayloadId, Request};
+
+impl Steering {
+    /// Gives a write that waits for a log back to steering, which has only the SSD left for it.
+    pub(crate) fn return_write(
+        &mut self,
+        device: DeviceId,
+        id: TaskId,
+        io: &mut DeviceIo,
+        requests: &mut Requests,
+    ) {
+        assert!(!io.ssds().is_empty(), "without an SSD nothing is returned");
+        let bytes = u64::from(requests[id].blocks()) * BLOCK_BYTES;
+        if let Some(bcw) = &mut io[device].bcw {
+            bcw.uncommit(bytes);
+        }
+        requests.count_returned(id, io);
+        if io.is_fixed() {
+            self.begin_fixed_write(id, io, requests);
+        } else {
+            requests.queue_write(id, io);
+        }
+    }
+
+    /// The SSD and byte of a block under fixed placement.
+    pub(crate) fn fixed_place(&self, block: Logical, io: &DeviceIo) -> (DeviceId, u64) {
+        let mut bytes = u64::from(block) * BLOCK_BYTES;
+        if let Some(stripes) = self.stripes {
+            return stripes.place(io.ssds(), bytes);
+        }
+        for &id in io.ssds() {
+            let capacity = io[id].config.capacity_bytes;
+            if bytes < capacity {
+                return (id, bytes);
+            }
+            bytes -= capacity;
+        }
+        unreachable!("logical blocks under fixed placement are the SSDs' own")
+    }
+
+    pub(crate) fn begin_fixed_write(
+        &mut self,
+        id: TaskId,
+        io: &mut DeviceIo,
+        requests: &mut Requests,
+    ) {
+        let task = &mut requests[id];
+        if let Target::Log(_) = task.target {
+            requests.queue_write(id, io);
+            return;
+        }
+        let request = task.request;
+        let first_bytes = u64::from(task.first) * BLOCK_BYTES + request.offset_bytes % BLOCK_BYTES;
+        let mut done = 0;
+        while done < request.length_bytes {
+            let at = first_bytes + done;
+            let (device, block_bytes) = self.fixed_place((at / BLOCK_BYTES) as Logical, io);
+            let rest = request.length_bytes - done;
+            let length_bytes = self.stripes.map_or(rest, |stripes| stripes.rest(at).min(rest));
+            let op = IoOp::Write {
+                offset_bytes: block_bytes + at % BLOCK_BYTES,
+                length_bytes,
+                from: request.payload,
+                from_offset_bytes: done,
+                fua: request.fua,
+            };
+            requests[id].outstanding += 1;
+            let job = Job::Io(op, Owner::Request(RequestIo::Fixed { task: id }));
+            io.enqueue(device, Class::Write, job, requests[id].whose());
+            done += length_bytes;
+        }
+    }
+}
+
+impl Tiers {
+    /// A volume promises no less than its class says, whatever the request asks for.
+    pub(crate) fn keep_class(&mut self, id: TaskId, requests: &mut Requests) {
+        let task = &mut requests[id];
+        let request = &mut task.request;
+        if let Some(policy) = self.policies.get(&task.volume) {
+            request.class = request.class.stronger(policy.durability);
+        }
+        request.fua |= request.class == DurabilityClass::Strict;
+    }
+}
 
 impl Engine {
     pub(crate) fn begin_user_write(&mut self, id: TaskId) {
         let target = self.steer_write(id);
         self.requests[id].target = target;
         if self.io.is_fixed() {
-            self.begin_fixed_write(id);
+            self.steering.begin_fixed_write(id, &mut self.io, &mut self.requests);
             return;
         }
         let task = &self.requests[id];
@@ -41,12 +129,12 @@ impl Engine {
 
     /// Where does this write go? Asks the tier, then the policy, and counts the reason.
     fn steer_write(&mut self, id: TaskId) -> Target {
-        self.keep_class(id);
+        self.tiers.keep_class(id, &mut self.requests);
         let task = &self.requests[id];
         // who decides knows volumes alone
         let (request, blocks) = (Request { object: task.volume, ..task.request }, task.blocks());
         let bytes = u64::from(blocks) * BLOCK_BYTES;
-        let intention = self.intend(id);
+        let intention = self.tiers.intend(id, &mut self.io, &mut self.requests);
         self.requests[id].both = intention == Intention::Both;
         // a write that belongs on a hard drive does not wait there behind anything but writes, unless its
         // tier says so: it is brought there later
@@ -75,16 +163,6 @@ impl Engine {
             Target::Ssd | Target::ThisSsd(_) => self.io.note_missed(decision.reason, bytes),
         }
         decision.target
-    }
-
-    /// A volume promises no less than its class says, whatever the request asks for.
-    pub(crate) fn keep_class(&mut self, id: TaskId) {
-        let task = &mut self.requests[id];
-        let request = &mut task.request;
-        if let Some(policy) = self.tiers.policies.get(&task.volume) {
-            request.class = request.class.stronger(policy.durability);
-        }
-        request.fua |= request.class == DurabilityClass::Strict;
     }
 
     /// The write's turn in a log has come. False: the log is full.
@@ -177,12 +255,28 @@ impl Engine {
             let offset_bytes = self.requests[id].buffer_offset(logical);
             // what went there with FUA, in a pool without SSD, waits for no flush
             if !fua {
-                self.retain_for_tail(device, id, logical, run, offset_bytes);
+                self.tail_copies.retain_for_tail(
+                    device,
+                    id,
+                    logical,
+                    run,
+                    offset_bytes,
+                    &mut self.io,
+                    &mut self.map,
+                    &mut self.requests,
+                );
             }
-            self.keep_for_reads(id, run, offset_bytes);
+            self.read_back.keep_for_reads(
+                id,
+                run,
+                offset_bytes,
+                &mut self.io,
+                &mut self.map,
+                &mut self.requests,
+            );
         }
         if !is_log && self.tiers.has_share() {
-            self.note_on_ssd(id, logical, run.count);
+            self.tiers.note_on_ssd(id, logical, run.count, &mut self.io, &mut self.requests);
         }
         self.commit.note_pending(self.io.now());
         self.map.touch(Touch { logical, count: run.count }, run.slot, fua);
@@ -217,7 +311,7 @@ impl Engine {
         // the edges of a zeroing have gone to another drive one by one (`edge_done`)
         if let (Err(IoError::NoAnswer(device)), false, Op::Write) =
             (task.status, task.target.is_log(), task.request.op)
-            && self.another_ssd(device).is_some()
+            && self.io.another_ssd(device).is_some()
         {
             let task = &mut self.requests[id];
             (task.status, task.target) = (Ok(()), Target::Ssd);
@@ -244,74 +338,14 @@ impl Engine {
             } else {
                 self.commit.wait_fua(id);
             }
-        } else if sound && self.awaits_both(id) {
+        } else if sound && self.tiers.awaits_both(id, &self.requests) {
             self.copies.await_both(id);
         } else {
             self.requests.answer(id, PayloadId::NONE, 0, &mut self.io);
         }
     }
 
-    /// Gives a write that waits for a log back to steering, which has only the SSD left for it.
-    pub(crate) fn return_write(&mut self, device: DeviceId, id: TaskId) {
-        assert!(!self.io.ssds().is_empty(), "without an SSD nothing is returned");
-        let bytes = u64::from(self.requests[id].blocks()) * BLOCK_BYTES;
-        if let Some(bcw) = &mut self.io[device].bcw {
-            bcw.uncommit(bytes);
-        }
-        self.requests.count_returned(id, &mut self.io);
-        if self.io.is_fixed() {
-            self.begin_fixed_write(id);
-        } else {
-            self.requests.queue_write(id, &mut self.io);
-        }
-    }
-
     // ---- fixed placement: identity on the SSDs, no promise (design decision 12) ----
-
-    /// The SSD and byte of a block under fixed placement.
-    pub(crate) fn fixed_place(&self, block: Logical) -> (DeviceId, u64) {
-        let mut bytes = u64::from(block) * BLOCK_BYTES;
-        if let Some(stripes) = self.steering.stripes {
-            return stripes.place(self.io.ssds(), bytes);
-        }
-        for &id in self.io.ssds() {
-            let capacity = self.io[id].config.capacity_bytes;
-            if bytes < capacity {
-                return (id, bytes);
-            }
-            bytes -= capacity;
-        }
-        unreachable!("logical blocks under fixed placement are the SSDs' own")
-    }
-
-    fn begin_fixed_write(&mut self, id: TaskId) {
-        let task = &mut self.requests[id];
-        if let Target::Log(_) = task.target {
-            self.requests.queue_write(id, &mut self.io);
-            return;
-        }
-        let request = task.request;
-        let first_bytes = u64::from(task.first) * BLOCK_BYTES + request.offset_bytes % BLOCK_BYTES;
-        let mut done = 0;
-        while done < request.length_bytes {
-            let at = first_bytes + done;
-            let (device, block_bytes) = self.fixed_place((at / BLOCK_BYTES) as Logical);
-            let rest = request.length_bytes - done;
-            let length_bytes =
-                self.steering.stripes.map_or(rest, |stripes| stripes.rest(at).min(rest));
-            let op = IoOp::Write {
-                offset_bytes: block_bytes + at % BLOCK_BYTES,
-                length_bytes,
-                from: request.payload,
-                from_offset_bytes: done,
-                fua: request.fua,
-            };
-            self.requests[id].outstanding += 1;
-            let job = Job::Io(op, Owner::Request(RequestIo::Fixed { task: id }));
-            self.io.enqueue(device, Class::Write, job, self.requests[id].whose());
-            done += length_bytes;
-        }
-    }
 
     pub(crate) fn fixed_write_done(&mut self, id: TaskId, status: Result<(), IoError>) {
         if let Err(error) = status {

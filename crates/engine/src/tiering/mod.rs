@@ -19,6 +19,7 @@ use crate::map::{Logical, Map};
 use crate::ops::commit::Commit;
 use crate::ops::moves::Moves;
 use crate::port::Command;
+use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use crate::tier::benefit::DriveCosts;
 use crate::tier::settings as names;
@@ -391,6 +392,71 @@ impl Tiers {
     }
 }
 
+impl Tiers {
+    /// Where does this write belong?
+    pub(crate) fn intend(
+        &mut self,
+        id: TaskId,
+        io: &mut DeviceIo,
+        requests: &mut Requests,
+    ) -> Intention {
+        let task = &requests[id];
+        let (first, end) = (task.first, task.end);
+        let request = task.request;
+        let view = |held| TierView {
+            logical: first,
+            count: end - first,
+            data_type: request.data_type,
+            held,
+        };
+        let Some(policy) = self.policies.get(&task.volume) else { return Intention::Ssd };
+        let tier = policy.tier_of(task.tier);
+        let Some(tiers) = &mut self.share else { return tier.intend(&view(false)) };
+        if !tier.has_share() {
+            tiers.space.classify(first, end, None);
+            return tier.intend(&view(false));
+        }
+        let view = view(tiers.space.touched(io.now(), first, end, tier.class()));
+        if !tier.admits(&view) {
+            io.stats_mut().tiers.sieved += 1;
+            return Intention::Hdd;
+        }
+        let intention = tier.intend(&view);
+        if intention == Intention::Hdd || view.held || tiers.space.claim(first, end) {
+            return intention;
+        }
+        io.stats_mut().tiers.bypassed += 1;
+        Intention::Hdd
+    }
+
+    /// A write of a volume with a share is on an SSD now; what is not held there is brought away again.
+    pub(crate) fn note_on_ssd(
+        &mut self,
+        id: TaskId,
+        first: Logical,
+        count: u32,
+        io: &mut DeviceIo,
+        requests: &mut Requests,
+    ) {
+        let tier = self.tier_of(&requests[id]);
+        if self.share.is_none() || tier.is_none_or(|tier| !tier.has_share()) {
+            return;
+        }
+        let tiers = self.share.as_mut().expect("asked above");
+        let mut block = u64::from(first);
+        let end = block + u64::from(count);
+        while block < end {
+            let extent = tiers.space.extent_of(block as Logical);
+            if !tiers.space.is_held(extent) {
+                io.stats_mut().tiers.strays += 1;
+                tiers.space.bring_away(extent);
+                tiers.leaving.look();
+            }
+            block = tiers.space.blocks_of(extent).1;
+        }
+    }
+}
+
 impl Engine {
     /// The account begins anew, with what the SSDs hold, once nothing is under way.
     fn change_space(&mut self) {
@@ -429,57 +495,6 @@ impl Engine {
         self.tiers.find_held(&mut tiering, &self.map, &self.objects);
         self.tiers.share = Some(Box::new(tiering));
         Ok(())
-    }
-
-    /// Where does this write belong?
-    pub(crate) fn intend(&mut self, id: TaskId) -> Intention {
-        let task = &self.requests[id];
-        let (first, end) = (task.first, task.end);
-        let request = task.request;
-        let view = |held| TierView {
-            logical: first,
-            count: end - first,
-            data_type: request.data_type,
-            held,
-        };
-        let Some(policy) = self.tiers.policies.get(&task.volume) else { return Intention::Ssd };
-        let tier = policy.tier_of(task.tier);
-        let Some(tiers) = &mut self.tiers.share else { return tier.intend(&view(false)) };
-        if !tier.has_share() {
-            tiers.space.classify(first, end, None);
-            return tier.intend(&view(false));
-        }
-        let view = view(tiers.space.touched(self.io.now(), first, end, tier.class()));
-        if !tier.admits(&view) {
-            self.io.stats_mut().tiers.sieved += 1;
-            return Intention::Hdd;
-        }
-        let intention = tier.intend(&view);
-        if intention == Intention::Hdd || view.held || tiers.space.claim(first, end) {
-            return intention;
-        }
-        self.io.stats_mut().tiers.bypassed += 1;
-        Intention::Hdd
-    }
-
-    /// A write of a volume with a share is on an SSD now; what is not held there is brought away again.
-    pub(crate) fn note_on_ssd(&mut self, id: TaskId, first: Logical, count: u32) {
-        let tier = self.tiers.tier_of(&self.requests[id]);
-        if self.tiers.share.is_none() || tier.is_none_or(|tier| !tier.has_share()) {
-            return;
-        }
-        let tiers = self.tiers.share.as_mut().expect("asked above");
-        let mut block = u64::from(first);
-        let end = block + u64::from(count);
-        while block < end {
-            let extent = tiers.space.extent_of(block as Logical);
-            if !tiers.space.is_held(extent) {
-                self.io.stats_mut().tiers.strays += 1;
-                tiers.space.bring_away(extent);
-                tiers.leaving.look();
-            }
-            block = tiers.space.blocks_of(extent).1;
-        }
     }
 
     /// A user's read begins: it counts, and if it needs a hard drive it may bring its extent.
