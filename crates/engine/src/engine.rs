@@ -39,7 +39,8 @@ use crate::steer::{self, Beliefs};
 use crate::tier::Tier;
 use crate::tier::space::SpaceConfig;
 use crate::tiering::file_tiers::{self};
-use crate::tiering::{self, Tiers, VolumePolicy};
+use crate::tiering::policies::VolumePolicy;
+use crate::tiering::{self, Tiers};
 use std::collections::BTreeMap;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError, ObjectId};
 
@@ -159,11 +160,7 @@ impl Engine {
     pub fn next_life(&self, config: EngineConfig) -> Result<Engine, ConfigError> {
         let mut next = Engine::new(config)?;
         next = next.with_qos(self.qos.clone());
-        for (object, policy) in &mut next.tiers.policies {
-            if let Some(known) = self.tiers.policies.get(object) {
-                policy.tier = known.tier.clone();
-            }
-        }
+        next.tiers.policies.keep_tiers_of(&self.tiers.policies);
         #[cfg(feature = "mutants")]
         next.set_mutant(self.io.mutant());
         Ok(next)

@@ -245,7 +245,13 @@ impl Engine {
         }
         let (device, source) = (h.device, h.device);
         if !self.io[device].is_ssd() {
-            self.tiers.disturb(device, true, &mut self.io, &mut self.requests, &mut self.steering);
+            self.tiers.policies.disturb(
+                device,
+                true,
+                &mut self.io,
+                &mut self.requests,
+                &mut self.steering,
+            );
         }
         let length_bytes = claim.range.1 - claim.range.0;
         let into = self.io.reserve(length_bytes);

@@ -2,10 +2,9 @@
 
 use super::DeviceIo;
 use crate::bcw::pool::{self, Standing};
-use crate::device::Service;
 use crate::map::objects::BlockRange;
 use crate::steer::{Reason, Target};
-use tandem_block::{DeviceId, IoError};
+use tandem_block::DeviceId;
 
 impl DeviceIo {
     /// A policy would have redirected, had a drive been ready: that is demand too.
@@ -110,35 +109,11 @@ impl DeviceIo {
 
     /// An SSD that takes what this drive does not take any more.
     pub(crate) fn another_ssd(&self, device: DeviceId) -> Option<DeviceId> {
-        if self.no_space().is_some() {
+        if self.no_space.is_some() {
             return None;
         }
-        let (other, _) = self.ssds().first().map(|_| self.shortest_ssd())?;
+        let (other, _) = self.ssds.first().map(|_| self.shortest_ssd())?;
         let takes = other != device && self[other].takes_new();
         takes.then_some(other)
-    }
-
-    /// Redirected bytes that are nowhere but in the buffers of hard drives, and in our RAM.
-    pub(crate) fn bytes_at_risk(&self) -> u64 {
-        self.drives().iter().map(|d| d.tail.exposed_bytes).sum()
-    }
-
-    /// Has a drive left a command without an answer for more than half of its deadline?
-    pub(crate) fn is_slow(&self, drive: DeviceId) -> bool {
-        self.deadlines().is_slow(drive)
-    }
-
-    /// Why a drive is out of service, if it is.
-    pub(crate) fn fault_of(&self, device: DeviceId) -> Option<IoError> {
-        match self[device].service {
-            Service::Full => None,
-            Service::ReadOnly(error) | Service::Out(error) => Some(error),
-        }
-    }
-
-    /// Hard drives in places that are not empty.
-    pub(crate) fn hdds_there(&self) -> usize {
-        let there = |id: &&DeviceId| !self[**id].is_gone();
-        self.hdds().iter().filter(there).count()
     }
 }

@@ -17,7 +17,7 @@ mod world;
 
 pub(crate) use self::phase::Phase;
 use crate::config::{EngineConfig, SuccessorConfig};
-use crate::device::{Device, Drives};
+use crate::device::{Device, Drives, Service};
 use crate::io::deadlines::{Deadlines, Heard};
 use crate::io::flights::{Departure, Flight, Flights};
 use crate::io::pins::Pin;
@@ -368,6 +368,30 @@ impl DeviceIo {
     #[inline(always)]
     pub(crate) const fn breaks(&self, _: Mutant) -> bool {
         false
+    }
+
+    /// Hard drives in places that are not empty.
+    pub(crate) fn hdds_there(&self) -> usize {
+        let there = |id: &&DeviceId| !self[**id].is_gone();
+        self.hdds().iter().filter(there).count()
+    }
+
+    /// Has a drive left a command without an answer for more than half of its deadline?
+    pub(crate) fn is_slow(&self, drive: DeviceId) -> bool {
+        self.deadlines().is_slow(drive)
+    }
+
+    /// Why a drive is out of service, if it is.
+    pub(crate) fn fault_of(&self, device: DeviceId) -> Option<IoError> {
+        match self[device].service {
+            Service::Full => None,
+            Service::ReadOnly(error) | Service::Out(error) => Some(error),
+        }
+    }
+
+    /// Redirected bytes that are nowhere but in the buffers of hard drives, and in our RAM.
+    pub(crate) fn bytes_at_risk(&self) -> u64 {
+        self.drives().iter().map(|d| d.tail.exposed_bytes).sum()
     }
 }
 

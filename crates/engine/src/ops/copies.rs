@@ -18,9 +18,7 @@ use crate::io::DeviceIo;
 use crate::map::logical::{FRAGMENTS, LOG, SSD};
 use crate::map::{Logical, Slot};
 use crate::ops::commit::Commit;
-use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
-use crate::tiering::Tiers;
 use std::collections::BTreeSet;
 use tandem_block::PayloadId;
 
@@ -118,14 +116,6 @@ impl Copies {
             Some(_) => io.stats_mut().copies_forgone += 1,
             None => {}
         }
-    }
-}
-
-impl Tiers {
-    /// A write is on an SSD. Does its user wait for the hard drive, too?
-    pub(crate) fn awaits_both(&self, id: TaskId, requests: &Requests) -> bool {
-        let task = &requests[id];
-        task.both && self.tier_of(task).is_some_and(|tier| tier.acknowledges_both())
     }
 }
 

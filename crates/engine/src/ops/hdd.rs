@@ -5,7 +5,7 @@
 //! the background, such as what a tier brings, goes behind users' writes: an interval may bring
 //! thousands of extents, one behind the other, and a write that came then waited for all of them.
 
-use crate::bcw::controller::{Action, Control};
+use crate::bcw::controller::Action;
 use crate::bcw::padding::SLOW_PADDING_BYTES;
 use crate::device::{Class, Job};
 use crate::drain::homes::Turn;
@@ -18,9 +18,6 @@ use crate::ops::steering::Steering;
 use crate::owner::{LogIo, MetadataIo, Owner, RequestIo};
 use crate::port::IoOp;
 use crate::requests::Requests;
-use crate::requests::task::Task;
-use crate::steer::Reason;
-use crate::tiering::Tiers;
 use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, IoError, RequestKind};
 
 impl Steering {
@@ -37,99 +34,6 @@ impl Steering {
             match waiting.job {
                 Job::Write { task, .. } => self.return_write(device, task, io, requests),
                 other => unreachable!("only writes wait for a log beside an SSD: {other:?}"),
-            }
-        }
-    }
-}
-
-impl Tiers {
-    /// Anything but a log write takes the drive for milliseconds: users' writes that wait for it go
-    /// to the SSD instead (M30).
-    pub(crate) fn disturb(
-        &mut self,
-        device: DeviceId,
-        read: bool,
-        io: &mut DeviceIo,
-        requests: &mut Requests,
-        steering: &mut Steering,
-    ) {
-        let d = &io[device];
-        let exclusive = d.bcw.as_ref().is_some_and(|bcw| bcw.control() != Control::Bare);
-        if !io.ssds().is_empty() && exclusive {
-            steering.return_all(device, io, requests);
-        } else if self.has_share() {
-            self.return_tiers(device, io, requests, steering);
-        }
-        if let Some(bcw) = &mut io[device].bcw {
-            bcw.disturbed(read);
-        }
-    }
-
-    /// The same for writes that wait because their tier says so, where the steering policy lets writes
-    /// wait; those of a tier without detours stay.
-    pub(crate) fn return_tiers(
-        &mut self,
-        device: DeviceId,
-        io: &mut DeviceIo,
-        requests: &mut Requests,
-        steering: &mut Steering,
-    ) {
-        self.return_some(
-            device,
-            |task, detours| task.reason == Reason::Tier && detours,
-            io,
-            requests,
-            steering,
-        );
-    }
-
-    /// The drive is about to be flushed: writes that wait for it go to an SSD instead, but for those whose
-    /// tier lets them wait, where the steering policy does so, too.
-    pub(super) fn return_before_flush(
-        &mut self,
-        device: DeviceId,
-        io: &mut DeviceIo,
-        requests: &mut Requests,
-        steering: &mut Steering,
-    ) {
-        let d = &io[device];
-        if d.bcw.as_ref().is_some_and(|bcw| bcw.control() != Control::Bare) {
-            steering.return_all(device, io, requests);
-        } else {
-            self.return_some(
-                device,
-                |task, detours| task.reason != Reason::Tier || detours,
-                io,
-                requests,
-                steering,
-            );
-        }
-    }
-
-    /// `is_wanted`: a task, and whether its tier has detours.
-    pub(crate) fn return_some(
-        &mut self,
-        device: DeviceId,
-        is_wanted: impl Fn(&Task, bool) -> bool,
-        io: &mut DeviceIo,
-        requests: &mut Requests,
-        steering: &mut Steering,
-    ) {
-        let (tasks, policies) = (&*requests, &self.policies);
-        let returns = |job: &Job| match job {
-            Job::Write { task, .. } => {
-                let task = &tasks[*task];
-                let policy = policies.get(&task.volume);
-                is_wanted(task, policy.is_none_or(|policy| policy.tier_of(task.tier).detours()))
-            }
-            Job::Edge { .. } | Job::Io(..) => false,
-        };
-        let d = &mut io[device];
-        let taken = d.queue.take(Class::Write, returns);
-        d.queue.leave(taken.len() as u32);
-        for waiting in taken {
-            if let Job::Write { task, .. } = waiting.job {
-                steering.return_write(device, task, io, requests);
             }
         }
     }
@@ -157,7 +61,7 @@ impl Engine {
                 return false;
             }
             Some(Turn::Move) => {
-                self.tiers.disturb(
+                self.tiers.policies.disturb(
                     device,
                     false,
                     &mut self.io,
@@ -173,7 +77,13 @@ impl Engine {
         let writes = d.queue.waits(Class::Write);
         let writes_first = writes && reads && self.reads_for_background(device);
         if reads && !writes_first {
-            self.tiers.disturb(device, true, &mut self.io, &mut self.requests, &mut self.steering);
+            self.tiers.policies.disturb(
+                device,
+                true,
+                &mut self.io,
+                &mut self.requests,
+                &mut self.steering,
+            );
             return self.issue_class(device, Class::Read);
         }
         if d.flush_wanted {
@@ -184,13 +94,25 @@ impl Engine {
             return true;
         }
         if reads {
-            self.tiers.disturb(device, true, &mut self.io, &mut self.requests, &mut self.steering);
+            self.tiers.policies.disturb(
+                device,
+                true,
+                &mut self.io,
+                &mut self.requests,
+                &mut self.steering,
+            );
             return self.issue_class(device, Class::Read);
         }
         // writes that wait for room in the log must not hold up the work that makes it
         let d = &self.io[device];
         if d.queue.waits(Class::Background) && self.background_may_run(device) {
-            self.tiers.disturb(device, false, &mut self.io, &mut self.requests, &mut self.steering);
+            self.tiers.policies.disturb(
+                device,
+                false,
+                &mut self.io,
+                &mut self.requests,
+                &mut self.steering,
+            );
             return self.issue_class(device, Class::Background);
         }
         if self.wants_tail_flush(device) {
@@ -222,7 +144,7 @@ impl Engine {
             follower::Turn::Nothing => return false,
             follower::Turn::Flush => self.settle_hdd(device),
             follower::Turn::Step => {
-                self.tiers.disturb(
+                self.tiers.policies.disturb(
                     device,
                     false,
                     &mut self.io,
@@ -277,7 +199,13 @@ impl Engine {
             self.commit.is_settling_hdds() || wanted.is_some_and(|b| b.is_wanted(self.io.now()));
         let units = self.follower.take_units(device, users, &self.journal, &mut self.io);
         let Some(units) = units else { return false };
-        self.tiers.disturb(device, false, &mut self.io, &mut self.requests, &mut self.steering);
+        self.tiers.policies.disturb(
+            device,
+            false,
+            &mut self.io,
+            &mut self.requests,
+            &mut self.steering,
+        );
         self.io.submit(device, units, Owner::Metadata(MetadataIo::FollowUnits));
         true
     }

@@ -266,7 +266,7 @@ impl Engine {
             Op::Read if buffer != PayloadId::NONE => self.io.send(Command::Release(buffer)),
             Op::Write => self.io.let_buffer_go(request.payload),
             Op::Discard | Op::WriteZeroes if has_left => {
-                self.tiers.keep_class(id, &mut self.requests);
+                self.tiers.policies.keep_class(id, &mut self.requests);
                 if self.requests[id].request.fua {
                     self.commit.wait_fua(id);
                     return;

@@ -141,7 +141,7 @@ impl Engine {
 
     /// Zeroing: whole blocks only change the map; part blocks at the ends are written as zeroes.
     fn begin_zeroes(&mut self, id: TaskId) {
-        self.tiers.keep_class(id, &mut self.requests);
+        self.tiers.policies.keep_class(id, &mut self.requests);
         let task = &self.requests[id];
         let request = task.request;
         let (first, end) = (task.first, task.end);

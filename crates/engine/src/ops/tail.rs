@@ -321,7 +321,7 @@ impl Engine {
     /// Issues a flush of a hard drive.
     pub(crate) fn flush_hdd(&mut self, device: DeviceId) {
         if !self.io.ssds().is_empty() {
-            self.tiers.return_before_flush(
+            self.tiers.policies.return_before_flush(
                 device,
                 &mut self.io,
                 &mut self.requests,

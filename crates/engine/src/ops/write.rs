@@ -19,8 +19,7 @@ use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use crate::steer::Target;
 use crate::tier::Intention;
-use crate::tiering::Tiers;
-use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, IoError, Op, PayloadId, Request};
+use tandem_block::{BLOCK_BYTES, DeviceId, IoError, Op, PayloadId, Request};
 
 impl Steering {
     /// Gives a write that waits for a log back to steering, which has only the SSD left for it.
@@ -94,18 +93,6 @@ impl Steering {
     }
 }
 
-impl Tiers {
-    /// A volume promises no less than its class says, whatever the request asks for.
-    pub(crate) fn keep_class(&mut self, id: TaskId, requests: &mut Requests) {
-        let task = &mut requests[id];
-        let request = &mut task.request;
-        if let Some(policy) = self.policies.get(&task.volume) {
-            request.class = request.class.stronger(policy.durability);
-        }
-        request.fua |= request.class == DurabilityClass::Strict;
-    }
-}
-
 impl Engine {
     pub(crate) fn begin_user_write(&mut self, id: TaskId) {
         let target = self.steer_write(id);
@@ -129,7 +116,7 @@ impl Engine {
 
     /// Where does this write go? Asks the tier, then the policy, and counts the reason.
     fn steer_write(&mut self, id: TaskId) -> Target {
-        self.tiers.keep_class(id, &mut self.requests);
+        self.tiers.policies.keep_class(id, &mut self.requests);
         let task = &self.requests[id];
         // who decides knows volumes alone
         let (request, blocks) = (Request { object: task.volume, ..task.request }, task.blocks());
@@ -139,7 +126,7 @@ impl Engine {
         // a write that belongs on a hard drive does not wait there behind anything but writes, unless its
         // tier says so: it is brought there later
         let task = &self.requests[id];
-        let detours = self.tiers.tier_of(task).is_none_or(|tier| tier.detours());
+        let detours = self.tiers.policies.tier_of(task).is_none_or(|tier| tier.detours());
         let asked = Asked {
             request: &request,
             bytes,
@@ -338,7 +325,7 @@ impl Engine {
             } else {
                 self.commit.wait_fua(id);
             }
-        } else if sound && self.tiers.awaits_both(id, &self.requests) {
+        } else if sound && self.tiers.policies.awaits_both(id, &self.requests) {
             self.copies.await_both(id);
         } else {
             self.requests.answer(id, PayloadId::NONE, 0, &mut self.io);

@@ -8,16 +8,13 @@
 use crate::config::VolumeConfig;
 use crate::config_error::ConfigError;
 use crate::map::objects::Objects;
-use crate::requests::task::Task;
 use crate::settings::Registry;
 use crate::tier::space::SpaceConfig;
 use crate::tier::{self, Class, Tier, TierConfig, TierNumber, Tiers};
 use crate::tiering;
 use crate::tiering::VolumePolicy;
+use crate::tiering::policies::FileTiers;
 use tandem_block::{ObjectId, ObjectOp, TIER_KEY};
-
-/// Tiers by number: a handful.
-pub(crate) type FileTiers = Vec<(TierNumber, Box<dyn Tier>)>;
 
 /// What files may have where nothing is said of it, and their volume's tier has a share: the architectures
 /// without settings of their own.
@@ -101,12 +98,6 @@ impl VolumePolicy {
 }
 
 impl super::Tiers {
-    /// The tier that applies to a request, if its volume is known.
-    #[inline]
-    pub(crate) fn tier_of(&self, task: &Task) -> Option<&dyn Tier> {
-        Some(self.policies.get(&task.volume)?.tier_of(task.tier))
-    }
-
     /// What applies to an object's data while nobody asks for it: `None` if its tier has no share.
     pub(crate) fn class_of(&self, object: ObjectId, objects: &Objects) -> Option<Class> {
         let volume = objects.get(object)?.volume;

@@ -6,8 +6,8 @@
 mod coming;
 pub(crate) mod file_tiers;
 mod leaving;
+pub(crate) mod policies;
 
-use self::file_tiers::FileTiers;
 use crate::bcw::controller::Control;
 use crate::config::{EngineConfig, Placement, Role};
 use crate::config_error::ConfigError;
@@ -27,25 +27,14 @@ use crate::tier::space::{Space, SpaceConfig, SpaceStats};
 use crate::tier::{Comes, Intention, Tier, TierConfig, TierView};
 use crate::tiering::coming::Arrivals;
 use crate::tiering::leaving::Leaving;
+use crate::tiering::policies::{Policies, VolumePolicy};
 use std::collections::BTreeMap;
-use tandem_block::DurabilityClass;
 use tandem_block::{BLOCK_BYTES, Duration, Instant, ObjectId, PayloadId, RequestKind};
-
-/// Policies of one volume.
-#[derive(Clone, Debug)]
-pub(crate) struct VolumePolicy {
-    /// Position among the steering policies.
-    pub steer: usize,
-    pub tier: Box<dyn Tier>,
-    /// Those that its files may have instead.
-    pub file_tiers: FileTiers,
-    pub durability: DurabilityClass,
-}
 
 /// Where the data of each volume belongs, and the tiers' share of the SSDs.
 #[derive(Clone, Debug)]
 pub(crate) struct Tiers {
-    pub policies: BTreeMap<ObjectId, VolumePolicy>,
+    pub policies: Policies,
     /// How the share is made, if any volume has one.
     config: Option<SpaceConfig>,
     /// The share itself.
@@ -60,7 +49,7 @@ impl Tiers {
         policies: BTreeMap<ObjectId, VolumePolicy>,
         config: Option<SpaceConfig>,
     ) -> Self {
-        Tiers { policies, config, share: None, next: None }
+        Tiers { policies: Policies::new(policies), config, share: None, next: None }
     }
 
     /// Has any volume a share of the SSDs?
@@ -438,7 +427,7 @@ impl Tiers {
         io: &mut DeviceIo,
         requests: &mut Requests,
     ) {
-        let tier = self.tier_of(&requests[id]);
+        let tier = self.policies.tier_of(&requests[id]);
         if self.share.is_none() || tier.is_none_or(|tier| !tier.has_share()) {
             return;
         }
