@@ -13,6 +13,7 @@ mod dropping;
 mod gather;
 pub mod hdd;
 mod homes;
+mod locations;
 mod log_gc;
 mod merge;
 mod metadata;

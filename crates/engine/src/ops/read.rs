@@ -8,35 +8,28 @@
 use crate::device::{Class, Job};
 use crate::engine::Engine;
 use crate::map::checksums::page_of;
-use crate::map::{Logical, NONE, Place, Slot};
+use crate::map::{Logical, NONE};
 use crate::mutant::Mutant;
+use crate::ops::locations::{Locations, Source};
 use crate::owner::{Owner, ReadPart, RequestIo};
 use crate::port::{Command, IoOp, ServedFrom};
 use crate::requests::ordering::TaskId;
 use crate::requests::task::Overlay;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError, PayloadId};
 
-/// Where a run of blocks is read from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Source {
-    pub device: DeviceId,
-    pub address: u64,
-    pub slot: Slot,
-    pub from: ServedFrom,
-}
-
-impl Source {
-    /// Does `next` lie right behind `count` blocks from here?
-    pub fn is_continued_by(self, next: Source, count: u32) -> bool {
-        next.device == self.device
-            && next.from == self.from
-            && next.address == self.address + u64::from(count) * BLOCK_BYTES
-            && (self.slot == NONE) == (next.slot == NONE)
-            && (self.slot == NONE || next.slot == self.slot + count)
-    }
-}
-
 impl Engine {
+    /// Where blocks can be read from now.
+    #[inline]
+    pub(super) fn locations(&self) -> Locations<'_> {
+        Locations {
+            map: &self.map,
+            objects: &self.objects,
+            checksums: &self.checksums,
+            steering: &self.steering,
+            io: &self.io,
+        }
+    }
+
     pub(crate) fn begin_user_read(&mut self, id: TaskId) {
         if self.tiers.has_share() {
             self.begin_tier_read(id);
@@ -54,7 +47,7 @@ impl Engine {
         self.requests[id].outstanding += 1; // held while parts are issued
         let mut block = first;
         while block < end {
-            let source = self.source(block, &[]);
+            let source = self.locations().source(block, &[]);
             let mut count = if source.is_some() {
                 self.read_back.read_from_ram(
                     id,
@@ -69,7 +62,7 @@ impl Engine {
             if let (Some(source), 0) = (source, count) {
                 count = 1;
                 while block + count < end {
-                    let next = self.source(block + count, &[]);
+                    let next = self.locations().source(block + count, &[]);
                     if next.is_none_or(|next| !source.is_continued_by(next, count)) {
                         break;
                     }
@@ -86,71 +79,6 @@ impl Engine {
             self.read_copies(id, first, end);
         }
         self.part_done(id);
-    }
-
-    /// Where this block's base is read from: the fastest place on a drive that was not tried. Of two on
-    /// hard drives that on the one which users' writes leave alone (M12).
-    fn source(&self, block: Logical, tried: &[DeviceId]) -> Option<Source> {
-        if self.io.is_fixed() {
-            return Some(self.source_fixed(block));
-        }
-        let state = self.map.state(block);
-        if state == 0 {
-            return None;
-        }
-        let entry = self.map.entry(block);
-        let places = entry.places().map(|(place, _)| self.source_at(block, place, entry.home));
-        let mut untried = places.filter(|source| !tried.contains(&source.device));
-        let first = untried.next()?;
-        // who compares all copies counts them from the fastest on
-        if self.io.hdds().len() < 2
-            || self.io.config().verify_copies
-            || self.io.is_spare(first.device)
-        {
-            return Some(first);
-        }
-        Some(untried.find(|other| self.io.is_spare(other.device)).unwrap_or(first))
-    }
-
-    /// The nth place of this block, in the order in which they are tried.
-    pub(crate) fn nth_source(&self, block: Logical, nth: usize) -> Option<Source> {
-        let entry = self.map.entry(block);
-        let (place, _) = entry.places().nth(nth)?;
-        Some(self.source_at(block, place, entry.home))
-    }
-
-    fn source_at(&self, block: Logical, place: Place, has_home: bool) -> Source {
-        match place {
-            Place::Ssd(slot) | Place::Log(slot) => {
-                let region = self.map.slots().region(slot);
-                let from = match (region.is_log, has_home) {
-                    (true, _) => ServedFrom::HddLog,
-                    (false, true) => ServedFrom::SsdCopy,
-                    (false, false) => ServedFrom::Ssd,
-                };
-                Source { device: region.device, address: region.address(slot), slot, from }
-            }
-            Place::Home => {
-                let (device, address) = self.objects.home_of(block, &self.io);
-                Source { device, address, slot: NONE, from: ServedFrom::HddHome }
-            }
-        }
-    }
-
-    /// Under fixed placement: the log or the home if the block was redirected, else the identity.
-    fn source_fixed(&self, block: Logical) -> Source {
-        let entry = self.map.entry(block);
-        if entry.log != NONE {
-            let region = self.map.slots().region(entry.log);
-            let (device, address) = (region.device, region.address(entry.log));
-            return Source { device, address, slot: entry.log, from: ServedFrom::HddLog };
-        }
-        let (from, (device, address)) = if entry.home {
-            (ServedFrom::HddHome, self.objects.home_of(block, &self.io))
-        } else {
-            (ServedFrom::Ssd, self.steering.fixed_place(block, &self.io))
-        };
-        Source { device, address, slot: NONE, from }
     }
 
     /// Homes need their checksum pages first. True if the task now waits for some.
@@ -190,7 +118,8 @@ impl Engine {
         task.outstanding += 1;
         task.served_from = task.served_from.max(source.from);
         let (into, into_offset_bytes) = (task.buffer, task.buffer_offset(logical));
-        let part = self.read_part(id, (logical, count), source, (into, into_offset_bytes));
+        let part =
+            self.locations().read_part(id, (logical, count), source, (into, into_offset_bytes));
         let part = ReadPart { tried, ..part };
         let op = IoOp::Read {
             offset_bytes: source.address,
@@ -201,45 +130,6 @@ impl Engine {
         let whose = self.requests[part.task].whose();
         let job = Job::Io(op, Owner::Request(RequestIo::Read(Box::new(part))));
         self.io.enqueue(source.device, Class::Read, job, whose);
-    }
-
-    /// A read under way: `blocks` (first, count) from `source` into a payload from an offset in bytes on,
-    /// and what a home must hold, which no slot says.
-    pub(crate) fn read_part(
-        &self,
-        task: TaskId,
-        (logical, count): (Logical, u32),
-        source: Source,
-        (into, into_offset_bytes): (PayloadId, u64),
-    ) -> ReadPart {
-        let expected = if source.slot == NONE && self.io.config().contents && !self.io.is_fixed() {
-            let known = |block| self.home_checksum(block).expect("its page was asked for before");
-            (logical..logical + count).map(known).collect()
-        } else {
-            Vec::new()
-        };
-        ReadPart {
-            task,
-            logical,
-            count,
-            slot: source.slot,
-            expected,
-            from: source.from,
-            tried: Vec::new(),
-            into,
-            into_offset_bytes,
-        }
-    }
-
-    /// What the home must hold: what another place of the block says, or the table, which need not be
-    /// in RAM for blocks that have another place.
-    fn home_checksum(&self, block: Logical) -> Option<u32> {
-        let entry = self.map.entry(block);
-        let twin = if entry.ssd != NONE { entry.ssd } else { entry.log };
-        if twin != NONE {
-            return Some(self.map.slots().checksum(twin));
-        }
-        self.checksums.get(block)
     }
 
     fn read_fragments(&mut self, id: TaskId, block: Logical) {
@@ -330,20 +220,11 @@ impl Engine {
             return None;
         }
         assert_eq!(checksums.len(), part.count as usize, "the world sums every block it reads");
-        if (0..).zip(checksums).all(|(i, &found)| found == self.expected(part, i)) {
+        if (0..).zip(checksums).all(|(i, &found)| found == self.locations().expected(part, i)) {
             return None;
         }
         self.io.stats_mut().checksum_errors += 1;
         Some(IoError::Checksum(device))
-    }
-
-    /// What block `i` of the part must hold.
-    pub(crate) fn expected(&self, part: &ReadPart, i: u32) -> u32 {
-        if part.slot == NONE {
-            part.expected[i as usize]
-        } else {
-            self.map.slots().checksum(part.slot + i)
-        }
     }
 
     /// Reads the blocks of a failed part one by one from where else they are. The map may have
@@ -356,15 +237,16 @@ impl Engine {
         let retry = is_base
             && !self.io.is_fixed()
             && (part.logical..part.logical + part.count)
-                .all(|block| self.source(block, &tried).is_some());
+                .all(|block| self.locations().source(block, &tried).is_some());
         if !retry {
             self.requests.note_error(id, error);
             self.part_done(id);
             return;
         }
         // the copy that failed may have been dropped meanwhile, and with it what the home must hold
-        let is_known = |block| self.home_checksum(block).is_some();
-        let needs = |block| self.source(block, &tried).is_some_and(|next| next.slot == NONE);
+        let is_known = |block| self.locations().home_checksum(block).is_some();
+        let needs =
+            |block| self.locations().source(block, &tried).is_some_and(|next| next.slot == NONE);
         let mut blocks = part.logical..part.logical + part.count;
         if self.io.config().contents && blocks.any(|block| needs(block) && !is_known(block)) {
             self.requests[id].begins_again = true;
@@ -373,7 +255,7 @@ impl Engine {
         }
         self.io.stats_mut().repaired_reads += 1;
         for block in part.logical..part.logical + part.count {
-            let source = self.source(block, &tried).expect("asked above");
+            let source = self.locations().source(block, &tried).expect("asked above");
             if !self.io.breaks(Mutant::KeepsOldFragments) {
                 self.requests.drop_overlays(id, block);
                 self.read_fragments(id, block);

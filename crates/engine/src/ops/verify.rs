@@ -24,13 +24,14 @@ impl Engine {
         for nth in 1..PLACES_MAX {
             let mut block = first;
             while block < end {
-                let Some(source) = self.nth_source(block, nth) else {
+                let Some(source) = self.locations().nth_source(block, nth) else {
                     block += 1;
                     continue;
                 };
                 let mut count = 1;
                 while block + count < end
                     && self
+                        .locations()
                         .nth_source(block + count, nth)
                         .is_some_and(|next| source.is_continued_by(next, count))
                 {
@@ -42,12 +43,18 @@ impl Engine {
         }
     }
 
-    fn read_copy(&mut self, id: TaskId, logical: Logical, count: u32, source: super::read::Source) {
+    fn read_copy(
+        &mut self,
+        id: TaskId,
+        logical: Logical,
+        count: u32,
+        source: super::locations::Source,
+    ) {
         let into = self.io.name_payload();
         let length_bytes = u64::from(count) * BLOCK_BYTES;
         self.io.send(Command::Reserve { payload: into, length_bytes });
         self.requests[id].outstanding += 1;
-        let part = self.read_part(id, (logical, count), source, (into, 0));
+        let part = self.locations().read_part(id, (logical, count), source, (into, 0));
         let op =
             IoOp::Read { offset_bytes: source.address, length_bytes, into, into_offset_bytes: 0 };
         let whose = self.requests[id].whose();
@@ -85,7 +92,9 @@ impl Engine {
         }
         for i in 0..part.count {
             let is_sound = matches!(error, IoError::Checksum(_))
-                && checksums.get(i as usize).is_some_and(|&sum| sum == self.expected(part, i));
+                && checksums
+                    .get(i as usize)
+                    .is_some_and(|&sum| sum == self.locations().expected(part, i));
             if is_sound {
                 continue;
             }

@@ -24,7 +24,7 @@ use crate::requests::ordering::TaskId;
 use crate::tier::benefit::DriveCosts;
 use crate::tier::settings as names;
 use crate::tier::space::{Space, SpaceConfig, SpaceStats};
-use crate::tier::{Comes, Intention, Tier, TierConfig, TierView};
+use crate::tier::{Comes, Intention, TierConfig, TierView};
 use crate::tiering::coming::Arrivals;
 use crate::tiering::leaving::Leaving;
 use crate::tiering::policies::{Policies, VolumePolicy};
