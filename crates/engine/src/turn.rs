@@ -43,7 +43,7 @@ impl Engine {
                 self.io.woke();
             }
             Event::Start if self.pairs.is_empty() => self.on_start(),
-            Event::Start => self.start_mirrors(),
+            Event::Start => self.pairs.start_mirrors(&mut self.io),
             Event::Shutdown => self.on_shutdown(),
         }
         self.hear_kept();
@@ -68,7 +68,7 @@ impl Engine {
         bytes: &[u8],
     ) {
         if mirror::owner(io).is_some() {
-            self.twin_completed(io, status, checksums, bytes);
+            self.pairs.twin_completed(io, status, checksums, bytes, &mut self.io);
         } else if handover::owns(io) {
             self.successor_completed(io, status, bytes);
         } else if !self.replacement.handover_keeps((io, took), status, checksums, bytes, &self.io) {

@@ -9,6 +9,7 @@ use crate::follower::FollowerStatus;
 use crate::handover::{HandoverView, ReplaceError};
 use crate::map::objects::{Object, Objects};
 use crate::map::{Logical, Map};
+use crate::mirror::PairView;
 use crate::qos::delivery::Client;
 use crate::start::salvage::Loss;
 use crate::stats::EngineStats;
@@ -17,6 +18,17 @@ use crate::tier::space::SpaceStats;
 use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, IoError, ObjectId};
 
 impl Engine {
+    /// The pairs, as seen from outside.
+    pub fn pairs(&self) -> Vec<PairView> {
+        self.pairs.pairs()
+    }
+
+    /// Of each pair: bytes that were acknowledged and are in RAM alone ([IANUS §5.2], "data loss"). Counted
+    /// when asked, over everything in the cache.
+    pub fn pairs_risk_bytes(&self) -> Vec<u64> {
+        self.pairs.pairs_risk_bytes()
+    }
+
     /// Redirected bytes that are nowhere but in the buffers of hard drives, and in our RAM.
     pub fn bytes_at_risk(&self) -> u64 {
         self.io.bytes_at_risk()

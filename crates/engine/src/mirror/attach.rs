@@ -10,6 +10,7 @@ use crate::StartError;
 use crate::config::{EngineConfig, Placement};
 use crate::engine::Engine;
 use crate::format::pair::HEADER_BYTES;
+use crate::io::DeviceIo;
 use crate::io::Phase;
 use crate::port::{Command, IoId};
 use tandem_block::{BLOCK_BYTES, DeviceId, Instant, IoError};
@@ -113,46 +114,80 @@ impl Pairs {
     pub(crate) fn set_mutant(&mut self, mutant: Option<crate::mutant::Mutant>) {
         self.mirrors.iter_mut().for_each(|mirror| mirror.mutant = mutant);
     }
-}
 
-impl Engine {
     /// The pairs, as seen from outside.
-    pub fn pairs(&self) -> Vec<PairView> {
-        self.pairs.mirrors.iter().map(Mirror::view).collect()
+    pub(crate) fn pairs(&self) -> Vec<PairView> {
+        self.mirrors.iter().map(Mirror::view).collect()
     }
 
     /// Of each pair: bytes that were acknowledged and are in RAM alone ([IANUS §5.2], "data loss"). Counted
     /// when asked, over everything in the cache.
-    pub fn pairs_risk_bytes(&self) -> Vec<u64> {
-        self.pairs.mirrors.iter().map(Mirror::risked_bytes).collect()
+    pub(crate) fn pairs_risk_bytes(&self) -> Vec<u64> {
+        self.mirrors.iter().map(Mirror::risked_bytes).collect()
     }
 
     /// Starts the pairs; the engine itself starts when they are ready.
-    pub(crate) fn start_mirrors(&mut self) {
-        let now = self.io.now();
-        for mirror in &mut self.pairs.mirrors {
-            mirror.start(now, self.io.out_mut());
+    pub(crate) fn start_mirrors(&mut self, io: &mut DeviceIo) {
+        let now = io.now();
+        for mirror in &mut self.mirrors {
+            mirror.start(now, io.out_mut());
         }
-        self.pairs.opening = self.pairs.mirrors.len();
+        self.opening = self.mirrors.len();
     }
 
     /// A command of a mirror is done.
     pub(crate) fn twin_completed(
         &mut self,
-        io: IoId,
+        id: IoId,
         status: Result<(), IoError>,
         checksums: &[u32],
         bytes: &[u8],
+        io: &mut DeviceIo,
     ) {
-        let index = owner(io).expect("the caller looked");
-        let mirror = &mut self.pairs.mirrors[index];
-        mirror.completed(self.io.now(), io, status, (checksums, bytes), self.io.out_mut());
+        let index = owner(id).expect("the caller looked");
+        let mirror = &mut self.mirrors[index];
+        mirror.completed(io.now(), id, status, (checksums, bytes), io.out_mut());
     }
 
+    /// Commands to pairs go to their mirrors.
+    pub(crate) fn route(&mut self, io: &mut DeviceIo) {
+        let commands = std::mem::take(io.out_mut());
+        let mut out = Vec::with_capacity(commands.len());
+        for command in commands {
+            match command {
+                Command::Submit(sent) if owner(sent.id).is_none() => {
+                    let pairs = &io.config().pairs;
+                    match pairs.iter().position(|pair| pair.device == sent.device) {
+                        Some(index) => self.mirrors[index].submit(io.now(), sent, &mut out),
+                        None => out.push(Command::Submit(sent)),
+                    }
+                }
+                Command::Stopped if self.stopping.is_none() => {
+                    self.stopping = Some(self.mirrors.len());
+                    self.mirrors.iter_mut().for_each(Mirror::stop);
+                }
+                other => out.push(other),
+            }
+        }
+        *io.out_mut() = out;
+    }
+
+    /// The engine has stopped when its pairs have.
+    pub(crate) fn stop_after_mirrors(&mut self, io: &mut DeviceIo) {
+        if self.stopping.is_some_and(|left| left > 0)
+            && self.mirrors.iter().all(Mirror::has_stopped)
+        {
+            self.stopping = Some(0);
+            io.send(Command::Stopped);
+        }
+    }
+}
+
+impl Engine {
     /// Lets mirrors take what is theirs, until nothing more comes of it.
     pub(crate) fn run_mirrors(&mut self) {
         loop {
-            self.route();
+            self.pairs.route(&mut self.io);
             let mut ended = Vec::new();
             for index in 0..self.pairs.mirrors.len() {
                 self.pairs.mirrors[index].advance(self.io.now(), self.io.out_mut());
@@ -172,34 +207,9 @@ impl Engine {
             }
             self.replacement.divert_all(&mut self.io);
         }
-        self.stop_after_mirrors();
+        self.pairs.stop_after_mirrors(&mut self.io);
         let due = self.pairs.mirrors.iter().map(Mirror::due).min().unwrap_or(Instant::NEVER);
         self.io.wake_by(due);
-    }
-
-    /// Commands to pairs go to their mirrors.
-    fn route(&mut self) {
-        let commands = std::mem::take(self.io.out_mut());
-        let mut out = Vec::with_capacity(commands.len());
-        for command in commands {
-            match command {
-                Command::Submit(io) if owner(io.id).is_none() => {
-                    let pairs = &self.io.config().pairs;
-                    match pairs.iter().position(|pair| pair.device == io.device) {
-                        Some(index) => {
-                            self.pairs.mirrors[index].submit(self.io.now(), io, &mut out)
-                        }
-                        None => out.push(Command::Submit(io)),
-                    }
-                }
-                Command::Stopped if self.pairs.stopping.is_none() => {
-                    self.pairs.stopping = Some(self.pairs.mirrors.len());
-                    self.pairs.mirrors.iter_mut().for_each(Mirror::stop);
-                }
-                other => out.push(other),
-            }
-        }
-        *self.io.out_mut() = out;
     }
 
     /// Starts the engine when its pairs are ready; true if it did.
@@ -223,15 +233,5 @@ impl Engine {
             return true;
         }
         false
-    }
-
-    /// The engine has stopped when its pairs have.
-    fn stop_after_mirrors(&mut self) {
-        if self.pairs.stopping.is_some_and(|left| left > 0)
-            && self.pairs.mirrors.iter().all(Mirror::has_stopped)
-        {
-            self.pairs.stopping = Some(0);
-            self.io.send(Command::Stopped);
-        }
     }
 }

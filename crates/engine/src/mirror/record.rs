@@ -331,9 +331,7 @@ impl Mirror {
             Why::Stop => self.stop_is_on_record(out),
         }
     }
-}
 
-impl Mirror {
     /// All twins know which journal counts.
     fn journal_is_on_record(&mut self, generation: u32) {
         if generation == self.records.journal {

@@ -38,9 +38,7 @@ impl ObjectChanges {
     pub(crate) fn retired_blocks(&self) -> u64 {
         self.retired.iter().map(|(_, range)| u64::from(range.count)).sum()
     }
-}
 
-impl ObjectChanges {
     /// Objects may take as much as there is room for on the drives.
     pub(crate) fn bound_objects(&self, layout: &Layout, objects: &mut Objects, io: &DeviceIo) {
         match layout.has_table() {

@@ -182,9 +182,7 @@ impl Commit {
     pub(crate) fn is_for_flush_alone(&self) -> bool {
         !self.flush_waiting.is_empty() && self.fua_waiting.is_empty()
     }
-}
 
-impl Commit {
     /// Longest body of a unit: an eighth of the ring, so that the room lost at its end is small.
     pub(crate) fn body_bytes_max(&self, journal: &Journal) -> usize {
         let eighth = journal.ring_bytes() / 8;

@@ -13,7 +13,6 @@ use crate::engine::Engine;
 use crate::follower;
 use crate::io::DeviceIo;
 use crate::io::flights::Flight;
-use crate::map::Run;
 use crate::ops::steering::Steering;
 use crate::owner::{LogIo, MetadataIo, Owner, RequestIo};
 use crate::port::IoOp;
@@ -298,7 +297,11 @@ impl Engine {
         let log = d.log.as_ref().expect("controllers belong to logs");
         let full = log.used_percent() >= stop;
         let blocks = (bytes / BLOCK_BYTES) as u32;
-        let run = if full { None } else { self.append_to_log(device, blocks, false) };
+        let run = if full {
+            None
+        } else {
+            self.read_back.append_to_log(device, blocks, false, &mut self.io, &mut self.promotions)
+        };
         let d = &mut self.io[device];
         let Some(run) = run else {
             d.ask_at = Instant::NEVER;
@@ -312,24 +315,6 @@ impl Engine {
         let op = IoOp::Write { offset_bytes, length_bytes, from, from_offset_bytes: 0, fua: false };
         self.io.submit(device, op, Owner::Log(LogIo::Padding));
         false
-    }
-
-    /// Appends to the log of a drive, whose controller is told if the stream breaks there.
-    pub(crate) fn append_to_log(
-        &mut self,
-        device: DeviceId,
-        count: u32,
-        live: bool,
-    ) -> Option<Run> {
-        let d = &mut self.io[device];
-        let log = d.log.as_mut().expect("a hard drive that takes writes has a log");
-        let breaks = log.slots_before_break() == 0 && log.breaks_within(1);
-        let run = log.append(count, live)?;
-        if let (true, Some(bcw)) = (breaks, &mut d.bcw) {
-            bcw.stream_breaks();
-        }
-        self.forget_slots(run);
-        Some(run)
     }
 
     /// A command of a hard drive ended: its controller learns from it.

@@ -76,9 +76,7 @@ impl Moves {
     pub(crate) fn is_homed(&self, block: Logical) -> bool {
         self.homed_blocks.contains(&block)
     }
-}
 
-impl Moves {
     /// The drive failed: homes that it had not settled are none.
     pub(crate) fn lose_homed(
         &mut self,

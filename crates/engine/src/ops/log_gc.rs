@@ -50,9 +50,7 @@ impl Moves {
             }
         }
     }
-}
 
-impl Moves {
     /// Blocks in a run of log slots that can be moved home now.
     pub(crate) fn living_parts(
         &self,

@@ -125,7 +125,17 @@ impl Engine {
             let device = self.io.hdds()[index];
             let d = &self.io[device];
             let usable = d.takes_new() && d.log.is_some();
-            usable.then(|| self.append_to_log(device, 1, true)).flatten()
+            usable
+                .then(|| {
+                    self.read_back.append_to_log(
+                        device,
+                        1,
+                        true,
+                        &mut self.io,
+                        &mut self.promotions,
+                    )
+                })
+                .flatten()
         })
     }
 

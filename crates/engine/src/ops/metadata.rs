@@ -232,9 +232,7 @@ impl Engine {
             self.telling_failed(error);
         }
     }
-}
 
-impl Engine {
     /// A command for the metadata has ended.
     pub(crate) fn metadata_io_done(&mut self, io: &MetadataIo, ended: Ended<'_>) {
         let Ended { device, status, bytes, .. } = ended;

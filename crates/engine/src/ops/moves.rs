@@ -155,9 +155,7 @@ impl Moves {
     pub(crate) fn homes_settled_mark(&self, device: DeviceId) -> u64 {
         self.homes_settled.get(usize::from(device.0)).copied().unwrap_or(0)
     }
-}
 
-impl Moves {
     /// Is SSD space so short that clean copies go and commits hurry? A sixteenth, or a write waits.
     pub(crate) fn is_short_of_space(&self, map: &Map, io: &DeviceIo) -> bool {
         map.ssd_free() * 16 < map.ssd_slots() || io.waits_for_space()
@@ -200,9 +198,7 @@ impl Moves {
         let active = self.active.as_ref();
         active.is_some_and(|m| m.parts.iter().any(|part| part.logical == block))
     }
-}
 
-impl Moves {
     /// Moves these settled SSD slots home.
     pub(crate) fn begin_writeback_of(
         &mut self,

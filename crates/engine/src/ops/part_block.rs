@@ -75,7 +75,17 @@ impl Engine {
                 let has_ssd = !self.io.ssds().is_empty();
                 let log = self.io[device].log.as_ref();
                 let has_room = log.is_some_and(|log| log.free_slots_of_users(has_ssd) > 0);
-                has_room.then(|| self.append_to_log(device, 1, true)).flatten()
+                has_room
+                    .then(|| {
+                        self.read_back.append_to_log(
+                            device,
+                            1,
+                            true,
+                            &mut self.io,
+                            &mut self.promotions,
+                        )
+                    })
+                    .flatten()
             }
         };
         let Some(run) = run else { return false };

@@ -97,9 +97,7 @@ impl ReadBack {
         }
         self.shrink_read_back(map, io);
     }
-}
 
-impl ReadBack {
     /// A redirected write was acknowledged by its drive: it may be read from RAM from now on.
     pub(crate) fn keep_for_reads(
         &mut self,
@@ -170,20 +168,45 @@ impl ReadBack {
         requests.copy_from_ram(id, &found, (into, 0), 1, io);
         true
     }
-}
 
-impl Engine {
+    /// Appends to the log of a drive, whose controller is told if the stream breaks there.
+    pub(crate) fn append_to_log(
+        &mut self,
+        device: DeviceId,
+        count: u32,
+        live: bool,
+        io: &mut DeviceIo,
+        promotions: &mut Promotions,
+    ) -> Option<Run> {
+        let d = &mut io[device];
+        let log = d.log.as_mut().expect("a hard drive that takes writes has a log");
+        let breaks = log.slots_before_break() == 0 && log.breaks_within(1);
+        let run = log.append(count, live)?;
+        if let (true, Some(bcw)) = (breaks, &mut d.bcw) {
+            bcw.stream_breaks();
+        }
+        self.forget_slots(run, io, promotions);
+        Some(run)
+    }
+
     /// These slots are about to be written: what was known of their old contents is no more.
-    pub(crate) fn forget_slots(&mut self, run: Run) {
-        self.read_back.forget(run);
-        self.read_back.release_read_back(&mut self.io);
-        if !self.promotions.reads.is_empty() {
+    pub(crate) fn forget_slots(
+        &mut self,
+        run: Run,
+        io: &mut DeviceIo,
+        promotions: &mut Promotions,
+    ) {
+        self.forget(run);
+        self.release_read_back(io);
+        if !promotions.reads.is_empty() {
             for slot in run.slot..run.slot + run.count {
-                self.promotions.reads.remove(&slot);
+                promotions.reads.remove(&slot);
             }
         }
     }
+}
 
+impl Engine {
     /// A hard drive has read blocks of its log for a user: those that it was asked for often enough are
     /// to be promoted.
     pub(crate) fn note_log_read(&mut self, part: &ReadPart) {

@@ -33,9 +33,7 @@ impl DeferredFree {
     pub(crate) fn is_empty(&self) -> bool {
         self.fresh.is_empty() && self.pinned.is_empty()
     }
-}
 
-impl DeferredFree {
     /// Freed slots become allocatable where no command names them, and are trimmed first if they are many.
     #[inline]
     pub(crate) fn release_freed(&mut self, map: &mut Map, io: &mut DeviceIo) {

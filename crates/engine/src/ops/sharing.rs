@@ -82,9 +82,7 @@ impl Sharing {
     pub(crate) fn lingering_blocks(&self) -> u64 {
         self.lingering.iter().map(|range| u64::from(range.count)).sum()
     }
-}
 
-impl Sharing {
     /// Must it wait until a clone is made?
     pub(crate) fn is_frozen(&self, request: &Request) -> bool {
         let stops = |&(object, all): &(ObjectId, bool)| {

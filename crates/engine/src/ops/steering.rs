@@ -83,9 +83,7 @@ impl Steering {
             shared,
         }
     }
-}
 
-impl Steering {
     /// `bytes`: on the drive, and as the user asked.
     fn ask(
         &mut self,

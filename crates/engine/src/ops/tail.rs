@@ -47,9 +47,7 @@ impl TailCopies {
         let at = self.under_way.iter().position(|(known, _)| known == copy);
         self.under_way.swap_remove(at.expect("every copy under way is listed")).1
     }
-}
 
-impl TailCopies {
     /// A log write was acknowledged by the drive: it joins the tail, and its bytes stay in RAM. Those
     /// of a journaled volume are copied to an SSD at once, and their user waits for that.
     pub(crate) fn retain_for_tail(

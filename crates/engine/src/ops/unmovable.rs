@@ -80,9 +80,7 @@ impl Moves {
         let left = self.unmovable.blocks.get(&block);
         left.is_some_and(|left| io.now() < left.until && map.is_latest(&left.copied))
     }
-}
 
-impl Moves {
     /// Blocks in a run of log slots that can be moved home now, and are not left.
     pub(crate) fn movable_parts(
         &self,

@@ -163,7 +163,10 @@ impl Engine {
         let (mut logical, end) = (self.requests[id].first, self.requests[id].end);
         self.requests.mark_started(id, &mut self.io);
         while logical < end {
-            let run = self.append_to_log(device, end - logical, true).expect("counted above");
+            let run = self
+                .read_back
+                .append_to_log(device, end - logical, true, &mut self.io, &mut self.promotions)
+                .expect("counted above");
             self.requests.issue_write_run(device, id, logical, run, &mut self.io, &mut self.map);
             logical += run.count;
         }

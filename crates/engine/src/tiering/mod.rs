@@ -379,9 +379,7 @@ impl Tiers {
         let (held, held_max) = tiers.space.held();
         Some((held, held_max, tiers.space.extent_blocks() * tandem_block::BLOCK_BYTES))
     }
-}
 
-impl Tiers {
     /// Where does this write belong?
     pub(crate) fn intend(
         &mut self,
