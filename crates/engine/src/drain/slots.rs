@@ -19,6 +19,7 @@ use crate::io::DeviceIo;
 use crate::map::logical::{FRAGMENTS, HOME, LOG, SSD};
 use crate::map::{Logical, Map, NONE, Run, Slot, Touch};
 use crate::mutant::Mutant;
+use crate::ops::commit::Commit;
 use crate::ops::moves::{Moves, Part};
 use crate::owner::{MigrationIo, MoveKind, Owner, Parts};
 use crate::port::IoOp;
@@ -133,6 +134,20 @@ impl Evacuation {
     }
 }
 
+fn drop_copies_of(
+    copies: &[(Logical, Slot)],
+    io: &mut DeviceIo,
+    map: &mut Map,
+    commit: &mut Commit,
+) {
+    for &(logical, slot) in copies {
+        if map.drop_place(logical, slot) {
+            map.touch(Touch { logical, count: 1 }, NONE, true);
+            commit.note_pending(io.now());
+        }
+    }
+}
+
 impl Engine {
     /// Does nothing lie on the drive, also after a crash, and is nothing on its way there?
     pub(crate) fn is_drained(&self, device: DeviceId) -> bool {
@@ -188,7 +203,7 @@ impl Engine {
 
     fn empty_ssd(&mut self, device: DeviceId) -> bool {
         let found = self.evacuation.find_on_ssd(device, &self.moves, &self.map, &self.io);
-        self.drop_copies_of(&found.copies);
+        drop_copies_of(&found.copies, &mut self.io, &mut self.map, &mut self.commit);
         if found.homed {
             self.moves.want_home_flush(&mut self.io);
         }
@@ -221,7 +236,7 @@ impl Engine {
         };
         let copies: Vec<(Logical, Slot)> =
             parts.iter().filter(is_copy).map(|part| (part.logical, part.slot)).collect();
-        self.drop_copies_of(&copies);
+        drop_copies_of(&copies, &mut self.io, &mut self.map, &mut self.commit);
         let source = |part: &&Part| {
             self.map.writeback_source(part.logical) == Some(part.slot)
                 && !self.io[self.objects.home_of(part.logical, &self.io).0].is_faulted()
@@ -247,15 +262,6 @@ impl Engine {
             &mut self.io,
         );
         true
-    }
-
-    fn drop_copies_of(&mut self, copies: &[(Logical, Slot)]) {
-        for &(logical, slot) in copies {
-            if self.map.drop_place(logical, slot) {
-                self.map.touch(Touch { logical, count: 1 }, NONE, true);
-                self.commit.note_pending(self.io.now());
-            }
-        }
     }
 
     /// The sources of a drain's move are read: they are written to other SSDs.

@@ -20,6 +20,7 @@ use crate::map::objects::{BlockRange, Object, Objects, Undo};
 use crate::map::{NONE, Touch, image};
 use crate::mutant::Mutant;
 use crate::ops::commit::Commit;
+use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use crate::requests::task::Task;
 use std::collections::VecDeque;
@@ -122,6 +123,22 @@ impl ObjectChanges {
     }
 }
 
+/// Are there requests for an object that shall go, or shrink?
+fn is_in_the_way(op: &ObjectOp, objects: &Objects, requests: &Requests) -> bool {
+    let id = match op {
+        ObjectOp::Remove { object } => *object,
+        ObjectOp::Resize { object, size_bytes } => {
+            let shrinks = |known: &Object| *size_bytes < known.size_bytes || !known.is_thin();
+            if !objects.get(*object).is_some_and(shrinks) {
+                return false;
+            }
+            *object
+        }
+        _ => return false,
+    };
+    requests.is_in_use(id)
+}
+
 impl Engine {
     /// A batch arrives.
     pub(crate) fn on_batch(&mut self, batch: &Batch) {
@@ -219,7 +236,7 @@ impl Engine {
         let mut undo: Vec<Undo> = Vec::with_capacity(batch.ops.len());
         let mut error = None;
         for op in &batch.ops {
-            let step = match self.is_in_the_way(op) {
+            let step = match is_in_the_way(op, &self.objects, &self.requests) {
                 true => Err(IoError::Busy),
                 false => self.objects.apply(op),
             };
@@ -250,22 +267,6 @@ impl Engine {
         self.tiers.note_tiers_named(&batch.ops, &self.objects);
         self.commit.note_pending(self.io.now());
         Ok(())
-    }
-
-    /// Are there requests for an object that shall go, or shrink?
-    fn is_in_the_way(&self, op: &ObjectOp) -> bool {
-        let id = match op {
-            ObjectOp::Remove { object } => *object,
-            ObjectOp::Resize { object, size_bytes } => {
-                let shrinks = |known: &Object| *size_bytes < known.size_bytes || !known.is_thin();
-                if !self.objects.get(*object).is_some_and(shrinks) {
-                    return false;
-                }
-                *object
-            }
-            _ => return false,
-        };
-        self.requests.is_in_use(id)
     }
 
     /// Objects that changed go into the commit.

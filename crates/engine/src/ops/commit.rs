@@ -24,8 +24,10 @@ use crate::format::record::RecordWriter;
 use crate::format::unit::{self, UNIT_BYTES_MAX, Unit, disk_bytes};
 use crate::io::DeviceIo;
 use crate::map::journal::Journal;
+use crate::map::objects::Objects;
 use crate::map::{Batch, Cover, Limits, Slot};
 use crate::mutant::Mutant;
+use crate::ops::sharing::Sharing;
 use crate::owner::{MetadataIo, Owner};
 use crate::port::IoOp;
 use crate::requests::ordering::TaskId;
@@ -230,6 +232,21 @@ impl Commit {
     }
 }
 
+/// How many block changes certainly fit the journal as it is. The unit header, the padding to
+/// 4 KiB and the room lost at the ring's end are allowed for.
+///
+/// A checkpoint of the table of objects may need one more unit before it can make room.
+fn blocks_that_fit(objects: &Objects, journal: &Journal, sharing: &Sharing) -> u64 {
+    let ring = journal.ring_bytes();
+    let of_objects = match objects.has_table() {
+        true => ring / 8 + objects.changes().bytes() as u64 + sharing.link_bytes(objects),
+        false => 0,
+    };
+    let kept = ring / 4 + of_objects;
+    let free = (ring - journal.used_bytes()).saturating_sub(kept);
+    free / BLOCK_RECORD_BYTES_MAX
+}
+
 impl Engine {
     /// Begins or advances a commit.
     #[inline]
@@ -282,7 +299,7 @@ impl Engine {
             self.flush_fixed();
             return;
         }
-        if self.blocks_that_fit() == 0 {
+        if blocks_that_fit(&self.objects, &self.journal, &self.sharing) == 0 {
             if wanted {
                 // the checkpoint that will make room waits for them: room was kept for that
                 self.compose_batch(Cover::Settled);
@@ -325,7 +342,9 @@ impl Engine {
             return Instant::NEVER; // who waits is refused at once
         }
         // one that waits for a checkpoint to make room begins with its end, not with time
-        if self.commit.stage != Stage::Idle || self.blocks_that_fit() == 0 {
+        if self.commit.stage != Stage::Idle
+            || blocks_that_fit(&self.objects, &self.journal, &self.sharing) == 0
+        {
             return Instant::NEVER;
         }
         let oldest = self.commit.oldest_pending;
@@ -354,32 +373,13 @@ impl Engine {
         }
     }
 
-    /// How many block changes certainly fit the journal as it is. The unit header, the padding to
-    /// 4 KiB and the room lost at the ring's end are allowed for.
-    ///
-    /// A checkpoint of the table of objects may need one more unit before it can make room.
-    fn blocks_that_fit(&self) -> u64 {
-        let ring = self.journal.ring_bytes();
-        let of_objects = match self.objects.has_table() {
-            true => {
-                ring / 8
-                    + self.objects.changes().bytes() as u64
-                    + self.sharing.link_bytes(&self.objects)
-            }
-            false => 0,
-        };
-        let kept = ring / 4 + of_objects;
-        let free = (ring - self.journal.used_bytes()).saturating_sub(kept);
-        free / BLOCK_RECORD_BYTES_MAX
-    }
-
     /// Composes the batch at the instant at which the flushes are issued: what completed until now
     /// is settled when they succeed.
     fn compose_batch(&mut self, cover: Cover) {
         assert!(self.commit.error.is_none(), "a commit that failed composes nothing");
         let mut records = RecordWriter::default();
         let limits = Limits {
-            blocks: self.blocks_that_fit(),
+            blocks: blocks_that_fit(&self.objects, &self.journal, &self.sharing),
             body_bytes: self.commit.body_bytes_max(&self.journal),
         };
         self.record_objects(&mut records);

@@ -15,9 +15,12 @@ mod audit;
 
 use crate::engine::Engine;
 use crate::io::DeviceIo;
+use crate::map::Map;
 use crate::map::logical::{FRAGMENTS, LOG, SSD};
+use crate::map::objects::Objects;
 use crate::map::{Logical, Slot};
 use crate::ops::commit::Commit;
+use crate::ops::moves::Moves;
 use crate::requests::ordering::TaskId;
 use std::collections::BTreeSet;
 use tandem_block::PayloadId;
@@ -119,6 +122,21 @@ impl Copies {
     }
 }
 
+fn copy_need(block: Logical, io: &DeviceIo, map: &Map, objects: &Objects, moves: &Moves) -> Need {
+    let state = map.state(block);
+    if state & (FRAGMENTS | LOG) != 0 {
+        return if io.ssds().is_empty() { Need::Nothing } else { Need::Ssd };
+    }
+    let (home, _) = objects.home_of(block, io);
+    if state != SSD || io[home].is_faulted() {
+        return Need::Nothing;
+    }
+    if moves.is_homed(block) {
+        return Need::Batch; // an older version is on its way home: after that, this one
+    }
+    map.writeback_source(block).map_or(Need::Batch, Need::Home)
+}
+
 impl Engine {
     /// Answers whose blocks are in both places, or will not be.
     pub(crate) fn answer_both(&mut self) {
@@ -155,7 +173,7 @@ impl Engine {
         let mut elsewhere = Vec::new();
         let mut done = Vec::new();
         for &block in &self.copies.wanted {
-            match self.copy_need(block) {
+            match copy_need(block, &self.io, &self.map, &self.objects, &self.moves) {
                 Need::Nothing => done.push(block),
                 Need::Home(slot) => home.push((block, slot)),
                 Need::Ssd => elsewhere.push(block),
@@ -195,7 +213,7 @@ impl Engine {
 
     fn begin_restoring(&mut self) -> bool {
         while let Some(&block) = self.copies.detoured.first() {
-            let need = self.copy_need(block);
+            let need = copy_need(block, &self.io, &self.map, &self.objects, &self.moves);
             if need == Need::Ssd {
                 if !self.start_merge(block) {
                     return false; // a user's request holds it: the next turn asks again
@@ -210,20 +228,5 @@ impl Engine {
             }
         }
         self.copies.copies_can_move(&self.commit) && self.begin_copies_home()
-    }
-
-    fn copy_need(&self, block: Logical) -> Need {
-        let state = self.map.state(block);
-        if state & (FRAGMENTS | LOG) != 0 {
-            return if self.io.ssds().is_empty() { Need::Nothing } else { Need::Ssd };
-        }
-        let (home, _) = self.objects.home_of(block, &self.io);
-        if state != SSD || self.io[home].is_faulted() {
-            return Need::Nothing;
-        }
-        if self.moves.is_homed(block) {
-            return Need::Batch; // an older version is on its way home: after that, this one
-        }
-        self.map.writeback_source(block).map_or(Need::Batch, Need::Home)
     }
 }

@@ -11,8 +11,10 @@ use crate::device::{Class, Job};
 use crate::drain::homes::Turn;
 use crate::engine::Engine;
 use crate::follower;
+use crate::follower::Follower;
 use crate::io::DeviceIo;
 use crate::io::flights::Flight;
+use crate::ops::moves::Moves;
 use crate::ops::steering::Steering;
 use crate::owner::{LogIo, MetadataIo, Owner, RequestIo};
 use crate::port::IoOp;
@@ -36,6 +38,46 @@ impl Steering {
             }
         }
     }
+}
+
+/// Background work has an idle drive, or one whose space is running out.
+fn background_may_run(device: DeviceId, io: &DeviceIo, moves: &Moves) -> bool {
+    let d = &io[device];
+    let demand = d.bcw.as_ref().is_some_and(|bcw| bcw.is_wanted(io.now()));
+    let stopping = io.is_stopping();
+    let pressing = moves.is_urgent() && !io.is_last_hdd(device);
+    !demand || pressing || io.waits_for_space() || stopping
+}
+
+/// A tail that nobody adds to is flushed in the quiet: that frees its RAM, and gives the next
+/// burst a whole fast stage. At its bound it is flushed in any case (design decision 8).
+fn wants_tail_flush(device: DeviceId, io: &DeviceIo, follower: &Follower) -> bool {
+    let d = &io[device];
+    if d.flushing.is_some() {
+        return false;
+    }
+    let wanted = d.bcw.as_ref().is_some_and(|bcw| bcw.is_wanted(io.now()));
+    if !wanted && follower.wants_flush(device, io) {
+        return true;
+    }
+    if d.tail.items.is_empty() {
+        return false;
+    }
+    let bound = io.config().tail_bytes_max;
+    let due = d.tail.bytes >= bound / 8 * 7 && !io.is_last_hdd(device);
+    due || d.tail.bytes >= bound / 16 * 15 || (!wanted && d.tail.bytes >= bound / 8)
+}
+
+/// Is no user waiting for what this drive would read next?
+fn reads_for_background(device: DeviceId, io: &DeviceIo, requests: &Requests) -> bool {
+    let mut reads = io[device].queue.jobs(Class::Read);
+    reads.all(|job| match job {
+        Job::Io(_, Owner::Request(RequestIo::Read(part))) => {
+            let task = requests.get(part.task);
+            task.is_some_and(|task| task.request.kind == RequestKind::Background)
+        }
+        _ => false,
+    })
 }
 
 impl Engine {
@@ -74,7 +116,8 @@ impl Engine {
         let d = &self.io[device];
         let reads = d.queue.waits(Class::Read);
         let writes = d.queue.waits(Class::Write);
-        let writes_first = writes && reads && self.reads_for_background(device);
+        let writes_first =
+            writes && reads && reads_for_background(device, &self.io, &self.requests);
         if reads && !writes_first {
             self.tiers.policies.disturb(
                 device,
@@ -104,7 +147,7 @@ impl Engine {
         }
         // writes that wait for room in the log must not hold up the work that makes it
         let d = &self.io[device];
-        if d.queue.waits(Class::Background) && self.background_may_run(device) {
+        if d.queue.waits(Class::Background) && background_may_run(device, &self.io, &self.moves) {
             self.tiers.policies.disturb(
                 device,
                 false,
@@ -114,7 +157,7 @@ impl Engine {
             );
             return self.issue_class(device, Class::Background);
         }
-        if self.wants_tail_flush(device) {
+        if wants_tail_flush(device, &self.io, &self.follower) {
             self.settle_hdd(device);
             return false;
         }
@@ -170,18 +213,6 @@ impl Engine {
         false
     }
 
-    /// Is no user waiting for what this drive would read next?
-    fn reads_for_background(&self, device: DeviceId) -> bool {
-        let mut reads = self.io[device].queue.jobs(Class::Read);
-        reads.all(|job| match job {
-            Job::Io(_, Owner::Request(RequestIo::Read(part))) => {
-                let task = self.requests.get(part.task);
-                task.is_some_and(|task| task.request.kind == RequestKind::Background)
-            }
-            _ => false,
-        })
-    }
-
     /// Flushes the drive, after what the metadata's second home on it still lacks.
     pub(super) fn settle_hdd(&mut self, device: DeviceId) {
         if self.follower.writes_units(device) || self.write_followed_units(device) {
@@ -207,34 +238,6 @@ impl Engine {
         );
         self.io.submit(device, units, Owner::Metadata(MetadataIo::FollowUnits));
         true
-    }
-
-    /// A tail that nobody adds to is flushed in the quiet: that frees its RAM, and gives the next
-    /// burst a whole fast stage. At its bound it is flushed in any case (design decision 8).
-    fn wants_tail_flush(&self, device: DeviceId) -> bool {
-        let d = &self.io[device];
-        if d.flushing.is_some() {
-            return false;
-        }
-        let wanted = d.bcw.as_ref().is_some_and(|bcw| bcw.is_wanted(self.io.now()));
-        if !wanted && self.follower.wants_flush(device, &self.io) {
-            return true;
-        }
-        if d.tail.items.is_empty() {
-            return false;
-        }
-        let bound = self.io.config().tail_bytes_max;
-        let due = d.tail.bytes >= bound / 8 * 7 && !self.io.is_last_hdd(device);
-        due || d.tail.bytes >= bound / 16 * 15 || (!wanted && d.tail.bytes >= bound / 8)
-    }
-
-    /// Background work has an idle drive, or one whose space is running out.
-    fn background_may_run(&self, device: DeviceId) -> bool {
-        let d = &self.io[device];
-        let demand = d.bcw.as_ref().is_some_and(|bcw| bcw.is_wanted(self.io.now()));
-        let stopping = self.io.is_stopping();
-        let pressing = self.moves.is_urgent() && !self.io.is_last_hdd(device);
-        !demand || pressing || self.io.waits_for_space() || stopping
     }
 
     fn dispatch_log_write(&mut self, device: DeviceId) -> bool {

@@ -7,8 +7,12 @@
 use super::moves::{FRAGMENTED_MAX, Move, Part, Stage};
 use crate::device::{Class, Job};
 use crate::engine::Engine;
+use crate::io::DeviceIo;
+use crate::log::read_back::ReadBack;
+use crate::map::Map;
 use crate::map::{Logical, NONE, Run, Touch};
 use crate::mutant::Mutant;
+use crate::ops::read_back::Promotions;
 use crate::owner::{MigrationIo, MoveKind, Owner, Parts};
 use crate::port::IoOp;
 use crate::requests::ordering::TaskId;
@@ -16,6 +20,24 @@ use crate::requests::task::Task;
 use tandem_block::{
     BLOCK_BYTES, IoError, ObjectId, Op, PayloadId, Request, RequestId, RequestKind,
 };
+
+/// On an SSD; in a pool without, in a log, whose last segment only merges may use.
+fn slot_for_merge(
+    io: &mut DeviceIo,
+    map: &mut Map,
+    read_back: &mut ReadBack,
+    promotions: &mut Promotions,
+) -> Option<Run> {
+    if !io.ssds().is_empty() {
+        return map.allocate_ssd(1);
+    }
+    (0..io.hdds().len()).find_map(|index| {
+        let device = io.hdds()[index];
+        let d = &io[device];
+        let usable = d.takes_new() && d.log.is_some();
+        usable.then(|| read_back.append_to_log(device, 1, true, io, promotions)).flatten()
+    })
+}
 
 impl Engine {
     pub(crate) fn begin_merge(&mut self) {
@@ -95,7 +117,11 @@ impl Engine {
             let block = m.parts[0].logical;
             self.moves.leave_unmovable(block, error, &mut self.map, &self.io);
         }
-        let run = if task.status.is_ok() { self.slot_for_merge() } else { None };
+        let run = if task.status.is_ok() {
+            slot_for_merge(&mut self.io, &mut self.map, &mut self.read_back, &mut self.promotions)
+        } else {
+            None
+        };
         let Some(run) = run else {
             self.end_move();
             return;
@@ -114,29 +140,6 @@ impl Engine {
         };
         let owner = Owner::Migration(MigrationIo::Write { parts, kind });
         self.io.enqueue(region.device, Class::Background, Job::Io(op, owner), None);
-    }
-
-    /// On an SSD; in a pool without, in a log, whose last segment only merges may use.
-    fn slot_for_merge(&mut self) -> Option<Run> {
-        if !self.io.ssds().is_empty() {
-            return self.map.allocate_ssd(1);
-        }
-        (0..self.io.hdds().len()).find_map(|index| {
-            let device = self.io.hdds()[index];
-            let d = &self.io[device];
-            let usable = d.takes_new() && d.log.is_some();
-            usable
-                .then(|| {
-                    self.read_back.append_to_log(
-                        device,
-                        1,
-                        true,
-                        &mut self.io,
-                        &mut self.promotions,
-                    )
-                })
-                .flatten()
-        })
     }
 
     pub(crate) fn merge_written(&mut self, status: Result<(), IoError>, checksum: u32) {

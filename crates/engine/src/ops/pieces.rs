@@ -15,6 +15,9 @@
 
 use crate::engine::Engine;
 use crate::format::record::PIECE_RECORD_BYTES;
+use crate::io::DeviceIo;
+use crate::map::Map;
+use crate::map::objects::Objects;
 use crate::map::runs::Piece;
 use crate::mutant::Mutant;
 use crate::ops::sharing::Leaves;
@@ -61,6 +64,34 @@ impl Part {
 fn blocks(request: &Request) -> (u32, u32) {
     let end = (request.offset_bytes + request.length_bytes).div_ceil(BLOCK_BYTES);
     ((request.offset_bytes / BLOCK_BYTES) as u32, end as u32)
+}
+
+/// Parts of the runs of these blocks in which nothing lies: the first block of each, and behind the
+/// last.
+fn empty_pieces(
+    object: ObjectId,
+    first: u32,
+    end: u32,
+    io: &DeviceIo,
+    map: &Map,
+    objects: &Objects,
+) -> Vec<(u32, u32)> {
+    let mut empty: Vec<(u32, u32)> = Vec::new();
+    for piece in objects.pieces(object, first, end) {
+        let Some(logical) = piece.logical else { continue };
+        for i in 0..piece.count {
+            let is_written = map.logical().get(logical + i) != 0;
+            if is_written && !io.breaks(Mutant::GivesUpWritten) {
+                continue;
+            }
+            let at = piece.offset + i;
+            match empty.last_mut() {
+                Some((_, to)) if *to == at && i > 0 => *to += 1,
+                _ => empty.push((at, at + 1)),
+            }
+        }
+    }
+    empty
 }
 
 impl Engine {
@@ -292,7 +323,7 @@ impl Engine {
         {
             return;
         }
-        let empty = self.empty_pieces(request.object, first, end);
+        let empty = empty_pieces(request.object, first, end, &self.io, &self.map, &self.objects);
         if empty.is_empty()
             || empty.len() > self.changes_that_fit()
             || !self.objects.fits_with_runs(empty.len())
@@ -305,27 +336,6 @@ impl Engine {
             }
         }
         self.commit.note_pending(self.io.now());
-    }
-
-    /// Parts of the runs of these blocks in which nothing lies: the first block of each, and behind the
-    /// last.
-    fn empty_pieces(&self, object: ObjectId, first: u32, end: u32) -> Vec<(u32, u32)> {
-        let mut empty: Vec<(u32, u32)> = Vec::new();
-        for piece in self.objects.pieces(object, first, end) {
-            let Some(logical) = piece.logical else { continue };
-            for i in 0..piece.count {
-                let is_written = self.map.logical().get(logical + i) != 0;
-                if is_written && !self.io.breaks(Mutant::GivesUpWritten) {
-                    continue;
-                }
-                let at = piece.offset + i;
-                match empty.last_mut() {
-                    Some((_, to)) if *to == at && i > 0 => *to += 1,
-                    _ => empty.push((at, at + 1)),
-                }
-            }
-        }
-        empty
     }
 }
 

@@ -3,14 +3,23 @@
 use crate::engine::Engine;
 use crate::io::Phase;
 use crate::map::{Logical, Touch};
+use crate::ops::sharing::Sharing;
 use crate::owner::{Ended, RequestIo};
 use crate::requests::Over;
+use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use crate::requests::task::Task;
 use tandem_block::{BLOCK_BYTES, IoError, Op, PayloadId, Request, RequestKind, SECTOR_BYTES};
 
 /// Longest request in bytes: NBD's usual limit.
 pub const REQUEST_BYTES_MAX: u64 = 32 << 20;
+
+/// Must this request wait for a clone, or behind one that does?
+#[inline]
+fn waits_for_a_clone(request: &Request, requests: &Requests, sharing: &Sharing) -> bool {
+    let waits = || sharing.is_frozen(request) || requests.holds_back(request);
+    request.op != Op::Flush && waits()
+}
 
 impl Engine {
     /// A command of a request has ended.
@@ -45,18 +54,13 @@ impl Engine {
         self.io.note_request();
         self.steering.note_arrival(request, &self.io);
         match self.admit(request) {
-            Ok(_) if self.waits_for_a_clone(request) => self.requests.hold_back(*request),
+            Ok(_) if waits_for_a_clone(request, &self.requests, &self.sharing) => {
+                self.requests.hold_back(*request)
+            }
             Ok(Some((first, end))) => self.enter(Task::new(*request, first, end)),
             Ok(None) => self.enter_thin(request),
             Err(error) => self.io.refuse_request(request, error),
         }
-    }
-
-    /// Must this request wait for a clone, or behind one that does?
-    #[inline]
-    fn waits_for_a_clone(&self, request: &Request) -> bool {
-        let waits = || self.sharing.is_frozen(request) || self.requests.holds_back(request);
-        request.op != Op::Flush && waits()
     }
 
     /// The logical blocks that a sound request touches. `None`: those of a thin object.

@@ -6,8 +6,15 @@
 use crate::engine::Engine;
 use crate::io::Phase;
 use crate::map::logical::LOG;
+use crate::map::objects::Objects;
 use crate::map::{Logical, NONE, Touch};
 use tandem_block::{BLOCK_BYTES, IoError, ObjectId};
+
+fn reserved(object: ObjectId, objects: &mut Objects) -> Result<(Logical, u32), IoError> {
+    let found = objects.locate(object)?;
+    let blocks = u32::try_from(found.size_bytes / BLOCK_BYTES).expect("checked at birth");
+    Ok((found.first, blocks))
+}
 
 impl Engine {
     /// Takes every block of the object to be at its home on a hard drive, written, settled and
@@ -25,7 +32,7 @@ impl Engine {
         );
         assert!(!self.io.hdds().is_empty(), "homes are on hard drives");
         assert!((self.io.phase() == Phase::Running), "volumes are made at start");
-        let (first, blocks) = self.reserved(object)?;
+        let (first, blocks) = reserved(object, &mut self.objects)?;
         self.map.assume_home(first, blocks);
         Ok(())
     }
@@ -59,12 +66,6 @@ impl Engine {
         self.commit.note_pending(self.io.now());
     }
 
-    fn reserved(&mut self, object: ObjectId) -> Result<(Logical, u32), IoError> {
-        let found = self.objects.locate(object)?;
-        let blocks = u32::try_from(found.size_bytes / BLOCK_BYTES).expect("checked at birth");
-        Ok((found.first, blocks))
-    }
-
     /// Takes the blocks of the object, in the order of their addresses, to have clean copies on the
     /// SSDs beside their homes, until this share of the SSDs' slots is used. False: it is used up.
     ///
@@ -83,7 +84,7 @@ impl Engine {
             "copies can be assumed only where there are no contents"
         );
         assert!(used_percent <= 100, "a share of the slots");
-        let (first, blocks) = self.reserved(object)?;
+        let (first, blocks) = reserved(object, &mut self.objects)?;
         let kept_free = self.map.ssd_slots() * (100 - used_percent) / 100;
         let room = |map: &crate::map::Map| map.ssd_free() > kept_free;
         let all = (first..first + blocks)

@@ -9,12 +9,16 @@ use crate::device::{Device, Service};
 use crate::engine::Engine;
 use crate::format::superblock::Standing;
 use crate::io::DeviceIo;
+use crate::map::Map;
 use crate::map::logical::{LOG, SSD};
+use crate::map::objects::Objects;
 use crate::map::{Logical, NONE, Slot, Touch};
 use crate::mutant::Mutant;
+use crate::ops::commit::Commit;
 use crate::ops::tail::TailCopies;
 use crate::owner::Owner;
 use crate::port::IoOp;
+use crate::tiering::Tiers;
 use tandem_block::{DeviceId, Duration, Instant, IoError};
 
 /// The pause before a drive that failed is tried again; it doubles with each try in vain, up to 64 times
@@ -44,6 +48,42 @@ impl TailCopies {
     }
 }
 
+/// Do places that are left wait for a flush of this hard drive, to be recorded as such and used again?
+fn awaits_flush(hdd: DeviceId, io: &DeviceIo, map: &Map) -> bool {
+    map.awaits_hdd(hdd) && !io[hdd].is_faulted()
+}
+
+/// A hard drive gives no answer any more, so nobody can flush what its log holds unsettled. Where there is
+/// no SSD to copy it to, it may be lost.
+fn lose_tail(device: DeviceId, error: IoError, io: &mut DeviceIo, commit: &mut Commit) {
+    let is_alone = io.ssds().is_empty();
+    let d = &mut io[device];
+    if is_alone && !d.tail.items.is_empty() {
+        d.flush_wanted = false;
+        commit.tails_failed(error);
+        commit.break_off(error);
+    }
+}
+
+/// Nothing new goes to an SSD that failed, so its free slots are no room for anybody.
+fn close_failed_ssd(
+    device: DeviceId,
+    io: &mut DeviceIo,
+    map: &mut Map,
+    objects: &mut Objects,
+    tiers: &mut Tiers,
+) {
+    let ssd = io.ssds().iter().position(|&id| id == device).expect("an SSD");
+    if io.breaks(Mutant::CountsFailedRoom) {
+        return;
+    }
+    if !io.is_fixed() && io.is_serving() {
+        map.close_ssd(ssd, true);
+        objects.fit_objects(io);
+        tiers.share_anew();
+    }
+}
+
 impl Engine {
     /// A drive failed a write, or a flush: it is read only from now on.
     pub(crate) fn fault(&mut self, device: DeviceId, error: IoError) {
@@ -70,7 +110,7 @@ impl Engine {
         let was_faulted = d.is_faulted();
         d.service = service;
         if let Service::Out(error) = service {
-            self.lose_tail(device, error);
+            lose_tail(device, error, &mut self.io, &mut self.commit);
         }
         if was_faulted {
             return; // everybody knows already
@@ -83,7 +123,13 @@ impl Engine {
         }
         let d = &mut self.io[device];
         if d.is_ssd() {
-            self.close_failed_ssd(device);
+            close_failed_ssd(
+                device,
+                &mut self.io,
+                &mut self.map,
+                &mut self.objects,
+                &mut self.tiers,
+            );
         } else {
             if let Some(bcw) = &mut d.bcw {
                 bcw.fault();
@@ -105,18 +151,6 @@ impl Engine {
             unreachable!("a drive is taken out of service for a reason");
         };
         if self.metadata.sound_homes(&self.io).is_empty() && !self.io.is_fixed() {
-            self.commit.break_off(error);
-        }
-    }
-
-    /// A hard drive gives no answer any more, so nobody can flush what its log holds unsettled. Where there is
-    /// no SSD to copy it to, it may be lost.
-    fn lose_tail(&mut self, device: DeviceId, error: IoError) {
-        let is_alone = self.io.ssds().is_empty();
-        let d = &mut self.io[device];
-        if is_alone && !d.tail.items.is_empty() {
-            d.flush_wanted = false;
-            self.commit.tails_failed(error);
             self.commit.break_off(error);
         }
     }
@@ -194,11 +228,6 @@ impl Engine {
         self.io.stats().refused_without_room > before
     }
 
-    /// Do places that are left wait for a flush of this hard drive, to be recorded as such and used again?
-    fn awaits_flush(&self, hdd: DeviceId) -> bool {
-        self.map.awaits_hdd(hdd) && !self.io[hdd].is_faulted()
-    }
-
     /// Nobody asks for a flush where everybody waits for the room that it makes.
     fn flush_for_room(&mut self) {
         // what a discard left takes a record, and makes room then
@@ -212,7 +241,7 @@ impl Engine {
         }
         for index in 0..self.io.hdds().len() {
             let hdd = self.io.hdds()[index];
-            if self.awaits_flush(hdd) && self.io[hdd].flushing.is_none() {
+            if awaits_flush(hdd, &self.io, &self.map) && self.io[hdd].flushing.is_none() {
                 self.io[hdd].flush_wanted = true;
                 self.dispatch(hdd);
             }
@@ -229,7 +258,7 @@ impl Engine {
         let follows = !self.deferred_free.is_empty()
             || self.map.pending_blocks() > 0
             || self.moves.homed_count() > 0
-            || self.io.hdds().iter().any(|&hdd| self.awaits_flush(hdd));
+            || self.io.hdds().iter().any(|&hdd| awaits_flush(hdd, &self.io, &self.map));
         let population = self.map.population();
         let drops =
             population.clean_ssd > 0 && !self.moves.dropping.found_nothing(self.commit.durable());
@@ -291,18 +320,5 @@ impl Engine {
     /// Commands that were abandoned, and that their drives have not answered since.
     pub fn abandoned_commands(&self) -> usize {
         self.io.deadlines().abandoned()
-    }
-
-    /// Nothing new goes to an SSD that failed, so its free slots are no room for anybody.
-    fn close_failed_ssd(&mut self, device: DeviceId) {
-        let ssd = self.io.ssds().iter().position(|&id| id == device).expect("an SSD");
-        if self.io.breaks(Mutant::CountsFailedRoom) {
-            return;
-        }
-        if !self.io.is_fixed() && self.io.is_serving() {
-            self.map.close_ssd(ssd, true);
-            self.objects.fit_objects(&self.io);
-            self.tiers.share_anew();
-        }
     }
 }

@@ -12,6 +12,8 @@ use crate::io::DeviceIo;
 use crate::map::Map;
 use crate::map::{Logical, NONE, Run, Slot, Touch};
 use crate::mutant::Mutant;
+use crate::ops::moves::Moves;
+use crate::ops::reuse::DeferredFree;
 use crate::owner::{Ended, LogIo, Owner, TailCopy};
 use crate::port::IoOp;
 use crate::requests::Requests;
@@ -183,6 +185,41 @@ fn holds(map: &Map, io: &DeviceIo, slot: Slot, write: u64) -> bool {
     }
 }
 
+fn copying_is_cheaper(device: DeviceId, io: &DeviceIo, map: &Map) -> bool {
+    if io.ssds().is_empty() {
+        return false;
+    }
+    let d = &io[device];
+    let flush_ns = d.bcw.as_ref().map_or(0, |bcw| bcw.flush_cost_ns());
+    let bytes: u64 = d
+        .tail
+        .items
+        .iter()
+        .filter(|item| !item.copied)
+        .map(|item| u64::from(item.run.count) * BLOCK_BYTES)
+        .sum();
+    let ssd = io[io.ssds()[0]].config.ssd_profile;
+    let copy_ns = u128::from(bytes) * 1_000_000_000 / u128::from(ssd.write_bytes_per_s.max(1));
+    copy_ns + u128::from(ssd.flush_ns) < u128::from(flush_ns)
+        && map.ssd_free() * BLOCK_BYTES > 2 * bytes
+}
+
+/// Does a hard drive that failed hold what there is no room for on the SSDs, and does nothing under way
+/// make any?
+fn is_beyond_rescue(
+    device: DeviceId,
+    io: &DeviceIo,
+    moves: &Moves,
+    deferred_free: &DeferredFree,
+) -> bool {
+    let d = &io[device];
+    d.is_faulted()
+        && !d.tail.items.iter().all(|item| item.copied)
+        && io.copies_in_flight(device) == 0
+        && moves.is_idle()
+        && deferred_free.is_empty()
+}
+
 impl Engine {
     /// A command of a hard drive's log has ended.
     pub(crate) fn log_io_done(&mut self, io: &LogIo, ended: Ended<'_>) {
@@ -213,10 +250,10 @@ impl Engine {
             return false;
         }
         let copies = d.is_faulted() && !self.io.ssds().is_empty();
-        if copies || (!d.tail.copy_failed && self.copying_is_cheaper(device)) {
+        if copies || (!d.tail.copy_failed && copying_is_cheaper(device, &self.io, &self.map)) {
             self.tail_copies.copy_tail(device, &mut self.io, &mut self.map, &mut self.requests);
             // where nothing of it is needed any more nothing was sent, and nobody would ask again
-            if copies && self.is_beyond_rescue(device) {
+            if copies && is_beyond_rescue(device, &self.io, &self.moves, &self.deferred_free) {
                 self.commit.tails_failed(IoError::Dead(device));
                 return false;
             }
@@ -226,41 +263,12 @@ impl Engine {
         false
     }
 
-    /// Does a hard drive that failed hold what there is no room for on the SSDs, and does nothing under way
-    /// make any?
-    pub(super) fn is_beyond_rescue(&self, device: DeviceId) -> bool {
-        let d = &self.io[device];
-        d.is_faulted()
-            && !d.tail.items.iter().all(|item| item.copied)
-            && self.io.copies_in_flight(device) == 0
-            && self.moves.is_idle()
-            && self.deferred_free.is_empty()
-    }
-
     /// What a stop can still do for the tail of a hard drive that failed. False: nothing; what it holds may be
     /// lost, and the pool does not stop as if nothing were.
     pub(super) fn rescue_for_stop(&mut self, device: DeviceId) -> bool {
         self.tail_copies.copy_tail(device, &mut self.io, &mut self.map, &mut self.requests);
-        !self.is_beyond_rescue(device) || self.map.displaced_count() > 0
-    }
-
-    fn copying_is_cheaper(&self, device: DeviceId) -> bool {
-        if self.io.ssds().is_empty() {
-            return false;
-        }
-        let d = &self.io[device];
-        let flush_ns = d.bcw.as_ref().map_or(0, |bcw| bcw.flush_cost_ns());
-        let bytes: u64 = d
-            .tail
-            .items
-            .iter()
-            .filter(|item| !item.copied)
-            .map(|item| u64::from(item.run.count) * BLOCK_BYTES)
-            .sum();
-        let ssd = self.io[self.io.ssds()[0]].config.ssd_profile;
-        let copy_ns = u128::from(bytes) * 1_000_000_000 / u128::from(ssd.write_bytes_per_s.max(1));
-        copy_ns + u128::from(ssd.flush_ns) < u128::from(flush_ns)
-            && self.map.ssd_free() * BLOCK_BYTES > 2 * bytes
+        !is_beyond_rescue(device, &self.io, &self.moves, &self.deferred_free)
+            || self.map.displaced_count() > 0
     }
 
     /// A part of a tail is on the SSD.
