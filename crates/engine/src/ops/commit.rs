@@ -27,7 +27,6 @@ use crate::map::journal::Journal;
 use crate::map::objects::Objects;
 use crate::map::{Batch, Cover, Limits, Slot};
 use crate::mutant::Mutant;
-use crate::ops::sharing::Sharing;
 use crate::owner::{MetadataIo, Owner};
 use crate::port::IoOp;
 use crate::requests::ordering::TaskId;
@@ -236,10 +235,10 @@ impl Commit {
 /// 4 KiB and the room lost at the ring's end are allowed for.
 ///
 /// A checkpoint of the table of objects may need one more unit before it can make room.
-fn blocks_that_fit(objects: &Objects, journal: &Journal, sharing: &Sharing) -> u64 {
+fn blocks_that_fit(objects: &Objects, journal: &Journal) -> u64 {
     let ring = journal.ring_bytes();
     let of_objects = match objects.has_table() {
-        true => ring / 8 + objects.changes().bytes() as u64 + sharing.link_bytes(objects),
+        true => ring / 8 + objects.changes().bytes() as u64 + objects.link_bytes(),
         false => 0,
     };
     let kept = ring / 4 + of_objects;
@@ -299,7 +298,7 @@ impl Engine {
             self.flush_fixed();
             return;
         }
-        if blocks_that_fit(&self.objects, &self.journal, &self.sharing) == 0 {
+        if blocks_that_fit(&self.objects, &self.journal) == 0 {
             if wanted {
                 // the checkpoint that will make room waits for them: room was kept for that
                 self.compose_batch(Cover::Settled);
@@ -342,9 +341,7 @@ impl Engine {
             return Instant::NEVER; // who waits is refused at once
         }
         // one that waits for a checkpoint to make room begins with its end, not with time
-        if self.commit.stage != Stage::Idle
-            || blocks_that_fit(&self.objects, &self.journal, &self.sharing) == 0
-        {
+        if self.commit.stage != Stage::Idle || blocks_that_fit(&self.objects, &self.journal) == 0 {
             return Instant::NEVER;
         }
         let oldest = self.commit.oldest_pending;
@@ -379,7 +376,7 @@ impl Engine {
         assert!(self.commit.error.is_none(), "a commit that failed composes nothing");
         let mut records = RecordWriter::default();
         let limits = Limits {
-            blocks: blocks_that_fit(&self.objects, &self.journal, &self.sharing),
+            blocks: blocks_that_fit(&self.objects, &self.journal),
             body_bytes: self.commit.body_bytes_max(&self.journal),
         };
         self.record_objects(&mut records);

@@ -108,11 +108,6 @@ impl Sharing {
         written > 0 && (2 * written >= self.links_max(journal) || somebody_waits)
     }
 
-    /// Bytes of the journal that links will take, at most.
-    pub(crate) fn link_bytes(&self, objects: &Objects) -> u64 {
-        (objects.links().len() * PIECE_RECORD_BYTES) as u64
-    }
-
     /// Is it a step of such a copy?
     pub(crate) fn is_copy_up(&self, id: TaskId) -> bool {
         self.copy_ups.iter().any(|copy| copy.read == id || copy.write == id)

@@ -8,6 +8,7 @@
 use super::links::{Link, Links};
 use super::shares::Shares;
 use super::{Object, Objects, Undo, blocks_of, range_of};
+use crate::format::record::PIECE_RECORD_BYTES;
 use crate::map::Logical;
 use crate::map::runs::Piece;
 use crate::map::space::BlockRange;
@@ -22,6 +23,11 @@ impl Objects {
     /// Parts of objects that lie in new blocks, before that is recorded.
     pub fn links(&self) -> &Links {
         &self.links
+    }
+
+    /// Bytes of the journal that links will take, at most.
+    pub(crate) fn link_bytes(&self) -> u64 {
+        (self.links.len() * PIECE_RECORD_BYTES) as u64
     }
 
     /// All of the link that this new block lies in is written to.
