@@ -102,13 +102,7 @@ impl Engine {
                 return false;
             }
             Some(Turn::Move) => {
-                self.tiers.policies.disturb(
-                    device,
-                    false,
-                    &mut self.io,
-                    &mut self.requests,
-                    &mut self.steering,
-                );
+                self.disturb(device, false);
                 return self.issue_class(device, Class::Background);
             }
             None => {}
@@ -119,13 +113,7 @@ impl Engine {
         let writes_first =
             writes && reads && reads_for_background(device, &self.io, &self.requests);
         if reads && !writes_first {
-            self.tiers.policies.disturb(
-                device,
-                true,
-                &mut self.io,
-                &mut self.requests,
-                &mut self.steering,
-            );
+            self.disturb(device, true);
             return self.issue_class(device, Class::Read);
         }
         if d.flush_wanted {
@@ -136,25 +124,13 @@ impl Engine {
             return true;
         }
         if reads {
-            self.tiers.policies.disturb(
-                device,
-                true,
-                &mut self.io,
-                &mut self.requests,
-                &mut self.steering,
-            );
+            self.disturb(device, true);
             return self.issue_class(device, Class::Read);
         }
         // writes that wait for room in the log must not hold up the work that makes it
         let d = &self.io[device];
         if d.queue.waits(Class::Background) && background_may_run(device, &self.io, &self.moves) {
-            self.tiers.policies.disturb(
-                device,
-                false,
-                &mut self.io,
-                &mut self.requests,
-                &mut self.steering,
-            );
+            self.disturb(device, false);
             return self.issue_class(device, Class::Background);
         }
         if wants_tail_flush(device, &self.io, &self.follower) {
@@ -180,19 +156,18 @@ impl Engine {
         self.carry_out(device, over_break.unwrap_or(action))
     }
 
+    fn disturb(&mut self, device: DeviceId, read: bool) {
+        let (requests, steering) = (&mut self.requests, &mut self.steering);
+        self.tiers.policies.disturb(device, read, &mut self.io, requests, steering);
+    }
+
     /// Does what is due for the metadata on the drive. False: nothing can be done just now.
     fn serve_follower(&mut self, device: DeviceId) -> bool {
         match self.follower.turn(device, &mut self.io) {
             follower::Turn::Nothing => return false,
             follower::Turn::Flush => self.settle_hdd(device),
             follower::Turn::Step => {
-                self.tiers.policies.disturb(
-                    device,
-                    false,
-                    &mut self.io,
-                    &mut self.requests,
-                    &mut self.steering,
-                );
+                self.disturb(device, false);
                 self.issue_class(device, Class::Background);
             }
         }
@@ -229,13 +204,7 @@ impl Engine {
             self.commit.is_settling_hdds() || wanted.is_some_and(|b| b.is_wanted(self.io.now()));
         let units = self.follower.take_units(device, users, &self.journal, &mut self.io);
         let Some(units) = units else { return false };
-        self.tiers.policies.disturb(
-            device,
-            false,
-            &mut self.io,
-            &mut self.requests,
-            &mut self.steering,
-        );
+        self.disturb(device, false);
         self.io.submit(device, units, Owner::Metadata(MetadataIo::FollowUnits));
         true
     }

@@ -8,6 +8,7 @@ use crate::device::{Class, Job};
 use crate::engine::Engine;
 use crate::map::{Logical, Run, Touch};
 use crate::mutant::Mutant;
+use crate::ops::tail::Written;
 use crate::owner::{Owner, RequestIo};
 use crate::port::{Command, IoOp};
 use crate::requests::ordering::TaskId;
@@ -137,11 +138,8 @@ impl Engine {
                 self.map.note_settled(run.slot);
             } else if self.map.slots().is_log(run.slot) {
                 self.tail_copies.retain_for_tail(
-                    device,
                     id,
-                    block,
-                    run,
-                    0,
+                    Written { device, logical: block, run, offset_bytes: 0 },
                     &mut self.io,
                     &mut self.map,
                     &mut self.requests,

@@ -36,15 +36,7 @@ impl Engine {
             }
             RequestIo::Fixed { task } => self.fixed_write_done(task, status),
             RequestIo::Base { task, logical, slot } => {
-                self.requests.base_read(
-                    task,
-                    logical,
-                    slot,
-                    status,
-                    checksums,
-                    &mut self.io,
-                    &mut self.map,
-                );
+                self.requests.base_read(task, logical, slot, ended, &mut self.io, &mut self.map);
             }
         }
     }

@@ -32,6 +32,16 @@ pub(crate) struct TailCopies {
     rescue_wanted: bool,
 }
 
+/// Blocks that a log has just taken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Written {
+    pub(crate) device: DeviceId,
+    pub(crate) logical: Logical,
+    pub(crate) run: Run,
+    /// Where in the request's buffer they are.
+    pub(crate) offset_bytes: u64,
+}
+
 impl TailCopies {
     /// How many are under way?
     #[inline]
@@ -54,15 +64,13 @@ impl TailCopies {
     /// of a journaled volume are copied to an SSD at once, and their user waits for that.
     pub(crate) fn retain_for_tail(
         &mut self,
-        device: DeviceId,
         id: TaskId,
-        logical: Logical,
-        run: Run,
-        offset_bytes: u64,
+        written: Written,
         io: &mut DeviceIo,
         map: &mut Map,
         requests: &mut Requests,
     ) {
+        let Written { device, logical, run, offset_bytes } = written;
         if !io[device].is_volatile() {
             return;
         }

@@ -13,6 +13,7 @@ use crate::map::{Logical, Run, Touch};
 use crate::mutant::Mutant;
 use crate::ops::steering::Asked;
 use crate::ops::steering::Steering;
+use crate::ops::tail::Written;
 use crate::owner::{Owner, RequestIo};
 use crate::port::{Command, IoOp};
 use crate::requests::Requests;
@@ -246,11 +247,8 @@ impl Engine {
             // what went there with FUA, in a pool without SSD, waits for no flush
             if !fua {
                 self.tail_copies.retain_for_tail(
-                    device,
                     id,
-                    logical,
-                    run,
-                    offset_bytes,
+                    Written { device, logical, run, offset_bytes },
                     &mut self.io,
                     &mut self.map,
                     &mut self.requests,

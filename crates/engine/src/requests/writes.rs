@@ -4,7 +4,7 @@ use crate::device::{Class, Job};
 use crate::io::DeviceIo;
 use crate::map::logical::{FRAGMENTS, SSD};
 use crate::map::{Logical, Map, Run, Slot};
-use crate::owner::{Owner, RequestIo};
+use crate::owner::{Ended, Owner, RequestIo};
 use crate::port::{Command, IoOp};
 use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
@@ -179,11 +179,11 @@ impl Requests {
         id: TaskId,
         logical: Logical,
         slot: Slot,
-        status: Result<(), IoError>,
-        checksums: &[u32],
+        ended: Ended<'_>,
         io: &mut DeviceIo,
         map: &mut Map,
     ) {
+        let Ended { status, checksums, .. } = ended;
         let sound = !io.config().contents || checksums == [map.slots().checksum(slot)];
         if let Err(error @ IoError::NoAnswer(_)) = status {
             self[id].unanswered = Some(error);
