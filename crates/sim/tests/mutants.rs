@@ -5,7 +5,7 @@
 //! guarded by others, so that breaking it shows only where those do not reach: each mutant has a
 //! pool and a workload that lead there.
 
-use tandem_block::{Duration, KIB, MIB};
+use tandem_block::{DurabilityClass, Duration, KIB, MIB};
 use tandem_engine::TierConfig;
 use tandem_engine::mutant::Mutant;
 use tandem_sim::arms::Case;
@@ -544,17 +544,31 @@ fn awaits_needless_flush() {
 /// A client with a limit reads from an SSD that failed.
 #[test]
 fn forgets_limits() {
-    caught_in_service(Mutant::ForgetsLimits, &["twice/mios-e/100051"]);
+    caught_in_service(
+        Mutant::ForgetsLimits,
+        &["twice/mios-e/432", "twice/mios-d/432", "twice/mios-e/100051"],
+    );
 }
 
 /// A read waited for a write to shared blocks, which failed.
 #[test]
 fn reads_fail_with_links() {
-    caught_in_service(Mutant::ReadsFailWithLinks, &["worn/mios-e/69"]);
+    let lines = ["worn/mios-d/347", "worn/ssd-first/358", "worn/mios-d/624"];
+    caught_in_service(Mutant::ReadsFailWithLinks, &lines);
 }
 
-/// A hole is not recorded, and zeroing it is answered as durable.
+/// A hole is not recorded, and zeroing it is answered as durable: files that are cloned, and zeroed soon after.
 #[test]
 fn holes_at_once() {
-    caught_in_service(Mutant::HolesAtOnce, &["faulted/ssd-first/900077"]);
+    caught(Mutant::HolesAtOnce, Campaign { stride: 1, recovery_stride: 0, ..OFTEN }, |seed| {
+        let mut config = SwarmConfig::cloned(seed, "ssd-first", 300);
+        config.durability = DurabilityClass::Strict;
+        config.shape.mix = Mix { read: 0, flush: 0, zero: 500_000, fua: 0 };
+        config.shape.depth = 8;
+        config.shape.footprint_bytes = 32 * KIB;
+        config.shape.length_bytes_max = 16 * KIB;
+        config.shape.unaligned_ppm = 0;
+        config.shape.pause = Duration::from_us(10);
+        config
+    });
 }
