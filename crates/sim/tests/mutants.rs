@@ -544,10 +544,8 @@ fn awaits_needless_flush() {
 /// A client with a limit reads from an SSD that failed.
 #[test]
 fn forgets_limits() {
-    caught_in_service(
-        Mutant::ForgetsLimits,
-        &["twice/mios-e/432", "twice/mios-d/432", "twice/mios-e/100051"],
-    );
+    let lines = ["twice/mios-e/432", "twice/mios-d/432", "twice/mios-e/100051"];
+    caught_in_service(Mutant::ForgetsLimits, &lines);
 }
 
 /// A read waited for a write to shared blocks, which failed.
