@@ -1,12 +1,13 @@
 //! How is cargo called from a task? Always at the root of the repository, never waiting for input.
 
 use anyhow::{Context as _, Result, bail};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// The root of the repository.
+/// The root of the repository. Cargo says at run time which one it is: a build directory may serve several.
 pub fn root() -> PathBuf {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let own = std::env::var_os("CARGO_MANIFEST_DIR");
+    let own = own.map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
     own.parent().expect("xtask lies in a folder of the repository").to_path_buf()
 }
 

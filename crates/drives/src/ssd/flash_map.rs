@@ -7,13 +7,17 @@
 //!
 //! Memory: 8.1 bytes per page; tables begin as zeroes, so that an unused drive costs none.
 
+use super::initial::{Initial, SsdState};
 use crate::rate::Divider;
 use std::collections::VecDeque;
-use tandem_block::Table;
+use tandem_block::{Rng, Table};
 
 const NO_LINE: u32 = u32::MAX;
 /// `first_unit` of lines that the host frontier did not write.
 pub(super) const NO_UNIT: u64 = u64::MAX;
+
+/// In `physical`: the host page was forgotten.
+const TRIMMED: u32 = u32::MAX;
 
 /// In the count of a line's valid pages: it is open or free, and so no victim.
 const OPEN: u32 = 1 << 31;
@@ -26,6 +30,18 @@ struct Line {
     changed: u64,
     /// Number of its first unit in the order of host units, or [`NO_UNIT`].
     first_unit: u64,
+    holds: Held,
+}
+
+/// Where the pages of a line are written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
+    /// In the tables.
+    Tables,
+    /// As the run began, and its validity bits are in the table.
+    Begun,
+    /// As the run began, and nothing of it is in the tables.
+    Untouched,
 }
 
 /// Where the next page goes: absolute physical pages.
@@ -39,18 +55,20 @@ struct Frontier {
 /// The page map and the lines.
 #[derive(Clone, Debug)]
 pub(super) struct FlashMap {
-    /// Physical page + 1 of each host page; 0 = not written.
-    pub(super) physical: Table<u32>,
-    /// Host page of each physical page; meaningful where the validity bit is set.
-    pub(super) logical: Table<u32>,
-    /// One bit per physical page.
-    pub(super) valid: Table<u64>,
+    /// Physical page + 1 of each host page; 0 = as the run began; [`TRIMMED`].
+    physical: Table<u32>,
+    /// Host page of each physical page; meaningful where the validity bit is set, in lines of [`Held::Tables`].
+    logical: Table<u32>,
+    /// One bit per physical page, but of lines that are [`Held::Untouched`].
+    valid: Table<u64>,
+    /// What the drive held when the run began; `None` = nothing.
+    initial: Option<Initial>,
     lines: Vec<Line>,
     /// Valid pages of each line, and [`OPEN`].
     counts: Vec<u32>,
     /// Changes of counts so far.
     changes: u64,
-    pub(super) free: VecDeque<u32>,
+    free: VecDeque<u32>,
     host: Frontier,
     gc: Frontier,
     pub(super) line_pages: u32,
@@ -81,12 +99,13 @@ impl FlashMap {
         assert!(physical_pages >= u64::from(host_pages) + 3 * u64::from(line_pages));
         let physical_pages = physical_pages as usize;
         assert!(line_pages < OPEN, "valid pages are counted in 31 bits");
-        let line = Line { changed: 0, first_unit: NO_UNIT };
+        let line = Line { changed: 0, first_unit: NO_UNIT, holds: Held::Tables };
         let nowhere = Frontier { line: NO_LINE, page: 0, end: 0 };
         let mut map = FlashMap {
             physical: Table::new(host_pages as usize),
             logical: Table::new(physical_pages),
             valid: Table::new(physical_pages / 64),
+            initial: None,
             lines: vec![line; line_count as usize],
             counts: vec![OPEN; line_count as usize],
             changes: 0,
@@ -104,6 +123,31 @@ impl FlashMap {
         map
     }
 
+    /// Fills an erased drive as this state says with valid pages in random order, `keep_free` lines left
+    /// free.
+    pub(super) fn fill(&mut self, state: SsdState, keep_free: usize, rng: &mut Rng) {
+        let count = self.free.len().saturating_sub(keep_free).max(1);
+        let first = *self.free.front().expect("an erased drive has free lines");
+        let (line_pages, host_pages) = (self.line_pages, self.host_pages());
+        let initial = Initial::new(state, (first, count), line_pages, host_pages, rng);
+        for line in initial.iter().flat_map(Initial::lines) {
+            assert!(
+                self.free.pop_front() == Some(line),
+                "free lines of an erased drive follow one another"
+            );
+            self.lines[line as usize].holds = Held::Untouched;
+            self.counts[line as usize] = initial.as_ref().expect("it has lines").pages(line) | OPEN;
+            self.close(line);
+        }
+        self.initial = initial;
+    }
+
+    /// Pages that the host can write.
+    #[inline]
+    pub(super) fn host_pages(&self) -> u32 {
+        self.physical.len() as u32
+    }
+
     /// Lines that hold nothing.
     #[inline]
     pub(super) fn free_lines(&self) -> usize {
@@ -113,7 +157,11 @@ impl FlashMap {
     /// The physical page of `page`, if it was written.
     #[inline]
     pub(super) fn find(&self, page: u32) -> Option<u32> {
-        self.physical[page as usize].checked_sub(1)
+        match self.physical[page as usize] {
+            0 => self.initial.as_ref().and_then(|initial| initial.find(page)),
+            TRIMMED => None,
+            known => Some(known - 1),
+        }
     }
 
     /// The number of the unit that a physical page lies in, over the whole drive.
@@ -160,7 +208,7 @@ impl FlashMap {
         let found = self.find(page);
         if let Some(old) = found {
             self.invalidate(old);
-            self.physical[page as usize] = 0;
+            self.physical[page as usize] = TRIMMED;
         }
         found.is_some()
     }
@@ -170,17 +218,46 @@ impl FlashMap {
     pub(super) fn reclaim(&mut self) -> Option<u32> {
         let (victim, moved) = self.victim()?;
         self.counts[victim as usize] |= OPEN;
+        self.lay_bits(victim);
         let words = self.line_pages / 64;
         for word in victim * words..(victim + 1) * words {
             let bits = std::mem::take(&mut self.valid[word as usize]);
             if bits != 0 {
+                self.name_pages(victim, word * 64, bits);
                 self.relocate(word * 64, bits);
             }
         }
         self.counts[victim as usize] = OPEN;
         self.lines[victim as usize].first_unit = NO_UNIT;
+        self.lines[victim as usize].holds = Held::Tables;
         self.free.push_back(victim);
         Some(moved)
+    }
+
+    /// Puts the validity bits of a line into the table, if it is as the run began.
+    #[inline]
+    fn lay_bits(&mut self, line: u32) {
+        if self.lines[line as usize].holds != Held::Untouched {
+            return;
+        }
+        self.lines[line as usize].holds = Held::Begun;
+        let words = self.line_pages as usize / 64;
+        let initial = self.initial.as_ref().expect("a line is as the run began");
+        initial.lay(line, &mut self.valid[line as usize * words..][..words]);
+    }
+
+    /// Puts the host pages at `base` plus each set bit into the table, if their line is as the run began.
+    #[inline]
+    fn name_pages(&mut self, line: u32, base: u32, mut bits: u64) {
+        if self.lines[line as usize].holds != Held::Begun {
+            return;
+        }
+        let initial = self.initial.as_ref().expect("a line is as the run began");
+        while bits != 0 {
+            let physical = base + bits.trailing_zeros();
+            self.logical[physical as usize] = initial.page(line, physical - line * self.line_pages);
+            bits &= bits - 1;
+        }
     }
 
     /// The cheapest line and its valid pages; `None` if no line would give room.
@@ -240,8 +317,10 @@ impl FlashMap {
 
     #[inline]
     fn invalidate(&mut self, physical: u32) {
+        let line = self.line_of.quotient(physical);
+        self.lay_bits(line);
         self.valid[(physical >> 6) as usize] &= !(1 << (physical & 63));
-        let line = self.line_of.quotient(physical) as usize;
+        let line = line as usize;
         self.counts[line] -= 1;
         self.changes += 1;
         self.lines[line].changed = self.changes;
@@ -266,24 +345,31 @@ impl FlashMap {
     }
 
     /// The line is full: it may be reclaimed from now on.
-    pub(super) fn close(&mut self, line: u32) {
+    fn close(&mut self, line: u32) {
         self.counts[line as usize] &= !OPEN;
         self.changes += 1;
         self.lines[line as usize].changed = self.changes;
     }
 
-    /// Says how many pages of an erased line were filled from outside.
-    pub(super) fn set_count(&mut self, line: u32, pages: u32) {
-        self.counts[line as usize] = pages | OPEN;
-    }
-
     /// Checks that both directions of the map, the validity bits and the counts agree.
     #[cfg(test)]
     pub(super) fn check(&self) {
+        let mut whole = self.clone();
+        for line in 0..whole.lines.len() as u32 {
+            whole.lay_bits(line);
+            for word in line * whole.line_pages / 64..(line + 1) * whole.line_pages / 64 {
+                whole.name_pages(line, word * 64, whole.valid[word as usize]);
+            }
+        }
+        whole.check_tables();
+    }
+
+    #[cfg(test)]
+    fn check_tables(&self) {
         let mut valid_pages = 0u64;
-        for (page, entry) in self.physical.iter().enumerate() {
-            let Some(physical) = entry.checked_sub(1) else { continue };
-            assert_eq!(self.logical[physical as usize] as usize, page);
+        for page in 0..self.host_pages() {
+            let Some(physical) = self.find(page) else { continue };
+            assert_eq!(self.logical[physical as usize], page);
             assert!(self.valid[(physical >> 6) as usize] >> (physical & 63) & 1 == 1);
             valid_pages += 1;
         }

@@ -10,7 +10,6 @@
 //! that it would meet after a long random run, and the first event is due at once. Valid pages lie
 //! evenly within a line, and which host page lies where is a pseudo-random permutation.
 
-use super::flash_map::FlashMap;
 use std::fmt;
 use std::str::FromStr;
 use tandem_block::Rng;
@@ -79,44 +78,90 @@ impl FromStr for SsdState {
 /// One in the fixed point of shares.
 const SHARE_ONE: u64 = 1 << 62;
 
-impl FlashMap {
-    /// Fills an erased drive as this state says with valid pages in random order, `keep_free` lines left
-    /// free.
-    pub(super) fn fill(&mut self, state: SsdState, keep_free: usize, rng: &mut Rng) {
+/// What an SSD held when the run began, as a formula: a page costs nothing before it is written, read or moved.
+#[derive(Clone, Debug)]
+pub(super) struct Initial {
+    order: Permutation,
+    /// The first line that was filled; the others follow.
+    first_line: u32,
+    line_pages: u32,
+    /// Pages of all lines before each one, in the order in which they were filled, and of all at the end.
+    pages_before: Vec<u32>,
+}
+
+impl Initial {
+    /// Fills the lines from `first_line` on as this state says, `count` of them. `None`: it holds nothing.
+    pub(super) fn new(
+        state: SsdState,
+        (first_line, count): (u32, usize),
+        line_pages: u32,
+        host_pages: u32,
+        rng: &mut Rng,
+    ) -> Option<Initial> {
         let percent = state.valid_percent();
         if percent == 0 {
-            return;
+            return None;
         }
-        let count = self.free.len().saturating_sub(keep_free).max(1);
-        let host_pages = self.physical.len() as u64;
-        let valid = valid_by_age(count, self.line_pages, host_pages * percent / 100);
-        let mut order = Permutation::new(host_pages, rng);
+        let valid = valid_by_age(count, line_pages, u64::from(host_pages) * percent / 100);
+        let mut pages_before = vec![0];
         // Oldest first, so that lines lie in the order in which they were written.
         for pages in valid.into_iter().rev() {
-            let line = self.free.pop_front().expect("fewer lines are filled than are free");
-            self.fill_line(line, pages, &mut order);
-            self.close(line);
+            pages_before.push(pages_before[pages_before.len() - 1] + pages);
         }
-        assert!(percent < 100 || order.next().is_none(), "every host page has a place");
+        let order = Permutation::new(u64::from(host_pages), rng);
+        Some(Initial { order, first_line, line_pages, pages_before })
     }
 
-    /// Puts the next `pages` host pages of `order` evenly into an erased line.
-    fn fill_line(&mut self, line: u32, pages: u32, order: &mut Permutation) {
-        let first = line * self.line_pages;
+    /// The lines that it filled.
+    pub(super) fn lines(&self) -> std::ops::Range<u32> {
+        self.first_line..self.first_line + self.pages_before.len() as u32 - 1
+    }
+
+    /// How many pages it put into one of its lines.
+    pub(super) fn pages(&self, line: u32) -> u32 {
+        let at = (line - self.first_line) as usize;
+        self.pages_before[at + 1] - self.pages_before[at]
+    }
+
+    /// Where it put a host page; `None` if it holds none.
+    pub(super) fn find(&self, page: u32) -> Option<u32> {
+        let index = self.order.index(page);
+        let at = self.pages_before.partition_point(|&before| before <= index);
+        if at == self.pages_before.len() {
+            return None;
+        }
+        let line = self.first_line + at as u32 - 1;
+        let rank = u64::from(index - self.pages_before[at - 1]);
+        // pages lie evenly: the one of this rank lies where the running share passes a whole
+        let passes = (rank + 1) * u64::from(self.line_pages);
+        let in_line = passes.div_ceil(u64::from(self.pages(line))) - 1;
+        Some(line * self.line_pages + in_line as u32)
+    }
+
+    /// The host page that it put into a physical page of one of its lines, which is one that it filled.
+    pub(super) fn page(&self, line: u32, in_line: u32) -> u32 {
+        let rank = u64::from(in_line) * u64::from(self.pages(line)) / u64::from(self.line_pages);
+        self.order.page(self.pages_before[(line - self.first_line) as usize] + rank as u32)
+    }
+
+    /// Validity bits of one of its lines, as it was filled.
+    pub(super) fn lay(&self, line: u32, words: &mut [u64]) {
+        let pages = self.pages(line);
+        if pages == self.line_pages {
+            return words.fill(u64::MAX);
+        }
         // As Bresenham draws a line: a page is valid where the running share passes a whole.
         let mut share = 0;
-        for physical in first..first + self.line_pages {
-            share += pages;
-            if share < self.line_pages {
-                continue;
+        for word in words {
+            *word = 0;
+            for bit in 0..64 {
+                share += pages;
+                if share >= self.line_pages {
+                    share -= self.line_pages;
+                    *word |= 1 << bit;
+                }
             }
-            share -= self.line_pages;
-            let page = order.next().expect("the lines hold exactly the host pages");
-            self.physical[page as usize] = physical + 1;
-            self.logical[physical as usize] = page;
-            self.valid[(physical >> 6) as usize] |= 1 << (physical & 63);
         }
-        self.set_count(line, pages);
     }
 }
 
@@ -149,24 +194,22 @@ fn valid_by_age(count: usize, line_pages: u32, host_pages: u64) -> Vec<u32> {
 }
 
 /// The numbers below a bound, each once, in an order that looks random and needs no memory.
+#[derive(Clone, Debug)]
 struct Permutation {
     bound: u64,
     mask: u64,
     shift: u32,
     keys: [u64; 3],
-    next: u64,
+    /// What undoes the multiplications with the first two keys.
+    undo: [u64; 2],
 }
 
 impl Permutation {
     fn new(bound: u64, rng: &mut Rng) -> Self {
         let bits = 64 - (bound - 1).max(1).leading_zeros();
-        Permutation {
-            bound,
-            mask: (1 << bits) - 1,
-            shift: bits.div_ceil(2),
-            keys: [rng.bits() | 1, rng.bits() | 1, rng.bits()],
-            next: 0,
-        }
+        let keys = [rng.bits() | 1, rng.bits() | 1, rng.bits()];
+        let undo = [inverse(keys[0]), inverse(keys[1])];
+        Permutation { bound, mask: (1 << bits) - 1, shift: bits.div_ceil(2), keys, undo }
     }
 
     /// A bijection on the numbers up to `mask`: odd multiplications and xor-shifts are invertible.
@@ -179,16 +222,38 @@ impl Permutation {
         x.wrapping_mul(self.keys[0]) & self.mask
     }
 
-    fn next(&mut self) -> Option<u32> {
-        while self.next <= self.mask {
-            let mixed = self.mix(self.next);
-            self.next += 1;
-            if mixed < self.bound {
-                return Some(u32::try_from(mixed).expect("host pages are numbered in 32 bits"));
-            }
-        }
-        None
+    /// Undoes `mix`. A shift by half of the bits or more undoes itself.
+    fn unmix(&self, mixed: u64) -> u64 {
+        let mut x = mixed.wrapping_mul(self.undo[0]) & self.mask;
+        x ^= x >> self.shift;
+        x = x.wrapping_mul(self.undo[1]) & self.mask;
+        x ^= x >> self.shift;
+        x = x.wrapping_mul(self.undo[0]) & self.mask;
+        (x ^ self.keys[2]) & self.mask
     }
+
+    /// The number at an index below the bound. What lies outside is mixed again: fewer than half do.
+    fn page(&self, index: u32) -> u32 {
+        let mut x = self.mix(u64::from(index));
+        while x >= self.bound {
+            x = self.mix(x);
+        }
+        x as u32
+    }
+
+    /// The index of a number below the bound.
+    fn index(&self, page: u32) -> u32 {
+        let mut x = self.unmix(u64::from(page));
+        while x >= self.bound {
+            x = self.unmix(x);
+        }
+        x as u32
+    }
+}
+
+/// The number that undoes a multiplication by an odd one, modulo 2^64: each step doubles the bits that are right.
+fn inverse(odd: u64) -> u64 {
+    (0..6).fold(odd, |x, _| x.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(x))))
 }
 
 #[cfg(test)]
@@ -209,12 +274,36 @@ mod tests {
     }
 
     #[test]
-    fn permutation_visits_every_number_once() {
-        for bound in [1u64, 2, 63, 64, 65, 10_000] {
-            let mut order = Permutation::new(bound, &mut Rng::new(3));
-            let mut seen: Vec<u32> = std::iter::from_fn(|| order.next()).collect();
+    fn permutation_visits_every_number_once_and_back() {
+        for bound in [1u32, 2, 63, 64, 65, 10_000] {
+            let order = Permutation::new(u64::from(bound), &mut Rng::new(3));
+            let mut seen: Vec<u32> = (0..bound).map(|index| order.page(index)).collect();
+            assert!(seen.iter().enumerate().all(|(at, &page)| order.index(page) == at as u32));
             seen.sort_unstable();
-            assert!(seen.iter().copied().eq(0..bound as u32), "{bound}");
+            assert!(seen.into_iter().eq(0..bound), "{bound}");
+        }
+    }
+
+    #[test]
+    fn a_page_is_found_where_its_line_holds_it() {
+        for (state, held) in [(SsdState::Steady, 10_000), (SsdState::Used(40), 4_000)] {
+            let rng = &mut Rng::new(5);
+            let initial = Initial::new(state, (2, 30), 384, 10_000, rng).expect("it holds pages");
+            let found = (0..10_000).filter_map(|page| initial.find(page).map(|at| (page, at)));
+            let found: Vec<(u32, u32)> = found.collect();
+            assert_eq!(found.len(), held);
+            let mut valid = vec![0; 32 * 6];
+            for line in initial.lines() {
+                initial.lay(line, &mut valid[line as usize * 6..][..6]);
+            }
+            for (page, physical) in found {
+                let (line, in_line) = (physical / 384, physical % 384);
+                assert_eq!(initial.page(line, in_line), page);
+                let word = &mut valid[(physical / 64) as usize];
+                assert!(*word >> (physical % 64) & 1 == 1, "each in a place of its own");
+                *word &= !(1 << (physical % 64));
+            }
+            assert!(valid.into_iter().all(|word| word == 0), "no bit without a page");
         }
     }
 

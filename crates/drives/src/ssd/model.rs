@@ -332,7 +332,7 @@ fn pages(op: &DriveOp) -> (u32, u32) {
 
 impl Drive for SsdModel {
     fn capacity_bytes(&self) -> u64 {
-        self.map.physical.len() as u64 * BLOCK_BYTES
+        u64::from(self.map.host_pages()) * BLOCK_BYTES
     }
 
     fn submit(&mut self, now: Instant, op: DriveOp) -> Outcome {

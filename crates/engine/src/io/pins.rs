@@ -29,17 +29,43 @@ struct Pinned {
     awaited: bool,
 }
 
+/// Blocks that are counted together in [`Pins::near`]: 64 KiB, about one command of a full queue.
+const NEAR_BLOCKS: u64 = 16;
+
+/// Counters in [`Pins::near`], a power of two. A drive has some hundred commands in flight (a guess of 2,048
+/// is 8 KiB, which stays in the processor's cache).
+const NEARS: u64 = 2_048;
+
 /// The pins of one drive.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Pins {
     pinned: Slab<Pinned>,
-    /// First block and end of each pin, at its key, and an empty range where there is none: each run of freed
-    /// slots is compared with all of them.
-    ranges: Vec<(u64, u64)>,
+    /// How many pins touch the blocks of each stretch, all stretches of equal remainder together: a thousand
+    /// slots are freed at once, and most of them lie near no pin.
+    near: Box<[u32]>,
     /// A pin that somebody waited for has ended.
     freed: bool,
     #[cfg(feature = "mutants")]
     skips_next: bool,
+}
+
+impl Default for Pins {
+    fn default() -> Pins {
+        Pins {
+            pinned: Slab::new(),
+            near: vec![0; NEARS as usize].into_boxed_slice(),
+            freed: false,
+            #[cfg(feature = "mutants")]
+            skips_next: false,
+        }
+    }
+}
+
+/// The counters in [`Pins::near`] of these blocks, each once.
+#[inline]
+fn nears(first_block: u64, end_block: u64) -> impl Iterator<Item = usize> {
+    let (from, to) = (first_block / NEAR_BLOCKS, end_block.div_ceil(NEAR_BLOCKS));
+    (from..to.min(from + NEARS)).map(|stretch| (stretch % NEARS) as usize)
 }
 
 impl Pins {
@@ -62,11 +88,7 @@ impl Pins {
         let first_block = offset_bytes / BLOCK_BYTES;
         let end_block = (offset_bytes + length_bytes).div_ceil(BLOCK_BYTES);
         let key = self.pinned.insert(Pinned { first_block, end_block, awaited: false });
-        if key == self.ranges.len() {
-            self.ranges.push((first_block, end_block));
-        } else {
-            self.ranges[key] = (first_block, end_block);
-        }
+        nears(first_block, end_block).for_each(|at| self.near[at] += 1);
         Pin(Some(u32::try_from(key).expect("commands in flight are bounded")))
     }
 
@@ -83,8 +105,9 @@ impl Pins {
     #[inline]
     pub fn unpin(&mut self, pin: Pin) {
         if let Pin(Some(key)) = pin {
-            self.freed |= self.pinned.remove(key as usize).awaited;
-            self.ranges[key as usize] = (0, 0);
+            let ended = self.pinned.remove(key as usize);
+            self.freed |= ended.awaited;
+            nears(ended.first_block, ended.end_block).for_each(|at| self.near[at] -= 1);
         }
     }
 
@@ -102,7 +125,9 @@ impl Pins {
     #[inline]
     pub fn touches(&self, first_block: u64, count: u64) -> bool {
         let end_block = first_block + count;
-        self.ranges.iter().any(|&(first, end)| first < end_block && first_block < end)
+        let is_near = nears(first_block, end_block).any(|at| self.near[at] > 0);
+        let touches = |pin: &Pinned| pin.first_block < end_block && first_block < pin.end_block;
+        is_near && self.pinned.iter().any(|(_, pin)| touches(pin))
     }
 
     /// Does no command name any of these blocks of the drive? If one does, it is noted that somebody waits.
