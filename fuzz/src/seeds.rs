@@ -6,7 +6,6 @@ use std::path::Path;
 use tandem_block::{BLOCK_BYTES, MIB, ObjectKind};
 use tandem_engine::Role;
 use tandem_engine::format::fuzz::{INDEX, POOL};
-use tandem_engine::format::handover::Mark;
 use tandem_engine::format::layout::Layout;
 use tandem_engine::format::pair::{self, PairRecord, Standing};
 use tandem_engine::format::pair_journal::{JournalHead, UnitHeader};
@@ -14,6 +13,7 @@ use tandem_engine::format::record::{
     FLAG_CHECKSUMS, FLAG_HOME, FragmentRecord, FragmentedRecord, ObjectRecord, RecordWriter,
     ThinRecord,
 };
+use tandem_engine::format::replacement::Mark;
 use tandem_engine::format::shard::{Root, RootImage, ShardWriter, SlotEntry};
 use tandem_engine::format::superblock::{
     self, Member, Numbered, Successor, SuccessorState, Superblock,
@@ -63,7 +63,7 @@ pub fn pair_records() -> Vec<Vec<u8>> {
         sequence: 7,
         pair: 1,
         own: 2,
-        twin: 1,
+        leg: 1,
         ahead: 0,
         standing,
         capacity_bytes,
@@ -154,7 +154,7 @@ pub fn superblocks() -> Vec<Vec<u8>> {
         members: vec![member(1, Role::Ssd), member(2, Role::Hdd)],
         standings: vec![superblock::Standing::Serves; 2],
         has_moved_homes: index == 1,
-        has_second_home: false,
+        has_metadata_replica: false,
         lagging: 0,
         successor: None,
     };
@@ -163,7 +163,7 @@ pub fn superblocks() -> Vec<Vec<u8>> {
     let gone =
         superblock::Standing::Gone(Numbered { home_first: 0, home_blocks: 512, slot_count: 64 });
     let standings = vec![superblock::Standing::Drains, gone];
-    let removed = Superblock { standings, has_second_home: true, ..of(0) };
+    let removed = Superblock { standings, has_metadata_replica: true, ..of(0) };
     vec![of(0).encode(), of(1).encode(), replaced.encode(), removed.encode()]
 }
 

@@ -62,7 +62,7 @@ pub fn campaign(words: &[String]) -> Result<bool> {
     }
 }
 
-/// The arm that is no part of the virtual world: a real server, built as tests are, with every
+/// The arm that is no part of the virtual event loop: a real server, built as tests are, with every
 /// assertion, which is used, administered and killed.
 fn live(words: &[String]) -> Result<bool> {
     let words = without_arm(words, "live");

@@ -1,7 +1,7 @@
 //! How is a drive spoken to, modelled or paired?
 //!
 //! Source: design decision 4. A drive is told the time and answers with times; it holds no event
-//! queue and reads no clock. The world applies contents when the acknowledgement comes due.
+//! queue and reads no clock. The event loop applies contents when the acknowledgement comes due.
 
 use crate::{Instant, IoError};
 
@@ -10,7 +10,7 @@ use crate::{Instant, IoError};
 pub enum DriveOpKind {
     /// Return bytes.
     Read,
-    /// Store bytes; with `fua` acknowledged only once they are settled.
+    /// Store bytes; with `fua` acknowledged only once they are durable.
     Write {
         /// Force unit access.
         fua: bool,
@@ -43,7 +43,7 @@ pub struct Outcome {
     pub ack_at: Instant,
     /// When the bytes will be on the medium by themselves, where the drive knows; a flush may
     /// settle them earlier. `None`: only a flush or an idle drain settles them.
-    pub settle_at: Option<Instant>,
+    pub durable_at: Option<Instant>,
     /// What the acknowledgement will say.
     pub status: Result<(), IoError>,
     /// Names the command. Death, a later stall or a role change may void it: ask
@@ -88,7 +88,7 @@ pub enum DriveEventKind {
     Death,
 }
 
-/// Something a faulty drive did to contents, for the world to carry out: a drive says when, and
+/// Something a faulty drive did to contents, for the event loop to carry out: a drive says when, and
 /// holds no bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ContentFault {
@@ -123,11 +123,11 @@ pub enum ContentFaultKind {
         /// That place, in bytes on the drive; as many bytes as the command has lie from there on.
         offset_bytes: u64,
     },
-    /// The read returned what is settled, and not what was acknowledged since.
+    /// The read returned what is durable, and not what was acknowledged since.
     Stale,
 }
 
-/// A drive as the worlds see it: a model, a wrapper around one, or later a pair.
+/// A drive as the event loops see it: a model, a wrapper around one, or later a pair.
 pub trait Drive: Send {
     /// Usable bytes.
     fn capacity_bytes(&self) -> u64;
@@ -154,7 +154,7 @@ pub trait Drive: Send {
         Vec::new()
     }
 
-    /// Damage to contents since the last call, for the world to carry out when the command's
+    /// Damage to contents since the last call, for the event loop to carry out when the command's
     /// acknowledgement comes due. Empty for drives that work.
     fn take_content_faults(&mut self) -> Vec<ContentFault> {
         Vec::new()
@@ -166,6 +166,6 @@ pub trait Drive: Send {
         (0, 0)
     }
 
-    /// A copy with all its state, so that a test can fork the world.
+    /// A copy with all its state, so that a test can fork the event loop.
     fn fork(&self) -> Box<dyn Drive>;
 }

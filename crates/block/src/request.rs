@@ -2,14 +2,14 @@
 
 use crate::{Duration, Instant, ObjectId, StreamId};
 
-/// Names one request in flight; chosen by the world, echoed in its completion.
+/// Names one request in flight; chosen by the event loop, echoed in its completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u64);
 
-/// Names a buffer that the world keeps until the engine (or, for a read's result, the front end)
+/// Names a buffer that the event loop keeps until the engine (or, for a read's result, the front end)
 /// releases it. The engine never sees the bytes.
 ///
-/// The world numbers the payloads it takes from users with the top bit clear; the engine numbers
+/// The event loop numbers the payloads it takes from users with the top bit clear; the engine numbers
 /// those that it reserves with the top bit set, so neither has to ask the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PayloadId(pub u64);
@@ -111,7 +111,7 @@ pub struct Request {
     pub data_type: RequestType,
     /// A write's bytes; `PayloadId::NONE` otherwise.
     pub payload: PayloadId,
-    /// When the user asked; latency counts from here, also where the world held it back.
+    /// When the user asked; latency counts from here, also where the event loop held it back.
     pub arrived: Instant,
 }
 

@@ -16,7 +16,7 @@ impl Rng {
         Rng { inner: Pcg64Mcg::seed_from_u64(seed) }
     }
 
-    /// A generator of its own for a part of the world, so that parts do not disturb each other.
+    /// A generator of its own for a part of the event loop, so that parts do not disturb each other.
     pub fn split(&mut self, part: u64) -> Rng {
         let seed = self.bits() ^ part.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         Rng::new(seed)

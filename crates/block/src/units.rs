@@ -12,10 +12,10 @@ pub const GIB: u64 = 1 << 30;
 /// 1024 GiB.
 pub const TIB: u64 = 1 << 40;
 
-/// A point on the time line of one world, in nanoseconds since that world began.
+/// A point on the time line of one event loop, in nanoseconds since that event loop began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant {
-    /// Nanoseconds since the world began.
+    /// Nanoseconds since the event loop began.
     pub ns: u64,
 }
 
@@ -27,12 +27,12 @@ pub struct Duration {
 }
 
 impl Instant {
-    /// The beginning of the world.
+    /// The beginning of the event loop.
     pub const ZERO: Instant = Instant { ns: 0 };
     /// Later than everything; used for "never".
     pub const NEVER: Instant = Instant { ns: u64::MAX };
 
-    /// The instant `ns` nanoseconds after the world began.
+    /// The instant `ns` nanoseconds after the event loop began.
     pub const fn from_ns(ns: u64) -> Self {
         Instant { ns }
     }

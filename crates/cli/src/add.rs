@@ -1,6 +1,6 @@
 //! `tandem add`: how does a drive come to a pool that is served?
 
-use crate::config::spare;
+use crate::config::bay;
 use crate::failure::Failure;
 use crate::replace::{GUESSED_BYTES_PER_S, follow, refused};
 use crate::report::table::bytes as shown;
@@ -13,8 +13,8 @@ use tandem_live::control::{self, Addition};
 
 /// Add a drive to a pool while it is served
 ///
-/// It takes a place that is empty since a drive was removed (`tandem remove`), or since the pool was formatted
-/// (`path = "spare:SIZE"`), and needs the size of that place; of several places it takes the largest that it
+/// It takes a bay that is empty since a drive was removed (`tandem remove`), or since the pool was formatted
+/// (`path = "bay:SIZE"`), and needs the size of that bay; of several bays it takes the largest that it
 /// is large enough for. A server that is stopped
 /// meanwhile, or killed, goes on when it is started again. Then the configuration names the drive.
 #[derive(Debug, clap::Args)]
@@ -25,11 +25,13 @@ pub struct Arguments {
     /// The drive that comes
     #[arg(value_name = "DRIVE", required_unless_present = "cancel")]
     drive: Option<PathBuf>,
-    /// What it is for, if there are empty places of both kinds
+    /// What it is for, if there are empty bays of both kinds
     #[arg(long, value_name = "ssd|hdd", value_parser = ["ssd", "hdd"])]
     role: Option<String>,
-    /// Take this place: that of a drive which was removed, as the configuration lists it, or spare:SIZE
-    #[arg(long, value_name = "PLACE")]
+    /// Take this bay: that of a drive which was removed, as the configuration lists it, or bay:SIZE
+    #[arg(long, value_name = "BAY")]
+    bay: Option<PathBuf>,
+    #[arg(long, hide = true, value_parser = now_called_bay)]
     place: Option<PathBuf>,
     /// Only say whether it could be, what is at risk and how long it takes
     #[arg(long, conflicts_with = "cancel")]
@@ -37,8 +39,8 @@ pub struct Arguments {
     /// Use the drive whatever it holds
     #[arg(long, conflicts_with = "cancel")]
     force: bool,
-    /// End what is under way: the place stays empty
-    #[arg(long, conflicts_with_all = ["drive", "role", "place"])]
+    /// End what is under way: the bay stays empty
+    #[arg(long, conflicts_with_all = ["drive", "role", "bay"])]
     cancel: bool,
     /// Begin, and do not wait for the end: `tandem status` tells how far it is
     #[arg(long, conflicts_with_all = ["cancel", "dry_run"])]
@@ -46,6 +48,11 @@ pub struct Arguments {
     /// Print one JSON document
     #[arg(long)]
     json: bool,
+}
+
+/// Refuses a word of before, with the one of now.
+fn now_called_bay(_drive: &str) -> Result<PathBuf, String> {
+    Err("--place is now called --bay".to_owned())
 }
 
 /// Does it.
@@ -64,17 +71,17 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     let path = std::path::absolute(drive).context("the path of the drive")?;
     let named = path.to_str().ok_or_else(|| anyhow!("{} is not UTF-8", path.display()))?;
-    let place = arguments.place.as_deref().map(|place| {
-        if let Some(label) = place.to_str().filter(|label| spare::is_place(label)) {
+    let bay = arguments.bay.as_deref().map(|bay| {
+        if let Some(label) = bay.to_str().filter(|label| bay::is_bay(label)) {
             return Ok(label.to_owned());
         }
-        let place = std::path::absolute(place).context("the path of the drive that was removed")?;
-        place.to_str().map(str::to_owned).ok_or_else(|| anyhow!("{} is not UTF-8", place.display()))
+        let bay = std::path::absolute(bay).context("the path of the drive that was removed")?;
+        bay.to_str().map(str::to_owned).ok_or_else(|| anyhow!("{} is not UTF-8", bay.display()))
     });
     let it = Addition {
         drive: named.to_owned(),
         role: arguments.role.clone(),
-        place: place.transpose()?,
+        bay: bay.transpose()?,
         force: arguments.force,
         dry_run: arguments.dry_run,
     };
@@ -87,18 +94,18 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.json {
         return print_json(&answer);
     }
-    let place = answer["place"].as_str().unwrap_or("-");
+    let bay = answer["bay"].as_str().unwrap_or("-");
     match arguments.dry_run {
-        true => print_text(&told(named, place, &answer)),
+        true => print_text(&told(named, bay, &answer)),
         false => print_text(&format!(
             "{named} is being added in {}; `tandem status` tells how far it is\n",
-            spare::told(place)
+            bay::told(bay)
         )),
     }
 }
 
 /// What would be done.
-fn told(drive: &str, place: &str, answer: &Value) -> String {
+fn told(drive: &str, bay: &str, answer: &Value) -> String {
     let number = |name: &str| answer[name].as_u64().unwrap_or(0);
     let holds: Vec<&str> =
         answer["holds"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -107,7 +114,7 @@ fn told(drive: &str, place: &str, answer: &Value) -> String {
     let bytes = number("bytes");
     let mut text = format!(
         "{drive} would take {}: {} of its {} are used, {} of metadata are copied to it, {} s or more.\n",
-        spare::told(place),
+        bay::told(bay),
         shown(number("wanted_bytes")),
         shown(number("found_bytes")),
         shown(bytes),

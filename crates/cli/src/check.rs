@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use tandem_block::{BLOCK_BYTES, DeviceId, Duration};
 use tandem_engine::Engine;
-use tandem_live::World;
+use tandem_live::EventLoop;
 use tandem_live::uring::Signals;
 use verify::{Findings, Verify};
 
@@ -71,7 +71,7 @@ struct DriveAlone {
     path: String,
     /// The other drive that holds all of it too.
     #[serde(skip_serializing_if = "Option::is_none")]
-    twin: Option<String>,
+    leg: Option<String>,
     /// Bytes that nobody could read if this drive died now.
     only_here_bytes: u64,
 }
@@ -133,15 +133,15 @@ fn check(pool: &PoolConfig, signals: Signals) -> Result<Report, Failure> {
     config.writeback_idle = Duration::from_s(1 << 30);
     config.drains = false;
     config.verify_copies = true;
-    let mut world = devices::world(pool, devices, config, pool.world_config())?;
-    world.stop_on(signals);
+    let mut event_loop = devices::event_loop(pool, devices, config, pool.event_loop_config())?;
+    event_loop.stop_on(signals);
     let findings = Rc::new(RefCell::new(Findings::default()));
     let volumes: Vec<_> = pool.volumes.iter().map(|v| (v.object(), v.size_bytes)).collect();
-    world.add_front(Box::new(Verify::new(volumes, Rc::clone(&findings))));
-    match world.run() {
+    event_loop.add_front(Box::new(Verify::new(volumes, Rc::clone(&findings))));
+    match event_loop.run() {
         Ok(()) if !findings.borrow().finished => Err(anyhow!("stopped before the end"))?,
-        Ok(()) => fill(&mut report, pool, &world, &findings.borrow()),
-        Err(tandem_live::WorldError::Start(error)) => {
+        Ok(()) => fill(&mut report, pool, &event_loop, &findings.borrow()),
+        Err(tandem_live::EventLoopError::Start(error)) => {
             report.error = Some(format!("{:#}", explain::start(pool, &error)));
         }
         Err(error) => Err(explain::ended(pool, error))?,
@@ -149,8 +149,13 @@ fn check(pool: &PoolConfig, signals: Signals) -> Result<Report, Failure> {
     Ok(report)
 }
 
-fn fill(report: &mut Report, pool: &PoolConfig, world: &World<Engine>, findings: &Findings) {
-    let (stats, map) = (world.mind().stats(), world.mind().map());
+fn fill(
+    report: &mut Report,
+    pool: &PoolConfig,
+    event_loop: &EventLoop<Engine>,
+    findings: &Findings,
+) {
+    let (stats, map) = (event_loop.engine().stats(), event_loop.engine().map());
     report.checksum_errors = stats.checksum_errors;
     report.repaired_reads = stats.repaired_reads;
     for (index, volume) in pool.volumes.iter().enumerate() {
@@ -159,19 +164,19 @@ fn fill(report: &mut Report, pool: &PoolConfig, world: &World<Engine>, findings:
         let bad_files = findings.bad.iter().filter(|bad| bad.volume == index);
         let bad_files = bad_files.filter_map(|bad| bad.object).collect();
         let files =
-            volume.is_files.then(|| names::check(world.mind(), volume.object(), &bad_files));
+            volume.is_files.then(|| names::check(event_loop.engine(), volume.object(), &bad_files));
         report.volumes.push(Volume { name, bytes, files, data_bytes, bad_bytes });
     }
     report.bad.clone_from(&findings.bad);
-    report.bad_copies = copies::of(pool, world.mind());
-    for device in world.mind().devices().iter().filter(|device| !device.is_gone()) {
-        let losses = world.mind().loss_without(device.id);
+    report.bad_copies = copies::of(pool, event_loop.engine());
+    for device in event_loop.engine().devices().iter().filter(|device| !device.is_gone()) {
+        let losses = event_loop.engine().loss_without(device.id);
         let blocks: u64 = losses.iter().map(|loss| loss.blocks).sum();
         let only_here_bytes = blocks * BLOCK_BYTES;
-        let (path, twin) = holders(pool, world.mind(), device.id);
-        report.drives.push(DriveAlone { path, twin, only_here_bytes });
+        let (path, leg) = holders(pool, event_loop.engine(), device.id);
+        report.drives.push(DriveAlone { path, leg, only_here_bytes });
     }
-    let empty = pool.devices.iter().filter(|device| device.spare_bytes.is_some());
+    let empty = pool.devices.iter().filter(|device| device.bay_bytes.is_some());
     report.empty_places =
         empty.map(|d| format!("{} ({})", d.label(), crate::format::role(d.role))).collect();
     let population = map.population();
@@ -190,15 +195,15 @@ fn fill(report: &mut Report, pool: &PoolConfig, world: &World<Engine>, findings:
         !bad && names && copies && report.bad_metadata.is_empty() && stats.faulted_drives == 0;
 }
 
-/// The drive that is this device, and its twin, if it has one; of a pair that is not whole the drive
+/// The drive that is this device, and its other leg, if it has one; of a pair that is not whole the drive
 /// that has everything.
 fn holders(pool: &PoolConfig, engine: &Engine, id: DeviceId) -> (String, Option<String>) {
     let first = || pool.devices[usize::from(id.0)].label();
-    let Some(pair) = engine.pairs().into_iter().find(|pair| pair.twins[0] == id) else {
+    let Some(pair) = engine.pairs().into_iter().find(|pair| pair.legs[0] == id) else {
         return (first(), None);
     };
-    let twin = pool.twins.iter().find(|twin| twin.device == usize::from(id.0));
-    let second = twin.expect("the engine was told of this pair").drive.label();
+    let leg = pool.legs.iter().find(|leg| leg.device == usize::from(id.0));
+    let second = leg.expect("the engine was told of this pair").drive.label();
     let whole = [0, 1].map(|half| pair.alive[half] && pair.stale_bytes[half] == 0);
     match whole {
         [false, true] => (second, None),
@@ -236,8 +241,8 @@ fn describe(pool: &PoolConfig, report: &Report) -> String {
         out.push_str(&volumes.render());
         let mut drives = Table::new(&["<device", "nowhere else"]);
         for drive in &report.drives {
-            let name = match &drive.twin {
-                Some(twin) => format!("{} and {twin}", drive.path),
+            let name = match &drive.leg {
+                Some(leg) => format!("{} and {leg}", drive.path),
                 None => drive.path.clone(),
             };
             drives.row(vec![name, table::bytes(drive.only_here_bytes)]);

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::report::{print_json, print_text, table::Table, table::capacity};
 use serde::Serialize;
 use tandem_drives::spec::SPECS;
-use tandem_sim::profiles::{self, Belief};
+use tandem_sim::profiles::{self, DriveProfile};
 
 /// List the modelled drives, or show the numbers of one with their sources.
 #[derive(Debug, clap::Args)]
@@ -44,13 +44,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 fn drives() -> impl Iterator<Item = Drive> {
     SPECS.iter().map(|known| {
-        let belief = profiles::shipped(known.name);
-        let endurance_bytes = belief.as_ref().and_then(Belief::endurance_bytes);
+        let profile = profiles::shipped(known.name);
+        let endurance_bytes = profile.as_ref().and_then(DriveProfile::endurance_bytes);
         Drive {
             name: known.name,
             kind: known.kind.to_string(),
             capacity_bytes: known.spec().capacity_bytes(),
-            profile: belief.is_some(),
+            profile: profile.is_some(),
             endurance_bytes,
             about: known.about,
             spec: None,

@@ -4,8 +4,8 @@
 //! user has agreed to lose what is there. Every format draws fresh ids, so that nothing of an older
 //! pool on the same drives can be taken for a part of this one.
 
+mod bays;
 mod files;
-mod places;
 
 use crate::config::{PoolConfig, PoolDevice};
 use crate::failure::Failure;
@@ -63,9 +63,9 @@ struct Made {
     pool: String,
     uuid: String,
     devices: Vec<MadeDevice>,
-    /// What the empty places cost, if there are any.
+    /// What the empty bays cost, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    empty_places: Option<places::Cost>,
+    empty_bays: Option<bays::Cost>,
     volumes: Vec<MadeVolume>,
 }
 
@@ -75,7 +75,7 @@ struct MadeDevice {
     role: &'static str,
     uuid: String,
     bytes: u64,
-    /// It is a place for a drive that will come.
+    /// It is a bay for a drive that will come.
     empty: bool,
 }
 
@@ -98,7 +98,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
                     and memory cannot be mixed with drives";
         return Err(Failure::Usage(text.into()));
     }
-    if pool.devices.iter().any(|device| device.gone && device.spare_bytes.is_none()) {
+    if pool.devices.iter().any(|device| device.gone && device.bay_bytes.is_none()) {
         let text = "a drive of this configuration is gone: take its entry away to make a new pool";
         return Err(Failure::Usage(text.into()));
     }
@@ -129,7 +129,7 @@ fn inspect(device: &PoolDevice, force: bool) -> anyhow::Result<Before> {
     let Backing::Path(path) = &device.backing else { unreachable!("memory was refused before") };
     let role = role(device.role);
     let told = device.label();
-    if let Some(bytes) = device.spare_bytes {
+    if let Some(bytes) = device.bay_bytes {
         let (new, blank, empty) = (false, true, true);
         return Ok(Before { path: told, role, bytes, new, holds: vec![], blank, empty });
     }
@@ -252,14 +252,14 @@ fn format(pool: &PoolConfig) -> anyhow::Result<Made> {
     let Opened { devices, capacities, .. } = devices::open(pool, Manner::Plain)?;
     let config = fresh_config(pool, &capacities);
     let made = made(pool, &config);
-    let mut world = devices::world(pool, devices, config, pool.world_config())?;
+    let mut event_loop = devices::event_loop(pool, devices, config, pool.event_loop_config())?;
     // the drives are locked, and everything fits: from here on their old contents are lost
     for device in pool.drives().filter(|device| !device.gone) {
         let Backing::Path(path) = &device.backing else { continue };
         wipe(path).with_context(|| format!("clearing {}", device.label()))?;
     }
-    world.stopper().stop();
-    world.run().map_err(|error| explain::ended(pool, error))?;
+    event_loop.stopper().stop();
+    event_loop.run().map_err(|error| explain::ended(pool, error))?;
     Ok(made)
 }
 
@@ -294,7 +294,7 @@ fn made(pool: &PoolConfig, config: &EngineConfig) -> Made {
         role: role(config.role),
         uuid: text(config.uuid),
         bytes: config.capacity_bytes,
-        empty: pool.devices[index].spare_bytes.is_some(),
+        empty: pool.devices[index].bay_bytes.is_some(),
     };
     let volume =
         |v: &crate::config::PoolVolume| MadeVolume { name: v.name.clone(), bytes: v.told_bytes() };
@@ -302,7 +302,7 @@ fn made(pool: &PoolConfig, config: &EngineConfig) -> Made {
         pool: pool.name.clone(),
         uuid: text(config.pool),
         devices: config.devices.iter().enumerate().map(device).collect(),
-        empty_places: places::cost(config),
+        empty_bays: bays::cost(config),
         volumes: pool.volumes.iter().map(volume).collect(),
     }
 }
@@ -324,7 +324,7 @@ fn describe(made: &Made, config: &Path) -> String {
         made.pool,
         made.uuid,
         drives.render(),
-        made.empty_places.as_ref().map(places::Cost::describe).unwrap_or_default(),
+        made.empty_bays.as_ref().map(bays::Cost::describe).unwrap_or_default(),
         volumes.render(),
         config.display()
     )

@@ -1,4 +1,4 @@
-//! The hands: what does the user want done? One file per verb.
+//! The command line: what does the user want done? One file per verb.
 //!
 //! Exit codes: 0 ok, 1 failed, 2 usage (a configuration that makes no sense is one, too: trying
 //! again cannot help). Results go to stdout, everything else to stderr.

@@ -1,6 +1,6 @@
 //! `tandem replace`: how does a drive leave a pool that is served?
 
-use crate::config::spare;
+use crate::config::bay;
 use crate::failure::Failure;
 use crate::pool::{devices, signature};
 use crate::report::table::bytes as shown;
@@ -100,9 +100,9 @@ pub(crate) fn listed(config: &Path, old: &Path) -> Result<String, Failure> {
             label == name || label == folder.join(name) || found
         })
     };
-    if old.to_str().is_some_and(spare::is_place) {
+    if old.to_str().is_some_and(bay::is_bay) {
         let old = old.display();
-        let text = format!("{old} is an empty place, and no drive: `tandem add` puts one there");
+        let text = format!("{old} is an empty bay, and no drive: `tandem add` puts one there");
         return Err(Failure::Usage(text));
     }
     by(old).cloned().ok_or_else(|| {
@@ -130,7 +130,7 @@ fn tell(arguments: &Arguments, old: &str, new: &Path) -> Result<(), Failure> {
     let pool = pool::read(&arguments.config)?;
     let device = pool.devices.iter().find(|device| device.label() == old);
     let device = device.ok_or_else(|| {
-        anyhow!("{old} is a drive of a mirrored pair: `tandem serve --new-twin` replaces those")
+        anyhow!("{old} is a drive of a mirrored pair: `tandem serve --new-leg` replaces those")
     })?;
     let bytes = devices::backing_bytes(&device.backing)?;
     let mut file = File::open(new).map_err(|why| pool::explain::not_opened(new, &why))?;

@@ -7,10 +7,10 @@
 mod announce;
 mod demo;
 mod drives;
+mod legs;
 mod listeners;
 mod mounts;
 mod record;
-mod twins;
 
 use crate::config::PoolConfig;
 use crate::failure::Failure;
@@ -23,7 +23,7 @@ use crate::stderr;
 use announce::Announce;
 use anyhow::{Context as _, anyhow, bail};
 use drives::Registry;
-use listeners::Door;
+use listeners::Entrance;
 pub(crate) use record::Notes;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ use tandem_live::control::Control;
 use tandem_live::device::DriveFailures;
 use tandem_live::listen::{Address, Listener};
 use tandem_live::uring::Signals;
-use tandem_live::{Backing, World};
+use tandem_live::{Backing, EventLoop};
 
 /// All users of the mount are one stream; those of NBD are numbered from 0 by connection.
 const FUSE_STREAM: StreamId = StreamId(u32::MAX);
@@ -52,20 +52,27 @@ pub struct Arguments {
     #[arg(long)]
     demo: bool,
     /// Some drives are gone for good: serve, read-only, what the others hold
-    #[arg(long = "accept-loss", conflicts_with = "demo")]
-    salvage: bool,
+    #[arg(long, conflicts_with = "demo")]
+    accept_loss: bool,
     /// Note what is asked, as a trace that `tandem replay` reads; written when the server ends
     #[arg(long, value_name = "F.csv", conflicts_with = "demo")]
     record: Option<PathBuf>,
-    /// This drive is new, in the place of the twin of a pair: everything is copied to it
-    #[arg(long, value_name = "PATH", conflicts_with_all = ["demo", "salvage"])]
+    /// This drive is new, in the place of the leg of a pair: everything is copied to it
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["demo", "accept_loss"])]
+    new_leg: Option<PathBuf>,
+    #[arg(long = "new-twin", hide = true, value_parser = now_called_new_leg)]
     new_twin: Option<PathBuf>,
-    /// A pair has lost a twin and the other one is behind: serve it, without what was written last
-    #[arg(long, conflicts_with_all = ["demo", "salvage"])]
+    /// A pair has lost a leg and the other one is behind: serve it, without what was written last
+    #[arg(long, conflicts_with_all = ["demo", "accept_loss"])]
     accept_older: bool,
     /// Emulated drives acknowledge flushes and do not do them: shows that tests see the loss
     #[arg(long, hide = true)]
     ignore_flushes: bool,
+}
+
+/// Refuses a word of before, with the one of now.
+fn now_called_new_leg(_path: &str) -> Result<PathBuf, String> {
+    Err("--new-twin is now called --new-leg".to_owned())
 }
 
 /// Does it.
@@ -77,7 +84,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     // before any thread is made, since threads inherit the mask
     let signals = Signals::listen().context("catching SIGTERM and SIGINT")?;
     let manner = match arguments {
-        Arguments { salvage: true, .. } => Manner::Untouched,
+        Arguments { accept_loss: true, .. } => Manner::Untouched,
         Arguments { ignore_flushes: true, .. } => Manner::Lying,
         _ => Manner::Configured,
     };
@@ -85,7 +92,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         Some(path) => {
             let notes = arguments.record.as_deref().map(Notes::new).transpose()?;
             let mut pool = pool::read(path)?;
-            twins::apply(&mut pool, arguments.new_twin.as_deref(), arguments.accept_older)?;
+            legs::apply(&mut pool, arguments.new_leg.as_deref(), arguments.accept_older)?;
             serve(path, &pool, manner, (signals, notes), None)
         }
         None => demo::run(manner, signals),
@@ -118,27 +125,27 @@ pub(crate) fn serve(
         tracing::warn!("{label} is gone: what only it held is an error; nothing can be written");
     }
     config.absent = absent;
-    let mut world = devices::world(pool, devices, config, pool.world_config())?;
-    world.stop_on(signals);
-    let doors = listeners::nbd(pool, inherited, certificates.as_ref())?;
-    let ways_in = ways_in(pool, &doors);
+    let mut event_loop = devices::event_loop(pool, devices, config, pool.event_loop_config())?;
+    event_loop.stop_on(signals);
+    let entrances = listeners::nbd(pool, inherited, certificates.as_ref())?;
+    let ways_in = ways_in(pool, &entrances);
     let (listeners, access): (Vec<Listener>, Vec<_>) =
-        doors.into_iter().map(|door| (door.listener, door.access)).unzip();
+        entrances.into_iter().map(|entrance| (entrance.listener, entrance.access)).unzip();
     let limits = pool.serve.limits.nbd(listeners.len());
     let nbd = NbdServer::new(limits, listeners, exports(pool));
     let nbd = nbd.with_access(access, pool.clients.clone());
     let users = nbd.users();
-    world.add_front(Box::new(nbd));
+    event_loop.add_front(Box::new(nbd));
     if let Some(point) = &pool.serve.fuse {
         let files = FuseServer::mount(point, files(pool), FUSE_STREAM).context("[serve] fuse")?;
-        world.add_front(Box::new(files));
+        event_loop.add_front(Box::new(files));
     }
-    let troubles = mounts::add(&mut world, pool, until_unmounted)?;
+    let troubles = mounts::add(&mut event_loop, pool, until_unmounted)?;
     let latencies = Rc::new(RefCell::new(Recorder::default()));
     let heard = Rc::clone(&latencies);
     let notes = Rc::new(RefCell::new(notes));
     let noted = Rc::clone(&notes);
-    world.observe(Box::new(move |request, done, now| {
+    event_loop.observe(Box::new(move |request, done, now| {
         heard.borrow_mut().record(request, done, now);
         if let Some(notes) = noted.borrow_mut().as_mut() {
             notes.note(request);
@@ -147,7 +154,7 @@ pub(crate) fn serve(
     let about = about(path, pool, &capacities, &ways_in);
     let registry = Rc::new(RefCell::new(Registry::new(path, pool, manner, about)));
     let (told, heard_of) = (Rc::clone(&registry), Rc::clone(&registry));
-    world.on_succession(Box::new(move |device, change| {
+    event_loop.on_succession(Box::new(move |device, change| {
         heard_of.borrow_mut().changed(device, change);
     }));
     let control = control(path, pool)?
@@ -155,15 +162,15 @@ pub(crate) fn serve(
         .users(users)
         .registrar(registry);
     let told = Box::new(move || json::served(&latencies.borrow()));
-    world.add_front(Box::new(control.with("latencies", told)));
-    world.add_front(Box::new(Announce::new(announcement(pool, &ways_in))));
-    let ended = world.run().map_err(|error| explain::ended(pool, error));
+    event_loop.add_front(Box::new(control.with("latencies", told)));
+    event_loop.add_front(Box::new(Announce::new(announcement(pool, &ways_in))));
+    let ended = event_loop.run().map_err(|error| explain::ended(pool, error));
     if let Some(notes) = notes.borrow_mut().as_mut() {
         notes.write()?;
     }
     ended?;
     mounts::report(&troubles)?;
-    report_end(pool, &world)
+    report_end(pool, &event_loop)
 }
 
 /// A pool in memory is made anew; any other is recovered.
@@ -205,18 +212,18 @@ fn files(pool: &PoolConfig) -> Vec<VolumeFile> {
 }
 
 /// One line for each way to each volume.
-fn ways_in(pool: &PoolConfig, doors: &[Door]) -> Vec<String> {
+fn ways_in(pool: &PoolConfig, entrances: &[Entrance]) -> Vec<String> {
     let mut ways = Vec::new();
     for volume in &pool.volumes {
         if volume.is_files {
             ways.extend(volume.mount.iter().map(|point| point.display().to_string()));
             continue;
         }
-        ways.extend(doors.iter().filter_map(|door| listeners::uri(door, &volume.name)));
+        ways.extend(entrances.iter().filter_map(|entrance| listeners::uri(entrance, &volume.name)));
         ways.extend(pool.serve.fuse.iter().map(|it| it.join(&volume.name).display().to_string()));
     }
     for export in &pool.promises.exports {
-        ways.extend(doors.iter().filter_map(|door| listeners::uri(door, &export.name)));
+        ways.extend(entrances.iter().filter_map(|entrance| listeners::uri(entrance, &export.name)));
     }
     ways
 }
@@ -253,10 +260,10 @@ fn about(
                 "path": device.label(),
                 "role": format::role(device.role),
                 "gone": device.gone,
-                "empty": device.spare_bytes.is_some(),
-                "bytes": device.spare_bytes.unwrap_or(*bytes),
+                "empty": device.bay_bytes.is_some(),
+                "bytes": device.bay_bytes.unwrap_or(*bytes),
                 "emulates": device.emulate.as_ref().map(|spec| spec.name.clone()),
-                "profile": device.profile.as_ref().map(|belief| belief.name.clone()),
+                "profile": device.profile.as_ref().map(|profile| profile.name.clone()),
                 "rating": device.budget.rating(device.profile.as_ref()).map(|rating| rating.basis),
             })
         })
@@ -301,31 +308,31 @@ fn require_way_in(path: &Path, pool: &PoolConfig, nothing_inherited: bool) -> Re
 }
 
 /// What is to be said when it is over.
-fn report_end(pool: &PoolConfig, world: &World<Engine>) -> Result<(), Failure> {
-    let faulted: Vec<String> = world
-        .mind()
+fn report_end(pool: &PoolConfig, event_loop: &EventLoop<Engine>) -> Result<(), Failure> {
+    let faulted: Vec<String> = event_loop
+        .engine()
         .devices()
         .iter()
         .zip(&pool.devices)
         // those that were gone from the beginning are no news
         .filter(|(device, _)| {
-            device.is_faulted() && !device.is_gone() && !world.mind().is_absent(device.id)
+            device.is_faulted() && !device.is_gone() && !event_loop.engine().is_absent(device.id)
         })
         .map(|(device, _)| pool.label(usize::from(device.id.0)))
         .collect();
-    let failures = world.failures();
+    let failures = event_loop.failures();
     if let (true, Some(first)) = (faulted.is_empty(), failures.first()) {
         return Err(Failure::Failed(failed(&pool.name, first, &failures[1..])));
     }
     if faulted.is_empty() {
         stderr::note(format_args!("pool {} is closed cleanly", pool.name));
-        for (pair, twin) in world.mind().pairs().iter().zip(&pool.twins) {
-            let names = [pool.devices[twin.device].label(), twin.drive.label()];
+        for (pair, leg) in event_loop.engine().pairs().iter().zip(&pool.legs) {
+            let names = [pool.devices[leg.device].label(), leg.drive.label()];
             if let Some(dead) = pair.alive.iter().position(|alive| !alive) {
                 let (gone, other) = (&names[dead], &names[1 - dead]);
                 stderr::note(format_args!(
                     "warning: {gone} is out of service; {other} alone has everything. Put a new \
-                     drive in its place and start with --new-twin {gone}"
+                     drive in its place and start with --new-leg {gone}"
                 ));
             }
         }

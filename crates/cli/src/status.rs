@@ -7,7 +7,7 @@ mod replacing;
 use crate::failure::Failure;
 use crate::pool;
 use crate::report::table::{self, Table};
-use crate::report::{distrusted, json};
+use crate::report::{json, unreliable};
 use crate::report::{print_json, print_text};
 use anyhow::anyhow;
 use serde_json::Value;
@@ -140,7 +140,7 @@ fn describe(status: &Value) -> String {
         bytes(status, "bytes_at_risk_max"),
         bytes(status, "uncommitted_bytes"),
     ));
-    out.push_str(&second_home(status));
+    out.push_str(&metadata_replica(status));
     out.push_str(&pairs::rest(status));
     for line in worries(status) {
         out.push_str(&format!("! {line}\n"));
@@ -203,8 +203,8 @@ fn tiers(status: &Value) -> String {
 }
 
 /// Where the metadata is a second time, in a pool with one SSD.
-fn second_home(status: &Value) -> String {
-    let home = &status["second_home"];
+fn metadata_replica(status: &Value) -> String {
+    let home = &status["metadata_replica"];
     let Some(device) = home["device"].as_u64() else { return String::new() };
     let path = text(&status["pool"]["devices"][device as usize], "path");
     let behind = match number(home, "behind_ns") {
@@ -217,7 +217,7 @@ fn second_home(status: &Value) -> String {
         ),
     };
     let bound = Duration::from_ns(number(home, "lag_max_ns"));
-    format!("Second home of the metadata: {path}, {behind} (bound {bound}).\n")
+    format!("Metadata replica: {path}, {behind} (bound {bound}).\n")
 }
 
 fn drives(status: &Value) -> String {
@@ -276,8 +276,8 @@ fn buffered_writes(status: &Value) -> String {
     let mut any = false;
     for (index, one) in controllers.filter(|(_, one)| one.is_object()) {
         any = true;
-        let distrusted = &one["distrusted"];
-        let reasons = match distrusted::reasons(times(&distrusted["by_reason"])) {
+        let unreliable = &one["unreliable"];
+        let reasons = match unreliable::reasons(times(&unreliable["by_reason"])) {
             none if none.is_empty() => "never".to_owned(),
             reasons => reasons,
         };
@@ -288,7 +288,7 @@ fn buffered_writes(status: &Value) -> String {
             table::count(number(one, "surprises")),
             table::count(number(one, "suspensions")),
             reasons,
-            Duration::from_ns(number(distrusted, "ns")).to_string(),
+            Duration::from_ns(number(unreliable, "ns")).to_string(),
             table::count(number(one, "measurements")),
             table::count(number(one, "budget_stops")),
         ]);
@@ -370,7 +370,7 @@ fn spent(status: &Value) -> Vec<String> {
         if one["padding"]["budget_bytes"].as_u64() == Some(0) {
             spent.push(format!(
                 "{path} is never padded (padding_budget of 0): it drains by itself, and is not \
-                 measured anew once it is distrusted"
+                 measured anew once it is unreliable"
             ));
         }
         if used_up(&one["log"]) {
@@ -514,7 +514,7 @@ fn worries(status: &Value) -> Vec<String> {
     }
     worries.extend(out_of_service(status));
     for (index, one) in list(status, "controllers").iter().enumerate() {
-        if let Some(why) = one["distrusted"]["now"].as_str() {
+        if let Some(why) = one["unreliable"]["now"].as_str() {
             let path = text(&status["pool"]["devices"][index], "path");
             worries.push(format!(
                 "{path} is not what it is believed to be ({}): nothing is steered to it until it has \
@@ -563,15 +563,15 @@ mod tests {
             },
             "devices": [{ "written_bytes": 2048, "flushes": 1234, "errors": 0 }],
             "live": { "emulated": [{ "device": 0, "volatile_bytes": 512 }] },
-            "second_home": { "device": 0, "behind_ns": 1_200_000_000, "lag_max_ns": 10_000_000_000u64,
+            "metadata_replica": { "device": 0, "behind_ns": 1_200_000_000, "lag_max_ns": 10_000_000_000u64,
                              "journal_units_behind": 3, "awaits_snapshot": true },
             "day_left_ns": 7_200_000_000_000u64,
             "today": [{ "used_bytes": 3_000_000_000u64, "rated_bytes": 6_000_000_000u64,
                         "ssd_writes_are_spent": true, "rating_is_spent": true,
                         "padding": { "used_bytes": 2048, "budget_bytes": 2048 },
                         "log": { "used_bytes": 4096, "budget_bytes": 4096 } }],
-            "controllers": [{ "state": "distrusted", "user_slow_writes": 30, "surprises": 4,
-                              "distrusted": { "now": "write_cache_off", "ns": 2_500_000_000u64,
+            "controllers": [{ "state": "unreliable", "user_slow_writes": 30, "surprises": 4,
+                              "unreliable": { "now": "write_cache_off", "ns": 2_500_000_000u64,
                                               "by_reason": { "stalled": 0, "write_cache_off": 2 } } }, null],
             "latencies": { "write_to": { "ssd": { "count": 15_000 }, "hdd_log": { "count": 5_000 } },
                            "write": { "count": 7, "mean_ns": 1_500_000, "p50_ns": 30_000,
@@ -597,7 +597,7 @@ mod tests {
             "1,234",
             "512 B",
             "mios-d, idle: no profile",
-            "metadata: ssd.img, 1.2 s behind, 3 journal units, to be caught up by a snapshot",
+            "Metadata replica: ssd.img, 1.2 s behind, 3 journal units, to be caught up by a snapshot",
             "(bound 10.0 s)",
             "journaled",
             "1.5 ms",

@@ -68,11 +68,18 @@ pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
     })
 }
 
-/// An unknown key is told with the known one that is spelled most like it.
+/// Keys that were called otherwise before, and what they are called now.
+const RENAMED: [(&str, &str); 2] = [("second_home_lag", "metadata_replica_lag"), ("twin", "leg")];
+
+/// An unknown key is told with what it is called now, or with the known one that is spelled most like it.
 fn explain(message: &str) -> String {
     let names: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
     match names.as_slice() {
         [unknown, known @ ..] if message.starts_with("unknown field") && !known.is_empty() => {
+            let now = RENAMED.iter().find(|(old, now)| old == unknown && known.contains(now));
+            if let Some((_, now)) = now {
+                return format!("{unknown:?} is now called {now:?}");
+            }
             let nearest = spell::nearest(unknown, known.iter().copied());
             let known = known.join(", ");
             format!("unknown key {unknown:?}; did you mean {nearest:?}? (known here: {known})")

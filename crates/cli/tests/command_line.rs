@@ -134,7 +134,7 @@ fn drives_have_their_names(run: &Value) {
             "user_slow_writes",
             "user_slow_writes_per_million",
             "surprises",
-            "distrusted",
+            "unreliable",
             "measurements",
             "explorations",
             "suspensions",
@@ -149,7 +149,7 @@ fn drives_have_their_names(run: &Value) {
         assert!(workload["rated_bytes_per_day"].as_u64() > Some(0), "the default drives are rated");
     }
     has(
-        &run["hdd"]["distrusted"]["by_reason"],
+        &run["hdd"]["unreliable"]["by_reason"],
         &["surprises", "no_staircase", "write_cache_off", "cleaning", "stalled"],
     );
     has(&run["devices"][0], &["id", "role", "written_bytes", "utilization"]);

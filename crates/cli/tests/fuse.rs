@@ -164,7 +164,7 @@ fn damage_and_loss_have_their_errno() {
     }
     file.sync_all().unwrap();
     let deadline = Instant::now() + PATIENCE;
-    while status(&pool)["second_home"]["journal_units_behind"] != 0 {
+    while status(&pool)["metadata_replica"]["journal_units_behind"] != 0 {
         assert!(Instant::now() < deadline, "{}", status(&pool));
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -184,8 +184,8 @@ fn damage_and_loss_have_their_errno() {
     drop(file);
     assert!(server.stop().0.success());
     std::fs::remove_file(&ssd).unwrap();
-    let salvage = Server::start(program(), &[pool.config(), "--accept-loss"]);
-    let server = salvage.unwrap_or_else(|output| panic!("{}", told(&output)));
+    let degraded = Server::start(program(), &[pool.config(), "--accept-loss"]);
+    let server = degraded.unwrap_or_else(|output| panic!("{}", told(&output)));
     let file = open();
     assert_eq!(errno(file.read_exact_at(&mut bytes, 0)), Some(5), "only the SSD had it");
     file.read_exact_at(&mut bytes, 1 << 20).unwrap();

@@ -144,7 +144,7 @@ fn added(left: &str, other: &str, mib: u64) -> bool {
     leaves(&pool, left);
 
     let dry = done(&["add", pool.config(), &new, "--dry-run"]);
-    assert!(dry.contains("would take the place that") && dry.contains(left), "{dry}");
+    assert!(dry.contains("would take the bay that") && dry.contains(left), "{dry}");
     assert!(dry.contains("At risk: what the drive holds, which is nothing known"), "{dry}");
     assert!(status(&pool)["replacing"].is_null(), "it only said so");
     let begun = done(&["add", pool.config(), &new, "--detach"]);
@@ -262,10 +262,10 @@ fn what_cannot_come_is_refused_and_named() {
         assert_eq!(refused.status.code(), Some(1), "{arguments:?}: {said}");
         assert!(said.contains(want), "{arguments:?}: {said}");
     };
-    refuses(&["add", config, &new], "has no empty place");
+    refuses(&["add", config, &new], "has no empty bay");
     refuses(&["add", config, "--cancel"], "no drive is being replaced");
     done(&["drain", config, &at(&pool, "one.img")]);
-    refuses(&["add", config, &new], "has no empty place");
+    refuses(&["add", config, &new], "has no empty bay");
     done(&["remove", config, &at(&pool, "one.img")]);
     done(&["drain", config, &at(&pool, "hdd.img")]);
     refuses(&["add", config, &new], "has a drive that is being drained");
@@ -276,18 +276,18 @@ fn what_cannot_come_is_refused_and_named() {
     let (two, none) = (at(&pool, "two.img"), at(&pool, "none.img"));
     refuses(&["add", config, &none, "--role", "ssd"], "it is missing");
     refuses(&["add", config, &two, "--role", "ssd", "--force"], "the same drive under two names");
-    let place = at(&pool, "two.img");
-    refuses(&["add", config, &new, "--place", &place], "no such empty place");
+    let bay = at(&pool, "two.img");
+    refuses(&["add", config, &new, "--bay", &bay], "no such empty bay");
     let text = std::fs::read_to_string(&pool.config).unwrap();
     assert!(!text.contains("successor"), "nothing was noted: {text}");
-    let place = at(&pool, "hdd.img");
-    done(&["add", config, &new, "--place", &place]);
+    let bay = at(&pool, "hdd.img");
+    done(&["add", config, &new, "--bay", &bay]);
     refuses(&["add", config, &new], "the same drive under two names");
     stops(server);
     let nobody = tandem(&["add", config, &new]);
     assert!(told(&nobody).contains("not being served"), "{}", told(&nobody));
     let without = formatted(TWO);
     let server = start(&without);
-    refuses(&["add", without.config(), &new], "has no empty place");
+    refuses(&["add", without.config(), &new], "has no empty bay");
     stops(server);
 }

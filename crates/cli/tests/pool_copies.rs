@@ -172,7 +172,7 @@ fn rotten_metadata_is_found_on_each_of_two_ssds() {
 
 /// The hard drive beside a single SSD keeps shards and checksum pages too.
 #[test]
-fn rotten_metadata_is_found_on_the_second_home() {
+fn rotten_metadata_is_found_on_the_metadata_replica() {
     let pool = written_home();
     let layout = layout(&pool.at("hdd.img"));
     let hdd = pool.at("hdd.img");

@@ -99,7 +99,7 @@ fn a_file_that_is_cut_is_told_of_at_once() {
         );
         let all = told.all.join("\n");
         assert!(failed > 30, "the cut was not met: {all}");
-        assert!(!flushed, "a flush says that all is settled: {all}");
+        assert!(!flushed, "a flush says that all is durable: {all}");
         assert!((1..=4).contains(&named.len()), "told at once, and not for each command: {all}");
         let line = named[0];
         // what met the cut first: a read, or what a commit in the background sends

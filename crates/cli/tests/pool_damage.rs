@@ -17,7 +17,7 @@ use support::{Pool, Server};
 
 const SSD: u64 = 64 << 20;
 
-/// An SSD alone: what is damaged there has no second home.
+/// An SSD alone: what is damaged there has no metadata replica.
 const ONE: &str = r#"[pool]
 name = "one"
 [[device]]
@@ -220,21 +220,21 @@ fn what_is_left_without_the_ssd_is_served() {
         target.write(block * 4096, &[2; 4096], false).unwrap();
     }
     target.flush().unwrap();
-    wait_while(&|status| status["second_home"]["journal_units_behind"] != 0);
+    wait_while(&|status| status["metadata_replica"]["journal_units_behind"] != 0);
     assert!(server.stop().0.success());
     let check = tandem(&["check", pool.config(), "--json"]);
     let report: serde_json::Value = serde_json::from_slice(&check.stdout).unwrap();
     let only_ssd = report["drives"][0]["only_here_bytes"].as_u64().unwrap();
     assert!(only_ssd >= 100 * 4096 && only_ssd < blocks * 4096, "{report}");
     assert_eq!(report["drives"][1]["only_here_bytes"], 0, "the SSD has a copy: {report}");
-    let salvage = || Server::start(program(), &[pool.config(), "--accept-loss"]);
-    let Err(whole) = salvage() else { panic!("nothing is gone") };
+    let degraded = || Server::start(program(), &[pool.config(), "--accept-loss"]);
+    let Err(whole) = degraded() else { panic!("nothing is gone") };
     assert!(told(&whole).contains("without --accept-loss"), "{}", told(&whole));
     let gone = pool.at("gone.img");
     std::fs::rename(pool.at("ssd.img"), &gone).unwrap();
     refused(&pool, &["ssd.img", "missing", "--accept-loss"]);
     let before = images(&pool);
-    let server = salvage().unwrap_or_else(|output| panic!("{}", told(&output)));
+    let server = degraded().unwrap_or_else(|output| panic!("{}", told(&output)));
     let mut target = over_nbd(pool.folder.path()).unwrap();
     let mut lost = 0;
     for block in 0..blocks {
@@ -252,7 +252,7 @@ fn what_is_left_without_the_ssd_is_served() {
     assert!(status.success() && said.contains("ssd.img is gone"), "{said}");
     assert!(images(&pool) == before, "something was written");
     std::fs::rename(pool.at("hdd.img"), pool.at("hdd.gone")).unwrap();
-    let Err(nothing) = salvage() else { panic!("nothing is left") };
+    let Err(nothing) = degraded() else { panic!("nothing is left") };
     assert!(told(&nothing).contains("nothing to read by"), "{}", told(&nothing));
 }
 

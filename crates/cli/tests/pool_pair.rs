@@ -15,12 +15,12 @@ use support::sigkill::over_nbd;
 use support::{PATIENCE, Pool};
 
 const PAIR: &str = r#"[pool]
-name = "twins"
+name = "legs"
 [[device]]
 role = "ssd"
 path = "a.img"
 size = "96MiB"
-pair = { twin = "b.img", period = "200ms", cache = "64MiB" }
+pair = { leg = "b.img", period = "200ms", cache = "64MiB" }
 [[volume]]
 name = "vol0"
 size = "32MiB"
@@ -64,7 +64,7 @@ fn both_drives_are_named_wherever_the_pool_is_told() {
     let drives = checked(&pool)["drives"].clone();
     assert_eq!(drives.as_array().unwrap().len(), 1, "{drives}");
     assert!(drives[0]["path"].as_str().unwrap().ends_with("a.img"), "{drives}");
-    assert!(drives[0]["twin"].as_str().unwrap().ends_with("b.img"), "held by both: {drives}");
+    assert!(drives[0]["leg"].as_str().unwrap().ends_with("b.img"), "held by both: {drives}");
     assert!(drives[0]["only_here_bytes"].as_u64().unwrap() > 0);
 
     let server = start(&pool);
@@ -77,7 +77,7 @@ fn both_drives_are_named_wherever_the_pool_is_told() {
         until(&pool, "changes places", |pair| pair["turns"].as_u64().unwrap() > before);
     }
     let text = shown(&pool);
-    assert_eq!(text.matches("whole").count(), 2, "a row for each twin:\n{text}");
+    assert_eq!(text.matches("whole").count(), 2, "a row for each leg:\n{text}");
     assert!(!text.contains("out of service"), "{text}");
     let (ended, said) = server.stop();
     assert!(ended.success() && !said.contains("warning"), "{said}");
@@ -91,17 +91,17 @@ fn a_drive_that_is_gone_is_told_until_a_new_one_has_everything() {
 
     let server = start(&pool);
     let text = shown(&pool);
-    for want in ["DEAD", "b.img is out of service", "a.img serves alone", "--new-twin"] {
+    for want in ["DEAD", "b.img is out of service", "a.img serves alone", "--new-leg"] {
         assert!(text.contains(want), "{want}:\n{text}");
     }
     let (ended, said) = server.stop();
     assert!(ended.success(), "{said}");
     assert!(said.contains("warning") && said.contains("b.img is out of service"), "{said}");
     let drives = checked(&pool)["drives"].clone();
-    assert!(drives[0]["twin"].is_null(), "one drive holds it: {drives}");
+    assert!(drives[0]["leg"].is_null(), "one drive holds it: {drives}");
 
     let path = pool.at("b.img");
-    let arguments = [pool.config(), "--new-twin", path.to_str().unwrap()];
+    let arguments = [pool.config(), "--new-leg", path.to_str().unwrap()];
     let server = support::Server::start(support::program::program(), &arguments)
         .unwrap_or_else(|output| panic!("{}", told(&output)));
     until(&pool, "whole", |pair| {
@@ -118,22 +118,22 @@ fn a_drive_that_is_gone_is_told_until_a_new_one_has_everything() {
 #[test]
 fn a_pair_asked_of_something_else_says_so() {
     let pool = formatted(PAIR);
-    let stranger = tandem(&["serve", pool.config(), "--new-twin", "c.img"]);
+    let stranger = tandem(&["serve", pool.config(), "--new-leg", "c.img"]);
     assert_eq!(stranger.status.code(), Some(2), "{}", told(&stranger));
     assert!(told(&stranger).contains("no pair has a drive c.img"), "{}", told(&stranger));
     let used = pool.at("b.img");
-    let holds = tandem(&["serve", pool.config(), "--new-twin", used.to_str().unwrap()]);
+    let holds = tandem(&["serve", pool.config(), "--new-leg", used.to_str().unwrap()]);
     assert!(!holds.status.success(), "a drive of the pool is no new one: {}", told(&holds));
 }
 
 const JOURNALED: &str = r#"[pool]
-name = "twins"
+name = "legs"
 [[device]]
 role = "ssd"
 path = "a.img"
 size = "96MiB"
 emulate = "960evo"
-pair = { twin = "b.img", cache = "64MiB", journal = { path = "j.img", size = "128MiB", emulate = "960evo" } }
+pair = { leg = "b.img", cache = "64MiB", journal = { path = "j.img", size = "128MiB", emulate = "960evo" } }
 [[volume]]
 name = "vol0"
 size = "32MiB"
@@ -141,10 +141,10 @@ size = "32MiB"
 nbd = ["unix:tandem.sock"]
 "#;
 
-/// The server is killed, which is a power cut for emulated drives, and a twin is gone with it: before
+/// The server is killed, which is a power cut for emulated drives, and a leg is gone with it: before
 /// roles have changed once the other one has nothing but what the journal brings it.
 #[test]
-fn what_was_flushed_survives_a_power_cut_and_the_loss_of_either_twin() {
+fn what_was_flushed_survives_a_power_cut_and_the_loss_of_either_leg() {
     for gone in ["a.img", "b.img"] {
         let pool = filled(JOURNALED, false);
         std::fs::remove_file(pool.at(gone)).unwrap();
@@ -179,15 +179,15 @@ fn a_journal_is_told_of_and_done_without_and_replaced() {
     assert!(server.stop().0.success());
 
     let used = pool.at("j.img");
-    let holds = tandem(&["serve", pool.config(), "--new-twin", used.to_str().unwrap()]);
+    let holds = tandem(&["serve", pool.config(), "--new-leg", used.to_str().unwrap()]);
     assert!(told(&holds).contains("the journal of a Tandem pair"), "{}", told(&holds));
     std::fs::remove_file(&used).unwrap();
     let server = start(&pool);
     let text = shown(&pool);
-    assert!(text.contains("DEAD") && text.contains("--new-twin"), "{text}");
+    assert!(text.contains("DEAD") && text.contains("--new-leg"), "{text}");
     assert!(server.stop().0.success());
 
-    let arguments = [pool.config(), "--new-twin", used.to_str().unwrap()];
+    let arguments = [pool.config(), "--new-leg", used.to_str().unwrap()];
     let server = support::Server::start(support::program::program(), &arguments)
         .unwrap_or_else(|output| panic!("{}", told(&output)));
     assert_eq!(status(&pool)["pairs"][0]["journal"]["alive"], true);

@@ -241,7 +241,7 @@ fn status_of_a_running_and_of_a_stopped_server() {
     assert!(server.stop().0.success());
 }
 
-/// Of each hard drive with a belief: what its controller does, and why it would not be steered to.
+/// Of each hard drive with a profile: what its controller does, and why it would not be steered to.
 #[test]
 fn status_tells_how_buffered_writes_fare() {
     let text = POOL
@@ -253,7 +253,7 @@ fn status_tells_how_buffered_writes_fare() {
     let controllers = status["controllers"].as_array().expect("one for each drive");
     assert!(controllers.len() == 2 && controllers[0].is_null(), "{controllers:?}");
     assert_eq!(controllers[1]["user_slow_writes"], 0);
-    assert_eq!(controllers[1]["distrusted"]["by_reason"]["write_cache_off"], 0);
+    assert_eq!(controllers[1]["unreliable"]["by_reason"]["write_cache_off"], 0);
     assert_ne!(controllers[1]["state"], "off", "a policy redirects to it");
     assert_eq!(status["user_slow_writes_per_million"], 0.0);
     let today = &status["today"][1];

@@ -1,4 +1,4 @@
-//! How do drives behave? The truth inside every modelled drive.
+//! Drive models: how do hard drives and SSDs behave, and what do they hold after a power cut?
 //!
 //! A model is told the time and answers with times (design decision 4): it reads no clock, keeps
 //! no event queue and uses no floating point, so the same submissions give the same outcomes on
@@ -9,7 +9,7 @@
 //!   specs/*.toml ──▶ spec ──▶ build ──▶ hdd | ssd | null ──▶ faulty (wraps any of them)
 //!                                        Outcome │ tickets, content faults
 //!                                                ▼
-//!                                   the world ──▶ media (settled, unsettled, cut)
+//!                                   the event loop ──▶ media (durable, volatile, cut)
 //! ```
 
 mod construct;

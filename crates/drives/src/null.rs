@@ -1,6 +1,6 @@
 //! What does a drive look like that costs nothing? The smallest model; copy it to begin another.
 //!
-//! Divergence from a real drive: everything is settled the moment it is written.
+//! Divergence from a real drive: everything is durable the moment it is written.
 
 use crate::ledger::Ledger;
 use tandem_block::{Drive, DriveOp, Instant, Outcome};
@@ -27,7 +27,7 @@ impl Drive for NullDrive {
     fn submit(&mut self, now: Instant, op: DriveOp) -> Outcome {
         crate::check_range(&op, self.capacity_bytes);
         self.ledger.arrive(now);
-        Outcome { ack_at: now, settle_at: Some(now), status: Ok(()), ticket: self.ledger.ticket() }
+        Outcome { ack_at: now, durable_at: Some(now), status: Ok(()), ticket: self.ledger.ticket() }
     }
 
     fn volatile_bytes(&mut self, now: Instant) -> u64 {

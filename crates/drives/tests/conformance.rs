@@ -64,7 +64,7 @@ fn outcomes_are_never_in_the_past_and_tickets_rise_by_one() {
             assert!(outcome.ack_at.ns >= now, "{name}");
             assert_eq!(drive.ticket_ack(&outcome), (outcome.ack_at, outcome.status), "{name}");
             if op.kind == (DriveOpKind::Write { fua: true }) {
-                assert!(outcome.settle_at.is_some_and(|at| at <= outcome.ack_at), "{name}");
+                assert!(outcome.durable_at.is_some_and(|at| at <= outcome.ack_at), "{name}");
             }
         }
     }
@@ -132,13 +132,13 @@ fn a_null_drive_answers_at_once() {
     )
     .expect("possible");
     for outcome in run(&mut *null, &mut Rng::new(6), &mut 0, 100) {
-        assert_eq!(outcome.settle_at, Some(outcome.ack_at));
+        assert_eq!(outcome.durable_at, Some(outcome.ack_at));
         assert_eq!(outcome.status, Ok(()));
     }
     assert_eq!(null.volatile_bytes(Instant::from_ns(1 << 40)), 0);
 }
 
-/// Time that goes back is a defect of the world, and is told at once.
+/// Time that goes back is a defect of the event loop, and is told at once.
 #[test]
 fn time_never_goes_back() {
     for (name, _, drive) in drives() {
@@ -159,7 +159,7 @@ fn answers_are_pinned() {
     let mut mix = 0xcbf2_9ce4_8422_2325u64;
     for (_, _, mut drive) in drives() {
         for outcome in run(&mut *drive, &mut Rng::new(7), &mut 0, 2_000) {
-            let settle = outcome.settle_at.map_or(1, |at| at.ns);
+            let settle = outcome.durable_at.map_or(1, |at| at.ns);
             mix = (mix ^ outcome.ack_at.ns).wrapping_mul(0x0100_0000_01b3);
             mix = (mix ^ settle).wrapping_mul(0x0100_0000_01b3);
         }

@@ -10,13 +10,15 @@ use tandem_block::{DeviceId, Instant, Rng};
 use tandem_engine::bcw::predictor::WriteState;
 use tandem_engine::profile::{HddProfile, SsdProfile};
 use tandem_engine::steer::settings::SteerConfig;
-use tandem_engine::steer::{Beliefs, HddView, POLICIES, Seen, SsdView, Steer, SteerView, build};
+use tandem_engine::steer::{
+    DriveProfiles, HddView, POLICIES, Seen, SsdView, Steer, SteerView, build,
+};
 
 const DECISIONS: u64 = 4_000_000;
 const ROUNDS: usize = 5;
 const VIEWS: usize = 1024;
 
-fn beliefs() -> Beliefs {
+fn profiles() -> DriveProfiles {
     let ssd = SsdProfile { flush_ns: 1_000_000, ..SsdProfile::default() };
     let hdd = HddProfile {
         fast_latency: vec![(4096, 35_000), (16_384, 66_000), (65_536, 180_000)],
@@ -31,7 +33,7 @@ fn beliefs() -> Beliefs {
         detail: Box::default(),
     };
     let device = DeviceId;
-    Beliefs {
+    DriveProfiles {
         ssds: vec![(device(0), ssd), (device(1), ssd)],
         hdds: vec![(device(2), hdd.clone()), (device(3), hdd)],
     }
@@ -116,7 +118,7 @@ fn main() {
     configs.push(("mios-d:auto".into(), auto));
     println!("{:<12} {:>9} {:>7} {:>13}", "policy", "decide ns", "told ns", "redirected %");
     for (name, config) in configs {
-        let mut policy = build(&config, &beliefs()).expect("registered");
+        let mut policy = build(&config, &profiles()).expect("registered");
         let mut median = |told| {
             let mut rounds: Vec<(u64, u64)> =
                 (0..ROUNDS).map(|_| measure(&mut policy, &scenes, told)).collect();

@@ -24,21 +24,21 @@ pub struct Activity {
     /// A block that is read again and again moves from a log to an SSD.
     pub promotion: bool,
     /// An extent comes to an SSD for its tier.
-    pub coming: bool,
+    pub promoting: bool,
     /// Extents are on their way out of a tier.
-    pub leaving: bool,
+    pub demoting: bool,
     /// The tail of a hard drive is being copied to an SSD.
     pub tail_copy: bool,
     /// A hard drive is being flushed.
     pub hdd_flush: bool,
     /// A drive is being replaced.
-    pub handover: bool,
+    pub replacement: bool,
     /// … and the new one becomes the member now
     pub switch: bool,
     /// A drive is being drained, or removed.
     pub drain: bool,
     /// A write waits for space.
-    pub starved: bool,
+    pub short_of_space: bool,
     /// No log takes a redirected write any more.
     pub logs_full: bool,
 }
@@ -56,14 +56,14 @@ impl Engine {
             log_gc: moves(MoveKind::LogGc),
             merge: moves(MoveKind::Merge),
             promotion: moves(MoveKind::Promotion),
-            coming: !self.tiers.tiers_are_idle(),
-            leaving: self.tiers.is_leaving(),
+            promoting: !self.tiers.tiers_are_idle(),
+            demoting: self.tiers.is_demoting(),
             tail_copy: self.tail_copies.under_way() > 0,
             hdd_flush: self.io.drives().iter().any(|device| device.flushing.is_some()),
-            handover: self.replacement.is_under_way(),
+            replacement: self.replacement.is_under_way(),
             switch: self.replacement.is_switching(),
             drain: self.evacuation.is_under_way(),
-            starved: self.io.waits_for_space(),
+            short_of_space: self.io.waits_for_space(),
             logs_full: self.logs_are_full(),
         }
     }

@@ -6,7 +6,7 @@ pub use crate::settings::SteerConfig;
 pub use crate::tier::TierConfig;
 use tandem_block::{DeviceId, DurabilityClass, Duration, MIB, ObjectId};
 
-/// A drive that shall take the place of a member: listed by the world behind all others.
+/// A drive that shall take the place of a member: listed by the event loop behind all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SuccessorConfig {
     /// Whose place.
@@ -120,13 +120,13 @@ pub struct EngineConfig {
     /// Drives that are gone, and whose loss was accepted: the pool is served read-only from the
     /// others. Default none.
     pub absent: Vec<DeviceId>,
-    /// Drives that were removed: they keep their numbers, and the world has nothing in their places. With
+    /// Drives that were removed: they keep their numbers, and the event loop has nothing in their places. With
     /// `format`: places that are empty from birth, of the size and for the role that the device says. Default
     /// none.
     pub gone: Vec<DeviceId>,
-    /// The first hard drive has room for a second home of the metadata, although there are places for
+    /// The first hard drive has room for a metadata replica, although there are places for
     /// several SSDs: all but one were empty at birth. The engine finds that out. Default no.
-    pub has_second_home: bool,
+    pub has_metadata_replica: bool,
     /// Does a start go on with a drain that it finds? Default yes; no for who only looks.
     pub drains: bool,
     /// Write a fresh pool instead of recovering the one on the drives.
@@ -150,10 +150,10 @@ pub struct EngineConfig {
     pub log_segment_bytes: u64,
     /// Write the changes of the map at the latest after this long. Default 1 s.
     pub commit_interval: Duration,
-    /// The second home of the metadata may lack what has been durable for this long before users wait
+    /// The metadata replica may lack what has been durable for this long before users wait
     /// for the flush that brings it there. Default 10 s: a flush takes up to 0.3 s of a hard drive, so
     /// that is 3 % of it at most (guess).
-    pub second_home_lag: Duration,
+    pub metadata_replica_lag: Duration,
     /// Dirty SSD space, in percent, at which write-back begins. Default 60 (design decision 10).
     pub writeback_high_percent: u64,
     /// … and at which it ends. Default 40.
@@ -179,7 +179,7 @@ pub struct EngineConfig {
     /// Promotions write so much to the SSDs in a second at most. Default 8 MiB, what ZFS's L2ARC was
     /// given for long.
     pub promote_bytes_per_s: u64,
-    /// Requests accepted and not completed at most; the world waits beyond. Default 65,536.
+    /// Requests accepted and not completed at most; the event loop waits beyond. Default 65,536.
     pub requests_max: u32,
     /// Home checksum pages in RAM at most. Default 4096 (16 MiB).
     pub checksum_pages_max: usize,
@@ -191,16 +191,16 @@ pub struct EngineConfig {
     /// How long each drive may leave a command without an answer, by id; those that are missing have the
     /// default, 30 s. A pair's second drive has what its first one has.
     pub deadlines: Vec<Duration>,
-    /// Does belief of a hard drive follow what is seen of it, or stay its profile's? Default yes.
+    /// Does the model of a hard drive follow what is seen of it, or stay its profile's? Default yes.
     pub recalibrate: bool,
-    /// A drive that is about to take another one's place, behind all others in the world. Default none.
+    /// A drive that is about to take another one's place, behind all others in the event loop. Default none.
     pub successor: Option<SuccessorConfig>,
     /// The copy to a successor is made durable, and marked, every so many bytes. Default 256 MiB: a crash
     /// costs seconds (guess).
-    pub handover_mark_bytes: u64,
+    pub replacement_mark_bytes: u64,
     /// … which copies so many bytes at a time. Default 1 MiB: few enough that nobody waits long for them
     /// (guess).
-    pub handover_region_bytes: u64,
+    pub replacement_region_bytes: u64,
     /// SSDs that are two drives each. Default none.
     pub pairs: Vec<crate::mirror::Pair>,
     /// Stage pairs in one buffered-write sequence (`Loop_max`, [BCW Alg. 2]). Default 10.
@@ -220,7 +220,7 @@ impl EngineConfig {
             placement: Placement::Mapped,
             absent: Vec::new(),
             gone: Vec::new(),
-            has_second_home: false,
+            has_metadata_replica: false,
             drains: true,
             format: true,
             contents: true,
@@ -231,7 +231,7 @@ impl EngineConfig {
             log_percent: 10,
             log_segment_bytes: 16 * MIB,
             commit_interval: Duration::from_s(1),
-            second_home_lag: Duration::from_s(10),
+            metadata_replica_lag: Duration::from_s(10),
             writeback_high_percent: 60,
             writeback_low_percent: 40,
             writeback_idle: Duration::from_s(1),
@@ -249,8 +249,8 @@ impl EngineConfig {
             deadlines: Vec::new(),
             recalibrate: true,
             successor: None,
-            handover_mark_bytes: 256 * MIB,
-            handover_region_bytes: MIB,
+            replacement_mark_bytes: 256 * MIB,
+            replacement_region_bytes: MIB,
             pairs: Vec::new(),
             bcw_loops_max: 10,
             qos: QosConfig::default(),
@@ -279,10 +279,10 @@ impl EngineConfig {
         ssds.next().map_or(0, |id| usize::from(id.0))
     }
 
-    /// The drive that keeps the second home of the metadata, if it is not a second SSD: the first hard
+    /// The drive that keeps the metadata replica, if it is not a second SSD: the first hard
     /// drive of a set that was formatted with one SSD.
     pub fn following_device(&self) -> Option<DeviceId> {
-        let one_ssd = self.has_second_home || self.with_role(Role::Ssd).count() == 1;
+        let one_ssd = self.has_metadata_replica || self.with_role(Role::Ssd).count() == 1;
         let follows = one_ssd && self.placement == Placement::Mapped;
         let first = self.with_role(Role::Hdd).next().filter(|_| follows)?;
         // no other one has room for it

@@ -207,7 +207,7 @@ impl Device {
         }
     }
 
-    /// Does it take another read, and another command of other kinds? The twins of a pair read and
+    /// Does it take another read, and another command of other kinds? The legs of a pair read and
     /// write apart, so that writes that wait there keep no read waiting here.
     #[inline]
     pub fn takes(&self) -> (bool, bool) {

@@ -1,6 +1,6 @@
 //! What does an engine consist of, and how is one built?
 //!
-//! Source: design decision 1: one state machine for both worlds. What an event does to it is in
+//! Source: design decision 1: one state machine for both event loops. What an event does to it is in
 //! `turn`, what there is to see of it from outside in `view`, the steps of each job in `ops/`.
 
 use crate::bcw::controller::{Control, Controller};
@@ -9,10 +9,8 @@ use crate::config::{EngineConfig, Placement, Role};
 use crate::config_error::ConfigError;
 use crate::device::{Device, Service};
 use crate::drain::Evacuation;
-use crate::follower::Follower;
 use crate::format::layout::{self, Layout};
 use crate::format::superblock::{Numbered, Standing};
-use crate::handover::Replacement;
 use crate::io::DeviceIo;
 use crate::ledger::Ledger;
 use crate::log::read_back::ReadBack;
@@ -21,6 +19,7 @@ use crate::map::journal::Journal;
 use crate::map::objects::Objects;
 use crate::map::{Map, SlotRegion};
 use crate::metadata::MetadataHomes;
+use crate::metadata_replica::MetadataReplica;
 use crate::mirror::Pairs;
 use crate::ops::batch::ObjectChanges;
 use crate::ops::commit::Commit;
@@ -33,9 +32,10 @@ use crate::ops::steering::{SharedSteer, Steering};
 use crate::ops::tail::TailCopies;
 use crate::qos::delivery::Clients;
 use crate::qos::{self, Qos};
+use crate::replacement::Replacement;
 use crate::requests::Requests;
 use crate::start::Start;
-use crate::steer::{self, Beliefs};
+use crate::steer::{self, DriveProfiles};
 use crate::tier::Tier;
 use crate::tier::space::SpaceConfig;
 use crate::tiering::file_tiers::{self};
@@ -58,7 +58,7 @@ pub struct Engine {
     pub(crate) requests: Requests,
     pub(crate) commit: Commit,
     pub(crate) checkpoint: Checkpoint,
-    pub(crate) follower: Follower,
+    pub(crate) metadata_replica: MetadataReplica,
     pub(crate) moves: Moves,
     pub(crate) copies: Copies,
     pub(crate) read_back: ReadBack,
@@ -117,12 +117,12 @@ impl Engine {
         let space = tiering::space_config(&config)?;
         let mut policies = BTreeMap::new();
         let mut steers: Vec<SharedSteer> = Vec::new();
-        let beliefs = Beliefs::of(&config.devices);
+        let profiles = DriveProfiles::of(&config.devices);
         for volume in &config.volumes {
             let known = steers.iter().position(|shared| shared.config == volume.steer);
             let steer = known.unwrap_or(steers.len());
             if known.is_none() {
-                let policy = steer::build(&volume.steer, &beliefs);
+                let policy = steer::build(&volume.steer, &profiles);
                 let policy = policy.ok_or_else(|| ConfigError::Unknown {
                     volume: volume.name.clone(),
                     what: "steering policy",
@@ -205,7 +205,7 @@ impl Engine {
             requests: Requests::default(),
             commit: Commit::default(),
             checkpoint: Checkpoint::default(),
-            follower: Follower::default(),
+            metadata_replica: MetadataReplica::default(),
             moves: Moves::default(),
             copies: Copies::default(),
             read_back: read_back::new(&config),
@@ -271,8 +271,8 @@ impl Engine {
             &self.io,
         );
         self.checkpoint.begin_life(self.map.shard_count());
-        let follower = self.io.config().following_device();
-        self.follower.begin_life(follower, self.map.shard_count());
+        let metadata_replica = self.io.config().following_device();
+        self.metadata_replica.begin_life(metadata_replica, self.map.shard_count());
         self.io.stats_mut().devices = vec![Default::default(); self.io.drives().len()];
         self.io.stats_mut().queue_length_max = vec![0; self.io.drives().len()];
     }
@@ -280,7 +280,7 @@ impl Engine {
     /// What keeps the writes of a hard drive fast, if it has a profile.
     pub(crate) fn controller_of(&self, device: DeviceId) -> Option<Controller> {
         let profile = self.io[device].config.hdd_profile.clone();
-        let profile = profile.filter(|_| !self.metadata.is_salvaged())?;
+        let profile = profile.filter(|_| !self.metadata.is_degraded())?;
         // a tier sends hard drives what belongs there, whatever the steering policy does
         let for_tiers = self.tiers.wants_share().then_some(Control::Bare);
         let steers = self.steering.shared.iter().filter_map(|steer| steer.policy.control());

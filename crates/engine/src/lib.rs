@@ -1,4 +1,4 @@
-//! The mind: what is to be done, now that this has happened? Events in, commands out.
+//! The engine: what is to be done, now that this has happened? Events in, commands out.
 //!
 //! A single-threaded state machine. It reads no clock, does no I/O, spawns nothing.
 //!
@@ -9,7 +9,7 @@
 //! admit ─▶ ordering ─▶ map ─▶ tier: where does it belong? ─▶ steer: where now? ─▶ device queue
 //! (ops/request)       (map/)        (tier/)                    (steer/, bcw/)        │ qos/
 //!                                                                                    ▼
-//!                                     which twin, if the device is a pair of SSDs? (mirror/)
+//!                                     which leg, if the device is a pair of SSDs? (mirror/)
 //!                                                                                    │
 //!                                                                                    ▼
 //! answered ◀─ commit (FLUSH, FUA: map/ journal ─ format/) ◀─ named in the map ◀─ written, read
@@ -31,14 +31,13 @@ mod config_error;
 pub mod device;
 pub mod drain;
 mod engine;
-pub mod follower;
 pub mod format;
-pub mod handover;
 pub mod io;
 mod ledger;
 pub mod log;
 pub mod map;
 mod metadata;
+pub mod metadata_replica;
 pub mod mirror;
 pub mod mutant;
 mod ops;
@@ -46,6 +45,7 @@ pub mod owner;
 mod port;
 pub mod profile;
 pub mod qos;
+pub mod replacement;
 mod requests;
 pub mod settings;
 mod start;
@@ -66,7 +66,7 @@ pub use config_error::ConfigError;
 pub use engine::Engine;
 pub use ops::request::REQUEST_BYTES_MAX;
 pub use port::{Command, Done, Event, Io, IoId, IoOp, ServedFrom};
-pub use start::salvage::Loss;
+pub use start::degraded::Loss;
 pub use stats::BadPlace;
 
 /// Why a pool cannot be served.

@@ -14,12 +14,12 @@ pub enum Mutant {
     FlushWithoutTails,
     /// Journal units are written without FUA.
     UnitsWithoutFua,
-    /// Recovery serves before it has settled what it read.
+    /// Recovery serves before it has made durable what it read.
     RecoveryWithoutFlush,
     /// A home is written before the record of its source is durable.
     EarlyHome,
     /// A home is recorded before its drive was flushed.
-    UnsettledHome,
+    VolatileHome,
     /// A checkpoint's root is written before its shards are flushed.
     RootWithoutFlush,
     /// Replay leaves out the last journal unit.
@@ -59,35 +59,35 @@ pub enum Mutant {
     /// A merge, or a promotion, counts although the block has changed since it was read.
     MoveWithoutCompare,
     /// What comes to a tier counts although the block has changed since it was read.
-    StaleComing,
+    StalePromoting,
     /// A copy that leaves a tier is given up before it is recorded where else the block is.
     LeaveUnrecorded,
     /// A pair's region is written to before it is marked.
     WriteBeforeMark,
-    /// A FLUSH of a pair flushes no twin.
+    /// A FLUSH of a pair flushes no leg.
     PairFlushIgnored,
-    /// A pair's journal gives up a unit when the writing twin has it.
+    /// A pair's journal gives up a unit when the writing leg has it.
     PairJournalTrimmedEarly,
     /// A FLUSH of a pair does not wait for its journal.
     PairAckBeforeJournal,
-    /// A twin that serves alone says that it is whole.
+    /// A leg that serves alone says that it is whole.
     PairAloneIsWhole,
-    /// What is settled where such a twin was behind is answered before its record says so.
+    /// What is durable where such a leg was behind is answered before its record says so.
     PairPromiseBeforeRecord,
     /// A FLUSH leaves batches of objects that were answered before it for the next commit.
     ForgetsQuietBatches,
     /// What is written where a drive was copied already goes to the old one alone.
-    HandoverSingle,
+    ReplacementSingle,
     /// A copy is marked before the successor was flushed.
-    HandoverWithoutFlush,
+    ReplacementWithoutFlush,
     /// A copy is marked beyond what was copied.
-    HandoverMarksEarly,
+    ReplacementMarksEarly,
     /// A successor becomes the member before it was flushed.
-    HandoverSwitchesUnflushed,
+    ReplacementSwitchesUnflushed,
     /// What is moved off a drive counts although the block has changed since it was read.
     DrainWithoutCompare,
     /// A home that was copied counts before the drive that it was copied to was flushed.
-    RehomedUnsettled,
+    RehomedVolatile,
     /// A drive counts as drained although records name places on it.
     DrainedTooEarly,
     /// A drive leaves although no other one has all of the metadata.
@@ -101,7 +101,7 @@ pub enum Mutant {
     /// The piece that a write to shared blocks leads to is recorded before what lies there.
     LinksAhead,
     /// A clone does not wait until what was written is durable.
-    ClonesUnsettled,
+    ClonesVolatile,
 }
 
 impl Mutant {
@@ -113,7 +113,7 @@ impl Mutant {
         Mutant::UnitsWithoutFua,
         Mutant::RecoveryWithoutFlush,
         Mutant::EarlyHome,
-        Mutant::UnsettledHome,
+        Mutant::VolatileHome,
         Mutant::RootWithoutFlush,
         Mutant::ReplayWithoutLast,
         Mutant::ReuseUnderRead,
@@ -133,7 +133,7 @@ impl Mutant {
         Mutant::StaleReadBack,
         Mutant::TailByPlace,
         Mutant::MoveWithoutCompare,
-        Mutant::StaleComing,
+        Mutant::StalePromoting,
         Mutant::LeaveUnrecorded,
         Mutant::WriteBeforeMark,
         Mutant::PairFlushIgnored,
@@ -142,18 +142,18 @@ impl Mutant {
         Mutant::PairAloneIsWhole,
         Mutant::PairPromiseBeforeRecord,
         Mutant::ForgetsQuietBatches,
-        Mutant::HandoverSingle,
-        Mutant::HandoverWithoutFlush,
-        Mutant::HandoverMarksEarly,
-        Mutant::HandoverSwitchesUnflushed,
+        Mutant::ReplacementSingle,
+        Mutant::ReplacementWithoutFlush,
+        Mutant::ReplacementMarksEarly,
+        Mutant::ReplacementSwitchesUnflushed,
         Mutant::DrainWithoutCompare,
-        Mutant::RehomedUnsettled,
+        Mutant::RehomedVolatile,
         Mutant::DrainedTooEarly,
         Mutant::LeavesLagging,
         Mutant::RetiredAtOnce,
         Mutant::GivesUpWritten,
         Mutant::WritesShared,
         Mutant::LinksAhead,
-        Mutant::ClonesUnsettled,
+        Mutant::ClonesVolatile,
     ];
 }

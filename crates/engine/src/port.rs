@@ -1,7 +1,7 @@
 //! What goes into the engine, and what comes out?
 //!
 //! Source: design decision 1. `Engine::on(now, Event, &mut Vec<Command>)` is the whole interface:
-//! the live world feeds it completions of a ring and a monotonic clock, the virtual world a heap of
+//! the live event loop feeds it completions of a ring and a monotonic clock, the virtual event loop a heap of
 //! modelled completions. The engine reads no clock and does no I/O.
 
 use crate::arena::Key;
@@ -27,10 +27,10 @@ impl Key for IoId {
 /// Everything that can wake the engine.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// The world has opened the devices; the engine formats or recovers and then answers
+    /// The event loop has opened the devices; the engine formats or recovers and then answers
     /// `Command::Started`.
     Start,
-    /// A user asks. A write's payload is stable: the world has copied or owns the bytes and has
+    /// A user asks. A write's payload is stable: the event loop has copied or owns the bytes and has
     /// computed its checksums.
     Request(&'a Request),
     /// Changes of objects that happen together or not at all; answered like a request, with
@@ -43,12 +43,12 @@ pub enum Event<'a> {
         /// How it ended.
         status: Result<(), IoError>,
         /// CRC-32C of each whole 4 KiB block read or written (for tokens: a digest of the block's
-        /// tokens), in order. Empty in a world without contents, and for anything that is not
+        /// tokens), in order. Empty in an event loop without contents, and for anything that is not
         /// block-aligned data.
         checksums: &'a [u32],
         /// The bytes of a `ReadMeta`; empty otherwise.
         bytes: &'a [u8],
-        /// What the drive itself took, if the world knows: it may hear of the end late, because it had
+        /// What the drive itself took, if the event loop knows: it may hear of the end late, because it had
         /// no processor, and the drive must not be blamed for that. `None`: until now.
         took: Option<Duration>,
     },
@@ -59,14 +59,14 @@ pub enum Event<'a> {
     Shutdown,
 }
 
-/// Everything that the engine can ask of the world. Commands of one `on` call are carried out in
+/// Everything that the engine can ask of the event loop. Commands of one `on` call are carried out in
 /// order: a `Copy` sees the buffers as the commands before it left them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Send this to a device.
     Submit(Io),
     /// A request is done. A read's bytes lie in `payload` from `skip_bytes` on, as many as the
-    /// request's length; the world owns that payload now and releases it after the reply.
+    /// request's length; the event loop owns that payload now and releases it after the reply.
     Complete(Done),
     /// Make a zero-filled buffer under this engine-chosen name.
     Reserve {
@@ -109,7 +109,7 @@ pub enum Command {
     Started(Result<(), crate::StartError>),
     /// The clean shutdown is complete.
     Stopped,
-    /// The successor takes this drive's place in the world; what was there is let go. Nothing is under
+    /// The successor takes this drive's place in the event loop; what was there is let go. Nothing is under
     /// way with either.
     Succeed {
         /// Whose place.
@@ -162,7 +162,7 @@ pub enum IoOp {
         from: PayloadId,
         /// Where in it.
         from_offset_bytes: u64,
-        /// Settled before it is acknowledged.
+        /// Durable before it is acknowledged.
         fua: bool,
     },
     /// Read the engine's own bytes; they come with the completion.
@@ -178,7 +178,7 @@ pub enum IoOp {
         offset_bytes: u64,
         /// The bytes, a multiple of 512 of them.
         bytes: Vec<u8>,
-        /// Settled before it is acknowledged.
+        /// Durable before it is acknowledged.
         fua: bool,
     },
     /// Settle every write acknowledged before.

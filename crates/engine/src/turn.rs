@@ -7,15 +7,15 @@
 
 use crate::StartError;
 use crate::engine::Engine;
-use crate::handover;
 use crate::io::Phase;
 use crate::io::deadlines::Heard;
 use crate::mirror;
 use crate::port::{Command, Event, IoId};
+use crate::replacement;
 use tandem_block::{DeviceId, Duration, Instant, IoError};
 
 impl Engine {
-    /// Takes one event at `now`, which never goes back, and appends what the world shall do.
+    /// Takes one event at `now`, which never goes back, and appends what the event loop shall do.
     pub fn on(&mut self, now: Instant, event: Event<'_>, commands: &mut Vec<Command>) {
         let before = commands.len();
         self.io.begin_event(now, commands);
@@ -68,10 +68,16 @@ impl Engine {
         bytes: &[u8],
     ) {
         if mirror::owner(io).is_some() {
-            self.pairs.twin_completed(io, status, checksums, bytes, &mut self.io);
-        } else if handover::owns(io) {
+            self.pairs.leg_completed(io, status, checksums, bytes, &mut self.io);
+        } else if replacement::owns(io) {
             self.successor_completed(io, status, bytes);
-        } else if !self.replacement.handover_keeps((io, took), status, checksums, bytes, &self.io) {
+        } else if !self.replacement.replacement_keeps(
+            (io, took),
+            status,
+            checksums,
+            bytes,
+            &self.io,
+        ) {
             self.on_completion((io, took), status, checksums, bytes);
         }
     }
@@ -85,7 +91,7 @@ impl Engine {
 
     /// What every event may have made possible, in order.
     pub(crate) fn turn(&mut self) {
-        self.run_handover();
+        self.run_replacement();
         self.hear_kept();
         self.run_drain();
         self.deferred_free.release_freed(&mut self.map, &mut self.io);
@@ -95,21 +101,21 @@ impl Engine {
         // a checkpoint that ends makes room in the journal, so it comes before the commit
         self.run_checkpoint();
         // a snapshot looks at a moment between two commits, and there may be no other
-        self.run_follower();
+        self.run_metadata_replica();
         self.go_on();
         self.run_requests();
-        self.run_follower();
+        self.run_metadata_replica();
         self.run_moves();
         self.go_on();
         self.run_tiers();
         self.go_on();
         self.flush_homed_at_rest();
         if self.io.is_stopping() {
-            self.stop_if_settled();
+            self.stop_if_durable();
         }
-        let starved = self.io.waits_for_space();
+        let short_of_space = self.io.waits_for_space();
         self.dispatch_all();
-        if self.io.waits_for_space() && !starved && self.io.ssds().is_empty() {
+        if self.io.waits_for_space() && !short_of_space && self.io.ssds().is_empty() {
             // a write has just found its log full: nothing else may happen that would make room, nor may
             // a commit wait for that write any longer
             self.run_commit();
@@ -131,7 +137,7 @@ impl Engine {
         }
         // what waited for a drive that is out of service has ended just now, and no event follows
         if self.io.is_stopping() {
-            self.stop_if_settled();
+            self.stop_if_durable();
         }
         self.arm_timer();
     }
@@ -179,10 +185,10 @@ impl Engine {
             .min(self.tail_copies.probe_due(&self.io));
         let due = due.min(self.moves_due()).min(self.controllers_due());
         let due = due
-            .min(self.follower.due(&self.io))
+            .min(self.metadata_replica.due(&self.io))
             .min(self.limits_due())
             .min(self.tiers.tiers_due(&self.commit, &self.io));
-        self.io.wake_by(due.min(self.replacement.handover_due(&self.io)).min(self.drain_due()));
+        self.io.wake_by(due.min(self.replacement.replacement_due(&self.io)).min(self.drain_due()));
     }
 
     /// Fails to start, with a reason.

@@ -5,13 +5,13 @@ use crate::config_error::ConfigError;
 use crate::device::Device;
 use crate::drain::DrainView;
 use crate::engine::Engine;
-use crate::follower::FollowerStatus;
-use crate::handover::{HandoverView, ReplaceError};
 use crate::map::objects::{Object, Objects};
 use crate::map::{Logical, Map};
+use crate::metadata_replica::MetadataReplicaStatus;
 use crate::mirror::PairView;
 use crate::qos::delivery::Client;
-use crate::start::salvage::Loss;
+use crate::replacement::{ReplaceError, ReplacementView};
+use crate::start::degraded::Loss;
 use crate::stats::EngineStats;
 use crate::tier::TierConfig;
 use crate::tier::space::SpaceStats;
@@ -113,16 +113,16 @@ impl Engine {
     }
 
     /// Of a place that is empty: how many bytes a drive needs for it, and how many are copied to it.
-    pub fn empty_place(&self, seat: DeviceId) -> Option<(u64, u64)> {
-        self.replacement.empty_place(seat, &self.metadata, &self.io)
+    pub fn empty_place(&self, bay: DeviceId) -> Option<(u64, u64)> {
+        self.replacement.empty_place(bay, &self.metadata, &self.io)
     }
 
     /// The replacement under way, or the last one that ended in this life.
-    pub fn handover(&self) -> Option<HandoverView> {
-        self.replacement.handover()
+    pub fn replacement(&self) -> Option<ReplacementView> {
+        self.replacement.replacement()
     }
 
-    /// Where the world has a successor, or would have one: behind all other drives.
+    /// Where the event loop has a successor, or would have one: behind all other drives.
     pub fn successor_place(&self) -> DeviceId {
         self.replacement.successor_place(&self.io)
     }
@@ -132,9 +132,9 @@ impl Engine {
         self.objects.home_of(block, &self.io)
     }
 
-    /// Where the second home of the metadata stands; `None` if the set has none beside its SSDs.
-    pub fn follower(&self) -> Option<FollowerStatus> {
-        self.follower.follower(&self.journal, &self.io)
+    /// Where the metadata replica stands; `None` if the set has none beside its SSDs.
+    pub fn metadata_replica(&self) -> Option<MetadataReplicaStatus> {
+        self.metadata_replica.status(&self.journal, &self.io)
     }
 
     /// What a drive may take in a day.
@@ -162,7 +162,7 @@ impl Engine {
         self.ledger.used_today(device, &self.io)
     }
 
-    /// May the world hand in another request?
+    /// May the event loop hand in another request?
     pub fn can_accept(&self) -> bool {
         self.requests.len() + self.requests.held_back().len()
             < self.io.config().requests_max as usize
@@ -252,7 +252,7 @@ impl Engine {
         self.clients.as_ref().map(|clients| clients.list_at(now))
     }
 
-    /// Drives of the world: the devices, and the second twins of pairs.
+    /// Drives of the event loop: the devices, and the second legs of pairs.
     pub fn drive_count(&self) -> usize {
         self.io.config().drive_count()
     }
@@ -280,7 +280,7 @@ impl Engine {
             .collect();
         let pairs: Vec<String> = self.pairs.debug_state();
         format!(
-            "phase {:?} tasks {} ios {} pending {} ready {} ssd {} starved {} free {}/{} population {:?}\n{}\n{:?}\n{:?}\n{:?} {:?}\n{:?}\n{:?}\n{:?}\n{}",
+            "phase {:?} tasks {} ios {} pending {} ready {} ssd {} short of space {} free {}/{} population {:?}\n{}\n{:?}\n{:?}\n{:?} {:?}\n{:?}\n{:?}\n{:?}\n{}",
             self.io.phase(),
             self.requests.len(),
             self.io.flights().len(),
@@ -295,9 +295,9 @@ impl Engine {
             self.commit,
             self.moves,
             self.copies,
-            self.tiers.leaving(),
+            self.tiers.demoting(),
             self.checkpoint,
-            self.follower,
+            self.metadata_replica,
             self.io.stats(),
             pairs.join("\n"),
         )

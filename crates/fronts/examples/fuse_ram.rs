@@ -11,7 +11,7 @@ use tandem_engine::{
 };
 use tandem_fronts::fuse::{FuseServer, VolumeFile};
 use tandem_live::uring::Signals;
-use tandem_live::{Backing, Devices, World, WorldConfig, device};
+use tandem_live::{Backing, Devices, EventLoop, EventLoopConfig, device};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -44,11 +44,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let engine = Engine::new(EngineConfig::with_drives(vec![drive], vec![volume]))?;
     let spin = arguments.next().map_or(Ok(50), |text| text.parse())?;
-    let config = WorldConfig { spin: Duration::from_us(spin), ..WorldConfig::default() };
-    let mut world = World::new(config, devices, engine)?;
-    world.stop_on(signals);
+    let config = EventLoopConfig { spin: Duration::from_us(spin), ..EventLoopConfig::default() };
+    let mut event_loop = EventLoop::new(config, devices, engine)?;
+    event_loop.stop_on(signals);
     let file = VolumeFile { name: "vol0".into(), object: ObjectId(0), size_bytes };
-    world.add_front(Box::new(FuseServer::mount(Path::new(&point), vec![file], StreamId(0))?));
-    world.run()?;
+    event_loop.add_front(Box::new(FuseServer::mount(Path::new(&point), vec![file], StreamId(0))?));
+    event_loop.run()?;
     Ok(())
 }

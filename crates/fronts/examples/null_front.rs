@@ -6,7 +6,7 @@
 //! null_front journal FILE SPAN_BYTES write|zeroes DEPTH COUNT   commits of such requests with FUA
 //! null_front emulated COUNT                  nanoseconds of 4 KiB writes, one by one, in its buffer
 //! ```
-//! FILE becomes a pool of one SSD: what it held is lost. `cargo xtask bench` runs this beside fio and
+//! FILE becomes a pool of one SSD: what it held is lost. `cargo xtask context` runs this beside fio and
 //! dd.
 
 #[path = "../../live/tests/support/mod.rs"]
@@ -25,7 +25,7 @@ use tandem_engine::{
 };
 use tandem_fronts::null::{NullConfig, NullFront, NullStats};
 use tandem_live::device::{self, Backing};
-use tandem_live::{Devices, World, WorldConfig};
+use tandem_live::{Devices, EventLoop, EventLoopConfig};
 
 const VOLUME: ObjectId = ObjectId(0);
 /// The drive whose fast writes of 4 KiB take 35 us [BCW §3].
@@ -129,15 +129,15 @@ fn life(
     };
     let config = EngineConfig::with_drives(vec![ssd], vec![volume]);
     let config = EngineConfig { pool, format, ..config };
-    let mut world = World::new(WorldConfig::default(), devices, Engine::new(config)?)?;
+    let mut event_loop = EventLoop::new(EventLoopConfig::default(), devices, Engine::new(config)?)?;
     let (front, stats) = NullFront::new(load);
-    world.add_front(Box::new(front));
-    world.run()?;
+    event_loop.add_front(Box::new(front));
+    event_loop.run()?;
     let stats = *stats.borrow();
     if stats.failed_count > 0 || stats.done_count < load.count {
         bail!("{} of {} requests failed", stats.failed_count, load.count);
     }
-    Ok((stats, world.mind().stats().clone()))
+    Ok((stats, event_loop.engine().stats().clone()))
 }
 
 fn model_ns() -> Result<u64> {
@@ -152,7 +152,8 @@ fn emulated(count: u64) -> Result<Vec<u64>> {
     let drive = build(&spec::load(EMULATED)?, options)?;
     let backing = Backing::Ram { bytes };
     let devices = Devices::open(vec![device::DeviceConfig { backing, emulate: Some(drive) }])?;
-    let mut world = World::new(WorldConfig::default(), devices, PassThrough::new(bytes))?;
+    let mut event_loop =
+        EventLoop::new(EventLoopConfig::default(), devices, PassThrough::new(bytes))?;
     let (front, _) = NullFront::new(NullConfig {
         object: VOLUME,
         op: Op::Write,
@@ -165,10 +166,11 @@ fn emulated(count: u64) -> Result<Vec<u64>> {
     });
     let latencies = Rc::new(RefCell::new(Vec::new()));
     let heard = Rc::clone(&latencies);
-    world.observe(Box::new(move |request, _, now| heard.borrow_mut().push(request.age(now).ns)));
-    world.add_front(Box::new(front));
-    world.run()?;
-    drop(world);
+    event_loop
+        .observe(Box::new(move |request, _, now| heard.borrow_mut().push(request.age(now).ns)));
+    event_loop.add_front(Box::new(front));
+    event_loop.run()?;
+    drop(event_loop);
     let mut latencies = latencies.take();
     latencies.sort_unstable();
     Ok(latencies)

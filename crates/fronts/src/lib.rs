@@ -1,4 +1,4 @@
-//! Who is asking? One folder per protocol; each is a front end of the real world.
+//! Who is asking? One folder per protocol; each is a front end of the real event loop.
 //!
 //! Adding one: a folder here, and one line in the verb that serves.
 

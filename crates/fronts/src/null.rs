@@ -2,13 +2,13 @@
 //! to be copied when another is written.
 //!
 //! It keeps a fixed number of equal requests under way until it has sent enough of them, and then
-//! stops the world.
+//! stops the event loop.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 use tandem_block::{BLOCK_BYTES, DurabilityClass, Instant, ObjectId, Op, PayloadId, Rng, StreamId};
 use tandem_live::Done;
-use tandem_live::front::{Desk, Front, Wish};
+use tandem_live::front::{Front, FrontContext, FrontRequest};
 use tandem_live::uring::Finished;
 
 /// What a null front end asks for.
@@ -71,10 +71,10 @@ impl NullFront {
         (NullFront { config, stats: Rc::clone(&stats), rng, bytes, sent: 0 }, stats)
     }
 
-    fn send(&mut self, desk: &mut Desk<'_>) {
+    fn send(&mut self, context: &mut FrontContext<'_>) {
         let NullConfig { request_bytes, span_bytes, depth, count, .. } = self.config;
         while self.sent < count && self.sent - self.stats.borrow().done_count < depth {
-            if !desk.has_room(request_bytes) {
+            if !context.has_room(request_bytes) {
                 return;
             }
             let places = span_bytes / request_bytes;
@@ -85,15 +85,15 @@ impl NullFront {
             let offset_bytes = place * request_bytes;
             let payload = match self.config.op {
                 Op::Write => {
-                    let payload = desk.payloads.begin(self.bytes.len(), offset_bytes);
+                    let payload = context.payloads.begin(self.bytes.len(), offset_bytes);
                     let payload = payload.expect("memory for a few requests");
-                    desk.payloads.fill(payload, 0, &self.bytes);
-                    desk.payloads.seal(payload);
+                    context.payloads.fill(payload, 0, &self.bytes);
+                    context.payloads.seal(payload);
                     payload
                 }
                 _ => PayloadId::NONE,
             };
-            let wish = Wish {
+            let front_request = FrontRequest {
                 object: self.config.object,
                 op: self.config.op,
                 offset_bytes,
@@ -103,41 +103,41 @@ impl NullFront {
                 class: DurabilityClass::VolatileOk,
                 payload,
             };
-            desk.submit(wish, self.sent);
+            context.submit(front_request, self.sent);
             self.sent += 1;
         }
     }
 }
 
 impl Front for NullFront {
-    fn begin(&mut self, desk: &mut Desk<'_>) {
-        self.stats.borrow_mut().begin = desk.now;
-        self.send(desk);
+    fn begin(&mut self, context: &mut FrontContext<'_>) {
+        self.stats.borrow_mut().begin = context.now;
+        self.send(context);
     }
 
-    fn finished(&mut self, _done: Finished, _desk: &mut Desk<'_>) {}
+    fn finished(&mut self, _done: Finished, _context: &mut FrontContext<'_>) {}
 
-    fn completed(&mut self, _cookie: u64, done: &Done, desk: &mut Desk<'_>) {
-        desk.release(done.payload);
+    fn completed(&mut self, _cookie: u64, done: &Done, context: &mut FrontContext<'_>) {
+        context.release(done.payload);
         {
             let mut stats = self.stats.borrow_mut();
             stats.done_count += 1;
             stats.failed_count += u64::from(done.status.is_err());
-            stats.end = desk.now;
+            stats.end = context.now;
             if stats.done_count == self.config.count {
-                desk.stop_world();
+                context.stop_event_loop();
             }
         }
-        self.send(desk);
+        self.send(context);
     }
 
-    fn turn_ends(&mut self, _desk: &mut Desk<'_>) {}
+    fn turn_ends(&mut self, _context: &mut FrontContext<'_>) {}
 
-    fn room(&mut self, desk: &mut Desk<'_>) {
-        self.send(desk);
+    fn room(&mut self, context: &mut FrontContext<'_>) {
+        self.send(context);
     }
 
-    fn stop(&mut self, _desk: &mut Desk<'_>) {
+    fn stop(&mut self, _context: &mut FrontContext<'_>) {
         self.config.count = self.sent;
     }
 

@@ -16,8 +16,8 @@ use tandem_engine::{
     DeviceConfig, Engine, EngineConfig, Role, SteerConfig, VolumeConfig, WriteCache,
 };
 use tandem_fronts::fuse::{FuseError, FuseServer, VolumeFile, check_point};
-use tandem_live::door::Stopper;
-use tandem_live::{Backing, Devices, World, WorldConfig, device};
+use tandem_live::remote_queue::Stopper;
+use tandem_live::{Backing, Devices, EventLoop, EventLoopConfig, device};
 
 /// What the engine was asked, and whether it had to be durable.
 type Seen = Arc<Mutex<Vec<(Op, bool)>>>;
@@ -30,7 +30,7 @@ struct Server {
     thread: Option<JoinHandle<()>>,
 }
 
-fn world(volume_bytes: u64, config: WorldConfig) -> World<Engine> {
+fn event_loop(volume_bytes: u64, config: EventLoopConfig) -> EventLoop<Engine> {
     let backing = Backing::Ram { bytes: 4 * volume_bytes + 256 * MIB };
     let devices = Devices::open(vec![device::DeviceConfig { backing, emulate: None }]).unwrap();
     let drive = DeviceConfig {
@@ -52,7 +52,7 @@ fn world(volume_bytes: u64, config: WorldConfig) -> World<Engine> {
         durability: DurabilityClass::VolatileOk,
     };
     let engine = EngineConfig::with_drives(vec![drive], vec![volume(0), volume(1)]);
-    World::new(config, devices, Engine::new(engine).unwrap()).unwrap()
+    EventLoop::new(config, devices, Engine::new(engine).unwrap()).unwrap()
 }
 
 fn files(size_bytes: u64) -> Vec<VolumeFile> {
@@ -63,10 +63,10 @@ fn files(size_bytes: u64) -> Vec<VolumeFile> {
 
 impl Server {
     fn start(volume_bytes: u64) -> Server {
-        Self::with(volume_bytes, WorldConfig::default())
+        Self::with(volume_bytes, EventLoopConfig::default())
     }
 
-    fn with(volume_bytes: u64, config: WorldConfig) -> Server {
+    fn with(volume_bytes: u64, config: EventLoopConfig) -> Server {
         let folder = tempfile::tempdir().unwrap();
         let point = folder.path().join("mnt");
         std::fs::create_dir(&point).unwrap();
@@ -74,14 +74,14 @@ impl Server {
         let (sender, receiver) = mpsc::channel();
         let told = Arc::clone(&seen);
         let thread = std::thread::spawn(move || {
-            let mut world = world(volume_bytes, config);
-            world.observe(Box::new(move |request, _, _| {
+            let mut event_loop = event_loop(volume_bytes, config);
+            event_loop.observe(Box::new(move |request, _, _| {
                 told.lock().unwrap().push((request.op, request.fua));
             }));
             let server = FuseServer::mount(&point, files(volume_bytes), StreamId(0)).unwrap();
-            world.add_front(Box::new(server));
-            sender.send(world.stopper()).unwrap();
-            world.run().unwrap();
+            event_loop.add_front(Box::new(server));
+            sender.send(event_loop.stopper()).unwrap();
+            event_loop.run().unwrap();
         });
         let stopper = receiver.recv().unwrap();
         Server { folder, stopper, seen, thread: Some(thread) }
@@ -269,11 +269,11 @@ fn back_pressure_delays_but_loses_nothing() {
     if !has_fuse() {
         return;
     }
-    let config = WorldConfig {
+    let config = EventLoopConfig {
         front_bytes_max: 256 << 10,
         requests_max: 8,
         spin: Duration::ZERO,
-        ..WorldConfig::default()
+        ..EventLoopConfig::default()
     };
     let server = Server::with(64 * MIB, config);
     std::thread::scope(|scope| {
@@ -387,10 +387,10 @@ fn stopping_unmounts_even_when_somebody_stays() {
 #[test]
 fn served_by_a_child() {
     let Some(point) = std::env::var_os("TANDEM_TEST_FUSE_POINT") else { return };
-    let mut world = world(16 * MIB, WorldConfig::default());
+    let mut event_loop = event_loop(16 * MIB, EventLoopConfig::default());
     let server = FuseServer::mount(Path::new(&point), files(16 * MIB), StreamId(0)).unwrap();
-    world.add_front(Box::new(server));
-    world.run().unwrap();
+    event_loop.add_front(Box::new(server));
+    event_loop.run().unwrap();
 }
 
 #[test]

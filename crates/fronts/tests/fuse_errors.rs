@@ -1,6 +1,6 @@
 //! Does a client of the files hear what went wrong, by its right name?
 //!
-//! Source: acceptance of the spine, "The promise": trouble is an error, never silence. On a real mount: a mind
+//! Source: acceptance of the spine, "The promise": trouble is an error, never silence. On a real mount: an engine
 //! that refuses every request with a known error, and the engine over a drive that fails.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
@@ -22,8 +22,8 @@ use tandem_engine::{
     VolumeConfig, WriteCache,
 };
 use tandem_fronts::fuse::{FuseServer, VolumeFile};
-use tandem_live::door::Stopper;
-use tandem_live::{Backing, Devices, Mind, World, WorldConfig, device};
+use tandem_live::remote_queue::Stopper;
+use tandem_live::{Backing, Devices, EventLoop, EventLoopConfig, LiveEngine, device};
 
 const VOLUME_BYTES: u64 = 16 * MIB;
 const DRIVE_BYTES: u64 = 64 * MIB;
@@ -34,7 +34,7 @@ struct Refusing {
     error: Arc<Mutex<Option<IoError>>>,
 }
 
-impl Mind for Refusing {
+impl LiveEngine for Refusing {
     fn on(&mut self, now: Instant, event: Event<'_>, out: &mut Vec<Command>) {
         let error = *self.error.lock().unwrap();
         if let (Event::Request(request), Some(error)) = (&event, error) {
@@ -55,7 +55,7 @@ impl Mind for Refusing {
     }
 
     fn status(&self, now: Instant) -> serde_json::Value {
-        Mind::status(&self.engine, now)
+        LiveEngine::status(&self.engine, now)
     }
 }
 
@@ -98,7 +98,7 @@ impl Drive for Switched {
     }
 
     fn fork(&self) -> Box<dyn Drive> {
-        unreachable!("nobody forks the real world")
+        unreachable!("nobody forks the real event loop")
     }
 }
 
@@ -125,13 +125,13 @@ impl Server {
         let (sender, receiver) = mpsc::channel();
         let (told, switch) = (Arc::clone(&error), Arc::clone(&failing));
         let thread = std::thread::spawn(move || {
-            let mut world = world(told, switch);
+            let mut event_loop = event_loop(told, switch);
             let size_bytes = VOLUME_BYTES;
             let file = VolumeFile { name: "vol0".into(), object: ObjectId(0), size_bytes };
             let server = FuseServer::mount(&point, vec![file], StreamId(0)).unwrap();
-            world.add_front(Box::new(server));
-            sender.send(world.stopper()).unwrap();
-            world.run().unwrap();
+            event_loop.add_front(Box::new(server));
+            sender.send(event_loop.stopper()).unwrap();
+            event_loop.run().unwrap();
         });
         let stopper = receiver.recv().unwrap();
         Some(Server { folder, stopper, error, failing, thread: Some(thread) })
@@ -156,7 +156,7 @@ impl Drop for Server {
     }
 }
 
-fn world(error: Arc<Mutex<Option<IoError>>>, failing: Arc<AtomicU8>) -> World<Refusing> {
+fn event_loop(error: Arc<Mutex<Option<IoError>>>, failing: Arc<AtomicU8>) -> EventLoop<Refusing> {
     let drive = Switched { inner: NullDrive::new(DRIVE_BYTES), failing };
     let config = device::DeviceConfig {
         backing: Backing::Ram { bytes: DRIVE_BYTES },
@@ -182,7 +182,7 @@ fn world(error: Arc<Mutex<Option<IoError>>>, failing: Arc<AtomicU8>) -> World<Re
         durability: DurabilityClass::VolatileOk,
     };
     let engine = Engine::new(EngineConfig::with_drives(vec![drive], vec![volume])).unwrap();
-    World::new(WorldConfig::default(), devices, Refusing { engine, error }).unwrap()
+    EventLoop::new(EventLoopConfig::default(), devices, Refusing { engine, error }).unwrap()
 }
 
 fn errno<T>(result: std::io::Result<T>) -> Option<i32> {

@@ -14,9 +14,9 @@ use std::thread::JoinHandle;
 use support::PassThrough;
 use tandem_block::{Duration, ObjectId, Rng};
 use tandem_fronts::nbd::{Client, ClientError, Export, NbdConfig, NbdServer, wire};
-use tandem_live::door::Stopper;
 use tandem_live::listen::{Address, Listener};
-use tandem_live::{Backing, DeviceConfig, Devices, World, WorldConfig};
+use tandem_live::remote_queue::Stopper;
+use tandem_live::{Backing, DeviceConfig, Devices, EventLoop, EventLoopConfig};
 
 const VOLUME: u64 = 64 << 20;
 
@@ -29,14 +29,14 @@ struct Server {
 }
 
 impl Server {
-    fn start(config: WorldConfig) -> Server {
+    fn start(config: EventLoopConfig) -> Server {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("nbd.sock");
         let (sender, receiver) = mpsc::channel();
         let thread = std::thread::spawn(move || {
             let backing = Backing::Ram { bytes: 2 * VOLUME };
             let devices = Devices::open(vec![DeviceConfig { backing, emulate: None }]).unwrap();
-            let mut world = World::new(config, devices, PassThrough::new(VOLUME)).unwrap();
+            let mut event_loop = EventLoop::new(config, devices, PassThrough::new(VOLUME)).unwrap();
             let unix = Listener::bind(&Address::Unix(path), false).unwrap();
             let tcp = Listener::bind(&"127.0.0.1:0".parse().unwrap(), false).unwrap();
             let address = Address::Tcp(tcp.tcp_address().unwrap());
@@ -49,9 +49,9 @@ impl Server {
             };
             let exports = [(0, "vol0"), (1, "vol1")].map(export).to_vec();
             let server = NbdServer::new(NbdConfig::default(), vec![unix, tcp], exports);
-            world.add_front(Box::new(server));
-            sender.send((world.stopper(), address)).unwrap();
-            world.run().unwrap();
+            event_loop.add_front(Box::new(server));
+            sender.send((event_loop.stopper(), address)).unwrap();
+            event_loop.run().unwrap();
         });
         let (stopper, tcp) = receiver.recv().unwrap();
         Server { folder, stopper, tcp, thread: Some(thread) }
@@ -87,7 +87,7 @@ fn noise(seed: u64, length: usize) -> Vec<u8> {
 /// What a client writes it reads, in every size, over both kinds of socket and reply.
 #[test]
 fn bytes_go_there_and_back() {
-    let server = Server::start(WorldConfig::default());
+    let server = Server::start(EventLoopConfig::default());
     assert_eq!(Client::list(&server.unix()).unwrap(), ["vol0", "vol1"]);
     let clients = [
         Client::connect(&server.unix(), "vol0").unwrap(),
@@ -127,11 +127,11 @@ fn bytes_go_there_and_back() {
 /// Many requests under way on several connections, with little memory: everyone is served.
 #[test]
 fn back_pressure_delays_but_loses_nothing() {
-    let config = WorldConfig {
+    let config = EventLoopConfig {
         front_bytes_max: 256 << 10,
         requests_max: 8,
         spin: Duration::ZERO,
-        ..WorldConfig::default()
+        ..EventLoopConfig::default()
     };
     let server = Server::start(config);
     let one = |number: u64| {
@@ -165,7 +165,7 @@ fn back_pressure_delays_but_loses_nothing() {
 /// Who breaks the protocol loses his connection; others notice nothing.
 #[test]
 fn a_stranger_cannot_hurt_the_server() {
-    let server = Server::start(WorldConfig::default());
+    let server = Server::start(EventLoopConfig::default());
     let mut good = Client::connect(&server.unix(), "vol0").unwrap();
     good.write(0, &[1; 4096], false).unwrap();
     for seed in 0..40 {
@@ -221,7 +221,7 @@ fn needs_nbdinfo_it_sees_what_we_can() {
     if !installed("nbdinfo") {
         return;
     }
-    let server = Server::start(WorldConfig::default());
+    let server = Server::start(EventLoopConfig::default());
     let seen = run("nbdinfo", &[&server.uri("vol1")]);
     for line in [
         "can_flush: true",
@@ -248,12 +248,12 @@ fn needs_nbdcopy_it_copies_both_ways() {
     if !installed("nbdcopy") {
         return;
     }
-    let server = Server::start(WorldConfig::default());
+    let server = Server::start(EventLoopConfig::default());
     let (from, into) = (server.folder.path().join("from"), server.folder.path().join("into"));
     let bytes = noise(3, VOLUME as usize);
     std::fs::write(&from, &bytes).unwrap();
     run("nbdcopy", &["--flush", text(&from), &server.uri("vol1")]);
-    // our test mind calls every second MiB a hole, so the copy back must not ask
+    // our test engine calls every second MiB a hole, so the copy back must not ask
     run("nbdcopy", &["--allocated", "--no-extents", &server.uri("vol1"), text(&into)]);
     assert!(std::fs::read(&into).unwrap() == bytes, "nbdcopy brought back other bytes");
 }

@@ -18,9 +18,9 @@ use support::PassThrough;
 use tandem_block::{Duration, ObjectId, Rng};
 use tandem_fronts::nbd::wire::{self, RequestHeader, command, option};
 use tandem_fronts::nbd::{Client, ClientError, Export, NbdConfig, NbdServer};
-use tandem_live::door::Stopper;
 use tandem_live::listen::{Address, Listener};
-use tandem_live::{Backing, DeviceConfig, Devices, World, WorldConfig};
+use tandem_live::remote_queue::Stopper;
+use tandem_live::{Backing, DeviceConfig, Devices, EventLoop, EventLoopConfig};
 
 const VOLUME: u64 = 64 << 20;
 const MIB: u64 = 1 << 20;
@@ -42,8 +42,9 @@ impl Server {
         let thread = std::thread::spawn(move || {
             let backing = Backing::Ram { bytes: VOLUME };
             let devices = Devices::open(vec![DeviceConfig { backing, emulate: None }]).unwrap();
-            let mind = PassThrough::new(VOLUME);
-            let mut world = World::new(WorldConfig::default(), devices, mind).unwrap();
+            let engine = PassThrough::new(VOLUME);
+            let mut event_loop =
+                EventLoop::new(EventLoopConfig::default(), devices, engine).unwrap();
             let unix = Listener::bind(&Address::Unix(path), false).unwrap();
             let export = Export {
                 name: "vol0".into(),
@@ -52,9 +53,9 @@ impl Server {
                 read_only: false,
                 stream: None,
             };
-            world.add_front(Box::new(NbdServer::new(config, vec![unix], vec![export])));
-            sender.send(world.stopper()).unwrap();
-            world.run().unwrap();
+            event_loop.add_front(Box::new(NbdServer::new(config, vec![unix], vec![export])));
+            sender.send(event_loop.stopper()).unwrap();
+            event_loop.run().unwrap();
         });
         Server { folder, stopper: receiver.recv().unwrap(), thread: Some(thread) }
     }

@@ -9,7 +9,7 @@ use support::PassThrough;
 use tandem_block::{ObjectId, Op};
 use tandem_fronts::null::{NullConfig, NullFront};
 use tandem_live::uring::Submission;
-use tandem_live::{Backing, DeviceConfig, Devices, World, WorldConfig};
+use tandem_live::{Backing, DeviceConfig, Devices, EventLoop, EventLoopConfig};
 
 #[test]
 fn every_request_is_done_once_on_ram_and_on_a_file() {
@@ -24,8 +24,8 @@ fn every_request_is_done_once_on_ram_and_on_a_file() {
         for (op, random_seed, depth) in [(Op::Write, Some(1), 32), (Op::Read, None, 1)] {
             let backing = backing.clone();
             let devices = Devices::open(vec![DeviceConfig { backing, emulate: None }]).unwrap();
-            let config = WorldConfig { submission, ..WorldConfig::default() };
-            let mut world = World::new(config, devices, PassThrough::new(size)).unwrap();
+            let config = EventLoopConfig { submission, ..EventLoopConfig::default() };
+            let mut event_loop = EventLoop::new(config, devices, PassThrough::new(size)).unwrap();
             let (front, stats) = NullFront::new(NullConfig {
                 object: ObjectId(0),
                 op,
@@ -36,12 +36,12 @@ fn every_request_is_done_once_on_ram_and_on_a_file() {
                 count: 1500,
                 random_seed,
             });
-            world.add_front(Box::new(front));
-            world.run().unwrap();
+            event_loop.add_front(Box::new(front));
+            event_loop.run().unwrap();
             let stats = *stats.borrow();
             assert_eq!((stats.done_count, stats.failed_count), (1500, 0));
             assert!(stats.end > stats.begin);
-            let sums = &world.mind().sums;
+            let sums = &event_loop.engine().sums;
             assert!(sums.iter().all(|sums| sums.len() == 2), "two blocks each");
         }
     }

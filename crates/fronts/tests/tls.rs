@@ -21,9 +21,9 @@ use tandem_fronts::nbd::wire::{self, option, reply};
 use tandem_fronts::nbd::{
     Access, Client, Clients, Export, NbdConfig, NbdServer, TlsMode, TlsServer, parse_addresses,
 };
-use tandem_live::door::Stopper;
 use tandem_live::listen::{Address, Listener};
-use tandem_live::{Backing, DeviceConfig, Devices, World, WorldConfig};
+use tandem_live::remote_queue::Stopper;
+use tandem_live::{Backing, DeviceConfig, Devices, EventLoop, EventLoopConfig};
 
 const VOLUME: u64 = 8 << 20;
 
@@ -55,8 +55,9 @@ impl Server {
         let thread = std::thread::spawn(move || {
             let backing = Backing::Ram { bytes: VOLUME };
             let devices = Devices::open(vec![DeviceConfig { backing, emulate: None }]).unwrap();
-            let mind = PassThrough::new(VOLUME);
-            let mut world = World::new(WorldConfig::default(), devices, mind).unwrap();
+            let engine = PassThrough::new(VOLUME);
+            let mut event_loop =
+                EventLoop::new(EventLoopConfig::default(), devices, engine).unwrap();
             let tcp = Listener::bind(&"127.0.0.1:0".parse().unwrap(), false).unwrap();
             let address = tcp.tcp_address().unwrap();
             let export = Export {
@@ -67,9 +68,9 @@ impl Server {
                 stream: None,
             };
             let server = NbdServer::new(NbdConfig::default(), vec![tcp], vec![export]);
-            world.add_front(Box::new(server.with_access(vec![access], Clients::default())));
-            sender.send((world.stopper(), address)).unwrap();
-            world.run().unwrap();
+            event_loop.add_front(Box::new(server.with_access(vec![access], Clients::default())));
+            sender.send((event_loop.stopper(), address)).unwrap();
+            event_loop.run().unwrap();
         });
         let (stopper, address) = receiver.recv().unwrap();
         Server { stopper, address, root: authority.pem().into_bytes(), thread: Some(thread) }

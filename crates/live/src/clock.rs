@@ -1,4 +1,4 @@
-//! What time is it in the real world? Nanoseconds of the monotonic clock since the world began.
+//! What time is it in the real event loop? Nanoseconds of the monotonic clock since the event loop began.
 
 use tandem_block::Instant;
 
@@ -17,7 +17,7 @@ impl Clock {
     /// Time since it began.
     pub fn now(&self) -> Instant {
         let ns = self.origin.elapsed().as_nanos();
-        Instant::from_ns(u64::try_from(ns).expect("a world lives less than 584 years"))
+        Instant::from_ns(u64::try_from(ns).expect("an event loop lives less than 584 years"))
     }
 }
 

@@ -8,9 +8,9 @@ mod clients;
 mod snapshots;
 
 use crate::device::DeviceConfig;
-use crate::front::{Desk, Front};
+use crate::engine::Leave;
+use crate::front::{Front, FrontContext};
 use crate::listen::Listener;
-use crate::mind::Leave;
 use crate::uring::Finished;
 use crate::users::Users;
 pub use adding::{Addition, ask_to_add};
@@ -44,7 +44,7 @@ const VERBS: [&str; 11] = [
     "delete-snapshot",
 ];
 
-/// A part of every status that changes while the world runs.
+/// A part of every status that changes while the event loop runs.
 pub type Part = Box<dyn Fn() -> serde_json::Value>;
 
 /// The control socket as a front end that sends no requests.
@@ -83,7 +83,7 @@ impl Control {
         }
     }
 
-    /// Adds what does not change while the world runs to every status, under `pool`.
+    /// Adds what does not change while the event loop runs to every status, under `pool`.
     #[must_use]
     pub fn about(mut self, about: serde_json::Value) -> Control {
         self.about = about;
@@ -112,25 +112,29 @@ impl Control {
     }
 
     /// Answers a line of a client, at once or when the engine has done what it says.
-    fn answer(&mut self, key: usize, line: &[u8], desk: &mut Desk<'_>) {
+    fn answer(&mut self, key: usize, line: &[u8], context: &mut FrontContext<'_>) {
         let reply = match Asked::parse(line) {
             Ok(Asked::Snapshot(it)) => {
-                if self.begin_snapshot(key, &it, desk) {
+                if self.begin_snapshot(key, &it, context) {
                     return;
                 }
-                self.refuse_snapshot(&it, desk)
+                self.refuse_snapshot(&it, context)
             }
-            asked => self.reply(asked, desk),
+            asked => self.reply(asked, context),
         };
-        self.say(key, &reply, desk);
+        self.say(key, &reply, context);
     }
 
     /// The answer to one line.
-    fn reply(&self, asked: Result<Asked, String>, desk: &mut Desk<'_>) -> serde_json::Value {
+    fn reply(
+        &self,
+        asked: Result<Asked, String>,
+        context: &mut FrontContext<'_>,
+    ) -> serde_json::Value {
         match asked {
             Ok(Asked::Snapshot(_)) => unreachable!("answered when it is done"),
             Ok(Asked::Status) => {
-                let mut status = desk.status();
+                let mut status = context.status();
                 if let Some(status) = status.as_object_mut() {
                     status.extend(self.parts.iter().map(|(name, part)| ((*name).into(), part())));
                     if !self.about.is_null() {
@@ -140,35 +144,37 @@ impl Control {
                 status
             }
             Ok(Asked::Stop) => {
-                desk.stop_world();
+                context.stop_event_loop();
                 serde_json::json!({ "stopping": true })
             }
-            Ok(Asked::Tier { volume, tier }) => match desk.set_tier(&volume, *tier) {
+            Ok(Asked::Tier { volume, tier }) => match context.set_tier(&volume, *tier) {
                 Ok(()) => serde_json::json!({ "volume": volume, "changed": true }),
                 Err(error) => serde_json::json!({ "error": error }),
             },
-            Ok(Asked::Replace { old, new, force }) => match self.replace(&old, &new, force, desk) {
-                Ok(()) => serde_json::json!({ "replacing": old, "by": new }),
-                Err(error) => serde_json::json!({ "error": error }),
-            },
-            Ok(Asked::CancelReplace) => match desk.cancel_replace() {
+            Ok(Asked::Replace { old, new, force }) => {
+                match self.replace(&old, &new, force, context) {
+                    Ok(()) => serde_json::json!({ "replacing": old, "by": new }),
+                    Err(error) => serde_json::json!({ "error": error }),
+                }
+            }
+            Ok(Asked::CancelReplace) => match context.cancel_replace() {
                 Ok(()) => serde_json::json!({ "cancelled": true }),
                 Err(error) => serde_json::json!({ "error": error }),
             },
             Ok(Asked::Add(it)) => {
-                self.add(&it, desk).unwrap_or_else(|error| serde_json::json!({ "error": error }))
+                self.add(&it, context).unwrap_or_else(|error| serde_json::json!({ "error": error }))
             }
-            Ok(Asked::Drain { drive, dry_run }) => match self.drain(&drive, dry_run, desk) {
+            Ok(Asked::Drain { drive, dry_run }) => match self.drain(&drive, dry_run, context) {
                 Ok(bytes) => serde_json::json!({ "draining": drive, "bytes": bytes }),
                 Err(error) => serde_json::json!({ "error": error }),
             },
-            Ok(Asked::CancelDrain) => match desk.change_members(Leave::Cancel) {
+            Ok(Asked::CancelDrain) => match context.change_members(Leave::Cancel) {
                 Ok(()) => serde_json::json!({ "cancelled": true }),
                 Err(error) => serde_json::json!({ "error": error }),
             },
             Ok(Asked::Remove { drive }) => {
                 let device = self.device(&drive);
-                match device.and_then(|device| desk.change_members(Leave::Remove(device))) {
+                match device.and_then(|device| context.change_members(Leave::Remove(device))) {
                     Ok(()) => serde_json::json!({ "removing": drive }),
                     Err(error) => serde_json::json!({ "error": error }),
                 }
@@ -178,16 +184,21 @@ impl Control {
     }
 
     /// Hands a snapshot to the engine; false if it cannot be.
-    fn begin_snapshot(&mut self, key: usize, it: &Snapshot, desk: &mut Desk<'_>) -> bool {
-        let op = desk.engine().map(|engine| it.op(engine, &self.users));
+    fn begin_snapshot(
+        &mut self,
+        key: usize,
+        it: &Snapshot,
+        context: &mut FrontContext<'_>,
+    ) -> bool {
+        let op = context.engine().map(|engine| it.op(engine, &self.users));
         let Some(Ok(op)) = op.filter(|_| !self.stopping) else { return false };
-        desk.batch(vec![op], true, key as u64);
+        context.batch(vec![op], true, key as u64);
         self.clients[key].awaits = Some(it.clone());
         true
     }
 
-    fn refuse_snapshot(&self, it: &Snapshot, desk: &Desk<'_>) -> serde_json::Value {
-        let why = match desk.engine().map(|engine| it.op(engine, &self.users)) {
+    fn refuse_snapshot(&self, it: &Snapshot, context: &FrontContext<'_>) -> serde_json::Value {
+        let why = match context.engine().map(|engine| it.op(engine, &self.users)) {
             Some(Err(why)) => why,
             _ => "the server is stopping".into(),
         };
@@ -200,11 +211,16 @@ impl Control {
     }
 
     /// Returns how many bytes have to move.
-    fn drain(&self, drive: &str, dry_run: bool, desk: &mut Desk<'_>) -> Result<u64, String> {
+    fn drain(
+        &self,
+        drive: &str,
+        dry_run: bool,
+        context: &mut FrontContext<'_>,
+    ) -> Result<u64, String> {
         let device = self.device(drive)?;
-        let bytes = desk.can_drain(device)?;
+        let bytes = context.can_drain(device)?;
         if !dry_run {
-            desk.change_members(Leave::Drain(device))?;
+            context.change_members(Leave::Drain(device))?;
         }
         Ok(bytes)
     }
@@ -214,11 +230,11 @@ impl Control {
         old: &str,
         new: &str,
         force: bool,
-        desk: &mut Desk<'_>,
+        context: &mut FrontContext<'_>,
     ) -> Result<(), String> {
         let registrar = self.registrar.as_ref().ok_or("this pool's drives cannot be replaced")?;
         let prepared = registrar.borrow().prepare(old, new, force)?;
-        self.begin_replace(prepared, new, desk)
+        self.begin_replace(prepared, new, context)
     }
 }
 
@@ -397,40 +413,40 @@ fn flag(request: &serde_json::Value, name: &str) -> Result<bool, String> {
 }
 
 impl Front for Control {
-    fn begin(&mut self, desk: &mut Desk<'_>) {
-        self.accept(desk);
+    fn begin(&mut self, context: &mut FrontContext<'_>) {
+        self.accept(context);
     }
 
-    fn finished(&mut self, done: Finished, desk: &mut Desk<'_>) {
+    fn finished(&mut self, done: Finished, context: &mut FrontContext<'_>) {
         if done.tag.value == ACCEPT {
-            self.accepted(&done, desk);
+            self.accepted(&done, context);
         } else {
-            self.moved(done.tag.value as usize, done, desk);
+            self.moved(done.tag.value as usize, done, context);
         }
     }
 
-    fn completed(&mut self, cookie: u64, done: &Done, desk: &mut Desk<'_>) {
+    fn completed(&mut self, cookie: u64, done: &Done, context: &mut FrontContext<'_>) {
         let key = cookie as usize;
         let Some(it) = self.clients[key].awaits.take() else { return };
-        self.say(key, &it.answer(done.status), desk);
+        self.say(key, &it.answer(done.status), context);
     }
 
-    fn turn_ends(&mut self, desk: &mut Desk<'_>) {
-        if self.retry_at.is_some_and(|at| desk.now >= at) {
+    fn turn_ends(&mut self, context: &mut FrontContext<'_>) {
+        if self.retry_at.is_some_and(|at| context.now >= at) {
             self.retry_at = None;
-            self.accept(desk);
+            self.accept(context);
         }
-        self.answer_in_turn(desk);
-        self.watch(desk);
+        self.answer_in_turn(context);
+        self.watch(context);
     }
 
     fn has_news(&mut self) -> bool {
         self.pace.is_awaited()
     }
 
-    fn room(&mut self, _desk: &mut Desk<'_>) {}
+    fn room(&mut self, _context: &mut FrontContext<'_>) {}
 
-    fn stop(&mut self, _desk: &mut Desk<'_>) {
+    fn stop(&mut self, _context: &mut FrontContext<'_>) {
         self.stopping = true;
     }
 

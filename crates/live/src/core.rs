@@ -1,10 +1,10 @@
-//! What does the world own beside the mind and the front ends? Ring, payloads, devices, timers.
+//! What does the event loop own beside the engine and the front ends? Ring, payloads, devices, timers.
 
 use crate::clock::Clock;
-use crate::device::{Bench, Device, IoDone};
+use crate::device::{Device, DeviceContext, IoDone};
 use crate::drives::Drives;
-use crate::front::{Counter, DEVICE_OWNERS, Desk};
-use crate::mind::Mind;
+use crate::engine::LiveEngine;
+use crate::front::{Counter, DEVICE_OWNERS, FrontContext};
 use crate::payload::Payloads;
 use crate::uring::{Finished, Ring};
 use std::collections::VecDeque;
@@ -17,7 +17,7 @@ pub(crate) struct Core {
     pub payloads: Payloads,
     pub devices: Drives,
     pub counter: Counter,
-    /// Device commands that are done and that the mind does not know of yet.
+    /// Device commands that are done and that the engine does not know of yet.
     pub done: VecDeque<IoDone>,
     pub wake_at: Instant,
     /// For completions; kept to keep its memory.
@@ -26,14 +26,19 @@ pub(crate) struct Core {
 
 impl Core {
     /// What front end `front` works with.
-    pub fn desk<'a>(&'a mut self, front: usize, now: Instant, mind: &'a mut dyn Mind) -> Desk<'a> {
-        Desk {
+    pub fn context<'a>(
+        &'a mut self,
+        front: usize,
+        now: Instant,
+        engine: &'a mut dyn LiveEngine,
+    ) -> FrontContext<'a> {
+        FrontContext {
             now,
             ring: &mut self.ring,
             payloads: &mut self.payloads,
             counter: &mut self.counter,
             devices: &mut self.devices,
-            mind,
+            engine,
             front,
         }
     }
@@ -42,12 +47,12 @@ impl Core {
         &mut self,
         index: usize,
         now: Instant,
-        act: impl FnOnce(&mut dyn Device, &mut Bench<'_>),
+        act: impl FnOnce(&mut dyn Device, &mut DeviceContext<'_>),
     ) {
         let Core { ring, payloads, devices, done, .. } = self;
         let (tag, device) = devices.at(index);
         let owner = DEVICE_OWNERS + tag;
-        act(device, &mut Bench { now, ring, payloads, done, owner });
+        act(device, &mut DeviceContext { now, ring, payloads, done, owner });
     }
 
     /// Sends a command to its device.
@@ -55,7 +60,7 @@ impl Core {
         // a fresh reading: an emulated drive counts its latency from here
         let now = self.clock.now();
         let index = usize::from(io.device.0);
-        self.with_device(index, now, |device, bench| device.submit(io, bench));
+        self.with_device(index, now, |device, context| device.submit(io, context));
     }
 
     /// A ring operation of a device is done.
@@ -64,7 +69,7 @@ impl Core {
         let place = self.devices.place_of(finished.tag.owner - DEVICE_OWNERS);
         let Some(index) = place else { return }; // of a drive that was let go
         let (value, result) = (finished.tag.value, finished.result);
-        self.with_device(index, now, |device, bench| device.finished(value, result, bench));
+        self.with_device(index, now, |device, context| device.finished(value, result, context));
     }
 
     /// Lets the drive whose answer has been due for longest give it: one answer, so that what several
@@ -79,7 +84,7 @@ impl Core {
         if due > now {
             return false;
         }
-        self.with_device(index, now, |device, bench| device.tick(bench));
+        self.with_device(index, now, |device, context| device.tick(context));
         true
     }
 

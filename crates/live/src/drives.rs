@@ -7,45 +7,45 @@
 use crate::device::Device;
 
 /// A drive at its place.
-struct Seat {
+struct Bay {
     tag: u32,
     device: Box<dyn Device>,
 }
 
-/// The drives of a world, by place.
+/// The drives of an event loop, by place.
 pub(crate) struct Drives {
-    seats: Vec<Seat>,
+    bays: Vec<Bay>,
     tags: u32,
 }
 
 impl Drives {
     /// These, in the order of their places.
     pub fn new(devices: Vec<Box<dyn Device>>) -> Drives {
-        let mut drives = Drives { seats: Vec::new(), tags: 0 };
+        let mut drives = Drives { bays: Vec::new(), tags: 0 };
         devices.into_iter().for_each(|device| drives.add(device));
         drives
     }
 
     /// Adds one behind all others.
     pub fn add(&mut self, device: Box<dyn Device>) {
-        self.seats.push(Seat { tag: self.tags, device });
+        self.bays.push(Bay { tag: self.tags, device });
         self.tags += 1;
     }
 
     /// The drive at a place, and its tag.
     pub fn at(&mut self, place: usize) -> (u32, &mut dyn Device) {
-        let seat = &mut self.seats[place];
-        (seat.tag, &mut *seat.device)
+        let bay = &mut self.bays[place];
+        (bay.tag, &mut *bay.device)
     }
 
     /// The place of the drive with this tag, if it is here still.
     pub fn place_of(&self, tag: u32) -> Option<usize> {
-        self.seats.iter().position(|seat| seat.tag == tag)
+        self.bays.iter().position(|bay| bay.tag == tag)
     }
 
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &dyn Device> {
-        self.seats.iter().map(|seat| &*seat.device)
+        self.bays.iter().map(|bay| &*bay.device)
     }
 
     /// The last one takes this place; what was there is closed.
@@ -53,13 +53,13 @@ impl Drives {
     /// # Panics
     /// If it is the last one itself.
     pub fn succeed(&mut self, place: usize) {
-        let seat = self.seats.pop().expect("there is a successor");
-        self.seats[place] = seat;
+        let bay = self.bays.pop().expect("there is a successor");
+        self.bays[place] = bay;
     }
 
     /// What is at this place is closed, and `empty` stands there.
     pub fn close(&mut self, place: usize, empty: Box<dyn Device>) {
-        self.seats[place] = Seat { tag: self.tags, device: empty };
+        self.bays[place] = Bay { tag: self.tags, device: empty };
         self.tags += 1;
     }
 
@@ -68,7 +68,7 @@ impl Drives {
     /// # Panics
     /// If there is none.
     pub fn let_go(&mut self) {
-        self.seats.pop().expect("there is a successor");
+        self.bays.pop().expect("there is a successor");
     }
 }
 
@@ -97,8 +97,8 @@ mod tests {
         drives.add(ram(4096));
         assert_eq!(drives.at(2).0, 3, "a tag is used once");
         drives.let_go();
-        assert_eq!(drives.seats.len(), 2);
+        assert_eq!(drives.bays.len(), 2);
         drives.close(0, ram(4096));
-        assert_eq!((drives.seats.len(), drives.at(0).0, drives.place_of(2)), (2, 4, None));
+        assert_eq!((drives.bays.len(), drives.at(0).0, drives.place_of(2)), (2, 4, None));
     }
 }

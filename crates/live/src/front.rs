@@ -1,15 +1,15 @@
-//! How does a front end serve its users without knowing drives, and without the world knowing its
+//! How does a front end serve its users without knowing drives, and without the event loop knowing its
 //! protocol?
 //!
 //! A front end is told what happens to its sockets ([`Front::finished`]) and its requests
-//! ([`Front::completed`]), and acts through the [`Desk`]. All of it runs on the world's one thread,
+//! ([`Front::completed`]), and acts through the [`FrontContext`]. All of it runs on the event loop's one thread,
 //! so nothing here may block. A front end that needs threads of its own talks through a
-//! [`crate::door::Door`].
+//! [`crate::remote_queue::RemoteQueue`].
 
 use crate::buffer::taken_bytes;
 use crate::device::{self, DeviceConfig, EmulatedStats};
 use crate::drives::Drives;
-use crate::mind::{Extent, Leave, Mind};
+use crate::engine::{Extent, Leave, LiveEngine};
 use crate::payload::Payloads;
 use crate::uring::{Finished, Ring, Tag};
 use slab::Slab;
@@ -23,30 +23,30 @@ use tandem_engine::{Done, Engine, TierConfig};
 /// One way to ask for bytes.
 pub trait Front {
     /// The engine is ready: begin to listen.
-    fn begin(&mut self, desk: &mut Desk<'_>);
+    fn begin(&mut self, context: &mut FrontContext<'_>);
 
     /// One of its ring operations is done.
-    fn finished(&mut self, done: Finished, desk: &mut Desk<'_>);
+    fn finished(&mut self, done: Finished, context: &mut FrontContext<'_>);
 
-    /// One of its requests is done. A read's payload must be given back with [`Desk::release`]
+    /// One of its requests is done. A read's payload must be given back with [`FrontContext::release`]
     /// after its bytes were used.
-    fn completed(&mut self, cookie: u64, done: &Done, desk: &mut Desk<'_>);
+    fn completed(&mut self, cookie: u64, done: &Done, context: &mut FrontContext<'_>);
 
     /// All events of this turn are handled: send what was gathered.
-    fn turn_ends(&mut self, desk: &mut Desk<'_>);
+    fn turn_ends(&mut self, context: &mut FrontContext<'_>);
 
-    /// There is room again after [`Desk::has_room`] said no.
-    fn room(&mut self, desk: &mut Desk<'_>);
+    /// There is room again after [`FrontContext::has_room`] said no.
+    fn room(&mut self, context: &mut FrontContext<'_>);
 
     /// Take no new requests; those under way will still complete.
-    fn stop(&mut self, desk: &mut Desk<'_>);
+    fn stop(&mut self, context: &mut FrontContext<'_>);
 
     /// Is every reply out?
     fn is_quiet(&self) -> bool;
 
     /// After [`Front::stop`]: does it ask for nothing more? The engine takes requests until every front
     /// end says so, but does not wait for ever.
-    fn is_settled(&self) -> bool {
+    fn is_durable(&self) -> bool {
         true
     }
 
@@ -55,11 +55,11 @@ pub trait Front {
         false
     }
 
-    /// The world is about to sleep: what [`Front::has_news`] would find must wake it, through the
+    /// The event loop is about to sleep: what [`Front::has_news`] would find must wake it, through the
     /// ring or another thread.
-    fn falls_asleep(&mut self, _desk: &mut Desk<'_>) {}
+    fn falls_asleep(&mut self, _context: &mut FrontContext<'_>) {}
 
-    /// Bytes of its requests under way at most, see [`Desk::has_room`]; `None`: the world's default.
+    /// Bytes of its requests under way at most, see [`FrontContext::has_room`]; `None`: the event loop's default.
     fn memory_bytes(&self) -> Option<u64> {
         None
     }
@@ -67,7 +67,7 @@ pub trait Front {
 
 /// What a front end asks the engine for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wish {
+pub struct FrontRequest {
     /// Which volume.
     pub object: ObjectId,
     /// What to do.
@@ -123,7 +123,7 @@ pub(crate) struct Load {
     pub bytes: u64,
     pub bytes_max: u64,
     /// It was told that there is no room.
-    pub starved: bool,
+    pub waits_for_room: bool,
 }
 
 impl Load {
@@ -181,25 +181,25 @@ impl Counter {
     /// Is there a front end that waits for room and could have it?
     pub fn takes_again(&self, front: usize) -> bool {
         let load = &self.loads[front];
-        load.starved && load.allows(0, self.max)
+        load.waits_for_room && load.allows(0, self.max)
     }
 }
 
 /// What a front end may use, lent for one call.
-pub struct Desk<'a> {
+pub struct FrontContext<'a> {
     /// The time of this turn.
     pub now: Instant,
-    /// The ring; operations are tagged by [`Desk::tag`].
+    /// The ring; operations are tagged by [`FrontContext::tag`].
     pub ring: &'a mut Ring,
     /// The payloads.
     pub payloads: &'a mut Payloads,
     pub(crate) counter: &'a mut Counter,
-    pub(crate) mind: &'a mut dyn Mind,
+    pub(crate) engine: &'a mut dyn LiveEngine,
     pub(crate) devices: &'a mut Drives,
     pub(crate) front: usize,
 }
 
-impl Desk<'_> {
+impl FrontContext<'_> {
     /// A tag whose completion comes back to this front end.
     pub fn tag(&self, value: u64) -> Tag {
         Tag { owner: FRONT_OWNERS + self.front as u32, value }
@@ -211,7 +211,7 @@ impl Desk<'_> {
         let counter = &mut *self.counter;
         let load = &mut counter.loads[self.front];
         let room = load.allows(length_bytes, counter.max);
-        load.starved |= !room;
+        load.waits_for_room |= !room;
         room
     }
 
@@ -223,19 +223,19 @@ impl Desk<'_> {
     }
 
     /// Sends a request to the engine; `cookie` comes back with its completion.
-    pub fn submit(&mut self, wish: Wish, cookie: u64) {
+    pub fn submit(&mut self, front_request: FrontRequest, cookie: u64) {
         let request = Request {
             id: RequestId(self.counter.pending.vacant_key() as u64),
-            object: wish.object,
-            op: wish.op,
-            offset_bytes: wish.offset_bytes,
-            length_bytes: wish.length_bytes,
-            fua: wish.fua,
-            stream: wish.stream,
-            class: wish.class,
+            object: front_request.object,
+            op: front_request.op,
+            offset_bytes: front_request.offset_bytes,
+            length_bytes: front_request.length_bytes,
+            fua: front_request.fua,
+            stream: front_request.stream,
+            class: front_request.class,
             kind: RequestKind::User,
             data_type: RequestType::Data,
-            payload: wish.payload,
+            payload: front_request.payload,
             arrived: self.now,
         };
         self.counter.add(Pending { asked: Asked::Request(request), front: self.front, cookie });
@@ -251,7 +251,7 @@ impl Desk<'_> {
 
     /// The engine, to look at its objects and what is noted of them; `None` in a test without one.
     pub fn engine(&self) -> Option<&Engine> {
-        self.mind.engine()
+        self.engine.engine()
     }
 
     /// Gives a payload back.
@@ -263,14 +263,14 @@ impl Desk<'_> {
 
     /// What lies where in an object.
     pub fn extents(&self, object: ObjectId, range: (u64, u64), out: &mut Vec<Extent>) {
-        self.mind.extents(object, range, out);
+        self.engine.extents(object, range, out);
     }
 
-    /// The engine's status, with the world's own under `live`.
+    /// The engine's status, with the event loop's own under `live`.
     pub fn status(&self) -> serde_json::Value {
-        let mut status = self.mind.status(self.now);
+        let mut status = self.engine.status(self.now);
         if let Some(object) = status.as_object_mut() {
-            let live = world_status(self.counter, self.payloads, self.devices);
+            let live = event_loop_status(self.counter, self.payloads, self.devices);
             object.insert("live".into(), live);
         }
         status
@@ -281,7 +281,7 @@ impl Desk<'_> {
     /// # Errors
     /// Why not, in words.
     pub fn set_tier(&mut self, volume: &str, tier: TierConfig) -> Result<(), String> {
-        self.mind.set_tier(volume, tier)
+        self.engine.set_tier(volume, tier)
     }
 
     /// Could this drive be replaced, or its empty place be taken, by one of so many bytes?
@@ -289,16 +289,16 @@ impl Desk<'_> {
     /// # Errors
     /// Why not, in words.
     pub fn can_replace(&self, device: DeviceId, bytes: u64) -> Result<(), String> {
-        self.mind.can_replace(device, bytes)
+        self.engine.can_replace(device, bytes)
     }
 
     /// Of a place that is empty: what a drive needs for it, and how much is copied there, in bytes.
     pub fn empty_place(&self, device: DeviceId) -> Option<(u64, u64)> {
-        self.mind.engine().and_then(|engine| engine.empty_place(device))
+        self.engine.engine().and_then(|engine| engine.empty_place(device))
     }
 
     /// Opens a drive that shall take this one's place, under an id of its own; what comes of it is in the
-    /// status, and told to who was set by `World::on_succession`.
+    /// status, and told to who was set by `EventLoop::on_succession`.
     ///
     /// # Errors
     /// Why not, in words.
@@ -308,12 +308,12 @@ impl Desk<'_> {
         new: DeviceConfig,
         uuid: u128,
     ) -> Result<(), String> {
-        self.mind.can_replace(device, u64::MAX)?;
+        self.engine.can_replace(device, u64::MAX)?;
         let opened = device::open(device, new).map_err(|error| error.to_string())?;
         let bytes = opened.capacity_bytes();
-        self.mind.can_replace(device, bytes)?;
+        self.engine.can_replace(device, bytes)?;
         self.devices.add(opened);
-        self.mind.replace(device, bytes, uuid).expect("asked before");
+        self.engine.replace(device, bytes, uuid).expect("asked before");
         self.counter.wake_asked = true;
         Ok(())
     }
@@ -323,7 +323,7 @@ impl Desk<'_> {
     /// # Errors
     /// Why not, in words.
     pub fn cancel_replace(&mut self) -> Result<(), String> {
-        self.mind.cancel_replace()?;
+        self.engine.cancel_replace()?;
         self.counter.wake_asked = true;
         Ok(())
     }
@@ -333,7 +333,7 @@ impl Desk<'_> {
     /// # Errors
     /// Why it cannot be, in words.
     pub fn can_drain(&self, device: DeviceId) -> Result<u64, String> {
-        self.mind.can_drain(device)
+        self.engine.can_drain(device)
     }
 
     /// Moves everything off a drive, or ends that, or removes the drive when that is done; what comes of it
@@ -342,24 +342,28 @@ impl Desk<'_> {
     /// # Errors
     /// Why not, in words.
     pub fn change_members(&mut self, asked: Leave) -> Result<(), String> {
-        self.mind.change_members(asked)?;
+        self.engine.change_members(asked)?;
         self.counter.wake_asked = true;
         Ok(())
     }
 
-    /// Asks the world to stop cleanly.
-    pub fn stop_world(&mut self) {
+    /// Asks the event loop to stop cleanly.
+    pub fn stop_event_loop(&mut self) {
         self.counter.stop_asked = true;
     }
 }
 
-/// Owner numbers in ring tags: the world itself, then fronts, then devices.
-pub(crate) const WORLD_OWNER: u32 = 0;
+/// Owner numbers in ring tags: the event loop itself, then fronts, then devices.
+pub(crate) const EVENT_LOOP_OWNER: u32 = 0;
 pub(crate) const FRONT_OWNERS: u32 = 1;
 pub(crate) const DEVICE_OWNERS: u32 = 1 << 16;
 
-/// The world's own part of the status document.
-fn world_status(counter: &Counter, payloads: &Payloads, devices: &Drives) -> serde_json::Value {
+/// The event loop's own part of the status document.
+fn event_loop_status(
+    counter: &Counter,
+    payloads: &Payloads,
+    devices: &Drives,
+) -> serde_json::Value {
     let emulated: Vec<serde_json::Value> = devices
         .iter()
         .enumerate()

@@ -1,7 +1,7 @@
 //! Where are the bytes of a request while the engine decides? In numbered payloads, each with the
 //! CRC-32C of its blocks beside it.
 //!
-//! Source: design decisions 1 and 7. The world numbers what users bring (a slab), the engine what it
+//! Source: design decisions 1 and 7. The event loop numbers what users bring (a slab), the engine what it
 //! reserves. Checksums of a user's bytes are computed when the payload is sealed, those of bytes
 //! read from a drive when the read completes; both travel with the completion, so the engine's map
 //! learns what was really handed over.
@@ -117,7 +117,7 @@ impl Hasher for IdHasher {
     }
 }
 
-/// All payloads of one world.
+/// All payloads of one event loop.
 #[derive(Debug)]
 pub struct Payloads {
     user: Slab<Payload>,
@@ -334,7 +334,7 @@ impl Payloads {
         payload.memory.write_out(fd, head, at as usize, length as usize)
     }
 
-    /// A buffer of the world's own, with whatever bytes it held before.
+    /// A buffer of the event loop's own, with whatever bytes it held before.
     ///
     /// # Panics
     /// If the system has no memory left; what clients ask for is refused before that ([`Payloads::begin`],

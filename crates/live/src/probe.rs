@@ -8,7 +8,7 @@
 //! a modelled drive's answer, when it was due.
 
 use crate::clock::Clock;
-use crate::device::{self, Bench, Device, DeviceConfig, IoDone, OpenError};
+use crate::device::{self, Device, DeviceConfig, DeviceContext, IoDone, OpenError};
 use crate::payload::Payloads;
 use crate::uring::{Finished, Ring, Submission};
 use std::collections::VecDeque;
@@ -81,9 +81,9 @@ impl LiveProbe {
         })
     }
 
-    fn with(&mut self, act: impl FnOnce(&mut dyn Device, &mut Bench<'_>)) {
+    fn with(&mut self, act: impl FnOnce(&mut dyn Device, &mut DeviceContext<'_>)) {
         let LiveProbe { device, payloads, ring, done, clock, .. } = self;
-        act(&mut **device, &mut Bench { now: clock.now(), ring, payloads, done, owner: 0 });
+        act(&mut **device, &mut DeviceContext { now: clock.now(), ring, payloads, done, owner: 0 });
     }
 
     fn io_op(&self, op: &DriveOp) -> IoOp {
@@ -118,11 +118,11 @@ impl LiveProbe {
         let mut finished = std::mem::take(&mut self.finished);
         self.ring.poll(&mut finished);
         for one in finished.drain(..) {
-            self.with(|device, bench| device.finished(one.tag.value, one.result, bench));
+            self.with(|device, context| device.finished(one.tag.value, one.result, context));
         }
         self.finished = finished;
         if self.device.due() <= self.clock.now() {
-            self.with(|device, bench| device.tick(bench));
+            self.with(|device, context| device.tick(context));
         }
     }
 }
@@ -153,7 +153,7 @@ impl Probe for LiveProbe {
                 let io = Io { id: IoId(self.next), device: DeviceId(0), op };
                 self.next = self.next.wrapping_add(1);
                 begun.push(self.clock.now().ns);
-                self.with(|device, bench| device.submit(io, bench));
+                self.with(|device, context| device.submit(io, context));
             }
             // the kernel may do a real device's work while it is being asked
             if self.device.due() == Instant::NEVER {

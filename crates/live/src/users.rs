@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use tandem_block::ObjectId;
 
-/// Objects in use, and by how many: shared by front ends of one world.
+/// Objects in use, and by how many: shared by front ends of one event loop.
 #[derive(Clone, Debug, Default)]
 pub struct Users(Rc<RefCell<BTreeMap<ObjectId, usize>>>);
 

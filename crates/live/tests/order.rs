@@ -1,4 +1,4 @@
-//! In which order does a world that is late catch up? Drives are heard in the order of their answers, and
+//! In which order does an event loop that is late catch up? Drives are heard in the order of their answers, and
 //! have their next commands before clients have theirs.
 //!
 //! Source: design decision 4: an emulated drive stands for a real one, which answers at its own time
@@ -12,10 +12,10 @@ use tandem_block::{
     DeviceId, Drive, DriveOp, Duration, Instant, IoError, ObjectId, Op, Outcome, Request, StreamId,
     Ticket,
 };
-use tandem_live::door::{Ask, Door, Stopper};
+use tandem_live::remote_queue::{Ask, RemoteQueue, Stopper};
 use tandem_live::{
-    Backing, Command, DeviceConfig, Devices, Done, Event, Extent, Io, IoId, IoOp, Mind, ServedFrom,
-    World, WorldConfig,
+    Backing, Command, DeviceConfig, Devices, Done, Event, EventLoop, EventLoopConfig, Extent, Io,
+    IoId, IoOp, LiveEngine, ServedFrom,
 };
 
 const SIZE: u64 = 1 << 20;
@@ -25,7 +25,7 @@ const SIZE: u64 = 1 << 20;
 enum Seen {
     /// A drive was given a command, and will answer it then.
     Given(&'static str, Instant),
-    /// The mind heard of the end of the command with this id.
+    /// The engine heard of the end of the command with this id.
     Heard(u32),
     /// The client was answered.
     Answered,
@@ -50,7 +50,7 @@ impl Drive for Steady {
         self.commands += 1;
         let ack_at = now + Duration::from_ns(self.latency.ns * self.commands);
         self.log.lock().unwrap().push(Seen::Given(self.name, ack_at));
-        Outcome { ack_at, settle_at: None, status: Ok(()), ticket: Ticket(self.commands) }
+        Outcome { ack_at, durable_at: None, status: Ok(()), ticket: Ticket(self.commands) }
     }
     fn volatile_bytes(&mut self, _now: Instant) -> u64 {
         0
@@ -70,7 +70,7 @@ struct Script {
     log: Log,
 }
 
-impl Mind for Script {
+impl LiveEngine for Script {
     fn on(&mut self, _now: Instant, event: Event<'_>, out: &mut Vec<Command>) {
         match event {
             Event::Start => out.push(Command::Started(Ok(()))),
@@ -110,7 +110,7 @@ fn answer(request: &Request) -> Command {
     })
 }
 
-/// A world over drives of these latencies, named a, b and so on; its one flush is asked and answered.
+/// An event loop over drives of these latencies, named a, b and so on; its one flush is asked and answered.
 fn play(
     latencies: &[Duration],
     begin: fn(&Request, &mut Vec<Command>),
@@ -119,7 +119,7 @@ fn play(
     let log = Log::default();
     let names = ["a", "b"];
     let drives: Vec<_> = names.into_iter().zip(latencies.iter().copied()).collect();
-    let (sender, receiver) = mpsc::channel::<(Door, Stopper)>();
+    let (sender, receiver) = mpsc::channel::<(RemoteQueue, Stopper)>();
     let told = Arc::clone(&log);
     let thread = std::thread::spawn(move || {
         let config = |(name, latency)| DeviceConfig {
@@ -128,11 +128,11 @@ fn play(
         };
         let devices = Devices::open(drives.into_iter().map(config).collect()).unwrap();
         let script = Script { begin, next, request: None, heard: 0, log: Arc::clone(&told) };
-        let mut world = World::new(WorldConfig::default(), devices, script).unwrap();
-        sender.send((world.add_door(4, StreamId(1)), world.stopper())).unwrap();
-        world.run().unwrap();
+        let mut event_loop = EventLoop::new(EventLoopConfig::default(), devices, script).unwrap();
+        sender.send((event_loop.add_remote_queue(4, StreamId(1)), event_loop.stopper())).unwrap();
+        event_loop.run().unwrap();
     });
-    let (door, stopper) = receiver.recv().unwrap();
+    let (remote_queue, stopper) = receiver.recv().unwrap();
     let (answered, wait) = mpsc::channel();
     let told = Arc::clone(&log);
     let reply = Box::new(move |_: Result<&[u8], IoError>| {
@@ -140,7 +140,7 @@ fn play(
         answered.send(()).unwrap();
     });
     let (object, op, data) = (ObjectId(0), Op::Flush, Vec::new());
-    door.ask(Ask { object, op, offset_bytes: 0, length_bytes: 0, fua: false, data, reply });
+    remote_queue.ask(Ask { object, op, offset_bytes: 0, length_bytes: 0, fua: false, data, reply });
     wait.recv_timeout(Wall::from_secs(60)).unwrap();
     stopper.stop();
     thread.join().unwrap();
@@ -149,7 +149,7 @@ fn play(
 
 /// The first answer takes so long to take in that all others are there when the second is asked for.
 #[test]
-fn a_late_world_hears_drives_in_the_order_of_their_answers() {
+fn a_late_event_loop_hears_drives_in_the_order_of_their_answers() {
     let begin = |_: &Request, out: &mut Vec<Command>| {
         out.extend([read(1, 0), read(2, 0), read(3, 1), read(4, 1)]);
     };
@@ -173,7 +173,7 @@ fn a_late_world_hears_drives_in_the_order_of_their_answers() {
     assert_eq!(heard, wanted, "{log:?}");
 }
 
-/// A mind says whom to answer before it says what to do next: the drive is given it first all the same.
+/// An engine says whom to answer before it says what to do next: the drive is given it first all the same.
 #[test]
 fn a_drive_has_its_next_command_before_the_client_has_its_answer() {
     let begin = |_: &Request, out: &mut Vec<Command>| out.push(read(1, 0));

@@ -11,7 +11,7 @@ use tandem_block::{
 };
 use tandem_drives::media::CutMode;
 use tandem_engine::Engine;
-use tandem_sim::World;
+use tandem_sim::Simulation;
 use tandem_sim::pool::{SwarmConfig, VOLUME};
 
 const DIRECTORY: ObjectId = ObjectId(2);
@@ -26,9 +26,9 @@ fn main() {
     config.tuning.object_table_bytes = 64 * MIB;
     config.tuning.log_segment_bytes = 16 * MIB;
     let engine = Engine::new(config.engine(true)).expect("valid");
-    let mut world = World::new(engine, config.drives(), true);
-    world.start().expect("a pool");
-    let mut play = Play { world, number: 0 };
+    let mut sim = Simulation::new(engine, config.drives(), true);
+    sim.start().expect("a pool");
+    let mut play = Play { sim, number: 0 };
     play.batch(vec![made(DIRECTORY, ObjectKind::Directory)]);
     let mut batches_ns = Vec::new();
     for file in 0..files {
@@ -45,7 +45,7 @@ fn main() {
         }
     }
     say("batch of an object and two attributes", batches_ns);
-    let (table_bytes, table_bytes_max) = play.world.engine.objects().record_bytes();
+    let (table_bytes, table_bytes_max) = play.sim.engine.objects().record_bytes();
     println!("table: {} bytes a file, {table_bytes_max} in all", table_bytes / files);
     let mut resizes_ns = Vec::new();
     for file in 0..files {
@@ -56,13 +56,13 @@ fn main() {
     say("batch of a resize", resizes_ns);
     play.ask(Op::Flush, VOLUME, (0, 0));
     let mut rng = tandem_block::Rng::new(1);
-    play.world.power_cut(config.engine(false), CutMode::KeepAll, &mut rng);
+    play.sim.power_cut(config.engine(false), CutMode::KeepAll, &mut rng);
     let began = Clock::now();
-    play.world.start().expect("it comes back");
+    play.sim.start().expect("it comes back");
     println!("start: {} ms of CPU", began.elapsed().as_millis());
-    let objects = play.world.engine.objects();
+    let objects = play.sim.engine.objects();
     assert_eq!(objects.iter().count() as u64, files + 2);
-    // the world keeps what was written to its drives, so a copy of the objects alone is weighed
+    // the simulation keeps what was written to its drives, so a copy of the objects alone is weighed
     let before = resident_bytes();
     let copy = objects.clone();
     let bytes = resident_bytes().saturating_sub(before);
@@ -79,7 +79,7 @@ fn say(what: &str, mut took_ns: Vec<u64>) {
 }
 
 struct Play {
-    world: World,
+    sim: Simulation,
     number: u64,
 }
 
@@ -90,7 +90,7 @@ impl Play {
         let id = RequestId(self.number);
         let batch = Batch { id, ops, durable: false };
         let began = Clock::now();
-        self.world.batch(&batch);
+        self.sim.batch(&batch);
         let took = began.elapsed().as_nanos() as u64;
         self.wait(id);
         took
@@ -99,22 +99,22 @@ impl Play {
     fn ask(&mut self, op: Op, object: ObjectId, range: (u64, u64)) {
         self.number += 1;
         let id = RequestId(self.number);
-        let mut request = Request::new(id, object, op, range, self.world.now);
+        let mut request = Request::new(id, object, op, range, self.sim.now);
         if op == Op::Write {
-            request.payload = self.world.payload(0..range.1 / 512);
+            request.payload = self.sim.payload(0..range.1 / 512);
         }
-        self.world.request(&request);
+        self.sim.request(&request);
         self.wait(id);
     }
 
     fn wait(&mut self, id: RequestId) {
         loop {
-            let said = self.world.take_said().done;
+            let said = self.sim.take_said().done;
             if let Some((done, _)) = said.iter().find(|(done, _)| done.request == id) {
                 done.status.expect("no faults");
                 return;
             }
-            assert!(self.world.step(), "a request never hangs");
+            assert!(self.sim.step(), "a request never hangs");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Can a mirrored pair lose data? `pair_crashes FIRST_SEED SEEDS [MODE]`: a power cut at every event of 200
-//! requests, and sampled ones of 2,000; the death of either twin at every event; power cuts and deaths
-//! while a new twin is copied to; power cuts after a death, with the dead twin back and without it; with a
-//! journal also power cuts together with the death of either twin or of the journal. Under every durability mode of a pair and several policies. Exit 1 if the promise
+//! requests, and sampled ones of 2,000; the death of either leg at every event; power cuts and deaths
+//! while a new leg is copied to; power cuts after a death, with the dead leg back and without it; with a
+//! journal also power cuts together with the death of either leg or of the journal. Under every durability mode of a pair and several policies. Exit 1 if the promise
 //! was broken, with the seed.
 
 use rayon::prelude::*;
@@ -9,9 +9,9 @@ use std::process::ExitCode;
 use tandem_engine::mirror::Answer;
 use tandem_sim::campaign::{ALWAYS, Campaign};
 use tandem_sim::coverage::Met;
+use tandem_sim::leg_deaths::{self, AtOnce, Returns};
 use tandem_sim::pool::SwarmConfig;
 use tandem_sim::swarm::{Failure, Run};
-use tandem_sim::twin_deaths::{self, AtOnce, Returns};
 
 const EVERY: Campaign =
     Campaign { window: ALWAYS, stride: 1, recovery_stride: 150, lives: 1, more_requests: 60 };
@@ -64,19 +64,19 @@ fn both(seed: u64, mode: Mode) -> Result<AtOnce, Failure> {
     if let Mode::Alone(_) = mode {
         return Ok(found);
     }
-    found += twin_deaths::at_once(Run::new(config(seed, mode, 200))?, 1)?;
-    found += twin_deaths::at_once(Run::new(config(seed, mode, 2_000))?, 151)?;
+    found += leg_deaths::at_once(Run::new(config(seed, mode, 200))?, 1)?;
+    found += leg_deaths::at_once(Run::new(config(seed, mode, 2_000))?, 151)?;
     Ok(found)
 }
 
-/// Power cuts after a death, and the dead twin is back, or is not. With a journal the survivor is whole
+/// Power cuts after a death, and the dead leg is back, or is not. With a journal the survivor is whole
 /// wherever the journal is, and that is tried by `both`.
 fn back(seed: u64, mode: Mode) -> Result<Returns, Failure> {
     let mut found = Returns::default();
     if let Mode::Alone(_) = mode {
-        found += twin_deaths::returns(Run::new(config(seed, mode, 200))?, 2)?;
+        found += leg_deaths::returns(Run::new(config(seed, mode, 200))?, 2)?;
         let run = Run::new(config(seed, mode, 100))?;
-        found += twin_deaths::death_of_the_source(run, (seed % 2) as u8, 3)?;
+        found += leg_deaths::death_of_the_source(run, (seed % 2) as u8, 3)?;
     }
     Ok(found)
 }
@@ -93,8 +93,8 @@ struct Found {
 fn one(seed: u64, mode: Mode) -> Result<Found, Failure> {
     let every = EVERY.run(Run::new(config(seed, mode, 200))?)?;
     let sampled = SAMPLED.run(Run::new(config(seed, mode, 2_000))?)?;
-    let deaths = twin_deaths::deaths(config(seed, mode, 200))?;
-    let copying = twin_deaths::replacement(config(seed, mode, 100), (seed % 2) as u8, 3)?;
+    let deaths = leg_deaths::deaths(config(seed, mode, 200))?;
+    let copying = leg_deaths::replacement(config(seed, mode, 100), (seed % 2) as u8, 3)?;
     let (every, sampled) = (every.get(Met::Crashes), sampled.get(Met::Crashes));
     Ok(Found {
         counts: [every, sampled, deaths.deaths, deaths.cuts, copying],
@@ -108,12 +108,12 @@ fn told(found: &Found) -> String {
     if cuts == 0 {
         let Returns { returns, refused, copying, .. } = found.returns;
         return format!(
-            ", {returns} power cuts after which a dead twin was back ({copying} of them the source of a \
+            ", {returns} power cuts after which a dead leg was back ({copying} of them the source of a \
              copy) or was not ({refused} survivors refused)"
         );
     }
     format!(
-        ", {cuts} together with the death of a twin, {resyncing} more while the twins were made equal, \
+        ", {cuts} together with the death of a leg, {resyncing} more while the legs were made equal, \
          {journals} deaths of the journal"
     )
 }
@@ -148,7 +148,7 @@ fn main() -> ExitCode {
         let [every, sampled, deaths, cuts, copying] = sum.counts;
         println!(
             "{name}: {every} power cuts at every event of 200 requests, {sampled} sampled of 2,000, \
-             {deaths} deaths at every event, {cuts} power cuts after them, {copying} while a twin is \
+             {deaths} deaths at every event, {cuts} power cuts after them, {copying} while a leg is \
              copied to{}",
             told(&sum)
         );

@@ -28,27 +28,27 @@ fn main() {
         std::env::args().nth(1).map_or(10_000_000, |word| word.parse().expect("a number"));
     assert!(entries <= VOLUME_BLOCKS, "at most {VOLUME_BLOCKS} entries");
     let began = Clock::now();
-    let mut world = World::new(config(true));
-    world.start();
-    world.write_blocks(entries);
+    let mut sim = Simulation::new(config(true));
+    sim.start();
+    sim.write_blocks(entries);
     println!("{entries} random 4 KiB writes made in {:.1} s", began.elapsed().as_secs_f64());
-    let again = |world: &mut World, how: &str| {
-        world.renew();
+    let again = |sim: &mut Simulation, how: &str| {
+        sim.renew();
         let (began, begun_ns) = (Clock::now(), cpu_ns());
-        world.start();
+        sim.start();
         let seconds = began.elapsed().as_secs_f64();
         let cpu_s = (cpu_ns() - begun_ns) as f64 / 1e9;
-        let found = world.engine.map().population().dirty_ssd;
-        let map_mib = world.engine.map().memory_bytes() >> 20;
+        let found = sim.engine.map().population().dirty_ssd;
+        let map_mib = sim.engine.map().memory_bytes() >> 20;
         println!(
             "recovery {how:<17} {seconds:>6.2} s, {cpu_s:.2} s of it on a processor, {found} blocks \
              found, map {map_mib} MiB"
         );
         assert_eq!(found, entries, "what was flushed is there");
     };
-    again(&mut world, "after a kill");
-    world.stop();
-    again(&mut world, "after a clean stop");
+    again(&mut sim, "after a kill");
+    sim.stop();
+    again(&mut sim, "after a clean stop");
 }
 
 fn config(format: bool) -> EngineConfig {
@@ -81,7 +81,7 @@ fn cpu_ns() -> u64 {
 }
 
 /// Drives that answer at once, in order, and keep what the engine writes for itself.
-struct World {
+struct Simulation {
     engine: Engine,
     now_ns: u64,
     wake_at: Instant,
@@ -93,9 +93,9 @@ struct World {
     requests: u64,
 }
 
-impl World {
-    fn new(config: EngineConfig) -> World {
-        World {
+impl Simulation {
+    fn new(config: EngineConfig) -> Simulation {
+        Simulation {
             engine: Engine::new(config).expect("the drives are large enough"),
             now_ns: 1,
             wake_at: Instant::NEVER,

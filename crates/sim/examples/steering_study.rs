@@ -4,7 +4,7 @@
 //! `pangu-b`, and `mios-d`.
 
 use tandem_block::{Arrival, Duration, Instant};
-use tandem_engine::bcw::distrust::Distrust;
+use tandem_engine::bcw::unreliability::Unreliability;
 use tandem_sim::study::Figures;
 use tandem_sim::study::drift::{Drift, drifting};
 use tandem_sim::study::fleet::fleet;
@@ -36,10 +36,10 @@ fn header(what: &str) {
 }
 
 fn row(what: &str, figures: &Figures) {
-    let stops: Vec<String> = Distrust::ALL
+    let stops: Vec<String> = Unreliability::ALL
         .iter()
-        .filter(|why| figures.distrusts[**why as usize] > 0)
-        .map(|why| format!("{} {}", figures.distrusts[*why as usize], why.name()))
+        .filter(|why| figures.unreliable_times[**why as usize] > 0)
+        .map(|why| format!("{} {}", figures.unreliable_times[*why as usize], why.name()))
         .collect();
     println!(
         "{what:<28} {:>10} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9} {:>7}  {}",

@@ -6,7 +6,7 @@
 //! pairs, of which either drive may be ahead.
 
 use crate::contents::{SimSector, block_checksum};
-use crate::world::{Hit, HitKind, World};
+use crate::simulation::{Hit, HitKind, Simulation};
 use tandem_block::{BLOCK_BYTES, DeviceId, SECTORS_PER_BLOCK};
 use tandem_engine::audit::Rule;
 use tandem_engine::map::logical::HOME;
@@ -76,7 +76,7 @@ const WAITERS_MAX: usize = 20;
 
 type Sectors = [SimSector; SECTORS_PER_BLOCK as usize];
 
-impl World {
+impl Simulation {
     /// What is wrong just now, in words; empty if nothing is.
     pub fn audit(&self, audits: &Audits) -> Vec<String> {
         let findings = self.engine.audit();

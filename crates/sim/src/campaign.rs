@@ -27,7 +27,7 @@ pub struct Campaign {
 /// Crashes from the first event to the last.
 pub const ALWAYS: (u64, u64) = (0, u64::MAX);
 
-/// The ways a power cut treats what was not settled.
+/// The ways a power cut treats what was not durable.
 pub const MODES: [CutMode; 3] = [CutMode::KeepAll, CutMode::DropAll, CutMode::RandomSubset];
 
 impl Campaign {
@@ -57,8 +57,8 @@ impl Campaign {
             }
         }
         let mut stopping = run.clone();
-        stopping.world.shut_down();
-        while !stopping.world.take_said().stopped && stopping.world.step() {
+        stopping.sim.shut_down();
+        while !stopping.sim.take_said().stopped && stopping.sim.step() {
             stopping.events += 1;
             if self.is_due(&stopping) {
                 at.store(stopping.events, Ordering::Relaxed);
@@ -66,7 +66,7 @@ impl Campaign {
             }
         }
         run.finish()?;
-        met.worked(&run.world.engine);
+        met.worked(&run.sim.engine);
         Ok(met)
     }
 
@@ -81,7 +81,7 @@ impl Campaign {
         let mut rng = Rng::new(run.config.seed ^ run.events << 20);
         for mode in MODES {
             let mut fork = run.clone();
-            met.crashed(run.world.engine.activity(), 1);
+            met.crashed(run.sim.engine.activity(), 1);
             let steps = fork.crash(mode, None)?;
             if self.recovery_stride > 0 && number.is_multiple_of(self.recovery_stride) {
                 for event in 0..steps {
@@ -91,7 +91,7 @@ impl Campaign {
             self.live_on(fork, &mut rng, met)?;
         }
         let mut fork = run.clone();
-        met.crashed(run.world.engine.activity(), 1);
+        met.crashed(run.sim.engine.activity(), 1);
         fork.kill(rng.chance_ppm(500_000).then_some(CutMode::DropAll))?;
         self.live_on(fork, &mut rng, met)
     }
@@ -105,7 +105,7 @@ impl Campaign {
     ) -> Result<(), Failure> {
         let mut fork = run.clone();
         fork.begin_recovery(mode, event);
-        met.crashed(fork.world.engine.activity(), 1);
+        met.crashed(fork.sim.engine.activity(), 1);
         fork.crash(mode, None)?;
         Ok(())
     }
@@ -117,8 +117,8 @@ impl Campaign {
             while left > 0 && run.step()? {
                 left -= 1;
             }
-            met.worked(&run.world.engine);
-            met.crashed(run.world.engine.activity(), 1);
+            met.worked(&run.sim.engine);
+            met.crashed(run.sim.engine.activity(), 1);
             let mode = MODES[rng.below(3) as usize];
             if rng.chance_ppm(250_000) {
                 let cut = rng.chance_ppm(500_000).then_some(mode);

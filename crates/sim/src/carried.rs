@@ -4,12 +4,12 @@
 
 use crate::command::write_of;
 use crate::contents::{SimSector, block_checksum};
-use crate::world::{Flight, World};
+use crate::simulation::{Flight, Simulation};
 use tandem_block::{ContentFaultKind, IoError, Rng, SECTOR_BYTES, SECTORS_PER_BLOCK};
 use tandem_drives::media::{Contents, Sector as _, Write};
 use tandem_engine::{Event, IoOp};
 
-impl World {
+impl Simulation {
     pub(crate) fn acknowledge_contents(&mut self, flight: &Flight, status: Result<(), IoError>) {
         let mut checksums = Vec::new();
         let mut bytes = Vec::new();
@@ -43,7 +43,7 @@ impl World {
         });
     }
 
-    /// Where a read comes from, and whether only from what is settled.
+    /// Where a read comes from, and whether only from what is durable.
     fn source_of(&self, flight: &Flight, offset_bytes: u64) -> (u64, bool) {
         let mut source = (offset_bytes, false);
         for fault in &flight.faults {
@@ -58,9 +58,9 @@ impl World {
 
     fn fetch(&self, flight: &Flight, offset_bytes: u64, target: &mut [SimSector]) {
         let media = &self.stations[usize::from(flight.io.device.0)].media;
-        let (source, is_settled) = self.source_of(flight, offset_bytes);
-        if is_settled {
-            media.read_settled(source, target);
+        let (source, is_durable) = self.source_of(flight, offset_bytes);
+        if is_durable {
+            media.read_durable(source, target);
         } else {
             media.read(source, target);
         }
@@ -122,19 +122,19 @@ impl World {
                 ContentFaultKind::Lost => stored = false,
                 ContentFaultKind::Torn { seed } => {
                     let mut rng = Rng::new(*seed);
-                    media.apply_torn(&write, flight.outcome.settle_at, &mut rng);
+                    media.apply_torn(&write, flight.outcome.durable_at, &mut rng);
                     stored = false;
                 }
                 ContentFaultKind::Misdirected { offset_bytes } => {
                     let elsewhere = Write { offset_bytes: *offset_bytes, ..write.clone() };
-                    media.apply(elsewhere, flight.outcome.settle_at);
+                    media.apply(elsewhere, flight.outcome.durable_at);
                     stored = false;
                 }
                 _ => {}
             }
         }
         if stored {
-            media.apply(write, flight.outcome.settle_at);
+            media.apply(write, flight.outcome.durable_at);
         }
         for fault in &flight.faults {
             if let ContentFaultKind::BitFlip { offset_bytes, bit } = fault {

@@ -6,7 +6,7 @@
 
 use std::ops::AddAssign;
 use tandem_engine::drain;
-use tandem_engine::handover::Ending;
+use tandem_engine::replacement::Ending;
 use tandem_engine::{Activity, Engine};
 
 /// What is counted: crashes while something went on, then work done.
@@ -21,11 +21,11 @@ pub enum Met {
     InLogGc,
     InMerge,
     InPromotion,
-    InComing,
-    InLeaving,
+    InPromoting,
+    InDemoting,
     InTailCopy,
     InHddFlush,
-    Starved,
+    ShortOfSpace,
     BothFull,
     InStop,
     InRecovery,
@@ -48,7 +48,7 @@ pub enum Met {
     WithoutSpace,
     Cloned,
     CopiedUp,
-    InHandover,
+    InReplacement,
     InSwitch,
     Replaced,
     Added,
@@ -187,15 +187,15 @@ impl Coverage {
             (now.log_gc, Met::InLogGc),
             (now.merge, Met::InMerge),
             (now.promotion, Met::InPromotion),
-            (now.coming, Met::InComing),
-            (now.leaving, Met::InLeaving),
+            (now.promoting, Met::InPromoting),
+            (now.demoting, Met::InDemoting),
             (now.tail_copy, Met::InTailCopy),
             (now.hdd_flush, Met::InHddFlush),
-            (now.starved, Met::Starved),
-            (now.starved && now.logs_full, Met::BothFull),
+            (now.short_of_space, Met::ShortOfSpace),
+            (now.short_of_space && now.logs_full, Met::BothFull),
             (now.stopping, Met::InStop),
             (now.starting, Met::InRecovery),
-            (now.handover, Met::InHandover),
+            (now.replacement, Met::InReplacement),
             (now.switch, Met::InSwitch),
             (now.drain, Met::InDrain),
         ] {
@@ -234,7 +234,7 @@ impl Coverage {
             self.add(Met::DrainCancelled, u64::from(ended == Some(drain::Ending::Cancelled)));
             self.add(Met::Drained, view.moved_bytes);
         }
-        let Some(view) = engine.handover() else { return };
+        let Some(view) = engine.replacement() else { return };
         let ended = view.ended.map(|(_, ending)| ending);
         self.add(Met::Replaced, u64::from(ended == Some(Ending::Finished)));
         let added = view.joins && ended == Some(Ending::Finished);

@@ -79,16 +79,16 @@ impl Drive for Erratic {
         let start = if self.serial { now.max(self.free_at) } else { now };
         let ack_at = start + latency;
         self.free_at = self.free_at.max(ack_at);
-        let mut settle_at = None;
+        let mut durable_at = None;
         match op.kind {
             DriveOpKind::Write { fua } => {
                 self.written_bytes += op.length_bytes;
-                settle_at = fua.then_some(ack_at);
+                durable_at = fua.then_some(ack_at);
             }
             DriveOpKind::Flush => self.written_bytes = 0,
             DriveOpKind::Read | DriveOpKind::Trim => {}
         }
-        Outcome { ack_at, settle_at, status: Ok(()), ticket: Ticket(self.tickets) }
+        Outcome { ack_at, durable_at, status: Ok(()), ticket: Ticket(self.tickets) }
     }
 
     fn volatile_bytes(&mut self, _: Instant) -> u64 {

@@ -4,7 +4,7 @@
 //! drive that had a fault, on the bytes in question where it names bytes.
 
 use crate::pool::VOLUME;
-use crate::world::{Hit, HitKind, World};
+use crate::simulation::{Hit, HitKind, Simulation};
 use tandem_block::{BLOCK_BYTES, DeviceId, Instant, IoError};
 use tandem_engine::StartError;
 use tandem_engine::format::page::{PAGE_BYTES, PAGE_CHECKSUMS};
@@ -20,22 +20,22 @@ fn touches(hit: &Hit, extents: &[Extent]) -> bool {
 }
 
 /// Did the drive that the error names ever have a fault of that kind?
-pub fn has_cause(world: &World, error: IoError) -> bool {
-    any_hit(world, error, |_| true)
+pub fn has_cause(sim: &Simulation, error: IoError) -> bool {
+    any_hit(sim, error, |_| true)
 }
 
 /// The same, where nothing else was going on and the block alone was read: the fault must lie where
 /// the block does.
-pub fn has_cause_at(world: &World, error: IoError, block: u64) -> bool {
-    let extents = extents_of(world, block);
-    any_hit(world, error, |hit| match (error, hit.what) {
+pub fn has_cause_at(sim: &Simulation, error: IoError, block: u64) -> bool {
+    let extents = extents_of(sim, block);
+    any_hit(sim, error, |hit| match (error, hit.what) {
         // a drive that was taken out of service, or that lied, may have lost anything
         (IoError::Dead(_), _) | (_, HitKind::FlushIgnored) => true,
         _ => touches(hit, &extents),
     })
 }
 
-fn any_hit(world: &World, error: IoError, fits: impl Fn(&Hit) -> bool) -> bool {
+fn any_hit(sim: &Simulation, error: IoError, fits: impl Fn(&Hit) -> bool) -> bool {
     let (device, wanted): (DeviceId, &[HitKind]) = match error {
         IoError::Device(device) => {
             (device, &[HitKind::ReadError, HitKind::WriteError, HitKind::FlushError])
@@ -56,33 +56,33 @@ fn any_hit(world: &World, error: IoError, fits: impl Fn(&Hit) -> bool) -> bool {
         }
         _ => return false,
     };
-    world.hits().iter().any(|hit| hit.device == device && wanted.contains(&hit.what) && fits(hit))
+    sim.hits().iter().any(|hit| hit.device == device && wanted.contains(&hit.what) && fits(hit))
 }
 
 /// Is there a fault that explains why a start at `began` was refused?
-pub fn has_cause_to_refuse(world: &World, error: &StartError, began: Instant) -> bool {
+pub fn has_cause_to_refuse(sim: &Simulation, error: &StartError, began: Instant) -> bool {
     match error {
-        StartError::Device(error) => any_hit(world, *error, |hit| hit.at >= began),
+        StartError::Device(error) => any_hit(sim, *error, |hit| hit.at >= began),
         // the drive missed a round of superblocks
         StartError::StaleDevice { device } => {
             let wanted = |hit: &Hit| usize::from(hit.device.0) == *device;
-            world.hits().iter().any(|hit| wanted(hit) && hit.what != HitKind::ReadError)
+            sim.hits().iter().any(|hit| wanted(hit) && hit.what != HitKind::ReadError)
         }
         StartError::Corrupt(_)
         | StartError::JournalGap { .. }
         | StartError::JournalDamaged { .. }
         | StartError::NotFormatted { .. }
         | StartError::DamagedSuperblock { .. } => {
-            let metadata = metadata_of(world);
-            world.hits().iter().any(|hit| touches(hit, &metadata))
+            let metadata = metadata_of(sim);
+            sim.hits().iter().any(|hit| touches(hit, &metadata))
         }
         _ => false,
     }
 }
 
 /// Everything on the drives that is not blocks: superblocks, journals, roots, shards, pages.
-fn metadata_of(world: &World) -> Vec<Extent> {
-    let devices = world.engine.devices().iter();
+fn metadata_of(sim: &Simulation) -> Vec<Extent> {
+    let devices = sim.engine.devices().iter();
     devices
         .flat_map(|device| {
             let (layout, end) = (&device.layout, device.config.capacity_bytes);
@@ -93,8 +93,8 @@ fn metadata_of(world: &World) -> Vec<Extent> {
 }
 
 /// Where a block of the volume lies, and the checksum page of its home.
-fn extents_of(world: &World, block: u64) -> Vec<Extent> {
-    let (engine, map) = (&world.engine, world.engine.map());
+fn extents_of(sim: &Simulation, block: u64) -> Vec<Extent> {
+    let (engine, map) = (&sim.engine, sim.engine.map());
     let Some((_, volume)) = engine.objects().iter().find(|(id, _)| *id == VOLUME) else {
         return Vec::new();
     };
@@ -108,18 +108,18 @@ fn extents_of(world: &World, block: u64) -> Vec<Extent> {
         match place {
             Place::Ssd(slot) | Place::Log(slot) if slot != NONE => extents.push(of_slot(slot)),
             Place::Ssd(_) | Place::Log(_) => {}
-            Place::Home => extents.extend(home_extents(world, u64::from(logical))),
+            Place::Home => extents.extend(home_extents(sim, u64::from(logical))),
         }
     }
     extents.extend(map.fragments(logical).iter().map(|fragment| of_slot(fragment.slot)));
     extents
 }
 
-fn home_extents(world: &World, logical: u64) -> Vec<Extent> {
+fn home_extents(sim: &Simulation, logical: u64) -> Vec<Extent> {
     let block = u32::try_from(logical).expect("a block's number");
-    let (home, first) = world.engine.home_of(block);
+    let (home, first) = sim.engine.home_of(block);
     let mut extents = vec![(home, (first, first + BLOCK_BYTES))];
-    for device in world.engine.devices() {
+    for device in sim.engine.devices() {
         let layout = &device.layout;
         if layout.checksum_pages > 0 {
             let page = logical / PAGE_CHECKSUMS as u64;

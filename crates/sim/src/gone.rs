@@ -23,7 +23,7 @@ impl Drive for Gone {
 
     fn submit(&mut self, now: Instant, _: DriveOp) -> Outcome {
         let status = Err(IoError::Dead(self.device));
-        Outcome { ack_at: now + ANSWER, settle_at: None, status, ticket: Ticket(u64::MAX) }
+        Outcome { ack_at: now + ANSWER, durable_at: None, status, ticket: Ticket(u64::MAX) }
     }
 
     fn ticket_ack(&self, outcome: &Outcome) -> (Instant, Result<(), IoError>) {

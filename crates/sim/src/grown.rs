@@ -20,7 +20,7 @@ impl SwarmConfig {
             _ => SwarmConfig::tiered(pool, policy, requests),
         };
         let mut rng = Rng::new(seed ^ 0x6120);
-        // the second home of the metadata is there while one SSD is, and stays; or two are, without one;
+        // the metadata replica is there while one SSD is, and stays; or two are, without one;
         // or there are places of both kinds; or one kind of drives alone
         let (drives, spares) = match way {
             0 => [((2, 1), vec![1]), ((3, 1), vec![2]), ((2, 2), vec![1, 3])][(pool % 3) as usize]

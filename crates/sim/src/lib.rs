@@ -1,6 +1,6 @@
-//! The virtual world: what would the engine do over these drives, and can it lose data?
+//! The virtual simulation: what would the engine do over these drives, and can it lose data?
 //!
-//! One engine, the same as in the live world, over modelled drives and a heap of events ordered by
+//! One engine, the same as in the live simulation, over modelled drives and a heap of events ordered by
 //! `(at_ns, sequence)`. One seed explains a run.
 
 pub mod arms;
@@ -14,11 +14,12 @@ mod conditions;
 pub mod contents;
 pub mod coverage;
 pub mod erratic;
-pub mod exodus;
+pub mod evacuation;
 pub mod explain;
 pub mod failure;
 mod gone;
 pub mod grown;
+pub mod leg_deaths;
 pub mod matrix;
 pub mod measure;
 mod objects;
@@ -28,12 +29,11 @@ pub mod profiles;
 pub mod replay;
 pub mod service;
 pub mod sharing;
+pub mod simulation;
 pub mod study;
 pub mod succession;
 pub mod swarm;
-pub mod twin_deaths;
 pub mod volumes;
 pub mod workload;
-pub mod world;
 
-pub use world::World;
+pub use simulation::Simulation;

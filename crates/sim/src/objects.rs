@@ -11,7 +11,7 @@
 
 use crate::check::{BlockState, Oracle, Violation, token};
 use crate::pool::{SwarmConfig, VOLUME};
-use crate::world::World;
+use crate::simulation::Simulation;
 use std::collections::{BTreeMap, BTreeSet};
 use tandem_block::{
     BLOCK_BYTES, Batch, IoError, MIB, ObjectId, ObjectKind, ObjectOp, Op, Request, RequestId, Rng,
@@ -40,7 +40,7 @@ struct File {
 /// All objects by id.
 type State = BTreeMap<u64, File>;
 
-/// What is to be asked of a world.
+/// What is to be asked of a simulation.
 pub(crate) enum Ask {
     /// A batch.
     Batch(Batch),
@@ -108,7 +108,7 @@ impl Files {
     }
 
     /// Draws what comes next.
-    pub fn draw(&mut self, id: RequestId, world: &World, rng: &mut Rng) -> Ask {
+    pub fn draw(&mut self, id: RequestId, sim: &Simulation, rng: &mut Rng) -> Ask {
         if self.preload > 0 && self.pending.is_none() {
             self.preload -= 1;
             return Ask::Batch(self.draw_preload(id));
@@ -122,7 +122,7 @@ impl Files {
             return Ask::Batch(self.draw_batch(id, rng));
         }
         if files.is_empty() || rng.chance_ppm(100_000) {
-            return Ask::Request(Request::new(id, VOLUME, Op::Flush, (0, 0), world.now));
+            return Ask::Request(Request::new(id, VOLUME, Op::Flush, (0, 0), sim.now));
         }
         let file = files[rng.below(files.len() as u64) as usize];
         let mut end = self.now()[&file].size_bytes.next_multiple_of(BLOCK_BYTES);
@@ -131,7 +131,7 @@ impl Files {
             end = end.min(MIB);
         }
         if end == 0 {
-            return Ask::Request(Request::new(id, VOLUME, Op::Flush, (0, 0), world.now));
+            return Ask::Request(Request::new(id, VOLUME, Op::Flush, (0, 0), sim.now));
         }
         let grain = if rng.chance_ppm(250_000) { SECTOR_BYTES } else { BLOCK_BYTES };
         let longest = (end / grain).min([4, 32][rng.below(2) as usize] * BLOCK_BYTES / grain);
@@ -148,7 +148,7 @@ impl Files {
             _ => Op::Write,
         };
         let range = (place * grain, length);
-        let mut request = Request::new(id, ObjectId(file), op, range, world.now);
+        let mut request = Request::new(id, ObjectId(file), op, range, sim.now);
         request.fua = op == Op::Write && rng.chance_ppm(80_000);
         Ask::Request(request)
     }
@@ -463,7 +463,7 @@ impl Files {
     }
 
     /// Every block of every file, as it is read after a crash that left batches up to this number.
-    pub fn check_contents(&mut self, world: &mut World, batches: u64) -> Result<(), Violation> {
+    pub fn check_contents(&mut self, sim: &mut Simulation, batches: u64) -> Result<(), Violation> {
         let files: Vec<(u64, u64)> =
             self.now().iter().map(|(&id, file)| (id, file.size_bytes)).collect();
         for (file, size_bytes) in files {
@@ -483,8 +483,8 @@ impl Files {
             }
             let id = RequestId(1 << 44 | file);
             let range = (0, blocks * BLOCK_BYTES);
-            world.request(&Request::new(id, ObjectId(file), Op::Read, range, world.now));
-            let tokens = wait(world, id)?;
+            sim.request(&Request::new(id, ObjectId(file), Op::Read, range, sim.now));
+            let tokens = wait(sim, id)?;
             for (block, found) in (0..blocks).zip(in_blocks(&tokens, blocks)) {
                 let found: BlockState = found.try_into().expect("a block has eight sectors");
                 oracle.found_with_batches(block, found, batches).map_err(|violation| {
@@ -496,15 +496,15 @@ impl Files {
     }
 }
 
-fn wait(world: &mut World, id: RequestId) -> Result<Vec<u64>, Violation> {
+fn wait(sim: &mut Simulation, id: RequestId) -> Result<Vec<u64>, Violation> {
     loop {
-        for (done, tokens) in world.take_said().done {
+        for (done, tokens) in sim.take_said().done {
             if done.request == id {
                 let failed = |error| Violation::Failed { request: id, error };
                 return done.status.map(|()| tokens).map_err(failed);
             }
         }
-        assert!(world.step(), "a read never hangs");
+        assert!(sim.step(), "a read never hangs");
     }
 }
 

@@ -5,7 +5,7 @@
 
 use crate::audit::Audits;
 use crate::erratic::{Erratic, Tails};
-use crate::exodus;
+use crate::evacuation;
 use crate::gone::Gone;
 use crate::succession::Plan;
 use crate::volumes::{VolumePlan, tiny_costs};
@@ -60,7 +60,7 @@ pub struct SwarmConfig {
     /// A drive is replaced.
     pub replace: Option<Plan>,
     /// A drive is drained and removed.
-    pub drain: Option<exodus::Plan>,
+    pub drain: Option<evacuation::Plan>,
     /// Places that are empty from birth, of those of `drives`.
     pub spares: Vec<DeviceId>,
     /// Requests that are drawn and not sent, by number: first and last of each range.
@@ -90,8 +90,8 @@ pub struct Tuning {
     pub log_segment_bytes: u64,
     /// Changes of the map wait for a commit at most this long.
     pub commit_interval: Duration,
-    /// The second home of the metadata may be this far behind.
-    pub second_home_lag: Duration,
+    /// The metadata replica may be this far behind.
+    pub metadata_replica_lag: Duration,
     /// Dirty SSD space, in percent, at which write-back begins and ends.
     pub writeback_percent: (u64, u64),
     /// What is believed of a hard drive: bytes of its fast and of its mid stage.
@@ -120,7 +120,7 @@ impl Default for Tuning {
             log_percent: 20,
             log_segment_bytes: 256 * KIB,
             commit_interval: Duration::from_ms(5),
-            second_home_lag: Duration::from_s(10),
+            metadata_replica_lag: Duration::from_s(10),
             writeback_percent: (60, 40),
             stage_bytes: (MIB, 512 * KIB),
             drain: (2_000_000, 200_000_000),
@@ -156,7 +156,7 @@ fn tiny_streams(order: &str, ssds: usize) -> QosConfig {
     }
 }
 
-/// A hard drive's belief for tiny pools: small stages, so that every state is met.
+/// A hard drive's profile for tiny pools: small stages, so that every state is met.
 fn tiny_profile(tuning: &Tuning) -> HddProfile {
     HddProfile {
         fast_latency: vec![(4 * KIB, 20_000)],
@@ -190,9 +190,9 @@ impl SwarmConfig {
         };
         let drives = [(1, 1), (1, 2), (2, 1), (1, 1), (2, 3)][rng.below(5) as usize];
         let (sizes, mut tuning) = ((8 * MIB, 24 * MIB), Tuning::default());
-        // users are never made to wait for the second home, now and then, or often
+        // users are never made to wait for the metadata replica, now and then, or often
         let lag_ms = [10_000, 200, 20][(seed % 3) as usize];
-        tuning.second_home_lag = Duration::from_ms(lag_ms);
+        tuning.metadata_replica_lag = Duration::from_ms(lag_ms);
         // little of what was redirected is in RAM, nothing but tails, or all of it
         tuning.read_back_bytes = [128 * KIB, 0, 8 * MIB][(seed / 2 % 3) as usize];
         tuning.promote_after_reads = [1, 0, 2][(seed / 3 % 3) as usize];
@@ -449,14 +449,14 @@ impl SwarmConfig {
             read_back_bytes: tuning.read_back_bytes,
             promote_after_reads: tuning.promote_after_reads,
             commit_interval: tuning.commit_interval,
-            second_home_lag: tuning.second_home_lag,
+            metadata_replica_lag: tuning.metadata_replica_lag,
             writeback_high_percent: tuning.writeback_percent.0,
             writeback_low_percent: tuning.writeback_percent.1,
             writeback_idle: Duration::from_ms(4),
             writeback_run_bytes: 256 * KIB,
             checksum_pages_max: 3,
-            handover_mark_bytes: 512 * KIB,
-            handover_region_bytes: 128 * KIB,
+            replacement_mark_bytes: 512 * KIB,
+            replacement_region_bytes: 128 * KIB,
             budgets: vec![
                 DriveBudget {
                     ssd_write_bytes: tuning.ssd_write_budget_bytes,
@@ -469,7 +469,7 @@ impl SwarmConfig {
                 (None, order) if order == ORDERS[0].name => QosConfig::default(),
                 (None, order) => tiny_streams(order, ssds),
             },
-            // where tails shall be copied, belief must not find out what a flush really costs
+            // where tails shall be copied, the model must not find out what a flush really costs
             recalibrate: tuning.flush_ns == Tuning::default().flush_ns,
             pairs: self
                 .pair
@@ -488,13 +488,13 @@ impl SwarmConfig {
     /// Erratic drives of the sizes that the configuration names.
     pub fn drives(&self) -> Vec<Box<dyn Drive>> {
         let (ssds, hdds) = self.drives;
-        let twins = usize::from(self.pair.is_some());
+        let legs = usize::from(self.pair.is_some());
         let journal = self.pair.as_ref().and_then(|pair| pair.journal.as_ref());
-        (0..ssds + hdds + twins + usize::from(journal.is_some()))
+        (0..ssds + hdds + legs + usize::from(journal.is_some()))
             .map(|i| {
                 let is_ssd = i < ssds || i >= ssds + hdds;
-                let is_twin = self.pair.is_some() && (i == 0 || i == ssds + hdds);
-                let header = if is_twin { HEADER_BYTES } else { 0 };
+                let is_leg = self.pair.is_some() && (i == 0 || i == ssds + hdds);
+                let header = if is_leg { HEADER_BYTES } else { 0 };
                 let bytes = match journal {
                     Some(journal) if i == ssds + hdds + 1 => journal.capacity_bytes,
                     _ if is_ssd => self.sizes.0 + header,

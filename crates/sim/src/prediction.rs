@@ -13,7 +13,7 @@ use tandem_engine::profile::HddProfile;
 /// of every write what was predicted and what it met.
 pub fn predict(
     spec: &HddSpec,
-    belief: &HddProfile,
+    profile: &HddProfile,
     size_bytes: u64,
     rounds: u64,
     round_bytes: u64,
@@ -31,8 +31,8 @@ pub fn predict(
                 last,
                 stage_bytes,
                 size_bytes,
-                belief.fast_stage_bytes,
-                belief.mid_stage_bytes,
+                profile.fast_stage_bytes,
+                profile.mid_stage_bytes,
             );
             let kind = DriveOpKind::Write { fua: false };
             now =

@@ -1,6 +1,6 @@
 //! What do we believe of a drive before it was profiled here?
 //!
-//! Source: design decision 3: belief and truth are different types. The files of `profiles/` are
+//! Source: design decision 3: a profile and a drive model are different types. The files of `profiles/` are
 //! shipped inside the program, one per drive of the papers, each number beside its source; a later
 //! profiler writes the same format. Never derived from a modelled drive's spec.
 
@@ -21,13 +21,13 @@ use tandem_engine::qos::cost::CostTable;
 
 /// What is believed of one drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Belief {
+pub struct DriveProfile {
     /// The drive's name.
     pub name: String,
     /// One line about it.
     pub about: String,
     /// Hard drive or SSD.
-    pub kind: BeliefKind,
+    pub kind: ProfileKind,
     /// Which drive was measured, and when; `None` for a profile that was not measured.
     pub identity: Option<Identity>,
     /// What requests cost, if that was measured: without it nothing can be promised.
@@ -36,7 +36,7 @@ pub struct Belief {
 
 /// What is believed, by sort of drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum BeliefKind {
+pub enum ProfileKind {
     /// Of a hard drive.
     Hdd(HddProfile),
     /// Of a hard drive whose buffer cannot be used to steer writes: the reason, for the user.
@@ -65,11 +65,11 @@ pub struct Rating {
 /// (guess: the warranty of most drives).
 const SSD_YEARS: u64 = 5;
 
-impl Belief {
+impl DriveProfile {
     /// Bytes that may be written to an SSD in its life, if its vendor says so.
     pub fn endurance_bytes(&self) -> Option<u64> {
         match &self.kind {
-            BeliefKind::Ssd { endurance_bytes, .. } => *endurance_bytes,
+            ProfileKind::Ssd { endurance_bytes, .. } => *endurance_bytes,
             _ => None,
         }
     }
@@ -78,14 +78,14 @@ impl Belief {
     pub fn rating(&self) -> Option<Rating> {
         let tb = |bytes: u64| bytes / 1_000_000_000_000;
         match &self.kind {
-            BeliefKind::Hdd(profile) => {
+            ProfileKind::Hdd(profile) => {
                 profile.detail.workload_bytes_per_year.map(|bytes| Rating {
                     bytes_per_day: (bytes / 365).max(1),
                     basis: format!("{} TB a year, reads and writes", tb(bytes)),
                 })
             }
-            BeliefKind::NoStaircase(_) => None,
-            BeliefKind::Ssd { .. } => self.endurance_bytes().map(|bytes| Rating {
+            ProfileKind::NoStaircase(_) => None,
+            ProfileKind::Ssd { .. } => self.endurance_bytes().map(|bytes| Rating {
                 bytes_per_day: (bytes / (SSD_YEARS * 365)).max(1),
                 basis: format!("{} TB written in {SSD_YEARS} years", tb(bytes)),
             }),
@@ -121,7 +121,7 @@ pub enum ProfileError {
 ///
 /// # Errors
 /// If the text is not TOML, has unknown or missing keys, or a value that makes no sense.
-pub fn parse(text: &str, origin: &str) -> Result<Belief, ProfileError> {
+pub fn parse(text: &str, origin: &str) -> Result<DriveProfile, ProfileError> {
     let file: File = toml::from_str(text)
         .map_err(|why| ProfileError::Parse { origin: origin.to_owned(), why: Box::new(why) })?;
     let invalid = |(key, why)| ProfileError::Invalid { origin: origin.to_owned(), key, why };
@@ -129,13 +129,13 @@ pub fn parse(text: &str, origin: &str) -> Result<Belief, ProfileError> {
         return Err(invalid(("identity", why)));
     }
     let kind = match (file.hdd, file.ssd) {
-        (Some(hdd), None) => hdd.belief().map_err(invalid)?,
-        (None, Some(ssd)) => ssd.belief().map_err(invalid)?,
+        (Some(hdd), None) => hdd.profile().map_err(invalid)?,
+        (None, Some(ssd)) => ssd.profile().map_err(invalid)?,
         _ => return Err(invalid(("hdd, ssd", "are tables of which there must be exactly one"))),
     };
     let request_costs = file.costs.as_ref().map(|costs| costs.table());
     let request_costs = request_costs.transpose().map_err(|why| invalid(("costs", why)))?;
-    Ok(Belief {
+    Ok(DriveProfile {
         name: file.name,
         about: file.about,
         kind,
@@ -167,7 +167,7 @@ pub const SHIPPED: &[(&str, &str)] = shipped![
 ];
 
 /// The shipped profile of this drive, if there is one.
-pub fn shipped(name: &str) -> Option<Belief> {
+pub fn shipped(name: &str) -> Option<DriveProfile> {
     let (name, text) = SHIPPED.iter().find(|(known, _)| known.eq_ignore_ascii_case(name))?;
     Some(parse(text, name).expect("a test parses every shipped profile"))
 }
@@ -180,9 +180,9 @@ mod tests {
     #[test]
     fn every_known_drive_has_a_profile_of_its_sort() {
         for spec in SPECS.iter().filter(|spec| spec.kind != DriveKind::Null) {
-            let belief = shipped(spec.name).expect("shipped");
-            assert_eq!(belief.name, spec.name);
-            let is_hdd = matches!(belief.kind, BeliefKind::Hdd(_));
+            let profile = shipped(spec.name).expect("shipped");
+            assert_eq!(profile.name, spec.name);
+            let is_hdd = matches!(profile.kind, ProfileKind::Hdd(_));
             assert_eq!(is_hdd, spec.kind == DriveKind::Hdd, "{}", spec.name);
         }
         assert_eq!(SHIPPED.len() + 1, SPECS.len(), "all but null");
@@ -191,7 +191,7 @@ mod tests {
     /// [BCW §3, Table 2] as it is printed.
     #[test]
     fn the_wd100efax_is_the_papers() {
-        let Some(BeliefKind::Hdd(hdd)) = shipped("WD100EFAX").map(|belief| belief.kind) else {
+        let Some(ProfileKind::Hdd(hdd)) = shipped("WD100EFAX").map(|profile| profile.kind) else {
             panic!("a hard drive")
         };
         assert_eq!((hdd.fast_stage_bytes, hdd.mid_stage_bytes), (16 << 20, 8 << 20));
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(hdd.mid_latency, [(4096, 55_000), (16384, 135_000), (65536, 280_000)]);
     }
 
-    /// What is measured can be written down, and read again as the same belief.
+    /// What is measured can be written down, and read again as the same profile.
     #[test]
     fn a_measured_profile_survives_the_file() {
         let identity = Identity {
@@ -224,25 +224,25 @@ mod tests {
                 missing: &[],
             };
             let text = text_of(&measured);
-            let belief = parse(&text, "m.toml").unwrap_or_else(|why| panic!("{why}\n{text}"));
-            assert_eq!(belief.identity.as_ref(), Some(&identity));
-            let (BeliefKind::Hdd(_), crate::measure::Findings::Hdd(found)) =
-                (&belief.kind, &findings)
+            let profile = parse(&text, "m.toml").unwrap_or_else(|why| panic!("{why}\n{text}"));
+            assert_eq!(profile.identity.as_ref(), Some(&identity));
+            let (ProfileKind::Hdd(_), crate::measure::Findings::Hdd(found)) =
+                (&profile.kind, &findings)
             else {
                 let crate::measure::Findings::Ssd(costs) = &findings else { panic!("an SSD") };
-                let BeliefKind::Ssd { costs: Some(read), .. } = &belief.kind else {
+                let ProfileKind::Ssd { costs: Some(read), .. } = &profile.kind else {
                     panic!("costs in {text}")
                 };
                 assert_eq!(read.sustained_latency, costs.sustained_latency);
                 assert_eq!(read.gc_event_ns, costs.gc_event_ns);
-                let BeliefKind::Ssd { profile, .. } = &belief.kind else { panic!("an SSD") };
+                let ProfileKind::Ssd { profile, .. } = &profile.kind else { panic!("an SSD") };
                 for mid_ns in [30_000, 55_000, 100_000] {
                     let depth = profile.depth_slower_than(mid_ns);
                     assert_eq!(depth, costs.queue_length(mid_ns), "M27: what L is looked up by");
                 }
                 continue;
             };
-            let BeliefKind::Hdd(read) = belief.kind else { panic!("a hard drive") };
+            let ProfileKind::Hdd(read) = profile.kind else { panic!("a hard drive") };
             let made = found.profile().expect("a staircase");
             assert_eq!(read.fast_latency, made.fast_latency);
             assert_eq!(read.detail.seeks.len(), made.detail.seeks.len());
@@ -255,8 +255,8 @@ mod tests {
     #[test]
     fn a_drive_without_staircase_says_why() {
         let text = "name = 'x'\nabout = 'y'\n[hdd]\nstaircase = 'none'\nreason = 'cache off'\n";
-        let belief = parse(text, "x").expect("a profile");
-        assert_eq!(belief.kind, BeliefKind::NoStaircase("cache off".to_owned()));
+        let profile = parse(text, "x").expect("a profile");
+        assert_eq!(profile.kind, ProfileKind::NoStaircase("cache off".to_owned()));
     }
 
     #[test]

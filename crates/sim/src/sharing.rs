@@ -10,10 +10,10 @@ mod paired;
 
 pub use paired::{CACHE_PERIODS, PairOf, PairResult};
 
-use crate::World;
+use crate::Simulation;
 use crate::bare_ssd::bare_ssd;
 use crate::measure::ModelProbe;
-use crate::profiles::BeliefKind;
+use crate::profiles::ProfileKind;
 use crate::replay::DriveChoice;
 use asking::Running;
 use std::sync::Arc;
@@ -179,7 +179,7 @@ pub struct SharingResult {
 /// Bytes written while it counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
-    /// To the SSD; of a pair to both twins.
+    /// To the SSD; of a pair to both legs.
     pub ssd_bytes: u64,
     /// To hard drives, with padding.
     pub hdd_bytes: u64,
@@ -206,7 +206,7 @@ pub enum SharingError {
 
 /// Drives with their past, and the time when that was over.
 pub struct Prepared {
-    /// The SSD, or both twins.
+    /// The SSD, or both legs.
     drives: Vec<Box<dyn Drive>>,
     now_ns: u64,
     /// What one of them writes in a second, by the clients' mix. Paper: `k`; 0 where nobody asked.
@@ -319,13 +319,13 @@ pub fn run(
     costs: &Arc<CostTable>,
 ) -> Result<SharingResult, SharingError> {
     let promises = promises(config, costs);
-    let mut world = world(config, prepared, costs, &promises)?;
-    world.now = Instant::from_ns(prepared.now_ns);
-    world.start().map_err(|why| ConfigError::Volume {
+    let mut sim = sim(config, prepared, costs, &promises)?;
+    sim.now = Instant::from_ns(prepared.now_ns);
+    sim.start().map_err(|why| ConfigError::Volume {
         volume: why.to_string(),
         error: tandem_block::IoError::Stopping,
     })?;
-    let mut run = Running::new(config, world);
+    let mut run = Running::new(config, sim);
     run.measure();
     Ok(run.result(&promises, costs, prepared.write_bytes_per_s))
 }
@@ -355,25 +355,25 @@ fn promises(config: &SharingConfig, costs: &CostTable) -> Vec<Option<Promise>> {
 
 const DEPTH: u32 = tandem_engine::qos::reserve::DEPTH;
 
-fn world(
+fn sim(
     config: &SharingConfig,
     prepared: &Prepared,
     costs: &Arc<CostTable>,
     promises: &[Option<Promise>],
-) -> Result<World, SharingError> {
+) -> Result<Simulation, SharingError> {
     let mut ssds = prepared.fork().drives.into_iter();
     let mut drives: Vec<Box<dyn Drive>> = ssds.next().into_iter().collect();
     let mut engine = bare_ssd(&config.spec, drives[0].as_ref());
     engine.qos = qos(config, costs, promises);
     drives.extend(hard_drives(config, &mut engine)?);
-    // the second twin comes after all devices
+    // the second leg comes after all devices
     drives.extend(ssds);
     let pair = |pair: &PairOf| {
         let config = pair.config(prepared.write_bytes_per_s);
         Pair { device: DeviceId(0), config }
     };
     engine.pairs = config.pair.iter().map(pair).collect();
-    Ok(World::new(Engine::new(engine)?, drives, false))
+    Ok(Simulation::new(Engine::new(engine)?, drives, false))
 }
 
 /// Bytes of log on each hard drive: room for minutes of what it takes (as in a replay).
@@ -395,8 +395,8 @@ fn hard_drives(
             ..BuildOptions::default()
         };
         drives.push(build(&choice.spec, options)?);
-        let hdd_profile = match choice.belief.as_ref().map(|belief| &belief.kind) {
-            Some(BeliefKind::Hdd(profile)) => Some(profile.clone()),
+        let hdd_profile = match choice.profile.as_ref().map(|profile| &profile.kind) {
+            Some(ProfileKind::Hdd(profile)) => Some(profile.clone()),
             _ => None,
         };
         engine.log_percent = LOG_BYTES * 100 / visible_bytes;

@@ -7,12 +7,12 @@
 
 use crate::erratic::Erratic;
 use crate::pool::SwarmConfig;
+use crate::simulation::{Simulation, Station};
 use crate::swarm::{Failure, Run};
-use crate::world::{Station, World};
 use tandem_block::{DeviceId, Drive, KIB, Rng};
 use tandem_drives::media::Media;
 use tandem_engine::EngineConfig;
-use tandem_engine::handover::{Ending, SuccessorConfig};
+use tandem_engine::replacement::{Ending, SuccessorConfig};
 
 /// New drives that are brought at most.
 const ATTEMPTS_MAX: u64 = 3;
@@ -59,7 +59,7 @@ pub(crate) struct Succession {
     attempts: u64,
     /// When the last one was, in events.
     began: u64,
-    /// The world has it now: whose place it shall take, and its bytes.
+    /// The simulation has it now: whose place it shall take, and its bytes.
     present: Option<(DeviceId, u64)>,
     /// The drive that is the member now, if it is not the first one any more.
     member_bytes: Option<(DeviceId, u64)>,
@@ -100,7 +100,7 @@ impl SwarmConfig {
     }
 }
 
-impl World {
+impl Simulation {
     /// An empty drive takes the place of another one.
     pub fn replace_drive(&mut self, device: DeviceId, drive: Box<dyn Drive>) {
         self.stations[usize::from(device.0)] = self.station(drive);
@@ -175,13 +175,13 @@ impl Run {
                 match turn {
                     Turn::Cancel => {
                         // it may be too late
-                        let _ = self.world.engine.cancel_replace();
-                        self.world.wake();
+                        let _ = self.sim.engine.cancel_replace();
+                        self.sim.wake();
                     }
                     // afterwards it is the member
                     Turn::SuccessorDies if self.may_die() => {
-                        let place = self.world.engine.successor_place();
-                        self.world.kill_drive(place);
+                        let place = self.sim.engine.successor_place();
+                        self.sim.kill_drive(place);
                     }
                     Turn::SuccessorDies => {}
                 }
@@ -189,53 +189,53 @@ impl Run {
             return Ok(());
         }
         let wants = s.member_bytes.is_none() && s.attempts < ATTEMPTS_MAX;
-        if !wants || self.events < plan.at.max(s.again_at) || self.awaits_exodus() {
+        if !wants || self.events < plan.at.max(s.again_at) || self.awaits_evacuation() {
             return Ok(());
         }
         let s = &mut self.succession;
         let (drive, bytes) = self.config.successor(&plan, s.attempts);
-        if self.world.engine.can_replace(plan.device, bytes).is_err() {
+        if self.sim.engine.can_replace(plan.device, bytes).is_err() {
             return Ok(());
         }
         s.attempts += 1;
         (s.began, s.present) = (self.events, Some((plan.device, bytes)));
         let uuid = 1_000 + u128::from(s.attempts);
-        self.world.adopt(drive);
+        self.sim.adopt(drive);
         let successor = SuccessorConfig { device: plan.device, capacity_bytes: bytes };
-        self.world.engine.replace(successor, uuid).expect("asked before");
-        self.world.wake();
+        self.sim.engine.replace(successor, uuid).expect("asked before");
+        self.sim.wake();
         Ok(())
     }
 
     /// Does a drive take an empty place?
     fn joins(&self) -> bool {
-        self.world.engine.handover().is_some_and(|view| view.joins && view.ended.is_none())
+        self.sim.engine.replacement().is_some_and(|view| view.joins && view.ended.is_none())
     }
 
     /// Is the new drive no member yet?
     fn may_die(&self) -> bool {
-        self.world.engine.handover().is_some_and(|view| view.stage == "copies")
+        self.sim.engine.replacement().is_some_and(|view| view.stage == "copies")
     }
 
     /// Is it worth while to go on, although nobody asks for anything?
     pub(crate) fn is_replacing(&self) -> bool {
         let replaces = self.succession.present.is_some()
-            && self.world.engine.handover().is_some_and(|view| view.ended.is_none())
+            && self.sim.engine.replacement().is_some_and(|view| view.ended.is_none())
             && self.events < self.succession.began + EVENTS_MAX;
         replaces || self.is_draining()
     }
 
     /// Is who is the member about to change, or what is known of it? Crash tests look at each event then.
     pub fn changes_drives(&self) -> bool {
-        let view = self.world.engine.handover().filter(|view| view.ended.is_none());
-        let drain = self.world.engine.drain_view();
+        let view = self.sim.engine.replacement().filter(|view| view.ended.is_none());
+        let drain = self.sim.engine.drain_view();
         view.is_some_and(|view| view.stage != "copies")
             || drain.is_some_and(|view| view.stage == "leaves")
     }
 
     /// What has become of it meanwhile.
     fn note_succession(&mut self) {
-        let Some(view) = self.world.engine.handover() else { return };
+        let Some(view) = self.sim.engine.replacement() else { return };
         let Some((_, ending)) = view.ended else { return };
         let s = &mut self.succession;
         let Some(present) = s.present.take() else { return };
@@ -253,11 +253,11 @@ impl Run {
         self.note_succession();
         let mut rng = Rng::new(self.config.seed ^ self.events ^ 0x1A6);
         let lags = self.config.seed.is_multiple_of(2) && rng.chance_ppm(500_000);
-        if self.world.released.is_some() && self.world.returns.is_none() && lags {
-            self.world.returns = Some(Returns::Beside);
+        if self.sim.released.is_some() && self.sim.returns.is_none() && lags {
+            self.sim.returns = Some(Returns::Beside);
             self.succession.present = self.succession.member_bytes.take();
         }
-        if self.world.returns == Some(Returns::Instead) {
+        if self.sim.returns == Some(Returns::Instead) {
             self.succession.member_bytes = None;
         }
         let s = &self.succession;

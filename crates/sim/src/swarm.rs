@@ -5,14 +5,14 @@
 //! during recovery), large ones sampled.
 
 use crate::check::{Oracle, Violation, token};
-use crate::exodus::Exodus;
+use crate::evacuation::Evacuation;
 use crate::explain;
 pub use crate::failure::Failure;
 use crate::objects::{self, Ask, Files, in_blocks, is_full};
 pub use crate::pool::{SwarmConfig, VOLUME};
+use crate::simulation::Simulation;
 use crate::succession::Succession;
 use crate::workload::Mix;
-use crate::world::World;
 use std::collections::BTreeMap;
 use tandem_block::{
     BLOCK_BYTES, DurabilityClass, Duration, Instant, IoError, Op, Request, RequestId, Rng,
@@ -30,12 +30,12 @@ const OBJECTS_PPM: u64 = 800_000;
 /// Events at one instant that are still believed to lead somewhere.
 const STILL_EVENTS_MAX: u64 = 20_000;
 
-/// A workload under way over a world, with its oracle. Cloning it forks everything.
+/// A workload under way over a simulation, with its oracle. Cloning it forks everything.
 #[derive(Clone)]
 pub struct Run {
     pub(crate) config: SwarmConfig,
-    /// The world.
-    pub world: World,
+    /// The simulation.
+    pub sim: Simulation,
     oracle: Oracle,
     /// Objects beside the volume, if there are any.
     files: Option<Box<Files>>,
@@ -45,7 +45,7 @@ pub struct Run {
     next_at: Instant,
     may_fail: bool,
     pub(crate) succession: Succession,
-    pub(crate) exodus: Exodus,
+    pub(crate) evacuation: Evacuation,
     /// The last request that failed, where some may.
     failed: Option<(RequestId, IoError)>,
     /// Events so far.
@@ -61,29 +61,29 @@ impl Run {
     /// If it cannot be formatted.
     pub fn new(config: SwarmConfig) -> Result<Run, Failure> {
         let engine = Engine::new(config.engine(true)).expect("swarm configurations are valid");
-        let world = World::new(engine, config.drives(), true);
-        Run::over(config, world)
+        let sim = Simulation::new(engine, config.drives(), true);
+        Run::over(config, sim)
     }
 
-    /// A run over a world that has not been started.
+    /// A run over a simulation that has not been started.
     ///
     /// # Errors
     /// If it cannot be started.
-    pub fn over(config: SwarmConfig, mut world: World) -> Result<Run, Failure> {
+    pub fn over(config: SwarmConfig, mut sim: Simulation) -> Result<Run, Failure> {
         let seed = config.seed;
-        world.start().map_err(|error| Failure::Refused { seed, point: 0, error })?;
+        sim.start().map_err(|error| Failure::Refused { seed, point: 0, error })?;
         Ok(Run {
             rng: Rng::new(seed),
-            files: Files::of(&world.engine, &config),
+            files: Files::of(&sim.engine, &config),
             config,
-            next_at: world.now,
-            world,
+            next_at: sim.now,
+            sim,
             oracle: Oracle::default(),
             open: BTreeMap::new(),
             sent: 0,
             may_fail: false,
             succession: Succession::default(),
-            exodus: Exodus::default(),
+            evacuation: Evacuation::default(),
             failed: None,
             events: 0,
             still: (Instant::ZERO, 0),
@@ -107,11 +107,11 @@ impl Run {
     pub fn step(&mut self) -> Result<bool, Failure> {
         let shape = self.config.shape;
         let wants = self.sent < shape.requests && self.open.len() < shape.depth;
-        let due = self.world.next_at();
+        let due = self.sim.next_at();
         if wants && self.next_at <= due {
-            self.world.run_until(self.next_at.max(self.world.now));
+            self.sim.run_until(self.next_at.max(self.sim.now));
             self.send();
-        } else if !self.world.step() {
+        } else if !self.sim.step() {
             if self.open.is_empty() {
                 return Ok(false);
             }
@@ -139,14 +139,14 @@ impl Run {
     }
 
     fn hang(&self) -> Failure {
-        let (waiting, now) = (self.open.len(), self.world.now);
-        let state = self.world.waiting_state();
+        let (waiting, now) = (self.open.len(), self.sim.now);
+        let state = self.sim.waiting_state();
         Failure::Hang { seed: self.config.seed, waiting, now, state }
     }
 
     /// Does the engine contradict itself, or the drives?
     pub(crate) fn audit(&self) -> Result<(), Failure> {
-        let told = self.world.audit(&self.config.audits);
+        let told = self.sim.audit(&self.config.audits);
         if told.is_empty() {
             return Ok(());
         }
@@ -163,25 +163,25 @@ impl Run {
             return;
         }
         let step = self.config.shape.draw(&mut self.rng);
-        self.next_at = self.world.now + step.pause;
+        self.next_at = self.sim.now + step.pause;
         let id = RequestId(self.sent);
         self.sent += 1;
         if self.config.is_without(id) {
             return;
         }
         let range = (step.offset_bytes, step.length_bytes);
-        let mut request = Request::new(id, VOLUME, step.op, range, self.world.now);
+        let mut request = Request::new(id, VOLUME, step.op, range, self.sim.now);
         request.fua = step.fua;
         request.stream = StreamId(id.0 as u32 % 4);
         if step.op == Op::Write {
             let tokens = (0..step.length_bytes / SECTOR_BYTES).map(|i| token(id.0, i));
-            request.payload = self.world.payload(tokens);
+            request.payload = self.sim.payload(tokens);
         }
         self.oracle.issued(&request);
         if let (Op::Flush, Some(files)) = (request.op, &mut self.files) {
             files.issued(&request);
         }
-        self.world.request(&request);
+        self.sim.request(&request);
         // what the volume promises, the oracle takes at its word
         request.fua |= step.op.is_write() && self.config.durability == DurabilityClass::Strict;
         self.open.insert(id, request);
@@ -192,27 +192,27 @@ impl Run {
         let id = RequestId(self.sent);
         self.sent += 1;
         let pause = Duration::from_ns(self.rng.below(self.config.shape.pause.ns + 1));
-        self.next_at = self.world.now + pause;
-        let ask = files.draw(id, &self.world, &mut self.rng);
+        self.next_at = self.sim.now + pause;
+        let ask = files.draw(id, &self.sim, &mut self.rng);
         if self.config.is_without(id) {
             return;
         }
         match ask {
             Ask::Batch(batch) => {
                 files.batch_issued(&batch, &self.oracle);
-                self.world.batch(&batch);
-                let stands_for = Request::new(id, VOLUME, Op::Flush, (0, 0), self.world.now);
+                self.sim.batch(&batch);
+                let stands_for = Request::new(id, VOLUME, Op::Flush, (0, 0), self.sim.now);
                 self.open.insert(id, stands_for);
             }
             Ask::Request(mut request) => {
                 if request.op == Op::Write {
-                    request.payload = self.world.payload(objects::tokens(&request));
+                    request.payload = self.sim.payload(objects::tokens(&request));
                 }
                 files.issued(&request);
                 if request.op == Op::Flush {
                     self.oracle.issued(&request);
                 }
-                self.world.request(&request);
+                self.sim.request(&request);
                 request.fua |=
                     request.op.is_write() && self.config.durability == DurabilityClass::Strict;
                 self.open.insert(id, request);
@@ -221,13 +221,13 @@ impl Run {
     }
 
     fn collect(&mut self) -> Result<(), Violation> {
-        for (done, tokens) in self.world.take_said().done {
+        for (done, tokens) in self.sim.take_said().done {
             let request = self.open.remove(&done.request).expect("answers are to requests");
             if let Err(error) = done.status {
                 self.failed = Some((request.id, error));
             }
             if let Some(files) = &mut self.files {
-                let engine = &self.world.engine;
+                let engine = &self.sim.engine;
                 if files.is_batch(request.id) {
                     files.batch_done(done.status, engine, &mut self.oracle)?;
                     continue;
@@ -240,11 +240,11 @@ impl Run {
                 }
             }
             if let (true, Err(error)) = (self.may_fail, done.status)
-                && !explain::has_cause(&self.world, error)
+                && !explain::has_cause(&self.sim, error)
             {
                 return Err(Violation::Unexplained { request: request.id, error });
             }
-            let full = self.config.clones && is_full(&request, done.status, &self.world.engine);
+            let full = self.config.clones && is_full(&request, done.status, &self.sim.engine);
             self.oracle.done(&request, done.status, &tokens, self.may_fail || full)?;
         }
         Ok(())
@@ -262,7 +262,7 @@ impl Run {
         let mode = self.survivable(mode);
         let mut rng = self.crash_rng();
         let engine = self.next_engine();
-        self.world.power_cut(engine, mode, &mut rng);
+        self.sim.power_cut(engine, mode, &mut rng);
         self.recover()
     }
 
@@ -277,10 +277,10 @@ impl Run {
         let mode = self.survivable(mode);
         let mut rng = self.crash_rng();
         let engine = self.next_engine();
-        self.world.power_cut(engine, mode, &mut rng);
-        self.world.begin_start();
+        self.sim.power_cut(engine, mode, &mut rng);
+        self.sim.begin_start();
         for _ in 0..events {
-            if !self.world.step() {
+            if !self.sim.step() {
                 break;
             }
         }
@@ -294,11 +294,11 @@ impl Run {
     pub fn kill(&mut self, then_cut: Option<CutMode>) -> Result<u64, Failure> {
         let mut rng = self.crash_rng();
         let engine = self.next_engine();
-        self.world.kill(engine, &mut rng);
+        self.sim.kill(engine, &mut rng);
         let steps = self.recover()?;
         let Some(mode) = then_cut.map(|mode| self.survivable(mode)) else { return Ok(steps) };
         let engine = self.next_engine();
-        self.world.power_cut(engine, mode, &mut rng);
+        self.sim.power_cut(engine, mode, &mut rng);
         self.recover()
     }
 
@@ -308,7 +308,7 @@ impl Run {
         if let Some(files) = &mut self.files {
             files.crashed();
         }
-        Rng::new(self.config.seed ^ self.events.wrapping_mul(0x9E37) ^ self.world.now.ns << 24)
+        Rng::new(self.config.seed ^ self.events.wrapping_mul(0x9E37) ^ self.sim.now.ns << 24)
     }
 
     /// Starts the engine over what the drives hold and checks every block touched.
@@ -317,11 +317,11 @@ impl Run {
     /// If the promise is broken.
     pub fn recover(&mut self) -> Result<u64, Failure> {
         let (seed, point) = (self.config.seed, self.events);
-        let began = self.world.now;
-        let steps = match self.world.start_counting() {
+        let began = self.sim.now;
+        let steps = match self.sim.start_counting() {
             Ok(steps) => steps,
             Err(error)
-                if self.may_fail && !explain::has_cause_to_refuse(&self.world, &error, began) =>
+                if self.may_fail && !explain::has_cause_to_refuse(&self.sim, &error, began) =>
             {
                 return Err(self.broken(point, Violation::RefusedUnexplained { error }));
             }
@@ -340,8 +340,8 @@ impl Run {
     /// Objects beside the volume, and all that they hold.
     fn check_objects(&mut self) -> Result<(), Violation> {
         let Some(mut files) = self.files.take() else { return Ok(()) };
-        let batches = files.found(&self.world.engine, &mut self.oracle)?;
-        files.check_contents(&mut self.world, batches)?;
+        let batches = files.found(&self.sim.engine, &mut self.oracle)?;
+        files.check_contents(&mut self.sim, batches)?;
         self.files = Some(files);
         Ok(())
     }
@@ -377,15 +377,15 @@ impl Run {
         Ok(())
     }
 
-    /// A twin of the pair dies now; later lives do without it.
+    /// A leg of the pair dies now; later lives do without it.
     ///
     /// # Panics
     /// If there is no pair.
-    pub fn lose_twin(&mut self, twin: u8) {
-        let device = self.world.engine.pairs()[0].twins[usize::from(twin)];
-        self.world.kill_drive(device);
+    pub fn lose_leg(&mut self, leg: u8) {
+        let device = self.sim.engine.pairs()[0].legs[usize::from(leg)];
+        self.sim.kill_drive(device);
         let pair = self.config.pair.as_mut().expect("asked of pairs");
-        (pair.absent, pair.replaced) = (Some(twin), None);
+        (pair.absent, pair.replaced) = (Some(leg), None);
     }
 
     /// The journal of the pair dies now; later lives do without it.
@@ -393,26 +393,26 @@ impl Run {
     /// # Panics
     /// If there is none.
     pub fn lose_journal(&mut self) {
-        let view = self.world.engine.pairs()[0].journal.expect("asked of journals");
-        self.world.kill_drive(view.device);
+        let view = self.sim.engine.pairs()[0].journal.expect("asked of journals");
+        self.sim.kill_drive(view.device);
         let pair = self.config.pair.as_mut().expect("asked of pairs");
         let journal = pair.journal.as_mut().expect("asked of journals");
         (journal.absent, journal.replaced) = (true, false);
     }
 
-    /// From its next life on the pair has an empty drive in the place of this twin.
+    /// From its next life on the pair has an empty drive in the place of this leg.
     ///
     /// # Panics
     /// If there is no pair.
-    pub fn replace_twin(&mut self, twin: u8) {
-        let device = self.world.engine.pairs()[0].twins[usize::from(twin)];
+    pub fn replace_leg(&mut self, leg: u8) {
+        let device = self.sim.engine.pairs()[0].legs[usize::from(leg)];
         let drive = self.config.drives().swap_remove(usize::from(device.0));
-        self.world.replace_drive(device, drive);
+        self.sim.replace_drive(device, drive);
         let pair = self.config.pair.as_mut().expect("asked of pairs");
-        (pair.absent, pair.replaced) = (None, Some(twin));
+        (pair.absent, pair.replaced) = (None, Some(leg));
     }
 
-    /// The power fails, and a twin that had died is back with what it held: recovers and checks every
+    /// The power fails, and a leg that had died is back with what it held: recovers and checks every
     /// block touched.
     ///
     /// # Errors
@@ -420,22 +420,22 @@ impl Run {
     ///
     /// # Panics
     /// If there is no pair.
-    pub fn crash_and_return(&mut self, twin: u8, mode: CutMode) -> Result<u64, Failure> {
-        let device = self.world.engine.pairs()[0].twins[usize::from(twin)];
+    pub fn crash_and_return(&mut self, leg: u8, mode: CutMode) -> Result<u64, Failure> {
+        let device = self.sim.engine.pairs()[0].legs[usize::from(leg)];
         self.config.pair.as_mut().expect("asked of pairs").absent = None;
         let (mode, mut rng) = (self.survivable(mode), self.crash_rng());
         let engine = self.next_engine();
-        self.world.power_cut(engine, mode, &mut rng);
+        self.sim.power_cut(engine, mode, &mut rng);
         let drive = self.config.drives().swap_remove(usize::from(device.0));
-        self.world.revive_drive(device, drive);
+        self.sim.revive_drive(device, drive);
         self.recover()
     }
 
-    /// The drive that was put in the place of a twin is its heir: lives after the one that took it in.
+    /// The drive that was put in the place of a leg is its heir: lives after the one that took it in.
     ///
     /// # Panics
     /// If there is no pair.
-    pub fn twin_is_known(&mut self) {
+    pub fn leg_is_known(&mut self) {
         self.config.pair.as_mut().expect("asked of pairs").replaced = None;
     }
 
@@ -450,7 +450,7 @@ impl Run {
     /// If that breaks the promise.
     pub fn flush_all(&mut self) -> Result<(), Failure> {
         let id = RequestId(1 << 41 | self.events);
-        let request = Request::new(id, VOLUME, Op::Flush, (0, 0), self.world.now);
+        let request = Request::new(id, VOLUME, Op::Flush, (0, 0), self.sim.now);
         self.ask(request)
     }
 
@@ -462,10 +462,10 @@ impl Run {
         for (op, number) in [(Op::Write, 1 << 42), (Op::Read, 1 << 43)] {
             let id = RequestId(number | self.events);
             let range = (block * BLOCK_BYTES, BLOCK_BYTES);
-            let mut request = Request::new(id, VOLUME, op, range, self.world.now);
+            let mut request = Request::new(id, VOLUME, op, range, self.sim.now);
             if op == Op::Write {
                 let tokens = (0..SECTORS_PER_BLOCK).map(|i| token(id.0, i));
-                request.payload = self.world.payload(tokens);
+                request.payload = self.sim.payload(tokens);
             }
             self.ask(request)?;
             if let Some((request, error)) = self.failed.filter(|(failed, _)| *failed == id) {
@@ -482,11 +482,11 @@ impl Run {
             files.issued(&request);
         }
         self.open.insert(request.id, request);
-        self.world.request(&request);
+        self.sim.request(&request);
         // it may be answered at once
         self.collect().map_err(|violation| self.broken(0, violation))?;
         while self.open.contains_key(&request.id) {
-            if !self.world.step() {
+            if !self.sim.step() {
                 return Err(self.hang());
             }
             self.collect().map_err(|violation| self.broken(0, violation))?;
@@ -499,8 +499,8 @@ impl Run {
     /// # Errors
     /// If an answer breaks the promise.
     pub fn go_on_and_expect_durable(&mut self, time: Duration) -> Result<(), Failure> {
-        let (answered, end) = (self.oracle.answered(), self.world.now + time);
-        while self.world.now < end && self.step()? {}
+        let (answered, end) = (self.oracle.answered(), self.sim.now + time);
+        while self.sim.now < end && self.step()? {}
         self.oracle.expect_durable(&answered);
         Ok(())
     }
@@ -519,7 +519,7 @@ impl Run {
     pub fn extend(&mut self, requests: u64, seed: u64) {
         self.config.shape.requests = self.sent + requests;
         self.rng = Rng::new(self.config.seed ^ seed);
-        self.next_at = self.world.now;
+        self.next_at = self.sim.now;
     }
 
     /// From now on it only reads.
@@ -531,23 +531,23 @@ impl Run {
     fn read_blocks(&mut self, first: u64, count: u64) -> Result<Option<Vec<u64>>, Violation> {
         let id = RequestId(1 << 40 | first);
         let range = (first * BLOCK_BYTES, count * BLOCK_BYTES);
-        let request = Request::new(id, VOLUME, Op::Read, range, self.world.now);
-        self.world.request(&request);
+        let request = Request::new(id, VOLUME, Op::Read, range, self.sim.now);
+        self.sim.request(&request);
         loop {
-            for (done, tokens) in self.world.take_said().done {
+            for (done, tokens) in self.sim.take_said().done {
                 if done.request != id {
                     continue;
                 }
                 return match done.status {
                     Ok(()) => Ok(Some(tokens)),
                     Err(error) if !self.may_fail => Err(Violation::Failed { request: id, error }),
-                    Err(error) if count > 1 || explain::has_cause_at(&self.world, error, first) => {
+                    Err(error) if count > 1 || explain::has_cause_at(&self.sim, error, first) => {
                         Ok(None)
                     }
                     Err(error) => Err(Violation::Unexplained { request: id, error }),
                 };
             }
-            assert!(self.world.step(), "a read never hangs");
+            assert!(self.sim.step(), "a read never hangs");
         }
     }
 
@@ -557,21 +557,21 @@ impl Run {
     /// If anything is wrong on the way.
     pub fn finish(&mut self) -> Result<(), Failure> {
         while self.step()? {}
-        self.world.shut_down();
+        self.sim.shut_down();
         let mut patience = 1_000_000u64;
         loop {
-            if self.world.take_said().stopped {
+            if self.sim.take_said().stopped {
                 break;
             }
             patience -= 1;
-            if !self.world.step() || patience == 0 {
-                let now = self.world.now;
-                let state = self.world.waiting_state();
+            if !self.sim.step() || patience == 0 {
+                let now = self.sim.now;
+                let state = self.sim.waiting_state();
                 return Err(Failure::Hang { seed: self.config.seed, waiting: 0, now, state });
             }
         }
         // the buffer of zeroes for padding lives as long as the engine
-        let left = self.world.payload_count();
+        let left = self.sim.payload_count();
         if left > 1 {
             return Err(Failure::Leak { seed: self.config.seed, left });
         }

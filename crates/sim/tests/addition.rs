@@ -7,19 +7,19 @@ use tandem_block::{DeviceId, KIB};
 use tandem_drives::media::CutMode;
 use tandem_engine::drain::DrainError;
 use tandem_engine::format::superblock::MEMBERS_MAX;
-use tandem_engine::handover::{Ending, ReplaceError};
+use tandem_engine::replacement::{Ending, ReplaceError};
 use tandem_engine::{ConfigError, Engine};
 use tandem_sim::pool::SwarmConfig;
 use tandem_sim::succession::{Plan, Turn};
 use tandem_sim::swarm::Run;
-use tandem_sim::{exodus, succession};
+use tandem_sim::{evacuation, succession};
 
 /// A pool of two SSDs and a hard drive from which an SSD leaves.
 fn of_ssds(device: u8, then: Option<(u64, Turn)>) -> SwarmConfig {
     let device = DeviceId(device);
     let mut config = SwarmConfig::tiny(2, "even-split", 200);
     config.drives = (2, 1);
-    config.drain = Some(exodus::Plan { device, at: 80, cancels: None, lingers: 0 });
+    config.drain = Some(evacuation::Plan { device, at: 80, cancels: None, lingers: 0 });
     config.replace = Some(succession::Plan { device, at: 0, more_bytes: 256 * KIB, then });
     config
 }
@@ -34,11 +34,11 @@ fn works_until(run: &mut Run, what: &str, so: impl Fn(&Run) -> bool) {
             run.extend(20, run.events);
         }
     }
-    panic!("never {what}: {}", run.world.engine.debug_state());
+    panic!("never {what}: {}", run.sim.engine.debug_state());
 }
 
 fn ending(run: &Run) -> Option<Ending> {
-    run.world.engine.handover().and_then(|view| view.ended).map(|(_, ending)| ending)
+    run.sim.engine.replacement().and_then(|view| view.ended).map(|(_, ending)| ending)
 }
 
 fn until_added(run: &mut Run) {
@@ -51,28 +51,28 @@ fn until_added(run: &mut Run) {
 fn an_ssd_comes_and_the_other_one_leaves() {
     for device in [0, 1] {
         let mut run = Run::new(of_ssds(device, None)).unwrap();
-        let all = run.world.engine.map().ssd_slots();
+        let all = run.sim.engine.map().ssd_slots();
         until_added(&mut run);
         let (came, other) = (DeviceId(device), DeviceId(1 - device));
-        let view = run.world.engine.handover().expect("it came");
+        let view = run.sim.engine.replacement().expect("it came");
         assert!(view.joins && view.copied_bytes == view.total_bytes, "{view:?}");
         assert!(view.stats.doubled_bytes > 0, "metadata was written meanwhile: {view:?}");
-        assert_eq!(run.world.engine.map().ssd_slots(), all, "it is used again");
-        works_until(&mut run, "written to", |run| run.world.engine.lies_on(came) > 0);
+        assert_eq!(run.sim.engine.map().ssd_slots(), all, "it is used again");
+        works_until(&mut run, "written to", |run| run.sim.engine.lies_on(came) > 0);
         for mode in [CutMode::DropAll, CutMode::KeepAll] {
             run.flush_all().unwrap();
             run.crash(mode, None).unwrap();
             run.extend(50, 4);
         }
-        run.world.engine.drain(other).unwrap();
-        run.world.wake();
+        run.sim.engine.drain(other).unwrap();
+        run.sim.wake();
         let is_drained =
-            |run: &Run| run.world.engine.drain_view().is_some_and(|view| view.drained.is_some());
+            |run: &Run| run.sim.engine.drain_view().is_some_and(|view| view.drained.is_some());
         works_until(&mut run, "drained", is_drained);
-        run.world.engine.remove(other).unwrap();
-        run.world.wake();
+        run.sim.engine.remove(other).unwrap();
+        run.sim.wake();
         works_until(&mut run, "removed", |run| {
-            run.world.engine.can_drain(other) == Err(DrainError::Gone(other))
+            run.sim.engine.can_drain(other) == Err(DrainError::Gone(other))
         });
         run.extend(50, 5);
         run.flush_all().unwrap();
@@ -91,28 +91,28 @@ fn a_hard_drive_comes_with_its_homes_and_its_log() {
     config.shape.footprint_offset_bytes = 0;
     config.shape.footprint_bytes = config.shape.volume_bytes;
     let device = DeviceId(2);
-    config.drain = Some(exodus::Plan { device, at: 1_500, cancels: None, lingers: 0 });
+    config.drain = Some(evacuation::Plan { device, at: 1_500, cancels: None, lingers: 0 });
     config.replace = Some(Plan { device, at: 0, more_bytes: 0, then: None });
     let mut run = Run::new(config).unwrap();
-    let all = run.world.engine.space_blocks().0;
+    let all = run.sim.engine.space_blocks().0;
     until_added(&mut run);
-    assert_eq!(run.world.engine.space_blocks().0, all);
+    assert_eq!(run.sim.engine.space_blocks().0, all);
     for mode in [CutMode::DropAll, CutMode::KeepAll] {
         run.flush_all().unwrap();
         run.crash(mode, None).unwrap();
-        assert_eq!(run.world.engine.space_blocks().0, all, "in every life");
+        assert_eq!(run.sim.engine.space_blocks().0, all, "in every life");
         run.extend(50, 4);
     }
     // another one leaves, and what lies there goes to the one that came
     let other = DeviceId(3);
-    run.world.engine.drain(other).unwrap();
-    run.world.wake();
+    run.sim.engine.drain(other).unwrap();
+    run.sim.wake();
     works_until(&mut run, "drained", |run| {
-        run.world.engine.drain_view().is_some_and(|view| view.drained.is_some())
+        run.sim.engine.drain_view().is_some_and(|view| view.drained.is_some())
     });
-    assert!(run.world.engine.lies_on(device) > 0);
-    run.world.engine.remove(other).unwrap();
-    run.world.wake();
+    assert!(run.sim.engine.lies_on(device) > 0);
+    run.sim.engine.remove(other).unwrap();
+    run.sim.wake();
     run.extend(50, 5);
     run.finish().unwrap();
 }
@@ -127,10 +127,10 @@ fn a_change_of_mind_and_a_death_leave_the_place_empty() {
             Turn::SuccessorDies => matches!(ending(&run), Some(Ending::SuccessorFailed(_))),
         };
         assert!(expected, "{turn:?}: {:?}", ending(&run));
-        assert!(run.world.engine.devices()[1].is_gone());
+        assert!(run.sim.engine.devices()[1].is_gone());
         run.flush_all().unwrap();
         run.crash(CutMode::DropAll, None).unwrap();
-        assert!(run.world.engine.devices()[1].is_gone());
+        assert!(run.sim.engine.devices()[1].is_gone());
         // she tries again
         run.extend(50, 3);
         until_added(&mut run);
@@ -143,15 +143,15 @@ fn what_cannot_be_is_refused() {
     let mut config = of_ssds(1, None);
     config.replace = None;
     let mut run = Run::new(config).unwrap();
-    let (place, wanted) = (DeviceId(1), run.world.engine.devices()[1].config.capacity_bytes);
-    assert_eq!(run.world.engine.empty_place(place), None, "somebody is there");
-    works_until(&mut run, "draining", |run| run.world.engine.drain_view().is_some());
-    let refused = run.world.engine.can_replace(place, wanted);
+    let (place, wanted) = (DeviceId(1), run.sim.engine.devices()[1].config.capacity_bytes);
+    assert_eq!(run.sim.engine.empty_place(place), None, "somebody is there");
+    works_until(&mut run, "draining", |run| run.sim.engine.drain_view().is_some());
+    let refused = run.sim.engine.can_replace(place, wanted);
     assert!(matches!(refused, Err(ReplaceError::NotNow(_))), "{refused:?}");
     works_until(&mut run, "removed", |run| {
-        run.world.engine.drain_view().is_some_and(|view| view.ended.is_some())
+        run.sim.engine.drain_view().is_some_and(|view| view.ended.is_some())
     });
-    let engine = &run.world.engine;
+    let engine = &run.sim.engine;
     let (needs, copied) = engine.empty_place(place).expect("it is empty now");
     assert!(needs == wanted && copied > 0 && copied < wanted, "{needs} {copied}");
     let found = wanted - 4096;
@@ -189,7 +189,7 @@ fn a_pool_grows_beyond_the_drives_that_it_was_formatted_with() {
         let mut run = Run::new(config).unwrap();
         let came = DeviceId(spares[0]);
         let sizes = |run: &Run| {
-            let engine = &run.world.engine;
+            let engine = &run.sim.engine;
             (engine.space_blocks().0, engine.map().ssd_slots())
         };
         let born = sizes(&run);
@@ -217,10 +217,10 @@ fn a_pool_grows_beyond_the_drives_that_it_was_formatted_with() {
             run.extend(50, 4);
         }
         if is_ssd {
-            works_until(&mut run, "written to", |run| run.world.engine.lies_on(came) > 0);
+            works_until(&mut run, "written to", |run| run.sim.engine.lies_on(came) > 0);
         }
         let empty: Vec<u8> = spares[1..].to_vec();
-        let is_gone = |id: &u8| run.world.engine.devices()[usize::from(*id)].is_gone();
+        let is_gone = |id: &u8| run.sim.engine.devices()[usize::from(*id)].is_gone();
         assert!(empty.iter().all(is_gone), "another place stays empty");
         run.finish().unwrap();
     }
@@ -237,13 +237,13 @@ fn a_volume_has_its_homes_on_the_drive_that_came() {
     let mut config = run.config().engine(false);
     config.gone.clear();
     let mut volume = config.volumes[0].clone();
-    let free = run.world.engine.space_blocks().1;
+    let free = run.sim.engine.space_blocks().1;
     (volume.object, volume.name) = (tandem_block::ObjectId(2), "vol1".into());
     volume.size_bytes = free * 4096;
     config.volumes.push(volume);
-    run.world.power_cut(config, CutMode::DropAll, &mut rng);
-    run.world.start().unwrap();
-    let engine = &run.world.engine;
+    run.sim.power_cut(config, CutMode::DropAll, &mut rng);
+    run.sim.start().unwrap();
+    let engine = &run.sim.engine;
     let made = engine.objects().get(tandem_block::ObjectId(2)).expect("it was made");
     assert_eq!(made.size_bytes, free * 4096);
     assert_eq!(engine.space_blocks().1, 0);

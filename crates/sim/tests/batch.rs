@@ -10,7 +10,7 @@ use tandem_block::{
     BLOCK_BYTES, Batch, IoError, ObjectId, ObjectOp, Op, Request, RequestId, Rng, SECTOR_BYTES,
 };
 use tandem_drives::media::CutMode;
-use tandem_sim::World;
+use tandem_sim::Simulation;
 use tandem_sim::campaign::MODES;
 use tandem_sim::swarm::{SwarmConfig, VOLUME};
 
@@ -92,25 +92,25 @@ impl Play {
     }
 }
 
-/// Runs the world until this request is answered.
+/// Runs the simulation until this request is answered.
 fn wait(
-    world: &mut World,
+    sim: &mut Simulation,
     id: RequestId,
-    mut at_each: impl FnMut(&World),
+    mut at_each: impl FnMut(&Simulation),
 ) -> Result<Vec<u64>, IoError> {
     loop {
-        for (done, tokens) in world.take_said().done {
+        for (done, tokens) in sim.take_said().done {
             if done.request == id {
                 return done.status.map(|()| tokens);
             }
         }
-        at_each(world);
-        assert!(world.step(), "a request never hangs");
+        at_each(sim);
+        assert!(sim.step(), "a request never hangs");
     }
 }
 
-fn state_of(world: &World) -> Objects {
-    let objects = world.engine.objects().iter();
+fn state_of(sim: &Simulation) -> Objects {
+    let objects = sim.engine.objects().iter();
     objects.map(|(id, o)| (id.0, (o.name.clone(), u64::from(o.blocks)))).collect()
 }
 
@@ -120,23 +120,29 @@ fn token(object: u64, number: u64) -> u64 {
 }
 
 /// Everything that can be read belongs to the object that it is read from.
-fn check_contents(world: &mut World, play: &mut Play, what: &str) {
-    for (id, (_, blocks)) in state_of(world) {
+fn check_contents(sim: &mut Simulation, play: &mut Play, what: &str) {
+    for (id, (_, blocks)) in state_of(sim) {
         if id == VOLUME.0 {
             continue;
         }
         let range = (0, blocks * BLOCK_BYTES);
         let number = play.number();
-        world.request(&Request::new(number, ObjectId(id), Op::Read, range, world.now));
-        let tokens = wait(world, number, |_| {}).unwrap_or_else(|e| panic!("{what}: {e}"));
+        sim.request(&Request::new(number, ObjectId(id), Op::Read, range, sim.now));
+        let tokens = wait(sim, number, |_| {}).unwrap_or_else(|e| panic!("{what}: {e}"));
         for token in tokens {
             assert!(token == 0 || token >> 32 == id, "{what}: object {id} shows {token:x}");
         }
     }
 }
 
-fn cut(world: &World, config: &SwarmConfig, acked: &[Objects], issued: &[Objects], mode: CutMode) {
-    let mut fork = world.clone();
+fn cut(
+    sim: &Simulation,
+    config: &SwarmConfig,
+    acked: &[Objects],
+    issued: &[Objects],
+    mode: CutMode,
+) {
+    let mut fork = sim.clone();
     fork.power_cut(config.engine(false), mode, &mut Rng::new(issued.len() as u64));
     fork.start().unwrap_or_else(|error| panic!("seed {}: {error}", config.seed));
     let found = state_of(&fork);
@@ -159,10 +165,10 @@ fn batches_are_whole_and_nothing_shows_through() {
         config.shape.volume_bytes = 8 << 20;
         let engine = tandem_engine::Engine::new(config.engine(true)).expect("valid");
         let drives = config.drives();
-        let mut world = World::new(engine, drives, true);
-        world.start().expect("a pool");
+        let mut sim = Simulation::new(engine, drives, true);
+        sim.start().expect("a pool");
         let mut play = Play { rng: Rng::new(seed), numbers: 0, ids: 100 };
-        let mut acked = vec![state_of(&world)];
+        let mut acked = vec![state_of(&sim)];
         let mut refused = 0;
         for round in 0..40 {
             let now = acked.last().expect("the first state").clone();
@@ -172,12 +178,12 @@ fn batches_are_whole_and_nothing_shows_through() {
             let mut issued = acked.clone();
             issued.push(after.clone());
             let id = play.number();
-            world.batch(&Batch { id, ops: ops.clone(), durable: true });
+            sim.batch(&Batch { id, ops: ops.clone(), durable: true });
             let mut events = 0u64;
-            let status = wait(&mut world, id, |world| {
+            let status = wait(&mut sim, id, |sim| {
                 events += 1;
                 if events.is_multiple_of(3) {
-                    cut(world, &config, &acked, &issued, MODES[(events / 3 % 3) as usize]);
+                    cut(sim, &config, &acked, &issued, MODES[(events / 3 % 3) as usize]);
                     cuts += 1;
                 }
             });
@@ -193,32 +199,31 @@ fn batches_are_whole_and_nothing_shows_through() {
                     refused += 1;
                 }
             }
-            assert_eq!(state_of(&world), *acked.last().expect("the first state"));
+            assert_eq!(state_of(&sim), *acked.last().expect("the first state"));
             for mode in MODES {
-                cut(&world, &config, &acked, &acked, mode);
+                cut(&sim, &config, &acked, &acked, mode);
                 cuts += 1;
             }
-            for (object, (_, blocks)) in state_of(&world) {
+            for (object, (_, blocks)) in state_of(&sim) {
                 if object == VOLUME.0 || play.rng.chance_ppm(400_000) {
                     continue;
                 }
                 let number = play.number();
                 let range = (0, blocks * BLOCK_BYTES);
-                let mut request =
-                    Request::new(number, ObjectId(object), Op::Write, range, world.now);
+                let mut request = Request::new(number, ObjectId(object), Op::Write, range, sim.now);
                 request.fua = play.rng.chance_ppm(300_000);
                 let sectors = blocks * BLOCK_BYTES / SECTOR_BYTES;
                 request.payload =
-                    world.payload((0..sectors).map(|i| token(object, number.0 << 12 | i)));
-                world.request(&request);
-                wait(&mut world, number, |_| {}).expect("no faults");
+                    sim.payload((0..sectors).map(|i| token(object, number.0 << 12 | i)));
+                sim.request(&request);
+                wait(&mut sim, number, |_| {}).expect("no faults");
             }
         }
         assert!(refused < 40 && acked.len() > 10, "seed {seed}: {refused} refused");
-        check_contents(&mut world, &mut play, "at the end");
-        world.shut_down();
-        while !world.take_said().stopped {
-            assert!(world.step(), "a stop never hangs");
+        check_contents(&mut sim, &mut play, "at the end");
+        sim.shut_down();
+        while !sim.take_said().stopped {
+            assert!(sim.step(), "a stop never hangs");
         }
     }
     assert!(cuts > 1000, "{cuts} cuts");
@@ -228,9 +233,9 @@ fn batches_are_whole_and_nothing_shows_through() {
 fn what_cannot_be_is_refused_whole() {
     let config = SwarmConfig::tiny(3, "ssd-first", 0);
     let engine = tandem_engine::Engine::new(config.engine(true)).expect("valid");
-    let mut world = World::new(engine, config.drives(), true);
-    world.start().expect("a pool");
-    let before = state_of(&world);
+    let mut sim = Simulation::new(engine, config.drives(), true);
+    sim.start().expect("a pool");
+    let before = state_of(&sim);
     let create = |id, name: &str, blocks| ObjectOp::Create {
         object: ObjectId(id),
         name: name.into(),
@@ -247,16 +252,16 @@ fn what_cannot_be_is_refused_whole() {
     ];
     for (number, (ops, error)) in cases.into_iter().enumerate() {
         let id = RequestId(number as u64 + 1);
-        world.batch(&Batch { id, ops, durable: true });
-        assert_eq!(wait(&mut world, id, |_| {}), Err(error));
-        assert_eq!(state_of(&world), before, "{error}");
+        sim.batch(&Batch { id, ops, durable: true });
+        assert_eq!(wait(&mut sim, id, |_| {}), Err(error));
+        assert_eq!(state_of(&sim), before, "{error}");
     }
     // an object with a request under way does not go
     let write = RequestId(100);
-    let mut request = Request::new(write, VOLUME, Op::Write, (0, BLOCK_BYTES), world.now);
-    request.payload = world.payload((0..8).map(|i| i + 1));
-    world.request(&request);
+    let mut request = Request::new(write, VOLUME, Op::Write, (0, BLOCK_BYTES), sim.now);
+    request.payload = sim.payload((0..8).map(|i| i + 1));
+    sim.request(&request);
     let id = RequestId(101);
-    world.batch(&Batch { id, ops: vec![ObjectOp::Remove { object: VOLUME }], durable: true });
-    assert_eq!(wait(&mut world, id, |_| {}), Err(IoError::Busy));
+    sim.batch(&Batch { id, ops: vec![ObjectOp::Remove { object: VOLUME }], durable: true });
+    assert_eq!(wait(&mut sim, id, |_| {}), Err(IoError::Busy));
 }

@@ -8,7 +8,7 @@ use tandem_block::{
 use tandem_drives::faulty::{Fault, FaultRule, FaultScript, Faulty, OpFilter};
 use tandem_engine::Engine;
 use tandem_engine::format::layout;
-use tandem_sim::World;
+use tandem_sim::Simulation;
 use tandem_sim::pool::{SwarmConfig, VOLUME};
 
 const FILE: ObjectId = ObjectId(100);
@@ -18,7 +18,7 @@ const SNAPSHOT: ObjectId = ObjectId(102);
 const FROM: Instant = Instant::from_ns(10_000_000_000);
 
 /// A pool whose SSD fails one write of data after `FROM`, if it shall.
-fn pool(config: &SwarmConfig, fails: bool) -> World {
+fn pool(config: &SwarmConfig, fails: bool) -> Simulation {
     let engine = config.engine(true);
     let layouts = layout::plan(&engine).expect("it can be laid out");
     let end = layouts[0].slot_offset + layouts[0].slot_count * BLOCK_BYTES;
@@ -34,45 +34,45 @@ fn pool(config: &SwarmConfig, fails: bool) -> World {
         let faulty = Faulty::new(drive, DeviceId(index), script, 1);
         Box::new(faulty) as Box<dyn tandem_block::Drive>
     });
-    let mut world = World::new(Engine::new(engine).expect("valid"), drives.collect(), true);
-    world.start().expect("a pool");
-    world
+    let mut sim = Simulation::new(Engine::new(engine).expect("valid"), drives.collect(), true);
+    sim.start().expect("a pool");
+    sim
 }
 
-fn ask(world: &mut World, object: ObjectId, id: u64, op: Op, (first, blocks): (u64, u64)) {
+fn ask(sim: &mut Simulation, object: ObjectId, id: u64, op: Op, (first, blocks): (u64, u64)) {
     let range = (first * BLOCK_BYTES, blocks * BLOCK_BYTES);
-    let mut request = Request::new(RequestId(id), object, op, range, world.now);
+    let mut request = Request::new(RequestId(id), object, op, range, sim.now);
     if op == Op::Write {
-        request.payload = world.payload((0..blocks * SECTORS_PER_BLOCK).map(|_| id));
+        request.payload = sim.payload((0..blocks * SECTORS_PER_BLOCK).map(|_| id));
     }
-    world.request(&request);
+    sim.request(&request);
 }
 
 type Answers = BTreeMap<u64, (Result<(), IoError>, Vec<u64>)>;
 
-fn wait(world: &mut World, open: &[u64]) -> Answers {
+fn wait(sim: &mut Simulation, open: &[u64]) -> Answers {
     let mut answers = Answers::new();
     loop {
-        for (done, tokens) in world.take_said().done {
+        for (done, tokens) in sim.take_said().done {
             answers.insert(done.request.0, (done.status, tokens));
         }
         if open.iter().all(|id| answers.contains_key(id)) {
             return answers;
         }
-        assert!(world.step(), "a request never hangs");
+        assert!(sim.step(), "a request never hangs");
     }
 }
 
-fn done(world: &mut World, object: ObjectId, id: u64, op: Op, range: (u64, u64)) -> Vec<u64> {
-    ask(world, object, id, op, range);
-    let (status, tokens) = wait(world, &[id]).remove(&id).expect("answered");
+fn done(sim: &mut Simulation, object: ObjectId, id: u64, op: Op, range: (u64, u64)) -> Vec<u64> {
+    ask(sim, object, id, op, range);
+    let (status, tokens) = wait(sim, &[id]).remove(&id).expect("answered");
     assert_eq!(status, Ok(()), "request {id}");
     tokens
 }
 
-fn batch(world: &mut World, id: u64, ops: Vec<ObjectOp>) {
-    world.batch(&Batch { id: RequestId(id), ops, durable: true });
-    assert_eq!(wait(world, &[id])[&id].0, Ok(()), "batch {id}");
+fn batch(sim: &mut Simulation, id: u64, ops: Vec<ObjectOp>) {
+    sim.batch(&Batch { id: RequestId(id), ops, durable: true });
+    assert_eq!(wait(sim, &[id])[&id].0, Ok(()), "batch {id}");
 }
 
 /// One token for each block.
@@ -93,18 +93,18 @@ fn thin(object: ObjectId) -> [ObjectOp; 2] {
 fn a_write_to_shared_blocks_that_fails_leaves_what_was_there() {
     for at in [2, 6] {
         let config = SwarmConfig::filed(6, "ssd-first", 0);
-        let mut world = pool(&config, true);
-        batch(&mut world, 1, thin(FILE).to_vec());
-        done(&mut world, FILE, 2, Op::Write, (0, 8));
+        let mut sim = pool(&config, true);
+        batch(&mut sim, 1, thin(FILE).to_vec());
+        done(&mut sim, FILE, 2, Op::Write, (0, 8));
         let share =
             ObjectOp::Share { from: FILE, from_block: 0, to: CLONE, to_block: 0, blocks: 8 };
-        batch(&mut world, 3, thin(CLONE).into_iter().chain([share]).collect());
-        world.run_until(FROM);
-        ask(&mut world, FILE, 10, Op::Write, (at, 2));
-        ask(&mut world, FILE, 11, Op::Write, (at + 1, 1));
-        ask(&mut world, FILE, 12, Op::Read, (at, 1));
-        ask(&mut world, FILE, 13, Op::Write, (0, 1));
-        let answers = wait(&mut world, &[10, 11, 12, 13]);
+        batch(&mut sim, 3, thin(CLONE).into_iter().chain([share]).collect());
+        sim.run_until(FROM);
+        ask(&mut sim, FILE, 10, Op::Write, (at, 2));
+        ask(&mut sim, FILE, 11, Op::Write, (at + 1, 1));
+        ask(&mut sim, FILE, 12, Op::Read, (at, 1));
+        ask(&mut sim, FILE, 13, Op::Write, (0, 1));
+        let answers = wait(&mut sim, &[10, 11, 12, 13]);
         let failed = Err(IoError::Device(DeviceId(0)));
         for id in [10, 11] {
             assert_eq!(answers[&id].0, failed, "request {id}");
@@ -115,13 +115,13 @@ fn a_write_to_shared_blocks_that_fails_leaves_what_was_there() {
         assert_eq!(answers[&13].0, Ok(()), "elsewhere");
         let mut expected = vec![2; 8];
         expected[0] = 13;
-        assert_eq!(blocks(&done(&mut world, FILE, 14, Op::Read, (0, 8))), expected);
-        done(&mut world, FILE, 15, Op::Write, (at, 1));
-        done(&mut world, VOLUME, 16, Op::Flush, (0, 0));
+        assert_eq!(blocks(&done(&mut sim, FILE, 14, Op::Read, (0, 8))), expected);
+        done(&mut sim, FILE, 15, Op::Write, (at, 1));
+        done(&mut sim, VOLUME, 16, Op::Flush, (0, 0));
         expected[at as usize] = 15;
-        assert_eq!(blocks(&done(&mut world, FILE, 17, Op::Read, (0, 8))), expected);
-        assert_eq!(blocks(&done(&mut world, CLONE, 18, Op::Read, (0, 8))), [2; 8]);
-        let (all, free, others) = world.engine.space_blocks();
+        assert_eq!(blocks(&done(&mut sim, FILE, 17, Op::Read, (0, 8))), expected);
+        assert_eq!(blocks(&done(&mut sim, CLONE, 18, Op::Read, (0, 8))), [2; 8]);
+        let (all, free, others) = sim.engine.space_blocks();
         assert_eq!(all, free + others, "no block is lost");
     }
 }
@@ -132,37 +132,37 @@ fn a_write_to_shared_blocks_that_fails_leaves_what_was_there() {
 fn no_room_behind_a_snapshot() {
     // 256 KiB are left beside the volume
     let config = SwarmConfig::filed(0, "ssd-first", 0);
-    let mut world = pool(&config, false);
-    done(&mut world, VOLUME, 1, Op::Write, (0, 200));
+    let mut sim = pool(&config, false);
+    done(&mut sim, VOLUME, 1, Op::Write, (0, 200));
     let name = "volume@one".to_owned();
-    batch(&mut world, 2, vec![ObjectOp::Snapshot { from: VOLUME, to: SNAPSHOT, name }]);
-    let (_, free, _) = world.engine.space_blocks();
+    batch(&mut sim, 2, vec![ObjectOp::Snapshot { from: VOLUME, to: SNAPSHOT, name }]);
+    let (_, free, _) = sim.engine.space_blocks();
     assert!((20..150).contains(&free), "{free} blocks are left");
-    done(&mut world, VOLUME, 10, Op::Write, (0, free));
-    ask(&mut world, VOLUME, 11, Op::Write, (free, 1));
+    done(&mut sim, VOLUME, 10, Op::Write, (0, free));
+    ask(&mut sim, VOLUME, 11, Op::Write, (free, 1));
     // a part of a block, too, and zeroes need none
     let half = (free * BLOCK_BYTES + 512, 512);
-    let mut request = Request::new(RequestId(12), VOLUME, Op::Write, half, world.now);
-    request.payload = world.payload([12].into_iter());
-    world.request(&request);
-    ask(&mut world, VOLUME, 13, Op::Discard, (free + 1, 1));
-    let answers = wait(&mut world, &[11, 12, 13]);
+    let mut request = Request::new(RequestId(12), VOLUME, Op::Write, half, sim.now);
+    request.payload = sim.payload([12].into_iter());
+    sim.request(&request);
+    ask(&mut sim, VOLUME, 13, Op::Discard, (free + 1, 1));
+    let answers = wait(&mut sim, &[11, 12, 13]);
     assert_eq!(answers[&11].0, Err(IoError::NoSpace));
     assert_eq!(answers[&12].0, Err(IoError::NoSpace));
     assert_eq!(answers[&13].0, Ok(()));
-    done(&mut world, VOLUME, 14, Op::Write, (0, free));
+    done(&mut sim, VOLUME, 14, Op::Write, (0, free));
     let mut expected = vec![1; 200];
     expected[..free as usize].fill(14);
     expected[free as usize + 1] = 0;
-    assert_eq!(blocks(&done(&mut world, VOLUME, 15, Op::Read, (0, 200))), expected);
-    assert_eq!(blocks(&done(&mut world, SNAPSHOT, 16, Op::Read, (0, 200))), [1; 200]);
-    ask(&mut world, SNAPSHOT, 17, Op::Write, (0, 1));
-    assert_eq!(wait(&mut world, &[17])[&17].0, Err(IoError::Snapshot));
-    batch(&mut world, 20, vec![ObjectOp::Remove { object: SNAPSHOT }]);
-    done(&mut world, VOLUME, 21, Op::Flush, (0, 0));
-    let (all, free, others) = world.engine.space_blocks();
+    assert_eq!(blocks(&done(&mut sim, VOLUME, 15, Op::Read, (0, 200))), expected);
+    assert_eq!(blocks(&done(&mut sim, SNAPSHOT, 16, Op::Read, (0, 200))), [1; 200]);
+    ask(&mut sim, SNAPSHOT, 17, Op::Write, (0, 1));
+    assert_eq!(wait(&mut sim, &[17])[&17].0, Err(IoError::Snapshot));
+    batch(&mut sim, 20, vec![ObjectOp::Remove { object: SNAPSHOT }]);
+    done(&mut sim, VOLUME, 21, Op::Flush, (0, 0));
+    let (all, free, others) = sim.engine.space_blocks();
     assert_eq!(all, free + others);
     assert!(free > 0, "what the snapshot held alone is free");
-    done(&mut world, VOLUME, 22, Op::Write, (0, 200));
-    assert_eq!(blocks(&done(&mut world, VOLUME, 23, Op::Read, (0, 200))), [22; 200]);
+    done(&mut sim, VOLUME, 22, Op::Write, (0, 200));
+    assert_eq!(blocks(&done(&mut sim, VOLUME, 23, Op::Read, (0, 200))), [22; 200]);
 }

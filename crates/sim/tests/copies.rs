@@ -9,7 +9,7 @@ use tandem_drives::media::CutMode;
 use tandem_engine::map::{Logical, Place, PlaceRole};
 use tandem_engine::tier::{Intention, Tier, TierView};
 use tandem_engine::{Engine, ServedFrom};
-use tandem_sim::World;
+use tandem_sim::Simulation;
 use tandem_sim::swarm::{Run, SwarmConfig, VOLUME};
 
 /// Everything on an SSD and on a hard drive.
@@ -41,23 +41,23 @@ fn address(engine: &Engine, block: Logical, place: Place) -> (DeviceId, u64) {
 }
 
 /// Reads a range in pieces of four blocks: did all of them succeed?
-fn read(world: &mut World, (offset, length): (u64, u64)) -> bool {
+fn read(sim: &mut Simulation, (offset, length): (u64, u64)) -> bool {
     let mut sound = true;
     for at in (offset..offset + length).step_by(4 * BLOCK_BYTES as usize) {
         let id = RequestId(1 << 40 | at);
         let length = (offset + length - at).min(4 * BLOCK_BYTES);
-        let request = Request::new(id, VOLUME, Op::Read, (at, length), world.now);
-        world.request(&request);
+        let request = Request::new(id, VOLUME, Op::Read, (at, length), sim.now);
+        sim.request(&request);
         let mut is_done = false;
         loop {
-            world.drain_done(|done| {
+            sim.drain_done(|done| {
                 is_done |= done.request == id;
                 sound &= done.status.is_ok();
             });
             if is_done {
                 break;
             }
-            assert!(world.step(), "a read ends: {}", world.engine.debug_state());
+            assert!(sim.step(), "a read ends: {}", sim.engine.debug_state());
         }
     }
     sound
@@ -66,18 +66,18 @@ fn read(world: &mut World, (offset, length): (u64, u64)) -> bool {
 /// While it serves: a log place has a copy on an SSD only until its drive was flushed. Bits flip in
 /// both; the map may have moved on before the read.
 fn damage_tails(run: &Run, rng: &mut Rng, kinds: &mut BTreeSet<ServedFrom>) {
-    let map = run.world.engine.map();
-    let first = run.world.engine.objects().get(VOLUME).expect("the volume").first;
+    let map = run.sim.engine.map();
+    let first = run.sim.engine.objects().get(VOLUME).expect("the volume").first;
     let tails = (first..map.logical().len() as Logical)
         .filter(|&block| map.entry(block).places().any(|(_, role)| role == PlaceRole::Tail));
     for block in tails.take(3) {
         for (place, _) in map.entry(block).places() {
-            let at = address(&run.world.engine, block, place);
-            let mut world = run.world.clone();
-            world.corrupt(at.0, at.1 + rng.below(8) * 512, rng.below(64) as u16);
+            let at = address(&run.sim.engine, block, place);
+            let mut sim = run.sim.clone();
+            sim.corrupt(at.0, at.1 + rng.below(8) * 512, rng.below(64) as u16);
             let offset = u64::from(block - first) * BLOCK_BYTES;
-            assert!(read(&mut world, (offset, BLOCK_BYTES)), "another copy answers");
-            let bad = &world.engine.stats().bad_places;
+            assert!(read(&mut sim, (offset, BLOCK_BYTES)), "another copy answers");
+            let bad = &sim.engine.stats().bad_places;
             if let Some(found) = bad.get(&at) {
                 kinds.insert(found.from);
             }
@@ -91,24 +91,24 @@ fn damage(run: &Run, every: usize, rng: &mut Rng, kinds: &mut BTreeSet<ServedFro
     let mut cut = run.clone();
     let mut config = cut.config().engine(false);
     config.verify_copies = true;
-    cut.world.power_cut(config, CutMode::KeepAll, rng);
-    cut.world.start().expect("nothing is damaged");
-    let size = cut.world.engine.objects().get(VOLUME).expect("the volume").size_bytes;
-    let mut sound = cut.world.clone();
+    cut.sim.power_cut(config, CutMode::KeepAll, rng);
+    cut.sim.start().expect("nothing is damaged");
+    let size = cut.sim.engine.objects().get(VOLUME).expect("the volume").size_bytes;
+    let mut sound = cut.sim.clone();
     assert!(read(&mut sound, (0, size)));
     assert!(sound.engine.stats().bad_places.is_empty(), "nothing was damaged");
-    let map = cut.world.engine.map();
+    let map = cut.sim.engine.map();
     let copied: Vec<Logical> = (0..map.logical().len() as Logical)
         .filter(|&block| map.entry(block).places().count() > 1)
         .collect();
     for &block in copied.iter().step_by(every) {
         let places: Vec<Place> = map.entry(block).places().map(|(it, _)| it).collect();
         for place in places {
-            let at = address(&cut.world.engine, block, place);
-            let mut world = cut.world.clone();
-            world.corrupt(at.0, at.1 + rng.below(8) * 512, rng.below(64) as u16);
-            assert!(read(&mut world, (0, size)), "another copy answers");
-            let bad = &world.engine.stats().bad_places;
+            let at = address(&cut.sim.engine, block, place);
+            let mut sim = cut.sim.clone();
+            sim.corrupt(at.0, at.1 + rng.below(8) * 512, rng.below(64) as u16);
+            assert!(read(&mut sim, (0, size)), "another copy answers");
+            let bad = &sim.engine.stats().bad_places;
             let found: Vec<_> = bad.iter().map(|(at, bad)| (*at, bad.logical)).collect();
             assert_eq!(found, [(at, block)], "{place:?}");
             kinds.insert(bad[&at].from);
@@ -128,7 +128,7 @@ fn a_flipped_bit_is_found_in_every_copy_and_nowhere_else() {
         let engine =
             Engine::new(set).expect("a valid configuration").with_tier(VOLUME, Box::new(Twice));
         let drives = config.drives();
-        let mut run = Run::over(config, World::new(engine, drives, true)).expect("a pool");
+        let mut run = Run::over(config, Simulation::new(engine, drives, true)).expect("a pool");
         let mut rng = Rng::new(seed);
         let mut steps = 0;
         while run.step().expect("no faults") {
@@ -139,7 +139,7 @@ fn a_flipped_bit_is_found_in_every_copy_and_nowhere_else() {
             }
         }
         run.flush_all().expect("no faults");
-        while run.world.step() {}
+        while run.sim.step() {}
         damage(&run, 7, &mut rng, &mut kinds);
     }
     let all = [ServedFrom::Ssd, ServedFrom::SsdCopy, ServedFrom::HddLog, ServedFrom::HddHome];

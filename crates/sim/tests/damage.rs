@@ -14,12 +14,12 @@ fn damage(run: &Run, places: &[(u8, u64)], rng: &mut Rng) -> (u64, u64) {
     for &(device, offset) in places {
         let mut fork = run.clone();
         fork.allow_failures();
-        fork.world.power_cut(fork.config().engine(false), CutMode::KeepAll, rng);
+        fork.sim.power_cut(fork.config().engine(false), CutMode::KeepAll, rng);
         let sector = offset + rng.below(8) * 512;
         // low bits: a token's and a metadata sector's are both in the first eight bytes
         let bits = if rng.chance_ppm(500_000) { 64 } else { 4096 };
         let bit = rng.below(bits) as u16;
-        fork.world.corrupt(DeviceId(device), sector, bit);
+        fork.sim.corrupt(DeviceId(device), sector, bit);
         match fork.after_damage() {
             Ok(_) => served += 1,
             Err(Failure::Refused { error, .. }) => {
@@ -46,7 +46,7 @@ fn every_metadata_block_may_be_damaged() {
     for seed in 0..6 {
         let run = pool(seed, ["ssd-first", "mios-e"][seed as usize % 2]);
         let mut places = Vec::new();
-        for device in run.world.engine.devices() {
+        for device in run.sim.engine.devices() {
             let layout = device.layout;
             let first_data = layout.home_offset;
             let end = if device.is_ssd() { layout.slot_offset } else { first_data };
@@ -70,7 +70,7 @@ fn every_data_block_may_be_damaged() {
     for seed in 10..14 {
         let run = pool(seed, ["ssd-first", "mios-e"][seed as usize % 2]);
         let mut places = Vec::new();
-        for device in run.world.engine.devices() {
+        for device in run.sim.engine.devices() {
             let blocks = device.config.capacity_bytes / BLOCK_BYTES;
             places.extend((0..60).map(|_| (device.id.0, rng.below(blocks) * BLOCK_BYTES)));
         }
@@ -81,12 +81,12 @@ fn every_data_block_may_be_damaged() {
 #[test]
 fn both_superblocks_gone_is_said() {
     let run = pool(3, "ssd-first");
-    let last = run.world.engine.devices()[0].config.capacity_bytes - BLOCK_BYTES;
+    let last = run.sim.engine.devices()[0].config.capacity_bytes - BLOCK_BYTES;
     let mut fork = run.clone();
     let mut rng = Rng::new(3);
-    fork.world.power_cut(fork.config().engine(false), CutMode::KeepAll, &mut rng);
-    fork.world.corrupt(DeviceId(0), 0, 200);
-    fork.world.corrupt(DeviceId(0), last, 200);
+    fork.sim.power_cut(fork.config().engine(false), CutMode::KeepAll, &mut rng);
+    fork.sim.corrupt(DeviceId(0), 0, 200);
+    fork.sim.corrupt(DeviceId(0), last, 200);
     let error = fork.after_damage().expect_err("no superblock is left");
     assert!(error.to_string().contains("both superblocks"), "{error}");
 }
@@ -101,14 +101,14 @@ fn the_newest_unit_of_a_single_ssd_may_be_damaged() {
         let mut run = Run::new(config).expect("a pool");
         while run.step().expect("no faults yet") {}
         run.flush_all().expect("no faults yet");
-        let layout = run.world.engine.devices()[0].layout;
+        let layout = run.sim.engine.devices()[0].layout;
         let mut refused = 0;
         for sector in 0..layout.journal_bytes / SECTOR_BYTES {
             let mut fork = run.clone();
-            fork.world.power_cut(fork.config().engine(false), CutMode::KeepAll, &mut rng);
+            fork.sim.power_cut(fork.config().engine(false), CutMode::KeepAll, &mut rng);
             let offset = layout.journal_offset + sector * SECTOR_BYTES;
             let bit = rng.below(8 * SECTOR_BYTES) as u16;
-            fork.world.corrupt(DeviceId(0), offset, bit);
+            fork.sim.corrupt(DeviceId(0), offset, bit);
             match fork.after_damage() {
                 Ok(_) => {}
                 Err(Failure::Refused { .. }) => refused += 1,

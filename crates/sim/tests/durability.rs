@@ -6,7 +6,7 @@
 use tandem_block::{BLOCK_BYTES, DurabilityClass, Duration, KIB, Op, Request, RequestId};
 use tandem_drives::media::CutMode;
 use tandem_engine::steer::Reason;
-use tandem_sim::World;
+use tandem_sim::Simulation;
 use tandem_sim::swarm::{Failure, Run, SwarmConfig, VOLUME};
 
 /// What a change of the map waits for its commit at most (5 ms), and what two commits take.
@@ -33,10 +33,10 @@ fn cut_in_the_middle(
     before: Duration,
 ) -> Result<u64, Failure> {
     let mut run = Run::new(config(seed, durability))?;
-    let middle = run.world.now + Duration::from_ms(40);
-    while run.world.now < middle && run.step()? {}
+    let middle = run.sim.now + Duration::from_ms(40);
+    while run.sim.now < middle && run.step()? {}
     run.go_on_and_expect_durable(before)?;
-    let redirected = run.world.engine.stats().redirected.0;
+    let redirected = run.sim.engine.stats().redirected.0;
     run.crash(CutMode::DropAll, None)?;
     Ok(redirected)
 }
@@ -64,36 +64,36 @@ fn strict_writes_are_durable_when_they_are_answered() {
     assert!(lost > 6, "only {lost} of 12 other pools lost what was not flushed");
 }
 
-/// One write to a volume of this class, to its answer; the world as it stands then.
-fn one_write(durability: DurabilityClass) -> World {
+/// One write to a volume of this class, to its answer; the simulation as it stands then.
+fn one_write(durability: DurabilityClass) -> Simulation {
     written(config(1, durability))
 }
 
-fn written(config: SwarmConfig) -> World {
+fn written(config: SwarmConfig) -> Simulation {
     let engine = tandem_engine::Engine::new(config.engine(true)).expect("valid");
-    let mut world = World::new(engine, config.drives(), true);
-    world.start().expect("a pool");
+    let mut sim = Simulation::new(engine, config.drives(), true);
+    sim.start().expect("a pool");
     // the drive's buffer is believed to be empty after a while, and its writes fast
-    world.run_until(world.now + Duration::from_ms(20));
-    let mut write = Request::new(RequestId(1), VOLUME, Op::Write, (0, 8 * KIB), world.now);
-    write.payload = world.payload((0..16).map(|sector| sector + 1));
-    world.request(&write);
+    sim.run_until(sim.now + Duration::from_ms(20));
+    let mut write = Request::new(RequestId(1), VOLUME, Op::Write, (0, 8 * KIB), sim.now);
+    write.payload = sim.payload((0..16).map(|sector| sector + 1));
+    sim.request(&write);
     let mut answered = false;
     while !answered {
-        assert!(world.step(), "a write never hangs");
-        world.drain_done(|done| {
+        assert!(sim.step(), "a write never hangs");
+        sim.drain_done(|done| {
             done.status.expect("no faults");
             answered = true;
         });
     }
-    world
+    sim
 }
 
 #[test]
 fn where_a_write_is_when_it_is_answered() {
     let places = |durability| {
-        let world = one_write(durability);
-        let engine = &world.engine;
+        let sim = one_write(durability);
+        let engine = &sim.engine;
         let copied: u64 = engine.stats().devices.iter().map(|device| device.tail_bytes).sum();
         (engine.stats().redirected.0, copied, engine.bytes_at_risk())
     };
@@ -111,22 +111,22 @@ fn where_a_write_is_when_it_is_answered() {
 fn a_flush_of_a_tail_that_was_overwritten_is_answered() {
     let mut config = config(1, DurabilityClass::VolatileOk);
     config.tuning.flush_ns = 200_000_000; // tails are copied, not flushed
-    let mut world = written(config);
-    assert_eq!(world.engine.stats().redirected.0, 1);
-    let zeroes = Request::new(RequestId(2), VOLUME, Op::WriteZeroes, (0, 8 * KIB), world.now);
-    world.request(&zeroes);
-    let flush = Request::new(RequestId(3), VOLUME, Op::Flush, (0, 0), world.now);
-    world.request(&flush);
-    let (asked, mut left) = (world.now, 2);
+    let mut sim = written(config);
+    assert_eq!(sim.engine.stats().redirected.0, 1);
+    let zeroes = Request::new(RequestId(2), VOLUME, Op::WriteZeroes, (0, 8 * KIB), sim.now);
+    sim.request(&zeroes);
+    let flush = Request::new(RequestId(3), VOLUME, Op::Flush, (0, 0), sim.now);
+    sim.request(&flush);
+    let (asked, mut left) = (sim.now, 2);
     // far below the next moment at which the controller of the drive would ask by itself
     let soon = asked + Duration::from_ms(5);
     while left > 0 {
-        assert!(world.next_at() <= soon && world.step(), "nobody goes on with the FLUSH");
-        world.drain_done(|done| {
+        assert!(sim.next_at() <= soon && sim.step(), "nobody goes on with the FLUSH");
+        sim.drain_done(|done| {
             done.status.expect("no faults");
             left -= 1;
         });
     }
-    let copied: u64 = world.engine.stats().devices.iter().map(|device| device.tail_bytes).sum();
-    assert_eq!((copied, world.engine.stats().devices[1].flushes), (0, 0), "nothing was needed");
+    let copied: u64 = sim.engine.stats().devices.iter().map(|device| device.tail_bytes).sum();
+    assert_eq!((copied, sim.engine.stats().devices[1].flushes), (0, 0), "nothing was needed");
 }

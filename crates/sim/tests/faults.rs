@@ -7,7 +7,7 @@ use tandem_block::{DeviceId, Duration, Instant, Rng};
 use tandem_drives::faulty::{Fault, FaultRule, FaultScript, Faulty, OpFilter};
 use tandem_drives::media::CutMode;
 use tandem_engine::Engine;
-use tandem_sim::World;
+use tandem_sim::Simulation;
 use tandem_sim::swarm::{Run, SwarmConfig};
 
 /// When faults begin: after the pool was formatted.
@@ -33,7 +33,7 @@ fn survive(seed: u64, on_ssd: bool, script: &FaultScript, crash: bool) {
         })
         .collect();
     let engine = Engine::new(config.engine(true)).expect("a valid configuration");
-    let mut run = Run::over(config, World::new(engine, drives, true)).expect("no faults yet");
+    let mut run = Run::over(config, Simulation::new(engine, drives, true)).expect("no faults yet");
     run.allow_failures();
     let fail = |failure| panic!("seed {seed}, ssd {on_ssd}, {script:?}: {failure}");
     let cut_at = Rng::new(seed).between(20, 600);

@@ -10,7 +10,7 @@ use tandem_block::{
 use tandem_drives::media::CutMode;
 use tandem_engine::map::{Entry, NONE};
 use tandem_engine::{Engine, TierConfig};
-use tandem_sim::World;
+use tandem_sim::Simulation;
 use tandem_sim::pool::{SwarmConfig, VOLUME};
 
 /// Blocks of a file: two extents.
@@ -19,7 +19,7 @@ const EXTENT_BLOCKS: u64 = 16;
 
 struct Pool {
     config: SwarmConfig,
-    world: World,
+    sim: Simulation,
     sent: u64,
 }
 
@@ -36,25 +36,25 @@ impl Pool {
         // a file that is dirty is more than that
         config.tuning.writeback_percent = (1, 0);
         let engine = Engine::new(config.engine(true)).expect("valid");
-        let mut world = World::new(engine, config.drives(), true);
-        world.start().expect("a pool");
-        Pool { config, world, sent: 0 }
+        let mut sim = Simulation::new(engine, config.drives(), true);
+        sim.start().expect("a pool");
+        Pool { config, sim, sent: 0 }
     }
 
     fn wait(&mut self, id: RequestId) {
         loop {
-            if let Some((done, _)) = self.world.take_said().done.pop() {
+            if let Some((done, _)) = self.sim.take_said().done.pop() {
                 assert_eq!((done.request, done.status), (id, Ok::<(), IoError>(())));
                 return;
             }
-            assert!(self.world.step(), "a request never hangs");
+            assert!(self.sim.step(), "a request never hangs");
         }
     }
 
     fn batch(&mut self, ops: Vec<ObjectOp>) {
         self.sent += 1;
         let id = RequestId(self.sent);
-        self.world.batch(&Batch { id, ops, durable: true });
+        self.sim.batch(&Batch { id, ops, durable: true });
         self.wait(id);
     }
 
@@ -62,18 +62,18 @@ impl Pool {
         self.sent += 1;
         let id = RequestId(self.sent);
         let range = (first * BLOCK_BYTES, blocks * BLOCK_BYTES);
-        let mut request = Request::new(id, file, op, range, self.world.now);
+        let mut request = Request::new(id, file, op, range, self.sim.now);
         if op == Op::Write {
-            request.payload = self.world.payload((0..blocks * SECTORS_PER_BLOCK).map(|_| id.0));
+            request.payload = self.sim.payload((0..blocks * SECTORS_PER_BLOCK).map(|_| id.0));
         }
-        self.world.request(&request);
+        self.sim.request(&request);
         self.wait(id);
     }
 
     /// Nobody asks for anything for so long.
     fn rest(&mut self, seconds: u64) {
-        let until = self.world.now + Duration::from_s(seconds);
-        self.world.run_until(until);
+        let until = self.sim.now + Duration::from_s(seconds);
+        self.sim.run_until(until);
     }
 
     fn name_tier(&mut self, object: ObjectId, tier: &str) {
@@ -95,7 +95,7 @@ impl Pool {
     }
 
     fn entries(&self, file: ObjectId) -> Vec<Entry> {
-        let engine = &self.world.engine;
+        let engine = &self.sim.engine;
         let pieces = engine.objects().pieces(file, 0, BLOCKS as u32);
         let blocks = pieces.iter().flat_map(|piece| {
             let first = piece.logical.expect("all of it was written");
@@ -115,8 +115,8 @@ impl Pool {
     fn cut_power(&mut self) {
         let config = self.config.engine(false);
         let mut rng = tandem_block::Rng::new(1);
-        self.world.power_cut(config, CutMode::DropAll, &mut rng);
-        self.world.start().expect("a pool");
+        self.sim.power_cut(config, CutMode::DropAll, &mut rng);
+        self.sim.start().expect("a pool");
     }
 }
 
@@ -162,34 +162,34 @@ fn what_is_read_comes_as_its_tier_says() {
     assert_eq!(pool.on_ssd(hot).0, 0, "new data went to the hard drive");
     assert_eq!(pool.on_ssd(cold), ALL);
     assert_eq!(pool.on_ssd(plain).1, 0, "written home");
-    let came = pool.world.engine.stats().tiers.came_blocks;
+    let came = pool.sim.engine.stats().tiers.came_blocks;
     for _ in 0..2 {
         pool.ask(hot, Op::Read, 3, 2);
         pool.rest(2);
     }
     assert_eq!(pool.on_ssd(hot).0 as u64, EXTENT_BLOCKS, "all of the extent came");
-    let after = pool.world.engine.stats().tiers.came_blocks;
+    let after = pool.sim.engine.stats().tiers.came_blocks;
     assert_eq!(after - came, EXTENT_BLOCKS);
     pool.ask(plain, Op::Read, 3, 2);
     pool.rest(2);
-    assert_eq!(pool.world.engine.stats().tiers.came_blocks, after);
+    assert_eq!(pool.sim.engine.stats().tiers.came_blocks, after);
 }
 
 /// Files of a tier that was taken from their volume's list are as if they named none.
 #[test]
 fn a_tier_that_files_may_have_no_more_is_forgotten() {
     let mut pool = Pool::new("none", &["hot-dst"]);
-    assert_eq!(pool.world.engine.file_tiers(VOLUME), ["hot-dst"]);
+    assert_eq!(pool.sim.engine.file_tiers(VOLUME), ["hot-dst"]);
     let file = pool.make(100, Some("hot-dst"));
     pool.config.file_tiers.clear();
     pool.rest(10);
     pool.cut_power();
-    assert!(pool.world.engine.file_tiers(VOLUME).is_empty());
-    assert_eq!(pool.world.engine.attribute(file, TIER_KEY), Some(&b"hot-dst"[..]));
+    assert!(pool.sim.engine.file_tiers(VOLUME).is_empty());
+    assert_eq!(pool.sim.engine.attribute(file, TIER_KEY), Some(&b"hot-dst"[..]));
     pool.ask(file, Op::Write, 0, BLOCKS);
     assert_eq!(pool.on_ssd(file).0, BLOCKS as usize);
     // while it is served the usual ones come with a volume's tier, and go with it
-    let engine = &mut pool.world.engine;
+    let engine = &mut pool.sim.engine;
     engine
         .set_tier(VOLUME, TierConfig::named("cold-dst").with("size", 512 << 10))
         .expect("allowed");

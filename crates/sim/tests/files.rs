@@ -5,7 +5,7 @@ use tandem_block::{
     SECTORS_PER_BLOCK,
 };
 use tandem_engine::Engine;
-use tandem_sim::World;
+use tandem_sim::Simulation;
 use tandem_sim::campaign::{ALWAYS, Campaign};
 use tandem_sim::coverage::{Coverage, Met};
 use tandem_sim::pool::{SwarmConfig, VOLUME};
@@ -37,22 +37,22 @@ fn two_lives_of_files_lose_nothing() {
 }
 
 /// Blocks of the file.
-fn request(world: &mut World, id: u64, op: Op, (first, blocks): (u64, u64)) -> Request {
+fn request(sim: &mut Simulation, id: u64, op: Op, (first, blocks): (u64, u64)) -> Request {
     let range = (first * BLOCK_BYTES, blocks * BLOCK_BYTES);
-    let mut request = Request::new(RequestId(id), FILE, op, range, world.now);
+    let mut request = Request::new(RequestId(id), FILE, op, range, sim.now);
     if op == Op::Write {
-        request.payload = world.payload((0..blocks * SECTORS_PER_BLOCK).map(|_| id));
+        request.payload = sim.payload((0..blocks * SECTORS_PER_BLOCK).map(|_| id));
     }
-    world.request(&request);
+    sim.request(&request);
     request
 }
 
 /// Runs until all these are answered. Returns their ids in the order of the answers, and what the last
 /// one read.
-fn wait(world: &mut World, mut open: Vec<u64>) -> (Vec<u64>, Vec<u64>) {
+fn wait(sim: &mut Simulation, mut open: Vec<u64>) -> (Vec<u64>, Vec<u64>) {
     let (mut order, mut read) = (Vec::new(), Vec::new());
     loop {
-        for (done, tokens) in world.take_said().done {
+        for (done, tokens) in sim.take_said().done {
             assert_eq!(done.status, Ok::<(), IoError>(()), "{:?}", done.request);
             open.retain(|&id| id != done.request.0);
             order.push(done.request.0);
@@ -61,7 +61,7 @@ fn wait(world: &mut World, mut open: Vec<u64>) -> (Vec<u64>, Vec<u64>) {
         if open.is_empty() {
             return (order, read);
         }
-        assert!(world.step(), "a request never hangs");
+        assert!(sim.step(), "a request never hangs");
     }
 }
 
@@ -73,25 +73,25 @@ fn what_is_written_during_a_discard_stays() {
     for seed in 0..24 {
         let config = SwarmConfig { seed, ..SwarmConfig::filed(1, "ssd-first", 0) };
         let engine = Engine::new(config.engine(true)).expect("valid");
-        let mut world = World::new(engine, config.drives(), true);
-        world.start().expect("a pool");
+        let mut sim = Simulation::new(engine, config.drives(), true);
+        sim.start().expect("a pool");
         let create =
             ObjectOp::CreateThin { object: FILE, kind: ObjectKind::Data, volume: VOLUME, owner: 0 };
         let resize = ObjectOp::Resize { object: FILE, size_bytes: 16 * BLOCK_BYTES };
-        world.batch(&Batch { id: RequestId(1), ops: vec![create, resize], durable: true });
-        wait(&mut world, vec![1]);
-        request(&mut world, 2, Op::Write, (0, 4));
-        request(&mut world, 3, Op::Write, (8, 4));
-        wait(&mut world, vec![2, 3]);
-        request(&mut world, 4, Op::Write, (10, 1));
-        request(&mut world, 5, Op::Discard, (0, 12));
-        request(&mut world, 6, Op::Write, (1, 1));
-        request(&mut world, 7, Op::Write, (5, 1));
-        let (order, _) = wait(&mut world, vec![4, 5, 6, 7]);
+        sim.batch(&Batch { id: RequestId(1), ops: vec![create, resize], durable: true });
+        wait(&mut sim, vec![1]);
+        request(&mut sim, 2, Op::Write, (0, 4));
+        request(&mut sim, 3, Op::Write, (8, 4));
+        wait(&mut sim, vec![2, 3]);
+        request(&mut sim, 4, Op::Write, (10, 1));
+        request(&mut sim, 5, Op::Discard, (0, 12));
+        request(&mut sim, 6, Op::Write, (1, 1));
+        request(&mut sim, 7, Op::Write, (5, 1));
+        let (order, _) = wait(&mut sim, vec![4, 5, 6, 7]);
         let at = |id: u64| order.iter().position(|&done| done == id).expect("answered");
         overtaken += u32::from(at(6) < at(5) && at(7) < at(5));
-        request(&mut world, 8, Op::Read, (0, 16));
-        let (_, read) = wait(&mut world, vec![8]);
+        request(&mut sim, 8, Op::Read, (0, 16));
+        let (_, read) = wait(&mut sim, vec![8]);
         for (block, sectors) in (0..).zip(read.chunks_exact(SECTORS_PER_BLOCK as usize)) {
             let expected = match block {
                 1 => 6,

@@ -11,7 +11,7 @@ use tandem_block::{
 use tandem_drives::media::CutMode;
 use tandem_engine::format::layout;
 use tandem_engine::{Engine, EngineConfig};
-use tandem_sim::World;
+use tandem_sim::Simulation;
 use tandem_sim::swarm::{Run, SwarmConfig, VOLUME};
 
 /// Bytes of one request.
@@ -21,7 +21,7 @@ const DEPTH: usize = 8;
 
 /// A pool with a volume as large as it can be, and what that must hold.
 struct Full {
-    world: World,
+    sim: Simulation,
     config: EngineConfig,
     size: u64,
     /// By sector.
@@ -46,11 +46,11 @@ impl Full {
         let size = blocks * BLOCK_BYTES / PIECE * PIECE;
         config.volumes[0].size_bytes = size;
         let engine = Engine::new(config.clone()).expect("the largest volume fits");
-        let mut world = World::new(engine, swarm.drives(), true);
-        world.start().expect("nothing is wrong");
+        let mut sim = Simulation::new(engine, swarm.drives(), true);
+        sim.start().expect("nothing is wrong");
         config.format = false;
         let expected = vec![0; (size / SECTOR_BYTES) as usize];
-        Full { world, config, size, expected, requests: 0, shift: 0, rng: Rng::new(11) }
+        Full { sim, config, size, expected, requests: 0, shift: 0, rng: Rng::new(11) }
     }
 
     /// Asks for every piece from a list, some at a time, in random order; all must succeed.
@@ -63,10 +63,10 @@ impl Full {
                 let at = at + self.shift;
                 let id = self.send(op, at);
                 open.insert(id, at);
-            } else if !self.world.step() {
-                panic!("{} hang: {}", open.len(), self.world.engine.debug_state());
+            } else if !self.sim.step() {
+                panic!("{} hang: {}", open.len(), self.sim.engine.debug_state());
             }
-            for (done, tokens) in self.world.take_said().done {
+            for (done, tokens) in self.sim.take_said().done {
                 let at = open.remove(&done.request).expect("answers are to requests");
                 assert_eq!(done.status, Ok(()), "{op:?} at {at}");
                 if op == Op::Read {
@@ -81,7 +81,7 @@ impl Full {
     fn send(&mut self, op: Op, at: u64) -> RequestId {
         self.requests += 1;
         let id = RequestId(self.requests);
-        let mut request = Request::new(id, VOLUME, op, (at, PIECE), self.world.now);
+        let mut request = Request::new(id, VOLUME, op, (at, PIECE), self.sim.now);
         let sectors = PIECE / SECTOR_BYTES;
         let first = at / SECTOR_BYTES;
         if op.is_write() {
@@ -92,27 +92,26 @@ impl Full {
         }
         if op == Op::Write {
             let tokens = self.expected[first as usize..(first + sectors) as usize].to_vec();
-            request.payload = self.world.payload(tokens.into_iter());
+            request.payload = self.sim.payload(tokens.into_iter());
         }
-        self.world.request(&request);
+        self.sim.request(&request);
         id
     }
 
     fn wait(&mut self, id: RequestId) -> Result<(), IoError> {
         loop {
-            let ended =
-                self.world.take_said().done.into_iter().find(|(done, _)| done.request == id);
+            let ended = self.sim.take_said().done.into_iter().find(|(done, _)| done.request == id);
             if let Some((done, _)) = ended {
                 return done.status;
             }
-            assert!(self.world.step(), "it hangs: {}", self.world.engine.debug_state());
+            assert!(self.sim.step(), "it hangs: {}", self.sim.engine.debug_state());
         }
     }
 
     fn flush(&mut self) {
         self.requests += 1;
         let id = RequestId(self.requests);
-        self.world.request(&Request::new(id, VOLUME, Op::Flush, (0, 0), self.world.now));
+        self.sim.request(&Request::new(id, VOLUME, Op::Flush, (0, 0), self.sim.now));
         assert_eq!(self.wait(id), Ok(()));
     }
 
@@ -122,13 +121,13 @@ impl Full {
         let id = RequestId(self.requests);
         let (object, name) = (ObjectId(77), "another".into());
         let ops = vec![ObjectOp::Create { object, name, size_bytes }];
-        self.world.batch(&Batch { id, ops, durable: true });
+        self.sim.batch(&Batch { id, ops, durable: true });
         self.wait(id)
     }
 
     fn crash(&mut self) {
-        self.world.power_cut(self.config.clone(), CutMode::DropAll, &mut self.rng);
-        self.world.start().expect("nothing is damaged");
+        self.sim.power_cut(self.config.clone(), CutMode::DropAll, &mut self.rng);
+        self.sim.start().expect("nothing is damaged");
     }
 }
 
@@ -163,8 +162,8 @@ fn fill_discard_go_on(policy: &str, drives: (usize, usize)) {
     full.flush();
     full.crash();
     full.all(Op::Read, 0..size);
-    assert_eq!(full.world.engine.stats().faulted_drives, 0);
-    assert_eq!(full.world.engine.stats().checksum_errors, 0);
+    assert_eq!(full.sim.engine.stats().faulted_drives, 0);
+    assert_eq!(full.sim.engine.stats().checksum_errors, 0);
     // parts of blocks, anywhere
     full.shift = SECTOR_BYTES;
     for _ in 0..2 {
@@ -174,8 +173,8 @@ fn fill_discard_go_on(policy: &str, drives: (usize, usize)) {
     full.flush();
     full.crash();
     full.all(Op::Read, 0..size - PIECE);
-    assert_eq!(full.world.engine.stats().faulted_drives, 0);
-    assert_eq!(full.world.engine.stats().checksum_errors, 0);
+    assert_eq!(full.sim.engine.stats().faulted_drives, 0);
+    assert_eq!(full.sim.engine.stats().checksum_errors, 0);
 }
 
 #[test]
@@ -206,7 +205,7 @@ fn writes_to_a_full_ssd_are_delayed_and_counted() {
     for _ in 0..3 {
         full.all(Op::Write, 0..size);
     }
-    assert!(full.world.engine.stats().backpressure_ns > 0, "{:?}", full.world.engine.stats());
+    assert!(full.sim.engine.stats().backpressure_ns > 0, "{:?}", full.sim.engine.stats());
     full.all(Op::Read, 0..size);
 }
 

@@ -4,7 +4,7 @@
 //! again as soon as they are answered, or after a pause.
 
 use tandem_block::{BLOCK_BYTES, Duration, Instant, Op, Request, RequestId};
-use tandem_sim::World;
+use tandem_sim::Simulation;
 use tandem_sim::swarm::{SwarmConfig, VOLUME};
 
 const BLOCKS: u64 = 1024;
@@ -16,58 +16,58 @@ struct Outcome {
     longest: Duration,
 }
 
-/// Runs the world until so many requests are answered.
-fn wait_for(world: &mut World, count: u64) {
+/// Runs the simulation until so many requests are answered.
+fn wait_for(sim: &mut Simulation, count: u64) {
     let mut done = 0;
     while done < count {
-        assert!(world.step(), "a request never hangs");
-        world.drain_done(|answer| {
+        assert!(sim.step(), "a request never hangs");
+        sim.drain_done(|answer| {
             answer.status.expect("no faults");
             done += 1;
         });
     }
 }
 
-/// A pool whose blocks are all written and settled.
-fn filled() -> World {
+/// A pool whose blocks are all written and durable.
+fn filled() -> Simulation {
     let mut config = SwarmConfig::tiny(1, "ssd-first", 0);
     config.shape.volume_bytes = BLOCKS * BLOCK_BYTES;
     let engine = tandem_engine::Engine::new(config.engine(true)).expect("valid");
-    let mut world = World::new(engine, config.drives(), true);
-    world.start().expect("a pool");
+    let mut sim = Simulation::new(engine, config.drives(), true);
+    sim.start().expect("a pool");
     for block in 0..BLOCKS {
         let range = (block * BLOCK_BYTES, BLOCK_BYTES);
-        let mut write = Request::new(RequestId(block), VOLUME, Op::Write, range, world.now);
-        write.payload = world.payload((0..8).map(|sector| block << 8 | sector | 1));
-        world.request(&write);
+        let mut write = Request::new(RequestId(block), VOLUME, Op::Write, range, sim.now);
+        write.payload = sim.payload((0..8).map(|sector| block << 8 | sector | 1));
+        sim.request(&write);
     }
-    wait_for(&mut world, BLOCKS);
-    world.request(&Request::new(RequestId(BLOCKS), VOLUME, Op::Flush, (0, 0), world.now));
-    wait_for(&mut world, 1);
-    world
+    wait_for(&mut sim, BLOCKS);
+    sim.request(&Request::new(RequestId(BLOCKS), VOLUME, Op::Flush, (0, 0), sim.now));
+    wait_for(&mut sim, 1);
+    sim
 }
 
 /// So many clients, each of which asks again `pause` after it was answered.
 fn zero_all(clients: u64, pause: Duration) -> Outcome {
-    let mut world = filled();
-    let before = world.engine.stats().clone();
-    let mut next: Vec<Instant> = vec![world.now; clients as usize];
+    let mut sim = filled();
+    let before = sim.engine.stats().clone();
+    let mut next: Vec<Instant> = vec![sim.now; clients as usize];
     let mut asked = vec![Instant::NEVER; BLOCKS as usize];
     let (mut sent, mut done, mut longest) = (0, 0, Duration::from_ns(0));
     while done < BLOCKS {
         next.sort_unstable();
-        while sent < BLOCKS && next.first().is_some_and(|&at| at <= world.now) {
+        while sent < BLOCKS && next.first().is_some_and(|&at| at <= sim.now) {
             let range = (sent * BLOCK_BYTES, BLOCK_BYTES);
             let id = RequestId(sent);
-            let mut zeroes = Request::new(id, VOLUME, Op::WriteZeroes, range, world.now);
+            let mut zeroes = Request::new(id, VOLUME, Op::WriteZeroes, range, sim.now);
             zeroes.fua = true;
-            asked[sent as usize] = world.now;
-            world.request(&zeroes);
+            asked[sent as usize] = sim.now;
+            sim.request(&zeroes);
             next.remove(0);
             sent += 1;
         }
-        let now = world.now;
-        world.drain_done(|answer| {
+        let now = sim.now;
+        sim.drain_done(|answer| {
             answer.status.expect("no faults");
             longest = longest.max(now.since(asked[answer.request.0 as usize]));
             next.push(now + pause);
@@ -75,12 +75,12 @@ fn zero_all(clients: u64, pause: Duration) -> Outcome {
         });
         let wanted = next.iter().min().copied().filter(|_| sent < BLOCKS);
         match wanted {
-            Some(at) if at <= world.now => {}
-            Some(at) if at < world.next_at() => world.run_until(at),
-            _ => assert!(done == BLOCKS || world.step(), "a request never hangs"),
+            Some(at) if at <= sim.now => {}
+            Some(at) if at < sim.next_at() => sim.run_until(at),
+            _ => assert!(done == BLOCKS || sim.step(), "a request never hangs"),
         }
     }
-    let stats = world.engine.stats();
+    let stats = sim.engine.stats();
     Outcome {
         commits: stats.commits - before.commits,
         gathered: stats.commits_gathered - before.commits_gathered,

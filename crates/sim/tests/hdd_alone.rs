@@ -19,7 +19,7 @@ fn full_logs_are_emptied_while_writes_wait() {
         let config = alone(SwarmConfig::crowded(seed, "ssd-first", 600));
         let mut run = Run::new(config).expect("a pool");
         run.finish().unwrap_or_else(|failure| panic!("{failure}"));
-        let stats = run.world.engine.stats();
+        let stats = run.sim.engine.stats();
         assert!(stats.backpressure_ns > 0, "seed {seed}: no write waited for room");
         assert!(stats.moves > 500, "seed {seed}: {} blocks moved home", stats.moves);
     }

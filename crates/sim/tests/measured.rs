@@ -8,7 +8,7 @@ use tandem_drives::spec::{DrainLaw as TrueLaw, DriveSpec, ModelSpec, Sourced, lo
 use tandem_drives::{BuildOptions, build};
 use tandem_engine::profile::{DrainLaw, Probe, Session, hdd};
 use tandem_sim::measure::{Findings, ModelProbe, deviations, hdd_deviations, measure};
-use tandem_sim::profiles::{BeliefKind, Identity, Measured, parse, text_of};
+use tandem_sim::profiles::{Identity, Measured, ProfileKind, parse, text_of};
 
 /// 5 %.
 const OFF_PPM_MAX: u64 = 50_000;
@@ -196,8 +196,8 @@ fn what_a_small_budget_is_enough_for_is_kept() {
             missing: &missing,
         };
         let text = text_of(&measured);
-        let belief = parse(&text, "m.toml").unwrap_or_else(|why| panic!("{why}\n{text}"));
-        assert_eq!(matches!(belief.kind, BeliefKind::NoStaircase(_)), steps == 0, "{text}");
+        let profile = parse(&text, "m.toml").unwrap_or_else(|why| panic!("{why}\n{text}"));
+        assert_eq!(matches!(profile.kind, ProfileKind::NoStaircase(_)), steps == 0, "{text}");
         assert_eq!(text.contains("was not measured"), !has_drain, "{text}");
         if steps > 0 && !has_drain {
             assert!(

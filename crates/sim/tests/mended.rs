@@ -7,7 +7,7 @@ use tandem_drives::faulty::{Fault, FaultRule, FaultScript, Faulty, OpFilter};
 use tandem_drives::media::CutMode;
 use tandem_engine::Engine;
 use tandem_engine::format::layout::{self, Layout};
-use tandem_sim::World;
+use tandem_sim::Simulation;
 use tandem_sim::swarm::{Run, SwarmConfig, VOLUME};
 
 /// When faults begin: after the pool was formatted.
@@ -26,19 +26,19 @@ fn run_with(config: &SwarmConfig, target: usize, script: &FaultScript) -> Run {
     });
     let drives = drives.collect();
     let engine = Engine::new(config.engine(true)).expect("a valid configuration");
-    Run::over(config.clone(), World::new(engine, drives, true)).expect("no faults yet")
+    Run::over(config.clone(), Simulation::new(engine, drives, true)).expect("no faults yet")
 }
 
 /// One flush, and how it ended.
-fn flush(world: &mut World) -> Result<(), IoError> {
+fn flush(sim: &mut Simulation) -> Result<(), IoError> {
     let id = RequestId(1 << 42);
-    world.request(&Request::new(id, VOLUME, Op::Flush, (0, 0), world.now));
+    sim.request(&Request::new(id, VOLUME, Op::Flush, (0, 0), sim.now));
     loop {
-        let ended = world.take_said().done.into_iter().find(|(done, _)| done.request == id);
+        let ended = sim.take_said().done.into_iter().find(|(done, _)| done.request == id);
         if let Some((done, _)) = ended {
             return done.status;
         }
-        assert!(world.step(), "a flush never hangs: {}", world.engine.debug_state());
+        assert!(sim.step(), "a flush never hangs: {}", sim.engine.debug_state());
     }
 }
 
@@ -69,7 +69,7 @@ fn a_commit_that_waits_for_a_checkpoint_does_not_spin() {
         };
         let mut run = run_with(&config, 0, &FaultScript::of([stall]));
         run.finish().unwrap_or_else(|failure| panic!("{failure}"));
-        turns += run.world.engine.journal_turns();
+        turns += run.sim.engine.journal_turns();
     }
     assert!(turns > 12, "the journal was written over {turns} times");
 }
@@ -95,7 +95,7 @@ fn a_flush_covers_what_a_faulted_ssd_holds() {
         };
         let mut run = run_with(&config, 1, &FaultScript::of([error]));
         run.allow_failures();
-        let is_faulted = |run: &Run| run.world.engine.stats().faulted_drives > 0;
+        let is_faulted = |run: &Run| run.sim.engine.stats().faulted_drives > 0;
         while !is_faulted(&run) && run.step().unwrap_or_else(|failure| panic!("{failure}")) {}
         if !is_faulted(&run) {
             continue;
@@ -131,16 +131,16 @@ fn a_checkpoint_that_fails_on_one_of_two_ssds_goes_on_with_the_other() {
         };
         let mut run = run_with(&config, target, &FaultScript::of([error]));
         run.allow_failures();
-        while run.world.hits().is_empty() {
+        while run.sim.hits().is_empty() {
             let more = run.step().unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
             assert!(more, "seed {seed}: no checkpoint met the fault");
         }
-        let before = run.world.engine.stats().checkpoints;
+        let before = run.sim.engine.stats().checkpoints;
         while run.step().unwrap_or_else(|failure| panic!("seed {seed}: {failure}")) {}
-        assert_eq!(flush(&mut run.world), Ok(()), "seed {seed}: the other SSD is sound");
-        let after = run.world.engine.stats().checkpoints;
+        assert_eq!(flush(&mut run.sim), Ok(()), "seed {seed}: the other SSD is sound");
+        let after = run.sim.engine.stats().checkpoints;
         assert!(after > before + 1, "seed {seed}: {before} checkpoints, then {after}");
-        assert_eq!(run.world.engine.stats().faulted_drives, 1);
+        assert_eq!(run.sim.engine.stats().faulted_drives, 1);
         run.forbid_failures();
         run.crash(CutMode::DropAll, None)
             .unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
@@ -150,7 +150,7 @@ fn a_checkpoint_that_fails_on_one_of_two_ssds_goes_on_with_the_other() {
 /// Log GC whose move waited for the drive did not hurry when the log filled meanwhile: users wanted the
 /// drive all the more, and it waited for them to leave.
 #[test]
-fn log_gc_is_not_starved_by_users_who_find_the_log_full() {
+fn log_gc_is_not_short_of_space_by_users_who_find_the_log_full() {
     for seed in 0..8 {
         let mut config = SwarmConfig::logged(seed, "mios-e", 3_000);
         config.drives = (1, 1);
@@ -159,10 +159,10 @@ fn log_gc_is_not_starved_by_users_who_find_the_log_full() {
         let mut run = run_with(&config, 0, &FaultScript::default());
         let mut was_full = false;
         while run.step().unwrap_or_else(|failure| panic!("seed {seed}: {failure}")) {
-            was_full |= run.world.engine.activity().logs_full;
+            was_full |= run.sim.engine.activity().logs_full;
         }
         // half a segment is little: 150 KiB and more are moved, and 4 KiB at most were before
-        let moved = run.world.engine.stats().devices[1].gc_bytes;
+        let moved = run.sim.engine.stats().devices[1].gc_bytes;
         assert!(was_full && moved >= 64 * KIB, "seed {seed}: {moved} bytes were moved home");
     }
 }
@@ -208,10 +208,10 @@ fn a_tail_copy_that_fails_is_no_reason_to_promise_more_than_is_recorded() {
         let mut run = run_with(&config, 0, &FaultScript::of([rule]));
         run.allow_failures();
         while run.step().expect("what fails is explained") {}
-        let stats = run.world.engine.stats();
+        let stats = run.sim.engine.stats();
         failed += stats.devices[0].errors;
         copied += stats.devices[0].tail_bytes;
-        let _ = flush(&mut run.world); // it may meet the last of the errors
+        let _ = flush(&mut run.sim); // it may meet the last of the errors
         run.flush_all().expect("an answer");
         run.forbid_failures();
         run.crash(CutMode::DropAll, None).expect("all that a flush has promised is there");
@@ -231,14 +231,14 @@ fn a_tail_that_holds_two_versions_of_a_block_in_one_place_copies_the_newer() {
         let mut run = run_with(&config, 0, &FaultScript::default());
         let mut commits = 0;
         while run.step().unwrap_or_else(|failure| panic!("seed {seed}: {failure}")) {
-            let now = run.world.engine.stats().commits;
+            let now = run.sim.engine.stats().commits;
             if now > std::mem::replace(&mut commits, now) {
                 let mut fork = run.clone();
                 fork.crash(CutMode::DropAll, None).unwrap_or_else(|failure| panic!("{failure}"));
-                assert_eq!(fork.world.engine.stats().checksum_errors, 0, "seed {seed}");
+                assert_eq!(fork.sim.engine.stats().checksum_errors, 0, "seed {seed}");
             }
         }
-        copied += run.world.engine.stats().devices[0].tail_bytes;
+        copied += run.sim.engine.stats().devices[0].tail_bytes;
     }
     assert!(copied > MIB, "{copied} bytes of tails");
 }

@@ -11,10 +11,10 @@ use tandem_engine::mutant::Mutant;
 use tandem_sim::arms::Case;
 use tandem_sim::campaign::{ALWAYS, Campaign};
 use tandem_sim::coverage::Met;
-use tandem_sim::exodus::Plan;
+use tandem_sim::evacuation::Plan;
+use tandem_sim::leg_deaths;
 use tandem_sim::pool::{SwarmConfig, Tuning};
 use tandem_sim::swarm::{Failure, Run};
-use tandem_sim::twin_deaths;
 use tandem_sim::workload::Mix;
 
 /// Seeds that a mutant may survive, at most.
@@ -33,11 +33,11 @@ const SELDOM: Campaign =
 enum Hunt {
     /// Power cuts.
     Cuts(Campaign),
-    /// Power cuts together with the death of a twin, after every so many events.
+    /// Power cuts together with the death of a leg, after every so many events.
     AtOnce(u64),
     /// … and the dead one is back, after every so many events.
     Returns(u64),
-    /// The twin dies that the other one is copied from, after every so many events.
+    /// The leg dies that the other one is copied from, after every so many events.
     DeathOfTheSource(u64),
 }
 
@@ -50,13 +50,13 @@ impl From<Campaign> for Hunt {
 /// Returns how many crashes it was.
 fn hunt(mutant: Option<Mutant>, config: SwarmConfig, hunt: Hunt) -> Result<u64, Failure> {
     let mut run = Run::new(config)?;
-    run.world.engine.set_mutant(mutant);
+    run.sim.engine.set_mutant(mutant);
     match hunt {
         Hunt::Cuts(campaign) => Ok(campaign.run(run)?.get(Met::Crashes)),
-        Hunt::AtOnce(stride) => Ok(twin_deaths::at_once(run, stride)?.cuts),
-        Hunt::Returns(stride) => Ok(twin_deaths::returns(run, stride)?.returns),
+        Hunt::AtOnce(stride) => Ok(leg_deaths::at_once(run, stride)?.cuts),
+        Hunt::Returns(stride) => Ok(leg_deaths::returns(run, stride)?.returns),
         Hunt::DeathOfTheSource(stride) => {
-            Ok(twin_deaths::death_of_the_source(run, 0, stride)?.returns)
+            Ok(leg_deaths::death_of_the_source(run, 0, stride)?.returns)
         }
     }
 }
@@ -164,10 +164,10 @@ fn early_home() {
 
 /// Nothing but the flush of write-back itself settles homes under ssd-first.
 #[test]
-fn unsettled_home() {
+fn volatile_home() {
     let campaign =
         Campaign { window: (300, 600), stride: 50, lives: 1, recovery_stride: 0, ..OFTEN };
-    caught(Mutant::UnsettledHome, campaign, |seed| crowded(seed, 200));
+    caught(Mutant::VolatileHome, campaign, |seed| crowded(seed, 200));
 }
 
 /// FUA alone never flushes the SSD, so nothing else settles the shards.
@@ -200,9 +200,9 @@ fn tiered(seed: u64, name: &str) -> SwarmConfig {
 }
 
 #[test]
-fn stale_coming() {
+fn stale_promoting() {
     let often = Campaign { stride: 40, ..OFTEN };
-    caught(Mutant::StaleComing, often, |seed| tiered(seed, "cache-read-only"));
+    caught(Mutant::StalePromoting, often, |seed| tiered(seed, "cache-read-only"));
 }
 
 #[test]
@@ -303,8 +303,8 @@ fn links_ahead() {
 }
 
 #[test]
-fn clones_unsettled() {
-    caught(Mutant::ClonesUnsettled, OFTEN, |seed| SwarmConfig::cloned(seed, "ssd-first", 150));
+fn clones_volatile() {
+    caught(Mutant::ClonesVolatile, OFTEN, |seed| SwarmConfig::cloned(seed, "ssd-first", 150));
 }
 
 /// A drive is replaced to the end.
@@ -319,15 +319,15 @@ const TO_THE_END: Campaign =
     Campaign { window: (150, 1_500), stride: 97, recovery_stride: 0, lives: 2, more_requests: 500 };
 
 #[test]
-fn handover_single() {
-    caught(Mutant::HandoverSingle, TO_THE_END, replaced);
+fn replacement_single() {
+    caught(Mutant::ReplacementSingle, TO_THE_END, replaced);
 }
 
 /// What of the metadata is written while a drive joins that gets a copy of it.
 #[test]
 fn joins_without_the_double() {
     let campaign = Campaign { window: (60, 1_500), stride: 13, ..TO_THE_END };
-    caught(Mutant::HandoverSingle, campaign, |seed| {
+    caught(Mutant::ReplacementSingle, campaign, |seed| {
         // an SSD leaves
         let mut config = SwarmConfig::added(2 * seed, "mios-d", 300);
         config.replace.as_mut().expect("another one comes").then = None;
@@ -336,20 +336,20 @@ fn joins_without_the_double() {
 }
 
 #[test]
-fn handover_without_flush() {
-    caught(Mutant::HandoverWithoutFlush, TO_THE_END, replaced);
+fn replacement_without_flush() {
+    caught(Mutant::ReplacementWithoutFlush, TO_THE_END, replaced);
 }
 
 #[test]
-fn handover_marks_early() {
-    caught(Mutant::HandoverMarksEarly, TO_THE_END, replaced);
+fn replacement_marks_early() {
+    caught(Mutant::ReplacementMarksEarly, TO_THE_END, replaced);
 }
 
 /// The power fails soon after the successor took over.
 #[test]
-fn handover_switches_unflushed() {
+fn replacement_switches_unflushed() {
     let soon = Campaign { window: (150, 6_000), stride: 3, lives: 1, ..TO_THE_END };
-    caught(Mutant::HandoverSwitchesUnflushed, soon, replaced);
+    caught(Mutant::ReplacementSwitchesUnflushed, soon, replaced);
 }
 
 /// An SSD is drained and removed.
@@ -411,8 +411,8 @@ fn vacated(seed: u64) -> SwarmConfig {
 }
 
 #[test]
-fn rehomed_unsettled() {
-    caught(Mutant::RehomedUnsettled, Campaign { stride: 25, ..OFTEN }, vacated);
+fn rehomed_volatile() {
+    caught(Mutant::RehomedVolatile, Campaign { stride: 25, ..OFTEN }, vacated);
 }
 
 /// What was written and answered while a discard over several runs was under way.
@@ -422,7 +422,7 @@ fn gives_up_written() {
     caught(Mutant::GivesUpWritten, campaign, |seed| SwarmConfig::filed(seed, "ssd-first", 250));
 }
 
-/// A pair whose roles change often, so that the twins differ at most moments.
+/// A pair whose roles change often, so that the legs differ at most moments.
 fn paired(seed: u64, requests: u64) -> SwarmConfig {
     let mut config = SwarmConfig::paired(seed, "ssd-first", requests);
     config.shape.mix.flush = 200_000;

@@ -55,8 +55,8 @@ fn every_request_is_answered() {
             config.shape.pause = Duration::from_us(40);
             let mut run = Run::new(config).expect("a pool");
             while run.step().unwrap_or_else(|why| panic!("{}: {why}", order.name)) {}
-            let now = run.world.now;
-            let clients = run.world.engine.clients(now).expect("streams are told apart");
+            let now = run.sim.now;
+            let clients = run.sim.engine.clients(now).expect("streams are told apart");
             assert_eq!(clients.len(), 4);
             let answered: u64 = clients.iter().map(|client| client.delivery.requests).sum();
             assert!(answered > 300, "{}: {answered}", order.name);

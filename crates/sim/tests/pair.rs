@@ -1,4 +1,4 @@
-//! Does a mirrored pair keep the promise, whenever the power fails or a twin dies?
+//! Does a mirrored pair keep the promise, whenever the power fails or a leg dies?
 //!
 //! Source: requirements I13 to I18, B9. A longer look is
 //! `cargo run --release -p tandem-sim --example pair_crashes`.
@@ -6,9 +6,9 @@
 use tandem_drives::media::CutMode;
 use tandem_engine::mirror::Answer;
 use tandem_sim::campaign::{ALWAYS, Campaign};
+use tandem_sim::leg_deaths;
 use tandem_sim::pool::SwarmConfig;
 use tandem_sim::swarm::{Failure, Run};
-use tandem_sim::twin_deaths;
 
 fn ok<T>(result: Result<T, Failure>) -> T {
     result.unwrap_or_else(|failure| panic!("{failure}"))
@@ -20,8 +20,8 @@ fn nothing_is_lost_without_a_fault() {
     for seed in 0..30 {
         let mut run = ok(Run::new(SwarmConfig::paired(seed, "ssd-first", 400)));
         ok(run.finish());
-        let pair = run.world.engine.pairs()[0];
-        assert!(pair.cache_bytes == 0, "seed {seed}: both twins have everything: {pair:?}");
+        let pair = run.sim.engine.pairs()[0];
+        assert!(pair.cache_bytes == 0, "seed {seed}: both legs have everything: {pair:?}");
         // one write that is larger than the cache passes all the same
         assert!(pair.cache_bytes_max <= pair.cache_bytes_bound.max(256 << 10), "{pair:?}");
         turns += pair.stats.turns;
@@ -47,13 +47,13 @@ fn power_cuts() {
     }
 }
 
-/// Either twin dies at every event: no request fails, and what is flushed afterwards survives a power
+/// Either leg dies at every event: no request fails, and what is flushed afterwards survives a power
 /// cut on the other one alone.
 #[test]
-fn a_twin_dies() {
+fn a_leg_dies() {
     let (mut deaths, mut cuts) = (0, 0);
     for seed in 0..6 {
-        let found = ok(twin_deaths::deaths(SwarmConfig::paired(seed, "ssd-first", 120)));
+        let found = ok(leg_deaths::deaths(SwarmConfig::paired(seed, "ssd-first", 120)));
         deaths += found.deaths;
         cuts += found.cuts;
     }
@@ -61,40 +61,40 @@ fn a_twin_dies() {
     assert!(deaths > 5_000 && cuts > 2_500, "{deaths}, {cuts}");
 }
 
-/// A new drive takes the place of a dead twin: everything is copied to it while the pair serves, across
+/// A new drive takes the place of a dead leg: everything is copied to it while the pair serves, across
 /// power cuts, and then it is as good as the other one.
 #[test]
-fn a_twin_is_replaced() {
+fn a_leg_is_replaced() {
     let mut cuts = 0;
     for seed in 0..6 {
         let config = SwarmConfig::paired(seed, "ssd-first", 100);
-        cuts += ok(twin_deaths::replacement(config, (seed % 2) as u8, 7));
+        cuts += ok(leg_deaths::replacement(config, (seed % 2) as u8, 7));
     }
-    println!("{cuts} cuts while a twin was copied to");
+    println!("{cuts} cuts while a leg was copied to");
     assert!(cuts > 200, "{cuts}");
 }
 
-/// A power cut on top of a death, at any moment: with the dead twin back nothing is lost, and the survivor
+/// A power cut on top of a death, at any moment: with the dead leg back nothing is lost, and the survivor
 /// alone has everything or is refused.
 #[test]
-fn a_dead_twin_comes_back() {
-    let mut found = twin_deaths::Returns::default();
+fn a_dead_leg_comes_back() {
+    let mut found = leg_deaths::Returns::default();
     for seed in 0..6 {
         let run = ok(Run::new(SwarmConfig::paired(seed, "ssd-first", 120)));
-        found += ok(twin_deaths::returns(run, 3));
+        found += ok(leg_deaths::returns(run, 3));
     }
     println!("{found:?}");
     assert!(found.returns > 1_000 && found.refused > 100, "{found:?}");
     assert!(found.alone > found.refused + 500, "{found:?}");
 }
 
-/// The only whole twin dies while the other one is copied to.
+/// The only whole leg dies while the other one is copied to.
 #[test]
 fn the_source_of_a_copy_dies() {
-    let mut found = twin_deaths::Returns::default();
+    let mut found = leg_deaths::Returns::default();
     for seed in 0..6 {
         let run = ok(Run::new(SwarmConfig::paired(seed, "ssd-first", 100)));
-        found += ok(twin_deaths::death_of_the_source(run, (seed % 2) as u8, 7));
+        found += ok(leg_deaths::death_of_the_source(run, (seed % 2) as u8, 7));
     }
     println!("{found:?}");
     assert!(found.copying > 200 && found.refused > 100, "{found:?}");
@@ -106,8 +106,8 @@ fn a_journal_changes_nothing_without_a_fault() {
     for seed in 0..30 {
         let mut run = ok(Run::new(SwarmConfig::journaled(seed, "ssd-first", 400)));
         ok(run.finish());
-        let pair = run.world.engine.pairs()[0];
-        assert!(pair.cache_bytes == 0, "seed {seed}: both twins have everything: {pair:?}");
+        let pair = run.sim.engine.pairs()[0];
+        assert!(pair.cache_bytes == 0, "seed {seed}: both legs have everything: {pair:?}");
         let journal = pair.journal.expect("it has one");
         assert!(journal.alive && journal.used_bytes <= journal.ring_bytes, "{journal:?}");
         units += journal.stats.units;
@@ -120,24 +120,24 @@ fn a_journal_changes_nothing_without_a_fault() {
 /// … also in a life that began after a clean stop, when the journal held nothing.
 #[test]
 fn both_at_once_in_a_second_life() {
-    let mut found = twin_deaths::AtOnce::default();
+    let mut found = leg_deaths::AtOnce::default();
     for seed in 20..26 {
         let mut run = ok(Run::new(SwarmConfig::journaled(seed, "ssd-first", 40)));
         ok(run.finish());
         ok(run.crash(CutMode::KeepAll, None));
         run.extend(50, seed);
-        found += ok(twin_deaths::at_once(run, 3));
+        found += ok(leg_deaths::at_once(run, 3));
     }
     assert!(found.cuts > 1_000 && found.resyncing > 200, "{found:?}");
 }
 
-/// With a journal a power cut and the death of either twin at once lose nothing that was flushed.
+/// With a journal a power cut and the death of either leg at once lose nothing that was flushed.
 #[test]
 fn both_at_once() {
-    let mut found = twin_deaths::AtOnce::default();
+    let mut found = leg_deaths::AtOnce::default();
     for seed in 0..6 {
         let run = ok(Run::new(SwarmConfig::journaled(seed, "ssd-first", 120)));
-        found += ok(twin_deaths::at_once(run, 2));
+        found += ok(leg_deaths::at_once(run, 2));
     }
     println!("{found:?}");
     assert!(found.cuts > 2_000 && found.resyncing > 500 && found.journals > 1_000, "{found:?}");
@@ -146,15 +146,15 @@ fn both_at_once() {
 /// A journal on a hard drive is written in its windows where nobody waits for it, and keeps the same.
 #[test]
 fn both_at_once_on_a_hard_drive() {
-    let (mut found, mut units, mut forced) = (twin_deaths::AtOnce::default(), 0, 0);
+    let (mut found, mut units, mut forced) = (leg_deaths::AtOnce::default(), 0, 0);
     for seed in 0..6 {
         let config = SwarmConfig::journaled_on_hdd(seed, "ssd-first", 100);
         let mut run = ok(Run::new(config.clone()));
         ok(run.finish());
-        let journal = run.world.engine.pairs()[0].journal.expect("it has one");
+        let journal = run.sim.engine.pairs()[0].journal.expect("it has one");
         units += journal.stats.units;
         forced += journal.forced;
-        found += ok(twin_deaths::at_once(ok(Run::new(config)), 5));
+        found += ok(leg_deaths::at_once(ok(Run::new(config)), 5));
     }
     println!("{found:?}, {forced} of {units} units forced");
     assert!(found.cuts > 800 && found.resyncing > 200, "{found:?}");
@@ -165,13 +165,13 @@ fn both_at_once_on_a_hard_drive() {
 /// engine serves by nobody's answer. What users read from then on is not taken for what recovery built
 /// on, which only the lead may have: it was refused when the lead died.
 #[test]
-fn what_users_read_after_a_start_hangs_on_no_twin() {
+fn what_users_read_after_a_start_hangs_on_no_leg() {
     let mut config = SwarmConfig::journaled_on_hdd(7_004, "ect", 200);
     config.pair.as_mut().expect("it is a pair").answer = Answer::Written;
     let mut run = ok(Run::new(config));
     while run.events < 84 {
         assert!(ok(run.step()), "the fault is met at event 86");
     }
-    let found = ok(twin_deaths::at_once(run, 2));
+    let found = ok(leg_deaths::at_once(run, 2));
     assert!(found.resyncing > 20, "{found:?}");
 }

@@ -8,7 +8,7 @@ use tandem_block::{DeviceId, Duration, Instant, Rng};
 use tandem_drives::faulty::{Fault, FaultRule, FaultScript, Faulty, OpFilter};
 use tandem_drives::media::CutMode;
 use tandem_engine::{Engine, StartError};
-use tandem_sim::World;
+use tandem_sim::Simulation;
 use tandem_sim::campaign::MODES;
 use tandem_sim::pool::SwarmConfig;
 use tandem_sim::swarm::{Failure, Run};
@@ -23,7 +23,7 @@ fn run_to(config: &SwarmConfig, events: u64, target: usize, script: &FaultScript
     });
     let drives = drives.collect();
     let engine = Engine::new(config.engine(true)).expect("a valid configuration");
-    let mut run = Run::over(config.clone(), World::new(engine, drives, true)).expect("a pool");
+    let mut run = Run::over(config.clone(), Simulation::new(engine, drives, true)).expect("a pool");
     while run.events < events && run.step().expect("no faults yet") {}
     run
 }
@@ -40,7 +40,7 @@ fn everywhere(
         let mut config = SwarmConfig::tiny(seed, policy, 150);
         config.drives = drives.unwrap_or(config.drives);
         let events = Rng::new(seed).between(50, 500);
-        let cut_at = run_to(&config, events, 0, &FaultScript::default()).world.now;
+        let cut_at = run_to(&config, events, 0, &FaultScript::default()).sim.now;
         for target in 0..config.drives.0 + config.drives.1 {
             for (number, mode) in (0..).zip(MODES) {
                 let script = script(cut_at, number);
@@ -123,7 +123,7 @@ fn a_truncated_drive_is_refused() {
         for device in &mut shorter.devices {
             device.capacity_bytes -= 1 << 20;
         }
-        run.world.power_cut(shorter, CutMode::KeepAll, &mut Rng::new(seed));
+        run.sim.power_cut(shorter, CutMode::KeepAll, &mut Rng::new(seed));
         match run.after_damage() {
             Err(Failure::Refused { error: StartError::Shrunk { was, is, .. }, .. }) => {
                 assert!(is < was, "{is} {was}");

@@ -8,7 +8,7 @@ use tandem_engine::Engine;
 use tandem_engine::device::Class;
 use tandem_engine::qos::{Qos, QueueView};
 use tandem_engine::tier::{Intention, Tier, TierView};
-use tandem_sim::World;
+use tandem_sim::Simulation;
 use tandem_sim::campaign::{ALWAYS, Campaign};
 use tandem_sim::coverage::Met;
 use tandem_sim::swarm::{Run, SwarmConfig, VOLUME};
@@ -53,7 +53,7 @@ fn strangers_in_the_seams_lose_nothing() {
             .with_tier(VOLUME, Box::new(InTurn))
             .with_qos(Box::new(Backwards));
         let drives = config.drives();
-        let run = Run::over(config, World::new(engine, drives, true)).expect("a pool");
+        let run = Run::over(config, Simulation::new(engine, drives, true)).expect("a pool");
         let campaign = Campaign {
             window: ALWAYS,
             stride: 11,
@@ -91,11 +91,11 @@ fn a_tier_that_wants_two_copies_gets_them() {
             .expect("a valid configuration")
             .with_tier(VOLUME, Box::new(Twice));
         let drives = config.drives();
-        let mut run = Run::over(config, World::new(engine, drives, true)).expect("a pool");
+        let mut run = Run::over(config, Simulation::new(engine, drives, true)).expect("a pool");
         while run.step().unwrap_or_else(|failure| panic!("{policy}: {failure}")) {}
-        while run.world.step() {}
-        let population = run.world.engine.map().population();
-        let stats = run.world.engine.stats();
+        while run.sim.step() {}
+        let population = run.sim.engine.map().population();
+        let stats = run.sim.engine.stats();
         assert!(population.clean_ssd > 0, "{policy}: {population:?}");
         let single = (population.dirty_ssd, population.in_log, population.fragmented);
         assert_eq!(single, (0, 0, 0), "{policy}: every block is in two places");

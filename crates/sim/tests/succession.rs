@@ -5,7 +5,7 @@
 use tandem_block::DeviceId;
 use tandem_drives::media::CutMode;
 use tandem_engine::StartError;
-use tandem_engine::handover::{Ending, ReplaceError};
+use tandem_engine::replacement::{Ending, ReplaceError};
 use tandem_sim::pool::SwarmConfig;
 use tandem_sim::succession::{Plan, Turn};
 use tandem_sim::swarm::{Failure, Run};
@@ -22,14 +22,14 @@ fn config(device: u8, then: Option<(u64, Turn)>) -> SwarmConfig {
 fn until_ended(run: &mut Run) -> Ending {
     for _ in 0..20_000 {
         let more = run.step().expect("nothing fails");
-        if let Some((_, ending)) = run.world.engine.handover().and_then(|view| view.ended) {
+        if let Some((_, ending)) = run.sim.engine.replacement().and_then(|view| view.ended) {
             return ending;
         }
         if !more {
             run.extend(20, run.events);
         }
     }
-    panic!("it does not end: {:?}", run.world.engine.handover());
+    panic!("it does not end: {:?}", run.sim.engine.replacement());
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn either_drive_is_replaced_and_the_old_one_is_refused_afterwards() {
     for device in [0, 1] {
         let mut run = Run::new(config(device, None)).unwrap();
         assert_eq!(until_ended(&mut run), Ending::Finished);
-        let view = run.world.engine.handover().expect("it ended");
+        let view = run.sim.engine.replacement().expect("it ended");
         assert_eq!(view.copied_bytes, view.total_bytes);
         assert!(view.stats.doubled_bytes > 0, "users wrote meanwhile: {view:?}");
         let mut stale = run.clone();
@@ -48,7 +48,7 @@ fn either_drive_is_replaced_and_the_old_one_is_refused_afterwards() {
         run.finish().unwrap();
 
         // somebody puts the old drive back, alone
-        stale.world.old_comes_back_alone();
+        stale.sim.old_comes_back_alone();
         match stale.crash(CutMode::KeepAll, None) {
             Err(Failure::Refused { error: StartError::Replaced { device: told }, .. }) => {
                 assert_eq!(told, usize::from(device));
@@ -81,19 +81,19 @@ fn a_change_of_mind_and_a_death_leave_the_old_drive() {
 #[test]
 fn the_death_of_the_old_drive_ends_it() {
     let mut run = Run::new(config(1, None)).unwrap();
-    while run.world.engine.handover().is_none_or(|view| view.copied_bytes == 0) {
+    while run.sim.engine.replacement().is_none_or(|view| view.copied_bytes == 0) {
         assert!(run.step().unwrap(), "it begins");
     }
     run.allow_failures();
-    run.world.kill_drive(DeviceId(1));
+    run.sim.kill_drive(DeviceId(1));
     assert_eq!(until_ended(&mut run), Ending::OldFailed);
 }
 
 #[test]
 fn what_cannot_be_is_refused() {
     let mut run = Run::new(SwarmConfig::tiny(1, "ssd-first", 50)).unwrap();
-    let bytes = run.world.engine.devices()[0].config.capacity_bytes;
-    let engine = &run.world.engine;
+    let bytes = run.sim.engine.devices()[0].config.capacity_bytes;
+    let engine = &run.sim.engine;
     let (found, wanted) = (bytes - 512, bytes);
     let refused = [
         (0, bytes - 512, ReplaceError::TooSmall { found, wanted }),
@@ -102,10 +102,10 @@ fn what_cannot_be_is_refused() {
     for (device, bytes, expected) in refused {
         assert_eq!(engine.can_replace(DeviceId(device), bytes), Err(expected));
     }
-    assert_eq!(run.world.engine.cancel_replace(), Err(ReplaceError::Nothing));
+    assert_eq!(run.sim.engine.cancel_replace(), Err(ReplaceError::Nothing));
     let mut pair = Run::new(SwarmConfig::paired(0, "ssd-first", 10)).unwrap();
-    let twin = DeviceId(0);
-    assert_eq!(pair.world.engine.can_replace(twin, 1 << 40), Err(ReplaceError::IsPair(twin)));
+    let leg = DeviceId(0);
+    assert_eq!(pair.sim.engine.can_replace(leg, 1 << 40), Err(ReplaceError::IsPair(leg)));
     pair.finish().unwrap();
     run.finish().unwrap();
 }

@@ -30,7 +30,7 @@ fn every_tier_becomes_every_other_one() {
             if run.events.is_multiple_of(EVENTS) {
                 which += step;
                 let tier = named(names[which % names.len()]);
-                run.world.engine.set_tier(VOLUME, tier).expect("a tier that these drives allow");
+                run.sim.engine.set_tier(VOLUME, tier).expect("a tier that these drives allow");
             }
             if run.events.is_multiple_of(31) {
                 let mut fork = run.clone();
@@ -39,7 +39,7 @@ fn every_tier_becomes_every_other_one() {
                 crashes += 1;
             }
         }
-        let tiers = run.world.engine.stats().tiers;
+        let tiers = run.sim.engine.stats().tiers;
         moved =
             (moved.0 + tiers.came_blocks, moved.1 + tiers.dropped_blocks + tiers.demoted_blocks);
         run.finish().unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
@@ -54,14 +54,14 @@ fn a_tier_that_cannot_be_is_refused_and_nothing_changes() {
     config.tier = named("cold-dst");
     let mut run = Run::new(config).expect("a pool");
     while run.step().expect("no failure") {}
-    let room = run.world.engine.tier_room();
-    let unknown = run.world.engine.set_tier(VOLUME, TierConfig::named("cold-dts"));
+    let room = run.sim.engine.tier_room();
+    let unknown = run.sim.engine.set_tier(VOLUME, TierConfig::named("cold-dts"));
     assert!(matches!(unknown, Err(ConfigError::Unknown { what: "tier", .. })), "{unknown:?}");
     let tiny = TierConfig::named("hot-dst").with("size", 64 << 10).with("extent", 4 << 20);
-    let tiny = run.world.engine.set_tier(VOLUME, tiny);
+    let tiny = run.sim.engine.set_tier(VOLUME, tiny);
     assert!(matches!(tiny, Err(ConfigError::Tier { .. })), "{tiny:?}");
-    let nobody = run.world.engine.set_tier(tandem_block::ObjectId(77), named("hot-dst"));
+    let nobody = run.sim.engine.set_tier(tandem_block::ObjectId(77), named("hot-dst"));
     assert!(matches!(nobody, Err(ConfigError::Volume { .. })), "{nobody:?}");
-    assert_eq!(run.world.engine.tier_room(), room);
+    assert_eq!(run.sim.engine.tier_room(), room);
     run.finish().expect("nothing is lost");
 }

@@ -22,12 +22,12 @@ fn writes(seed: u64) -> SwarmConfig {
 
 /// Dirty SSD blocks, and how many of them are one percent, times a hundred.
 fn dirty(run: &Run) -> (u64, u64) {
-    let map = run.world.engine.map();
+    let map = run.sim.engine.map();
     (map.population().dirty_ssd, map.ssd_slots())
 }
 
 fn home_blocks(run: &Run) -> u64 {
-    let devices = &run.world.engine.stats().devices;
+    let devices = &run.sim.engine.stats().devices;
     devices.iter().map(|device| device.home_bytes).sum::<u64>() / BLOCK_BYTES
 }
 
@@ -57,7 +57,7 @@ fn in_the_quiet_it_stops_at_the_lower_mark() {
         fill(&mut run, 52);
         assert_eq!(home_blocks(&run), 0, "below the upper mark users are not disturbed");
         let from = dirty(&run).0;
-        while run.world.step() {}
+        while run.sim.step() {}
         let from = from.max(dirty(&run).0);
         stopped_at_the_mark(&run, from, home_blocks(&run), &format!("seed {seed}"));
     }

@@ -6,6 +6,7 @@ mod experiments;
 mod house;
 mod ianus;
 mod loris;
+mod paired;
 mod spine;
 mod steering;
 mod trust;

@@ -20,7 +20,8 @@ const MIB: &str = "1024";
 pub(super) const PERCENT: u64 = 80;
 const JOBS: u64 = 2;
 const START_MAX: Duration = Duration::from_secs(20);
-pub(super) const LOADS: [(&str, u32); 4] =
+/// Pattern and depth of what fio does.
+pub const LOADS: [(&str, u32); 4] =
     [("randwrite", 32), ("randread", 32), ("randwrite", 1), ("randread", 1)];
 
 /// A mounted file. The process ends before the mount is forced away.
@@ -59,7 +60,7 @@ pub(super) fn mount(
 }
 
 /// Writes all of a file: what was never written is answered without reading anything.
-pub(super) fn fill(file: &Path) -> Result<()> {
+pub fn fill(file: &Path) -> Result<()> {
     let fill = Fio::default().job("fill").set("ioengine", "io_uring").set("direct", 1);
     fill.set("filename", file.display())
         .set("rw", "write")
@@ -71,7 +72,7 @@ pub(super) fn fill(file: &Path) -> Result<()> {
 }
 
 /// Requests a second.
-pub(super) fn fio(file: &Path, rw: &str, depth: u32) -> Result<u64> {
+pub fn fio(file: &Path, rw: &str, depth: u32) -> Result<u64> {
     let job = Fio::default()
         .job("load")
         .set("ioengine", "io_uring")

@@ -1,14 +1,17 @@
 //! Does the house keep the rules that no compiler checks?
 //!
 //! Rules live in `rules.rs` (one file at a time), `arrows.rs` (between crates), `keys.rs` (sources against
-//! docs/PAPERS.md) and `owners/` (walls within a crate). What breaks a rule today and may, for a reason, stands
-//! in `ratchet.rs`, with a warning for every entry that is no longer needed, so that the list gets shorter.
+//! docs/PAPERS.md), `words.rs` (words against docs/GLOSSARY.md), `documents.rs` (sentences) and `owners/` (walls
+//! within a crate). What breaks a rule today and may, for a reason, stands in `ratchet.rs`, with a warning for
+//! every entry that is no longer needed, so that the list gets shorter.
 
 mod arrows;
+mod documents;
 mod keys;
 mod owners;
 mod ratchet;
 mod rules;
+mod words;
 
 pub use owners::Figures;
 
@@ -61,7 +64,9 @@ pub fn run(words: &[String]) -> Result<bool> {
     match words {
         [] => {}
         [word] if word == "--lower" => {
-            if !owners::lower(&read_all()?)? {
+            let files = read_all()?;
+            documents::lower(&files)?;
+            if !owners::lower(&files)? {
                 return Ok(false);
             }
         }
@@ -95,7 +100,9 @@ pub fn check() -> Result<Report> {
     }
     findings.extend(rules::check_fronts(&files));
     findings.extend(keys::check(&files));
+    findings.extend(words::check(&files));
     findings.extend(owners::check(&files)?);
+    findings.extend(documents::check(&files)?);
     let mut used = vec![false; RATCHET.len()];
     for finding in findings {
         let excuse = RATCHET.iter().position(|entry| entry.excuses(&finding));

@@ -71,10 +71,10 @@ pub(super) fn check(pool: &PoolConfig, capacities: &[u64]) -> anyhow::Result<Fou
         else {
             continue;
         };
-        let twin = pool.twins.iter().find(|twin| twin.device == index);
-        let part = match twin {
+        let leg = pool.legs.iter().find(|leg| leg.device == index);
+        let part = match leg {
             None => Part { file: File::open(path)?, base: 0 },
-            Some(twin) => match leader(path, &twin.drive) {
+            Some(leg) => match leader(path, &leg.drive) {
                 Some(part) => part,
                 None => continue,
             },
@@ -87,8 +87,8 @@ pub(super) fn check(pool: &PoolConfig, capacities: &[u64]) -> anyhow::Result<Fou
             homes.push(Home { label: device.label(), part, superblock, root: None });
         }
     }
-    let followers = homes.iter().map(|home| keeps(&home.superblock)).collect::<Vec<_>>();
-    for (home, keeps) in homes.iter_mut().zip(&followers) {
+    let metadata_replicas = homes.iter().map(|home| keeps(&home.superblock)).collect::<Vec<_>>();
+    for (home, keeps) in homes.iter_mut().zip(&metadata_replicas) {
         if *keeps != Keeps::Nothing {
             match home.roots(&mut found) {
                 Ok(root) => home.root = root,
@@ -105,14 +105,14 @@ pub(super) fn check(pool: &PoolConfig, capacities: &[u64]) -> anyhow::Result<Fou
             }
         }
     }
-    let leaders = homes.iter().zip(&followers).filter(|(_, keeps)| **keeps == Keeps::First);
+    let leaders = homes.iter().zip(&metadata_replicas).filter(|(_, keeps)| **keeps == Keeps::First);
     let roots = leaders.filter_map(|(home, _)| home.root.clone());
     let newest = roots.max_by_key(|root| root.checkpoint);
-    for (home, keeps) in homes.iter().zip(&followers) {
+    for (home, keeps) in homes.iter().zip(&metadata_replicas) {
         let root = match keeps {
             Keeps::Nothing => None,
             Keeps::First => newest.as_ref(),
-            Keeps::Second => home.root.as_ref(),
+            Keeps::Replica => home.root.as_ref(),
         };
         if let Some(Err(error)) = root.map(|root| home.journal(root, &mut found)) {
             home.unreadable("journal", &error, &mut found);
@@ -128,7 +128,7 @@ enum Keeps {
     /// A home of the metadata that every commit writes.
     First,
     /// The one that follows.
-    Second,
+    Replica,
 }
 
 fn keeps(superblock: &Superblock) -> Keeps {
@@ -136,11 +136,11 @@ fn keeps(superblock: &Superblock) -> Keeps {
     let own = usize::from(superblock.index);
     let ssds = roles.iter().filter(|role| **role == Role::Ssd).count();
     let first_hdd = roles.iter().position(|role| *role == Role::Hdd);
-    let follows = ssds == 1 || superblock.has_second_home;
+    let follows = ssds == 1 || superblock.has_metadata_replica;
     match (roles.get(own), ssds) {
         (Some(Role::Ssd), _) => Keeps::First,
         (Some(Role::Hdd), 0) if first_hdd == Some(own) => Keeps::First,
-        (Some(Role::Hdd), _) if first_hdd == Some(own) && follows => Keeps::Second,
+        (Some(Role::Hdd), _) if first_hdd == Some(own) && follows => Keeps::Replica,
         _ => Keeps::Nothing,
     }
 }
@@ -167,7 +167,7 @@ fn superblock(
     newest
 }
 
-/// A device's own bytes: those of a drive, or of the twin of a pair that is ahead.
+/// A device's own bytes: those of a drive, or of the leg of a pair that is ahead.
 struct Part {
     file: File,
     /// Where they begin.
@@ -182,10 +182,10 @@ impl Part {
     }
 }
 
-/// The twin that is right about the pair's metadata; `None` if neither says so: the start says why.
+/// The leg that is right about the pair's metadata; `None` if neither says so: the start says why.
 fn leader(first: &Path, second: &PoolDevice) -> Option<Part> {
     let Backing::Path(second) = &second.backing else { return None };
-    let twins = [first, second].map(|path| File::open(path).ok());
+    let legs = [first, second].map(|path| File::open(path).ok());
     let newest = |file: &File| {
         let slot = |slot: u64| {
             let mut bytes = vec![0; pair::RECORD_BYTES as usize];
@@ -194,9 +194,9 @@ fn leader(first: &Path, second: &PoolDevice) -> Option<Part> {
         };
         (0..2).filter_map(slot).max_by_key(|record| record.sequence)
     };
-    let records = twins.iter().flatten().filter_map(newest);
+    let records = legs.iter().flatten().filter_map(newest);
     let ahead = records.max_by_key(|record| record.sequence)?.ahead;
-    let [first, second] = twins;
+    let [first, second] = legs;
     let file = if ahead == 0 { first } else { second };
     Some(Part { file: file?, base: pair::HEADER_BYTES })
 }
@@ -342,8 +342,8 @@ impl Home {
         let damaged = [at, 0].into_iter().find(|&from| {
             ring.get(from..).is_some_and(|bytes| unit::is_damaged(bytes, pool, sequence))
         });
-        // the second home may have been cut off while it caught up: units may lie behind a gap there
-        let follows = keeps(&self.superblock) == Keeps::Second;
+        // the metadata replica may have been cut off while it caught up: units may lie behind a gap there
+        let follows = keeps(&self.superblock) == Keeps::Replica;
         let later = !follows
             && (0..ring.len()).step_by(BLOCK_BYTES as usize).any(|from| {
                 Unit::decode(&ring[from..], pool).is_ok_and(|unit| unit.sequence > sequence)
@@ -367,7 +367,7 @@ pub(super) fn describe(bad: &[BadMetadata], out: &mut String) {
     }
     if !bad.is_empty() {
         out.push_str(
-            "  Metadata has a second home where there are two SSDs, or an SSD and a hard drive. If the \
+            "  Metadata has a metadata replica where there are two SSDs, or an SSD and a hard drive. If the \
              pool can be served, let it run until a checkpoint has written these parts anew, and \
              check again; a drive with more of them should be replaced.\n",
         );

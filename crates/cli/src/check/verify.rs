@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use tandem_block::{BLOCK_BYTES, DurabilityClass, MIB, ObjectId, Op, PayloadId, StreamId};
 use tandem_engine::map::objects::Object;
-use tandem_live::front::{Desk, Front, Wish};
+use tandem_live::front::{Front, FrontContext, FrontRequest};
 use tandem_live::uring::Finished;
 use tandem_live::{Done, Extent};
 
@@ -104,8 +104,8 @@ impl Verify {
     }
 
     /// Finds the files of all volumes, and their snapshots.
-    fn find_files(&mut self, desk: &Desk<'_>) {
-        let Some(engine) = desk.engine() else { return };
+    fn find_files(&mut self, context: &FrontContext<'_>) {
+        let Some(engine) = context.engine() else { return };
         let volumes = self.wholes.clone();
         let is_more = |known: &Object| known.is_thin() || known.is_snapshot;
         for (object, known) in engine.objects().iter().filter(|(_, known)| is_more(known)) {
@@ -118,18 +118,18 @@ impl Verify {
     }
 
     /// The next part to read.
-    fn next(&mut self, desk: &Desk<'_>) -> Option<Part> {
+    fn next(&mut self, context: &FrontContext<'_>) -> Option<Part> {
         if let Some(part) = self.again.pop_front() {
             return Some(part);
         }
         while self.ahead.is_empty() {
-            self.look_ahead(desk)?;
+            self.look_ahead(context)?;
         }
         self.ahead.pop_front()
     }
 
     /// Asks the map where the next data lies. `None` at the end of the last volume.
-    fn look_ahead(&mut self, desk: &Desk<'_>) -> Option<()> {
+    fn look_ahead(&mut self, context: &FrontContext<'_>) -> Option<()> {
         let (whole, from) = self.at;
         let Whole { volume, object, size_bytes: size, .. } = *self.wholes.get(whole)?;
         if from >= size {
@@ -137,7 +137,7 @@ impl Verify {
             return Some(());
         }
         let mut extents: Vec<Extent> = Vec::new();
-        desk.extents(object, (from, size - from), &mut extents);
+        context.extents(object, (from, size - from), &mut extents);
         let mut at = from;
         for extent in extents {
             let end = (at + extent.length_bytes).min(size);
@@ -156,13 +156,13 @@ impl Verify {
         Some(())
     }
 
-    fn go_on(&mut self, desk: &mut Desk<'_>) {
+    fn go_on(&mut self, context: &mut FrontContext<'_>) {
         while self.begun && !self.stopping && self.reading.len() < READS_MAX {
-            if !desk.has_room(READ_BYTES) {
+            if !context.has_room(READ_BYTES) {
                 return;
             }
-            let Some(part) = self.next(desk) else { break };
-            let wish = Wish {
+            let Some(part) = self.next(context) else { break };
+            let front_request = FrontRequest {
                 object: self.wholes[part.whole].object,
                 op: Op::Read,
                 offset_bytes: part.offset,
@@ -173,11 +173,11 @@ impl Verify {
                 payload: PayloadId::NONE,
             };
             let key = self.reading.insert(part);
-            desk.submit(wish, key as u64);
+            context.submit(front_request, key as u64);
         }
         if self.begun && self.reading.is_empty() && !self.stopping {
             self.findings.borrow_mut().finished = true;
-            desk.stop_world();
+            context.stop_event_loop();
         }
     }
 
@@ -208,31 +208,31 @@ impl Verify {
 }
 
 impl Front for Verify {
-    fn begin(&mut self, desk: &mut Desk<'_>) {
+    fn begin(&mut self, context: &mut FrontContext<'_>) {
         self.begun = true;
-        self.find_files(desk);
-        self.go_on(desk);
+        self.find_files(context);
+        self.go_on(context);
     }
 
-    fn finished(&mut self, _done: Finished, _desk: &mut Desk<'_>) {}
+    fn finished(&mut self, _done: Finished, _context: &mut FrontContext<'_>) {}
 
-    fn completed(&mut self, cookie: u64, done: &Done, desk: &mut Desk<'_>) {
+    fn completed(&mut self, cookie: u64, done: &Done, context: &mut FrontContext<'_>) {
         let part = self.reading.remove(cookie as usize);
-        desk.release(done.payload);
+        context.release(done.payload);
         if let Err(error) = done.status {
             self.failed(part, error);
         }
     }
 
-    fn turn_ends(&mut self, desk: &mut Desk<'_>) {
-        self.go_on(desk);
+    fn turn_ends(&mut self, context: &mut FrontContext<'_>) {
+        self.go_on(context);
     }
 
-    fn room(&mut self, desk: &mut Desk<'_>) {
-        self.go_on(desk);
+    fn room(&mut self, context: &mut FrontContext<'_>) {
+        self.go_on(context);
     }
 
-    fn stop(&mut self, _desk: &mut Desk<'_>) {
+    fn stop(&mut self, _context: &mut FrontContext<'_>) {
         self.stopping = true;
     }
 

@@ -20,7 +20,7 @@ const CLIENTS_MAX: usize = 1024;
 
 /// TLS of one socket, before certificates are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TlsWish {
+pub enum TlsUse {
     /// There is none.
     #[default]
     Off,
@@ -38,7 +38,7 @@ pub struct Way {
     /// Whom the file of a Unix socket lets in.
     pub mode: SocketMode,
     /// TLS.
-    pub tls: TlsWish,
+    pub tls: TlsUse,
     /// Addresses that may connect over TCP; none: all.
     pub allow: Vec<IpNet>,
 }
@@ -46,12 +46,12 @@ pub struct Way {
 impl Way {
     /// Without anything said of it.
     pub fn plain(address: Address) -> Way {
-        Way { address, mode: SocketMode::default(), tls: TlsWish::Off, allow: Vec::new() }
+        Way { address, mode: SocketMode::default(), tls: TlsUse::Off, allow: Vec::new() }
     }
 
     /// Does every client show a certificate?
     pub fn knows_clients(&self, verify_clients: bool) -> bool {
-        self.tls == TlsWish::Require && verify_clients
+        self.tls == TlsUse::Require && verify_clients
     }
 
     /// What is missing for a socket that other machines reach, if anything.
@@ -97,7 +97,7 @@ pub(super) fn ways(
             let text = format!("{:?} is listed twice", value.get_ref().0.listen);
             return Err(Fault::at(value, text));
         }
-        if way.tls != TlsWish::Off && serve.certificates.is_none() {
+        if way.tls != TlsUse::Off && serve.certificates.is_none() {
             let text = "TLS needs the server's certificates: add certificates = \"DIR\" to [serve], the \
                         folder of server-cert.pem, server-key.pem and ca-cert.pem";
             return Err(Fault::at(value, text));
@@ -107,7 +107,7 @@ pub(super) fn ways(
         }
         serve.nbd.push(way);
     }
-    let has_tls = serve.nbd.iter().any(|way| way.tls != TlsWish::Off);
+    let has_tls = serve.nbd.iter().any(|way| way.tls != TlsUse::Off);
     if let (Some(value), false) = (&parsed.certificates, has_tls) {
         let text = "no socket uses TLS: write { listen = \"…\", tls = \"require\" } in nbd, or drop this key";
         return Err(Fault::at(value, text));
@@ -132,10 +132,10 @@ fn way(value: &Spanned<Listen>, folder: &Path) -> Result<Way, Fault> {
         Ok(tcp) => tcp,
         Err(why) => return Err(Fault::at(value, why.to_string())),
     };
-    let known = [("off", TlsWish::Off), ("allow", TlsWish::Allow), ("require", TlsWish::Require)];
+    let known = [("off", TlsUse::Off), ("allow", TlsUse::Allow), ("require", TlsUse::Require)];
     let tls = match &table.tls {
         Some(word) => word_of(value, word, "tls", &known)?,
-        None => TlsWish::Off,
+        None => TlsUse::Off,
     };
     let is_unix = matches!(address, Address::Unix(_));
     if !is_unix && (table.mode.is_some() || table.group.is_some()) {

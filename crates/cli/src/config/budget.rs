@@ -7,7 +7,7 @@ use super::file;
 use crate::toml_fault::Fault;
 use tandem_drives::spec;
 use tandem_engine::{DriveBudget, Role};
-use tandem_sim::profiles::{Belief, Rating};
+use tandem_sim::profiles::{DriveProfile, Rating};
 use toml::Spanned;
 
 const DAYS_A_YEAR: u64 = 365;
@@ -110,10 +110,10 @@ fn write_budget(value: &Spanned<String>) -> Result<WriteBudget, Fault> {
 
 impl DeviceBudget {
     /// What the engine is told of a device of this size.
-    pub fn of_drive(&self, belief: Option<&Belief>, capacity_bytes: u64) -> DriveBudget {
+    pub fn of_drive(&self, profile: Option<&DriveProfile>, capacity_bytes: u64) -> DriveBudget {
         let part = |ppm: u64| u128::from(capacity_bytes) * u128::from(ppm) / 1_000_000;
         DriveBudget {
-            rated_bytes: self.rating(belief).map(|rating| rating.bytes_per_day),
+            rated_bytes: self.rating(profile).map(|rating| rating.bytes_per_day),
             padding_bytes: self.padding,
             log_bytes: self.log,
             ssd_write_bytes: self.writes.map(|writes| match writes {
@@ -124,11 +124,11 @@ impl DeviceBudget {
     }
 
     /// What the drive is rated for, by the configuration or else by its profile.
-    pub fn rating(&self, belief: Option<&Belief>) -> Option<Rating> {
+    pub fn rating(&self, profile: Option<&DriveProfile>) -> Option<Rating> {
         let configured = self.rated_a_year.map(|bytes| Rating {
             bytes_per_day: (bytes / DAYS_A_YEAR).max(1),
             basis: "the configuration's workload_rating".to_owned(),
         });
-        configured.or_else(|| belief.and_then(Belief::rating))
+        configured.or_else(|| profile.and_then(DriveProfile::rating))
     }
 }

@@ -1,8 +1,8 @@
 //! Does the configuration make sense?
 
-use super::pair::PoolTwin;
+use super::pair::PoolLeg;
 use super::{PoolConfig, PoolDevice, PoolVolume, Serve};
-use super::{access, budget, deadline, file, limits, pair, promise, spare};
+use super::{access, bay, budget, deadline, file, limits, pair, promise};
 use crate::policy;
 use crate::toml_fault::Fault;
 use std::path::{Component, Path, PathBuf};
@@ -14,7 +14,7 @@ use tandem_engine::{Role, SteerConfig, TierConfig, WriteCache};
 use tandem_fronts::fuse::Reach;
 use tandem_live::Backing;
 use tandem_live::uring::Submission;
-use tandem_sim::profiles::{self, Belief, BeliefKind};
+use tandem_sim::profiles::{self, DriveProfile, ProfileKind};
 use tandem_traces::spell;
 use toml::Spanned;
 
@@ -24,7 +24,7 @@ const NAME_BYTES_MAX: usize = 64;
 const SIZE_BYTES_MAX: u64 = 16 * TIB;
 /// The most RAM for reads of redirected data: as much as NBD clients may have by default.
 const READ_BACK_BYTES_MAX: u64 = 256 << 20;
-/// The bounds of `second_home_lag`.
+/// The bounds of `metadata_replica_lag`.
 const LAG_MIN: Duration = Duration::from_s(1);
 const LAG_MAX: Duration = Duration::from_s(3600);
 /// The longest `spin`.
@@ -37,10 +37,10 @@ pub(super) fn check(
     line_of: &dyn Fn(usize) -> usize,
 ) -> Result<PoolConfig, Fault> {
     let name = name(&parsed.pool.name, "pool")?;
-    let second_home_lag = parsed.pool.second_home_lag.as_ref().map(lag).transpose()?;
+    let metadata_replica_lag = parsed.pool.metadata_replica_lag.as_ref().map(lag).transpose()?;
     let read_back_bytes = parsed.pool.read_back.as_ref().map(read_back).transpose()?;
     let mut devices: Vec<PoolDevice> = Vec::new();
-    let mut twins: Vec<PoolTwin> = Vec::new();
+    let mut legs: Vec<PoolLeg> = Vec::new();
     for entry in &parsed.device {
         let line = line_of(entry.get_ref().path.span().start);
         let device = device(entry.get_ref(), folder, line)?;
@@ -48,20 +48,20 @@ pub(super) fn check(
         let same = |known: &PoolDevice| {
             !known.gone && !device.gone && same_place(&known.backing, &device.backing)
         };
-        if devices.iter().chain(drives_of(&twins)).any(same) {
+        if devices.iter().chain(drives_of(&legs)).any(same) {
             let path = entry.get_ref().path.get_ref();
             let text = format!("{path:?} is listed twice: every device holds its own data");
             return Err(Fault::at(&entry.get_ref().path, text));
         }
         if let Some(pair) = &entry.get_ref().pair {
-            let known: Vec<&PoolDevice> = devices.iter().chain(drives_of(&twins)).collect();
-            let twin = twin(pair, known, (devices.len(), &device), folder)?;
-            twins.push(twin);
+            let known: Vec<&PoolDevice> = devices.iter().chain(drives_of(&legs)).collect();
+            let leg = leg(pair, known, (devices.len(), &device), folder)?;
+            legs.push(leg);
         }
         devices.push(device);
     }
-    spare::places(&parsed, &devices)?;
-    let successor = successor(&parsed, (&devices, &twins), folder)?;
+    bay::bays(&parsed, &devices)?;
+    let successor = successor(&parsed, (&devices, &legs), folder)?;
     if devices.is_empty() {
         return Err(Fault::whole(
             "there is no [[device]]: a pool needs an SSD, a hard drive or both",
@@ -91,11 +91,11 @@ pub(super) fn check(
     let promote_after_reads = parsed.pool.promote_after;
     let pool = PoolConfig {
         name,
-        second_home_lag,
+        metadata_replica_lag,
         read_back_bytes,
         promote_after_reads,
         devices,
-        twins,
+        legs,
         successor,
         volumes,
         promises,
@@ -107,34 +107,34 @@ pub(super) fn check(
 }
 
 /// The other drives of a pair, none of which is `known`.
-fn twin<'a>(
+fn leg<'a>(
     pair: &file::Pair,
     mut known: Vec<&'a PoolDevice>,
     (index, device): (usize, &'a PoolDevice),
     folder: &Path,
-) -> Result<PoolTwin, Fault> {
-    let twin = pair::check(pair, index, device, folder)?;
+) -> Result<PoolLeg, Fault> {
+    let leg = pair::check(pair, index, device, folder)?;
     let listed = |known: &[&PoolDevice], drive: &PoolDevice| {
         known.iter().any(|known| same_place(&known.backing, &drive.backing))
     };
     known.push(device);
-    if listed(&known, &twin.drive) {
-        let text = "it is listed twice: a twin is a drive of its own";
-        return Err(Fault::at(&pair.twin, text));
+    if listed(&known, &leg.drive) {
+        let text = "it is listed twice: a leg is a drive of its own";
+        return Err(Fault::at(&pair.leg, text));
     }
-    if let (Some(journal), Some(entry)) = (&twin.journal, &pair.journal)
-        && (listed(&known, journal) || listed(&[&twin.drive], journal))
+    if let (Some(journal), Some(entry)) = (&leg.journal, &pair.journal)
+        && (listed(&known, journal) || listed(&[&leg.drive], journal))
     {
-        let text = "it is listed twice: a journal is a drive of its own, or it dies with a twin";
+        let text = "it is listed twice: a journal is a drive of its own, or it dies with a leg";
         return Err(Fault::at(entry, text));
     }
-    Ok(twin)
+    Ok(leg)
 }
 
 /// The drive that is about to take another one's place, as the server has noted it.
 fn successor(
     parsed: &file::File,
-    (devices, twins): (&[PoolDevice], &[PoolTwin]),
+    (devices, legs): (&[PoolDevice], &[PoolLeg]),
     folder: &Path,
 ) -> Result<Option<(usize, PoolDevice)>, Fault> {
     let mut entries = parsed.device.iter().enumerate();
@@ -147,22 +147,22 @@ fn successor(
     }
     let old = &devices[index];
     if !matches!(old.backing, Backing::Path(_)) || parsed.device[index].get_ref().pair.is_some() {
-        let text = "memory and mirrored pairs have no successor: a twin is replaced by --new-twin";
+        let text = "memory and mirrored pairs have no successor: a leg is replaced by --new-leg";
         return Err(Fault::at(&path, text));
     }
     let backing = Backing::Path(folder.join(path.get_ref()));
-    let mut known = devices.iter().chain(drives_of(twins)).filter(|known| !known.gone);
+    let mut known = devices.iter().chain(drives_of(legs)).filter(|known| !known.gone);
     if known.any(|known| same_place(&known.backing, &backing)) {
         return Err(Fault::at(&path, "it is listed already: a successor is a drive of its own"));
     }
     // the profile was measured on the drive that goes
-    let (gone, spare_bytes) = (false, None);
-    Ok(Some((index, PoolDevice { backing, profile: None, gone, spare_bytes, ..old.clone() })))
+    let (gone, bay_bytes) = (false, None);
+    Ok(Some((index, PoolDevice { backing, profile: None, gone, bay_bytes, ..old.clone() })))
 }
 
 /// The drives of pairs that are no devices of their own.
-fn drives_of(twins: &[PoolTwin]) -> impl Iterator<Item = &PoolDevice> {
-    twins.iter().flat_map(|twin| std::iter::once(&twin.drive).chain(&twin.journal))
+fn drives_of(legs: &[PoolLeg]) -> impl Iterator<Item = &PoolDevice> {
+    legs.iter().flat_map(|leg| std::iter::once(&leg.drive).chain(&leg.journal))
 }
 
 pub(super) fn name(value: &Spanned<String>, what: &str) -> Result<String, Fault> {
@@ -194,7 +194,7 @@ pub(super) fn size(value: &Spanned<String>, least: u64) -> Result<u64, Fault> {
 fn lag(value: &Spanned<String>) -> Result<Duration, Fault> {
     let lag = time(value, "10s")?;
     if !(LAG_MIN..=LAG_MAX).contains(&lag) {
-        let text = "the second home may lag by 1s at least and by 3600s at most";
+        let text = "the metadata replica may lag by 1s at least and by 3600s at most";
         return Err(Fault::at(value, text));
     }
     Ok(lag)
@@ -263,8 +263,8 @@ fn device(entry: &file::Device, folder: &Path, line: usize) -> Result<PoolDevice
     }
     let profile = entry.profile.as_ref().map(|value| profile(value, role, folder)).transpose()?;
     let profile_age_days = entry.profile_age_days.unwrap_or(PROFILE_AGE_DAYS);
-    let spare_bytes = spare::bytes(entry)?;
-    let gone = spare_bytes.is_some() || entry.gone.as_ref().is_some_and(|gone| *gone.get_ref());
+    let bay_bytes = bay::bytes(entry)?;
+    let gone = bay_bytes.is_some() || entry.gone.as_ref().is_some_and(|gone| *gone.get_ref());
     if let (true, Some(gone), true) = (gone, &entry.gone, entry.pair.is_some()) {
         return Err(Fault::at(gone, "a drive that is gone is no pair"));
     }
@@ -272,7 +272,7 @@ fn device(entry: &file::Device, folder: &Path, line: usize) -> Result<PoolDevice
         role,
         backing,
         gone,
-        spare_bytes,
+        bay_bytes,
         size_bytes,
         emulate,
         profile,
@@ -297,7 +297,7 @@ fn backing(entry: &file::Device, folder: &Path) -> Result<Backing, Fault> {
     if path.is_empty() {
         return Err(Fault::at(&entry.path, "the path of a device is empty"));
     }
-    if path.starts_with(spare::PREFIX) {
+    if path.starts_with(bay::PREFIX) {
         return Ok(Backing::Path(path.into()));
     }
     if path.starts_with("/dev/")
@@ -314,9 +314,13 @@ fn backing(entry: &file::Device, folder: &Path) -> Result<Backing, Fault> {
 const PROFILE_AGE_DAYS: u64 = 365;
 
 /// A shipped profile by name, or a file.
-pub(super) fn profile(value: &Spanned<String>, role: Role, folder: &Path) -> Result<Belief, Fault> {
+pub(super) fn profile(
+    value: &Spanned<String>,
+    role: Role,
+    folder: &Path,
+) -> Result<DriveProfile, Fault> {
     let name = value.get_ref();
-    let belief = if name.ends_with(".toml") {
+    let profile = if name.ends_with(".toml") {
         let path = folder.join(name);
         let origin = path.display().to_string();
         let text = std::fs::read_to_string(&path)
@@ -332,12 +336,12 @@ pub(super) fn profile(value: &Spanned<String>, role: Role, folder: &Path) -> Res
             Fault::at(value, text)
         })?
     };
-    let of_role = match belief.kind {
-        BeliefKind::Hdd(_) | BeliefKind::NoStaircase(_) => role == Role::Hdd,
-        BeliefKind::Ssd { .. } => role == Role::Ssd,
+    let of_role = match profile.kind {
+        ProfileKind::Hdd(_) | ProfileKind::NoStaircase(_) => role == Role::Hdd,
+        ProfileKind::Ssd { .. } => role == Role::Ssd,
     };
     if of_role {
-        Ok(belief)
+        Ok(profile)
     } else {
         let text = format!("the profile {name:?} is of the other role than this device");
         Err(Fault::at(value, text))

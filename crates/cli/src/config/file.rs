@@ -34,7 +34,7 @@ pub(super) struct File {
 #[serde(deny_unknown_fields)]
 pub(super) struct Pool {
     pub name: Spanned<String>,
-    pub second_home_lag: Option<Spanned<String>>,
+    pub metadata_replica_lag: Option<Spanned<String>>,
     pub read_back: Option<Spanned<String>>,
     pub promote_after: Option<u32>,
 }
@@ -59,11 +59,11 @@ pub(super) struct Device {
     pub pair: Option<Pair>,
 }
 
-/// `{ twin = "b.img", period = "10s", … }`: the device is two drives.
+/// `{ leg = "b.img", period = "10s", … }`: the device is two drives.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Pair {
-    pub twin: Spanned<String>,
+    pub leg: Spanned<String>,
     pub period: Option<Spanned<String>>,
     pub idle: Option<Spanned<String>>,
     pub cache: Option<Spanned<String>>,
@@ -148,13 +148,13 @@ pub(super) struct Stream {
 }
 
 /// What somebody wants.
-pub(super) struct Wishes<'a> {
+pub(super) struct Shares<'a> {
     pub reservation: Option<&'a Spanned<Reservation>>,
     pub weight: Option<&'a Spanned<i64>>,
     pub limit: Option<&'a Spanned<String>>,
 }
 
-impl Wishes<'_> {
+impl Shares<'_> {
     /// Anything?
     pub fn any(&self) -> bool {
         self.reservation.is_some() || self.weight.is_some() || self.limit.is_some()
@@ -162,8 +162,8 @@ impl Wishes<'_> {
 }
 
 impl Volume {
-    pub fn wishes(&self) -> Wishes<'_> {
-        Wishes {
+    pub fn shares(&self) -> Shares<'_> {
+        Shares {
             reservation: self.reservation.as_ref(),
             weight: self.weight.as_ref(),
             limit: self.limit.as_ref(),
@@ -172,8 +172,8 @@ impl Volume {
 }
 
 impl Stream {
-    pub fn wishes(&self) -> Wishes<'_> {
-        Wishes {
+    pub fn shares(&self) -> Shares<'_> {
+        Shares {
             reservation: self.reservation.as_ref(),
             weight: self.weight.as_ref(),
             limit: self.limit.as_ref(),

@@ -6,7 +6,7 @@ use crate::toml_fault::Fault;
 use tandem_block::{Duration, MIB};
 use tandem_drives::spec;
 use tandem_fronts::nbd::NbdConfig;
-use tandem_live::WorldConfig;
+use tandem_live::EventLoopConfig;
 use toml::Spanned;
 
 /// Bounds of `connections`: more than any machine serves well.
@@ -118,15 +118,15 @@ impl Limits {
         config
     }
 
-    /// What the world is told, for so many sockets, mounts and hard drives.
-    pub fn world(
+    /// What the event loop is told, for so many sockets, mounts and hard drives.
+    pub fn event_loop(
         &self,
-        usual: WorldConfig,
+        usual: EventLoopConfig,
         (sockets, mounts, hdds): (usize, u64, u64),
-    ) -> WorldConfig {
+    ) -> EventLoopConfig {
         let front_bytes_max = self.fuse_bytes.unwrap_or(usual.front_bytes_max);
         let nbd_bytes = if sockets > 0 { self.nbd(sockets).memory_bytes } else { 0 };
         let kept_bytes_max = nbd_bytes + mounts * front_bytes_max + hdds * TAIL_BYTES;
-        WorldConfig { front_bytes_max, kept_bytes_max, ..usual }
+        EventLoopConfig { front_bytes_max, kept_bytes_max, ..usual }
     }
 }

@@ -5,6 +5,7 @@
 //! asked when they are opened.
 
 pub mod access;
+pub mod bay;
 pub mod budget;
 mod check;
 mod deadline;
@@ -13,7 +14,6 @@ mod file;
 pub mod limits;
 pub mod pair;
 pub mod promise;
-pub mod spare;
 #[cfg(test)]
 mod tests;
 
@@ -23,7 +23,7 @@ pub use self::edit::{Edit, edited};
 use self::access::Way;
 use self::budget::DeviceBudget;
 use self::limits::Limits;
-use self::pair::PoolTwin;
+use self::pair::PoolLeg;
 use self::promise::Promises;
 use crate::failure::ConfigFault;
 use crate::toml_fault::{self, line_of};
@@ -31,10 +31,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tandem_block::{DeviceId, DurabilityClass, Duration, ObjectId};
 use tandem_drives::spec::DriveSpec;
-use tandem_engine::handover::SuccessorConfig;
 use tandem_engine::mirror::{Pair, pair_bytes};
 use tandem_engine::qos::admit::{self, AdmitError, Side};
 use tandem_engine::qos::cost::CostTable;
+use tandem_engine::replacement::SuccessorConfig;
 use tandem_engine::{
     DeviceConfig, EngineConfig, Placement, Role, SteerConfig, TierConfig, VolumeConfig, WriteCache,
 };
@@ -42,8 +42,8 @@ use tandem_fronts::fuse::Reach;
 use tandem_fronts::nbd::Clients;
 use tandem_live::listen::SocketMode;
 use tandem_live::uring::Submission;
-use tandem_live::{Backing, WorldConfig};
-use tandem_sim::profiles::{Belief, BeliefKind};
+use tandem_live::{Backing, EventLoopConfig};
+use tandem_sim::profiles::{DriveProfile, ProfileKind};
 
 /// Commands in flight on a real SSD at most. Guess: NVMe drives gain little beyond it.
 const SSD_DEPTH: u32 = 128;
@@ -53,8 +53,8 @@ const SSD_DEPTH: u32 = 128;
 pub struct PoolConfig {
     /// Its name.
     pub name: String,
-    /// So far may the metadata's second home fall behind, if the engine's default will not do.
-    pub second_home_lag: Option<Duration>,
+    /// So far may the metadata's metadata replica fall behind, if the engine's default will not do.
+    pub metadata_replica_lag: Option<Duration>,
     /// RAM for reads of redirected data, if the engine's default will not do.
     pub read_back_bytes: Option<u64>,
     /// How many reads bring a redirected block to an SSD, if the engine's default will not do.
@@ -62,7 +62,7 @@ pub struct PoolConfig {
     /// Its drives, in the order of their ids.
     pub devices: Vec<PoolDevice>,
     /// Second drives of those devices that are pairs.
-    pub twins: Vec<PoolTwin>,
+    pub legs: Vec<PoolLeg>,
     /// A drive that is about to take the place of a device: which, and it.
     pub successor: Option<(usize, PoolDevice)>,
     /// Its volumes.
@@ -86,13 +86,13 @@ pub struct PoolDevice {
     /// is empty from the beginning.
     pub gone: bool,
     /// Of a place that is empty from the beginning: bytes of the drive that it is for.
-    pub spare_bytes: Option<u64>,
+    pub bay_bytes: Option<u64>,
     /// How large to make a file that does not exist yet.
     pub size_bytes: Option<u64>,
     /// Timed, and volatile, like this modelled drive.
     pub emulate: Option<DriveSpec>,
     /// What is believed of it.
-    pub profile: Option<Belief>,
+    pub profile: Option<DriveProfile>,
     /// How old a measured profile may be.
     pub profile_age_days: u64,
     /// Is its buffer lost in a power cut?
@@ -147,7 +147,7 @@ pub struct Serve {
     pub fuse: Option<PathBuf>,
     /// When drive commands are handed to the kernel.
     pub submission: Submission,
-    /// How long to spin for the next event at most, if the world's default will not do.
+    /// How long to spin for the next event at most, if the event loop's default will not do.
     pub spin: Option<Duration>,
     /// How much its clients may have of it.
     pub limits: Limits,
@@ -182,7 +182,7 @@ impl PoolConfig {
         qos.costs = self.costs();
         for (id, device) in self.devices.iter().enumerate() {
             if device.role == Role::Ssd && !device.gone && qos.promises() {
-                for &side in Side::of(self.twin_of(id).is_some()) {
+                for &side in Side::of(self.leg_of(id).is_some()) {
                     admit::asked(&qos, DeviceId(id as u8), side)?;
                 }
             }
@@ -190,17 +190,17 @@ impl PoolConfig {
         Ok(())
     }
 
-    fn twin_of(&self, device: usize) -> Option<&PoolTwin> {
-        self.twins.iter().find(|twin| twin.device == device)
+    fn leg_of(&self, device: usize) -> Option<&PoolLeg> {
+        self.legs.iter().find(|leg| leg.device == device)
     }
 
     /// What requests cost, by device. Profiles are of single drives: a pair writes everything twice.
     fn costs(&self) -> Vec<Option<Arc<CostTable>>> {
         let of_device = |(id, device): (usize, &PoolDevice)| {
             let table = device.profile.as_ref()?.request_costs.clone()?;
-            Some(match self.twin_of(id) {
+            Some(match self.leg_of(id) {
                 None => table,
-                Some(twin) => Arc::new(table.of_pair(twin.config.writing_ppm())),
+                Some(leg) => Arc::new(table.of_pair(leg.config.writing_ppm())),
             })
         };
         self.devices.iter().enumerate().map(of_device).collect()
@@ -210,13 +210,16 @@ impl PoolConfig {
     pub fn why_not_steered(&self, volume: &PoolVolume) -> Option<String> {
         let redirects = volume.steer.entry().is_some_and(|entry| entry.redirects());
         let known = |device: &PoolDevice| {
-            matches!(device.profile.as_ref().map(|belief| &belief.kind), Some(BeliefKind::Hdd(_)))
+            matches!(
+                device.profile.as_ref().map(|profile| &profile.kind),
+                Some(ProfileKind::Hdd(_))
+            )
         };
         if !redirects || self.devices.iter().any(known) {
             return None;
         }
         let none = self.devices.iter().find_map(|device| match &device.profile.as_ref()?.kind {
-            BeliefKind::NoStaircase(why) => Some((device.label(), why)),
+            ProfileKind::NoStaircase(why) => Some((device.label(), why)),
             _ => None,
         });
         Some(match none {
@@ -241,39 +244,39 @@ impl PoolConfig {
         self.serve.control.clone().unwrap_or_else(|| path.with_extension("control"))
     }
 
-    /// What the real world is told.
-    pub fn world_config(&self) -> WorldConfig {
-        let usual = WorldConfig::default();
+    /// What the real event loop is told.
+    pub fn event_loop_config(&self) -> EventLoopConfig {
+        let usual = EventLoopConfig::default();
         let spin = self.serve.spin.unwrap_or(usual.spin);
         let mounted = self.volumes.iter().filter(|volume| volume.mount.is_some()).count();
         let mounts = mounted + usize::from(self.serve.fuse.is_some());
         let hdds = self.devices.iter().filter(|device| device.role == Role::Hdd).count();
         let fronts = (self.serve.nbd.len(), mounts as u64, hdds as u64);
-        let usual = self.serve.limits.world(usual, fronts);
-        WorldConfig { submission: self.serve.submission, spin, ..usual }
+        let usual = self.serve.limits.event_loop(usual, fronts);
+        EventLoopConfig { submission: self.serve.submission, spin, ..usual }
     }
 
-    /// All drives: the devices, then the second drives of pairs, then the journals of pairs, as the world
+    /// All drives: the devices, then the second drives of pairs, then the journals of pairs, as the event loop
     /// numbers them.
     pub fn drives(&self) -> impl Iterator<Item = &PoolDevice> {
-        let seconds = self.twins.iter().map(|twin| &twin.drive);
-        let journals = self.twins.iter().filter_map(|twin| twin.journal.as_ref());
+        let seconds = self.legs.iter().map(|leg| &leg.drive);
+        let journals = self.legs.iter().filter_map(|leg| leg.journal.as_ref());
         let successor = self.successor.iter().map(|(_, drive)| drive);
         self.devices.iter().chain(seconds).chain(journals).chain(successor)
     }
 
     /// Position among all drives of a pair's journal, if it has one.
     pub fn journal_of(&self, pair: usize) -> Option<usize> {
-        self.twins[pair].journal.as_ref()?;
-        let before = self.twins[..pair].iter().filter(|twin| twin.journal.is_some()).count();
-        Some(self.devices.len() + self.twins.len() + before)
+        self.legs[pair].journal.as_ref()?;
+        let before = self.legs[..pair].iter().filter(|leg| leg.journal.is_some()).count();
+        Some(self.devices.len() + self.legs.len() + before)
     }
 
     /// What a person calls a device: its path, or both where it is a pair.
     pub fn label(&self, device: usize) -> String {
         let first = self.devices[device].label();
-        match self.twins.iter().find(|twin| twin.device == device) {
-            Some(twin) => format!("{first} + {}", twin.drive.label()),
+        match self.legs.iter().find(|leg| leg.device == device) {
+            Some(leg) => format!("{first} + {}", leg.drive.label()),
             None => first,
         }
     }
@@ -289,15 +292,15 @@ impl PoolConfig {
         let all_bytes = capacities_bytes;
         let (first, second) = capacities_bytes.split_at(self.devices.len());
         let mut capacities_bytes = first.to_vec();
-        for (twin, &bytes) in self.twins.iter().zip(second) {
-            let smaller = bytes.min(capacities_bytes[twin.device]);
-            capacities_bytes[twin.device] = pair_bytes(smaller, Placement::Mapped);
+        for (leg, &bytes) in self.legs.iter().zip(second) {
+            let smaller = bytes.min(capacities_bytes[leg.device]);
+            capacities_bytes[leg.device] = pair_bytes(smaller, Placement::Mapped);
         }
         let devices = self
             .devices
             .iter()
             .zip(&capacities_bytes)
-            .map(|(device, &bytes)| device.engine_config(device.spare_bytes.unwrap_or(bytes)))
+            .map(|(device, &bytes)| device.engine_config(device.bay_bytes.unwrap_or(bytes)))
             .collect();
         let volumes = self
             .volumes
@@ -314,23 +317,22 @@ impl PoolConfig {
             .collect();
         let mut config = EngineConfig::with_drives(devices, volumes);
         config.name.clone_from(&self.name);
-        config.second_home_lag = self.second_home_lag.unwrap_or(config.second_home_lag);
+        config.metadata_replica_lag =
+            self.metadata_replica_lag.unwrap_or(config.metadata_replica_lag);
         config.read_back_bytes = self.read_back_bytes.unwrap_or(config.read_back_bytes);
         config.promote_after_reads = self.promote_after_reads.unwrap_or(config.promote_after_reads);
         config.format = false;
         config.qos = self.promises.config();
         config.qos.costs = self.costs();
-        let pair = |twin: &PoolTwin| Pair {
-            device: DeviceId(twin.device as u8),
-            config: twin.config.clone(),
-        };
-        config.pairs = self.twins.iter().map(pair).collect();
+        let pair =
+            |leg: &PoolLeg| Pair { device: DeviceId(leg.device as u8), config: leg.config.clone() };
+        config.pairs = self.legs.iter().map(pair).collect();
         for (index, pair) in config.pairs.iter_mut().enumerate() {
             if let (Some(journal), Some(drive)) = (&mut pair.config.journal, self.journal_of(index))
             {
                 journal.capacity_bytes = all_bytes[drive];
-                let belief = self.twins[index].journal.as_ref().and_then(|j| j.profile.as_ref());
-                if let Some(BeliefKind::Hdd(profile)) = belief.map(|belief| &belief.kind) {
+                let profile = self.legs[index].journal.as_ref().and_then(|j| j.profile.as_ref());
+                if let Some(ProfileKind::Hdd(profile)) = profile.map(|profile| &profile.kind) {
                     journal.profile = Some(profile.clone());
                 }
             }
@@ -365,10 +367,10 @@ impl PoolDevice {
 
     fn engine_config(&self, capacity_bytes: u64) -> DeviceConfig {
         let (mut hdd_profile, mut ssd_profile) = (None, Default::default());
-        match self.profile.as_ref().map(|belief| &belief.kind) {
-            Some(BeliefKind::Hdd(profile)) => hdd_profile = Some(profile.clone()),
-            Some(BeliefKind::Ssd { profile, .. }) => ssd_profile = *profile,
-            Some(BeliefKind::NoStaircase(_)) | None => {}
+        match self.profile.as_ref().map(|profile| &profile.kind) {
+            Some(ProfileKind::Hdd(profile)) => hdd_profile = Some(profile.clone()),
+            Some(ProfileKind::Ssd { profile, .. }) => ssd_profile = *profile,
+            Some(ProfileKind::NoStaircase(_)) | None => {}
         }
         DeviceConfig {
             role: self.role,

@@ -1,6 +1,6 @@
 //! What does a configuration say of a device that is two drives?
 //!
-//! Source: requirements I13 to I18, B9. The keys of a device hold for both twins.
+//! Source: requirements I13 to I18, B9. The keys of a device hold for both legs.
 
 use super::budget::DeviceBudget;
 use super::{PoolDevice, check, file};
@@ -24,7 +24,7 @@ const RATE_MIN: u64 = MIB;
 
 /// The second drive of a pair.
 #[derive(Clone, Debug)]
-pub struct PoolTwin {
+pub struct PoolLeg {
     /// Position of the pair among the devices.
     pub device: usize,
     /// Like the first drive, elsewhere.
@@ -43,15 +43,15 @@ pub(super) fn check(
     device: usize,
     first: &PoolDevice,
     folder: &Path,
-) -> Result<PoolTwin, Fault> {
+) -> Result<PoolLeg, Fault> {
     if first.role != Role::Ssd {
         let text = "only SSDs come in pairs: two hard drives are two devices";
-        return Err(Fault::at(&entry.twin, text));
+        return Err(Fault::at(&entry.leg, text));
     }
-    let path = entry.twin.get_ref();
+    let path = entry.leg.get_ref();
     if path.is_empty() || path.starts_with("ram:") || matches!(first.backing, Backing::Ram { .. }) {
-        let text = "a twin is a block device or a file: memory that is lost twice protects nothing";
-        return Err(Fault::at(&entry.twin, text));
+        let text = "a leg is a block device or a file: memory that is lost twice protects nothing";
+        return Err(Fault::at(&entry.leg, text));
     }
     let usual = PairConfig::default();
     let period = within(&entry.period, "10s", (PERIOD_MIN, PERIOD_MAX), "period")?;
@@ -95,7 +95,7 @@ pub(super) fn check(
         ..usual
     };
     let drive = PoolDevice { backing: Backing::Path(folder.join(path)), ..first.clone() };
-    Ok(PoolTwin { device, drive, config, journal })
+    Ok(PoolLeg { device, drive, config, journal })
 }
 
 /// The third drive.

@@ -87,9 +87,9 @@ impl Promises {
 pub(super) fn check(parsed: &file::File, volumes: &[PoolVolume]) -> Result<Promises, Fault> {
     let mut promises = Promises::default();
     for (entry, volume) in parsed.volume.iter().zip(volumes) {
-        let wishes = &entry.get_ref().wishes();
-        if wishes.any() {
-            promises.streams.push(stream(&volume.name, volume.object(), wishes)?);
+        let shares = &entry.get_ref().shares();
+        if shares.any() {
+            promises.streams.push(stream(&volume.name, volume.object(), shares)?);
         }
     }
     for entry in &parsed.stream {
@@ -125,8 +125,8 @@ fn named(
         let text = format!("there is no volume {wanted:?}; did you mean {nearest:?}?");
         return Err(Fault::at(&entry.volume, text));
     };
-    let wishes = entry.wishes();
-    if !wishes.any() {
+    let shares = entry.shares();
+    if !shares.any() {
         let text = "a stream has a reservation, a weight or a limit; this one has none";
         return Err(Fault::at(&entry.volume, text));
     }
@@ -147,7 +147,7 @@ fn named(
         let text = format!("there are two streams called {name:?}: give one of them a name");
         return Err(Fault::at(entry.name.as_ref().unwrap_or(&entry.volume), text));
     }
-    promises.streams.push(StreamConfig { of, ..stream(name, volumes[at].object(), &wishes)? });
+    promises.streams.push(StreamConfig { of, ..stream(name, volumes[at].object(), &shares)? });
     Ok(())
 }
 
@@ -257,7 +257,7 @@ impl Words {
     ///
     /// # Errors
     /// What is wrong, and what would do.
-    pub fn wishes(&self, name: &str) -> Result<StreamConfig, String> {
+    pub fn shares(&self, name: &str) -> Result<StreamConfig, String> {
         fn unplaced<T>(value: T) -> Spanned<T> {
             Spanned::new(0..0, value)
         }
@@ -279,30 +279,30 @@ impl Words {
             unplaced(text.parse::<i64>().unwrap_or(0))
         });
         let limit = self.limit.clone().map(unplaced);
-        let wishes = file::Wishes {
+        let shares = file::Shares {
             reservation: reservation.as_ref(),
             weight: weight.as_ref(),
             limit: limit.as_ref(),
         };
-        if !wishes.any() {
+        if !shares.any() {
             return Err("a stream has a reservation, a weight or a limit; this one has none".into());
         }
-        stream(name, ObjectId(0), &wishes).map_err(|fault| fault.text)
+        stream(name, ObjectId(0), &shares).map_err(|fault| fault.text)
     }
 }
 
-fn stream(name: &str, of: ObjectId, wishes: &file::Wishes<'_>) -> Result<StreamConfig, Fault> {
-    let weight = wishes.weight.map(|value| {
+fn stream(name: &str, of: ObjectId, shares: &file::Shares<'_>) -> Result<StreamConfig, Fault> {
+    let weight = shares.weight.map(|value| {
         let weight = u32::try_from(*value.get_ref()).ok();
         let weight = weight.filter(|weight| (1..=WEIGHT_MAX).contains(weight));
         weight.ok_or_else(|| Fault::at(value, format!("a weight is 1 to {WEIGHT_MAX}")))
     });
-    let limit = wishes.limit.map(rate_of).transpose()?;
-    let promise = wishes.reservation.map(promise).transpose()?;
+    let limit = shares.limit.map(rate_of).transpose()?;
+    let promise = shares.reservation.map(promise).transpose()?;
     if let (Some(limit), Some(promise)) = (limit, promise) {
         let size = promise.size_bytes;
         if limit.requests(size) < promise.rate.requests(size) {
-            let value = wishes.limit.expect("it has one");
+            let value = shares.limit.expect("it has one");
             let text = format!("the limit {limit} is below what is reserved, {}", promise.rate);
             return Err(Fault::at(value, text));
         }

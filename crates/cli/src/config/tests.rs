@@ -5,7 +5,7 @@ use tandem_live::listen::Address;
 
 const GOOD: &str = r#"[pool]
 name = "laptop"
-second_home_lag = "30s"
+metadata_replica_lag = "30s"
 [[device]]
 role = "ssd"
 path = "ssd.img"
@@ -47,15 +47,19 @@ fn changed(from: &str, to: &str) -> String {
 fn the_example_of_the_design_is_read() {
     let pool = parse(GOOD).expect("good");
     assert_eq!(pool.name, "laptop");
-    assert_eq!(pool.engine_config(&[1 << 34, 1 << 36]).second_home_lag.ns, 30_000_000_000);
-    let lag = "second_home_lag = \"30s\"";
+    assert_eq!(pool.engine_config(&[1 << 34, 1 << 36]).metadata_replica_lag.ns, 30_000_000_000);
+    let lag = "metadata_replica_lag = \"30s\"";
     let read_back = changed(lag, "read_back = \"16MiB\"\npromote_after = 2");
     let config = parse(&read_back).expect("good").engine_config(&[1 << 34, 1 << 36]);
     assert_eq!((config.read_back_bytes, config.promote_after_reads), (16 << 20, 2));
     let too_much = parse(&changed(lag, "read_back = \"1GiB\"")).expect_err("too much");
     assert!(too_much.text.contains("256MiB at most"), "{too_much}");
-    let by_itself = parse(&changed("second_home_lag = \"30s\"", "")).expect("it has a default");
-    assert_eq!(by_itself.engine_config(&[1 << 34, 1 << 36]).second_home_lag.ns, 10_000_000_000);
+    let by_itself =
+        parse(&changed("metadata_replica_lag = \"30s\"", "")).expect("it has a default");
+    assert_eq!(
+        by_itself.engine_config(&[1 << 34, 1 << 36]).metadata_replica_lag.ns,
+        10_000_000_000
+    );
     let [ssd, hdd] = pool.devices.as_slice() else { panic!("two devices") };
     assert_eq!((ssd.role, ssd.size_bytes, ssd.line), (Role::Ssd, Some(16 << 30), 6));
     assert_eq!(ssd.backing, Backing::Path("/pool/ssd.img".into()));
@@ -69,13 +73,13 @@ fn the_example_of_the_design_is_read() {
     ];
     assert_eq!(pool.serve.nbd, ways.map(Way::plain));
     assert_eq!(pool.serve.fuse.as_deref(), Some(Path::new("/pool/mnt")));
-    let world = pool.world_config();
-    assert_eq!((world.submission, world.spin.ns), (Submission::Batched, 20_000));
+    let event_loop = pool.event_loop_config();
+    assert_eq!((event_loop.submission, event_loop.spin.ns), (Submission::Batched, 20_000));
     let usual = changed("submission = \"batched\"\nspin = \"20us\"\n", "");
     // what is kept for payloads follows from the fronts: see `limits_are_read_and_nonsense_is_told`
-    let defaults = parse(&usual).expect("defaults").world_config();
+    let defaults = parse(&usual).expect("defaults").event_loop_config();
     let kept_bytes_max = defaults.kept_bytes_max;
-    assert_eq!(defaults, WorldConfig { kept_bytes_max, ..WorldConfig::default() });
+    assert_eq!(defaults, EventLoopConfig { kept_bytes_max, ..EventLoopConfig::default() });
 }
 
 #[test]
@@ -173,10 +177,16 @@ fn budgets_are_a_days_bytes() {
 /// (what is changed, into what, the line that is named, words of the error)
 const FAULTS: &[(&str, &str, usize, &str)] = &[
     ("name = \"laptop\"", "nmae = \"laptop\"", 2, "did you mean \"name\""),
-    ("[pool]\nname = \"laptop\"\nsecond_home_lag = \"30s\"", "", 0, "missing key `pool`"),
+    ("[pool]\nname = \"laptop\"\nmetadata_replica_lag = \"30s\"", "", 0, "missing key `pool`"),
     ("name = \"laptop\"", "name = \"lap top\"", 2, "the name of this pool"),
     ("name = \"laptop\"", "name = laptop", 2, ""),
-    ("second_home_lag", "second_lag", 3, "did you mean \"second_home_lag\""),
+    ("metadata_replica_lag", "metadata_replica_leg", 3, "did you mean \"metadata_replica_lag\""),
+    (
+        "metadata_replica_lag",
+        "second_home_lag",
+        3,
+        "\"second_home_lag\" is now called \"metadata_replica_lag\"",
+    ),
     ("\"30s\"", "\"30\"", 3, "write times like"),
     ("\"30s\"", "\"10ms\"", 3, "1s at least"),
     ("emulate = \"960evo\"", "emulates = \"960evo\"", 8, "did you mean \"emulate\""),
@@ -240,7 +250,7 @@ fn limits_are_read_and_nonsense_is_told() {
     let nbd = usual.serve.limits.nbd(2);
     assert_eq!((nbd.connections_max, nbd.memory_bytes), (100, 256 << 20));
     // NBD, the mount, and the tail of the hard drive
-    assert_eq!(usual.world_config().kept_bytes_max, (256 + 128 + 64) << 20);
+    assert_eq!(usual.event_loop_config().kept_bytes_max, (256 + 128 + 64) << 20);
     let keys = "connections = 7\nnegotiation_timeout = \"3s\"\nstall_timeout = \"90s\"\n\
                 nbd_memory = \"128MiB\"\nfuse_memory = \"32MiB\"\n";
     let pool = parse(&format!("{GOOD}{keys}")).expect("good");
@@ -250,7 +260,7 @@ fn limits_are_read_and_nonsense_is_told() {
         (nbd.negotiation_timeout, nbd.stall_timeout),
         (Duration::from_s(3), Duration::from_s(90))
     );
-    assert_eq!(pool.world_config().front_bytes_max, 32 << 20);
+    assert_eq!(pool.event_loop_config().front_bytes_max, 32 << 20);
     // many connections, and nothing said of memory: it is what they need
     let pool = parse(&format!("{GOOD}connections = 3000\n")).expect("good");
     let nbd = pool.serve.limits.nbd(2);
@@ -363,80 +373,78 @@ fn files_that_are_not_there_or_too_large() {
 fn a_device_may_be_two_drives() {
     let ssd = "emulate = \"960evo\"\n";
     let with = |pair: &str| changed(ssd, &format!("{ssd}pair = {pair}\n"));
-    let pool = parse(&with("{ twin = \"b.img\", period = \"2s\", idle = \"100ms\" }")).unwrap();
+    let pool = parse(&with("{ leg = \"b.img\", period = \"2s\", idle = \"100ms\" }")).unwrap();
     let drives: Vec<String> = pool.drives().map(PoolDevice::label).collect();
     assert_eq!(drives, ["/pool/ssd.img", "/pool/hdd.img", "/pool/b.img"]);
-    // the smaller twin decides, and both keep their records
+    // the smaller leg decides, and both keep their records
     let header = tandem_engine::format::pair::HEADER_BYTES;
     let config = pool.engine_config(&[16 << 30, 64 << 30, 8 << 30]);
     assert_eq!(config.devices[0].capacity_bytes, (8 << 30) - header);
     assert_eq!(config.pairs[0].config.period, Duration::from_s(2));
     for (pair, line, want) in [
-        ("{ twin = \"hdd.img\" }", 13, "listed twice"),
-        ("{ twin = \"ssd.img\" }", 9, "a drive of its own"),
-        ("{ twin = \"ram:4GiB\" }", 9, "protects nothing"),
-        ("{ twin = \"b.img\", period = \"1ms\" }", 9, "at least 100 ms"),
-        ("{ twin = \"b.img\", period = \"2s\", idle = \"1.5s\" }", 9, "more than half"),
-        ("{ twin = \"b.img\", cache = \"4KiB\" }", 9, "at least 64MiB"),
-        ("{ twin = \"b.img\", answer = \"soon\" }", 9, "written, cached"),
-        ("{ twin = \"b.img\", answer = \"journaled\" }", 9, "no journal to answer from"),
-        ("{ twin = \"b.img\", journal = \"b.img\" }", 9, "dies with a twin"),
-        ("{ twin = \"b.img\", journal = \"hdd.img\" }", 13, "listed twice"),
-        ("{ twin = \"b.img\", journal = \"ram:1GiB\" }", 9, "lost when it is needed"),
+        ("{ leg = \"hdd.img\" }", 13, "listed twice"),
+        ("{ leg = \"ssd.img\" }", 9, "a drive of its own"),
+        ("{ leg = \"ram:4GiB\" }", 9, "protects nothing"),
+        ("{ leg = \"b.img\", period = \"1ms\" }", 9, "at least 100 ms"),
+        ("{ leg = \"b.img\", period = \"2s\", idle = \"1.5s\" }", 9, "more than half"),
+        ("{ leg = \"b.img\", cache = \"4KiB\" }", 9, "at least 64MiB"),
+        ("{ leg = \"b.img\", answer = \"soon\" }", 9, "written, cached"),
+        ("{ leg = \"b.img\", answer = \"journaled\" }", 9, "no journal to answer from"),
+        ("{ leg = \"b.img\", journal = \"b.img\" }", 9, "dies with a leg"),
+        ("{ leg = \"b.img\", journal = \"hdd.img\" }", 13, "listed twice"),
+        ("{ leg = \"b.img\", journal = \"ram:1GiB\" }", 9, "lost when it is needed"),
         (
-            "{ twin = \"b.img\", journal = { path = \"j.img\", size = \"1MiB\" } }",
+            "{ leg = \"b.img\", journal = { path = \"j.img\", size = \"1MiB\" } }",
             9,
             "at least 128MiB",
         ),
         (
-            "{ twin = \"b.img\", journal = { path = \"j.img\", emulate = \"wd100efax\" } }",
+            "{ leg = \"b.img\", journal = { path = \"j.img\", emulate = \"wd100efax\" } }",
             9,
             "say so with `role`",
         ),
-        (
-            "{ twin = \"b.img\", journal = { path = \"j.img\", role = \"hdd\" } }",
-            9,
-            "must be known",
-        ),
-        ("{ twin = \"b.img\", journal = { size = \"1GiB\" } }", 9, "path"),
-        ("{ twin = \"b.img\", peroid = \"1s\" }", 9, "did you mean \"period\""),
-        ("{ period = \"1s\" }", 9, "twin"),
+        ("{ leg = \"b.img\", journal = { path = \"j.img\", role = \"hdd\" } }", 9, "must be known"),
+        ("{ leg = \"b.img\", journal = { size = \"1GiB\" } }", 9, "path"),
+        ("{ leg = \"b.img\", peroid = \"1s\" }", 9, "did you mean \"period\""),
+        ("{ period = \"1s\" }", 9, "leg"),
+        ("{ twin = \"b.img\" }", 9, "\"twin\" is now called \"leg\""),
     ] {
         let said = parse(&with(pair)).expect_err(pair).to_string();
         assert!(said.contains(want) && said.contains(&format!("line {line}:")), "{pair}: {said}");
     }
     let hdd = "profile = \"wd100efax\"\n";
-    let text = changed(hdd, &format!("{hdd}pair = {{ twin = \"b.img\" }}\n"));
+    let text = changed(hdd, &format!("{hdd}pair = {{ leg = \"b.img\" }}\n"));
     assert!(parse(&text).unwrap_err().to_string().contains("only SSDs"));
 }
 
-/// Places for drives that will come: what they are, and what they are not.
+/// Bays for drives that will come: what they are, and what they are not.
 #[test]
-fn a_place_may_be_empty_from_the_beginning() {
-    let place = "[[device]]\nrole = \"hdd\"\npath = \"spare:8GiB\"\n";
-    let with = |place: &str| changed("[[volume]]", &format!("{place}[[volume]]"));
-    let pool = parse(&with(place)).expect("a place");
-    let spare = &pool.devices[2];
-    assert!(spare.gone && spare.spare_bytes == Some(8 << 30), "{spare:?}");
-    assert_eq!(spare.label(), "spare:8GiB");
-    // the world has a stand-in there, whose size does not count
+fn a_bay_may_be_empty_from_the_beginning() {
+    let entry = "[[device]]\nrole = \"hdd\"\npath = \"bay:8GiB\"\n";
+    let with = |entry: &str| changed("[[volume]]", &format!("{entry}[[volume]]"));
+    let pool = parse(&with(entry)).expect("a bay");
+    let bay = &pool.devices[2];
+    assert!(bay.gone && bay.bay_bytes == Some(8 << 30), "{bay:?}");
+    assert_eq!(bay.label(), "bay:8GiB");
+    // the event loop has a stand-in there, whose size does not count
     let config = pool.engine_config(&[16 << 30, 64 << 30, 8 << 20]);
     assert_eq!(config.gone, [tandem_block::DeviceId(2)]);
     assert_eq!(config.devices[2].capacity_bytes, 8 << 30);
     for (text, want) in [
-        (with(&place.replace("8GiB", "much")), "write sizes like"),
-        (with(&place.replace("8GiB", "1MiB")), "at least 8MiB"),
-        (with(&format!("{place}size = \"8GiB\"\n")), "has its size in its path"),
-        (with(&format!("{place}gone = true\n")), "was never there"),
-        (with(&format!("{place}pair = {{ twin = \"b.img\" }}\n")), "is for one drive"),
+        (with(&entry.replace("bay:", "spare:")), "is now called \"bay:\": write \"bay:8GiB\""),
+        (with(&entry.replace("8GiB", "much")), "write sizes like"),
+        (with(&entry.replace("8GiB", "1MiB")), "at least 8MiB"),
+        (with(&format!("{entry}size = \"8GiB\"\n")), "has its size in its path"),
+        (with(&format!("{entry}gone = true\n")), "was never there"),
+        (with(&format!("{entry}pair = {{ leg = \"b.img\" }}\n")), "is for one drive"),
         (
-            changed("[[device]]\nrole = \"hdd\"", &format!("{place}[[device]]\nrole = \"hdd\"")),
+            changed("[[device]]\nrole = \"hdd\"", &format!("{entry}[[device]]\nrole = \"hdd\"")),
             "behind",
         ),
     ] {
         let fault = parse(&text).expect_err(&text).to_string();
         assert!(fault.contains(want), "{fault}");
     }
-    let ram = "[pool]\nname='p'\n[[device]]\nrole='ssd'\npath='ram:1GiB'\n[[device]]\nrole='ssd'\npath='spare:1GiB'\n[[volume]]\nname='v'\nsize='1MiB'\n";
+    let ram = "[pool]\nname='p'\n[[device]]\nrole='ssd'\npath='ram:1GiB'\n[[device]]\nrole='ssd'\npath='bay:1GiB'\n[[volume]]\nname='v'\nsize='1MiB'\n";
     assert!(parse(ram).expect_err("memory").to_string().contains("in memory"));
 }

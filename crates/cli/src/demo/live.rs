@@ -18,10 +18,10 @@ use tandem_engine::{
 };
 use tandem_fronts::nbd::{Client, Export, NbdConfig, NbdServer};
 use tandem_live::device::{self, Backing};
-use tandem_live::door::Stopper;
 use tandem_live::listen::{Address, Listener};
-use tandem_live::{Devices, World, WorldConfig};
-use tandem_sim::profiles::{self, BeliefKind};
+use tandem_live::remote_queue::Stopper;
+use tandem_live::{Devices, EventLoop, EventLoopConfig};
+use tandem_sim::profiles::{self, ProfileKind};
 use tandem_sim::replay::{DeviceResult, GaugeSummary, RunResult};
 
 const VOLUME: ObjectId = ObjectId(0);
@@ -135,7 +135,7 @@ fn serve(folder: &Path, policy: &str, life: Life, ready: &mpsc::Sender<Stopper>)
     {
         let backing = Backing::Path(folder.join(file));
         opened.push(device::DeviceConfig { backing, emulate: model(life, name, bytes)? });
-        configured.push(belief(role, name, bytes, index));
+        configured.push(profile(role, name, bytes, index));
     }
     let volume = VolumeConfig {
         object: VOLUME,
@@ -149,7 +149,7 @@ fn serve(folder: &Path, policy: &str, life: Life, ready: &mpsc::Sender<Stopper>)
     let format = life == Life::First;
     let config = EngineConfig { format, ..EngineConfig::with_drives(configured, vec![volume]) };
     let devices = Devices::open(opened)?;
-    let mut world = World::new(WorldConfig::default(), devices, Engine::new(config)?)?;
+    let mut event_loop = EventLoop::new(EventLoopConfig::default(), devices, Engine::new(config)?)?;
     let listener = Listener::bind(&Address::Unix(folder.join("demo.sock")), false)?;
     let export = Export {
         name: "demo".into(),
@@ -159,11 +159,11 @@ fn serve(folder: &Path, policy: &str, life: Life, ready: &mpsc::Sender<Stopper>)
         stream: None,
     };
     let nbd = NbdConfig { connections_max: CLIENTS + 2, ..NbdConfig::default() };
-    world.add_front(Box::new(NbdServer::new(nbd, vec![listener], vec![export])));
+    event_loop.add_front(Box::new(NbdServer::new(nbd, vec![listener], vec![export])));
     // whoever connects before the engine is ready waits in the socket
-    let _ = ready.send(world.stopper());
-    world.run()?;
-    let engine = world.mind();
+    let _ = ready.send(event_loop.stopper());
+    event_loop.run()?;
+    let engine = event_loop.engine();
     let steering = engine
         .devices()
         .iter()
@@ -185,12 +185,12 @@ fn model(life: Life, name: &str, bytes: u64) -> Result<Option<Box<dyn Drive>>> {
     Ok(Some(build(&spec::load(name)?, options)?))
 }
 
-fn belief(role: Role, name: &str, capacity_bytes: u64, index: usize) -> DeviceConfig {
-    let known = profiles::shipped(name).map(|belief| belief.kind);
+fn profile(role: Role, name: &str, capacity_bytes: u64, index: usize) -> DeviceConfig {
+    let known = profiles::shipped(name).map(|profile| profile.kind);
     let (hdd_profile, ssd_profile) = match known {
-        Some(BeliefKind::Hdd(profile)) => (Some(profile), Default::default()),
-        Some(BeliefKind::Ssd { profile, .. }) => (None, profile),
-        Some(BeliefKind::NoStaircase(_)) | None => (None, Default::default()),
+        Some(ProfileKind::Hdd(profile)) => (Some(profile), Default::default()),
+        Some(ProfileKind::Ssd { profile, .. }) => (None, profile),
+        Some(ProfileKind::NoStaircase(_)) | None => (None, Default::default()),
     };
     DeviceConfig {
         role,

@@ -122,7 +122,7 @@ fn in_virtual_time(policy: &str, arrivals: &[tandem_block::Arrival]) -> Result<R
     let drive = |name: &str, bytes| -> Result<DriveChoice, Failure> {
         Ok(DriveChoice {
             spec: spec::load(name)?,
-            belief: profiles::shipped(name),
+            profile: profiles::shipped(name),
             size_bytes: Some(bytes),
         })
     };

@@ -2,7 +2,7 @@
 
 use super::lying::Lying;
 use super::{explain, modes, place};
-use crate::config::pair::{JOURNAL_BYTES_MIN, PoolTwin};
+use crate::config::pair::{JOURNAL_BYTES_MIN, PoolLeg};
 use crate::config::{PoolConfig, PoolDevice};
 use anyhow::{Context as _, Result, bail};
 use std::os::unix::fs::FileExt as _;
@@ -12,8 +12,8 @@ use tandem_engine::format::layout::DEVICE_BYTES_MIN;
 use tandem_engine::format::superblock::{Member, Superblock};
 use tandem_engine::{Engine, EngineConfig};
 use tandem_live::device::OpenError;
-use tandem_live::{Backing, DeviceConfig, Devices, World, WorldConfig};
-use tandem_sim::profiles::BeliefKind;
+use tandem_live::{Backing, DeviceConfig, Devices, EventLoop, EventLoopConfig};
+use tandem_sim::profiles::ProfileKind;
 
 /// How the drives are meant to behave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,17 +34,17 @@ pub struct Opened {
     pub devices: Devices,
     /// Usable bytes of each.
     pub capacities: Vec<u64>,
-    /// Twins of pairs that are not there: which pair, and which of the two.
-    pub absent_twins: Vec<(usize, u8)>,
+    /// Legs of pairs that are not there: which pair, and which of the two.
+    pub absent_legs: Vec<(usize, u8)>,
     /// Pairs whose journals are not there.
     pub absent_journals: Vec<usize>,
 }
 
 impl Opened {
-    /// Tells the engine which twins and journals are not there.
+    /// Tells the engine which legs and journals are not there.
     pub fn tell(&self, config: &mut EngineConfig) {
-        for &(pair, twin) in &self.absent_twins {
-            config.pairs[pair].config.absent = Some(twin);
+        for &(pair, leg) in &self.absent_legs {
+            config.pairs[pair].config.absent = Some(leg);
         }
         for &pair in &self.absent_journals {
             if let Some(journal) = &mut config.pairs[pair].config.journal {
@@ -70,13 +70,13 @@ impl PoolDevice {
 /// If one is missing, in use, too small, or listed under two names.
 pub fn open(pool: &PoolConfig, manner: Manner) -> Result<Opened> {
     place::check(pool)?;
-    let absent_twins = absent_twins(pool);
+    let absent_legs = absent_legs(pool);
     let drives: Vec<&PoolDevice> = pool.drives().collect();
     let absent_journals = absent_journals(pool);
     let absent: Vec<usize> =
         absent_journals.iter().filter_map(|&pair| pool.journal_of(pair)).collect();
     let others: Vec<Option<usize>> =
-        (0..drives.len()).map(|drive| other_of_absent(pool, &absent_twins, drive)).collect();
+        (0..drives.len()).map(|drive| other_of_absent(pool, &absent_legs, drive)).collect();
     let mut configs = Vec::new();
     for (index, device) in drives.iter().enumerate() {
         let mut config = match others[index] {
@@ -87,7 +87,7 @@ pub fn open(pool: &PoolConfig, manner: Manner) -> Result<Opened> {
             None if !absent.contains(&index) => configure(device, index, manner),
             other => {
                 let without = match other {
-                    Some(_) => "its twin serves alone",
+                    Some(_) => "its other leg serves alone",
                     None => "the pair does without its journal",
                 };
                 tracing::warn!("{} is gone: {without}", device.label());
@@ -122,35 +122,34 @@ pub fn open(pool: &PoolConfig, manner: Manner) -> Result<Opened> {
         modes::warn_of_open(pool);
     }
     warn_of_unequal(pool, &capacities);
-    Ok(Opened { devices, capacities, absent_twins, absent_journals })
+    Ok(Opened { devices, capacities, absent_legs, absent_journals })
 }
 
-/// Twins that cannot be found, where the other one can.
-fn absent_twins(pool: &PoolConfig) -> Vec<(usize, u8)> {
+/// Legs that cannot be found, where the other one can.
+fn absent_legs(pool: &PoolConfig) -> Vec<(usize, u8)> {
     let is_there = |device: &PoolDevice| backing_bytes(&device.backing).is_ok();
-    let absent = |(index, twin): (usize, &PoolTwin)| match (
-        is_there(&pool.devices[twin.device]),
-        is_there(&twin.drive),
+    let absent = |(index, leg): (usize, &PoolLeg)| match (
+        is_there(&pool.devices[leg.device]),
+        is_there(&leg.drive),
     ) {
         (true, false) => Some((index, 1)),
         (false, true) => Some((index, 0)),
         _ => None,
     };
-    pool.twins.iter().enumerate().filter_map(absent).collect()
+    pool.legs.iter().enumerate().filter_map(absent).collect()
 }
 
 /// Pairs whose journals cannot be found.
 fn absent_journals(pool: &PoolConfig) -> Vec<usize> {
     let is_gone = |journal: &PoolDevice| backing_bytes(&journal.backing).is_err();
-    let pairs = pool.twins.iter().enumerate();
-    let gone = pairs.filter(|(_, twin)| twin.journal.as_ref().is_some_and(is_gone));
+    let pairs = pool.legs.iter().enumerate();
+    let gone = pairs.filter(|(_, leg)| leg.journal.as_ref().is_some_and(is_gone));
     gone.map(|(pair, _)| pair).collect()
 }
 
 fn large_enough(pool: &PoolConfig, capacities: &[u64], absent: &[usize]) -> Result<()> {
-    for pair in (0..pool.twins.len()).filter(|pair| !absent.contains(pair)) {
-        let (Some(drive), Some(journal)) = (pool.journal_of(pair), &pool.twins[pair].journal)
-        else {
+    for pair in (0..pool.legs.len()).filter(|pair| !absent.contains(pair)) {
+        let (Some(drive), Some(journal)) = (pool.journal_of(pair), &pool.legs[pair].journal) else {
             continue;
         };
         let found = capacities[drive];
@@ -165,22 +164,22 @@ fn large_enough(pool: &PoolConfig, capacities: &[u64], absent: &[usize]) -> Resu
     Ok(())
 }
 
-/// If this drive is an absent twin: the other one.
+/// If this drive is an absent leg: the other one.
 fn other_of_absent(pool: &PoolConfig, absent: &[(usize, u8)], drive: usize) -> Option<usize> {
-    absent.iter().find_map(|&(pair, twin)| {
-        let both = [pool.twins[pair].device, pool.devices.len() + pair];
-        (both[usize::from(twin)] == drive).then_some(both[usize::from(1 - twin)])
+    absent.iter().find_map(|&(pair, leg)| {
+        let both = [pool.legs[pair].device, pool.devices.len() + pair];
+        (both[usize::from(leg)] == drive).then_some(both[usize::from(1 - leg)])
     })
 }
 
 fn warn_of_unequal(pool: &PoolConfig, capacities: &[u64]) {
-    for (index, twin) in pool.twins.iter().enumerate() {
-        let both = [capacities[twin.device], capacities[pool.devices.len() + index]];
+    for (index, leg) in pool.legs.iter().enumerate() {
+        let both = [capacities[leg.device], capacities[pool.devices.len() + index]];
         if both[0] != both[1] {
             tracing::warn!(
-                "the twins {} and {} have {} and {} bytes: as much as the smaller one has is used",
-                pool.devices[twin.device].label(),
-                twin.drive.label(),
+                "the legs {} and {} have {} and {} bytes: as much as the smaller one has is used",
+                pool.devices[leg.device].label(),
+                leg.drive.label(),
                 both[0],
                 both[1]
             );
@@ -191,7 +190,7 @@ fn warn_of_unequal(pool: &PoolConfig, capacities: &[u64]) {
 /// Was the profile measured on this drive, and lately?
 fn fits_profile(device: &PoolDevice, capacity_bytes: u64) -> Result<()> {
     let Some(profile) = &device.profile else { return Ok(()) };
-    if let BeliefKind::NoStaircase(why) = &profile.kind {
+    if let ProfileKind::NoStaircase(why) = &profile.kind {
         tracing::warn!(
             "{}: no exploitable staircase: {why}; policies that need one write to the SSD, as \
              under ssd-first",
@@ -266,10 +265,10 @@ pub fn open_rest(pool: &PoolConfig) -> Result<(Opened, Vec<DeviceId>)> {
     if pool.successor.is_some() {
         bail!("a drive is being replaced: remove its `successor` from the configuration first");
     }
-    if !pool.twins.is_empty() {
+    if !pool.legs.is_empty() {
         bail!(
             "a pool with a pair is not read without its other drives yet; a pair does without one of \
-             its twins by itself"
+             its legs by itself"
         );
     }
     place::check(pool)?;
@@ -298,8 +297,8 @@ pub fn open_rest(pool: &PoolConfig) -> Result<(Opened, Vec<DeviceId>)> {
     }
     let devices = Devices::open(configs).map_err(|error| explain_open(pool, error))?;
     let capacities = members.iter().map(|member| member.capacity_bytes).collect();
-    let (absent_twins, absent_journals) = (Vec::new(), Vec::new());
-    Ok((Opened { devices, capacities, absent_twins, absent_journals }, absent))
+    let (absent_legs, absent_journals) = (Vec::new(), Vec::new());
+    Ok((Opened { devices, capacities, absent_legs, absent_journals }, absent))
 }
 
 /// All drives of the pool, as this one lists them.
@@ -347,18 +346,18 @@ fn explain_open(pool: &PoolConfig, error: OpenError) -> anyhow::Error {
     }
 }
 
-/// The world of a pool, ready to run.
+/// The event loop of a pool, ready to run.
 ///
 /// # Errors
 /// If the drives cannot hold what is configured, or the kernel gives no ring.
-pub fn world(
+pub fn event_loop(
     pool: &PoolConfig,
     devices: Devices,
     engine: EngineConfig,
-    world: WorldConfig,
-) -> Result<World<Engine>> {
+    event_loop: EventLoopConfig,
+) -> Result<EventLoop<Engine>> {
     let engine = Engine::new(engine).map_err(|error| explain::configuration(pool, error))?;
-    Ok(World::new(world, devices, engine)?)
+    Ok(EventLoop::new(event_loop, devices, engine)?)
 }
 
 /// Only file-backed emulated drives can lie.

@@ -8,7 +8,7 @@ use tandem_block::{DeviceId, IoError};
 use tandem_engine::format::layout::LayoutError;
 use tandem_engine::mirror::PairError;
 use tandem_engine::{ConfigError, StartError};
-use tandem_live::WorldError;
+use tandem_live::EventLoopError;
 
 /// A drive that cannot be opened.
 pub fn not_opened(path: &Path, why: &std::io::Error) -> Error {
@@ -90,7 +90,7 @@ pub fn start(pool: &PoolConfig, error: &StartError) -> Error {
         ),
         StartError::Members { found, members } => anyhow!(
             "the pool was formatted with {members} devices, and this configuration lists {found}: \
-             list all of them (a place for a drive that will come is made by `tandem format` alone)"
+             list all of them (a bay for a drive that will come is made by `tandem format` alone)"
         ),
         StartError::Volume { name, error: IoError::NoSpace } => no_room(name),
         StartError::Shrunk { device, was, is } => told(
@@ -122,9 +122,9 @@ pub fn start(pool: &PoolConfig, error: &StartError) -> Error {
 }
 
 fn not_gone(pool: &PoolConfig, device: usize) -> &'static str {
-    match pool.devices[device].spare_bytes {
+    match pool.devices[device].bay_bytes {
         Some(_) => {
-            "a drive of the pool is in this place, which is listed as empty: write that drive's path here"
+            "a drive of the pool is in this bay, which is listed as empty: write that drive's path here"
         }
         None => "it is listed as gone, but the pool has it: take `gone = true` away from its entry",
     }
@@ -143,35 +143,35 @@ fn pair(pool: &PoolConfig, error: &PairError) -> Error {
     match error {
         PairError::NotFormatted(id) => anyhow!(
             "{}: this drive is not half of a pair: make the pool with `tandem format`, or name a new \
-             drive with --new-twin",
+             drive with --new-leg",
             of(*id)
         ),
         PairError::Damaged { device, error } => anyhow!(
-            "{}: both its records are damaged ({error}): clear the drive and name it with --new-twin",
+            "{}: both its records are damaged ({error}): clear the drive and name it with --new-leg",
             of(*device)
         ),
         PairError::Strangers(one, other) => {
             anyhow!("{} and {} are halves of different pairs", of(*one), of(*other))
         }
         PairError::Swapped(id) => {
-            anyhow!("{} is the other half of the pair: list the twins as they were", of(*id))
+            anyhow!("{} is the other half of the pair: list the legs as they were", of(*id))
         }
         PairError::Behind(id) => anyhow!(
-            "{} is behind its twin, which is missing: what was written last is only there. Bring the \
-             twin back, or serve what is left with --accept-older",
+            "{} is behind its other leg, which is missing: what was written last is only there. Bring the \
+             leg back, or serve what is left with --accept-older",
             of(*id)
         ),
         PairError::Unjournaled(id) => anyhow!(
-            "{} lacks what its twin and the journal of the pair have, and both are missing: bring one of \
+            "{} lacks what its other leg and the journal of the pair have, and both are missing: bring one of \
              them back, or serve what is left with --accept-older",
             of(*id)
         ),
         PairError::NotJournal(id) => anyhow!(
-            "{}: this drive is not the journal of a pair: if it is new, name it with --new-twin",
+            "{}: this drive is not the journal of a pair: if it is new, name it with --new-leg",
             of(*id)
         ),
         PairError::JournalDamaged { device, error } => anyhow!(
-            "{}: the journal of the pair is damaged ({error}): clear it and name it with --new-twin; \
+            "{}: the journal of the pair is damaged ({error}): clear it and name it with --new-leg; \
              what only it has is lost",
             of(*device)
         ),
@@ -180,13 +180,13 @@ fn pair(pool: &PoolConfig, error: &PairError) -> Error {
         }
         PairError::Entangled(one, other) => anyhow!(
             "{} has served alone, and lacks too much of what {} has to say what: clear one of them and \
-             name it with --new-twin, and what only that one has is lost",
+             name it with --new-leg, and what only that one has is lost",
             of(*one),
             of(*other)
         ),
         PairError::SplitBrain(one, other) => anyhow!(
             "{} and {} have both served alone since they were a pair: clear one of them and name it \
-             with --new-twin, and its data is dropped",
+             with --new-leg, and its data is dropped",
             of(*one),
             of(*other)
         ),
@@ -194,10 +194,10 @@ fn pair(pool: &PoolConfig, error: &PairError) -> Error {
     }
 }
 
-/// The end of a world.
-pub fn ended(pool: &PoolConfig, error: WorldError) -> Error {
+/// The end of an event loop.
+pub fn ended(pool: &PoolConfig, error: EventLoopError) -> Error {
     match error {
-        WorldError::Start(error) => start(pool, &error),
+        EventLoopError::Start(error) => start(pool, &error),
         error => error.into(),
     }
 }

@@ -1,4 +1,4 @@
-//! How does a pool's configuration become opened drives, an engine and a world?
+//! How does a pool's configuration become opened drives, an engine and an event loop?
 //!
 //! What `format`, `serve` and `check` share: the same drives are opened and locked in the same
 //! order, and what goes wrong is told with the path that it is about and what would help.

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use tandem_drives::spec::{self, Bytes};
 use tandem_engine::qos::cost::CostTable;
 use tandem_sim::measure::{self, Findings};
-use tandem_sim::profiles::{self, Belief, Identity, Measured};
+use tandem_sim::profiles::{self, DriveProfile, Identity, Measured};
 
 /// Measure a drive and write down what can be believed of it: latencies, the staircase of a hard
 /// drive's buffer, the cache and the garbage collection of an SSD.
@@ -180,10 +180,10 @@ pub fn days_since_1970() -> u64 {
 }
 
 fn tell(result: &Outcome, arguments: &Arguments) -> Result<(), Failure> {
-    let (text, belief) = write_files(result, arguments)?;
+    let (text, profile) = write_files(result, arguments)?;
     crate::stderr::ask(told::missing(result));
     if arguments.json {
-        return print_json(&told::document(result, &belief));
+        return print_json(&told::document(result, &profile));
     }
     if arguments.out.is_none() {
         return print_text(&text);
@@ -192,7 +192,7 @@ fn tell(result: &Outcome, arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// The profile and the plot, where they are asked for; and the profile as text and as it is read.
-fn write_files(result: &Outcome, arguments: &Arguments) -> Result<(String, Belief), Failure> {
+fn write_files(result: &Outcome, arguments: &Arguments) -> Result<(String, DriveProfile), Failure> {
     let measured = Measured {
         name: &result.name,
         about: &result.about,
@@ -205,7 +205,7 @@ fn write_files(result: &Outcome, arguments: &Arguments) -> Result<(String, Belie
         text.push_str(&profiles::text_of_costs(costs));
     }
     // what is written must be readable
-    let belief = profiles::parse(&text, "the measured profile")
+    let profile = profiles::parse(&text, "the measured profile")
         .map_err(|why| anyhow!("the drive behaves like none that a profile can describe: {why}"))?;
     if let Some(path) = &arguments.plot {
         plot(result, path)?;
@@ -213,7 +213,7 @@ fn write_files(result: &Outcome, arguments: &Arguments) -> Result<(String, Belie
     if let Some(path) = &arguments.out {
         std::fs::write(path, &text).with_context(|| path.display().to_string())?;
     }
-    Ok((text, belief))
+    Ok((text, profile))
 }
 
 fn plot(result: &Outcome, path: &std::path::Path) -> Result<(), Failure> {

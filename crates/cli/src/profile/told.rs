@@ -7,10 +7,10 @@ use crate::report::{print_json, print_text};
 use serde_json::{Value, json};
 use tandem_block::Duration;
 use tandem_sim::measure::{Deviation, Findings};
-use tandem_sim::profiles::{Belief, BeliefKind};
+use tandem_sim::profiles::{DriveProfile, ProfileKind};
 
 /// The document of `--json`.
-pub fn document(result: &Outcome, belief: &Belief) -> Value {
+pub fn document(result: &Outcome, profile: &DriveProfile) -> Value {
     let identity = &result.identity;
     let found = match &result.findings {
         Findings::Hdd(found) => {
@@ -33,8 +33,8 @@ pub fn document(result: &Outcome, belief: &Belief) -> Value {
                 .collect();
             json!({
                 "kind": "hdd",
-                "staircase": match &belief.kind {
-                    BeliefKind::NoStaircase(why) => json!({ "none": why }),
+                "staircase": match &profile.kind {
+                    ProfileKind::NoStaircase(why) => json!({ "none": why }),
                     _ => json!({ "steps": steps }),
                 },
                 "drain": found.drain.map(|drain| json!({

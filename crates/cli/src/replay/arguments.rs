@@ -206,8 +206,8 @@ pub fn choices(
             let kind = spec.kind();
             return Err(Failure::usage(format!("{option}: {name} is an {kind}")));
         }
-        let belief = profiles::shipped(&spec.name);
-        choices.push(DriveChoice { spec, belief, size_bytes });
+        let profile = profiles::shipped(&spec.name);
+        choices.push(DriveChoice { spec, profile, size_bytes });
     }
     Ok(choices)
 }
@@ -241,7 +241,7 @@ mod tests {
         assert_eq!((config.placement, config.seed), (Placement::Mapped, 1));
         assert_eq!((config.ssd_state, config.resident), (SsdState::Steady, Resident::Hdd));
         assert_eq!(config.durability, DurabilityClass::VolatileOk);
-        assert!(config.hdds[0].belief.is_some());
+        assert!(config.hdds[0].profile.is_some());
     }
 
     #[test]

@@ -139,7 +139,7 @@ fn one(
     Ok(Replayed { json: document, loaded, config, plan, speedup, runs })
 }
 
-/// Runs every policy, two at a time if memory allows; each run is a world of its own.
+/// Runs every policy, two at a time if memory allows; each run is an event loop of its own.
 fn all_policies(
     settings: &Settings,
     loaded: &Loaded,

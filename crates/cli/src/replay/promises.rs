@@ -72,8 +72,8 @@ impl Wanted {
         let mut qos = QosConfig { overcommit: self.overcommit, ..QosConfig::default() };
         for (name, words) in &self.streams {
             let of = Selector::Volume(volume(name, plan).map_err(wrong)?);
-            let wishes = words.wishes(name).map_err(wrong)?;
-            qos.streams.push(StreamConfig { of, ..wishes });
+            let shares = words.shares(name).map_err(wrong)?;
+            qos.streams.push(StreamConfig { of, ..shares });
         }
         let usual = if qos.streams.is_empty() { ORDERS[0].name } else { "edf" };
         qos.order = self.order.unwrap_or(usual).into();
@@ -141,7 +141,7 @@ fn stream(text: &str) -> Result<(String, promise::Words), String> {
     }
     let name = name.trim().to_owned();
     // so that slips are told before a trace is read
-    words.wishes(&name)?;
+    words.shares(&name)?;
     Ok((name, words))
 }
 
@@ -152,7 +152,7 @@ mod tests {
     use tandem_engine::qos::reserve::{Does, Rate};
 
     fn told(text: &str) -> Result<StreamConfig, String> {
-        stream(text).and_then(|(name, words)| words.wishes(&name))
+        stream(text).and_then(|(name, words)| words.shares(&name))
     }
 
     #[test]

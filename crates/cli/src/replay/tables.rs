@@ -1,10 +1,10 @@
 //! What does a replay look like to people?
 
 use super::Replayed;
-use crate::report::distrusted;
 use crate::report::json::{self, amplification};
 use crate::report::names::{durability_name, placement_name};
 use crate::report::table::{Table, bytes, capacity, count, percent, wrap};
+use crate::report::unreliable;
 use crate::report::workload;
 use crate::status;
 use std::fmt::Write as _;
@@ -41,18 +41,18 @@ pub fn render(replayed: &Replayed) -> String {
             let _ = write!(text, "\n{label}\n{}", status::streams(&told));
         }
     }
-    distrust(replayed, &mut text);
+    unreliability(replayed, &mut text);
     doubts(replayed, &mut text);
     text.push('\n');
     text
 }
 
 /// Where steering to a hard drive stopped, where padding did, and which drives work too much.
-fn distrust(replayed: &Replayed, text: &mut String) {
+fn unreliability(replayed: &Replayed, text: &mut String) {
     for (label, result, _) in &replayed.runs {
         for device in &result.devices {
             let beyond = workload::beyond(device, result.elapsed_ns);
-            for line in distrusted::lines(&device.steering).into_iter().chain(beyond) {
+            for line in unreliable::lines(&device.steering).into_iter().chain(beyond) {
                 let line = wrap(&format!("{label}, {}: {line}", device.name), COLUMNS, 4);
                 let _ = writeln!(text, "\n  {line}");
             }

@@ -5,7 +5,7 @@ use crate::report::workload::{self, Workload};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use tandem_engine::bcw::controller::ControllerStats;
-use tandem_engine::bcw::distrust::Distrust;
+use tandem_engine::bcw::unreliability::Unreliability;
 use tandem_engine::stats::recorder::{Latencies, Recorder, SIZE_GROUPS, Staged};
 use tandem_engine::{Role, bcw::predictor::WriteState};
 use tandem_sim::replay::{DeviceResult, GaugeSummary, Plan, ReplayConfig, RunResult};
@@ -210,7 +210,7 @@ struct Hdd {
     user_slow_writes: u64,
     user_slow_writes_per_million: f64,
     surprises: u64,
-    distrusted: Distrusted,
+    unreliable: Unreliable,
     measurements: u64,
     explorations: u64,
     suspensions: u64,
@@ -221,7 +221,7 @@ struct Hdd {
 
 /// Why, how often and for how long steering to hard drives stopped.
 #[derive(Debug, Serialize)]
-struct Distrusted {
+struct Unreliable {
     ns: u64,
     by_reason: BTreeMap<&'static str, u64>,
 }
@@ -552,11 +552,11 @@ fn hdd(devices: &[&DeviceResult], steering: &ControllerStats, result: &RunResult
         user_slow_writes: steering.user_slow_writes,
         user_slow_writes_per_million: slow_per_million(steering, &result.latencies),
         surprises: steering.surprises,
-        distrusted: Distrusted {
-            ns: steering.distrusted_ns,
-            by_reason: Distrust::ALL
+        unreliable: Unreliable {
+            ns: steering.unreliable_ns,
+            by_reason: Unreliability::ALL
                 .iter()
-                .map(|why| (why.name(), steering.distrusts[*why as usize]))
+                .map(|why| (why.name(), steering.unreliable_times[*why as usize]))
                 .collect(),
         },
         measurements: steering.measurements,

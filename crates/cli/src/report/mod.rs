@@ -1,10 +1,10 @@
 //! How are results told? As tables and pages for people, as JSON for programs.
 
-pub mod distrusted;
 pub mod html;
 pub mod json;
 pub mod names;
 pub mod table;
+pub mod unreliable;
 pub mod workload;
 
 use serde::Serialize;

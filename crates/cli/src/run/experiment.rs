@@ -13,7 +13,7 @@ use crate::toml_fault::{self, Fault};
 use tandem_block::{DurabilityClass, ObjectId};
 use tandem_drives::spec::{self, parse_bytes};
 use tandem_engine::{Placement, SteerConfig, TierConfig};
-use tandem_sim::profiles::{self, Belief, BeliefKind};
+use tandem_sim::profiles::{self, DriveProfile, ProfileKind};
 use tandem_sim::replay::{Budgets, ReadBack, ReplayConfig, Resident};
 use tandem_traces::spell;
 use tandem_traces::transform::Speedup;
@@ -134,7 +134,7 @@ pub struct Predictor {
     /// The drive.
     pub spec: spec::HddSpec,
     /// What is believed of it.
-    pub belief: tandem_engine::profile::HddProfile,
+    pub profile: tandem_engine::profile::HddProfile,
     /// Bytes of each write.
     pub size_bytes: u64,
     /// Syncs.
@@ -361,9 +361,9 @@ fn predictor(file: &file::Case) -> Result<Predictor, Fault> {
     let wrong = |text: &str| Fault::at(&file.name, text);
     let [hdd] = file.hdd.as_slice() else { return Err(wrong("a predictor needs one hdd")) };
     let drive = spec::load(hdd).map_err(|error| wrong(&error.to_string()))?;
-    let belief = profiles::shipped(hdd);
-    let (spec::ModelSpec::Hdd(spec), Some(Belief { kind: BeliefKind::Hdd(belief), .. })) =
-        (drive.model, belief)
+    let profile = profiles::shipped(hdd);
+    let (spec::ModelSpec::Hdd(spec), Some(DriveProfile { kind: ProfileKind::Hdd(profile), .. })) =
+        (drive.model, profile)
     else {
         return Err(wrong("a predictor needs a hard drive with a profile"));
     };
@@ -378,7 +378,7 @@ fn predictor(file: &file::Case) -> Result<Predictor, Fault> {
     if size_bytes == 0 || total.is_none_or(|total| total > spec.capacity.get().0) {
         return Err(wrong("its rounds must fit on the drive, and its writes have a size"));
     }
-    Ok(Predictor { spec, belief, size_bytes, rounds, round_bytes })
+    Ok(Predictor { spec, profile, size_bytes, rounds, round_bytes })
 }
 
 fn staircase(file: &file::Case) -> Result<Staircase, Fault> {

@@ -85,9 +85,9 @@ pub(super) struct Pair {
     /// A time, or `adaptive`: up to a quarter of the period.
     pub idle: Option<Spanned<String>>,
     pub answer: Option<Spanned<String>>,
-    /// The cache holds so many times what a twin writes in a period (`kT`).
+    /// The cache holds so many times what a leg writes in a period (`kT`).
     pub cache_periods: Option<u32>,
-    /// This twin is gone.
+    /// This leg is gone.
     pub absent: Option<u8>,
 }
 

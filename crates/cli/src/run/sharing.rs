@@ -179,7 +179,7 @@ fn pair(file: &file::Pair) -> Result<PairOf, Fault> {
         Some((text, _)) => return Err(Fault::at(text, "an answer is \"cached\" or \"written\"")),
     };
     let cache_periods = file.cache_periods.unwrap_or(CACHE_PERIODS).clamp(1, 16);
-    Ok(PairOf { period, idle, answer, cache_periods, absent: file.absent.map(|twin| twin.min(1)) })
+    Ok(PairOf { period, idle, answer, cache_periods, absent: file.absent.map(|leg| leg.min(1)) })
 }
 
 fn client(file: &file::Stream) -> Result<ClientSpec, Fault> {

@@ -210,8 +210,8 @@ fn replayed(
 
 fn predicted(case: &Predictor) -> Value {
     let seed = 1;
-    let Predictor { spec, belief, size_bytes, rounds, round_bytes } = case;
-    let confusion = predict(spec, belief, *size_bytes, *rounds, *round_bytes, seed);
+    let Predictor { spec, profile, size_bytes, rounds, round_bytes } = case;
+    let confusion = predict(spec, profile, *size_bytes, *rounds, *round_bytes, seed);
     let share = |state| confusion.recall_ppm(state).map(|ppm| ppm as f64 / 1e6);
     let row = |state: WriteState| (state.name().to_owned(), json!(share(state)));
     json!({ "recall": serde_json::Map::from_iter(WriteState::ALL.map(row)) })

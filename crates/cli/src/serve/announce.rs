@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 use tandem_live::Done;
-use tandem_live::front::{Desk, Front};
+use tandem_live::front::{Front, FrontContext};
 use tandem_live::uring::Finished;
 
 /// Prints a text on stdout once the engine is ready.
@@ -18,21 +18,21 @@ impl Announce {
 }
 
 impl Front for Announce {
-    fn begin(&mut self, _desk: &mut Desk<'_>) {
+    fn begin(&mut self, _context: &mut FrontContext<'_>) {
         // nobody has to listen: a server whose stdout is closed serves all the same
         let mut out = std::io::stdout().lock();
         let _ = out.write_all(self.text.as_bytes()).and_then(|()| out.flush());
     }
 
-    fn finished(&mut self, _done: Finished, _desk: &mut Desk<'_>) {}
+    fn finished(&mut self, _done: Finished, _context: &mut FrontContext<'_>) {}
 
-    fn completed(&mut self, _cookie: u64, _done: &Done, _desk: &mut Desk<'_>) {}
+    fn completed(&mut self, _cookie: u64, _done: &Done, _context: &mut FrontContext<'_>) {}
 
-    fn turn_ends(&mut self, _desk: &mut Desk<'_>) {}
+    fn turn_ends(&mut self, _context: &mut FrontContext<'_>) {}
 
-    fn room(&mut self, _desk: &mut Desk<'_>) {}
+    fn room(&mut self, _context: &mut FrontContext<'_>) {}
 
-    fn stop(&mut self, _desk: &mut Desk<'_>) {}
+    fn stop(&mut self, _context: &mut FrontContext<'_>) {}
 
     fn is_quiet(&self) -> bool {
         true

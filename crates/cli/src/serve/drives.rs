@@ -4,7 +4,7 @@
 //! device while it is replaced, so that a server that is started after a crash goes on; at the end the
 //! path is the new drive's, and the line is gone. What was edited is read back before it counts.
 
-use crate::config::{Edit, PoolConfig, PoolDevice, edited, spare};
+use crate::config::{Edit, PoolConfig, PoolDevice, bay, edited};
 use crate::pool::devices::{self, Manner};
 use crate::pool::{place, signature};
 use anyhow::{Context as _, anyhow, bail};
@@ -43,23 +43,21 @@ impl Registry {
         let is = |drive: &&PoolDevice| drive.label() == old || same(&drive.backing);
         // one that was removed may have come back in another place
         let found = drives.iter().position(|drive| !drive.gone && is(drive));
-        if drives.iter().any(|drive| drive.spare_bytes.is_some() && drive.label() == old) {
-            bail!(
-                "{old} is an empty place: no drive is there yet, and `tandem add` puts one there"
-            );
+        if drives.iter().any(|drive| drive.bay_bytes.is_some() && drive.label() == old) {
+            bail!("{old} is an empty bay: no drive is there yet, and `tandem add` puts one there");
         }
         match found.or_else(|| drives.iter().position(is)) {
             Some(index) if index < self.pool.devices.len() => {
-                if self.pool.twins.iter().any(|twin| twin.device == index) {
+                if self.pool.legs.iter().any(|leg| leg.device == index) {
                     bail!(
-                        "{old} is one of a mirrored pair: start the server with --new-twin to \
-                         put a new drive in the place of a twin; a pair is not drained"
+                        "{old} is one of a mirrored pair: start the server with --new-leg to \
+                         put a new drive in the place of a leg; a pair is not drained"
                     );
                 }
                 Ok(index)
             }
             Some(_) => bail!(
-                "{old} is a twin of a mirrored pair, its journal, or a drive that just takes \
+                "{old} is a leg of a mirrored pair, its journal, or a drive that just takes \
                  another one's place: it neither leaves nor is replaced in this way"
             ),
             None => {
@@ -70,15 +68,15 @@ impl Registry {
         }
     }
 
-    /// The places that are empty.
+    /// The bays that are empty.
     fn empty(&self, role: Option<&str>, named: Option<&str>) -> anyhow::Result<Vec<usize>> {
         let devices = self.pool.devices.iter().enumerate();
         let empty: Vec<usize> =
             devices.filter(|(_, device)| device.gone).map(|(index, _)| index).collect();
         if empty.is_empty() {
             bail!(
-                "the pool has no empty place for another drive: a place is empty after `tandem \
-                 remove`, or from the format on (path = \"spare:SIZE\" in the configuration); to make \
+                "the pool has no empty bay for another drive: a bay is empty after `tandem \
+                 remove`, or from the format on (path = \"bay:SIZE\" in the configuration); to make \
                  room, `tandem replace` puts another drive in the place of one"
             );
         }
@@ -98,10 +96,10 @@ impl Registry {
             empty.iter().map(|i| format!("{} ({})", label(i), role_of(i))).collect();
         let all = all.join(", ");
         let Some(first) = found.first().map(role_of) else {
-            bail!("the pool has no such empty place; it has those of {all}");
+            bail!("the pool has no such empty bay; it has those of {all}");
         };
         if found.iter().any(|index| role_of(index) != first) {
-            bail!("places for SSDs and for hard drives are empty, those of {all}: say --role");
+            bail!("bays for SSDs and for hard drives are empty, those of {all}: say --role");
         }
         Ok(found)
     }
@@ -123,7 +121,7 @@ impl Registry {
         let mut trial = self.pool.clone();
         let mut successor = self.pool.devices[device].clone();
         (successor.backing, successor.gone) = (Backing::Path(PathBuf::from(new)), false);
-        successor.spare_bytes = None;
+        successor.bay_bytes = None;
         trial.successor = Some((device, successor));
         place::check(&trial)?;
         if !holds.is_empty() && !force {
@@ -192,11 +190,11 @@ impl Registry {
                 about["bytes"] = bytes.into();
             }
             match gone == true {
-                true => format!("{new} has been added, in {}", spare::told(&old)),
+                true => format!("{new} has been added, in {}", bay::told(&old)),
                 false => format!("{new} has taken the place of {old}, which may be removed"),
             }
         } else if self.about["devices"][index]["gone"] == true {
-            format!("{new} has not been added: {} stays empty", spare::told(&old))
+            format!("{new} has not been added: {} stays empty", bay::told(&old))
         } else {
             format!("{old} stays: {new} does not take its place")
         };

@@ -2,7 +2,7 @@
 //! opened.
 
 use crate::config::PoolConfig;
-use crate::config::access::{TlsWish, Way};
+use crate::config::access::{TlsUse, Way};
 use crate::failure::{ConfigFault, Failure};
 use anyhow::Result;
 use std::path::Path;
@@ -10,7 +10,7 @@ use tandem_fronts::nbd::{Access, TlsMode, TlsServer};
 use tandem_live::listen::{Address, Listener};
 
 /// A socket that listens, and who may come in there.
-pub struct Door {
+pub struct Entrance {
     /// The socket.
     pub listener: Listener,
     /// Who.
@@ -41,8 +41,8 @@ pub fn nbd(
     pool: &PoolConfig,
     inherited: Vec<Listener>,
     certificates: Option<&TlsServer>,
-) -> Result<Vec<Door>, Failure> {
-    let mut doors: Vec<Door> = Vec::new();
+) -> Result<Vec<Entrance>, Failure> {
+    let mut entrances: Vec<Entrance> = Vec::new();
     for listener in inherited {
         let found = listener.address().and_then(|address| {
             let same = |way: &&Way| way.address == address || absolute(&way.address) == address;
@@ -52,40 +52,41 @@ pub fn nbd(
         if let Some(text) = way.lacks(&pool.serve) {
             return Err(Failure::Usage(format!("the socket of systemd: {text}")));
         }
-        doors.push(Door { listener, access: access(&way, certificates) });
+        entrances.push(Entrance { listener, access: access(&way, certificates) });
     }
-    let theirs: Vec<Address> = doors.iter().filter_map(|door| door.listener.address()).collect();
+    let theirs: Vec<Address> =
+        entrances.iter().filter_map(|entrance| entrance.listener.address()).collect();
     for way in &pool.serve.nbd {
         if !theirs.contains(&absolute(&way.address)) && !theirs.contains(&way.address) {
             let listener = Listener::bind_as(&way.address, pool.serve.allow_remote, way.mode);
             let listener = listener.map_err(anyhow::Error::from)?;
-            doors.push(Door { listener, access: access(way, certificates) });
+            entrances.push(Entrance { listener, access: access(way, certificates) });
         }
     }
-    doors.iter().filter_map(told).for_each(|line| tracing::warn!("{line}"));
-    Ok(doors)
+    entrances.iter().filter_map(told).for_each(|line| tracing::warn!("{line}"));
+    Ok(entrances)
 }
 
 fn access(way: &Way, certificates: Option<&TlsServer>) -> Access {
     let tls = match (way.tls, certificates) {
-        (TlsWish::Allow, Some(server)) => TlsMode::Allow(server.clone()),
-        (TlsWish::Require, Some(server)) => TlsMode::Require(server.clone()),
-        (TlsWish::Off, _) => TlsMode::Off,
+        (TlsUse::Allow, Some(server)) => TlsMode::Allow(server.clone()),
+        (TlsUse::Require, Some(server)) => TlsMode::Require(server.clone()),
+        (TlsUse::Off, _) => TlsMode::Off,
         (_, None) => unreachable!("the configuration is refused without certificates"),
     };
     Access { addresses: way.allow.clone(), tls }
 }
 
 /// Who can write through a TCP socket, where that is not who shows a certificate.
-fn told(door: &Door) -> Option<String> {
-    let Some(Address::Tcp(address)) = door.listener.address() else { return None };
-    let knows = door.access.tls.is_required()
-        && door.access.tls.server().is_some_and(TlsServer::verifies_clients);
+fn told(entrance: &Entrance) -> Option<String> {
+    let Some(Address::Tcp(address)) = entrance.listener.address() else { return None };
+    let knows = entrance.access.tls.is_required()
+        && entrance.access.tls.server().is_some_and(TlsServer::verifies_clients);
     if knows {
         return None;
     }
     let plainly =
-        if door.access.tls.is_required() { "" } else { ", and what they say is not encrypted" };
+        if entrance.access.tls.is_required() { "" } else { ", and what they say is not encrypted" };
     Some(if address.ip().is_loopback() {
         format!(
             "NBD at {address}: every local user can read and write the volumes through it; a Unix socket \
@@ -106,9 +107,9 @@ fn absolute(address: &Address) -> Address {
 }
 
 /// What NBD's own tools call this way to a volume, where a name can be given.
-pub fn uri(door: &Door, volume: &str) -> Option<String> {
-    let s = if door.access.tls.is_required() { "s" } else { "" };
-    Some(match absolute(&door.listener.address()?) {
+pub fn uri(entrance: &Entrance, volume: &str) -> Option<String> {
+    let s = if entrance.access.tls.is_required() { "s" } else { "" };
+    Some(match absolute(&entrance.listener.address()?) {
         Address::Unix(path) => format!("nbd{s}+unix:///{volume}?socket={}", escaped(&path)),
         Address::Tcp(address) => format!("nbd{s}://{address}/{volume}"),
     })
@@ -133,9 +134,9 @@ fn escaped(path: &Path) -> String {
 mod tests {
     use super::*;
 
-    fn open(address: &Address) -> Door {
+    fn open(address: &Address) -> Entrance {
         let listener = Listener::bind(address, false).expect("bound");
-        Door { listener, access: Access::default() }
+        Entrance { listener, access: Access::default() }
     }
 
     #[test]

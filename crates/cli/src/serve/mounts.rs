@@ -6,17 +6,17 @@ use anyhow::{Context as _, anyhow};
 use tandem_block::StreamId;
 use tandem_engine::Engine;
 use tandem_fronts::fuse::{AtUnmount, FileIds, FilesServer, Trouble};
-use tandem_live::World;
+use tandem_live::EventLoop;
 
 /// All users of one volume of files are one stream; they are numbered down from here.
 const LAST_STREAM: u32 = u32::MAX - 1;
 
-/// Mounts every volume that has a mount point; the world ends when `until_unmounted` is unmounted.
+/// Mounts every volume that has a mount point; the event loop ends when `until_unmounted` is unmounted.
 ///
 /// # Errors
 /// What is in the way of one of them; none stays mounted then.
 pub fn add(
-    world: &mut World<Engine>,
+    event_loop: &mut EventLoop<Engine>,
     pool: &PoolConfig,
     until_unmounted: Option<&str>,
 ) -> Result<Vec<Trouble>, Failure> {
@@ -32,7 +32,7 @@ pub fn add(
         let server = FilesServer::mount((point, volume.reach), named, stream, &ids, at_unmount)
             .with_context(|| format!("volume {}", volume.name))?;
         troubles.push(server.trouble());
-        world.add_front(Box::new(server));
+        event_loop.add_front(Box::new(server));
     }
     Ok(troubles)
 }

@@ -8,14 +8,14 @@ use crate::report::table::{self, Table};
 use serde_json::Value;
 use tandem_block::Duration;
 
-/// The paths of both twins, as one device.
+/// The paths of both legs, as one device.
 pub(super) fn label(status: &Value, device: usize) -> Option<String> {
     let known = |pair: &&Value| pair["drives"][0] == device;
     let pair = list(status, "pairs").iter().find(known)?;
-    Some(format!("{} + {}", twin(status, pair, 0), twin(status, pair, 1)))
+    Some(format!("{} + {}", leg(status, pair, 0), leg(status, pair, 1)))
 }
 
-fn twin<'a>(status: &'a Value, pair: &Value, half: usize) -> &'a str {
+fn leg<'a>(status: &'a Value, pair: &Value, half: usize) -> &'a str {
     let drive = pair["drives"][half].as_u64().and_then(|drive| usize::try_from(drive).ok());
     let known = drive.and_then(|drive| list(&status["pool"], "devices").get(drive));
     text(known.unwrap_or(&Value::Null), "path")
@@ -29,7 +29,7 @@ fn behind_bytes(pair: &Value, half: usize) -> u64 {
     pair["behind_bytes"][half].as_u64().unwrap_or(0)
 }
 
-/// A row for each twin.
+/// A row for each leg.
 pub(super) fn describe(status: &Value) -> String {
     let mut table = Table::new(&[
         "<pair",
@@ -47,7 +47,7 @@ pub(super) fn describe(status: &Value) -> String {
         for half in 0..2 {
             let reads = pair["reads_by_drive"][half].as_u64().unwrap_or(0);
             let mut row = vec![
-                twin(status, pair, half).to_owned(),
+                leg(status, pair, half).to_owned(),
                 state(pair, half).to_owned(),
                 does(pair, half).to_owned(),
                 table::count(reads),
@@ -117,11 +117,11 @@ pub(super) fn worries(status: &Value) -> Vec<String> {
     let mut worries = Vec::new();
     for pair in list(status, "pairs") {
         for half in 0..2 {
-            let (this, other) = (twin(status, pair, half), twin(status, pair, 1 - half));
+            let (this, other) = (leg(status, pair, half), leg(status, pair, 1 - half));
             if !lives(pair, half) {
                 worries.push(format!(
                     "{this} is out of service: {other} serves alone, and if it dies too, what only \
-                     the pair holds is lost; put a new drive in its place and start with --new-twin \
+                     the pair holds is lost; put a new drive in its place and start with --new-leg \
                      {this}"
                 ));
             } else if behind_bytes(pair, half) > 0 {
@@ -137,8 +137,8 @@ pub(super) fn worries(status: &Value) -> Vec<String> {
             let path = journal_path(status, journal);
             worries.push(format!(
                 "the journal {path} is out of service: a power cut together with the death of a \
-                 twin would lose flushed data; put a new drive in its place and start with \
-                 --new-twin {path}"
+                 leg would lose flushed data; put a new drive in its place and start with \
+                 --new-leg {path}"
             ));
         }
         if pair["exposed"] == true {
@@ -165,10 +165,10 @@ pub(super) fn rest(status: &Value) -> String {
     let idle = |pair: &Value| Duration::from_ns(number(pair, "idle_ns"));
     let of = |pair: &Value| {
         format!(
-            "Before reads and writes of {} + {} change places nothing is written for {}; a twin \
+            "Before reads and writes of {} + {} change places nothing is written for {}; a leg \
              writes {} in a second.\n",
-            twin(status, pair, 0),
-            twin(status, pair, 1),
+            leg(status, pair, 0),
+            leg(status, pair, 1),
             idle(pair),
             bytes(pair, "write_bytes_per_s"),
         )
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_pair_is_a_row_for_each_twin_and_no_worry() {
+    fn a_whole_pair_is_a_row_for_each_leg_and_no_worry() {
         let status = status(json!({
             "drives": [0, 2], "alive": [true, true], "writes": 1, "reads": 0, "behind_bytes": [0, 0],
             "reads_by_drive": [1234, 5], "turns": 7, "held": 3, "cache_bytes": 1 << 20,
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_twin_and_one_that_is_copied_to_are_worries() {
+    fn a_dead_leg_and_one_that_is_copied_to_are_worries() {
         let dead = status(json!({
             "drives": [0, 2], "alive": [false, true], "writes": 1, "reads": 1, "exposed": true,
             "repaired_reads": 4,
@@ -218,7 +218,7 @@ mod tests {
         let told = worries(&dead).join("\n");
         for want in [
             "a.img is out of service: b.img serves alone",
-            "--new-twin a.img",
+            "--new-leg a.img",
             "power cut",
             "4 reads of a pair",
         ] {

@@ -1,7 +1,7 @@
 //! How far is a drive that is being replaced?
 
 use super::{bytes, list, number, text};
-use crate::config::spare;
+use crate::config::bay;
 use crate::report::table;
 use serde_json::Value;
 
@@ -31,7 +31,7 @@ pub fn describe(status: &Value) -> String {
         let total = bytes(how, "total_bytes");
         return format!(
             "\nAdding a drive in {}: {stage}, {copied} of {total} of metadata copied.\n",
-            spare::told(name)
+            bay::told(name)
         );
     }
     format!(

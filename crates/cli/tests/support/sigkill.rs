@@ -132,16 +132,16 @@ pub struct Way {
 /// Over NBD, whose stale socket is taken over.
 pub const NBD: Way = Way { open: over_nbd, serve: "", pair: None, clear: |_| {} };
 
-/// Over NBD, the SSD a pair whose twins change places all the time.
+/// Over NBD, the SSD a pair whose legs change places all the time.
 pub const PAIR: Way = Way {
-    pair: Some("pair = { twin = 'twin.img', period = '150ms', idle = '10ms', cache = '64MiB' }\n"),
+    pair: Some("pair = { leg = 'leg.img', period = '150ms', idle = '10ms', cache = '64MiB' }\n"),
     ..NBD
 };
 
 /// The same with a journal on a third drive, whose buffer is lost too.
 pub const JOURNALED: Way = Way {
     pair: Some(
-        "pair = { twin = 'twin.img', period = '300ms', cache = '64MiB', answer = 'journaled', \
+        "pair = { leg = 'leg.img', period = '300ms', cache = '64MiB', answer = 'journaled', \
          journal = { path = 'journal.img', size = '128MiB', emulate = '960evo' } }\n",
     ),
     ..NBD
@@ -440,8 +440,8 @@ impl Drop for AtTheEnd<'_> {
 /// Runs the plan. `Err` if something else than data went wrong.
 pub fn run(plan: &Plan, way: &Way) -> Result<Outcome, String> {
     let ssd = "profile = \"960evo\"\n";
-    let twin = format!("{ssd}{}", way.pair.unwrap_or_default());
-    let pool = Pool::new(&format!("{}{}", POOL.replacen(ssd, &twin, 1), way.serve));
+    let leg = format!("{ssd}{}", way.pair.unwrap_or_default());
+    let pool = Pool::new(&format!("{}{}", POOL.replacen(ssd, &leg, 1), way.serve));
     let clear = || (way.clear)(pool.folder.path());
     clear();
     let _at_the_end = AtTheEnd(&clear);

@@ -1,7 +1,7 @@
 //! How does a drive answer that has faults?
 //!
-//! Times first: a stall moves the acknowledgements of what is in flight, death ends them; a world
-//! asks [`Drive::ticket_ack`] when an acknowledgement comes due. Contents are the world's: what
+//! Times first: a stall moves the acknowledgements of what is in flight, death ends them; an event loop
+//! asks [`Drive::ticket_ack`] when an acknowledgement comes due. Contents are the event loop's: what
 //! befalls them is queued for [`Drive::take_content_faults`].
 //!
 //! Divergence from a real drive: the wrapped model does not know of a stall; it is told the time
@@ -131,7 +131,7 @@ impl Faulty {
         if self.died.is_none() {
             self.swallowed.push(ticket.0);
         }
-        Outcome { ack_at, settle_at: None, status, ticket }
+        Outcome { ack_at, durable_at: None, status, ticket }
     }
 
     fn note(&mut self, ticket: Ticket, kind: ContentFaultKind) {

@@ -22,7 +22,7 @@ pub enum Fault {
     /// A write is stored so many bytes further on, around the end of the drive, and says nothing; a read
     /// comes from there.
     Misdirect(u64),
-    /// A read returns what is settled, not what was acknowledged since, and says nothing.
+    /// A read returns what is durable, not what was acknowledged since, and says nothing.
     Stale,
     /// It ends so much later; no other command does.
     Late(Duration),

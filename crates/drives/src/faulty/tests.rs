@@ -127,7 +127,7 @@ fn false_flushes_settle_nothing() {
         let mut drive = faulty(FaultScript::of([rule]));
         let written = drive.submit(at(0), write(0));
         let flush = drive.submit(at(100), FLUSH);
-        assert_eq!((flush.status, flush.settle_at), (status, None), "{fault:?}");
+        assert_eq!((flush.status, flush.durable_at), (status, None), "{fault:?}");
         assert_eq!(drive.volatile_bytes(flush.ack_at), 4096);
         let lied = fault == Fault::IgnoreFlush;
         let note = ContentFault { ticket: flush.ticket, kind: ContentFaultKind::FlushIgnored };
@@ -189,7 +189,7 @@ fn a_power_cut_voids_tickets() {
     assert_eq!(drive.volatile_bytes(at(50)), 0);
 }
 
-/// What lies says so to the world alone; what refuses stores nothing.
+/// What lies says so to the event loop alone; what refuses stores nothing.
 #[test]
 fn commands_that_go_elsewhere_are_stale_or_refused() {
     let faults = |fault, op: DriveOp| {

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 pub(super) struct Drain {
     law: DrainLaw,
     idle_ns: u64,
-    /// Dirty bytes when the drain was last settled.
+    /// Dirty bytes when the drain was last brought up to date.
     dirty_bytes: u64,
     /// Until when bytes have left (continuous), or when the last command ended (the others).
     since_ns: u64,

@@ -4,7 +4,7 @@
 //!
 //! Divergence from a real drive:
 //! - the platter takes a slow write's room from the oldest data; which sectors are still volatile
-//!   is known as a count only (any subset of the unsettled may be lost);
+//!   is known as a count only (any subset of the volatile may be lost);
 //! - a read overtakes the writes that wait behind the current command, but their promised
 //!   acknowledgements do not move; commands submitted later pay for it;
 //! - a write that ends a mid stage before the platter has had time for the bytes of that stage
@@ -346,7 +346,7 @@ impl Drive for HddModel {
         };
         Outcome {
             ack_at: Instant::from_ns(ack),
-            settle_at: settle.map(Instant::from_ns),
+            durable_at: settle.map(Instant::from_ns),
             status: Ok(()),
             ticket: self.ledger.ticket(),
         }

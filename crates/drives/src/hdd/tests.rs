@@ -216,15 +216,15 @@ fn reads_come_from_the_buffer_where_they_can() {
 
 /// FUA ends on the platter: it needs the mechanics and leaves the buffer as it was.
 #[test]
-fn fua_writes_settle_at_their_acknowledgement() {
+fn fua_writes_durable_at_their_acknowledgement() {
     let mut drive = HddModel::new(&spec("wd100efax"), 1, false);
     let fua = DriveOpKind::Write { fua: true };
     let outcome = drive.submit(Instant::ZERO, op(fua, 1_000_000_000_000, 4 * KIB));
-    assert_eq!(outcome.settle_at, Some(outcome.ack_at));
+    assert_eq!(outcome.durable_at, Some(outcome.ack_at));
     assert!(outcome.ack_at.ns > 3_000_000);
     assert_eq!((drive.dirty_bytes(), drive.stage_bytes()), (0, 0));
     let cached = drive.submit(outcome.ack_at, op(WRITE, 1_000_000_000_000 + 4 * KIB, 4 * KIB));
-    assert_eq!(cached.settle_at, None);
+    assert_eq!(cached.durable_at, None);
 }
 
 /// With the cache off each write of a stream waits for a turn: 11.1 ms at 5400 rpm.

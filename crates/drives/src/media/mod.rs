@@ -6,22 +6,22 @@
 //! The sector's content is a parameter: bytes for an emulated drive, a token for a virtual one, and
 //! [`Media::none`] keeps nothing at all. Reading what was never written gives zeroes.
 //!
-//! How a world uses it: at an acknowledgement `apply` (never at submit); when a flush is submitted
+//! How an event loop uses it: at an acknowledgement `apply` (never at submit); when a flush is submitted
 //! `mark`, when it is acknowledged `settle_upto`; before a power cut `settle(now)`, and
 //! `settle_older_than(drive.volatile_bytes(now))` for what has drained by itself; then `cut` with
 //! the writes still in flight, and `drive.power_cycle(now)`.
 //!
-//! Forks are cheap: settled contents are shared chunks, copied when one side writes.
+//! Forks are cheap: durable contents are shared chunks, copied when one side writes.
 
 mod ram;
 mod ranges;
-mod unsettled;
+mod volatile;
 
 #[cfg(test)]
 mod tests;
 
 pub use ram::RamStore;
-pub use unsettled::{Contents, CutMode, Mark, Piece, Unsettled, Write};
+pub use volatile::{Contents, CutMode, Mark, Piece, Volatile, Write};
 
 use std::sync::Arc;
 use tandem_block::{Instant, Rng, SECTOR_BYTES, Ticket};
@@ -54,7 +54,7 @@ impl Sector for u64 {
     }
 }
 
-/// The contents of one drive: what is settled, and what a power cut may still take.
+/// The contents of one drive: what is durable, and what a power cut may still take.
 #[derive(Clone, Debug)]
 pub struct Media<C> {
     kept: Option<Kept<C>>,
@@ -63,13 +63,13 @@ pub struct Media<C> {
 #[derive(Clone, Debug)]
 struct Kept<C> {
     store: RamStore<C>,
-    unsettled: Unsettled<C>,
+    volatile: Volatile<C>,
 }
 
 impl<C: Sector> Media<C> {
     /// Contents in memory, all zeroes.
     pub fn ram() -> Self {
-        Media { kept: Some(Kept { store: RamStore::default(), unsettled: Unsettled::default() }) }
+        Media { kept: Some(Kept { store: RamStore::default(), volatile: Volatile::default() }) }
     }
 
     /// No contents: every operation is free and reads give zeroes.
@@ -82,7 +82,7 @@ impl<C: Sector> Media<C> {
         self.kept.is_some()
     }
 
-    /// A write is acknowledged. `settle_at` is its outcome's: `None` means that only a flush or a
+    /// A write is acknowledged. `durable_at` is its outcome's: `None` means that only a flush or a
     /// drain settles it.
     ///
     /// # Panics
@@ -92,9 +92,9 @@ impl<C: Sector> Media<C> {
         ticket: Ticket,
         offset_bytes: u64,
         contents: Arc<[C]>,
-        settle_at: Option<Instant>,
+        durable_at: Option<Instant>,
     ) {
-        self.apply(Write { ticket, offset_bytes, contents: Contents::Data(contents) }, settle_at);
+        self.apply(Write { ticket, offset_bytes, contents: Contents::Data(contents) }, durable_at);
     }
 
     /// A TRIM is acknowledged: the range reads as zeroes from now on.
@@ -103,23 +103,23 @@ impl<C: Sector> Media<C> {
         ticket: Ticket,
         offset_bytes: u64,
         length_bytes: u64,
-        settle_at: Option<Instant>,
+        durable_at: Option<Instant>,
     ) {
         let contents = Contents::Zeroes(length_bytes / SECTOR_BYTES);
-        self.apply(Write { ticket, offset_bytes, contents }, settle_at);
+        self.apply(Write { ticket, offset_bytes, contents }, durable_at);
     }
 
     /// A write or TRIM is acknowledged.
-    pub fn apply(&mut self, write: Write<C>, settle_at: Option<Instant>) {
+    pub fn apply(&mut self, write: Write<C>, durable_at: Option<Instant>) {
         if let Some(kept) = &mut self.kept {
-            kept.unsettled.push(write, settle_at);
+            kept.volatile.push(write, durable_at);
         }
     }
 
     /// A write is acknowledged of which only some sectors are stored (a torn write).
-    pub fn apply_torn(&mut self, write: &Write<C>, settle_at: Option<Instant>, rng: &mut Rng) {
+    pub fn apply_torn(&mut self, write: &Write<C>, durable_at: Option<Instant>, rng: &mut Rng) {
         for part in write.torn(rng) {
-            self.apply(part, settle_at);
+            self.apply(part, durable_at);
         }
     }
 
@@ -130,13 +130,13 @@ impl<C: Sector> Media<C> {
             None => out.fill(C::zero()),
             Some(kept) => {
                 kept.store.read(first, out);
-                kept.unsettled.overlay(first, out);
+                kept.volatile.overlay(first, out);
             }
         }
     }
 
-    /// What is settled from `offset_bytes` on, without what was acknowledged since.
-    pub fn read_settled(&self, offset_bytes: u64, out: &mut [C]) {
+    /// What is durable from `offset_bytes` on, without what was acknowledged since.
+    pub fn read_durable(&self, offset_bytes: u64, out: &mut [C]) {
         match &self.kept {
             None => out.fill(C::zero()),
             Some(kept) => kept.store.read(offset_bytes / SECTOR_BYTES, out),
@@ -145,17 +145,17 @@ impl<C: Sector> Media<C> {
 
     /// Writes whose time has come are on the medium.
     pub fn settle(&mut self, now: Instant) {
-        self.settling(|unsettled, sink| unsettled.settle_due(now, sink));
+        self.settling(|volatile, sink| volatile.settle_due(now, sink));
     }
 
     /// Everything acknowledged so far, for a flush that is submitted now.
     pub fn mark(&self) -> Mark {
-        self.kept.as_ref().map_or(Mark::default(), |kept| kept.unsettled.mark())
+        self.kept.as_ref().map_or(Mark::default(), |kept| kept.volatile.mark())
     }
 
     /// A flush has completed: settles what was acknowledged before `mark` was taken.
     pub fn settle_upto(&mut self, mark: Mark) {
-        self.settling(|unsettled, sink| unsettled.settle_upto(mark, sink));
+        self.settling(|volatile, sink| volatile.settle_upto(mark, sink));
     }
 
     /// Everything is on the medium.
@@ -166,24 +166,24 @@ impl<C: Sector> Media<C> {
     /// The drive says that only its newest `volatile_bytes` may be lost: older writes that have no
     /// settle time of their own are on the medium.
     pub fn settle_older_than(&mut self, volatile_bytes: u64) {
-        self.settling(|unsettled, sink| unsettled.settle_older_than(volatile_bytes, sink));
+        self.settling(|volatile, sink| volatile.settle_older_than(volatile_bytes, sink));
     }
 
-    /// The power fails at `now`: what is left is settled, and nothing is pending. `in_flight` are
+    /// The power fails at `now`: what is left is durable, and nothing is pending. `in_flight` are
     /// the writes submitted and not acknowledged, oldest first; they may be there in part.
     pub fn cut(&mut self, now: Instant, rng: &mut Rng, mode: CutMode, in_flight: &[Write<C>]) {
         self.settle(now);
         for write in in_flight {
             self.apply(write.clone(), None);
         }
-        self.settling(|unsettled, sink| unsettled.cut(mode, rng, sink));
+        self.settling(|volatile, sink| volatile.cut(mode, rng, sink));
     }
 
     /// Damages one bit of what the sector at `offset_bytes` holds.
     pub fn corrupt(&mut self, offset_bytes: u64, bit: u16) {
         let Some(kept) = &mut self.kept else { return };
         let sector = offset_bytes / SECTOR_BYTES;
-        if !kept.unsettled.corrupt(sector, bit) {
+        if !kept.volatile.corrupt(sector, bit) {
             let mut content = [C::zero()];
             kept.store.read(sector, &mut content);
             content[0].flip(bit);
@@ -191,14 +191,14 @@ impl<C: Sector> Media<C> {
         }
     }
 
-    /// Bytes that are not settled.
-    pub fn unsettled_bytes(&self) -> u64 {
-        self.kept.as_ref().map_or(0, |kept| kept.unsettled.bytes())
+    /// Bytes that are not durable.
+    pub fn volatile_bytes(&self) -> u64 {
+        self.kept.as_ref().map_or(0, |kept| kept.volatile.bytes())
     }
 
-    fn settling(&mut self, act: impl FnOnce(&mut Unsettled<C>, &mut dyn FnMut(u64, Piece<'_, C>))) {
-        if let Some(Kept { store, unsettled }) = &mut self.kept {
-            act(unsettled, &mut |sector, piece| match piece {
+    fn settling(&mut self, act: impl FnOnce(&mut Volatile<C>, &mut dyn FnMut(u64, Piece<'_, C>))) {
+        if let Some(Kept { store, volatile }) = &mut self.kept {
+            act(volatile, &mut |sector, piece| match piece {
                 Piece::Data(contents) => store.write(sector, contents),
                 Piece::Zeroes(count) => store.zero(sector, count),
             });

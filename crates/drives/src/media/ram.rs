@@ -1,4 +1,4 @@
-//! Where are settled contents kept? In shared chunks of memory; what was never written is absent.
+//! Where are durable contents kept? In shared chunks of memory; what was never written is absent.
 
 use super::Sector;
 use std::collections::BTreeMap;

@@ -9,8 +9,8 @@ fn media() -> Media<u64> {
 
 /// Writes `tokens` from `sector` on; `settle_ns` is its settle time.
 fn write(media: &mut Media<u64>, sector: u64, tokens: &[u64], settle_ns: Option<u64>) {
-    let settle_at = settle_ns.map(Instant::from_ns);
-    media.apply_write(Ticket(0), sector * 512, tokens.into(), settle_at);
+    let durable_at = settle_ns.map(Instant::from_ns);
+    media.apply_write(Ticket(0), sector * 512, tokens.into(), durable_at);
 }
 
 fn read(media: &Media<u64>, sector: u64, count: usize) -> Vec<u64> {
@@ -20,7 +20,7 @@ fn read(media: &Media<u64>, sector: u64, count: usize) -> Vec<u64> {
 }
 
 #[test]
-fn reads_see_the_newest_version_settled_or_not() {
+fn reads_see_the_newest_version_durable_or_not() {
     let mut media = media();
     assert_eq!(read(&media, 60, 3), [0, 0, 0]);
     write(&mut media, 60, &[1, 1, 1, 1, 1, 1], Some(10));
@@ -32,7 +32,7 @@ fn reads_see_the_newest_version_settled_or_not() {
     assert_eq!(read(&media, 60, 6), [0, 0, 0, 3, 2, 1]);
     media.settle_all();
     assert_eq!(read(&media, 60, 6), [0, 0, 0, 3, 2, 1]);
-    assert_eq!(media.unsettled_bytes(), 0);
+    assert_eq!(media.volatile_bytes(), 0);
 }
 
 /// A newer write that settles first is not undone by an older one, whatever happens to that.
@@ -86,7 +86,7 @@ fn a_random_cut_leaves_any_subset() {
         };
         media.cut(Instant::ZERO, &mut Rng::new(seed), CutMode::RandomSubset, &[in_flight]);
         seen.insert(read(&media, 0, 4));
-        assert_eq!(media.unsettled_bytes(), 0);
+        assert_eq!(media.volatile_bytes(), 0);
     }
     assert_eq!(seen.len(), 16, "each of four sectors is there or not");
     for outcome in seen {
@@ -138,7 +138,7 @@ fn bit_flips_hit_the_version_that_is_read() {
 fn no_contents_cost_nothing_and_read_as_zeroes() {
     let mut media: Media<u64> = Media::none();
     write(&mut media, 0, &[1], None);
-    assert_eq!((read(&media, 0, 1), media.unsettled_bytes()), (vec![0], 0));
+    assert_eq!((read(&media, 0, 1), media.volatile_bytes()), (vec![0], 0));
 }
 
 /// Random writes, settles and reads against a plain array.

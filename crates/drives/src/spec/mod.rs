@@ -1,6 +1,6 @@
 //! What is true of a modelled drive, and which drives are known?
 //!
-//! Source: design decision 3 (a `…Spec` is the truth, a `…Profile` is belief); models §4.
+//! Source: design decision 3 (a `…Spec` is the drive model, a `…Profile` is what the engine takes it for); models §4.
 //! One TOML file per drive under `specs/`; every number stands beside its source, and a file
 //! without one is refused.
 

@@ -160,16 +160,16 @@ impl SsdModel {
         if !end_bytes.is_multiple_of(BLOCK_BYTES) && !ends_in_its_first_page {
             self.read_for_merge(last, done);
         }
-        let mut settled = None;
+        let mut durable = None;
         let mut latest_end = 0;
         for page in first..=last {
             let (admitted, full) = self.buffer.take(done);
             done = admitted;
             self.map.write(page);
-            settled = None;
+            durable = None;
             if full {
                 latest_end = latest_end.max(self.program_unit(done));
-                settled = Some(latest_end);
+                durable = Some(latest_end);
             }
         }
         self.host_pages += u64::from(last - first) + 1;
@@ -178,9 +178,9 @@ impl SsdModel {
                 latest_end = latest_end.max(end);
             }
             done = done.max(latest_end);
-            settled = Some(done);
+            durable = Some(done);
         }
-        (done, settled)
+        (done, durable)
     }
 
     /// Part of a page is written: the rest of it is read from its die, if it is there.
@@ -354,7 +354,7 @@ impl Drive for SsdModel {
         self.last_ns = self.last_ns.max(ack);
         Outcome {
             ack_at: Instant::from_ns(ack),
-            settle_at: settle.map(Instant::from_ns),
+            durable_at: settle.map(Instant::from_ns),
             status: Ok(()),
             ticket: self.ledger.ticket(),
         }

@@ -66,14 +66,14 @@ fn command_rates_are_capped() {
     assert!((28_600_000..29_000_000).contains(&last), "{last}");
 }
 
-/// `settle_at` is the end of the program that holds the last page; an open unit has none.
+/// `durable_at` is the end of the program that holds the last page; an open unit has none.
 #[test]
 fn full_units_settle_and_open_ones_wait_for_a_flush() {
     let mut drive = drive("960evo", SsdState::Fresh);
     let open = drive.submit(Instant::ZERO, op(WRITE, 0, 44 * KIB));
-    assert_eq!(open.settle_at, None);
+    assert_eq!(open.durable_at, None);
     let full = drive.submit(Instant::ZERO, op(WRITE, 44 * KIB, 4 * KIB));
-    let settles = full.settle_at.expect("the unit is full");
+    let settles = full.durable_at.expect("the unit is full");
     assert_eq!(settles.ns, full.ack_at.ns + 60_000 + 460_000);
     assert_eq!(drive.volatile_bytes(full.ack_at), 48 * KIB);
     assert_eq!(drive.volatile_bytes(settles), 0);
@@ -95,11 +95,11 @@ fn a_flush_costs_base_and_drain() {
 }
 
 #[test]
-fn fua_writes_settle_at_their_acknowledgement() {
+fn fua_writes_durable_at_their_acknowledgement() {
     let mut drive = drive("sm961", SsdState::Fresh);
     let fua = DriveOpKind::Write { fua: true };
     let outcome = drive.submit(Instant::ZERO, op(fua, 0, 4 * KIB));
-    assert_eq!(outcome.settle_at, Some(outcome.ack_at));
+    assert_eq!(outcome.durable_at, Some(outcome.ack_at));
     assert!(outcome.ack_at.ns > 400_000, "the program is waited for");
     assert_eq!(drive.volatile_bytes(outcome.ack_at), 0);
 }

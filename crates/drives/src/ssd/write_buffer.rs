@@ -86,12 +86,12 @@ impl WriteBuffer {
     pub(super) fn volatile_pages(&self, now_ns: u64) -> u64 {
         let slots = self.ends_ns.len() as u64;
         let oldest = self.unit.saturating_sub(slots);
-        let unsettled = if self.evicted_end_ns > now_ns {
+        let volatile = if self.evicted_end_ns > now_ns {
             0
         } else {
             (oldest..self.unit).find(|unit| self.holds(*unit, now_ns)).unwrap_or(self.unit)
         };
-        (self.unit - unsettled) * u64::from(self.unit_pages) + u64::from(self.open_pages)
+        (self.unit - volatile) * u64::from(self.unit_pages) + u64::from(self.open_pages)
     }
 
     /// The power failed: everything in it is gone.

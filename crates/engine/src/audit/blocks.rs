@@ -8,10 +8,10 @@ impl Engine {
     pub(super) fn audit_blocks(&self, findings: &mut Findings) {
         let (all, free, in_use) = self.space_blocks();
         // while a hard drive is left some blocks are kept for its homes, and not for as many as it has any more
-        let is_leaving = self.evacuation.is_under_way();
-        let taken = if is_leaving { 0 } else { self.moves.taken_blocks() };
+        let is_demoting = self.evacuation.is_under_way();
+        let taken = if is_demoting { 0 } else { self.moves.taken_blocks() };
         let found = free + in_use + taken;
-        if !is_leaving || found > all {
+        if !is_demoting || found > all {
             findings.equal(Rule::Blocks, "blocks free or in use", all, found);
         }
         let on_the_way = self.object_changes.retired_ranges().chain(self.sharing.lingering());

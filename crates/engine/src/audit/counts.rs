@@ -96,10 +96,10 @@ impl Engine {
         let counted = self.moves.homed_set_count();
         findings.equal(Rule::Homes, "homed blocks", counted, homed.blocks);
         for d in self.io.drives() {
-            let mark = self.moves.homes_settled_mark(d.id);
+            let mark = self.moves.homes_durable_mark(d.id);
             if mark > d.home_writes {
                 let device = d.id.0;
-                let what = || format!("device {device} settled {mark} of {} homes", d.home_writes);
+                let what = || format!("device {device} durable {mark} of {} homes", d.home_writes);
                 findings.add(Rule::Homes, what);
             }
         }
@@ -119,10 +119,10 @@ impl Engine {
             counted,
             count(&Owner::Metadata(MetadataIo::Checkpoint)),
         );
-        let counted = self.follower.commands_counted();
+        let counted = self.metadata_replica.commands_counted();
         findings.equal(
             Rule::Journal,
-            "commands of the follower",
+            "commands of the metadata replica",
             counted,
             count(&Owner::Metadata(MetadataIo::Follow)),
         );

@@ -149,7 +149,7 @@ impl Engine {
 
     /// Does it serve, so that an audit finds something to look at?
     pub fn is_serving_now(&self) -> bool {
-        self.io.is_serving() && !self.io.is_fixed() && !self.metadata.is_salvaged()
+        self.io.is_serving() && !self.io.is_fixed() && !self.metadata.is_degraded()
     }
 
     /// The checksum of a block's home, as far as it is in RAM.

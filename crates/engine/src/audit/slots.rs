@@ -84,7 +84,7 @@ impl Engine {
             Owner::Log(LogIo::Copy(copy)) => vec![copy.run],
             Owner::Migration(MigrationIo::Write { parts, .. }) => self.moves.written(*parts),
             Owner::Migration(MigrationIo::Extent { number, run }) => {
-                self.tiers.coming_run(*number, *run).into_iter().collect()
+                self.tiers.promoting_run(*number, *run).into_iter().collect()
             }
             _ => Vec::new(),
         }

@@ -229,7 +229,7 @@ impl Engine {
                 findings.add(Rule::Waiters, || format!("nobody reads block {read} for its move"));
             }
         }
-        for (number, counted) in self.tiers.coming_counts() {
+        for (number, counted) in self.tiers.promoting_counts() {
             let is_its = |owner: &Owner| matches!(owner, Owner::Migration(MigrationIo::Extent { number: of, .. }) if *of == number);
             let found = self.commands().filter(|under| is_its(under.owner)).count() as u64;
             let what = format!("commands of the extent that comes as number {number}");

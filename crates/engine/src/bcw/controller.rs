@@ -16,10 +16,10 @@
 use self::budget::Budgets;
 pub use self::stats::ControllerStats;
 use self::trust::{MEASURED_STAGES, Trust};
-use super::distrust::{Distrust, Doubts, Look};
 use super::padding::{FAST_PADDING_BYTES, SLOW_PADDING_BYTES};
 use super::predictor::{WriteState, predict};
 use super::recalibrate::{Origin, Recalibration, Written};
+use super::unreliability::{Doubts, Look, Unreliability};
 use crate::profile::HddProfile;
 use tandem_block::{Duration, Instant};
 
@@ -43,7 +43,7 @@ pub enum State {
     /// Resting until the drive has drained its buffer by itself.
     Draining,
     /// The drive is not what it is believed to be: left alone for a while, then measured anew.
-    Distrusted,
+    Unreliable,
     /// The drive failed.
     Faulted,
 }
@@ -60,7 +60,7 @@ impl State {
             State::Suspended => "suspended",
             State::Gc => "gc",
             State::Draining => "draining",
-            State::Distrusted => "distrusted",
+            State::Unreliable => "unreliable",
             State::Faulted => "faulted",
         }
     }
@@ -112,11 +112,11 @@ const SEQUENCE_OVER: u64 = u64::MAX;
 /// The controller of one drive.
 #[derive(Clone, Debug)]
 pub struct Controller {
-    belief: Recalibration,
+    model: Recalibration,
     doubts: Doubts,
     trust: Trust,
     /// Why it is not trusted, and since when.
-    distrusted: Option<(Distrust, Instant)>,
+    unreliable: Option<(Unreliability, Instant)>,
     /// Where the drive stands in its stages follows from what was seen: nothing but log writes and reads
     /// since it was last known.
     is_known: bool,
@@ -133,7 +133,7 @@ pub struct Controller {
     exploring: bool,
     /// Stages that might have been explored, and whether the present one was counted.
     explorable: (u32, bool),
-    /// When the flush under way was issued, and what it found, by belief.
+    /// When the flush under way was issued, and what it found, by the model.
     flushing: Option<(Instant, u64)>,
     loops_max: u32,
     control: Control,
@@ -160,7 +160,7 @@ pub struct Controller {
 
 impl Controller {
     /// A controller at rest. A fresh drive's buffer is empty, so it begins fast. `recalibrate`: the
-    /// profile is where belief begins, not where it ends.
+    /// profile is where the model begins, not where it ends.
     pub fn new(
         profile: HddProfile,
         loops_max: u32,
@@ -168,10 +168,10 @@ impl Controller {
         recalibrate: bool,
     ) -> Self {
         Controller {
-            belief: Recalibration::new(profile, recalibrate),
+            model: Recalibration::new(profile, recalibrate),
             doubts: Doubts::default(),
             trust: Trust::Full,
-            distrusted: None,
+            unreliable: None,
             is_known: false,
             unplaced: false,
             is_last: false,
@@ -204,20 +204,20 @@ impl Controller {
     pub fn state(&self) -> State {
         match (self.trust, self.state) {
             (Trust::Away(_) | Trust::Measured(_), state) if state != State::Faulted => {
-                State::Distrusted
+                State::Unreliable
             }
             (_, state) => state,
         }
     }
 
-    /// The belief it works with.
+    /// The profile that it works with now.
     pub fn profile(&self) -> &HddProfile {
-        self.belief.profile()
+        self.model.profile()
     }
 
     /// … and what it rests on.
-    pub fn belief(&self) -> &Recalibration {
-        &self.belief
+    pub fn model(&self) -> &Recalibration {
+        &self.model
     }
 
     /// A policy wants to redirect to this drive from now on, and supposes this much control of it.
@@ -267,7 +267,7 @@ impl Controller {
         if self.control == Control::Bare {
             return u64::MAX;
         }
-        self.belief.mid_bytes().min(self.belief.fast_bytes()) - 1
+        self.model.mid_bytes().min(self.model.fast_bytes()) - 1
     }
 
     /// A user's write was steered here.
@@ -291,14 +291,14 @@ impl Controller {
     fn note_wanted(&mut self, now: Instant, bytes: u64) {
         self.last_demand = now;
         // a write that takes most of a stage must not make every stage look used up
-        if bytes <= self.belief.mid_bytes() / 2 {
+        if bytes <= self.model.mid_bytes() / 2 {
             self.demand_bytes = bytes;
         }
     }
 
     /// Does a policy want this drive now?
     pub fn is_wanted(&self, now: Instant) -> bool {
-        let usable = !matches!(self.state(), State::Off | State::Faulted | State::Distrusted);
+        let usable = !matches!(self.state(), State::Off | State::Faulted | State::Unreliable);
         usable && self.has_demand(now)
     }
 
@@ -308,7 +308,7 @@ impl Controller {
     }
 
     fn has_demand(&self, now: Instant) -> bool {
-        // zero: there was none yet, which the first seconds of a world must not take for demand
+        // zero: there was none yet, which the first seconds of an event loop must not take for demand
         self.last_demand > Instant::ZERO && now.since(self.last_demand) < DEMAND
     }
 
@@ -318,7 +318,7 @@ impl Controller {
 
     /// When the drive will have drained its buffer if nothing reaches it before.
     fn drained_at(&self) -> Instant {
-        let profile = self.belief.profile();
+        let profile = self.model.profile();
         let dirty_bytes = profile.fast_stage_bytes + self.stage_bytes;
         let drain_ns =
             u128::from(dirty_bytes) * 1_000_000_000 / u128::from(profile.drain_bytes_per_s.max(1));
@@ -329,7 +329,7 @@ impl Controller {
     /// When the drive begins to drain its buffer if nothing reaches it before.
     #[inline]
     fn drains_from(&self) -> Instant {
-        self.last_command + Duration::from_ns(self.belief.profile().drain_idle_ns)
+        self.last_command + Duration::from_ns(self.model.profile().drain_idle_ns)
     }
 
     /// If the drive has been left alone long enough, its buffer is empty and it is fast again.
@@ -341,7 +341,7 @@ impl Controller {
             // a stage of which nothing was used stays as certain as it was
             let still_fast = self.last == WriteState::Fast && self.stage_bytes == 0;
             if !(still_fast && self.state == State::Fast) {
-                self.belief.begin_stage(Origin::Rest);
+                self.model.begin_stage(Origin::Rest);
             }
             self.begin_fast();
         }
@@ -376,7 +376,7 @@ impl Controller {
         }
         match (self.state, waiting) {
             (
-                State::Off | State::Faulted | State::Distrusted | State::Syncing | State::Gc,
+                State::Off | State::Faulted | State::Unreliable | State::Syncing | State::Gc,
                 None,
             ) => Action::Rest(Instant::NEVER),
             (State::Mid, Some(_)) if self.control == Control::FastOnly => Action::Return,
@@ -447,12 +447,12 @@ impl Controller {
         if !self.exploring && !self.is_pursuable(now) {
             return self.rest();
         }
-        let profile = self.belief.profile();
+        let profile = self.model.profile();
         let limit = profile.fast_stage_bytes.max(profile.mid_stage_bytes);
         if self.pursued_bytes >= limit {
             if self.pursued_bytes != SEQUENCE_OVER {
                 self.stats.padding_limits += 1;
-                if self.belief.outlasted(self.last, self.stage_bytes) {
+                if self.model.outlasted(self.last, self.stage_bytes) {
                     self.doubts.limit_reached();
                 }
             }
@@ -510,7 +510,7 @@ impl Controller {
     pub fn disturbed(&mut self, read: bool) {
         if !matches!(self.state, State::Off | State::Faulted) {
             self.interrupted = match self.state {
-                _ if !read || !self.belief.learns() => None,
+                _ if !read || !self.model.learns() => None,
                 State::Fast | State::Mid | State::Draining if self.is_known => {
                     let fast = self.last == WriteState::Fast;
                     Some((if fast { WriteState::Fast } else { WriteState::Mid }, 0))
@@ -523,7 +523,7 @@ impl Controller {
             self.state = if read { State::Suspended } else { State::Gc };
             self.unplaced = true;
             self.exploring = false;
-            self.belief.begin_stage(Origin::Unknown);
+            self.model.begin_stage(Origin::Unknown);
             if let Trust::Measured(_) = self.trust {
                 // begins anew
                 self.trust = Trust::Measured(None);
@@ -552,20 +552,20 @@ impl Controller {
     pub fn flush_done(&mut self, now: Instant, ok: bool) {
         self.last_command = now;
         if let (Some((issued, dirty_bytes)), true) = (self.flushing.take(), ok) {
-            self.belief.flushed(dirty_bytes, now.since(issued));
+            self.model.flushed(dirty_bytes, now.since(issued));
         }
         if !ok {
             self.state = State::Faulted;
         } else if matches!(self.state, State::Syncing | State::Faulted) {
             self.begin_fast();
-            self.belief.begin_stage(Origin::Flush);
+            self.model.begin_stage(Origin::Flush);
             if self.trust == Trust::Measured(None) {
                 self.trust = Trust::Measured(Some((MEASURED_STAGES, 0)));
             }
         }
     }
 
-    /// What the buffer holds, by belief.
+    /// What the buffer holds, by the model.
     fn dirty_bytes(&self) -> u64 {
         match self.state {
             State::Fast => self.stage_bytes,
@@ -578,7 +578,7 @@ impl Controller {
         self.state = State::Faulted;
     }
 
-    /// What a flush would take now, in ns, by belief.
+    /// What a flush would take now, in ns, by the model.
     pub fn flush_cost_ns(&self) -> u64 {
         let profile = self.profile();
         let drain_ns = u128::from(self.dirty_bytes()) * 1_000_000_000

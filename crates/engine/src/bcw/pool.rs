@@ -19,7 +19,7 @@ pub enum Standing {
     Ready,
     /// It is busy with something that ends by itself.
     Away,
-    /// It takes none for long: switched off, faulted, or distrusted.
+    /// It takes none for long: switched off, faulted, or unreliable.
     Out,
 }
 
@@ -31,7 +31,7 @@ impl Standing {
             State::Syncing | State::Slow | State::Suspended | State::Gc | State::Draining => {
                 Standing::Away
             }
-            State::Off | State::Distrusted | State::Faulted => Standing::Out,
+            State::Off | State::Unreliable | State::Faulted => Standing::Out,
         }
     }
 }

@@ -6,7 +6,7 @@
 //! Differs: everything but the tables is a bounded step from the profile: at most eight times more or
 //!          less. A stage that began with a flush or a slow write is known for what it is, whatever
 //!          its latencies; others teach the tables only where they look as believed.
-//!          Belief is one per drive, not per region: the log is a tenth of a drive and is written
+//!          The model is one per drive, not per region: the log is a tenth of a drive and is written
 //!          from end to end, so what is learnt follows the head through the zones.
 //! Tests:   below; against drives that drift, `tandem-sim`'s `study`.
 
@@ -57,7 +57,7 @@ pub struct Written {
     pub stage_bytes: u64,
 }
 
-/// Belief, and what it rests on.
+/// The model, and what it rests on.
 #[derive(Clone, Debug)]
 pub struct Recalibration {
     learns: bool,
@@ -89,13 +89,13 @@ impl Recalibration {
         }
     }
 
-    /// Is belief allowed to change?
+    /// May the model change?
     #[inline]
     pub fn learns(&self) -> bool {
         self.learns
     }
 
-    /// The belief of now.
+    /// The profile of now.
     pub fn profile(&self) -> &HddProfile {
         &self.profile
     }

@@ -10,7 +10,7 @@
 
 /// Stages that are remembered.
 const RECENT: usize = 16;
-/// Stages that must agree before the belief is left, unless they are far from it.
+/// Stages that must agree before the model is left, unless they are far from it.
 const STAGES_MIN: usize = 3;
 /// Kept free at the end of a stage whose spread is not known: an eighth (guess; the papers tell sizes
 /// without spread). Three stages seen are enough to know better.
@@ -81,7 +81,7 @@ impl StageBytes {
         self.bytes - guard_bytes.min(self.bytes / 3)
     }
 
-    /// Stages that the size rests on; 0: only on belief.
+    /// Stages that the size rests on; 0: only on the profile.
     pub fn confidence(&self) -> usize {
         self.count
     }

@@ -18,7 +18,6 @@
 mod pages;
 
 pub(crate) use self::pages::{PageRead, PageReads};
-use crate::follower::Follower;
 use crate::format::image::IMAGE_PAGE_BYTES;
 use crate::format::page::PAGE_BYTES;
 use crate::format::shard::{Root, RootImage, SHARD_BYTES};
@@ -31,6 +30,7 @@ use crate::map::image::ImageJob;
 use crate::map::journal::Journal;
 use crate::map::objects::Objects;
 use crate::metadata::MetadataHomes;
+use crate::metadata_replica::MetadataReplica;
 use crate::mutant::Mutant;
 use crate::owner::{MetadataIo, Owner};
 use crate::port::IoOp;
@@ -64,7 +64,7 @@ enum Stage {
 pub(crate) struct Parts<'a> {
     pub io: &'a mut DeviceIo,
     pub metadata: &'a MetadataHomes,
-    pub follower: &'a mut Follower,
+    pub metadata_replica: &'a mut MetadataReplica,
     pub journal: &'a mut Journal,
     pub map: &'a mut Map,
     pub checksums: &'a mut HomeChecksums,
@@ -109,11 +109,11 @@ pub(crate) struct Checkpoint {
     /// Shards that were ever written.
     written: Bits,
     /// Asked for by a stop; done when a checkpoint that began after the asking is durable.
-    stop: StopWish,
+    stop: StopState,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum StopWish {
+enum StopState {
     #[default]
     None,
     Asked,
@@ -142,7 +142,7 @@ impl Default for Checkpoint {
             root: Vec::new(),
             root_failed: false,
             written: Bits::new(0),
-            stop: StopWish::None,
+            stop: StopState::None,
         }
     }
 }
@@ -247,13 +247,13 @@ impl Checkpoint {
         &self,
         journal: &Journal,
         checksums: &HomeChecksums,
-        follower: &Follower,
+        metadata_replica: &MetadataReplica,
         io: &DeviceIo,
     ) -> bool {
         journal.used_bytes() * 2 > journal.ring_bytes()
             || checksums.fresh_count() > FRESH_CHECKSUMS_MAX
-            || self.stop == StopWish::Asked
-            || follower.wants_checkpoint(io)
+            || self.stop == StopState::Asked
+            || metadata_replica.wants_checkpoint(io)
     }
 
     /// May one begin, if it is wanted?
@@ -274,7 +274,7 @@ impl Checkpoint {
         let is_due = objects.has_table() && (objects.take_unsaved() || self.image.is_none());
         self.image_job = is_due.then(|| ImageJob::begin(self.number + 1, self.image));
         let (mark, sequence) = (self.mark, self.replay_sequence);
-        parts.follower.checkpoint_begins(&self.dirty, mark, sequence, is_due, parts.io);
+        parts.metadata_replica.checkpoint_begins(&self.dirty, mark, sequence, is_due, parts.io);
     }
 
     /// Does what can be done now. Returns a page of home checksums that has to be in memory first.
@@ -349,7 +349,7 @@ impl Checkpoint {
                 let op = IoOp::WriteMeta { offset_bytes, bytes: bytes.clone(), fua: false };
                 self.submit(device, op, parts.io);
             }
-            parts.follower.note_page(page);
+            parts.metadata_replica.note_page(page);
         }
         None
     }
@@ -503,8 +503,8 @@ impl Checkpoint {
         self.image = self.image_after();
         self.image_job = None;
         self.copies = self.copies_after();
-        if self.stop == StopWish::Asked {
-            self.stop = StopWish::Done;
+        if self.stop == StopState::Asked {
+            self.stop = StopState::Done;
         }
         parts.journal.cut(self.mark.0);
         parts.io.stats_mut().checkpoints += 1;
@@ -512,16 +512,16 @@ impl Checkpoint {
 
     /// The pool stops: a last one is asked for, if none was. True: it was not asked for before.
     pub(crate) fn ask_for_stop(&mut self) -> bool {
-        let asks = self.stop == StopWish::None && self.is_idle();
+        let asks = self.stop == StopState::None && self.is_idle();
         if asks {
-            self.stop = StopWish::Asked;
+            self.stop = StopState::Asked;
         }
         asks
     }
 
     /// Is the last one durable, or are no more tried?
     pub(crate) fn is_over(&self) -> bool {
-        if self.has_failed() { self.outstanding == 0 } else { self.stop == StopWish::Done }
+        if self.has_failed() { self.outstanding == 0 } else { self.stop == StopState::Done }
     }
 
     /// Commands that it waits for.

@@ -1,11 +1,11 @@
 //! Pages of home checksums on their way into memory, and those that cannot be read.
 
 use crate::device::{Class, Job};
-use crate::follower::Follower;
 use crate::format::page::PAGE_BYTES;
 use crate::io::DeviceIo;
 use crate::map::checksums::{HomeChecksums, Loaded};
 use crate::metadata::MetadataHomes;
+use crate::metadata_replica::MetadataReplica;
 use crate::mutant::Mutant;
 use crate::owner::{Ended, MetadataIo, Owner};
 use crate::port::IoOp;
@@ -57,7 +57,7 @@ impl PageReads {
         &mut self,
         page: u32,
         waiter: Option<TaskId>,
-        (metadata, follower): (&MetadataHomes, &Follower),
+        (metadata, metadata_replica): (&MetadataHomes, &MetadataReplica),
         io: &mut DeviceIo,
     ) {
         let failed = self.unread.get(&page);
@@ -69,7 +69,7 @@ impl PageReads {
             self.waiting.push((page, waiter));
         }
         if !under_way {
-            let home = homes(page, metadata, follower, io).first().copied();
+            let home = homes(page, metadata, metadata_replica, io).first().copied();
             read(home.unwrap_or(metadata.first_metadata_home(io)), page, io);
         }
     }
@@ -80,7 +80,7 @@ impl PageReads {
         page: u32,
         ended: Ended<'_>,
         checksums: &mut HomeChecksums,
-        (metadata, follower): (&MetadataHomes, &Follower),
+        (metadata, metadata_replica): (&MetadataHomes, &MetadataReplica),
         io: &mut DeviceIo,
     ) -> PageRead {
         let found = if !io.config().contents {
@@ -94,7 +94,7 @@ impl PageReads {
         if found != Loaded::Sound {
             // another home may have it, or a newer one
             io.stats_mut().checksum_errors += 1;
-            let homes = homes(page, metadata, follower, io);
+            let homes = homes(page, metadata, metadata_replica, io);
             let at = homes.iter().position(|&home| home == ended.device);
             if let Some(&next) = homes.get(at.map_or(0, |at| at + 1)) {
                 read(next, page, io);
@@ -153,11 +153,16 @@ impl PageReads {
 
 /// Who has this page, in the order in which they are asked. The drive that follows is the last one, and only
 /// where it has what the others have.
-fn homes(page: u32, metadata: &MetadataHomes, follower: &Follower, io: &DeviceIo) -> Vec<DeviceId> {
+fn homes(
+    page: u32,
+    metadata: &MetadataHomes,
+    metadata_replica: &MetadataReplica,
+    io: &DeviceIo,
+) -> Vec<DeviceId> {
     let believes_all = io.breaks(Mutant::BelievesLagging);
     let mut homes =
         if believes_all { metadata.metadata_homes(io) } else { metadata.sound_homes(io) };
-    homes.extend(follower.level_home(page));
+    homes.extend(metadata_replica.level_home(page));
     homes
 }
 

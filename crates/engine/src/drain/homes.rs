@@ -3,7 +3,7 @@
 //! Source: requirements of pool life; design decisions 6 and 10.
 //!
 //! ```text
-//! homes: a run that somebody has (`map/objects/vacate`)
+//! homes: a run that somebody has (`map/objects/evacuate`)
 //!   nothing in it that a record or a reader needs ─▶ it changes places at once
 //!   else: read ─▶ written to the home of a block that nobody has ─▶ that drive is flushed
 //!      ─▶ both change places, in RAM and with the next batch of the journal
@@ -176,7 +176,7 @@ impl Evacuation {
         known.give_back(objects);
     }
 
-    /// The drive failed: what was copied there and not settled is lost.
+    /// The drive failed: what was copied there and not durable is lost.
     pub(crate) fn lose_rehomed(&mut self, device: DeviceId, objects: &mut Objects) {
         let Some(drain) = self.current.as_deref_mut() else { return };
         let (lost, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut drain.rehomed)
@@ -217,12 +217,12 @@ impl Engine {
             && drain.rehomed.is_empty()
             && (is_durable || self.io.breaks(Mutant::DrainedTooEarly))
             && log.is_none_or(|log| log.live_slots() == 0)
-            // what it has not settled of its log is in RAM
+            // what it has not made durable of its log is in RAM
             && self.io[device].tail.items.is_empty()
     }
 
     /// Begins a move of what lies on a hard drive. False: not now, or there is nothing.
-    pub(crate) fn begin_vacating(&mut self, device: DeviceId) -> bool {
+    pub(crate) fn begin_evacuating(&mut self, device: DeviceId) -> bool {
         if self.objects.left_blocks() > 0 {
             return self.begin_rehoming(device);
         }
@@ -421,21 +421,21 @@ impl Engine {
             }
             _ => self.objects.put_reserved(taken),
         }
-        if self.io.breaks(Mutant::RehomedUnsettled) && status.is_ok() {
-            self.rehomed_settled(device, number);
+        if self.io.breaks(Mutant::RehomedVolatile) && status.is_ok() {
+            self.rehomed_durable(device, number);
         }
         self.end_move();
     }
 
-    /// A flush of a hard drive settled its home writes up to `mark`: what it holds of homes that are left
+    /// A flush of a hard drive made durable its home writes up to `mark`: what it holds of homes that are left
     /// counts.
-    pub(crate) fn rehomed_settled(&mut self, device: DeviceId, mark: u64) {
+    pub(crate) fn rehomed_durable(&mut self, device: DeviceId, mark: u64) {
         let Some(drain) = self.evacuation.current.as_deref_mut() else { return };
-        let is_settled = |known: &Rehomed| known.device == device && known.number <= mark;
-        let (settled, waiting): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut drain.rehomed).into_iter().partition(is_settled);
+        let is_durable = |known: &Rehomed| known.device == device && known.number <= mark;
+        let (durable, waiting): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut drain.rehomed).into_iter().partition(is_durable);
         drain.rehomed = waiting;
-        for Rehomed { blocks, taken, .. } in settled {
+        for Rehomed { blocks, taken, .. } in durable {
             let mut unused = Space::default();
             unused.release(BlockRange { first: taken, count: blocks.count });
             for piece in self.objects.left_of(blocks) {

@@ -122,7 +122,7 @@ pub enum DrainError {
     /// It was removed before.
     #[error("device {} is gone already", .0.0)]
     Gone(DeviceId),
-    /// Twins leave in another way.
+    /// Legs leave in another way.
     #[error("device {} is a mirrored pair, which cannot be drained", .0.0)]
     IsPair(DeviceId),
     /// The drive is out of service.
@@ -206,7 +206,7 @@ pub(crate) struct Drain {
     unreadable: BTreeSet<Slot>,
     /// Blocks whose homes there could not be read.
     unreadable_homes: BTreeSet<Logical>,
-    /// Homes that were written elsewhere and are not settled there.
+    /// Homes that were written elsewhere and are not durable there.
     rehomed: Vec<Rehomed>,
     /// Checksums of homes that are being read.
     awaits_page: Option<u32>,
@@ -351,7 +351,7 @@ impl Engine {
         if self.io.phase() != Phase::Running || self.commit.is_broken() {
             return Err(DrainError::NotNow("is not served"));
         }
-        if self.io.is_fixed() || self.metadata.is_salvaged() {
+        if self.io.is_fixed() || self.metadata.is_degraded() {
             return Err(DrainError::NotNow("is served read-only"));
         }
         Ok(())

@@ -27,7 +27,7 @@ impl Evacuation {
         io: &DeviceIo,
     ) -> Result<u64, DrainError> {
         if io.config().following_device() == Some(device) {
-            let what = "the second home of the pool's metadata";
+            let what = "the metadata replica";
             return Err(DrainError::Keeps { device, what });
         }
         if metadata.metadata_homes(io).contains(&device) {
@@ -55,9 +55,9 @@ impl Evacuation {
     }
 
     /// The homes on this drive are to be left.
-    pub(crate) fn vacate(&self, device: DeviceId, objects: &mut Objects, io: &DeviceIo) {
+    pub(crate) fn evacuate(&self, device: DeviceId, objects: &mut Objects, io: &DeviceIo) {
         let (places, open) = (io.home_places(device), io.open_places(device));
-        objects.vacate(places, &open);
+        objects.evacuate(places, &open);
     }
 
     /// They stay after all.

@@ -3,7 +3,7 @@
 //! Source: requirements of pool life; design decisions 6 and 10.
 //!
 //! ```text
-//! hard drive: `vacating`
+//! hard drive: `evacuating`
 //! SSD: what lives in its slots, a run at a time ─▶ read ─▶ written to slots of other SSDs ─▶ the map names these,
 //!      if the block has not changed since ─▶ a commit records it, which frees the old slots
 //!      where the others are short of space: copies are dropped, the rest is moved home by write-back
@@ -189,7 +189,7 @@ impl Engine {
         drain.has_turn = false;
         let device = drain.device;
         let is_ssd = self.io[device].is_ssd();
-        let begins = if is_ssd { self.empty_ssd(device) } else { self.begin_vacating(device) };
+        let begins = if is_ssd { self.empty_ssd(device) } else { self.begin_evacuating(device) };
         let drain = self.evacuation.current.as_deref_mut().expect("asked above");
         drain.owns_move = begins;
         if !begins {

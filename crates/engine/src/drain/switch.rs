@@ -29,7 +29,7 @@ impl Evacuation {
         let newest = found.iter().filter_map(|(s, _)| s.as_ref()).max_by_key(|s| s.generation);
         let Some(newest) = newest else { return Ok(()) };
         let (pool, members) = (newest.pool, newest.members.clone());
-        io.config_mut().has_second_home = newest.has_second_home;
+        io.config_mut().has_metadata_replica = newest.has_metadata_replica;
         metadata.take_lagging(newest.lagging, io);
         let (generation, newest) = (newest.generation, newest.standings.clone());
         // who is further behind may be the drive that was removed, and another one has its place now
@@ -119,7 +119,7 @@ impl Evacuation {
             if let Some(ssd) = io.ssds().iter().position(|&id| id == device) {
                 map.close_ssd(ssd, true);
             }
-            if standing == Standing::Drains && io.config().drains && !metadata.is_salvaged() {
+            if standing == Standing::Drains && io.config().drains && !metadata.is_degraded() {
                 let bytes = self.lies_on(device, map, objects, io);
                 self.current = Some(Box::new(Drain::new(device, Stage::Moving, bytes, io.now())));
             }
@@ -183,18 +183,18 @@ impl Engine {
         } else if standing == Standing::Serves {
             self.evacuation.vacate_no_more(&mut self.objects);
         } else {
-            self.evacuation.vacate(device, &mut self.objects, &self.io);
+            self.evacuation.evacuate(device, &mut self.objects, &self.io);
         }
     }
 
     /// At the start, when it is known which blocks nobody has.
-    pub(crate) fn go_on_vacating(&mut self) {
+    pub(crate) fn go_on_evacuating(&mut self) {
         self.objects.fit_objects(&self.io);
         let Some(device) = self.evacuation.current.as_deref().map(|drain| drain.device) else {
             return;
         };
         if !self.io[device].is_ssd() {
-            self.evacuation.vacate(device, &mut self.objects, &self.io);
+            self.evacuation.evacuate(device, &mut self.objects, &self.io);
         }
     }
 

@@ -4,9 +4,9 @@
 //! A random change of sealed bytes is caught by the checksum and nothing behind it is tried; so the
 //! bytes are sealed anew first. What then decodes must also encode to the same again.
 
-use super::handover::Mark;
 use super::pair::{self, PairRecord};
 use super::pair_journal::{HEAD_BYTES, HEADER_BYTES_MAX, JournalHead, UnitHeader};
+use super::replacement::Mark;
 use super::superblock::Superblock;
 use super::unit::{self, HEADER_BYTES, Unit};
 use super::{FormatError, crc32c, image, page, record, shard};

@@ -4,13 +4,13 @@
 
 pub mod cursor;
 pub mod fuzz;
-pub mod handover;
 pub mod image;
 pub mod layout;
 pub mod page;
 pub mod pair;
 pub mod pair_journal;
 pub mod record;
+pub mod replacement;
 pub mod shard;
 pub mod superblock;
 pub mod unit;

@@ -1,12 +1,12 @@
-//! Which twin of a mirrored pair is ahead, and where?
+//! Which leg of a mirrored pair is ahead, and where?
 //!
-//! Source: [IANUS §5.2] "as long as we store the mode each drive is in"; B9: which twin is ahead must be
-//! durable before an acknowledgement hangs on it. Each twin begins with two records, written in turn;
+//! Source: [IANUS §5.2] "as long as we store the mode each drive is in"; B9: which leg is ahead must be
+//! durable before an acknowledgement hangs on it. Each leg begins with two records, written in turn;
 //! the sound one with the higher sequence holds. The pair's own bytes follow behind them.
 //!
 //! ```text
 //! 0 magic u64 | 8 crc u32 | 12 version u32 | 16 sequence u64 | 24 pair uuid u128 | 40 own uuid u128
-//! 56 twin u8, ahead u8, state u8, 0 | 60 marks u32, 64 left behind u32, 68 journal u32 | 72 capacity u64
+//! 56 leg u8, ahead u8, state u8, 0 | 60 marks u32, 64 left behind u32, 68 journal u32 | 72 capacity u64
 //! 80 region bytes u64 | marks u32 x n | left behind (offset u64, bytes u64) x n
 //! ```
 //! Version 2 where a journal counts: who does not know of it must not touch the pair.
@@ -22,37 +22,37 @@ const VERSION_JOURNAL: u32 = 2;
 const HEAD_BYTES: usize = 88;
 /// Bytes kept for each of the two records.
 pub const RECORD_BYTES: u64 = 128 * KIB;
-/// Bytes before the pair's own first byte, on each twin.
+/// Bytes before the pair's own first byte, on each leg.
 pub const HEADER_BYTES: u64 = 2 * RECORD_BYTES;
 /// Regions of a pair at most.
 pub const REGIONS_MAX: u64 = 4096;
 /// Extents of one record at most.
 pub const EXTENTS_MAX: usize = (RECORD_BYTES as usize - HEAD_BYTES - 4 * REGIONS_MAX as usize) / 16;
 
-/// How much does the twin that is ahead hold?
+/// How much does the leg that is ahead hold?
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Standing {
-    /// Both twins hold the same: the pair was stopped.
+    /// Both legs hold the same: the pair was stopped.
     Clean,
-    /// The twin ahead holds what the other lacks in the marked regions; extents that it was left
+    /// The leg ahead holds what the other lacks in the marked regions; extents that it was left
     /// behind in are on the other one.
     Open,
-    /// The twin ahead serves alone; the other one knows nothing of it.
+    /// The leg ahead serves alone; the other one knows nothing of it.
     Alone,
 }
 
-/// One twin's record.
+/// One leg's record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PairRecord {
     /// Rises with every record of the pair.
     pub sequence: u64,
-    /// The pair's id: its first twin's.
+    /// The pair's id: its first leg's.
     pub pair: u128,
     /// This drive's id.
     pub own: u128,
-    /// Which twin this is: 0 or 1.
-    pub twin: u8,
-    /// Which twin is ahead.
+    /// Which leg this is: 0 or 1.
+    pub leg: u8,
+    /// Which leg is ahead.
     pub ahead: u8,
     /// … and by how much.
     pub standing: Standing,
@@ -60,11 +60,11 @@ pub struct PairRecord {
     pub capacity_bytes: u64,
     /// Bytes of one region.
     pub region_bytes: u64,
-    /// Regions in which the twin ahead may hold what the other lacks, ascending.
+    /// Regions in which the leg ahead may hold what the other lacks, ascending.
     pub marks: Vec<u32>,
-    /// Extents (first byte, bytes) that the twin ahead lacks, ascending and apart.
+    /// Extents (first byte, bytes) that the leg ahead lacks, ascending and apart.
     pub behind: Vec<(u64, u64)>,
-    /// The generation of the journal that holds what a twin may lack; 0: none does.
+    /// The generation of the journal that holds what a leg may lack; 0: none does.
     pub journal: u32,
 }
 
@@ -103,7 +103,7 @@ impl PairRecord {
         out.u64(self.sequence);
         out.u128(self.pair);
         out.u128(self.own);
-        out.u8(self.twin);
+        out.u8(self.leg);
         out.u8(self.ahead);
         out.u8(match self.standing {
             Standing::Clean => 0,
@@ -144,7 +144,7 @@ impl PairRecord {
             return Err(FormatError::Version { what: WHAT, found: version, known });
         }
         let (sequence, pair, own) = (reader.u64()?, reader.u128()?, reader.u128()?);
-        let (twin, ahead, standing, _) = (reader.u8()?, reader.u8()?, reader.u8()?, reader.u8()?);
+        let (leg, ahead, standing, _) = (reader.u8()?, reader.u8()?, reader.u8()?, reader.u8()?);
         let (marks, behind, journal) = (reader.u32()?, reader.u32()?, reader.u32()?);
         let (capacity_bytes, region_bytes) = (reader.u64()?, reader.u64()?);
         let field = |field, value| FormatError::Field { what: WHAT, field, value };
@@ -163,8 +163,8 @@ impl PairRecord {
         if crc32c(&covered) != crc {
             return Err(FormatError::Checksum { what: WHAT });
         }
-        if twin > 1 || ahead > 1 {
-            return Err(field("a twin", u64::from(twin.max(ahead))));
+        if leg > 1 || ahead > 1 {
+            return Err(field("a leg", u64::from(leg.max(ahead))));
         }
         if (version == VERSION_JOURNAL) != (journal > 0) {
             return Err(field("the journal", u64::from(journal)));
@@ -188,7 +188,7 @@ impl PairRecord {
             sequence,
             pair,
             own,
-            twin,
+            leg,
             ahead,
             standing,
             capacity_bytes,
@@ -226,7 +226,7 @@ mod tests {
             sequence: 7,
             pair: 1,
             own: 2,
-            twin: 1,
+            leg: 1,
             ahead: 0,
             standing: Standing::Open,
             capacity_bytes: 64 << 20,
@@ -279,7 +279,7 @@ mod tests {
             (PairRecord { behind: vec![(4096, 4096), (0, 512)], ..record() }, "an extent"),
             (PairRecord { behind: vec![(64 << 20, 512)], ..record() }, "an extent"),
             (PairRecord { region_bytes: 3000, ..record() }, "the bytes of a region"),
-            (PairRecord { ahead: 2, ..record() }, "a twin"),
+            (PairRecord { ahead: 2, ..record() }, "a leg"),
         ] {
             let error = PairRecord::decode(&broken.encode()).unwrap_err().to_string();
             assert!(error.contains(what), "{error}");

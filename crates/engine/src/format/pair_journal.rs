@@ -62,7 +62,7 @@ pub struct JournalHead {
     pub own: u128,
     /// Rises with every start of the pair; above 0. The pair's records name the one that counts.
     pub generation: u32,
-    /// A bit for each twin to which the ring brings all that it lacks.
+    /// A bit for each leg to which the ring brings all that it lacks.
     pub members: u8,
     /// Bytes of the ring.
     pub ring_bytes: u64,

@@ -2,7 +2,7 @@
 //!
 //! Source: design decisions 6 and 7. A record says where a run of logical blocks lives *now*, whole
 //! and absolute, so that replaying it twice, or over a younger checkpoint, changes nothing. It
-//! names settled places only (the one exception, a log place whose tail copy on the SSD is settled,
+//! names durable places only (the one exception, a log place whose tail copy on the SSD is durable,
 //! carries a flag and is not believed at recovery).
 //!
 //! ```text
@@ -45,8 +45,8 @@ const KIND_HOMES: u8 = 9;
 
 /// The home holds this version.
 pub const FLAG_HOME: u8 = 1;
-/// The log place is named for information only: it was not settled.
-pub const FLAG_LOG_UNSETTLED: u8 = 2;
+/// The log place is named for information only: it was not durable.
+pub const FLAG_LOG_VOLATILE: u8 = 2;
 /// The checksums are real; without it they are unknown and zero.
 pub const FLAG_CHECKSUMS: u8 = 4;
 

@@ -27,7 +27,7 @@ const FEATURE_STANDINGS: u64 = 1;
 /// Homes of blocks may lie at others' numbers.
 const FEATURE_MOVED_HOMES: u64 = 2;
 /// The first hard drive follows, whatever the number of SSDs is.
-const FEATURE_SECOND_HOME: u64 = 4;
+const FEATURE_METADATA_REPLICA: u64 = 4;
 /// The metadata on some members is not to be believed, since they missed writes.
 const FEATURE_LAGGING: u64 = 8;
 /// Drives in one set at most.
@@ -126,9 +126,9 @@ pub struct Superblock {
     pub standings: Vec<Standing>,
     /// May homes lie at other blocks' numbers, since a hard drive was drained, or is?
     pub has_moved_homes: bool,
-    /// Has the first hard drive room for a second home of the metadata, although there are places for
+    /// Has the first hard drive room for a metadata replica, although there are places for
     /// several SSDs?
-    pub has_second_home: bool,
+    pub has_metadata_replica: bool,
     /// A drive that shall take a member's place, or has.
     pub successor: Option<Successor>,
     /// Members that missed writes, so that their metadata is not to be believed: bit `i` for member `i`.
@@ -254,7 +254,7 @@ impl Superblock {
         out.u32(if self.layout.has_table() { VERSION_WITH_TABLE } else { VERSION });
         let standings = if all_serve { 0 } else { FEATURE_STANDINGS };
         let moved = if self.has_moved_homes { FEATURE_MOVED_HOMES } else { 0 };
-        let second = if self.has_second_home { FEATURE_SECOND_HOME } else { 0 };
+        let second = if self.has_metadata_replica { FEATURE_METADATA_REPLICA } else { 0 };
         let lagging = if self.lagging != 0 { FEATURE_LAGGING } else { 0 };
         out.u64(standings | moved | second | lagging);
         out.u64(self.generation);
@@ -309,7 +309,7 @@ impl Superblock {
             return Err(FormatError::Checksum { what: WHAT });
         }
         let features = reader.u64()?;
-        let known = FEATURE_STANDINGS | FEATURE_MOVED_HOMES | FEATURE_SECOND_HOME;
+        let known = FEATURE_STANDINGS | FEATURE_MOVED_HOMES | FEATURE_METADATA_REPLICA;
         let known = known | FEATURE_LAGGING;
         let unknown = features & !known;
         if !(VERSION..=VERSION_WITH_TABLE).contains(&version) || unknown != 0 {
@@ -359,7 +359,7 @@ impl Superblock {
             members,
             standings,
             has_moved_homes: features & FEATURE_MOVED_HOMES != 0,
-            has_second_home: features & FEATURE_SECOND_HOME != 0,
+            has_metadata_replica: features & FEATURE_METADATA_REPLICA != 0,
             successor,
             lagging,
         })
@@ -388,7 +388,7 @@ mod tests {
             members: vec![member(10, Role::Ssd), member(11, Role::Hdd)],
             standings: vec![Standing::Serves; 2],
             has_moved_homes: false,
-            has_second_home: false,
+            has_metadata_replica: false,
             successor: None,
             lagging: 0,
         }
@@ -417,7 +417,7 @@ mod tests {
         let moved = Superblock { has_moved_homes: true, ..sample() };
         assert_eq!(Superblock::decode(&moved.encode()).unwrap(), moved);
         assert_eq!(moved.encode()[16], 2, "older programs refuse it");
-        let second = Superblock { has_second_home: true, ..sample() };
+        let second = Superblock { has_metadata_replica: true, ..sample() };
         assert_eq!(Superblock::decode(&second.encode()).unwrap(), second);
         assert_eq!(second.encode()[16], 4, "older programs refuse it");
         for standing in [Standing::Serves, Standing::Drains] {

@@ -21,7 +21,7 @@ const ENDED_MAX: usize = 256;
 struct Flight {
     /// Its name inside the engine; `None` once it was abandoned.
     inner: Option<IoId>,
-    /// Whose it is; nobody's if the world itself carries it out.
+    /// Whose it is; nobody's if the event loop itself carries it out.
     drive: Option<DeviceId>,
     /// A buffer that it names.
     payload: PayloadId,
@@ -78,9 +78,9 @@ pub enum Heard {
 pub struct Deadlines {
     flights: Slab<Flight>,
     serial: u64,
-    /// By drive of the world.
+    /// By drive of the event loop.
     queues: Vec<Queue>,
-    /// Of each drive of the world.
+    /// Of each drive of the event loop.
     limits: Vec<Duration>,
     /// How many commands were abandoned and have not ended, by buffer.
     abandoned: BTreeMap<PayloadId, u32>,
@@ -92,8 +92,8 @@ impl Deadlines {
     /// For the drives of a set, and the second ones of pairs.
     pub fn of(config: &EngineConfig) -> Self {
         let devices = (0..config.devices.len() as u8).map(DeviceId);
-        let twins = config.pairs.iter().map(|pair| pair.device);
-        Deadlines::new(devices.chain(twins).map(|id| config.deadline(id)).collect())
+        let legs = config.pairs.iter().map(|pair| pair.device);
+        Deadlines::new(devices.chain(legs).map(|id| config.deadline(id)).collect())
     }
 
     /// For drives with these deadlines; those that come later have the longest of them.
@@ -122,8 +122,8 @@ impl Deadlines {
         &mut self.queues[index]
     }
 
-    /// What the engine asks of the world from `first` on in `commands`: commands get the names that their
-    /// completions will have, and buffers that the world must not reuse yet are not released.
+    /// What the engine asks of the event loop from `first` on in `commands`: commands get the names that their
+    /// completions will have, and buffers that the event loop must not reuse yet are not released.
     pub fn send(&mut self, now: Instant, commands: &mut Vec<Command>, first: usize) {
         for command in &mut commands[first..] {
             match command {

@@ -1,4 +1,4 @@
-//! Drives for the tests of owners: no world, and nothing under way.
+//! Drives for the tests of owners: no event loop, and nothing under way.
 
 use super::DeviceIo;
 use crate::config::{DeviceConfig, EngineConfig, Role, WriteCache};
@@ -33,7 +33,7 @@ pub(crate) fn drives(ssds: usize, hdds: usize) -> DeviceIo {
 }
 
 impl DeviceIo {
-    /// An event at `now`; returns what the world was told since the event before.
+    /// An event at `now`; returns what the event loop was told since the event before.
     pub(crate) fn next_event(&mut self, now: Instant) -> Vec<Command> {
         let told = std::mem::take(&mut self.out);
         self.begin_event(now, &mut Vec::new());

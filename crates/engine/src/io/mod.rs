@@ -1,10 +1,11 @@
 //! The drives' commands: what waits, what is in flight, what does it name, and until when must it end?
 //!
-//! `DeviceIo` owns the drives, the moment, and what the world shall do. Everybody who sends a command to a drive
+//! `DeviceIo` owns the drives, the moment, and what the event loop shall do. Everybody who sends a command to a drive
 //! does it here. Nothing here knows why a command was sent: its owner comes back with the end.
 
 pub mod deadlines;
 mod enqueue;
+mod event_loop;
 #[cfg(test)]
 pub(crate) mod fixture;
 pub mod flights;
@@ -13,7 +14,6 @@ mod logs;
 mod phase;
 pub mod pins;
 pub mod queue;
-mod world;
 
 pub(crate) use self::phase::Phase;
 use crate::config::{EngineConfig, SuccessorConfig};
@@ -32,7 +32,7 @@ use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 use tandem_block::{DeviceId, Instant, IoError, PayloadId};
 
-/// The drives of a pool, and all that goes out to the world.
+/// The drives of a pool, and all that goes out to the event loop.
 #[derive(Clone, Debug)]
 pub(crate) struct DeviceIo {
     config: Arc<EngineConfig>,
@@ -56,7 +56,7 @@ pub(crate) struct DeviceIo {
     waits_for_space: bool,
     /// Nothing can make space for writes that wait: they fail, with this error.
     no_space: Option<IoError>,
-    /// Drives whose commands do not go to the world, but to who asked for them.
+    /// Drives whose commands do not go to the event loop, but to who asked for them.
     withheld: [Option<DeviceId>; 2],
     set_aside: VecDeque<Io>,
     #[cfg(feature = "mutants")]
@@ -92,7 +92,7 @@ impl DeviceIo {
         }
     }
 
-    // ---- the moment, and the world ----
+    // ---- the moment, and the event loop ----
 
     /// The moment of the event that is being handled.
     #[inline]
@@ -100,7 +100,7 @@ impl DeviceIo {
         self.now
     }
 
-    /// An event comes at `now`: what the world shall do is appended to `commands`. Until `hand_over`.
+    /// An event comes at `now`: what the event loop shall do is appended to `commands`. Until `hand_over`.
     pub(crate) fn begin_event(&mut self, now: Instant, commands: &mut Vec<Command>) {
         assert!(now >= self.now, "time never goes back: {now:?} after {:?}", self.now);
         self.now = now;
@@ -115,7 +115,7 @@ impl DeviceIo {
         std::mem::swap(&mut self.out, commands);
     }
 
-    /// Tells the world to do something.
+    /// Tells the event loop to do something.
     #[inline]
     pub(crate) fn send(&mut self, command: Command) {
         self.out.push(command);
@@ -126,17 +126,17 @@ impl DeviceIo {
         self.out.extend(commands);
     }
 
-    /// What the world has not been told yet, to be looked through and put back changed.
+    /// What the event loop has not been told yet, to be looked through and put back changed.
     pub(crate) fn out_mut(&mut self) -> &mut Vec<Command> {
         &mut self.out
     }
 
-    /// The world has woken us, as it was asked to.
+    /// The event loop has woken us, as it was asked to.
     pub(crate) fn woke(&mut self) {
         self.wake_at = Instant::NEVER;
     }
 
-    /// What the timer was armed for has come by itself: the world need not stay awake for it.
+    /// What the timer was armed for has come by itself: the event loop need not stay awake for it.
     pub(crate) fn disarm_timer(&mut self) {
         self.wake_at = Instant::NEVER;
         self.out.push(Command::WakeAt(Instant::NEVER));
@@ -318,7 +318,7 @@ impl DeviceIo {
         self.deadlines.due()
     }
 
-    /// Which command did the world carry out?
+    /// Which command did the event loop carry out?
     #[inline]
     pub(crate) fn heard(&mut self, io: IoId) -> Heard {
         let heard = self.deadlines.completed(io, &mut self.out);

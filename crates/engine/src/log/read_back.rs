@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tail_is_held_beyond_the_bound_and_goes_when_it_is_settled() {
+    fn a_tail_is_held_beyond_the_bound_and_goes_when_it_is_durable() {
         let mut cache = cache();
         add(&mut cache, 0, 8, true);
         assert_eq!(cache.cached_bytes().0, 0, "more than a quarter of the cache");

@@ -151,7 +151,7 @@ impl Recovered {
         for (slot, _) in places.ssd.into_iter().chain(places.log) {
             self.mark_stale(slot);
         }
-        // the log place of a tail was never known to be settled: the SSD copy is the truth
+        // the log place of a tail was never known to be durable: the SSD copy is the truth
         let (slot, checksum) = places.ssd.or(places.log).unwrap_or((NONE, 0));
         if !places.fragments.is_empty() {
             for fragment in &places.fragments {
@@ -235,7 +235,7 @@ impl Recovered {
                 continue;
             }
             let is_log = map.slots.is_log(slot);
-            // of a tail's two places only the one on the SSD was known to be settled
+            // of a tail's two places only the one on the SSD was known to be durable
             let is_tail = is_log && map.state(block) & SSD != 0;
             if is_tail || self.is_replaced.get(block as usize) {
                 map.slots.leave(slot);

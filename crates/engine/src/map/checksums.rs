@@ -115,7 +115,7 @@ impl HomeChecksums {
         }
     }
 
-    /// Takes a page as never written: in a world without contents nothing can be read.
+    /// Takes a page as never written: in an event loop without contents nothing can be read.
     pub fn load_empty(&mut self, page: u32) {
         self.keep(page, Page { version: 0, checksums: Box::new([0; PAGE_CHECKSUMS]) });
     }

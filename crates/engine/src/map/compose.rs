@@ -1,20 +1,20 @@
 //! What goes into the next journal batch?
 //!
-//! Source: design decision 6, first way: a record names settled places only. Recovery then needs no
+//! Source: design decision 6, first way: a record names durable places only. Recovery then needs no
 //! second look at the data, and a bad block is an error with a name instead of a silent step back.
 
 use super::logical::{FRAGMENTS, HOME, LOG, SSD};
 use super::{Hinted, Logical, Map, NONE, Slot, Touch};
 use crate::format::record::{
-    FLAG_CHECKSUMS, FLAG_HOME, FLAG_LOG_UNSETTLED, FragmentRecord, FragmentedRecord, RecordWriter,
+    FLAG_CHECKSUMS, FLAG_HOME, FLAG_LOG_VOLATILE, FragmentRecord, FragmentedRecord, RecordWriter,
 };
 use crate::format::shard::{SHARD_HOMES, SHARD_SLOTS};
 
-/// Which volatile places a batch may call settled.
+/// Which volatile places a batch may call durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cover {
-    /// None: only what is settled already.
-    Settled,
+    /// None: only what is durable already.
+    Durable,
     /// All SSD slots: a flush of the SSDs begins at this instant, and the batch is written only
     /// after it succeeded.
     SsdFlush,
@@ -54,7 +54,7 @@ enum Queue {
 const RECORD_BYTES_MAX: usize = 160;
 
 impl Map {
-    /// Records every touched block whose places are all settled (or covered), and moves the others
+    /// Records every touched block whose places are all durable (or covered), and moves the others
     /// on to the queue of what they still wait for.
     pub fn compose(&mut self, cover: Cover, limits: Limits, records: &mut RecordWriter) -> Batch {
         let mut batch = Batch::default();
@@ -65,7 +65,7 @@ impl Map {
             self.compose_queue(ssd, Queue::Ssd, cover, limits, records, &mut batch);
         }
         for device in 0..self.pending.hdd.len() {
-            if !std::mem::take(&mut self.pending.hdd_settled[device]) {
+            if !std::mem::take(&mut self.pending.hdd_durable[device]) {
                 continue;
             }
             let hdd = std::mem::take(&mut self.pending.hdd[device]);
@@ -124,7 +124,7 @@ impl Map {
             Queue::Ssd => &mut self.pending.ssd,
             Queue::Hdd(device) => {
                 self.pending.hdd[device].push(rest);
-                self.pending.hdd_settled[device] = true;
+                self.pending.hdd_durable[device] = true;
                 return;
             }
         };
@@ -132,7 +132,7 @@ impl Map {
         self.pending_blocks += u64::from(rest.touch.count);
     }
 
-    /// The common case: is this slot the block's only place, whole, settled (or covered) and not
+    /// The common case: is this slot the block's only place, whole, durable (or covered) and not
     /// recorded yet? Then it is news.
     #[inline]
     fn is_written_to(&self, block: Logical, slot: Slot, cover: Cover) -> bool {
@@ -140,7 +140,7 @@ impl Map {
             return false;
         }
         if self.slots.is_log(slot) {
-            self.logical.get(block) == LOG && !self.log_unsettled.contains_key(&slot)
+            self.logical.get(block) == LOG && !self.log_volatile.contains_key(&slot)
         } else {
             self.logical.get(block) == SSD && cover == Cover::SsdFlush
         }
@@ -173,8 +173,8 @@ impl Map {
             if entry.home {
                 flags |= FLAG_HOME;
             }
-            if entry.log != NONE && self.log_unsettled.contains_key(&entry.log) {
-                flags |= FLAG_LOG_UNSETTLED;
+            if entry.log != NONE && self.log_volatile.contains_key(&entry.log) {
+                flags |= FLAG_LOG_VOLATILE;
             }
             records.block(flags, block, entry.ssd, entry.log, checksum);
         } else if !self.record_fragmented(block, cover, records) {
@@ -213,8 +213,8 @@ impl Map {
         if known != NONE {
             flags |= FLAG_CHECKSUMS;
         }
-        if entry.log != NONE && self.log_unsettled.contains_key(&entry.log) {
-            flags |= FLAG_LOG_UNSETTLED;
+        if entry.log != NONE && self.log_volatile.contains_key(&entry.log) {
+            flags |= FLAG_LOG_VOLATILE;
         }
         records.fragmented(&FragmentedRecord {
             flags,
@@ -238,16 +238,16 @@ impl Map {
         true
     }
 
-    /// Are these places of the block settled? If not, the block waits in the queue of the first
+    /// Are these places of the block durable? If not, the block waits in the queue of the first
     /// that is not, and those that this batch's flush settles are noted as such.
     fn may_record(&mut self, block: Logical, ssd: Slot, log: Slot, cover: Cover) -> bool {
         let touch = Touch { logical: block, count: 1 };
         let ssd_fine = ssd == NONE
             || self.slots.is_recorded(ssd)
             || cover == Cover::SsdFlush
-            || self.settled.contains(&ssd);
-        // an unsettled log place may be named only beside a settled copy of it
-        let log_fine = log == NONE || ssd != NONE || !self.log_unsettled.contains_key(&log);
+            || self.durable.contains(&ssd);
+        // a volatile log place may be named only beside a durable copy of it
+        let log_fine = log == NONE || ssd != NONE || !self.log_volatile.contains_key(&log);
         if !ssd_fine {
             self.touch(touch, ssd, false);
             return false;
@@ -266,12 +266,12 @@ impl Map {
     fn note_covered(&mut self, block: Logical) {
         let entry = self.entry(block);
         if entry.ssd != NONE && !self.slots.is_recorded(entry.ssd) {
-            self.settled.insert(entry.ssd);
+            self.durable.insert(entry.ssd);
         }
         let list = self.fragments.get(&block).map_or(&[][..], Vec::as_slice);
         for fragment in list {
             if !self.slots.is_log(fragment.slot) && !self.slots.is_recorded(fragment.slot) {
-                self.settled.insert(fragment.slot);
+                self.durable.insert(fragment.slot);
             }
         }
     }
@@ -311,8 +311,8 @@ impl Map {
         }
         while let Some(slot) = self.displaced.take(block) {
             self.mark_slot(slot, false);
-            if !self.log_unsettled.is_empty() {
-                self.log_unsettled.remove(&slot);
+            if !self.log_volatile.is_empty() {
+                self.log_volatile.remove(&slot);
             }
             batch.freed.push(slot);
         }
@@ -325,8 +325,8 @@ impl Map {
 
     fn mark_slot(&mut self, slot: Slot, recorded: bool) {
         self.slots.set_recorded(slot, recorded);
-        if !self.settled.is_empty() {
-            self.settled.remove(&slot);
+        if !self.durable.is_empty() {
+            self.durable.remove(&slot);
         }
         self.dirty_shards.set(slot as usize / SHARD_SLOTS, true);
     }

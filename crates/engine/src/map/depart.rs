@@ -14,8 +14,8 @@ impl Map {
     }
 
     /// Another drive has taken the place of this one, on which nothing lies; its slots begin there.
-    pub fn seat_region(&mut self, device: DeviceId, offset_bytes: u64) -> SlotRegion {
-        self.slots.seat_region(device, offset_bytes)
+    pub fn bay_region(&mut self, device: DeviceId, offset_bytes: u64) -> SlotRegion {
+        self.slots.bay_region(device, offset_bytes)
     }
 
     /// Slots of the SSD at this position that hold something, or that a crash would find something in.

@@ -8,7 +8,7 @@
 //! write done ──▶ assign(): current changes, the old place is displaced, the block is touched
 //!                    │           recorded old place: kept until the new one is durable
 //!                    │           never recorded:     free at once
-//! batch      ──▶ compose(): each touched block whose places are all settled is recorded, absolutely,
+//! batch      ──▶ compose(): each touched block whose places are all durable is recorded, absolutely,
 //!                           and the places it displaced are freed when the batch is durable
 //! ```
 //! So every block always has its recorded version intact on the drives, and a crash at any moment
@@ -25,6 +25,7 @@ pub mod checksums;
 mod compose;
 mod depart;
 mod displaced;
+mod durable;
 mod entry;
 pub mod homes;
 pub mod image;
@@ -34,7 +35,6 @@ pub mod logical;
 pub mod objects;
 mod population;
 pub mod runs;
-mod settled;
 pub mod slots;
 pub mod space;
 #[cfg(test)]
@@ -99,12 +99,12 @@ struct Pending {
     /// A flush of the SSDs.
     ssd: Vec<Hinted>,
     /// A flush of this hard drive, or a tail copy. By device id. A batch looks whether
-    /// it has happened once something in the log has settled.
+    /// it has happened once something in the log has become durable.
     hdd: Vec<Vec<Hinted>>,
-    /// Has anything settled in the log of this hard drive since a batch looked at what waits for it?
+    /// Has anything become durable in the log of this hard drive since a batch looked at what waits for it?
     /// By device id.
-    hdd_settled: Vec<bool>,
-    /// Nothing: everything is settled.
+    hdd_durable: Vec<bool>,
+    /// Nothing: everything is durable.
     ready: Vec<Hinted>,
 }
 
@@ -127,11 +127,11 @@ pub struct Map {
     displaced: Displaced,
     pending: Pending,
     pending_blocks: u64,
-    /// Settled by a flush, but not recorded, because another place of the block was not.
-    settled: HashSet<Slot, FixedState>,
+    /// Durable by a flush, but not recorded, because another place of the block was not.
+    durable: HashSet<Slot, FixedState>,
     /// Log slots written since the last flush of their drive, and by which write: a slot may be written
     /// again before that flush.
-    log_unsettled: HashMap<Slot, u64, FixedState>,
+    log_volatile: HashMap<Slot, u64, FixedState>,
     /// Slots that nothing names any more; the engine takes them with `take_freed`.
     freed: Vec<Slot>,
     population: Population,
@@ -168,12 +168,12 @@ impl Map {
             displaced: Displaced::default(),
             pending: Pending {
                 hdd: vec![Vec::new(); devices],
-                hdd_settled: vec![false; devices],
+                hdd_durable: vec![false; devices],
                 ..Pending::default()
             },
             pending_blocks: 0,
-            settled: HashSet::default(),
-            log_unsettled: HashMap::default(),
+            durable: HashSet::default(),
+            log_volatile: HashMap::default(),
             freed: Vec::new(),
             population: Population::default(),
             versions: Versions::default(),
@@ -420,7 +420,7 @@ impl Map {
         true
     }
 
-    /// Gives up the place `slot` of a block that has another settled one (its home, or for a tail
+    /// Gives up the place `slot` of a block that has another durable one (its home, or for a tail
     /// copy its log place). Returns false if the block has moved on since.
     pub fn drop_place(&mut self, block: Logical, slot: Slot) -> bool {
         let entry = self.entry(block);
@@ -465,13 +465,13 @@ impl Map {
     }
 
     /// Queues blocks for the next batch: what must settle first is told by where `slot` lies, or
-    /// nothing must if it is `NONE` or `settled`.
+    /// nothing must if it is `NONE` or `durable`.
     #[inline]
-    pub fn touch(&mut self, touch: Touch, slot: Slot, settled: bool) {
+    pub fn touch(&mut self, touch: Touch, slot: Slot, durable: bool) {
         // what no flush has to cover waits for none: its drive may never be flushed
         let is_log = slot != NONE && self.slots.is_log(slot);
-        let settled = settled || is_log && !self.log_unsettled.contains_key(&slot);
-        let (queue, hint) = if settled || slot == NONE {
+        let durable = durable || is_log && !self.log_volatile.contains_key(&slot);
+        let (queue, hint) = if durable || slot == NONE {
             self.pending_blocks += u64::from(touch.count);
             (&mut self.pending.ready, NONE)
         } else if is_log {
@@ -545,7 +545,7 @@ impl Map {
             && !self.logical.recorded_home(block)
             && self.index.get(block, &self.slots, true) == slot
             && self.slots.is_recorded(slot)
-            && !self.log_unsettled.contains_key(&slot)
+            && !self.log_volatile.contains_key(&slot)
     }
 
     /// Bytes of memory held, by part.
@@ -563,11 +563,11 @@ impl Map {
         if self.slots.is_recorded(slot) {
             self.displaced.insert(block, slot);
         } else {
-            if !self.settled.is_empty() {
-                self.settled.remove(&slot);
+            if !self.durable.is_empty() {
+                self.durable.remove(&slot);
             }
-            if !self.log_unsettled.is_empty() {
-                self.log_unsettled.remove(&slot);
+            if !self.log_volatile.is_empty() {
+                self.log_volatile.remove(&slot);
             }
             self.freed.push(slot);
         }

@@ -7,13 +7,13 @@
 
 mod audit;
 mod blocks;
+mod evacuate;
 mod home;
 mod links;
 mod replay;
 mod shares;
 mod sharing;
 mod undo;
-mod vacate;
 
 use super::Logical;
 use super::attributes::Attributes;
@@ -96,7 +96,7 @@ pub struct Objects {
     attributes: Attributes,
     homes: Homes,
     /// Homes that are being left.
-    vacating: Option<vacate::Vacating>,
+    evacuating: Option<evacuate::Evacuating>,
     /// Blocks whose homes were left, with the drives that are gone.
     gone_blocks: u64,
     /// Blocks for which there is no room on SSDs, in a pool without homes.

@@ -83,7 +83,7 @@ impl Slots {
     }
 
     /// The slots of a drive lie from another byte of it on: another one has taken its place.
-    pub fn seat_region(&mut self, device: DeviceId, offset_bytes: u64) -> SlotRegion {
+    pub fn bay_region(&mut self, device: DeviceId, offset_bytes: u64) -> SlotRegion {
         let mut regions = self.regions.iter_mut();
         let region = regions.find(|region| region.device == device).expect("it has slots");
         region.offset_bytes = offset_bytes;

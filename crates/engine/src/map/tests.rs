@@ -101,8 +101,8 @@ impl Pair {
         Some(slot)
     }
 
-    fn touch(&mut self, block: Logical, slot: Slot, settled: bool) {
-        self.map.touch(Touch { logical: block, count: 1 }, slot, settled);
+    fn touch(&mut self, block: Logical, slot: Slot, durable: bool) {
+        self.map.touch(Touch { logical: block, count: 1 }, slot, durable);
     }
 
     fn step(&mut self) {
@@ -297,7 +297,7 @@ fn shards_bring_back_the_recorded_state_and_nothing_newer() {
             pair.step();
         }
         pair.commit();
-        // a copy beside its log place comes back alone: the log was never known to be settled
+        // a copy beside its log place comes back alone: the log was never known to be durable
         let mut want = pair.recorded.clone();
         for block in want.iter_mut().filter(|b| b.ssd.is_some()) {
             block.log = None;

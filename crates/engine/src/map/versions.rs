@@ -108,7 +108,7 @@ impl Map {
         self.versions.len()
     }
 
-    /// Notes that the home now holds the version that was copied, settled. Returns false, and changes
+    /// Notes that the home now holds the version that was copied, durable. Returns false, and changes
     /// nothing, if the block has moved on since.
     pub fn note_home(&mut self, copied: &Copied) -> bool {
         let block = copied.block();

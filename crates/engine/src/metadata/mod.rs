@@ -59,7 +59,7 @@ struct Levelling {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MetadataHomes {
     /// Drives are gone: the metadata is read here, and nothing is written anywhere.
-    salvage: Option<DeviceId>,
+    degraded: Option<DeviceId>,
     /// Number of the newest round of superblocks.
     generation: u64,
     /// The round of superblocks under way: writes that are still out, and which copy they write.
@@ -85,19 +85,19 @@ pub(crate) struct MetadataHomes {
 
 impl MetadataHomes {
     /// The only home of a pool that is served read-only, since drives of it are gone.
-    pub(crate) fn salvaged(&self) -> Option<DeviceId> {
-        self.salvage
+    pub(crate) fn degraded(&self) -> Option<DeviceId> {
+        self.degraded
     }
 
     /// Is the pool served read-only, since drives of it are gone?
     #[inline]
-    pub(crate) fn is_salvaged(&self) -> bool {
-        self.salvage.is_some()
+    pub(crate) fn is_degraded(&self) -> bool {
+        self.degraded.is_some()
     }
 
     /// The metadata is read from this home, and nothing is written anywhere.
-    pub(crate) fn salvage_from(&mut self, home: DeviceId) {
-        self.salvage = Some(home);
+    pub(crate) fn degrade_to(&mut self, home: DeviceId) {
+        self.degraded = Some(home);
     }
 
     /// Number of the newest round of superblocks.
@@ -183,7 +183,7 @@ impl MetadataHomes {
 
     /// Drives that hold the journal: every SSD, or the first hard drive of a pool without.
     pub(crate) fn metadata_homes(&self, io: &DeviceIo) -> Vec<DeviceId> {
-        if let Some(home) = self.salvaged() {
+        if let Some(home) = self.degraded() {
             return vec![home];
         }
         let all = if io.ssds().is_empty() { &io.hdds()[..1] } else { io.ssds() };
@@ -208,7 +208,7 @@ impl MetadataHomes {
 
     /// A drive has missed a write, or will.
     pub(crate) fn note_lagging(&mut self, device: DeviceId, io: &DeviceIo) {
-        if io.is_fixed() || self.is_salvaged() {
+        if io.is_fixed() || self.is_degraded() {
             return; // nothing is promised, or nothing is written
         }
         self.drives.insert(device);
@@ -324,7 +324,7 @@ impl MetadataHomes {
 
     /// Does a drive lag that nobody brings level?
     #[inline]
-    pub(crate) fn waits_for_follower(&self) -> bool {
+    pub(crate) fn waits_for_metadata_replica(&self) -> bool {
         self.levelling.is_none() && !self.drives.is_empty()
     }
 

@@ -1,8 +1,8 @@
 //! Where do mirrors sit in the engine?
 //!
-//! Behind the device queues: commands to a pair are taken out of what the engine sends to the world,
-//! and what the mirror makes of them is sent instead. Twin 0 has the pair's own id in the world, the
-//! second twins come after all devices.
+//! Behind the device queues: commands to a pair are taken out of what the engine sends to the event loop,
+//! and what the mirror makes of them is sent instead. Leg 0 has the pair's own id in the event loop, the
+//! second legs come after all devices.
 
 use super::config::PairConfig;
 use super::{Mirror, MirrorSetup, PairView, owner};
@@ -25,25 +25,25 @@ pub struct Pair {
 }
 
 impl EngineConfig {
-    /// Drives of the world: the devices, the second twins of pairs, the journals of pairs, and a
+    /// Drives of the event loop: the devices, the second legs of pairs, the journals of pairs, and a
     /// successor.
     pub fn drive_count(&self) -> usize {
         usize::from(self.successor_place().0) + usize::from(self.successor.is_some())
     }
 
-    /// Where the world has a successor, or would have one.
+    /// Where the event loop has a successor, or would have one.
     pub fn successor_place(&self) -> DeviceId {
         let journals = self.pairs.iter().filter(|pair| pair.config.journal.is_some()).count();
         DeviceId((self.devices.len() + self.pairs.len() + journals) as u8)
     }
 
-    /// The drive of the world that is the journal of the pair of this number, or would be.
+    /// The drive of the event loop that is the journal of the pair of this number, or would be.
     pub fn journal_of(&self, pair: usize) -> DeviceId {
         let before = self.pairs[..pair].iter().filter(|pair| pair.config.journal.is_some());
         DeviceId((self.devices.len() + self.pairs.len() + before.count()) as u8)
     }
 
-    /// Drives in the world that a device is made of.
+    /// Drives in the event loop that a device is made of.
     pub fn drives_of(&self, device: DeviceId) -> Vec<DeviceId> {
         let second = self.pairs.iter().position(|pair| pair.device == device);
         let second = second.map(|index| DeviceId((self.devices.len() + index) as u8));
@@ -66,7 +66,7 @@ pub(crate) fn mirrors(config: &EngineConfig) -> Vec<Mirror> {
         Mirror::new(MirrorSetup {
             config: pair.config.clone(),
             index,
-            twins: [pair.device, second],
+            legs: [pair.device, second],
             capacity_bytes: config.devices[usize::from(pair.device.0)].capacity_bytes,
             journal: config.journal_of(index),
             durable: config.placement == Placement::Mapped,
@@ -136,7 +136,7 @@ impl Pairs {
     }
 
     /// A command of a mirror is done.
-    pub(crate) fn twin_completed(
+    pub(crate) fn leg_completed(
         &mut self,
         id: IoId,
         status: Result<(), IoError>,

@@ -1,7 +1,7 @@
-//! What does RAM hold that one of the twins has not got yet?
+//! What does RAM hold that one of the legs has not got yet?
 //!
-//! Source: [IANUS §5.1, §5.2], requirements I13 to I15. Every write stays here until both twins have it, so
-//! that the cache and either twin together are the latest data. What is overwritten before any twin
+//! Source: [IANUS §5.1, §5.2], requirements I13 to I15. Every write stays here until both legs have it, so
+//! that the cache and either leg together are the latest data. What is overwritten before any leg
 //! was sent it is dropped (I23: the prototype of the paper did not).
 
 use crate::port::IoId;
@@ -12,18 +12,18 @@ use tandem_block::PayloadId;
 /// Names a write in the cache.
 pub(super) type EntryId = u32;
 
-/// How far a write has come on one twin.
+/// How far a write has come on one leg.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
     /// Not sent.
     Waiting,
-    /// With the twin.
+    /// With the leg.
     Sent,
-    /// The twin has acknowledged it, or will never need it.
+    /// The leg has acknowledged it, or will never need it.
     Done,
 }
 
-/// A write or a TRIM that not both twins have.
+/// A write or a TRIM that not both legs have.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     /// Order of acceptance.
@@ -31,7 +31,7 @@ pub(super) struct Entry {
     /// First byte of the pair.
     pub offset: u64,
     pub length: u64,
-    /// The cache's own buffer; `NONE` for a TRIM, and in a world without contents.
+    /// The cache's own buffer; `NONE` for a TRIM, and in an event loop without contents.
     pub payload: PayloadId,
     pub is_trim: bool,
     pub fua: bool,
@@ -40,7 +40,7 @@ pub(super) struct Entry {
     pub journal: Progress,
     /// The journal's unit that has it; 0: none yet.
     pub unit: u64,
-    /// Units that are needed until both twins have this: its own, and those of what it replaced.
+    /// Units that are needed until both legs have this: its own, and those of what it replaced.
     pub units: Vec<u64>,
     /// It was answered.
     pub answered: bool,
@@ -50,7 +50,7 @@ pub(super) struct Entry {
     pub pins: u32,
     /// The command that it is.
     pub io: IoId,
-    /// Checksums of its blocks, as the first twin to have it told them.
+    /// Checksums of its blocks, as the first leg to have it told them.
     pub checksums: Vec<u32>,
 }
 
@@ -87,7 +87,7 @@ pub(super) struct Cache {
     sequence: u64,
     bytes: u64,
     pub bytes_max: u64,
-    /// Bytes that were overwritten before any twin was sent them.
+    /// Bytes that were overwritten before any leg was sent them.
     pub coalesced_bytes: u64,
 }
 
@@ -118,11 +118,10 @@ impl Cache {
         self.entries.iter().map(|(id, entry)| (id as EntryId, entry))
     }
 
-    /// Bytes that were acknowledged and that none of these twins has.
+    /// Bytes that were acknowledged and that none of these legs has.
     pub fn risked_bytes(&self, alive: [bool; 2]) -> u64 {
-        let has = |entry: &Entry| {
-            (0..2).any(|twin| alive[twin] && entry.progress[twin] == Progress::Done)
-        };
+        let has =
+            |entry: &Entry| (0..2).any(|leg| alive[leg] && entry.progress[leg] == Progress::Done);
         let entries = self.entries.iter().map(|(_, entry)| entry);
         let risked = entries.filter(|entry| entry.answered && !entry.is_trim && !has(entry));
         risked.map(|entry| entry.length).sum()
@@ -168,8 +167,8 @@ impl Cache {
         self.newest.range(first..end).map(|(&at, &span)| (at, span))
     }
 
-    /// An older write that was answered, that no twin was sent and that a newer one covers need
-    /// never reach a twin: what waited for it waits for the newer one.
+    /// An older write that was answered, that no leg was sent and that a newer one covers need
+    /// never reach a leg: what waited for it waits for the newer one.
     fn drop_if_covered(&mut self, older: EntryId, newer: EntryId, over: &mut Vec<EntryId>) {
         let (offset, end) =
             (self.entries[newer as usize].offset, self.entries[newer as usize].end());
@@ -189,7 +188,7 @@ impl Cache {
         let units = std::mem::take(&mut entry.units);
         self.coalesced_bytes += bytes * u64::from(!is_trim);
         self.entries[newer as usize].after.extend(after);
-        // what the journal has of it is needed until there is something newer on both twins
+        // what the journal has of it is needed until there is something newer on both legs
         self.entries[newer as usize].units.extend(units);
         over.push(older);
     }
@@ -208,10 +207,10 @@ impl Cache {
         }
     }
 
-    /// Has everything older that it overlaps reached `twin`?
-    pub fn may_follow(&self, id: EntryId, twin: usize) -> bool {
+    /// Has everything older that it overlaps reached `leg`?
+    pub fn may_follow(&self, id: EntryId, leg: usize) -> bool {
         self.entries[id as usize].after.iter().all(|&(older, sequence)| {
-            self.find(older, sequence).is_none_or(|e| e.progress[twin] == Progress::Done)
+            self.find(older, sequence).is_none_or(|e| e.progress[leg] == Progress::Done)
         })
     }
 
@@ -234,13 +233,13 @@ impl Cache {
         Some(entry)
     }
 
-    /// What of `start..end` is newer here than on `twin`, in order. What was trimmed is not asked for
+    /// What of `start..end` is newer here than on `leg`, in order. What was trimmed is not asked for
     /// again, so a TRIM under way changes nothing.
-    pub fn newer_than(&self, twin: usize, start: u64, end: u64) -> Vec<Piece> {
+    pub fn newer_than(&self, leg: usize, start: u64, end: u64) -> Vec<Piece> {
         self.spans(start, end)
             .filter(|(_, span)| {
                 let entry = &self.entries[span.entry as usize];
-                entry.progress[twin] != Progress::Done && !entry.is_trim
+                entry.progress[leg] != Progress::Done && !entry.is_trim
             })
             .map(|(at, span)| {
                 let offset = at.max(start);
@@ -249,12 +248,12 @@ impl Cache {
             .collect()
     }
 
-    /// Is a write under way, or waiting, on `twin` that overlaps `start..end`?
-    pub fn busy(&self, start: u64, end: u64, twin: usize) -> bool {
-        // entries that were overwritten and have not reached the twin are behind newer ones here
+    /// Is a write under way, or waiting, on `leg` that overlaps `start..end`?
+    pub fn busy(&self, start: u64, end: u64, leg: usize) -> bool {
+        // entries that were overwritten and have not reached the leg are behind newer ones here
         self.spans(start, end).any(|(_, span)| {
-            self.entries[span.entry as usize].progress[twin] != Progress::Done
-                || !self.may_follow(span.entry, twin)
+            self.entries[span.entry as usize].progress[leg] != Progress::Done
+                || !self.may_follow(span.entry, leg)
         })
     }
 
@@ -294,8 +293,8 @@ mod tests {
         }
     }
 
-    fn pieces(cache: &Cache, twin: usize, start: u64, end: u64) -> Vec<(EntryId, u64, u64)> {
-        cache.newer_than(twin, start, end).iter().map(|p| (p.entry, p.offset, p.length)).collect()
+    fn pieces(cache: &Cache, leg: usize, start: u64, end: u64) -> Vec<(EntryId, u64, u64)> {
+        cache.newer_than(leg, start, end).iter().map(|p| (p.entry, p.offset, p.length)).collect()
     }
 
     #[test]
@@ -312,13 +311,13 @@ mod tests {
     }
 
     #[test]
-    fn what_a_twin_has_is_read_from_it() {
+    fn what_a_leg_has_is_read_from_it() {
         let (mut cache, mut over) = (Cache::default(), Vec::new());
         let a = cache.insert(write(0, 100), &mut over);
         cache.entry_mut(a).progress[1] = Progress::Done;
         assert_eq!(pieces(&cache, 0, 0, 100), [(a, 0, 100)]);
         assert_eq!(pieces(&cache, 1, 0, 100), []);
-        assert!(cache.remove_if_over(a).is_none(), "the first twin has not got it");
+        assert!(cache.remove_if_over(a).is_none(), "the first leg has not got it");
         cache.entry_mut(a).progress[0] = Progress::Done;
         assert!(cache.remove_if_over(a).is_some());
         assert_eq!((cache.bytes(), cache.bytes_max), (0, 100));
@@ -326,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn overlapping_writes_reach_a_twin_in_order() {
+    fn overlapping_writes_reach_a_leg_in_order() {
         let (mut cache, mut over) = (Cache::default(), Vec::new());
         let a = cache.insert(write(0, 100), &mut over);
         let b = cache.insert(write(50, 100), &mut over);

@@ -6,18 +6,18 @@ use tandem_block::{Duration, GIB, MIB};
 /// When is a write of the pair answered?
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Answer {
-    /// When the writing twin has it and the cache too ([IANUS §5.2], "synchronous").
+    /// When the writing leg has it and the cache too ([IANUS §5.2], "synchronous").
     #[default]
     Written,
     /// When the cache has it; FLUSH and FUA still reach a drive before they are answered
     /// ([IANUS §5.1], the default there).
     Cached,
-    /// When the journal or the writing twin has it, whichever is first. Without a journal: `Written`.
+    /// When the journal or the writing leg has it, whichever is first. Without a journal: `Written`.
     Journaled,
 }
 
 /// A third drive that a pair notes its writes on before a FLUSH is answered: what is flushed survives a
-/// power cut and the death of either twin at once (requirements I16).
+/// power cut and the death of either leg at once (requirements I16).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JournalConfig {
     /// Its own id, written when it is made.
@@ -50,30 +50,30 @@ impl Idle {
     }
 }
 
-/// Two SSDs as one: the second twin of a device, and how roles change.
+/// Two SSDs as one: the second leg of a device, and how roles change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PairConfig {
-    /// Ids of the twins, written at format and compared at start.
+    /// Ids of the legs, written at format and compared at start.
     pub uuids: [u128; 2],
     /// Roles change after this long at the earliest. Paper: `T_min`, 10 s there ([IANUS §5.3]). Default
     /// 10 s.
     pub period: Duration,
     /// Time without writes before each change. Default: none.
     pub idle: Idle,
-    /// RAM for what one of the twins has not got yet, at most. Paper: `2kT` ([IANUS §5.2]). Default 4 GiB.
+    /// RAM for what one of the legs has not got yet, at most. Paper: `2kT` ([IANUS §5.2]). Default 4 GiB.
     pub cache_bytes: u64,
-    /// What a twin writes in a second until that was measured. Paper: `k`; writes are accepted at half
+    /// What a leg writes in a second until that was measured. Paper: `k`; writes are accepted at half
     /// of it. Default 200 MB/s ([IANUS §5.2]).
     pub write_bytes_per_s: u64,
-    /// Commands with the writing twin at most. Default 32.
+    /// Commands with the writing leg at most. Default 32.
     pub depth: u32,
     /// When writes are answered.
     pub answer: Answer,
-    /// Serve from a twin that is behind, although what the other one had is lost.
+    /// Serve from a leg that is behind, although what the other one had is lost.
     pub accept_loss: bool,
-    /// This twin is new: everything is copied to it.
+    /// This leg is new: everything is copied to it.
     pub replaced: Option<u8>,
-    /// This twin is gone: the other one serves alone.
+    /// This leg is gone: the other one serves alone.
     pub absent: Option<u8>,
     /// The journal. Default: none.
     pub journal: Option<JournalConfig>,
@@ -98,11 +98,11 @@ impl Default for PairConfig {
 }
 
 impl PairConfig {
-    /// Share of its time in which a twin may write at least, in millionths.
+    /// Share of its time in which a leg may write at least, in millionths.
     pub fn writing_ppm(&self) -> u64 {
         super::pace::share_ppm(self.period, self.idle.limit())
     }
 }
 
-/// Bytes copied at once to a twin that is behind: a read of it delays users by a few ms at most (guess).
+/// Bytes copied at once to a leg that is behind: a read of it delays users by a few ms at most (guess).
 pub(super) const RESYNC_BYTES: u64 = MIB;

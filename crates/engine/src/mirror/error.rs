@@ -7,28 +7,28 @@ use tandem_block::{DeviceId, IoError};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PairError {
-    /// A twin failed while it was read or written.
+    /// A leg failed while it was read or written.
     #[error(transparent)]
     Device(#[from] IoError),
-    /// No record on a twin.
-    #[error("device {}: this drive is not half of a pair: format the pool, or name it as the replacement of a twin", .0.0)]
+    /// No record on a leg.
+    #[error("device {}: this drive is not half of a pair: format the pool, or name it as the replacement of a leg", .0.0)]
     NotFormatted(DeviceId),
-    /// Neither record of a twin can be read.
-    #[error("device {}: both records of the pair are damaged ({error}): name the drive as the replacement of a twin, and it is written anew", .device.0)]
+    /// Neither record of a leg can be read.
+    #[error("device {}: both records of the pair are damaged ({error}): name the drive as the replacement of a leg, and it is written anew", .device.0)]
     Damaged {
         /// Which drive.
         device: DeviceId,
         /// What is wrong with the first one.
         error: FormatError,
     },
-    /// The twins belong to different pairs.
+    /// The legs belong to different pairs.
     #[error("devices {} and {} are halves of different pairs", .0.0, .1.0)]
     Strangers(DeviceId, DeviceId),
-    /// The twins are listed in the other order.
-    #[error("device {} is the other half of the pair: list the twins as they were", .0.0)]
+    /// The legs are listed in the other order.
+    #[error("device {} is the other half of the pair: list the legs as they were", .0.0)]
     Swapped(DeviceId),
     /// The pair had another size.
-    #[error("the pair of device {} had {was} bytes when it was formatted and would have {is} now: a twin was replaced by a smaller one", .device.0)]
+    #[error("the pair of device {} had {was} bytes when it was formatted and would have {is} now: a leg was replaced by a smaller one", .device.0)]
     Resized {
         /// The pair.
         device: DeviceId,
@@ -37,17 +37,17 @@ pub enum PairError {
         /// Now.
         is: u64,
     },
-    /// The twin that is left lacks what the other one had.
-    #[error("device {} is behind its twin, which is missing: what was written last is only there. Bring the twin back, or accept the loss", .0.0)]
+    /// The leg that is left lacks what the other one had.
+    #[error("device {} is behind its other leg, which is missing: what was written last is only there. Bring the leg back, or accept the loss", .0.0)]
     Behind(DeviceId),
-    /// A twin has served alone and lacks more of what the other one has than its record could list.
+    /// A leg has served alone and lacks more of what the other one has than its record could list.
     #[error("device {}: it has served alone, and lacks too much of what device {} has to say what: name one of them as replaced, and what only that one has is lost", .0.0, .1.0)]
     Entangled(DeviceId, DeviceId),
-    /// Both twins have served alone.
+    /// Both legs have served alone.
     #[error("devices {} and {} have both served alone since they were a pair: name one of them as replaced, and its data is dropped", .0.0, .1.0)]
     SplitBrain(DeviceId, DeviceId),
-    /// The twin that is left lacks what only the other one and the journal have, and both are missing.
-    #[error("device {}: its twin is missing, and so is the journal that holds what was written last: bring one of them back, or accept the loss", .0.0)]
+    /// The leg that is left lacks what only the other one and the journal have, and both are missing.
+    #[error("device {}: its other leg is missing, and so is the journal that holds what was written last: bring one of them back, or accept the loss", .0.0)]
     Unjournaled(DeviceId),
     /// No journal on the drive that is named as one.
     #[error("device {}: this drive is not the journal of a pair: name it as new, and it is made one", .0.0)]

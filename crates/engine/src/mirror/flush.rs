@@ -1,7 +1,7 @@
 //! What does a FLUSH of the pair settle?
 //!
 //! Source: B9 "a FLUSH must make data durable on at least one device". The lead is flushed: what it
-//! lacks was settled on the other twin before roles changed.
+//! lacks was durable on the other leg before roles changed.
 
 use super::{Flight, Mirror, Phase};
 use crate::mutant::Mutant;
@@ -9,24 +9,24 @@ use crate::port::{Command, IoId, IoOp};
 use std::collections::VecDeque;
 use tandem_block::IoError;
 
-/// Why the mirror itself flushes a twin.
+/// Why the mirror itself flushes a leg.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Then {
     /// The writer is done for this period.
-    Settled,
-    /// The next writer has settled its metadata.
+    Durable,
+    /// The next writer has made durable its metadata.
     TurnReady,
     /// The writer has made up for what it was behind in.
     CaughtUp,
-    /// The survivor has everything that the dead twin had.
+    /// The survivor has everything that the dead leg had.
     Covered,
-    /// What the survivor lacked and was written since is settled there.
+    /// What the survivor lacked and was written since is durable there.
     Narrowed,
-    /// Nothing is under way, and both twins are equal when this is done.
+    /// Nothing is under way, and both legs are equal when this is done.
     Equal,
-    /// The journal needs no longer what the twin has.
+    /// The journal needs no longer what the leg has.
     Settle,
-    /// What the journal had is on the twin.
+    /// What the journal had is on the leg.
     Replayed,
 }
 
@@ -35,7 +35,7 @@ struct Running {
     /// For FLUSHes of the pair.
     batch: bool,
     then: Option<Then>,
-    /// What the journal knew of the twin when it began.
+    /// What the journal knew of the leg when it began.
     ticks: u64,
 }
 
@@ -54,10 +54,10 @@ pub(super) struct Flushes {
     batch: Option<Batch>,
     running: [Option<Running>; 2],
     wanted: [Option<Then>; 2],
-    /// A twin is to be flushed for the batch.
+    /// A leg is to be flushed for the batch.
     batch_wanted: [bool; 2],
-    /// Something that is not on the journal was written to a twin since its last flush.
-    pub unsettled: [bool; 2],
+    /// Something that is not on the journal was written to a leg since its last flush.
+    pub volatile: [bool; 2],
 }
 
 impl Flushes {
@@ -71,9 +71,9 @@ impl Flushes {
         self.waiting.is_empty() && !under_way
     }
 
-    /// Is a twin neither flushed nor about to be?
-    pub fn is_unflushed(&self, twin: usize) -> bool {
-        self.wanted[twin].is_none() && self.running[twin].is_none()
+    /// Is a leg neither flushed nor about to be?
+    pub fn is_unflushed(&self, leg: usize) -> bool {
+        self.wanted[leg].is_none() && self.running[leg].is_none()
     }
 
     /// Forgets what the mirror wanted of itself: roles changed by force.
@@ -91,40 +91,40 @@ impl Mirror {
         self.flushes.waiting.push_back((io, accepted));
     }
 
-    /// Flushes a twin for the mirror's own sake.
-    pub(super) fn flush_twin(&mut self, twin: usize, then: Then) {
-        self.flushes.wanted[twin] = Some(then);
+    /// Flushes a leg for the mirror's own sake.
+    pub(super) fn flush_leg(&mut self, leg: usize, then: Then) {
+        self.flushes.wanted[leg] = Some(then);
     }
 
-    pub(super) fn wants_flush(&self, twin: usize, then: Then) -> bool {
-        self.flushes.wanted[twin] == Some(then)
-            || self.flushes.running[twin].as_ref().is_some_and(|r| r.then == Some(then))
+    pub(super) fn wants_flush(&self, leg: usize, then: Then) -> bool {
+        self.flushes.wanted[leg] == Some(then)
+            || self.flushes.running[leg].as_ref().is_some_and(|r| r.then == Some(then))
     }
 
     pub(super) fn run_flushes(&mut self, out: &mut Vec<Command>) {
         if self.alive == [false; 2] {
-            let twin = self.twins[self.lead];
+            let leg = self.legs[self.lead];
             for (io, _) in std::mem::take(&mut self.flushes.waiting) {
-                self.end(io, Err(IoError::Dead(twin)), Vec::new());
+                self.end(io, Err(IoError::Dead(leg)), Vec::new());
             }
             return;
         }
         self.gather_flushes();
-        for twin in 0..2 {
-            let waits = self.flushes.batch_wanted[twin] || self.flushes.wanted[twin].is_some();
-            if !self.alive[twin] || self.flushes.running[twin].is_some() || !waits {
+        for leg in 0..2 {
+            let waits = self.flushes.batch_wanted[leg] || self.flushes.wanted[leg].is_some();
+            if !self.alive[leg] || self.flushes.running[leg].is_some() || !waits {
                 continue;
             }
-            let then = self.flushes.wanted[twin].take();
-            let batch = std::mem::take(&mut self.flushes.batch_wanted[twin]);
+            let then = self.flushes.wanted[leg].take();
+            let batch = std::mem::take(&mut self.flushes.batch_wanted[leg]);
             if self.breaks(Mutant::PairFlushIgnored) && then.is_none() {
                 self.batch_part_done();
                 continue;
             }
-            self.flushes.unsettled[twin] = false;
-            self.survivor_flush_begins(twin);
-            self.flushes.running[twin] = Some(Running { batch, then, ticks: self.journal.ticks() });
-            self.send(twin, IoOp::Flush, Flight::Flush, out);
+            self.flushes.volatile[leg] = false;
+            self.survivor_flush_begins(leg);
+            self.flushes.running[leg] = Some(Running { batch, then, ticks: self.journal.ticks() });
+            self.send(leg, IoOp::Flush, Flight::Flush, out);
         }
         self.run_journal_flush(out);
     }
@@ -150,10 +150,10 @@ impl Mirror {
         }
         let other = 1 - lead;
         self.flushes.batch_wanted[lead] = true;
-        // the journal has users' writes; what it has not must be settled on both twins
+        // the journal has users' writes; what it has not must be durable on both legs
         self.flushes.batch_wanted[other] =
-            self.journal.is_on() && self.alive[other] && self.flushes.unsettled[other];
-        self.journal.flush_wanted = self.journal_is_unsettled() && !early;
+            self.journal.is_on() && self.alive[other] && self.flushes.volatile[other];
+        self.journal.flush_wanted = self.journal_is_volatile() && !early;
         let drives = [true, self.flushes.batch_wanted[other], self.journal.flush_wanted];
         let left = drives.iter().map(|&wanted| u32::from(wanted)).sum();
         self.flushes.batch = Some(Batch { ios, left });
@@ -186,7 +186,7 @@ impl Mirror {
         }
     }
 
-    /// Is the lead the twin whose flush holds the promise?
+    /// Is the lead the leg whose flush holds the promise?
     fn may_flush(&self) -> bool {
         let started = !matches!(self.phase, Phase::Created | Phase::Opening | Phase::Restoring);
         // between the flush of the next writer and its record a flush of the old one would settle what
@@ -194,7 +194,7 @@ impl Mirror {
         started && self.phase != Phase::Turning && !self.records.blocks_all()
     }
 
-    /// Has the lead everything that was answered up to here and is not settled on the other twin? What
+    /// Has the lead everything that was answered up to here and is not durable on the other leg? What
     /// waits for its answer is no part of a flush.
     pub(super) fn lead_has(&self, upto: u64) -> bool {
         let queue = &self.queues[self.lead];
@@ -204,7 +204,7 @@ impl Mirror {
             .take_while(|&&(_, sequence)| sequence <= upto)
             .any(|&(id, sequence)| self.cache.find(id, sequence).is_some_and(|e| e.answered));
         let sent = self.sent.iter().any(|(_, sent)| match sent.flight {
-            super::Flight::Entry(id, _) if sent.twin == self.lead => {
+            super::Flight::Entry(id, _) if sent.leg == self.lead => {
                 let entry = self.cache.entry(id);
                 entry.answered && entry.sequence <= upto
             }
@@ -215,30 +215,30 @@ impl Mirror {
 
     pub(super) fn flushed(
         &mut self,
-        twin: usize,
+        leg: usize,
         status: Result<(), IoError>,
         out: &mut Vec<Command>,
     ) {
         let Running { batch, then, ticks } =
-            self.flushes.running[twin].take().expect("a flush was under way");
-        if status.is_err() || !self.alive[twin] {
-            // FLUSHes wait again since the twin died
-            self.fail_twin(twin, out);
+            self.flushes.running[leg].take().expect("a flush was under way");
+        if status.is_err() || !self.alive[leg] {
+            // FLUSHes wait again since the leg died
+            self.fail_leg(leg, out);
             return;
         }
-        self.journal.twin_flushed(twin, ticks);
-        self.survivor_flushed(twin, then);
+        self.journal.leg_flushed(leg, ticks);
+        self.survivor_flushed(leg, then);
         if batch {
             self.batch_part_done();
         }
         match then {
             None | Some(Then::Settle | Then::Narrowed) => {}
-            Some(Then::Replayed) => self.replay_settled(),
-            Some(Then::Settled) => self.settled(),
+            Some(Then::Replayed) => self.replay_durable(),
+            Some(Then::Durable) => self.durable(),
             Some(Then::TurnReady) => self.turn_ready(out),
             Some(Then::CaughtUp) => self.caught_up(out),
             Some(Then::Covered) => self.exposed = None,
-            Some(Then::Equal) => self.is_equal(twin, out),
+            Some(Then::Equal) => self.is_equal(leg, out),
         }
     }
 }

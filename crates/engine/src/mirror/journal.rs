@@ -1,25 +1,25 @@
-//! Where are a pair's writes noted, so that a power cut and the death of a twin at once lose nothing?
+//! Where are a pair's writes noted, so that a power cut and the death of a leg at once lose nothing?
 //!
-//! Source: requirements I16, B9, frontier D4. What one twin lacks is in RAM, so without a journal what was
-//! flushed is on one twin alone until roles have changed. A third drive keeps a ring of units
+//! Source: requirements I16, B9, frontier D4. What one leg lacks is in RAM, so without a journal what was
+//! flushed is on one leg alone until roles have changed. A third drive keeps a ring of units
 //! (`format/pair_journal.rs`), each with the extents, checksums and data of some writes:
 //!
 //! ```text
-//!   a write ──▶ cache ──┬──▶ the writing twin                 ring:  ░░░░▓▓▓▓▓▓▓▓▓▓▓▓▓▓▒▒▒░░░░
+//!   a write ──▶ cache ──┬──▶ the writing leg                 ring:  ░░░░▓▓▓▓▓▓▓▓▓▓▓▓▓▓▒▒▒░░░░
 //!                       └──▶ waiting ──▶ one unit at a time            ▲ tail      ▲   ▲ next
 //!   FLUSH ──▶ both are flushed, then it is answered                 (head)   durable   acknowledged
 //! ```
 //! - Every write is noted, in the order of acceptance. What was trimmed and what is the engine's own is
-//!   not: the one is not read again, the other is on both twins (`meta.rs`).
-//! - FLUSH and FUA wait for the writing twin and for the journal; FLUSH also for the other twin, if that
-//!   was written metadata which is not settled there. So what was flushed survives a power cut together
-//!   with the death of either twin (by the journal), or of the journal (by the twin).
-//! - A unit is kept until what it has is on both twins, and each of them was flushed since then. The head
+//!   not: the one is not read again, the other is on both legs (`meta.rs`).
+//! - FLUSH and FUA wait for the writing leg and for the journal; FLUSH also for the other leg, if that
+//!   was written metadata which is not durable there. So what was flushed survives a power cut together
+//!   with the death of either leg (by the journal), or of the journal (by the leg).
+//! - A unit is kept until what it has is on both legs, and each of them was flushed since then. The head
 //!   that says so is durable before the unit's place is used again.
-//! - At a start after a crash the ring is written to the twins that are there, in order, before anybody is
-//!   served; then a generation begins with an empty ring. Units of anything older than what a twin has
+//! - At a start after a crash the ring is written to the legs that are there, in order, before anybody is
+//!   served; then a generation begins with an empty ring. Units of anything older than what a leg has
 //!   are followed by the newer one, or that was not flushed.
-//! - The twins' records name the generation that counts, the head the twins for which it does. A journal
+//! - The legs' records name the generation that counts, the head the legs for which it does. A journal
 //!   that dies is struck off the records before anything is answered without it.
 //! - A full ring holds writes back and lets roles change early.
 
@@ -35,7 +35,7 @@ use crate::mutant::Mutant;
 use crate::port::{Command, Io, IoOp};
 use tandem_block::{BLOCK_BYTES, Instant, IoError, MIB, PayloadId};
 
-/// In the place of a twin: the journal.
+/// In the place of a leg: the journal.
 pub(super) const JOURNAL: usize = 2;
 /// A unit takes so much data at most, unless one write has more (guess).
 const UNIT_BYTES: u64 = MIB;
@@ -43,12 +43,12 @@ const UNIT_BYTES: u64 = MIB;
 const USED_PERCENT: u64 = 50;
 /// … and that brings so much.
 const FREED_PERCENT: u64 = 12;
-/// Twins are flushed for the journal's sake when so much is in use.
+/// Legs are flushed for the journal's sake when so much is in use.
 const PRESSING_PERCENT: u64 = 75;
 
 impl Mirror {
     pub(super) fn send_to_journal(&mut self, op: IoOp, flight: Flight, out: &mut Vec<Command>) {
-        let key = self.sent.insert(Sent { twin: JOURNAL, flight, issued: self.now });
+        let key = self.sent.insert(Sent { leg: JOURNAL, flight, issued: self.now });
         out.push(Command::Submit(Io { id: self.name(key), device: self.journal.device, op }));
     }
 
@@ -73,7 +73,7 @@ impl Mirror {
         if self.journal.bcw.is_none() && self.journal.writing.is_none() {
             self.compose(out);
         }
-        self.press_twins();
+        self.press_legs();
         let tail = self.first_unit_kept();
         let free = match self.journal.bcw {
             Some(_) => !self.journal.is_busy(),
@@ -129,8 +129,8 @@ impl Mirror {
             entry.journal = Progress::Sent;
             entry.unit = sequence;
             entry.units.push(sequence);
-            for twin in 0..2 {
-                unit.left[twin] += u32::from(entry.progress[twin] != Progress::Done);
+            for leg in 0..2 {
+                unit.left[leg] += u32::from(entry.progress[leg] != Progress::Done);
             }
         }
         self.journal.ticks += 1;
@@ -315,7 +315,7 @@ impl Mirror {
     }
 
     /// Must the journal be flushed for what it has acknowledged?
-    pub(super) fn journal_is_unsettled(&self) -> bool {
+    pub(super) fn journal_is_volatile(&self) -> bool {
         let journal = &self.journal;
         journal.state == State::Open && journal.durable < journal.acknowledged
     }
@@ -375,19 +375,19 @@ impl Mirror {
         }
     }
 
-    /// The first unit that a twin may lack.
+    /// The first unit that a leg may lack.
     fn first_unit_kept(&self) -> u64 {
         let journal = &self.journal;
-        let settled = |unit: &&Unit| {
-            let on = |twin: usize| {
-                let flushed = unit.done_at[twin] <= journal.flushed_to[twin];
-                unit.left[twin] == 0 && (flushed || !self.durable)
+        let durable = |unit: &&Unit| {
+            let on = |leg: usize| {
+                let flushed = unit.done_at[leg] <= journal.flushed_to[leg];
+                unit.left[leg] == 0 && (flushed || !self.durable)
             };
             let early = self.breaks(Mutant::PairJournalTrimmedEarly) && unit.left[self.lead] == 0;
-            let all = (0..2).all(|twin| !self.alive[twin] || on(twin));
+            let all = (0..2).all(|leg| !self.alive[leg] || on(leg));
             unit.acknowledged && (all || early)
         };
-        journal.first_unit + journal.units.iter().take_while(settled).count() as u64
+        journal.first_unit + journal.units.iter().take_while(durable).count() as u64
     }
 
     fn wants_head(&self, tail: u64) -> bool {
@@ -399,9 +399,9 @@ impl Mirror {
         journal.head_wanted || (used && freed > 0 && some)
     }
 
-    /// A twin's flush that would let the tail be moved is brought about, if roles do not bring it, or
+    /// A leg's flush that would let the tail be moved is brought about, if roles do not bring it, or
     /// not soon enough.
-    fn press_twins(&mut self) {
+    fn press_legs(&mut self) {
         let journal = &self.journal;
         let percent = if self.takes_turns() { PRESSING_PERCENT } else { USED_PERCENT };
         let kept = (self.first_unit_kept() - journal.first_unit) as usize;
@@ -411,10 +411,10 @@ impl Mirror {
             return;
         }
         let (left, done_at, flushed_to) = (unit.left, unit.done_at, journal.flushed_to);
-        for twin in 0..2 {
-            let lacks = left[twin] == 0 && done_at[twin] > flushed_to[twin];
-            if self.alive[twin] && lacks && self.flushes.is_unflushed(twin) {
-                self.flush_twin(twin, Then::Settle);
+        for leg in 0..2 {
+            let lacks = left[leg] == 0 && done_at[leg] > flushed_to[leg];
+            if self.alive[leg] && lacks && self.flushes.is_unflushed(leg) {
+                self.flush_leg(leg, Then::Settle);
             }
         }
     }
@@ -423,8 +423,8 @@ impl Mirror {
     pub(super) fn write_head(&mut self, tail: u64, out: &mut Vec<Command>) {
         self.journal.head_wanted = false;
         self.journal.heading = Some(tail);
-        let members = (0..2).filter(|&twin| self.alive[twin] && !self.lacks_all(twin));
-        let members = members.map(|twin| 1 << twin).sum();
+        let members = (0..2).filter(|&leg| self.alive[leg] && !self.lacks_all(leg));
+        let members = members.map(|leg| 1 << leg).sum();
         let index = (tail - self.journal.first_unit) as usize;
         let journal = &mut self.journal;
         let tail_at = journal.units.get(index).map_or(journal.next_at, |unit| unit.at);
@@ -470,7 +470,7 @@ impl Mirror {
         }
     }
 
-    /// The journal is dead: the twins have to know before anything is answered that it took part in.
+    /// The journal is dead: the legs have to know before anything is answered that it took part in.
     pub(super) fn fail_journal(&mut self, out: &mut Vec<Command>) {
         if !self.journal.is_on() {
             return;

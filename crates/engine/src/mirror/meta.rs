@@ -1,13 +1,13 @@
 //! How is the engine's own data kept by a pair?
 //!
-//! Source: requirements I13 to I18, B9: journal and checkpoint are written to both twins, at once, because
+//! Source: requirements I13 to I18, B9: journal and checkpoint are written to both legs, at once, because
 //! they are written in place and a FLUSH must not wait for a period. They are few and small.
 
 use super::{Flight, Mirror, Phase};
 use crate::port::{Command, IoId, IoOp};
 use tandem_block::IoError;
 
-/// A write of metadata, until both twins have it.
+/// A write of metadata, until both legs have it.
 #[derive(Clone, Debug)]
 pub(super) struct MetaWrite {
     io: IoId,
@@ -42,23 +42,23 @@ impl Mirror {
         out: &mut Vec<Command>,
     ) {
         match self.choose(offset, offset + length) {
-            Some(twin) => {
+            Some(leg) => {
                 self.adopt((offset, offset + length), true);
-                self.send_meta_read(twin, MetaRead { io, offset, length, tried: false }, out);
+                self.send_meta_read(leg, MetaRead { io, offset, length, tried: false }, out);
             }
             None => self.end(io, Err(self.why_not()), Vec::new()),
         }
     }
 
-    fn send_meta_read(&mut self, twin: usize, read: MetaRead, out: &mut Vec<Command>) {
+    fn send_meta_read(&mut self, leg: usize, read: MetaRead, out: &mut Vec<Command>) {
         let op =
             IoOp::ReadMeta { offset_bytes: self.place(read.offset), length_bytes: read.length };
-        self.send(twin, op, Flight::MetaRead(Box::new(read)), out);
+        self.send(leg, op, Flight::MetaRead(Box::new(read)), out);
     }
 
     pub(super) fn meta_read_done(
         &mut self,
-        twin: usize,
+        leg: usize,
         mut read: MetaRead,
         status: Result<(), IoError>,
         bytes: &[u8],
@@ -70,9 +70,9 @@ impl Mirror {
             return;
         };
         if matches!(error, IoError::Dead(_)) {
-            self.fail_twin(twin, out);
+            self.fail_leg(leg, out);
         }
-        let other = 1 - twin;
+        let other = 1 - leg;
         let may =
             self.alive[other] && !self.stale[other].touches(read.offset, read.offset + read.length);
         if read.tried || !may {
@@ -90,7 +90,7 @@ impl Mirror {
         self.metas_waiting.push_back(key);
     }
 
-    /// Sends metadata to all twins that live, once their regions are marked.
+    /// Sends metadata to all legs that live, once their regions are marked.
     pub(super) fn send_metas(&mut self, out: &mut Vec<Command>) {
         let held = matches!(
             self.phase,
@@ -104,7 +104,7 @@ impl Mirror {
             let (start, end) = (self.metas[key].offset, self.metas[key].end());
             if self.alive == [false; 2] {
                 let io = self.metas.remove(key).io;
-                self.end(io, Err(IoError::Dead(self.twins[self.lead])), Vec::new());
+                self.end(io, Err(IoError::Dead(self.legs[self.lead])), Vec::new());
                 continue;
             }
             let marked = !self.durable || self.is_alone() || self.records.mark(start, end);
@@ -112,8 +112,8 @@ impl Mirror {
                 self.metas_waiting.push_back(key);
                 continue;
             }
-            for twin in 0..2 {
-                if !self.alive[twin] {
+            for leg in 0..2 {
+                if !self.alive[leg] {
                     continue;
                 }
                 self.metas[key].left += 1;
@@ -122,29 +122,29 @@ impl Mirror {
                     bytes: self.metas[key].bytes.clone(),
                     fua: self.metas[key].fua,
                 };
-                self.send(twin, op, Flight::MetaWrite(key), out);
+                self.send(leg, op, Flight::MetaWrite(key), out);
             }
         }
     }
 
     pub(super) fn meta_written(
         &mut self,
-        twin: usize,
+        leg: usize,
         key: usize,
         status: Result<(), IoError>,
         out: &mut Vec<Command>,
     ) {
         if status.is_err() {
-            self.fail_twin(twin, out);
+            self.fail_leg(leg, out);
         }
         let write = &mut self.metas[key];
         write.left -= 1;
         write.done += u32::from(status.is_ok());
         let (start, end, fua) = (write.offset, write.end(), write.fua);
         self.records.touched(start, end);
-        if status.is_ok() && self.alive[twin] {
-            self.flushes.unsettled[twin] |= !fua;
-            self.is_new_there(twin, start, end);
+        if status.is_ok() && self.alive[leg] {
+            self.flushes.volatile[leg] |= !fua;
+            self.is_new_there(leg, start, end);
         }
         if self.metas[key].left > 0 {
             return;

@@ -1,29 +1,29 @@
-//! Which twin reads, which writes? Two SSDs as one device, whose reads do not wait for writes.
+//! Which leg reads, which writes? Two SSDs as one device, whose reads do not wait for writes.
 //!
-//! Source: [IANUS §5], requirements I13 to I18, B9. One twin reads while the other one writes; after a
+//! Source: [IANUS §5], requirements I13 to I18, B9. One leg reads while the other one writes; after a
 //! period they change places, and the new writer first makes up for what the other one wrote. What
-//! one of them lacks stays in RAM, so that the cache and either twin are the latest data.
+//! one of them lacks stays in RAM, so that the cache and either leg are the latest data.
 //!
 //! ```text
 //!            engine: commands to one device                          one period after the other
-//!                 │ reads          │ writes, TRIM    │ metadata      twin 0  ██ writes ██│·· reads ··
-//!                 ▼                ▼ (pace: k/2)     ▼               twin 1  ·· reads ··│██ writes ██
+//!                 │ reads          │ writes, TRIM    │ metadata      leg 0  ██ writes ██│·· reads ··
+//!                 ▼                ▼ (pace: k/2)     ▼               leg 1  ·· reads ··│██ writes ██
 //!              read.rs ◀─ cache.rs ◀─ write.rs     meta.rs                              │
-//!                 │                    │             │  │             what twin 0 wrote is written to
-//!                 ▼                    ▼             ▼  ▼             twin 1 first, then what is new
-//!            the reader            the writer      both twins
+//!                 │                    │             │  │             what leg 0 wrote is written to
+//!                 ▼                    ▼             ▼  ▼             leg 1 first, then what is new
+//!            the reader            the writer      both legs
 //! ```
 //! What is durable, and when (`record.rs`, the bytes in `format/pair.rs`):
-//! - A region is marked on the writer before it is written to: after a crash the twins may differ there
+//! - A region is marked on the writer before it is written to: after a crash the legs may differ there
 //!   and nowhere else, and the writer is right.
 //! - When roles change, the old writer is flushed, then the new one; then both are told who is ahead,
 //!   and in which extents the one ahead is still behind. Only then is anything new written.
-//! - A FLUSH flushes the writer: what it lacks was settled on the other one when roles changed.
-//! - A twin that dies is written off on the other one before anything else is answered.
+//! - A FLUSH flushes the writer: what it lacks was durable on the other one when roles changed.
+//! - A leg that dies is written off on the other one before anything else is answered.
 //! - With a journal on a third drive (`journal.rs`) what was flushed is there too.
 //!
-//! A room of the engine, between the device queues and the world: commands to the pair go in at
-//! `submit`, commands to the twins come out, and answers that look like those of a single drive.
+//! A room of the engine, between the device queues and the event loop: commands to the pair go in at
+//! `submit`, commands to the legs come out, and answers that look like those of a single drive.
 
 mod attach;
 mod cache;
@@ -91,9 +91,9 @@ pub(crate) struct Ended {
 pub(crate) enum Phase {
     /// Not started.
     Created,
-    /// Reads the twins' records.
+    /// Reads the legs' records.
     Opening,
-    /// Brings back what the twin ahead lacks; nobody is served yet.
+    /// Brings back what the leg ahead lacks; nobody is served yet.
     Restoring,
     /// Serves.
     Serving,
@@ -105,13 +105,13 @@ pub(crate) enum Phase {
     Idling(Instant),
     /// … reads have moved; the new writer is flushed and told.
     Turning,
-    /// Takes nothing more; both twins get everything.
+    /// Takes nothing more; both legs get everything.
     Stopping,
     /// Over.
     Stopped,
 }
 
-/// Why a command is with a twin.
+/// Why a command is with a leg.
 #[derive(Clone, Debug)]
 enum Flight {
     Open {
@@ -141,25 +141,25 @@ enum Flight {
     RingRead(u64, replay::Step),
     /// The data of a unit that ends here.
     RingData(u64),
-    /// Data of the ring, to a twin.
+    /// Data of the ring, to a leg.
     Brought,
 }
 
 #[derive(Clone, Debug)]
 struct Sent {
-    twin: usize,
+    leg: usize,
     flight: Flight,
     issued: Instant,
 }
 
-/// What a twin has to write.
+/// What a leg has to write.
 #[derive(Clone, Debug, Default)]
 struct Queue {
-    /// What the other twin has already, with its order of acceptance.
+    /// What the other leg has already, with its order of acceptance.
     backlog: VecDeque<(EntryId, u64)>,
-    /// What no twin has.
+    /// What no leg has.
     fresh: VecDeque<(EntryId, u64)>,
-    /// Entries with the twin.
+    /// Entries with the leg.
     in_flight: u32,
     /// … from the backlog
     catching_up: u32,
@@ -182,13 +182,13 @@ pub struct PairStats {
     pub early_turns: u64,
     /// Writes accepted, in bytes.
     pub accepted_bytes: u64,
-    /// Bytes of writes sent to each twin.
+    /// Bytes of writes sent to each leg.
     pub written_bytes: [u64; 2],
-    /// Reads sent to each twin.
+    /// Reads sent to each leg.
     pub reads: [u64; 2],
     /// Reads that the cache answered alone.
     pub cache_reads: u64,
-    /// Reads that a twin and the cache answered together.
+    /// Reads that a leg and the cache answered together.
     pub mixed_reads: u64,
     /// Writes that waited for the pace or the cache, and how long in all.
     pub held: u64,
@@ -196,11 +196,11 @@ pub struct PairStats {
     pub held_ns: u64,
     /// Records written.
     pub records: u64,
-    /// Bytes copied to a twin that was behind.
+    /// Bytes copied to a leg that was behind.
     pub resynced_bytes: u64,
-    /// Reads that one twin could not answer and the other one did.
+    /// Reads that one leg could not answer and the other one did.
     pub repaired_reads: u64,
-    /// Twins written off.
+    /// Legs written off.
     pub failures: u64,
     /// Journals written off.
     pub journal_failures: u64,
@@ -211,8 +211,8 @@ pub struct PairStats {
 pub(crate) struct Mirror {
     config: PairConfig,
     index: usize,
-    twins: [DeviceId; 2],
-    /// Bytes of the pair, without the twins' records.
+    legs: [DeviceId; 2],
+    /// Bytes of the pair, without the legs' records.
     capacity_bytes: u64,
     /// Keeps the promise of a power cut; not under fixed placement.
     durable: bool,
@@ -221,11 +221,11 @@ pub(crate) struct Mirror {
     now: Instant,
     phase: Phase,
     alive: [bool; 2],
-    /// The twin that is right wherever they differ and the cache knows nothing.
+    /// The leg that is right wherever they differ and the cache knows nothing.
     lead: usize,
-    /// The twin that is read.
+    /// The leg that is read.
     reader: usize,
-    /// A twin died, and what it had settled up to this write is not all settled on the other one yet.
+    /// A leg died, and what it had made durable up to this write is not all durable on the other one yet.
     exposed: Option<u64>,
     survivor: survivor::Survivor,
     /// Since when roles are as they are.
@@ -266,7 +266,7 @@ pub(crate) struct Mirror {
 pub(crate) struct MirrorSetup {
     pub config: PairConfig,
     pub index: usize,
-    pub twins: [DeviceId; 2],
+    pub legs: [DeviceId; 2],
     pub capacity_bytes: u64,
     /// The drive of its journal, if it has one.
     pub journal: DeviceId,
@@ -277,16 +277,8 @@ pub(crate) struct MirrorSetup {
 
 impl Mirror {
     pub fn new(setup: MirrorSetup) -> Mirror {
-        let MirrorSetup {
-            config,
-            index,
-            twins,
-            capacity_bytes,
-            journal,
-            durable,
-            contents,
-            format,
-        } = setup;
+        let MirrorSetup { config, index, legs, capacity_bytes, journal, durable, contents, format } =
+            setup;
         let journal = ring::Journal::new(config.journal.as_ref(), journal);
         let idle = match config.idle {
             Idle::Fixed(length) => length,
@@ -300,7 +292,7 @@ impl Mirror {
             is_recovering: true,
             config,
             index,
-            twins,
+            legs,
             capacity_bytes,
             durable,
             contents,
@@ -352,7 +344,7 @@ impl Mirror {
         }
     }
 
-    /// A command to a twin is done.
+    /// A command to a leg is done.
     pub fn completed(
         &mut self,
         now: Instant,
@@ -364,19 +356,19 @@ impl Mirror {
         self.now = now;
         let (checksums, bytes) = answer;
         let key = (io.0 & ((1 << INDEX_SHIFT) - 1)) as usize;
-        let Sent { twin, flight, issued } = self.sent.remove(key);
+        let Sent { leg, flight, issued } = self.sent.remove(key);
         match flight {
-            Flight::Open { slot } => self.opened(twin, slot, status, bytes),
-            Flight::Read(read) => self.read_done(twin, *read, issued, status, checksums, out),
+            Flight::Open { slot } => self.opened(leg, slot, status, bytes),
+            Flight::Read(read) => self.read_done(leg, *read, issued, status, checksums, out),
             Flight::ReadSum(io) => self.end(io, status, checksums.to_vec()),
             Flight::WriteSum(io, entry) => self.write_summed(io, entry, checksums, out),
-            Flight::Entry(id, new) => self.entry_written(twin, (id, new), status, checksums, out),
-            Flight::MetaRead(read) => self.meta_read_done(twin, *read, status, bytes, out),
-            Flight::MetaWrite(key) => self.meta_written(twin, key, status, out),
-            Flight::Flush => self.flushed(twin, status, out),
-            Flight::Record => self.record_written(twin, status, out),
-            Flight::ResyncRead => self.resync_read(twin, status, out),
-            Flight::ResyncWrite => self.resync_written(twin, status, out),
+            Flight::Entry(id, new) => self.entry_written(leg, (id, new), status, checksums, out),
+            Flight::MetaRead(read) => self.meta_read_done(leg, *read, status, bytes, out),
+            Flight::MetaWrite(key) => self.meta_written(leg, key, status, out),
+            Flight::Flush => self.flushed(leg, status, out),
+            Flight::Record => self.record_written(leg, status, out),
+            Flight::ResyncRead => self.resync_read(leg, status, out),
+            Flight::ResyncWrite => self.resync_written(leg, status, out),
             Flight::JournalSum => self.unit_summed(checksums, out),
             Flight::Unit => self.unit_written(issued, status, out),
             Flight::Head => self.head_written(status, out),
@@ -422,16 +414,16 @@ impl Mirror {
         self.roles_due().min(held).min(self.resync_due()).min(self.journal.ask_at)
     }
 
-    /// Sends a command to a twin.
-    fn send(&mut self, twin: usize, op: IoOp, flight: Flight, out: &mut Vec<Command>) {
-        assert!(self.alive[twin], "a dead twin is asked for nothing");
-        let key = self.sent.insert(Sent { twin, flight, issued: self.now });
-        out.push(Command::Submit(Io { id: self.name(key), device: self.twins[twin], op }));
+    /// Sends a command to a leg.
+    fn send(&mut self, leg: usize, op: IoOp, flight: Flight, out: &mut Vec<Command>) {
+        assert!(self.alive[leg], "a dead leg is asked for nothing");
+        let key = self.sent.insert(Sent { leg, flight, issued: self.now });
+        out.push(Command::Submit(Io { id: self.name(key), device: self.legs[leg], op }));
     }
 
-    /// Asks the world for the checksums of a buffer.
+    /// Asks the event loop for the checksums of a buffer.
     fn sum(&mut self, range: (PayloadId, u64, u64), flight: Flight, out: &mut Vec<Command>) {
-        let key = self.sent.insert(Sent { twin: self.lead, flight, issued: self.now });
+        let key = self.sent.insert(Sent { leg: self.lead, flight, issued: self.now });
         let (payload, offset_bytes, length_bytes) = range;
         let id = self.name(key);
         out.push(Command::Checksum { id, payload, offset_bytes, length_bytes });
@@ -462,12 +454,12 @@ impl Mirror {
         }
     }
 
-    /// The twin's own offset of a byte of the pair.
+    /// The leg's own offset of a byte of the pair.
     fn place(&self, offset: u64) -> u64 {
         if self.durable { HEADER_BYTES + offset } else { offset }
     }
 
-    /// Do the twins take turns: do both live, and is it on record that neither is behind?
+    /// Do the legs take turns: do both live, and is it on record that neither is behind?
     fn alternates(&self) -> bool {
         self.alive == [true; 2] && !self.resync.active
     }
@@ -477,7 +469,7 @@ impl Mirror {
         self.residue.read(issued, self.now, self.since, self.config.period);
     }
 
-    /// The other twin's death is known to the survivor, or nobody died.
+    /// The other leg's death is known to the survivor, or nobody died.
     fn is_alone(&self) -> bool {
         self.alive != [true; 2]
     }
@@ -493,7 +485,7 @@ impl Mirror {
             .sent
             .iter()
             .take(8)
-            .map(|(_, sent)| format!("{} {:?} since {:?}", sent.twin, sent.flight, sent.issued))
+            .map(|(_, sent)| format!("{} {:?} since {:?}", sent.leg, sent.flight, sent.issued))
             .collect();
         format!(
             "pair {:?} alive {:?} lead {} reader {} stop {:?}\nqueues {:?}\nheld {} metas {:?} waiting {:?}\nflushes {:?}\njournal {:?}\nreplay {:?}\nrecords {:?}\nstale {:?} resync {:?} survivor {:?}\nsent {} {sent:?}\ncache {} of {} {:?} pace {:?}",
@@ -521,7 +513,7 @@ impl Mirror {
         )
     }
 
-    /// Bytes that were acknowledged and that no twin has: what the loss of RAM takes.
+    /// Bytes that were acknowledged and that no leg has: what the loss of RAM takes.
     pub fn risked_bytes(&self) -> u64 {
         self.cache.risked_bytes(self.alive)
     }
@@ -529,7 +521,7 @@ impl Mirror {
     /// What there is to see of it.
     pub fn view(&self) -> PairView {
         PairView {
-            twins: self.twins,
+            legs: self.legs,
             alive: self.alive,
             lead: self.lead,
             reader: self.reader,
@@ -562,15 +554,15 @@ impl Mirror {
 /// A pair as seen from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PairView {
-    /// Ids of the twins in the world.
-    pub twins: [DeviceId; 2],
+    /// Ids of the legs in the event loop.
+    pub legs: [DeviceId; 2],
     /// Which of them serve.
     pub alive: [bool; 2],
-    /// The twin that writes, and is right where they differ.
+    /// The leg that writes, and is right where they differ.
     pub lead: usize,
-    /// The twin that is read.
+    /// The leg that is read.
     pub reader: usize,
-    /// A twin died, and a power cut now would lose what only it had settled: over as soon as the cache
+    /// A leg died, and a power cut now would lose what only it had made durable: over as soon as the cache
     /// is written to the other one, and that one's record says so.
     pub exposed: bool,
     /// Bytes in the cache now.
@@ -579,11 +571,11 @@ pub struct PairView {
     pub cache_bytes_max: u64,
     /// … and the bound
     pub cache_bytes_bound: u64,
-    /// Bytes that were overwritten before any twin was sent them.
+    /// Bytes that were overwritten before any leg was sent them.
     pub coalesced_bytes: u64,
-    /// Bytes of each twin that are behind and not read from it.
+    /// Bytes of each leg that are behind and not read from it.
     pub stale_bytes: [u64; 2],
-    /// What a twin writes in a second, as measured. Paper: `k`.
+    /// What a leg writes in a second, as measured. Paper: `k`.
     pub write_bytes_per_s: u64,
     /// Time without writes before the next change of roles.
     pub idle: Duration,

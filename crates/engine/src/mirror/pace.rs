@@ -1,7 +1,7 @@
 //! How fast may writes be accepted?
 //!
 //! Source: [IANUS §5.2], requirements I15, I17: each write is made twice, so in the long run a pair
-//! accepts half of what a twin writes (`k/2`). Slower from the start is steadier than fast and then
+//! accepts half of what a leg writes (`k/2`). Slower from the start is steadier than fast and then
 //! blocked. `k` is measured over each period, while the writer has all the commands that it takes: one
 //! that writes as things come would seem slow, and the first moments of its turn alone, after a period
 //! of rest, faster than it is. In a period with little to do it has them only while it stands still, so
@@ -12,20 +12,20 @@ use tandem_block::{Duration, Instant, MIB};
 
 /// Accepted at once beyond the rate: requests are not smooth (guess).
 const BURST: Duration = Duration::from_ms(50);
-/// Where writes wait for the twin anyway, what could not be accepted because it stood still is accepted
+/// Where writes wait for the leg anyway, what could not be accepted because it stood still is accepted
 /// later: up to this part of a period (guess: a second of ten, as long as collections come together).
 const CREDIT_PART: u64 = 10;
-/// What was configured counts like so much of a twin's time (guess).
+/// What was configured counts like so much of a leg's time (guess).
 const CONFIGURED: Duration = Duration::from_ms(500);
 /// Of what was seen before, this part counts after one more period: three of four (guess).
 const KEPT: (u64, u64) = (3, 4);
-/// A twin that was busy for less than this part of its period had little to do: one half, what it needs
+/// A leg that was busy for less than this part of its period had little to do: one half, what it needs
 /// to make up for the period before, since half of what it writes is accepted ([IANUS §5.2]).
 const BUSY_PART: u64 = 2;
 /// Never slower than this, whatever was measured (guess).
 const BYTES_PER_S_MIN: u64 = MIB;
 
-/// Share of a period in which a twin may write, in millionths.
+/// Share of a period in which a leg may write, in millionths.
 pub(super) fn share_ppm(period: Duration, idle: Duration) -> u64 {
     let writing_ns = u128::from(period.ns.saturating_sub(idle.ns).max(1));
     let share = writing_ns * 1_000_000 / u128::from(period.ns.max(1));
@@ -47,7 +47,7 @@ fn bytes_in(bytes_per_s: u64, time: Duration) -> u64 {
 pub(super) struct Pace {
     /// Paper: `k`.
     write_bytes_per_s: u64,
-    /// Share of its time that a twin may write, in millionths: the rest it idles ([IANUS §5.3]).
+    /// Share of its time that a leg may write, in millionths: the rest it idles ([IANUS §5.3]).
     share_ppm: u64,
     /// What was accepted is worked off by then, at half the rate.
     worked_off_at: Instant,
@@ -76,7 +76,7 @@ impl Pace {
         }
     }
 
-    /// The pace of a pair: where writes are answered when a twin has them, what it stood still for is
+    /// The pace of a pair: where writes are answered when a leg has them, what it stood still for is
     /// made up for.
     pub fn of(config: &PairConfig, idle: Duration) -> Pace {
         let credit = match config.answer {
@@ -91,7 +91,7 @@ impl Pace {
         self.share_ppm = share_ppm;
     }
 
-    /// What a twin writes in a second, as far as known.
+    /// What a leg writes in a second, as far as known.
     pub fn write_bytes_per_s(&self) -> u64 {
         self.write_bytes_per_s
     }
@@ -109,7 +109,7 @@ impl Pace {
         self.worked_off_at = self.worked_off_at.max(earliest) + takes;
     }
 
-    /// The writing twin has all the commands that it takes, from now on.
+    /// The writing leg has all the commands that it takes, from now on.
     pub fn begins(&mut self, now: Instant) {
         self.busy_since.get_or_insert(now);
     }
@@ -121,7 +121,7 @@ impl Pace {
         }
     }
 
-    /// The writing twin's period, of this length, is over: what was seen of it counts.
+    /// The writing leg's period, of this length, is over: what was seen of it counts.
     pub fn turns(&mut self, now: Instant, period: Duration) {
         self.ends(now);
         let written = std::mem::take(&mut self.written_bytes);
@@ -143,7 +143,7 @@ impl Pace {
         self.write_bytes_per_s = measured;
     }
 
-    /// The writing twin has so much more. What it writes as it comes, while it is not behind, says
+    /// The writing leg has so much more. What it writes as it comes, while it is not behind, says
     /// nothing of what it could write.
     pub fn written(&mut self, bytes: u64) {
         if self.busy_since.is_some() {
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_of_what_a_twin_writes_is_accepted() {
+    fn half_of_what_a_leg_writes_is_accepted() {
         let mut pace = Pace::new(200_000_000, 1_000_000);
         let (mut now, mut bytes) = (Instant::ZERO, 0u64);
         let end = Instant::ZERO + Duration::from_s(10);
@@ -219,7 +219,7 @@ mod tests {
     /// With nothing to make up for, it has all the commands that it takes only while it stands still:
     /// 59 MB in 2.6 s, as the 510 does, are not its rate. But what shows that it is faster counts.
     #[test]
-    fn a_period_with_little_to_do_cannot_make_a_twin_seem_slow() {
+    fn a_period_with_little_to_do_cannot_make_a_leg_seem_slow() {
         let period = Duration::from_s(10);
         let mut pace = Pace::new(100_000_000, 1_000_000);
         let mut now = Instant::ZERO;
@@ -242,9 +242,9 @@ mod tests {
         assert!(fast > slow * 11 / 10, "{slow} {fast}");
     }
 
-    /// A twin that stands still for a second costs no rate where its writes wait for it.
+    /// A leg that stands still for a second costs no rate where its writes wait for it.
     #[test]
-    fn what_a_twin_stood_still_for_is_made_up_for() {
+    fn what_a_leg_stood_still_for_is_made_up_for() {
         let accepted = |answer| {
             let config = PairConfig { answer, ..PairConfig::default() };
             let mut pace = Pace::of(&config, Duration::from_ns(0));

@@ -1,13 +1,13 @@
 //! Where does a read of the pair go?
 //!
-//! Source: [IANUS §5.1]: to the twin that does not write, and to the cache for what that one lacks.
+//! Source: [IANUS §5.1]: to the leg that does not write, and to the cache for what that one lacks.
 
 use super::cache::Piece;
 use super::{Flight, Mirror};
 use crate::port::{Command, IoId, IoOp};
 use tandem_block::{Instant, IoError, PayloadId};
 
-/// A read that a twin has a part in.
+/// A read that a leg has a part in.
 #[derive(Clone, Debug)]
 pub(super) struct Read {
     io: IoId,
@@ -15,9 +15,9 @@ pub(super) struct Read {
     length: u64,
     into: PayloadId,
     into_offset: u64,
-    /// What comes from the cache, over what the twin reads.
+    /// What comes from the cache, over what the leg reads.
     pieces: Vec<Piece>,
-    /// The other twin was asked before.
+    /// The other leg was asked before.
     tried: bool,
 }
 
@@ -37,42 +37,42 @@ impl Mirror {
             tried: false,
         };
         let (start, end) = (offset_bytes, offset_bytes + length_bytes);
-        let survivor = || Some(self.lead).filter(|&twin| self.has_with_cache(twin, start, end));
-        let Some(twin) = self.choose(start, end).or_else(survivor) else {
+        let survivor = || Some(self.lead).filter(|&leg| self.has_with_cache(leg, start, end));
+        let Some(leg) = self.choose(start, end).or_else(survivor) else {
             self.end(io, Err(self.why_not()), Vec::new());
             return;
         };
         self.adopt((start, end), false);
-        self.read_from(twin, read, out);
+        self.read_from(leg, read, out);
     }
 
-    /// The twin that may be asked for these bytes: the reader, unless it is behind there.
+    /// The leg that may be asked for these bytes: the reader, unless it is behind there.
     pub(super) fn choose(&self, start: u64, end: u64) -> Option<usize> {
         [self.reader, 1 - self.reader]
             .into_iter()
-            .find(|&twin| self.alive[twin] && !self.stale[twin].touches(start, end))
+            .find(|&leg| self.alive[leg] && !self.stale[leg].touches(start, end))
     }
 
-    /// Is all that a twin which lives alone lacks of these bytes in the cache? It was written since, and
+    /// Is all that a leg which lives alone lacks of these bytes in the cache? It was written since, and
     /// what was answered is read.
-    fn has_with_cache(&self, twin: usize, start: u64, end: u64) -> bool {
+    fn has_with_cache(&self, leg: usize, start: u64, end: u64) -> bool {
         let in_cache = |(from, to): (u64, u64)| {
-            let pieces = self.cache.newer_than(twin, from, to);
+            let pieces = self.cache.newer_than(leg, from, to);
             pieces.iter().map(|piece| piece.length).sum::<u64>() == to - from
         };
-        let alone = self.alive[twin] && self.is_alone();
-        alone && self.stale[twin].within(start, end).into_iter().all(in_cache)
+        let alone = self.alive[leg] && self.is_alone();
+        alone && self.stale[leg].within(start, end).into_iter().all(in_cache)
     }
 
-    /// Why nobody can be asked: the twin that has the bytes is dead.
+    /// Why nobody can be asked: the leg that has the bytes is dead.
     pub(super) fn why_not(&self) -> IoError {
         let dead = if self.alive[0] { 1 } else { 0 };
-        IoError::Dead(self.twins[dead])
+        IoError::Dead(self.legs[dead])
     }
 
-    fn read_from(&mut self, twin: usize, mut read: Read, out: &mut Vec<Command>) {
+    fn read_from(&mut self, leg: usize, mut read: Read, out: &mut Vec<Command>) {
         let (start, end) = (read.offset, read.offset + read.length);
-        read.pieces = self.cache.newer_than(twin, start, end);
+        read.pieces = self.cache.newer_than(leg, start, end);
         let cached: u64 = read.pieces.iter().map(|piece| piece.length).sum();
         if cached == read.length {
             self.stats.cache_reads += 1;
@@ -83,14 +83,14 @@ impl Mirror {
         for piece in &read.pieces {
             self.cache.entry_mut(piece.entry).pins += 1;
         }
-        self.stats.reads[twin] += 1;
+        self.stats.reads[leg] += 1;
         let op = IoOp::Read {
             offset_bytes: self.place(read.offset),
             length_bytes: read.length,
             into: read.into,
             into_offset_bytes: read.into_offset,
         };
-        self.send(twin, op, Flight::Read(Box::new(read)), out);
+        self.send(leg, op, Flight::Read(Box::new(read)), out);
     }
 
     /// Copies what the cache has over what was read, and answers.
@@ -114,7 +114,7 @@ impl Mirror {
 
     pub(super) fn read_done(
         &mut self,
-        twin: usize,
+        leg: usize,
         mut read: Read,
         issued: Instant,
         status: Result<(), IoError>,
@@ -136,13 +136,13 @@ impl Mirror {
         let Err(error) = status else { return };
         let is_silent = matches!(error, IoError::NoAnswer(_));
         if is_silent || matches!(error, IoError::Dead(_)) {
-            self.fail_twin(twin, out);
+            self.fail_leg(leg, out);
         }
-        // together with the cache the other twin is as good, unless it is behind
+        // together with the cache the other leg is as good, unless it is behind
         let (start, end) = (read.offset, read.offset + read.length);
-        let other = 1 - twin;
+        let other = 1 - leg;
         let whole = self.alive[other] && !self.stale[other].touches(start, end);
-        // a twin that did not answer may still write to the buffer: who asked reads again into another one
+        // a leg that did not answer may still write to the buffer: who asked reads again into another one
         if is_silent || read.tried || !(whole || self.has_with_cache(other, start, end)) {
             self.end(read.io, Err(error), Vec::new());
             return;

@@ -1,4 +1,4 @@
-//! What do the twins know of each other, and when is it durable?
+//! What do the legs know of each other, and when is it durable?
 //!
 //! Source: B9 "which drive is ahead must be durable before acks depend on it". The bytes are in
 //! `format/pair.rs`.
@@ -17,13 +17,13 @@ pub(super) enum Why {
     Mark,
     /// Roles change.
     Turn,
-    /// The twin ahead has made up for what it was behind in.
+    /// The leg ahead has made up for what it was behind in.
     CaughtUp,
-    /// The other twin is dead.
+    /// The other leg is dead.
     Alone,
     /// The journal begins to count, or does not count any more.
     Journal,
-    /// A twin that was behind lacks less.
+    /// A leg that was behind lacks less.
     Resynced,
     /// The pair stops.
     Stop,
@@ -33,8 +33,8 @@ pub(super) enum Why {
 struct Writing {
     why: Why,
     record: PairRecord,
-    /// Twins that are still to be told, the last one first.
-    twins: Vec<usize>,
+    /// Legs that are still to be told, the last one first.
+    legs: Vec<usize>,
 }
 
 #[derive(Clone, Debug)]
@@ -44,21 +44,21 @@ pub(super) struct Records {
     /// Durable on the lead.
     pub marks: BTreeSet<u32>,
     wanted: BTreeSet<u32>,
-    /// Written to since the flushes began that the next record relies on: perhaps not settled by them.
+    /// Written to since the flushes began that the next record relies on: perhaps not durable by them.
     pub recent: BTreeSet<u32>,
     /// What the durable record says that the lead is behind in.
     pub behind: Stale,
     /// What was accepted since roles changed: the next record's `behind` at most.
     pub lacking: Stale,
     writing: Option<Writing>,
-    /// Both twins have it on record that the pair is in use, and who is ahead: the one that is only read
+    /// Both legs have it on record that the pair is in use, and who is ahead: the one that is only read
     /// must not believe that it was stopped cleanly.
     both_know: bool,
-    /// A twin died and the survivor does not know it durably.
+    /// A leg died and the survivor does not know it durably.
     pub alone_wanted: bool,
     /// The generation of the journal that counts; 0: none does.
     pub journal: u32,
-    /// The journal died, or is not there, and the twins do not know it durably.
+    /// The journal died, or is not there, and the legs do not know it durably.
     pub unjournaled_wanted: bool,
     /// Answers that wait for either.
     pub after: Vec<Ended>,
@@ -66,7 +66,7 @@ pub(super) struct Records {
     pub turn_wanted: bool,
     /// The lead is flushed since it has caught up.
     pub caught_up: bool,
-    /// Where each twin's next record goes.
+    /// Where each leg's next record goes.
     pub slots: [u8; 2],
 }
 
@@ -153,7 +153,7 @@ impl Mirror {
         }
     }
 
-    /// Regions in which something is under way that not both twins may have.
+    /// Regions in which something is under way that not both legs may have.
     fn open_regions(&self) -> BTreeSet<u32> {
         let mut regions = BTreeSet::new();
         for (_, meta) in &self.metas {
@@ -177,13 +177,13 @@ impl Mirror {
     pub(super) fn write_record(&mut self, why: Why, out: &mut Vec<Command>) {
         assert!(!self.records.is_writing(), "one record after the other");
         let other = 1 - self.lead;
-        let (ahead, twins) = match why {
+        let (ahead, legs) = match why {
             Why::Mark if !self.records.both_know => (self.lead, vec![self.lead, other]),
             Why::Mark | Why::CaughtUp | Why::Alone => (self.lead, vec![self.lead]),
             Why::Turn => (other, vec![self.lead, other]),
             Why::Resynced | Why::Stop | Why::Journal => (self.lead, vec![other, self.lead]),
         };
-        let twins: Vec<usize> = twins.into_iter().filter(|&twin| self.alive[twin]).collect();
+        let legs: Vec<usize> = legs.into_iter().filter(|&leg| self.alive[leg]).collect();
         let marks = match why {
             Why::Mark | Why::CaughtUp | Why::Journal => &self.records.marks | &self.records.wanted,
             Why::Turn => &self.open_regions() | &self.records.recent,
@@ -219,7 +219,7 @@ impl Mirror {
             sequence: self.records.sequence,
             pair: self.config.uuids[0],
             own: 0,
-            twin: 0,
+            leg: 0,
             ahead: ahead as u8,
             standing,
             capacity_bytes: self.capacity_bytes,
@@ -228,7 +228,7 @@ impl Mirror {
             behind,
             journal: self.records.journal,
         };
-        self.records.writing = Some(Writing { why, record, twins });
+        self.records.writing = Some(Writing { why, record, legs });
         self.next_record(out);
     }
 
@@ -258,33 +258,33 @@ impl Mirror {
     fn next_record(&mut self, out: &mut Vec<Command>) {
         let Some(writing) = &mut self.records.writing else { return };
         let alive = self.alive;
-        writing.twins.retain(|&twin| alive[twin]);
-        let Some(twin) = writing.twins.pop() else {
+        writing.legs.retain(|&leg| alive[leg]);
+        let Some(leg) = writing.legs.pop() else {
             self.record_is_durable(out);
             return;
         };
         let mut record = writing.record.clone();
-        (record.twin, record.own) = (twin as u8, self.config.uuids[twin]);
-        let slot = u64::from(self.records.slots[twin]);
-        self.records.slots[twin] ^= 1;
+        (record.leg, record.own) = (leg as u8, self.config.uuids[leg]);
+        let slot = u64::from(self.records.slots[leg]);
+        self.records.slots[leg] ^= 1;
         let op = IoOp::WriteMeta {
             offset_bytes: slot * RECORD_BYTES,
             bytes: record.encode(),
             fua: true,
         };
-        self.send(twin, op, Flight::Record, out);
+        self.send(leg, op, Flight::Record, out);
     }
 
     pub(super) fn record_written(
         &mut self,
-        twin: usize,
+        leg: usize,
         status: Result<(), IoError>,
         out: &mut Vec<Command>,
     ) {
         if status.is_err() {
             self.records.writing = None;
-            self.fail_twin(twin, out);
-        } else if !self.alive[twin] {
+            self.fail_leg(leg, out);
+        } else if !self.alive[leg] {
             self.records.writing = None; // it died meanwhile; what is true now is another record
         } else {
             self.next_record(out);
@@ -294,7 +294,7 @@ impl Mirror {
     fn record_is_durable(&mut self, out: &mut Vec<Command>) {
         let Writing { why, record, .. } = self.records.writing.take().expect("it was written");
         if why != Why::Alone && self.records.alone_wanted {
-            return; // a twin died meanwhile
+            return; // a leg died meanwhile
         }
         self.records.marks = record.marks.iter().copied().collect();
         let marks = &self.records.marks;
@@ -332,7 +332,7 @@ impl Mirror {
         }
     }
 
-    /// All twins know which journal counts.
+    /// All legs know which journal counts.
     fn journal_is_on_record(&mut self, generation: u32) {
         if generation == self.records.journal {
             self.records.unjournaled_wanted = false;

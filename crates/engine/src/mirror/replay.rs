@@ -1,8 +1,8 @@
-//! How does a journal bring the twins what they lack?
+//! How does a journal bring the legs what they lack?
 //!
 //! Source: requirements I16. At a start after a crash the units of the ring are read in order and
-//! written to the twins; the first one that is torn, or is not there, ends it: neither it nor anything
-//! behind it was flushed. Then the ring begins anew, and the twins are told.
+//! written to the legs; the first one that is torn, or is not there, ends it: neither it nor anything
+//! behind it was flushed. Then the ring begins anew, and the legs are told.
 
 use super::error::PairError;
 use super::flush::Then;
@@ -44,12 +44,12 @@ struct Bringing {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Replay {
-    /// The twins are ready for it.
+    /// The legs are ready for it.
     pub is_due: bool,
     /// What is read; `None`: there is nothing, or it is over.
     head: Option<JournalHead>,
-    twins: Vec<usize>,
-    /// A twin has no other way to what it lacks.
+    legs: Vec<usize>,
+    /// A leg has no other way to what it lacks.
     is_needed: bool,
     at: u64,
     unit: u64,
@@ -60,10 +60,10 @@ pub(super) struct Replay {
 }
 
 impl Replay {
-    pub fn begin(&mut self, head: &JournalHead, twins: Vec<usize>, is_needed: bool) {
+    pub fn begin(&mut self, head: &JournalHead, legs: Vec<usize>, is_needed: bool) {
         (self.at, self.unit) = (head.tail_at, head.tail_unit);
         self.head = Some(head.clone());
-        (self.twins, self.is_needed) = (twins, is_needed);
+        (self.legs, self.is_needed) = (legs, is_needed);
     }
 }
 
@@ -214,9 +214,9 @@ impl Mirror {
             let (from, from_offset_bytes) = (bringing.buffer, bringing.data_at);
             bringing.next += 1;
             bringing.data_at += padded(bytes);
-            bringing.left += self.replay.twins.len() as u32;
+            bringing.left += self.replay.legs.len() as u32;
             let offset_bytes = self.place(offset);
-            for twin in self.replay.twins.clone() {
+            for leg in self.replay.legs.clone() {
                 let op = IoOp::Write {
                     offset_bytes,
                     length_bytes: bytes,
@@ -225,7 +225,7 @@ impl Mirror {
                     fua: false,
                 };
                 self.journal.stats.replayed_bytes += bytes;
-                self.send(twin, op, Flight::Brought, out);
+                self.send(leg, op, Flight::Brought, out);
             }
         }
         let bringing = self.replay.bringing.as_mut().expect("looked at above");
@@ -272,7 +272,7 @@ impl Mirror {
         }
     }
 
-    /// The ring cannot be read. Where the twins have what they need from each other, it is done without.
+    /// The ring cannot be read. Where the legs have what they need from each other, it is done without.
     fn replay_failed(&mut self, error: PairError, out: &mut Vec<Command>) {
         if self.replay.is_needed {
             self.fail_start(error);
@@ -283,21 +283,21 @@ impl Mirror {
         self.fail_journal(out);
     }
 
-    /// The twins have all that the ring had.
+    /// The legs have all that the ring had.
     fn replayed(&mut self, _out: &mut Vec<Command>) {
         self.replay.head = None;
-        self.replay.flushes_left = self.replay.twins.len();
-        for twin in self.replay.twins.clone() {
-            self.flush_twin(twin, Then::Replayed);
+        self.replay.flushes_left = self.replay.legs.len();
+        for leg in self.replay.legs.clone() {
+            self.flush_leg(leg, Then::Replayed);
         }
     }
 
-    pub(super) fn replay_settled(&mut self) {
+    pub(super) fn replay_durable(&mut self) {
         self.replay.flushes_left -= 1;
         self.replay.is_due = self.replay.flushes_left == 0;
     }
 
-    /// An empty ring; the twins are told when its head is durable.
+    /// An empty ring; the legs are told when its head is durable.
     fn begin_journal(&mut self, out: &mut Vec<Command>) {
         let generation = self.journal.generation + 1;
         self.journal.begin(generation);
@@ -315,7 +315,7 @@ impl Mirror {
         }
     }
 
-    /// The twins know the generation that counts, or that none does.
+    /// The legs know the generation that counts, or that none does.
     pub(super) fn journal_is_open(&mut self, generation: u32) {
         if self.journal.state == State::Starting && generation == self.journal.generation {
             self.journal.state = State::Open;

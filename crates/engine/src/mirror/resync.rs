@@ -1,7 +1,7 @@
-//! How does a twin that is behind get what it lacks?
+//! How does a leg that is behind get what it lacks?
 //!
-//! Source: requirements I14, B9. Piece by piece from the other twin, while the pair serves; nothing that
-//! touches a piece under way is written. Both twins are written to meanwhile, and the one that lacks
+//! Source: requirements I14, B9. Piece by piece from the other leg, while the pair serves; nothing that
+//! touches a piece under way is written. Both legs are written to meanwhile, and the one that lacks
 //! nothing is read.
 
 use super::flush::Then;
@@ -18,7 +18,7 @@ const RECORDED_BYTES: u64 = 1 << 30;
 
 #[derive(Clone, Debug)]
 struct Piece {
-    twin: usize,
+    leg: usize,
     start: u64,
     end: u64,
     buffer: PayloadId,
@@ -29,14 +29,14 @@ pub(super) struct Resync {
     piece: Option<Piece>,
     next_at: Option<Instant>,
     unrecorded_bytes: u64,
-    /// Twins that were flushed since the last piece.
+    /// Legs that were flushed since the last piece.
     flushed: [bool; 2],
     recording: bool,
-    /// A twin is behind, or it is not on record yet that none is.
+    /// A leg is behind, or it is not on record yet that none is.
     pub active: bool,
-    /// The other twin lacks everything, not only what a crash left in doubt.
+    /// The other leg lacks everything, not only what a crash left in doubt.
     pub all: bool,
-    /// What the engine has taken for the truth since the start, and the twin that is behind lacks: it is
+    /// What the engine has taken for the truth since the start, and the leg that is behind lacks: it is
     /// copied first, and no FLUSH is answered before. Only with a journal.
     pub wanted: Stale,
 }
@@ -61,15 +61,15 @@ impl Mirror {
         }
     }
 
-    /// The twin that is behind, if both live: first the lead, which nothing else can be built on.
+    /// The leg that is behind, if both live: first the lead, which nothing else can be built on.
     fn wants_piece(&self) -> Option<usize> {
         let phase = matches!(self.phase, Phase::Restoring | Phase::Serving);
         if self.alive != [true; 2] || !phase || self.records.blocks_all() {
             return None;
         }
         let other = (self.phase == Phase::Serving).then_some(1 - self.lead);
-        let twins = std::iter::once(self.lead).chain(other);
-        twins.into_iter().find(|&twin| !self.stale[twin].is_empty())
+        let legs = std::iter::once(self.lead).chain(other);
+        legs.into_iter().find(|&leg| !self.stale[leg].is_empty())
     }
 
     pub(super) fn run_resync(&mut self, out: &mut Vec<Command>) {
@@ -81,13 +81,13 @@ impl Mirror {
         if !self.resync.is_idle() || (rests && self.resync.wanted.is_empty()) {
             return;
         }
-        let Some(twin) = self.wants_piece() else { return };
-        let wanted = self.resync.wanted.first(config::RESYNC_BYTES).filter(|_| twin != self.lead);
-        let first = wanted.or(self.stale[twin].first(config::RESYNC_BYTES));
+        let Some(leg) = self.wants_piece() else { return };
+        let wanted = self.resync.wanted.first(config::RESYNC_BYTES).filter(|_| leg != self.lead);
+        let first = wanted.or(self.stale[leg].first(config::RESYNC_BYTES));
         let (start, end) = first.expect("it lacks something");
-        let source = 1 - twin;
+        let source = 1 - leg;
         let metas = self.metas.iter().any(|(_, meta)| start < meta.end() && meta.offset < end);
-        let busy = (0..2).any(|twin| self.cache.busy(start, end, twin));
+        let busy = (0..2).any(|leg| self.cache.busy(start, end, leg));
         if metas || busy || self.stale[source].touches(start, end) {
             return; // asked again with the next completion
         }
@@ -100,7 +100,7 @@ impl Mirror {
         if self.phase == Phase::Serving {
             self.resync.next_at = Some(self.now + takes);
         }
-        self.resync.piece = Some(Piece { twin, start, end, buffer });
+        self.resync.piece = Some(Piece { leg, start, end, buffer });
         let op = IoOp::Read {
             offset_bytes: self.place(start),
             length_bytes,
@@ -116,14 +116,14 @@ impl Mirror {
         status: Result<(), IoError>,
         out: &mut Vec<Command>,
     ) {
-        let Some(Piece { twin, start, end, buffer }) = self.resync.piece.clone() else { return };
+        let Some(Piece { leg, start, end, buffer }) = self.resync.piece.clone() else { return };
         if let Err(error) = status {
             self.drop_piece(out);
             if self.phase == Phase::Restoring {
                 self.started = Some(Err(super::PairError::Device(error)));
                 self.phase = Phase::Stopped;
             } else if matches!(error, IoError::Dead(_)) {
-                self.fail_twin(source, out);
+                self.fail_leg(source, out);
             } else {
                 // what cannot be read cannot be copied: it is as lost as it was on one drive
                 self.resync.wanted.remove(start, end);
@@ -131,7 +131,7 @@ impl Mirror {
             }
             return;
         }
-        if !self.alive[twin] {
+        if !self.alive[leg] {
             self.drop_piece(out);
             return;
         }
@@ -143,27 +143,27 @@ impl Mirror {
             fua: false,
         };
         self.stats.resynced_bytes += end - start;
-        self.send(twin, op, Flight::ResyncWrite, out);
+        self.send(leg, op, Flight::ResyncWrite, out);
     }
 
     pub(super) fn resync_written(
         &mut self,
-        twin: usize,
+        leg: usize,
         status: Result<(), IoError>,
         out: &mut Vec<Command>,
     ) {
         let Some(piece) = self.resync.piece.clone() else { return };
         self.drop_piece(out);
         if status.is_err() {
-            self.fail_twin(twin, out);
+            self.fail_leg(leg, out);
             return;
         }
-        self.is_new_there(twin, piece.start, piece.end);
-        self.flushes.unsettled[twin] = true;
+        self.is_new_there(leg, piece.start, piece.end);
+        self.flushes.volatile[leg] = true;
         self.resync.unrecorded_bytes += piece.end - piece.start;
         if self.phase == Phase::Restoring {
             if self.stale[self.lead].is_empty() {
-                self.flush_twin(self.lead, Then::Equal);
+                self.flush_leg(self.lead, Then::Equal);
             }
             return;
         }
@@ -180,27 +180,27 @@ impl Mirror {
         }
     }
 
-    /// Both twins are flushed, and then what is equal by now is on record.
+    /// Both legs are flushed, and then what is equal by now is on record.
     fn record_resync(&mut self) {
         self.resync.unrecorded_bytes = 0;
         self.resync.recording = true;
         self.resync.flushed = [false; 2];
         self.records.recent.clear();
-        self.flush_twin(0, Then::Equal);
-        self.flush_twin(1, Then::Equal);
+        self.flush_leg(0, Then::Equal);
+        self.flush_leg(1, Then::Equal);
     }
 
-    /// A twin was flushed after a piece.
-    pub(super) fn is_equal(&mut self, twin: usize, out: &mut Vec<Command>) {
+    /// A leg was flushed after a piece.
+    pub(super) fn is_equal(&mut self, leg: usize, out: &mut Vec<Command>) {
         match self.phase {
             Phase::Restoring => self.restored(out),
-            _ if self.resync.recording => self.resync.flushed[twin] = true,
-            Phase::Stopping => self.stop_flushed(twin),
+            _ if self.resync.recording => self.resync.flushed[leg] = true,
+            Phase::Stopping => self.stop_flushed(leg),
             _ => {}
         }
     }
 
-    /// What was reached goes on record when both twins are flushed.
+    /// What was reached goes on record when both legs are flushed.
     pub(super) fn run_resync_record(&mut self, out: &mut Vec<Command>) {
         let ready = self.resync.recording && self.resync.flushed == [true; 2];
         if ready && !self.records.is_writing() && !self.records.alone_wanted {
@@ -213,14 +213,14 @@ impl Mirror {
         self.resync.recording = false;
         if self.resync.active && self.stale.iter().all(Stale::is_empty) {
             self.resync.active = false;
-            // the ring brings the twin that lacked everything what it lacks from now on
+            // the ring brings the leg that lacked everything what it lacks from now on
             self.journal.head_wanted |= self.resync.all && self.journal.is_on();
             self.resync.all = false;
             self.begin_turns();
         }
     }
 
-    /// Both twins are equal but for what the cache holds: from now on they take turns.
+    /// Both legs are equal but for what the cache holds: from now on they take turns.
     fn begin_turns(&mut self) {
         self.since = self.now;
         self.reader = 1 - self.lead;
@@ -247,12 +247,12 @@ impl Mirror {
         }
     }
 
-    /// Does a twin lack everything?
-    pub(super) fn lacks_all(&self, twin: usize) -> bool {
-        self.resync.all && twin != self.lead
+    /// Does a leg lack everything?
+    pub(super) fn lacks_all(&self, leg: usize) -> bool {
+        self.resync.all && leg != self.lead
     }
 
-    /// A twin died: there is nothing to copy any more.
+    /// A leg died: there is nothing to copy any more.
     pub(super) fn stop_resync(&mut self, _out: &mut Vec<Command>) {
         // the piece's buffer goes with the command that is under way for it
         self.resync.active = false;

@@ -30,7 +30,7 @@ pub(super) struct Unit {
     /// With what was left unused before it.
     pub bytes: u64,
     pub acknowledged: bool,
-    /// Writes in it that each twin has not got yet.
+    /// Writes in it that each leg has not got yet.
     pub left: [u32; 2],
     /// When it got the last one.
     pub done_at: [u64; 2],
@@ -94,7 +94,7 @@ pub(super) struct Journal {
     /// The head being written: the first unit that it keeps.
     pub heading: Option<u64>,
     pub head_wanted: bool,
-    /// Counts units that reached a twin; and where each twin's last flush stood.
+    /// Counts units that reached a leg; and where each leg's last flush stood.
     pub ticks: u64,
     pub flushed_to: [u64; 2],
     pub stats: JournalStats,
@@ -122,14 +122,14 @@ pub struct JournalStats {
     pub flushes: u64,
     /// Times that the tail was moved.
     pub heads: u64,
-    /// Bytes that were written to a twin at the start.
+    /// Bytes that were written to a leg at the start.
     pub replayed_bytes: u64,
 }
 
 /// A pair's journal as seen from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JournalView {
-    /// Its id in the world.
+    /// Its id in the event loop.
     pub device: DeviceId,
     /// Does it take part?
     pub alive: bool,
@@ -219,24 +219,24 @@ impl Journal {
         self.first_unit + self.units.len() as u64
     }
 
-    /// A twin has a write of this unit.
-    pub fn reached(&mut self, unit: u64, twin: usize) {
+    /// A leg has a write of this unit.
+    pub fn reached(&mut self, unit: u64, leg: usize) {
         let Some(index) = unit.checked_sub(self.first_unit) else { return };
         let Some(unit) = self.units.get_mut(index as usize) else { return };
-        unit.left[twin] -= 1;
-        if unit.left[twin] == 0 {
+        unit.left[leg] -= 1;
+        if unit.left[leg] == 0 {
             self.ticks += 1;
-            unit.done_at[twin] = self.ticks;
+            unit.done_at[leg] = self.ticks;
         }
     }
 
-    /// What a flush of a twin that begins now will cover.
+    /// What a flush of a leg that begins now will cover.
     pub fn ticks(&self) -> u64 {
         self.ticks
     }
 
-    pub fn twin_flushed(&mut self, twin: usize, ticks: u64) {
-        self.flushed_to[twin] = self.flushed_to[twin].max(ticks);
+    pub fn leg_flushed(&mut self, leg: usize, ticks: u64) {
+        self.flushed_to[leg] = self.flushed_to[leg].max(ticks);
     }
 
     /// Is a write on the journal, durably?

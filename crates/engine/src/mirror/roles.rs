@@ -1,4 +1,4 @@
-//! When do the twins change places?
+//! When do the legs change places?
 //!
 //! Source: [IANUS §5.1, §5.3], requirements I13, I18. After `T_min`, when the writer has made up for what
 //! the other one wrote before; a time without writes before it lets the writer finish its own
@@ -42,7 +42,7 @@ impl Mirror {
         if self.phase == Phase::Draining && self.queues[lead].in_flight == 0 {
             self.phase = Phase::Settling;
             self.records.recent.clear();
-            self.flush_twin(lead, Then::Settled);
+            self.flush_leg(lead, Then::Durable);
         }
         if let Phase::Idling(until) = self.phase
             && self.now >= until
@@ -51,7 +51,7 @@ impl Mirror {
             self.reader = lead;
             self.phase = Phase::Turning;
             if self.durable {
-                self.flush_twin(1 - lead, Then::TurnReady);
+                self.flush_leg(1 - lead, Then::TurnReady);
             } else {
                 self.turn();
             }
@@ -90,7 +90,7 @@ impl Mirror {
                 self.write_record(Why::CaughtUp, out);
             }
         } else if !self.records.is_writing() && !self.wants_flush(self.lead, Then::CaughtUp) {
-            self.flush_twin(self.lead, Then::CaughtUp);
+            self.flush_leg(self.lead, Then::CaughtUp);
         }
     }
 
@@ -98,21 +98,21 @@ impl Mirror {
         self.records.caught_up = true;
     }
 
-    /// The writer has settled everything. That was part of its time without writes; what took longer
+    /// The writer has made durable everything. That was part of its time without writes; what took longer
     /// is what its writes cost.
-    pub(super) fn settled(&mut self) {
+    pub(super) fn durable(&mut self) {
         let rests_until = self.rests_until.max(self.now);
         let wrote_until = rests_until - self.idle;
         self.pace.turns(wrote_until, wrote_until.since(self.since));
         self.phase = Phase::Idling(rests_until);
     }
 
-    /// The next writer has settled the metadata that it was sent while it was read.
+    /// The next writer has made durable the metadata that it was sent while it was read.
     pub(super) fn turn_ready(&mut self, _out: &mut Vec<Command>) {
         self.records.turn_wanted = true;
     }
 
-    /// The other twin writes from now on.
+    /// The other leg writes from now on.
     pub(super) fn turn(&mut self) {
         let (old, new) = (self.lead, 1 - self.lead);
         self.lead = new;

@@ -1,11 +1,11 @@
-//! Which parts of a twin must not be read?
+//! Which parts of a leg must not be read?
 //!
-//! Source: B9, requirements I14: after a crash or a replacement a twin lacks what the other one has, until
+//! Source: B9, requirements I14: after a crash or a replacement a leg lacks what the other one has, until
 //! it was copied.
 
 use std::collections::BTreeMap;
 
-/// Parts of a twin that are behind, apart and ascending.
+/// Parts of a leg that are behind, apart and ascending.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Stale {
     /// End by first byte.

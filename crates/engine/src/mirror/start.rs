@@ -1,7 +1,7 @@
 //! How does a pair begin its life?
 //!
-//! Source: B9. The newest record of both twins says who is ahead. What that one was behind in is
-//! brought back before anybody is served; what the other one lacks is copied while they are. A twin
+//! Source: B9. The newest record of both legs says who is ahead. What that one was behind in is
+//! brought back before anybody is served; what the other one lacks is copied while they are. A leg
 //! that is behind and alone serves only if its loss is accepted.
 
 use super::error::PairError;
@@ -18,16 +18,16 @@ use tandem_block::{Instant, IoError, MIB};
 /// A smaller ring is no ring: it would hold a write or two.
 const RING_BYTES_MIN: u64 = MIB;
 
-/// Records found on the twins.
+/// Records found on the legs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Open {
     outstanding: u32,
-    /// The newest sound record of each twin and its place; or what is wrong.
+    /// The newest sound record of each leg and its place; or what is wrong.
     found: [Found; 2],
     journal: FoundJournal,
     failed: Option<IoError>,
     read: bool,
-    /// The twin that leads has served alone: the other one lacks everything and is to be told so.
+    /// The leg that leads has served alone: the other one lacks everything and is to be told so.
     was_alone: bool,
 }
 
@@ -39,25 +39,25 @@ struct FoundJournal {
     is_unreadable: bool,
 }
 
-/// What does the journal hold that a twin may lack?
+/// What does the journal hold that a leg may lack?
 #[derive(Clone, Debug)]
 enum Holds {
     /// Nothing: the records say that none counts.
     Nothing,
-    /// All of it, for the twins that its head names.
+    /// All of it, for the legs that its head names.
     All(Box<JournalHead>),
-    /// These twins were brought all of it, and then it began anew.
+    /// These legs were brought all of it, and then it began anew.
     Brought(u8),
     /// It did, and it is not there.
     Missing,
 }
 
 impl Holds {
-    /// Has this twin everything, now or with what the journal holds?
-    fn is_for(&self, twin: usize) -> bool {
+    /// Has this leg everything, now or with what the journal holds?
+    fn is_for(&self, leg: usize) -> bool {
         match self {
-            Holds::All(head) => head.members & 1 << twin != 0,
-            Holds::Brought(members) => members & 1 << twin != 0,
+            Holds::All(head) => head.members & 1 << leg != 0,
+            Holds::Brought(members) => members & 1 << leg != 0,
             Holds::Nothing | Holds::Missing => false,
         }
     }
@@ -78,13 +78,13 @@ struct Resume {
     marks: Vec<u32>,
     /// What the lead lacks.
     behind: Vec<(u64, u64)>,
-    /// The other twin lacks everything.
+    /// The other leg lacks everything.
     all: bool,
     holds: Holds,
 }
 
 impl Mirror {
-    /// Looks at the twins, or makes them a pair.
+    /// Looks at the legs, or makes them a pair.
     pub fn start(&mut self, now: Instant, out: &mut Vec<Command>) {
         assert!(self.phase == Phase::Created, "a pair starts once");
         self.now = now;
@@ -106,24 +106,24 @@ impl Mirror {
             return;
         }
         self.phase = Phase::Opening;
-        for twin in 0..2 {
-            if self.config.absent == Some(twin as u8) {
-                self.alive[twin] = false;
+        for leg in 0..2 {
+            if self.config.absent == Some(leg as u8) {
+                self.alive[leg] = false;
                 continue;
             }
-            if !self.format && self.config.replaced == Some(twin as u8) {
+            if !self.format && self.config.replaced == Some(leg as u8) {
                 continue; // nothing on it counts
             }
             for slot in 0..2u8 {
                 let offset_bytes = u64::from(slot) * RECORD_BYTES;
                 let op = if self.format {
-                    let bytes = self.first_record(twin, slot).encode();
+                    let bytes = self.first_record(leg, slot).encode();
                     IoOp::WriteMeta { offset_bytes, bytes, fua: true }
                 } else {
                     IoOp::ReadMeta { offset_bytes, length_bytes: RECORD_BYTES }
                 };
                 self.open.outstanding += 1;
-                self.send(twin, op, Flight::Open { slot }, out);
+                self.send(leg, op, Flight::Open { slot }, out);
             }
         }
         let replaced = self.config.journal.as_ref().is_some_and(|journal| journal.replaced);
@@ -155,12 +155,12 @@ impl Mirror {
         }
     }
 
-    fn first_record(&self, twin: usize, slot: u8) -> PairRecord {
+    fn first_record(&self, leg: usize, slot: u8) -> PairRecord {
         PairRecord {
             sequence: u64::from(slot),
             pair: self.config.uuids[0],
-            own: self.config.uuids[twin],
-            twin: twin as u8,
+            own: self.config.uuids[leg],
+            leg: leg as u8,
             ahead: 0,
             standing: Standing::Clean,
             capacity_bytes: self.capacity_bytes,
@@ -173,18 +173,18 @@ impl Mirror {
 
     pub(super) fn opened(
         &mut self,
-        twin: usize,
+        leg: usize,
         slot: u8,
         status: Result<(), IoError>,
         bytes: &[u8],
     ) {
         self.open.outstanding -= 1;
         self.open.read = self.open.outstanding == 0;
-        if twin == JOURNAL {
+        if leg == JOURNAL {
             self.journal_opened(slot, status, bytes);
             return;
         }
-        let found = &mut self.open.found[twin];
+        let found = &mut self.open.found[leg];
         match status {
             Err(error) if self.format => self.open.failed = Some(error),
             // the other record may be sound
@@ -263,50 +263,50 @@ impl Mirror {
     /// Is what was found a pair, and whose word counts?
     fn decide(&self) -> Result<Resume, PairError> {
         let missing =
-            |twin: usize| [self.config.absent, self.config.replaced].contains(&Some(twin as u8));
+            |leg: usize| [self.config.absent, self.config.replaced].contains(&Some(leg as u8));
         let mut records: [Option<&PairRecord>; 2] = [None, None];
-        for twin in (0..2).filter(|&twin| !missing(twin)) {
-            let Found { record, error } = &self.open.found[twin];
-            let device = self.twins[twin];
+        for leg in (0..2).filter(|&leg| !missing(leg)) {
+            let Found { record, error } = &self.open.found[leg];
+            let device = self.legs[leg];
             let Some((record, _)) = record else {
                 return Err(match error.clone() {
                     Some(error) => PairError::Damaged { device, error },
                     None => PairError::NotFormatted(device),
                 });
             };
-            if usize::from(record.twin) != twin {
+            if usize::from(record.leg) != leg {
                 return Err(PairError::Swapped(device));
             }
             if record.capacity_bytes != self.capacity_bytes {
                 let (was, is) = (record.capacity_bytes, self.capacity_bytes);
-                return Err(PairError::Resized { device: self.twins[0], was, is });
+                return Err(PairError::Resized { device: self.legs[0], was, is });
             }
-            records[twin] = Some(record);
+            records[leg] = Some(record);
         }
         match records {
             [Some(a), Some(b)] if a.pair != b.pair => {
-                Err(PairError::Strangers(self.twins[0], self.twins[1]))
+                Err(PairError::Strangers(self.legs[0], self.legs[1]))
             }
             [Some(a), Some(b)] => self.decide_both([a, b]),
             [Some(one), None] => self.decide_one(0, one),
             [None, Some(one)] => self.decide_one(1, one),
-            [None, None] => Err(PairError::NotFormatted(self.twins[0])),
+            [None, None] => Err(PairError::NotFormatted(self.legs[0])),
         }
     }
 
     fn decide_both(&self, records: [&PairRecord; 2]) -> Result<Resume, PairError> {
-        let alone = |twin: usize| {
-            records[twin].standing == Standing::Alone && usize::from(records[twin].ahead) == twin
+        let alone = |leg: usize| {
+            records[leg].standing == Standing::Alone && usize::from(records[leg].ahead) == leg
         };
         if alone(0) && alone(1) {
-            return Err(PairError::SplitBrain(self.twins[0], self.twins[1]));
+            return Err(PairError::SplitBrain(self.legs[0], self.legs[1]));
         }
         let newest = usize::from(records[1].sequence > records[0].sequence);
         let one_alone = if alone(0) { Some(0) } else { alone(1).then_some(1) };
         // who served alone is right, whatever number the other one came to, but for what it lacked
         let record = records[one_alone.unwrap_or(newest)];
         if let Some(alone) = one_alone.filter(|_| !record.marks.is_empty()) {
-            return Err(PairError::Entangled(self.twins[alone], self.twins[1 - alone]));
+            return Err(PairError::Entangled(self.legs[alone], self.legs[1 - alone]));
         }
         let holds = self.journal_holds(record)?;
         Ok(Resume {
@@ -320,21 +320,21 @@ impl Mirror {
         })
     }
 
-    /// One twin is missing, or new: does the other one hold everything?
-    fn decide_one(&self, twin: usize, record: &PairRecord) -> Result<Resume, PairError> {
+    /// One leg is missing, or new: does the other one hold everything?
+    fn decide_one(&self, leg: usize, record: &PairRecord) -> Result<Resume, PairError> {
         let holds = self.journal_holds(record)?;
         // who served alone marks what it lacks and could not list
         let lacks = !record.behind.is_empty()
             || (record.standing == Standing::Alone && !record.marks.is_empty());
-        let ahead = usize::from(record.ahead) == twin && !lacks;
+        let ahead = usize::from(record.ahead) == leg && !lacks;
         let whole = record.standing == Standing::Clean
             || match &holds {
                 Holds::Nothing | Holds::Missing => ahead,
                 // the journal knows whom the pair has done without
-                Holds::All(_) | Holds::Brought(_) => holds.is_for(twin),
+                Holds::All(_) | Holds::Brought(_) => holds.is_for(leg),
             };
         if !whole && !self.config.accept_loss {
-            let device = self.twins[twin];
+            let device = self.legs[leg];
             return Err(match holds {
                 Holds::Missing => PairError::Unjournaled(device),
                 _ => PairError::Behind(device),
@@ -345,7 +345,7 @@ impl Mirror {
             alive[usize::from(absent)] = false;
         }
         Ok(Resume {
-            lead: twin,
+            lead: leg,
             alive,
             sequence: record.sequence,
             marks: Vec::new(),
@@ -383,10 +383,10 @@ impl Mirror {
 
     fn resume(&mut self, resume: Resume, out: &mut Vec<Command>) {
         let Resume { lead, alive, sequence, marks, behind, all, holds } = resume;
-        for twin in 0..2 {
-            if let Some((record, slot)) = &self.open.found[twin].record {
-                self.records.slots[twin] = 1 - slot;
-                if self.config.replaced != Some(twin as u8) && record.pair != 0 {
+        for leg in 0..2 {
+            if let Some((record, slot)) = &self.open.found[leg].record {
+                self.records.slots[leg] = 1 - slot;
+                if self.config.replaced != Some(leg as u8) && record.pair != 0 {
                     self.config.uuids[0] = record.pair;
                 }
             }
@@ -454,14 +454,13 @@ impl Mirror {
         if let Holds::All(head) = holds
             && holds.is_for(self.lead)
         {
-            let twins = (0..2).filter(|&twin| {
-                self.alive[twin] && (twin == self.lead || !all) && holds.is_for(twin)
-            });
-            self.replay.begin(head, twins.collect(), all);
+            let legs = (0..2)
+                .filter(|&leg| self.alive[leg] && (leg == self.lead || !all) && holds.is_for(leg));
+            self.replay.begin(head, legs.collect(), all);
         }
     }
 
-    /// The twins are as right as they can make each other: now the journal, and then users.
+    /// The legs are as right as they can make each other: now the journal, and then users.
     fn finish_start(&mut self) {
         self.phase = Phase::Restoring;
         self.replay.is_due = true;
@@ -481,13 +480,13 @@ impl Mirror {
         self.serve();
     }
 
-    /// What the lead was behind in is settled there; its record may say so.
+    /// What the lead was behind in is durable there; its record may say so.
     pub(super) fn restored(&mut self, out: &mut Vec<Command>) {
         if !self.open.was_alone {
             self.write_record(Why::CaughtUp, out);
             return;
         }
-        // what was copied from it the other one may not have settled itself
+        // what was copied from it the other one may not have made durable itself
         let behind = self.records.behind.clone();
         self.stale[1 - self.lead].add_all(&behind);
         self.write_record(Why::Resynced, out);

@@ -1,6 +1,6 @@
 //! How does a pair end its life?
 //!
-//! Both twins get everything and are flushed, and their records say that they are equal.
+//! Both legs get everything and are flushed, and their records say that they are equal.
 
 use super::flush::Then;
 use super::record::Why;
@@ -47,23 +47,23 @@ impl Mirror {
         }
         if !self.stop.flushing {
             self.stop.flushing = true;
-            for twin in 0..2 {
-                if self.alive[twin] {
-                    self.flush_twin(twin, Then::Equal);
+            for leg in 0..2 {
+                if self.alive[leg] {
+                    self.flush_leg(leg, Then::Equal);
                 }
             }
-        } else if (0..2).all(|twin| !self.alive[twin] || self.stop.flushed[twin]) {
+        } else if (0..2).all(|leg| !self.alive[leg] || self.stop.flushed[leg]) {
             self.write_record(Why::Stop, out);
         }
     }
 
-    /// A twin died: what was flushed so far counts for nothing.
+    /// A leg died: what was flushed so far counts for nothing.
     pub(super) fn stop_again(&mut self) {
         (self.stop.flushing, self.stop.flushed) = (false, [false; 2]);
     }
 
-    pub(super) fn stop_flushed(&mut self, twin: usize) {
-        self.stop.flushed[twin] = true;
+    pub(super) fn stop_flushed(&mut self, leg: usize) {
+        self.stop.flushed[leg] = true;
     }
 
     pub(super) fn stop_is_on_record(&mut self, _out: &mut Vec<Command>) {

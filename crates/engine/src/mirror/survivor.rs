@@ -1,7 +1,7 @@
-//! What does a twin lack that serves alone, and what does its record say of that?
+//! What does a leg lack that serves alone, and what does its record say of that?
 //!
 //! Source: requirements I14, B9. Where the other one died while this one was still behind, some of the
-//! latest data are on the dead one alone. A later start must know of it: alone this twin would show old
+//! latest data are on the dead one alone. A later start must know of it: alone this leg would show old
 //! data, and beside a dead one that came back it would write old data over the new. So the record of
 //! who serves alone lists what it lacks. What is written there afterwards leaves the list:
 //!
@@ -25,7 +25,7 @@ use tandem_block::IoError;
 #[derive(Clone, Debug)]
 struct Held {
     ended: Ended,
-    /// What a write with FUA wrote; a FLUSH has settled what it promises.
+    /// What a write with FUA wrote; a FLUSH has made durable what it promises.
     extent: Option<(u64, u64)>,
 }
 
@@ -41,8 +41,8 @@ pub(super) struct Survivor {
     written: Stale,
     /// … and a flush is under way
     settling: Stale,
-    /// … and settled: the next record says so.
-    settled: Stale,
+    /// … and durable: the next record says so.
+    durable: Stale,
     held: Vec<Held>,
     recording: Option<Recording>,
 }
@@ -50,12 +50,12 @@ pub(super) struct Survivor {
 /// What becomes true with the record that is being written.
 #[derive(Clone, Debug, Default)]
 struct Recording {
-    settled: Stale,
+    durable: Stale,
     answers: Vec<Ended>,
 }
 
 impl Survivor {
-    /// Would a power cut now lose what only the dead twin has, although it need not?
+    /// Would a power cut now lose what only the dead leg has, although it need not?
     pub fn is_exposed(&self) -> bool {
         !self.in_ram.is_empty()
     }
@@ -71,35 +71,35 @@ impl Survivor {
 
     /// It ended well.
     fn flush_ends(&mut self, covers: bool) {
-        self.settled.add_all(&std::mem::take(&mut self.settling));
+        self.durable.add_all(&std::mem::take(&mut self.settling));
         self.is_covered |= covers;
     }
 
-    /// Does a FLUSH that has settled everything promise more than the record says?
+    /// Does a FLUSH that has made durable everything promise more than the record says?
     fn owes(&self) -> bool {
-        self.is_exposed() || !self.settled.is_empty() || self.recording.is_some()
+        self.is_exposed() || !self.durable.is_empty() || self.recording.is_some()
     }
 
-    fn is_settled(&self, held: &Held) -> bool {
+    fn is_durable(&self, held: &Held) -> bool {
         held.extent.is_none_or(|(start, end)| {
             !self.written.touches(start, end) && !self.settling.touches(start, end)
         })
     }
 
-    /// Takes the answers out that promise nothing which is not settled.
-    fn take_settled(&mut self) -> Vec<Ended> {
+    /// Takes the answers out that promise nothing which is not durable.
+    fn take_durable(&mut self) -> Vec<Ended> {
         let held = std::mem::take(&mut self.held);
-        let (settled, rest) = held.into_iter().partition(|held| self.is_settled(held));
+        let (durable, rest) = held.into_iter().partition(|held| self.is_durable(held));
         self.held = rest;
-        let settled: Vec<Held> = settled;
-        settled.into_iter().map(|held| held.ended).collect()
+        let durable: Vec<Held> = durable;
+        durable.into_iter().map(|held| held.ended).collect()
     }
 
     /// What the next record says that it lacks.
     fn next_missing(&self) -> Stale {
         let mut missing = self.missing.clone();
         if let Some(recording) = &self.recording {
-            missing.remove_all(&recording.settled);
+            missing.remove_all(&recording.durable);
         }
         missing
     }
@@ -117,7 +117,7 @@ fn listed(
 }
 
 impl Mirror {
-    /// The other twin is written off: what does this one lack? Asked while the cache still knows what
+    /// The other leg is written off: what does this one lack? Asked while the cache still knows what
     /// each of them had.
     pub(super) fn begin_alone(&mut self, survivor: usize, led: bool) {
         self.survivor = Survivor::default();
@@ -136,7 +136,7 @@ impl Mirror {
         self.survivor.in_ram = in_ram;
     }
 
-    /// Where may the twin that leads have settled what the other one has not? By region, since it is
+    /// Where may the leg that leads have made durable what the other one has not? By region, since it is
     /// known only for so long as the cache takes to be written.
     fn leads_alone(&self, other: usize) -> Stale {
         use super::cache::Progress;
@@ -163,9 +163,9 @@ impl Mirror {
         let answers = recording.map(|recording| recording.answers).unwrap_or_default();
         let after = std::mem::take(&mut self.records.after);
         let held = held.into_iter().map(|held| held.ended);
-        let twin = self.twins[self.lead];
+        let leg = self.legs[self.lead];
         for Ended { io, .. } in held.chain(answers).chain(after) {
-            self.end(io, Err(IoError::Dead(twin)), Vec::new());
+            self.end(io, Err(IoError::Dead(leg)), Vec::new());
         }
     }
 
@@ -176,20 +176,20 @@ impl Mirror {
         }
     }
 
-    pub(super) fn survivor_flush_begins(&mut self, twin: usize) {
-        if self.is_alone() && twin == self.lead {
+    pub(super) fn survivor_flush_begins(&mut self, leg: usize) {
+        if self.is_alone() && leg == self.lead {
             self.survivor.flush_begins();
         }
     }
 
-    pub(super) fn survivor_flushed(&mut self, twin: usize, then: Option<Then>) {
-        if self.is_alone() && twin == self.lead {
+    pub(super) fn survivor_flushed(&mut self, leg: usize, then: Option<Then>) {
+        if self.is_alone() && leg == self.lead {
             self.survivor.flush_ends(then == Some(Then::Covered));
         }
     }
 
     /// Answers what promises that something is durable: a write with FUA of this extent, or a FLUSH
-    /// that has settled everything before it.
+    /// that has made durable everything before it.
     pub(super) fn promise(&mut self, io: IoId, extent: Option<(u64, u64)>, checksums: Vec<u32>) {
         let owes = match extent {
             Some((start, end)) => self.survivor.missing.touches(start, end),
@@ -213,26 +213,26 @@ impl Mirror {
         if survivor.is_exposed() && !survivor.is_covered {
             return;
         }
-        if survivor.is_exposed() || !survivor.settled.is_empty() {
-            let mut settled = std::mem::take(&mut survivor.settled);
-            settled.add_all(&survivor.in_ram);
-            let answers = survivor.take_settled();
-            survivor.recording = Some(Recording { settled, answers });
+        if survivor.is_exposed() || !survivor.durable.is_empty() {
+            let mut durable = std::mem::take(&mut survivor.durable);
+            durable.add_all(&survivor.in_ram);
+            let answers = survivor.take_durable();
+            survivor.recording = Some(Recording { durable, answers });
             self.write_record(Why::Alone, out);
             return;
         }
-        for ended in survivor.take_settled() {
+        for ended in survivor.take_durable() {
             self.answer(ended.io, ended.status, ended.checksums);
         }
         if !self.survivor.held.is_empty() && self.flushes.is_unflushed(self.lead) {
-            self.flush_twin(self.lead, Then::Narrowed);
+            self.flush_leg(self.lead, Then::Narrowed);
         }
     }
 
     /// A record of who serves alone is durable.
     pub(super) fn survivor_is_on_record(&mut self) {
-        let Some(Recording { settled, answers }) = self.survivor.recording.take() else { return };
-        self.survivor.missing.remove_all(&settled);
+        let Some(Recording { durable, answers }) = self.survivor.recording.take() else { return };
+        self.survivor.missing.remove_all(&durable);
         self.survivor.in_ram = Stale::default();
         for Ended { io, status, checksums, .. } in answers {
             self.answer(io, status, checksums);
@@ -268,7 +268,7 @@ mod tests {
         Held { ended, extent }
     }
 
-    /// Only what a flush began after counts as settled by it.
+    /// Only what a flush began after counts as durable by it.
     #[test]
     fn what_is_written_while_a_flush_is_under_way_waits_for_the_next() {
         let mut survivor = Survivor { written: stale(&[(0, 10)]), ..Survivor::default() };
@@ -276,12 +276,12 @@ mod tests {
         survivor.written.add(20, 30);
         survivor.held.extend([held(Some((0, 10))), held(Some((20, 30))), held(None)]);
         survivor.flush_ends(false);
-        assert_eq!(survivor.settled, stale(&[(0, 10)]));
-        assert_eq!(survivor.take_settled().len(), 2, "the second one is not settled");
+        assert_eq!(survivor.durable, stale(&[(0, 10)]));
+        assert_eq!(survivor.take_durable().len(), 2, "the second one is not durable");
         survivor.flush_begins();
-        assert!(survivor.take_settled().is_empty());
+        assert!(survivor.take_durable().is_empty());
         survivor.flush_ends(false);
-        assert_eq!(survivor.take_settled().len(), 1);
+        assert_eq!(survivor.take_durable().len(), 1);
     }
 
     #[test]

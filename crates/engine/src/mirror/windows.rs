@@ -57,7 +57,7 @@ impl Mirror {
     fn is_pressed(&self) -> bool {
         let journal = &self.journal;
         let lost = journal.bcw.as_ref().is_some_and(|bcw| {
-            matches!(bcw.state(), State::Off | State::Faulted | State::Distrusted)
+            matches!(bcw.state(), State::Off | State::Faulted | State::Unreliable)
         });
         lost || self.flushes.is_waiting()
             || journal.is_urgent

@@ -1,7 +1,7 @@
-//! How does a write reach both twins?
+//! How does a write reach both legs?
 //!
-//! Source: [IANUS §5.1, §5.2]. It is accepted at half of a twin's rate and while the cache has room,
-//! written to the twin that writes, and to the other one when that writes.
+//! Source: [IANUS §5.1, §5.2]. It is accepted at half of a leg's rate and while the cache has room,
+//! written to the leg that writes, and to the other one when that writes.
 
 use super::cache::{Entry, EntryId, Progress};
 use super::{Answer, Flight, Mirror, Phase};
@@ -112,8 +112,8 @@ impl Mirror {
             _ => (true, false),
         };
         let mut progress = [Progress::Waiting; 2];
-        for (twin, progress) in progress.iter_mut().enumerate() {
-            if !self.alive[twin] {
+        for (leg, progress) in progress.iter_mut().enumerate() {
+            if !self.alive[leg] {
                 *progress = Progress::Done;
             }
         }
@@ -141,12 +141,12 @@ impl Mirror {
         }
         self.note(id);
         let (sequence, alternates) = (self.cache.entry(id).sequence, self.alternates());
-        for twin in 0..2 {
-            if !self.alive[twin] {
+        for leg in 0..2 {
+            if !self.alive[leg] {
                 continue;
             }
-            let queue = &mut self.queues[twin];
-            let now = twin == self.lead || !alternates;
+            let queue = &mut self.queues[leg];
+            let now = leg == self.lead || !alternates;
             let queue = if now { &mut queue.fresh } else { &mut queue.backlog };
             queue.push_back((id, sequence));
         }
@@ -185,18 +185,18 @@ impl Mirror {
         self.forget_if_over(id, out);
     }
 
-    /// Sends what the writing twins can take.
+    /// Sends what the writing legs can take.
     pub(super) fn send_writes(&mut self, out: &mut Vec<Command>) {
         if !matches!(self.phase, Phase::Serving | Phase::Stopping) || self.records.blocks_all() {
             return;
         }
-        for twin in 0..2 {
-            let writes = self.alive[twin] && (twin == self.lead || !self.takes_turns());
+        for leg in 0..2 {
+            let writes = self.alive[leg] && (leg == self.lead || !self.takes_turns());
             if !writes {
                 continue;
             }
-            while self.queues[twin].in_flight < self.config.depth && self.send_one(twin, out) {}
-            let queue = &self.queues[twin];
+            while self.queues[leg].in_flight < self.config.depth && self.send_one(leg, out) {}
+            let queue = &self.queues[leg];
             let catches_up = !queue.backlog.is_empty() || queue.catching_up > 0;
             if catches_up || queue.in_flight >= self.config.depth {
                 self.pace.begins(self.now);
@@ -206,26 +206,26 @@ impl Mirror {
         }
     }
 
-    /// Is only one twin written to at a time?
+    /// Is only one leg written to at a time?
     pub(super) fn takes_turns(&self) -> bool {
         self.alternates() && self.phase != Phase::Stopping
     }
 
-    fn send_one(&mut self, twin: usize, out: &mut Vec<Command>) -> bool {
-        self.skip_gone(twin);
-        let queue = &self.queues[twin];
+    fn send_one(&mut self, leg: usize, out: &mut Vec<Command>) -> bool {
+        self.skip_gone(leg);
+        let queue = &self.queues[leg];
         // a user waits for what is new, unless the cache has answered; then the backlog goes first, as
-        // in the paper. Shares are equal, since what is accepted is half of what a twin writes
+        // in the paper. Shares are equal, since what is accepted is half of what a leg writes
         let new_first = match self.config.answer {
             Answer::Written => queue.balance >= 0,
             Answer::Cached | Answer::Journaled => self.flushes.is_waiting(),
         };
         for new in [new_first, !new_first] {
-            let queue = &self.queues[twin];
+            let queue = &self.queues[leg];
             let head = if new { queue.fresh.front() } else { queue.backlog.front() };
             let Some(&(id, _)) = head else { continue };
-            if self.may_send(twin, id, new) {
-                let queue = &mut self.queues[twin];
+            if self.may_send(leg, id, new) {
+                let queue = &mut self.queues[leg];
                 if new {
                     queue.fresh.pop_front()
                 } else {
@@ -238,7 +238,7 @@ impl Mirror {
                     (false, false) => queue.balance + length,
                 };
                 queue.catching_up += u32::from(!new);
-                self.send_entry(twin, id, new, out);
+                self.send_entry(leg, id, new, out);
                 return true;
             }
         }
@@ -246,14 +246,14 @@ impl Mirror {
     }
 
     /// Entries that were overwritten before they were sent are over.
-    fn skip_gone(&mut self, twin: usize) {
+    fn skip_gone(&mut self, leg: usize) {
         let cache = &self.cache;
         let gone = |head: Option<&(EntryId, u64)>| {
             head.is_some_and(|&(id, sequence)| {
-                cache.find(id, sequence).is_none_or(|e| e.progress[twin] != Progress::Waiting)
+                cache.find(id, sequence).is_none_or(|e| e.progress[leg] != Progress::Waiting)
             })
         };
-        let queue = &mut self.queues[twin];
+        let queue = &mut self.queues[leg];
         while gone(queue.backlog.front()) {
             queue.backlog.pop_front();
         }
@@ -262,28 +262,28 @@ impl Mirror {
         }
     }
 
-    fn may_send(&mut self, twin: usize, id: EntryId, new: bool) -> bool {
+    fn may_send(&mut self, leg: usize, id: EntryId, new: bool) -> bool {
         let entry = self.cache.entry(id);
         let (offset, end, is_trim) = (entry.offset, entry.end(), entry.is_trim);
-        if !self.cache.may_follow(id, twin) || self.resync.covers(offset, end) {
+        if !self.cache.may_follow(id, leg) || self.resync.covers(offset, end) {
             return false;
         }
         // what the record calls behind is copied back after a crash: nothing new may lie there
         let behind = new && !is_trim && self.records.behind_touches(offset, end);
-        let recorded = !new && twin == self.lead;
+        let recorded = !new && leg == self.lead;
         !behind && (recorded || is_trim || self.is_marked(offset, end))
     }
 
-    fn send_entry(&mut self, twin: usize, id: EntryId, new: bool, out: &mut Vec<Command>) {
+    fn send_entry(&mut self, leg: usize, id: EntryId, new: bool, out: &mut Vec<Command>) {
         let place = self.place(self.cache.entry(id).offset);
         // where both are written to at once, either may have to answer for it
-        let first = twin == self.lead || !self.takes_turns();
+        let first = leg == self.lead || !self.takes_turns();
         let entry = self.cache.entry_mut(id);
-        entry.progress[twin] = Progress::Sent;
+        entry.progress[leg] = Progress::Sent;
         let op = if entry.is_trim {
             IoOp::Trim { offset_bytes: place, length_bytes: entry.length }
         } else {
-            self.stats.written_bytes[twin] += entry.length;
+            self.stats.written_bytes[leg] += entry.length;
             IoOp::Write {
                 offset_bytes: place,
                 length_bytes: entry.length,
@@ -292,63 +292,63 @@ impl Mirror {
                 fua: entry.fua && first,
             }
         };
-        self.queues[twin].in_flight += 1;
-        self.send(twin, op, Flight::Entry(id, new), out);
+        self.queues[leg].in_flight += 1;
+        self.send(leg, op, Flight::Entry(id, new), out);
     }
 
     pub(super) fn entry_written(
         &mut self,
-        twin: usize,
+        leg: usize,
         (id, new): (EntryId, bool),
         status: Result<(), IoError>,
         checksums: &[u32],
         out: &mut Vec<Command>,
     ) {
-        self.queues[twin].in_flight -= 1;
-        self.queues[twin].catching_up -= u32::from(!new);
+        self.queues[leg].in_flight -= 1;
+        self.queues[leg].catching_up -= u32::from(!new);
         let is_trim = self.cache.entry(id).is_trim;
         if status.is_err() && !is_trim {
             // what it holds there is not known
-            self.fail_twin(twin, out);
+            self.fail_leg(leg, out);
         }
-        self.has_reached(id, twin);
+        self.has_reached(id, leg);
         let entry = self.cache.entry_mut(id);
         if !entry.answered && status.is_ok() {
             entry.checksums = checksums.to_vec();
         }
         let (offset, end, length) = (entry.offset, entry.end(), entry.length);
-        if self.alive[twin] && !is_trim {
+        if self.alive[leg] && !is_trim {
             self.records.touched(offset, end);
             self.pace.written(length);
             // it is new there whatever it was before
             if !self.resync.covers(offset, end) {
-                self.is_new_there(twin, offset, end);
+                self.is_new_there(leg, offset, end);
             }
         }
         self.answer_if_written(id);
         self.forget_if_over(id, out);
     }
 
-    /// A twin has this.
-    fn has_reached(&mut self, id: EntryId, twin: usize) {
+    /// A leg has this.
+    fn has_reached(&mut self, id: EntryId, leg: usize) {
         let entry = self.cache.entry_mut(id);
-        entry.progress[twin] = Progress::Done;
+        entry.progress[leg] = Progress::Done;
         for &unit in &entry.units {
-            self.journal.reached(unit, twin);
+            self.journal.reached(unit, leg);
         }
     }
 
-    /// A twin lacks nothing of this any more.
-    pub(super) fn is_new_there(&mut self, twin: usize, offset: u64, end: u64) {
-        self.stale[twin].remove(offset, end);
-        if twin != self.lead {
+    /// A leg lacks nothing of this any more.
+    pub(super) fn is_new_there(&mut self, leg: usize, offset: u64, end: u64) {
+        self.stale[leg].remove(offset, end);
+        if leg != self.lead {
             self.resync.wanted.remove(offset, end);
         } else if self.is_alone() {
             self.survivor_has(offset, end);
         }
     }
 
-    /// A write is answered when the twin that leads has it, or the journal; where a death must be
+    /// A write is answered when the leg that leads has it, or the journal; where a death must be
     /// recorded first, when it is.
     pub(super) fn answer_if_written(&mut self, id: EntryId) {
         let entry = self.cache.entry(id);
@@ -365,13 +365,13 @@ impl Mirror {
         if entry.answered || !ready {
             return;
         }
-        let (io, twin) = (entry.io, self.twins[self.lead]);
+        let (io, leg) = (entry.io, self.legs[self.lead]);
         let entry = self.cache.entry_mut(id);
         entry.answered = true;
         let checksums = std::mem::take(&mut entry.checksums);
         let (fua, extent) = (entry.fua, (entry.offset, entry.end()));
         if dead {
-            self.answer(io, Err(IoError::Dead(twin)), checksums);
+            self.answer(io, Err(IoError::Dead(leg)), checksums);
         } else if fua {
             self.promise(io, Some(extent), checksums);
         } else {

@@ -165,7 +165,7 @@ impl Engine {
         if self.io.phase() != Phase::Running {
             return Err(IoError::Stopping);
         }
-        if self.metadata.is_salvaged() {
+        if self.metadata.is_degraded() {
             return Err(IoError::ReadOnly);
         }
         if self.io.is_fixed() {
@@ -271,7 +271,7 @@ impl Engine {
 
     /// Objects that changed go into the commit.
     pub(crate) fn record_objects(&mut self, records: &mut RecordWriter) {
-        self.follower.note_objects(self.objects.changes().has_named());
+        self.metadata_replica.note_objects(self.objects.changes().has_named());
         if self.io.breaks(Mutant::ForgetsQuietBatches) && self.commit.is_for_flush_alone() {
             return;
         }

@@ -196,7 +196,7 @@ impl Commit {
         for index in 0..io.ssds().len() {
             let device = io.ssds()[index];
             let d = &mut io[device];
-            // also one that was taken out of service: what it holds unsettled was acknowledged; but not
+            // also one that was taken out of service: what it holds volatile was acknowledged; but not
             // one that was drained and leaves, on which nothing lies any more
             if !d.dirty || !d.is_volatile() || d.is_gone() {
                 continue;
@@ -301,7 +301,7 @@ impl Engine {
         if blocks_that_fit(&self.objects, &self.journal) == 0 {
             if wanted {
                 // the checkpoint that will make room waits for them: room was kept for that
-                self.compose_batch(Cover::Settled);
+                self.compose_batch(Cover::Durable);
                 return;
             }
             if self.checkpoint.has_failed() {
@@ -318,7 +318,7 @@ impl Engine {
         } else if asked || due || wanted {
             self.compose_batch(Cover::SsdFlush);
         } else {
-            self.compose_batch(Cover::Settled);
+            self.compose_batch(Cover::Durable);
         }
     }
 
@@ -371,7 +371,7 @@ impl Engine {
     }
 
     /// Composes the batch at the instant at which the flushes are issued: what completed until now
-    /// is settled when they succeed.
+    /// is durable when they succeed.
     fn compose_batch(&mut self, cover: Cover) {
         assert!(self.commit.error.is_none(), "a commit that failed composes nothing");
         let mut records = RecordWriter::default();
@@ -499,8 +499,8 @@ impl Engine {
         }
         self.commit.suspended = None;
         let unit = self.commit.unit.take().expect("a unit was under way");
-        if self.follower.home().is_some() {
-            self.follower.unit_is_durable(
+        if self.metadata_replica.home().is_some() {
+            self.metadata_replica.unit_is_durable(
                 unit.sequence,
                 unit.end,
                 unit.offset,

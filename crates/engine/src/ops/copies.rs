@@ -54,8 +54,8 @@ impl Copies {
         !self.awaited.is_empty()
     }
 
-    /// What a home was waited for has settled: if users wait, the batch that says so is not to.
-    pub(crate) fn settled(&mut self) {
+    /// What a home was waited for has made durable: if users wait, the batch that says so is not to.
+    pub(crate) fn durable(&mut self) {
         self.hurries |= self.are_awaited();
     }
 

@@ -10,10 +10,10 @@ use crate::bcw::padding::SLOW_PADDING_BYTES;
 use crate::device::{Class, Job};
 use crate::drain::homes::Turn;
 use crate::engine::Engine;
-use crate::follower;
-use crate::follower::Follower;
 use crate::io::DeviceIo;
 use crate::io::flights::Flight;
+use crate::metadata_replica;
+use crate::metadata_replica::MetadataReplica;
 use crate::ops::moves::Moves;
 use crate::ops::steering::Steering;
 use crate::owner::{LogIo, MetadataIo, Owner, RequestIo};
@@ -51,13 +51,13 @@ fn background_may_run(device: DeviceId, io: &DeviceIo, moves: &Moves) -> bool {
 
 /// A tail that nobody adds to is flushed in the quiet: that frees its RAM, and gives the next
 /// burst a whole fast stage. At its bound it is flushed in any case (design decision 8).
-fn wants_tail_flush(device: DeviceId, io: &DeviceIo, follower: &Follower) -> bool {
+fn wants_tail_flush(device: DeviceId, io: &DeviceIo, metadata_replica: &MetadataReplica) -> bool {
     let d = &io[device];
     if d.flushing.is_some() {
         return false;
     }
     let wanted = d.bcw.as_ref().is_some_and(|bcw| bcw.is_wanted(io.now()));
-    if !wanted && follower.wants_flush(device, io) {
+    if !wanted && metadata_replica.wants_flush(device, io) {
         return true;
     }
     if d.tail.items.is_empty() {
@@ -93,7 +93,7 @@ impl Engine {
         if d.is_faulted() {
             return self.dispatch_read_only(device);
         }
-        if self.follower.is_late(device, &self.io) && self.serve_follower(device) {
+        if self.metadata_replica.is_late(device, &self.io) && self.serve_metadata_replica(device) {
             return false;
         }
         match self.evacuation.drain_turn(device, &self.moves, &self.objects, &self.io) {
@@ -133,7 +133,7 @@ impl Engine {
             self.disturb(device, false);
             return self.issue_class(device, Class::Background);
         }
-        if wants_tail_flush(device, &self.io, &self.follower) {
+        if wants_tail_flush(device, &self.io, &self.metadata_replica) {
             self.settle_hdd(device);
             return false;
         }
@@ -162,11 +162,11 @@ impl Engine {
     }
 
     /// Does what is due for the metadata on the drive. False: nothing can be done just now.
-    fn serve_follower(&mut self, device: DeviceId) -> bool {
-        match self.follower.turn(device, &mut self.io) {
-            follower::Turn::Nothing => return false,
-            follower::Turn::Flush => self.settle_hdd(device),
-            follower::Turn::Step => {
+    fn serve_metadata_replica(&mut self, device: DeviceId) -> bool {
+        match self.metadata_replica.turn(device, &mut self.io) {
+            metadata_replica::Turn::Nothing => return false,
+            metadata_replica::Turn::Flush => self.settle_hdd(device),
+            metadata_replica::Turn::Step => {
                 self.disturb(device, false);
                 self.issue_class(device, Class::Background);
             }
@@ -188,21 +188,21 @@ impl Engine {
         false
     }
 
-    /// Flushes the drive, after what the metadata's second home on it still lacks.
+    /// Flushes the drive, after what the metadata's metadata replica on it still lacks.
     pub(super) fn settle_hdd(&mut self, device: DeviceId) {
-        if self.follower.writes_units(device) || self.write_followed_units(device) {
+        if self.metadata_replica.writes_units(device) || self.write_followed_units(device) {
             self.io[device].flush_wanted = true;
         } else {
             self.flush_hdd(device);
         }
     }
 
-    /// Writes units of the journal that the metadata's second home still lacks. False: there are none.
+    /// Writes units of the journal that the metadata's metadata replica still lacks. False: there are none.
     fn write_followed_units(&mut self, device: DeviceId) -> bool {
         let wanted = self.io[device].bcw.as_ref();
         let users =
             self.commit.is_settling_hdds() || wanted.is_some_and(|b| b.is_wanted(self.io.now()));
-        let units = self.follower.take_units(device, users, &self.journal, &mut self.io);
+        let units = self.metadata_replica.take_units(device, users, &self.journal, &mut self.io);
         let Some(units) = units else { return false };
         self.disturb(device, false);
         self.io.submit(device, units, Owner::Metadata(MetadataIo::FollowUnits));
@@ -334,7 +334,7 @@ impl Engine {
             // background work that waits for users to leave the drive alone
             let held = d.queue.waits(Class::Background)
                 || d.tail.bytes >= self.io.config().tail_bytes_max / 8
-                || self.follower.wants_flush(d.id, &self.io);
+                || self.metadata_replica.wants_flush(d.id, &self.io);
             if held
                 && let Some(bcw) = &d.bcw
                 && bcw.is_wanted(self.io.now())

@@ -24,9 +24,9 @@ impl Moves {
     pub(crate) fn want_home_flush(&self, io: &mut DeviceIo) {
         for index in 0..io.hdds().len() {
             let device = io.hdds()[index];
-            let settled = self.homes_settled_mark(device);
+            let durable = self.homes_durable_mark(device);
             let d = &mut io[device];
-            if d.home_writes > settled && d.flushing.is_none() && !d.is_faulted() {
+            if d.home_writes > durable && d.flushing.is_none() && !d.is_faulted() {
                 d.flush_wanted = true;
             }
         }
@@ -77,7 +77,7 @@ impl Moves {
         self.homed_blocks.contains(&block)
     }
 
-    /// The drive failed: homes that it had not settled are none.
+    /// The drive failed: homes that it had not made durable are none.
     pub(crate) fn lose_homed(
         &mut self,
         device: DeviceId,
@@ -132,7 +132,7 @@ impl Engine {
                 && (self.io.waits_for_space()
                     || !(self.moves.writing_back
                         || self.copies.copies_can_move(&self.commit)
-                        || self.tiers.leaving_can_move())));
+                        || self.tiers.demoting_can_move())));
         if enough {
             self.moves.want_home_flush(&mut self.io);
         }
@@ -232,19 +232,19 @@ impl Engine {
                 }
             }
         }
-        if self.io.breaks(Mutant::UnsettledHome) && status.is_ok() {
+        if self.io.breaks(Mutant::VolatileHome) && status.is_ok() {
             let mark = self.io[device].home_writes;
-            self.homes_settled(device, mark);
+            self.homes_durable(device, mark);
         }
         if self.moves.active.as_ref().is_some_and(|m| m.outstanding == 0) {
             self.end_move();
         }
     }
 
-    /// A flush of a hard drive settled its home writes up to `mark`.
-    pub(crate) fn homes_settled(&mut self, device: DeviceId, mark: u64) {
-        self.moves.homes_settled.resize(self.io.drives().len(), 0);
-        self.moves.homes_settled[usize::from(device.0)] = mark;
+    /// A flush of a hard drive made durable its home writes up to `mark`.
+    pub(crate) fn homes_durable(&mut self, device: DeviceId, mark: u64) {
+        self.moves.homes_durable.resize(self.io.drives().len(), 0);
+        self.moves.homes_durable[usize::from(device.0)] = mark;
         let mut later = VecDeque::new();
         while let Some((number, part)) = self.moves.homed.pop_front() {
             if self.objects.home_of(part.logical, &self.io).0 != device || number > mark {
@@ -270,9 +270,9 @@ impl Engine {
             self.map.touch(Touch { logical: part.logical, count: 1 }, NONE, true);
         }
         self.moves.homed = later;
-        self.rehomed_settled(device, mark);
-        self.copies.settled();
-        self.tiers.look_at_leaving();
+        self.rehomed_durable(device, mark);
+        self.copies.durable();
+        self.tiers.look_at_demoting();
         self.commit.note_pending(self.io.now());
     }
 }

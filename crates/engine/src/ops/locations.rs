@@ -140,9 +140,9 @@ impl Locations<'_> {
     /// in RAM for blocks that have another place.
     pub(super) fn home_checksum(&self, block: Logical) -> Option<u32> {
         let entry = self.map.entry(block);
-        let twin = if entry.ssd != NONE { entry.ssd } else { entry.log };
-        if twin != NONE {
-            return Some(self.map.slots().checksum(twin));
+        let leg = if entry.ssd != NONE { entry.ssd } else { entry.log };
+        if leg != NONE {
+            return Some(self.map.slots().checksum(leg));
         }
         self.checksums.get(block)
     }

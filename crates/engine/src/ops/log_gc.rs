@@ -120,14 +120,14 @@ impl Engine {
     /// The emptiest segment may have to wait for a write that holds its blocks; without an SSD that write
     /// may wait for room in this very log. Then another segment makes it.
     fn clean_another(&mut self, device: DeviceId, blocks_max: usize) -> bool {
-        let is_starved = self.io.waits_for_space() && self.io.ssds().is_empty();
+        let is_short_of_space = self.io.waits_for_space() && self.io.ssds().is_empty();
         let is_out = |hdd: &DeviceId| self.io[*hdd].is_faulted();
         let some_stay = !self.moves.unmovable.is_empty() || self.io.hdds().iter().any(is_out);
-        if !is_starved && !some_stay {
+        if !is_short_of_space && !some_stay {
             return false;
         }
         let log = self.io[device].log.as_ref().expect("it is being cleaned");
-        let segments_max = if is_starved { usize::MAX } else { SEGMENTS_MAX };
+        let segments_max = if is_short_of_space { usize::MAX } else { SEGMENTS_MAX };
         let segments = log.victims().into_iter().take(segments_max);
         let runs: Vec<Run> = segments.map(|segment| log.segment_run(segment)).collect();
         for run in runs {
@@ -151,23 +151,23 @@ impl Engine {
         false
     }
 
-    /// Merges a block with a settled fragment in these slots that no write holds. False: there is none.
+    /// Merges a block with a durable fragment in these slots that no write holds. False: there is none.
     fn merge_in(&mut self, run: Run) -> bool {
         (run.slot..run.slot + run.count).any(|slot| {
             let owner = self.map.slots().owner(slot);
             owner != NONE
                 && self.map.state(owner) & FRAGMENTS != 0
                 && !self.moves.is_unmovable(owner, &self.map, &self.io)
-                && !self.map.is_log_unsettled(slot)
+                && !self.map.is_log_volatile(slot)
                 && self.start_merge(owner)
         })
     }
 
-    /// A segment has living blocks that cannot be moved as they are: unsettled ones need a flush,
+    /// A segment has living blocks that cannot be moved as they are: volatile ones need a flush,
     /// unrecorded ones a commit, fragments a merge.
     pub(crate) fn unlock_segment(&mut self, device: DeviceId, run: Run) {
         let mut fragmented = None;
-        let mut unsettled = false;
+        let mut volatile = false;
         let mut unrecorded = false;
         for slot in run.slot..run.slot + run.count {
             let owner = self.map.slots().owner(slot);
@@ -186,12 +186,12 @@ impl Engine {
             if given_up {
                 self.moves.homed_log.push((owner, slot));
             }
-            unsettled |= self.map.is_log_unsettled(slot);
+            volatile |= self.map.is_log_volatile(slot);
             unrecorded |= !self.map.slots().is_recorded(slot) || self.map.displaced_count() > 0;
         }
         self.moves.give_up_log_places(&mut self.commit, &mut self.map, &self.io);
         let d = &mut self.io[device];
-        if unsettled && d.flushing.is_none() {
+        if volatile && d.flushing.is_none() {
             d.flush_wanted = true;
         } else if let Some(block) = fragmented {
             self.start_merge(block);
@@ -202,7 +202,7 @@ impl Engine {
         } else if unrecorded && self.map.pending_blocks() > 0 {
             self.commit.note_pending(self.io.now());
         } else if unrecorded && !d.tail.items.is_empty() && d.flushing.is_none() {
-            // what lives here was displaced by what the drive has not settled yet
+            // what lives here was displaced by what the drive has not made durable yet
             d.flush_wanted = true;
         }
     }

@@ -150,8 +150,8 @@ impl Engine {
         let is_promotion = m.kind == MoveKind::Promotion;
         if status.is_ok() && unchanged && !m.failed {
             self.map.assign(block, target.slot, checksum);
-            let settled = self.map.slots().is_log(target.slot);
-            self.map.touch(Touch { logical: block, count: 1 }, target.slot, settled);
+            let durable = self.map.slots().is_log(target.slot);
+            self.map.touch(Touch { logical: block, count: 1 }, target.slot, durable);
             self.commit.note_pending(self.io.now());
             let moved = if is_promotion {
                 &mut self.io.stats_mut().read_back.promoted

@@ -2,8 +2,8 @@
 
 use crate::checkpoint::{PageRead, Parts};
 use crate::engine::Engine;
-use crate::follower::{CheckpointState, Source};
 use crate::map::batches::Batches;
+use crate::metadata_replica::{CheckpointState, Source};
 use crate::owner::{Ended, MetadataIo};
 use crate::requests::ordering::TaskId;
 use tandem_block::{DeviceId, Instant, IoError, PayloadId};
@@ -20,7 +20,7 @@ impl Engine {
         let mut parts = Parts {
             io: &mut self.io,
             metadata: &self.metadata,
-            follower: &mut self.follower,
+            metadata_replica: &mut self.metadata_replica,
             journal: &mut self.journal,
             map: &mut self.map,
             checksums: &mut self.checksums,
@@ -48,7 +48,7 @@ impl Engine {
 
     pub(super) fn is_checkpoint_wanted(&self) -> bool {
         let (journal, checksums) = (&self.journal, &self.checksums);
-        self.checkpoint.is_wanted(journal, checksums, &self.follower, &self.io)
+        self.checkpoint.is_wanted(journal, checksums, &self.metadata_replica, &self.io)
             || self.metadata.wants_checkpoint(self.checkpoint.number(), &self.io)
     }
 
@@ -93,8 +93,8 @@ impl Engine {
 
     /// Advances the snapshot of the metadata on the hard drive that follows.
     #[inline]
-    pub(crate) fn run_follower(&mut self) {
-        if !self.follower.takes_snapshot() {
+    pub(crate) fn run_metadata_replica(&mut self) {
+        if !self.metadata_replica.takes_snapshot() {
             return;
         }
         let checkpoint = match (self.checkpoint.is_idle(), self.checkpoint.has_failed()) {
@@ -110,19 +110,19 @@ impl Engine {
             checkpoint,
             batches: self.batches(),
         };
-        if let Some(page) = self.follower.run(&source, &mut self.io) {
+        if let Some(page) = self.metadata_replica.run(&source, &mut self.io) {
             self.load_checksum_page(page, None);
         }
     }
 
     /// Loads a page of home checksums; a request that needs it goes on when it is there.
     pub(crate) fn load_checksum_page(&mut self, page: u32, waiter: Option<TaskId>) {
-        self.pages.load(page, waiter, (&self.metadata, &self.follower), &mut self.io);
+        self.pages.load(page, waiter, (&self.metadata, &self.metadata_replica), &mut self.io);
     }
 
     /// A page of home checksums was read.
     pub(crate) fn checksum_page_read(&mut self, page: u32, ended: Ended<'_>) {
-        let known = (&self.metadata, &self.follower);
+        let known = (&self.metadata, &self.metadata_replica);
         let read = self.pages.read_done(page, ended, &mut self.checksums, known, &mut self.io);
         let PageRead::Over { waiters, is_loaded, is_unread } = read else { return };
         if is_unread {
@@ -174,18 +174,18 @@ impl Engine {
         if self.metadata.levels() {
             self.advance_levelling();
         }
-        if self.metadata.waits_for_follower() {
-            self.note_follower_level();
+        if self.metadata.waits_for_metadata_replica() {
+            self.note_metadata_replica_level();
         }
         if !self.metadata.is_told() {
             self.tell_of_lagging();
         }
     }
 
-    /// The second home of the metadata is level when its snapshot is there.
-    fn note_follower_level(&mut self) {
-        let Some(home) = self.follower.home() else { return };
-        let is_level = self.follower.is_level(self.checkpoint.has_failed(), &self.journal);
+    /// The metadata replica is level when its snapshot is there.
+    fn note_metadata_replica_level(&mut self) {
+        let Some(home) = self.metadata_replica.home() else { return };
+        let is_level = self.metadata_replica.is_level(self.checkpoint.has_failed(), &self.journal);
         if self.metadata.contains(home) && is_level {
             self.metadata.note_level(home);
         }
@@ -206,9 +206,9 @@ impl Engine {
 
     /// Begins a round of superblocks that say who lags.
     fn tell_of_lagging(&mut self) {
-        let others = self.replacement.round_is_handovers(&self.io)
+        let others = self.replacement.round_is_replacements(&self.io)
             || self.evacuation.round_is_drains(&self.io);
-        let serves = self.io.is_serving() && !self.metadata.is_salvaged() && !self.io.is_fixed();
+        let serves = self.io.is_serving() && !self.metadata.is_degraded() && !self.io.is_fixed();
         if serves && !others && self.metadata.may_tell(self.io.now()) {
             self.metadata.tell();
             self.write_superblocks(false);
@@ -241,11 +241,11 @@ impl Engine {
             MetadataIo::Unit => self.unit_written(device, status),
             MetadataIo::Checkpoint => self.checkpoint_step_done(device, status),
             MetadataIo::FollowUnits => {
-                self.follower.units_written(device);
+                self.metadata_replica.units_written(device);
                 self.fault_if(device, status);
             }
             MetadataIo::Follow => {
-                if self.follower.step_done(device) {
+                if self.metadata_replica.step_done(device) {
                     self.fault_if(device, status);
                 }
             }

@@ -86,7 +86,7 @@ pub struct Moves {
     pub(crate) homed_blocks: HashSet<Logical, FixedState>,
     /// How many of them were read from an SSD: they still count as dirty there.
     pub(crate) homed_ssd: u64,
-    pub(crate) homes_settled: Vec<u64>,
+    pub(crate) homes_durable: Vec<u64>,
     pub(crate) urgent: bool,
     /// Moves that failed in a row, and until when none begins.
     failures: u32,
@@ -151,9 +151,9 @@ impl Moves {
         self.homed.len()
     }
 
-    /// Home writes of this drive that a flush has settled.
-    pub(crate) fn homes_settled_mark(&self, device: DeviceId) -> u64 {
-        self.homes_settled.get(usize::from(device.0)).copied().unwrap_or(0)
+    /// Home writes of this drive that a flush has made durable.
+    pub(crate) fn homes_durable_mark(&self, device: DeviceId) -> u64 {
+        self.homes_durable.get(usize::from(device.0)).copied().unwrap_or(0)
     }
 
     /// Is SSD space so short that clean copies go and commits hurry? A sixteenth, or a write waits.
@@ -199,7 +199,7 @@ impl Moves {
         active.is_some_and(|m| m.parts.iter().any(|part| part.logical == block))
     }
 
-    /// Moves these settled SSD slots home.
+    /// Moves these durable SSD slots home.
     pub(crate) fn begin_writeback_of(
         &mut self,
         blocks: &[(Logical, Slot)],
@@ -301,7 +301,7 @@ impl Engine {
                 self.move_write_done(device, parts, status, checksums);
             }
             MigrationIo::Extent { number, run } => {
-                self.coming_written(number, run, status, checksums);
+                self.promoting_written(number, run, status, checksums);
             }
         }
     }
@@ -318,7 +318,7 @@ impl Engine {
             && (self.wants_writeback(true)
                 || self.map.population().fragmented > 0
                 || self.copies.copies_await_quiet()
-                || self.follower.awaits_quiet());
+                || self.metadata_replica.awaits_quiet());
         if waits { self.io.quiet_from() } else { Instant::NEVER }
     }
 
@@ -404,7 +404,7 @@ impl Engine {
                 &self.map,
             )
             || log_need == Need::Urgent
-            || self.tiers.much_is_leaving()
+            || self.tiers.much_is_demoting()
             || self.copies.are_awaited()
     }
 
@@ -548,7 +548,7 @@ impl Engine {
         let moved_blocks = if is_sound_gc { m.parts.len() as u64 } else { 0 };
         self.evacuation.move_ended(moved_blocks, m.since, self.io.now());
         self.copies.restoring_done(false, &mut self.io);
-        self.tiers.look_at_leaving();
+        self.tiers.look_at_demoting();
         if m.buffer != PayloadId::NONE {
             self.io.send(Command::Release(m.buffer));
         }

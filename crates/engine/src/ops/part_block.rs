@@ -135,7 +135,7 @@ impl Engine {
             }
             let fua = self.requests[id].request.fua;
             if fua {
-                self.map.note_settled(run.slot);
+                self.map.note_durable(run.slot);
             } else if self.map.slots().is_log(run.slot) {
                 self.tail_copies.retain_for_tail(
                     id,
@@ -155,7 +155,7 @@ impl Engine {
             }
             self.commit.note_pending(self.io.now());
             if self.io.breaks(Mutant::AwaitsNeedlessFlush) {
-                self.map.note_log_unsettled(run.slot, u64::MAX);
+                self.map.note_log_volatile(run.slot, u64::MAX);
             }
             self.map.touch(Touch { logical: block, count: 1 }, run.slot, fua);
         }

@@ -219,7 +219,11 @@ impl Engine {
         if !self.io.config().contents || self.io.is_fixed() {
             return None;
         }
-        assert_eq!(checksums.len(), part.count as usize, "the world sums every block it reads");
+        assert_eq!(
+            checksums.len(),
+            part.count as usize,
+            "the event loop sums every block it reads"
+        );
         if (0..).zip(checksums).all(|(i, &found)| found == self.locations().expected(part, i)) {
             return None;
         }

@@ -61,7 +61,7 @@ impl Engine {
             return Err(IoError::Stopping);
         }
         let found = self.objects.locate(request.object)?;
-        if request.op.is_write() && self.metadata.is_salvaged() {
+        if request.op.is_write() && self.metadata.is_degraded() {
             return Err(IoError::ReadOnly);
         }
         if request.op.is_write() && found.is_snapshot {
@@ -102,7 +102,7 @@ impl Engine {
         let op = task.request.op;
         let id = self.requests.insert(task);
         if op == Op::Flush {
-            if self.metadata.is_salvaged() {
+            if self.metadata.is_degraded() {
                 self.requests.answer(id, PayloadId::NONE, 0, &mut self.io); // nothing was written that could be lost
             } else {
                 self.commit.wait_flush(id);
@@ -189,8 +189,8 @@ impl Engine {
         if task.request.kind == RequestKind::Background {
             if self.sharing.is_copy_up(id) {
                 self.copied_up(id, payload);
-            } else if self.tiers.is_coming(id) {
-                self.coming_read(id, payload);
+            } else if self.tiers.is_promoting(id) {
+                self.promoting_read(id, payload);
             } else {
                 self.merge_read(id, payload);
             }

@@ -1,6 +1,6 @@
 //! Where do the blocks of a volume live before the first request of a replay?
 //!
-//! Source: design, "Where a replay starts decides its result". For worlds without contents alone:
+//! Source: design, "Where a replay starts decides its result". For event loops without contents alone:
 //! nothing was ever written there, so nothing could be verified.
 
 use crate::engine::Engine;
@@ -17,7 +17,7 @@ fn reserved(object: ObjectId, objects: &mut Objects) -> Result<(Logical, u32), I
 }
 
 impl Engine {
-    /// Takes every block of the object to be at its home on a hard drive, written, settled and
+    /// Takes every block of the object to be at its home on a hard drive, written, durable and
     /// recorded long ago.
     ///
     /// # Errors
@@ -38,7 +38,7 @@ impl Engine {
     }
 
     /// Takes every block that lies in a hard drive's log, and nowhere else, to have gone home, as it would in
-    /// quiet hours. What a log holds that is not settled and recorded yet stays: flush before. The places
+    /// quiet hours. What a log holds that is not durable and recorded yet stays: flush before. The places
     /// in the logs are free when the next commits have recorded it.
     ///
     /// # Panics

@@ -35,7 +35,7 @@ impl TailCopies {
         untried.map(|d| d.probe_at).min().unwrap_or(Instant::NEVER)
     }
 
-    /// Is it read only, and does nothing stand in the way of trying it? What an SSD holds unsettled is the
+    /// Is it read only, and does nothing stand in the way of trying it? What an SSD holds volatile is the
     /// matter of a commit; what a hard drive holds, that of its rescue.
     pub(crate) fn may_probe(&self, d: &Device) -> bool {
         let holds = d.dirty && d.is_ssd() && d.is_volatile()
@@ -53,7 +53,7 @@ fn awaits_flush(hdd: DeviceId, io: &DeviceIo, map: &Map) -> bool {
     map.awaits_hdd(hdd) && !io[hdd].is_faulted()
 }
 
-/// A hard drive gives no answer any more, so nobody can flush what its log holds unsettled. Where there is
+/// A hard drive gives no answer any more, so nobody can flush what its log holds volatile. Where there is
 /// no SSD to copy it to, it may be lost.
 fn lose_tail(device: DeviceId, error: IoError, io: &mut DeviceIo, commit: &mut Commit) {
     let is_alone = io.ssds().is_empty();
@@ -142,7 +142,7 @@ impl Engine {
                 &mut self.evacuation,
                 &self.io,
             );
-            self.follower.lose(device);
+            self.metadata_replica.lose(device);
         }
         let now = self.io.now();
         let d = &mut self.io[device];
@@ -274,14 +274,14 @@ impl Engine {
         under_way || follows || moves || heals
     }
 
-    /// A flush of a hard drive failed: what its log holds unsettled may be lost, and a later flush that
+    /// A flush of a hard drive failed: what its log holds volatile may be lost, and a later flush that
     /// succeeds would not say so. Copies on an SSD stand alone.
     pub(crate) fn leave_tail(&mut self, device: DeviceId) {
         let items: Vec<_> = self.io[device].tail.items.iter().copied().collect();
         for item in items.iter().filter(|item| item.copied) {
             for i in 0..item.run.count {
                 let (block, slot) = (item.logical + i, item.run.slot + i);
-                if self.map.is_log_unsettled_by(slot, item.write)
+                if self.map.is_log_volatile_by(slot, item.write)
                     && self.map.entry(block).log == slot
                 {
                     self.leave_failed_log(block, slot);
@@ -290,7 +290,7 @@ impl Engine {
         }
     }
 
-    /// A log place on a drive that failed will never be settled; a copy of it on an SSD stands alone.
+    /// A log place on a drive that failed will never be durable; a copy of it on an SSD stands alone.
     pub(crate) fn leave_failed_log(&mut self, block: Logical, log: Slot) {
         let device = self.map.slots().region(log).device;
         let is_copied = self.map.state(block) & (LOG | SSD) == LOG | SSD;

@@ -128,16 +128,16 @@ impl Sharing {
             return Vec::new();
         }
         let ahead = io.breaks(Mutant::LinksAhead);
-        let (settled, left) = objects.settle_links(|block| ahead || map.is_recorded(block));
+        let (durable, left) = objects.settle_links(|block| ahead || map.is_recorded(block));
         let mut records = RecordWriter::default();
         let max = commit.body_bytes_max(journal);
         if ahead && !batch.bodies.is_empty() {
             // the rule that is broken: first what lies there, then that it is the object's
-            settled.iter().for_each(|&(object, piece)| records.piece(object.0, piece, false));
+            durable.iter().for_each(|&(object, piece)| records.piece(object.0, piece, false));
             batch.bodies.insert(0, records.take());
             return left;
         }
-        for (object, piece) in settled {
+        for (object, piece) in durable {
             let whole = batch.bodies.last().map_or(0, Vec::len) + records.len_bytes();
             if whole + PIECE_RECORD_BYTES > max {
                 add(&mut batch.bodies, records.take(), max);
@@ -185,7 +185,7 @@ impl Engine {
         if self.requests.iter().any(|(_, task)| is_in_the_way(task)) {
             return None;
         }
-        if self.io.breaks(Mutant::ClonesUnsettled) && self.objects.links().is_empty() {
+        if self.io.breaks(Mutant::ClonesVolatile) && self.objects.links().is_empty() {
             return Some(Ok(()));
         }
         self.sharing.settling = Some((id, None));

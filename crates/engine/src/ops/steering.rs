@@ -178,7 +178,7 @@ impl Steering {
     }
 }
 
-/// What a log write of a drive takes by belief, in ns.
+/// What a log write of a drive takes by the model, in ns.
 fn write_ns(device: &Device, state: WriteState, bytes: u64) -> u64 {
     let profile = device.bcw.as_ref().expect("it has a profile").profile();
     match state {
@@ -188,7 +188,7 @@ fn write_ns(device: &Device, state: WriteState, bytes: u64) -> u64 {
     }
 }
 
-/// What is before a write on a drive that is not idle, by belief, in ns: the log writes accepted, at
+/// What is before a write on a drive that is not idle, by the model, in ns: the log writes accepted, at
 /// their mean size; reads a positioning each; a flush its cost. The oldest has run for `age_ns`.
 fn wait_ns(device: &Device, age_ns: u64) -> u64 {
     let bcw = device.bcw.as_ref().expect("it has a profile");
@@ -206,7 +206,7 @@ fn wait_ns(device: &Device, age_ns: u64) -> u64 {
 }
 
 impl Steering {
-    /// The tier's wish and the policy's decision about a write.
+    /// What the tier wants, and the policy's decision about a write.
     pub(super) fn decide(
         &mut self,
         asked: &Asked<'_>,

@@ -22,8 +22,8 @@ impl Engine {
         }
     }
 
-    /// Has everything been settled? Then the superblocks are written and the engine stops.
-    pub(crate) fn stop_if_settled(&mut self) {
+    /// Is everything durable? Then the superblocks are written and the engine stops.
+    pub(crate) fn stop_if_durable(&mut self) {
         if !self.io.is_stopping() {
             return;
         }
@@ -38,7 +38,7 @@ impl Engine {
             }
             return;
         }
-        if !self.replacement.handover_is_quiet() || !self.evacuation.drain_is_quiet() {
+        if !self.replacement.replacement_is_quiet() || !self.evacuation.drain_is_quiet() {
             return;
         }
         if !self.moves.is_idle() || !self.tiers.tiers_are_idle() || !self.commit.is_idle() {
@@ -49,8 +49,8 @@ impl Engine {
             let has_ssd = !self.io.ssds().is_empty();
             let d = &mut self.io[device];
             let open =
-                !d.tail.items.is_empty() || d.home_writes > self.moves.homes_settled_mark(device);
-            // without an SSD nobody can rescue what a drive that is read only holds unsettled
+                !d.tail.items.is_empty() || d.home_writes > self.moves.homes_durable_mark(device);
+            // without an SSD nobody can rescue what a drive that is read only holds volatile
             let is_flushed = !d.is_faulted() || !has_ssd && !d.is_out();
             let has_failed = d.is_faulted() && has_ssd;
             if has_failed && !d.tail.items.iter().all(|item| item.copied) {
@@ -58,7 +58,7 @@ impl Engine {
                     continue;
                 }
                 self.commit.break_off(tandem_block::IoError::Dead(device));
-                return self.stop_if_settled();
+                return self.stop_if_durable();
             }
             if open && is_flushed {
                 if d.flushing.is_none() {
@@ -77,8 +77,8 @@ impl Engine {
         if !self.finish_checkpoint_for_stop() {
             return;
         }
-        if !self.follower.is_level(self.checkpoint.has_failed(), &self.journal) {
-            self.follower.flush_for_stop(&mut self.io);
+        if !self.metadata_replica.is_level(self.checkpoint.has_failed(), &self.journal) {
+            self.metadata_replica.flush_for_stop(&mut self.io);
             return;
         }
         if !self.metadata.writes_superblocks() && self.io.flights().is_empty() {
@@ -110,7 +110,7 @@ impl Engine {
             writes += 1;
         }
         self.metadata.begin_round(writes, copy);
-        if writes == 0 && self.replacement.round_is_handovers(&self.io) {
+        if writes == 0 && self.replacement.round_is_replacements(&self.io) {
             // the drive that is replaced is the pool's only one
             self.metadata.end_round();
             self.round_done();
@@ -128,9 +128,9 @@ impl Engine {
         if left > 0 {
             return;
         }
-        let is_handovers = self.replacement.round_is_handovers(&self.io);
+        let is_replacements = self.replacement.round_is_replacements(&self.io);
         let is_drains = self.evacuation.round_is_drains(&self.io);
-        let is_stops = !is_handovers && !is_drains && !self.metadata.is_round();
+        let is_stops = !is_replacements && !is_drains && !self.metadata.is_round();
         let stopping = self.io.is_stopping() && is_stops;
         if copy == 0 {
             self.write_superblock_copies(stopping, 1);
@@ -140,7 +140,7 @@ impl Engine {
         self.told_of_lagging();
         if is_laggings {
             self.metadata.end_round();
-        } else if is_handovers {
+        } else if is_replacements {
             self.metadata.end_round();
             self.round_done();
         } else if is_drains {

@@ -78,7 +78,7 @@ impl TailCopies {
         let write = tail.writes;
         tail.writes += 1;
         for slot in run.slot..run.slot + run.count {
-            map.note_log_unsettled(slot, write);
+            map.note_log_volatile(slot, write);
         }
         let payload = requests.retain_buffer(id, io);
         let mut item = TailItem { write, logical, run, payload, offset_bytes, copied: false };
@@ -184,12 +184,12 @@ impl TailCopies {
     }
 }
 
-/// Does a log's place still hold, unsettled, what this write left there? A log is written over, and its
+/// Does a log's place still hold, volatile, what this write left there? A log is written over, and its
 /// place may belong to the same block again.
 fn holds(map: &Map, io: &DeviceIo, slot: Slot, write: u64) -> bool {
     match io.breaks(Mutant::TailByPlace) {
-        true => map.is_log_unsettled(slot),
-        false => map.is_log_unsettled_by(slot, write),
+        true => map.is_log_volatile(slot),
+        false => map.is_log_volatile_by(slot, write),
     }
 }
 
@@ -242,9 +242,9 @@ impl Engine {
     pub(crate) fn settle_tail(&mut self, device: DeviceId) -> bool {
         let d = &self.io[device];
         // writes that wait for room in the log may have to wait for what this settles
-        let coming = !self.io.waits_for_space()
+        let promoting = !self.io.waits_for_space()
             && d.queue.jobs(Class::Write).any(|job| matches!(job, Job::Write { .. }));
-        let busy = coming
+        let busy = promoting
             || (d.queue.in_flight() > 0
                 && d.flushing.is_none()
                 && self.io.log_write_in_flight(device));
@@ -284,7 +284,7 @@ impl Engine {
         let payload = self.tail_copies.ended(copy);
         for i in 0..copy.run.count {
             let (block, log, ssd) = (copy.logical + i, copy.log + i, copy.run.slot + i);
-            // a flush of the drive that came first has settled the log place: that alone is enough; or
+            // a flush of the drive that came first has made durable the log place: that alone is enough; or
             // the place holds something newer by now
             let taken = status.is_ok()
                 && holds(&self.map, &self.io, log, copy.write)
@@ -350,7 +350,7 @@ impl Engine {
         if let Some(bcw) = &mut d.bcw {
             bcw.flush_issued(now);
         }
-        self.follower.flush_begins(device);
+        self.metadata_replica.flush_begins(device);
         self.io.submit(device, IoOp::Flush, Owner::Log(LogIo::Flush));
     }
 
@@ -382,29 +382,29 @@ impl Engine {
             return;
         }
         self.probed(device, status);
-        self.follower.flush_ended(device, &self.io);
+        self.metadata_replica.flush_ended(device, &self.io);
         let d = &mut self.io[device];
         d.tail.copy_failed = false;
-        let mut settled = Vec::with_capacity(flush.items);
+        let mut durable = Vec::with_capacity(flush.items);
         for _ in 0..flush.items {
             let item = d.tail.items.pop_front().expect("the tail only grows at its end");
             let bytes = u64::from(item.run.count) * BLOCK_BYTES;
             d.tail.bytes -= bytes;
             d.tail.exposed_bytes -= if item.copied { 0 } else { bytes };
-            settled.push(item);
+            durable.push(item);
         }
-        for item in settled {
+        for item in durable {
             self.settle_item(&item);
         }
         self.commit.note_pending(now);
-        self.homes_settled(device, flush.home_mark);
+        self.homes_durable(device, flush.home_mark);
     }
 
     fn settle_item(&mut self, item: &TailItem) {
         for i in 0..item.run.count {
             let (block, slot) = (item.logical + i, item.run.slot + i);
             let is_latest = holds(&self.map, &self.io, slot, item.write);
-            self.map.note_log_settled(slot, item.write);
+            self.map.note_log_durable(slot, item.write);
             let entry = self.map.entry(block);
             if item.copied && is_latest && entry.log == slot && entry.ssd != NONE && !entry.home {
                 // the tail copy has done its duty: the log place alone is enough

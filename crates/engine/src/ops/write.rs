@@ -209,7 +209,7 @@ impl Engine {
         let fua = task.request.fua;
         assert!(
             !self.io.config().contents || checksums.len() == run.count as usize,
-            "the world sums every block it writes"
+            "the event loop sums every block it writes"
         );
         self.map.warm(logical, run.count);
         for i in 0..run.count {
@@ -232,7 +232,7 @@ impl Engine {
                 self.map.assign(block, slot, checksum);
             }
             if fua {
-                self.map.note_settled(slot);
+                self.map.note_durable(slot);
             }
         }
         if self.io.is_fixed() {

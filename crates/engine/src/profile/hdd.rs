@@ -29,7 +29,7 @@ pub struct HddFindings {
 /// itself. The worst that may be, so that writes stay off it while nothing is known.
 const DRAIN_UNKNOWN: Drain =
     Drain { law: DrainLaw::WhenFull, idle_ns: 4_096_000_000, bytes_per_s: None };
-/// … and of a flush, until belief follows what is seen (guess: that of the paper's drives).
+/// … and of a flush, until the model follows what is seen (guess: that of the paper's drives).
 const FLUSH_UNKNOWN: FlushCost = FlushCost { base_ns: 300_000_000, bytes_per_s: None };
 
 /// Measures a hard drive; writes only if `may_write`, and as far as the budget goes: what it was not

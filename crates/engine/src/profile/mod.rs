@@ -1,6 +1,6 @@
 //! What do we believe of a drive?
 //!
-//! Source: [BCW §3, Table 2]. Belief, never truth: shipped from the papers, measured by a profiler,
+//! Source: [BCW §3, Table 2]. A profile, never the drive model: shipped from the papers, measured by a profiler,
 //! refined online. The engine decides by these numbers and survives their being wrong.
 
 mod detail;

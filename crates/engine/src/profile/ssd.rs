@@ -140,7 +140,7 @@ pub fn writes(session: &mut Session<'_>, costs: &mut SsdCosts) -> Result<(), Mea
     Ok(())
 }
 
-/// Large writes in sequence until the rate has fallen and settled; the time of each chunk in ns.
+/// Large writes in sequence until the rate has fallen and is steady; the time of each chunk in ns.
 fn until_used_up(session: &mut Session<'_>) -> Result<Vec<u64>, MeasureError> {
     let capacity = session.capacity_bytes() / CHUNK_BYTES * CHUNK_BYTES;
     let most = SEARCH_BYTES_MAX.min(capacity) / CHUNK_BYTES;

@@ -142,7 +142,7 @@ impl CostTable {
     }
 
     /// What a pair of drives like this one costs: reads as they are, each write twice, in the share of
-    /// its time in which a twin may write (in millionths). For pairs that were not profiled as a whole.
+    /// its time in which a leg may write (in millionths). For pairs that were not profiled as a whole.
     #[must_use]
     pub fn of_pair(&self, writing_ppm: u64) -> CostTable {
         let twice = |cost_ns: u64| {

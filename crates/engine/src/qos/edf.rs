@@ -2,7 +2,7 @@
 //!
 //! Source: [IANUS §4.2] for the deadlines and their order; requirements B9 for the rest: a stream
 //! that runs ahead of its share takes part in the slack alone, so that it can neither burst past
-//! others after a pause nor be starved later for what nobody else wanted.
+//! others after a pause nor be short of space later for what nobody else wanted.
 
 use super::{Candidate, Qos, QosEntry, QueueView, StreamsView};
 use crate::device::Class;

@@ -339,7 +339,7 @@ impl Streams {
     }
 
     /// The first read of all streams, or the first write, where the others have to wait: for space, or
-    /// for a twin of a pair. In the order of arrival.
+    /// for a leg of a pair. In the order of arrival.
     pub fn take_only(&mut self, now: Instant, read: bool) -> Option<Taken> {
         let open = |stream: &Stream| stream.limit.is_none() || stream.allowed_ns <= now.ns;
         let first = |(index, stream): (usize, &Stream)| {

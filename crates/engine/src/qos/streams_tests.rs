@@ -181,7 +181,7 @@ fn slack_goes_to_best_effort_by_weight() {
     assert_eq!(rig.share(0, 1, 100), [100, 0, 0, 0]);
 }
 
-/// What was served in the slack does not count against a promise: nobody is starved later for what
+/// What was served in the slack does not count against a promise: nobody is short of space later for what
 /// nobody else wanted.
 #[test]
 fn slack_is_not_paid_back() {

@@ -77,7 +77,7 @@ pub struct Task {
     /// Its class forbids to leave it in a buffer alone, and there was no room for a copy.
     pub exposed: bool,
     /// When it began to wait for space.
-    pub starved_since: Option<Instant>,
+    pub short_of_space_since: Option<Instant>,
     /// It holds its blocks in the ordering.
     pub holds: bool,
     /// Its user was answered, and who waited for it was not woken yet.
@@ -125,7 +125,7 @@ impl Task {
             retained: false,
             over_base: false,
             exposed: false,
-            starved_since: None,
+            short_of_space_since: None,
             holds: false,
             is_answered: false,
             noted: false,

@@ -55,7 +55,7 @@ impl Requests {
         if task.started == tandem_block::Instant::NEVER {
             task.started = now;
         }
-        if let Some(since) = task.starved_since.take() {
+        if let Some(since) = task.short_of_space_since.take() {
             io.stats_mut().backpressure_ns += now.since(since).ns;
         }
     }
@@ -245,7 +245,7 @@ impl Requests {
         io.note_wait_for_space();
         if let Job::Write { task, .. } = job {
             let now = io.now();
-            self[*task].starved_since.get_or_insert(now);
+            self[*task].short_of_space_since.get_or_insert(now);
         }
     }
 }

@@ -63,7 +63,8 @@ impl Engine {
             image: None,
         };
         let bytes = root.encode(self.io.config().pool);
-        for device in self.metadata.metadata_homes(&self.io).into_iter().chain(self.follower.home())
+        for device in
+            self.metadata.metadata_homes(&self.io).into_iter().chain(self.metadata_replica.home())
         {
             let layout = self.io[device].layout;
             let blank = vec![0; BLOCK_BYTES as usize];
@@ -121,7 +122,7 @@ impl Engine {
                 .collect(),
             standings: self.io.drives().iter().map(|d| self.replacement.standing_of(d)).collect(),
             has_moved_homes: self.evacuation.has_moved_homes(&self.objects, &self.io),
-            has_second_home: self.io.config().has_second_home,
+            has_metadata_replica: self.io.config().has_metadata_replica,
             lagging: self.metadata.mask(),
         }
     }

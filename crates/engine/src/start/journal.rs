@@ -5,8 +5,7 @@
 
 use crate::StartError;
 use crate::engine::Engine;
-use crate::follower::Follower;
-use crate::format::record::{self, FLAG_CHECKSUMS, FLAG_HOME, FLAG_LOG_UNSETTLED, Record};
+use crate::format::record::{self, FLAG_CHECKSUMS, FLAG_HOME, FLAG_LOG_VOLATILE, Record};
 use crate::format::unit::{self, Unit};
 use crate::io::DeviceIo;
 use crate::map::checkpoint::RecoveredBlock;
@@ -15,6 +14,7 @@ use crate::map::journal::Journal;
 use crate::map::objects::Objects;
 use crate::map::{Map, NONE, Slot};
 use crate::metadata::MetadataHomes;
+use crate::metadata_replica::MetadataReplica;
 use crate::mutant::Mutant;
 use crate::owner::{Owner, StartIo};
 use crate::port::IoOp;
@@ -35,12 +35,12 @@ impl Start {
         &self,
         ring_bytes: u64,
         metadata: &MetadataHomes,
-        follower: &Follower,
+        metadata_replica: &MetadataReplica,
         io: &DeviceIo,
     ) -> Option<DeviceId> {
-        let home = follower.home().filter(|&home| !metadata.contains(home))?;
+        let home = metadata_replica.home().filter(|&home| !metadata.contains(home))?;
         let d = &io[home];
-        let is_asked = !metadata.is_salvaged() && !d.is_faulted();
+        let is_asked = !metadata.is_degraded() && !d.is_faulted();
         (is_asked && d.layout.journal_bytes == ring_bytes).then_some(home)
     }
 
@@ -209,7 +209,9 @@ impl Engine {
         starting.stage = Stage::Journal;
         starting.next = 0;
         starting.rings = homes.into_iter().map(|d| (d, vec![0; bytes as usize])).collect();
-        if let Some(witness) = self.start.witness(bytes, &self.metadata, &self.follower, &self.io) {
+        if let Some(witness) =
+            self.start.witness(bytes, &self.metadata, &self.metadata_replica, &self.io)
+        {
             let starting = self.start.starting();
             starting.witness = Some(witness);
             starting.rings.push((witness, vec![0; bytes as usize]));
@@ -246,7 +248,7 @@ impl Engine {
         let starting = self.start.starting();
         let mut rings = std::mem::take(&mut starting.rings);
         let witness = starting.witness.and_then(|_| rings.pop());
-        let followed = starting.follower_root.as_ref().map_or(0, |root| root.replay_upto);
+        let followed = starting.metadata_replica_root.as_ref().map_or(0, |root| root.replay_upto);
         let root = &starting.root.as_ref().expect("found before").1;
         let (first, start) = (root.replay_sequence, root.replay_offset);
         let upto = root.replay_upto;
@@ -273,8 +275,8 @@ impl Engine {
             self.refuse(StartError::RolledBack { device, newest: next - 1, witness, later });
             return;
         }
-        let later = match self.metadata.salvaged() {
-            // the second home may have been cut off while it caught up: behind a gap lie units that
+        let later = match self.metadata.degraded() {
+            // the metadata replica may have been cut off while it caught up: behind a gap lie units that
             // its next root would have named
             Some(_) => None,
             None => rings.iter().find_map(|(_, ring)| later_unit(ring, pool, next)),
@@ -289,7 +291,7 @@ impl Engine {
             let at = chain.last().map_or(start as usize, |piece| piece.end % ring_bytes);
             unit::is_damaged(&ring[at..], pool, next) || unit::is_damaged(ring, pool, next)
         });
-        if !self.metadata.is_salvaged() && is_damaged {
+        if !self.metadata.is_degraded() && is_damaged {
             self.refuse(StartError::JournalDamaged { unit: next });
             return;
         }
@@ -306,7 +308,7 @@ impl Engine {
         }
         let end = pieces.last().map_or(start as usize, |piece| piece.end % ring_bytes);
         let journal = Journal::recovered(ring_bytes as u64, start, end as u64, next);
-        if !self.metadata.is_salvaged() {
+        if !self.metadata.is_degraded() {
             self.start.mend_journals(&rings, best, pieces, &mut self.io);
             self.start.erase_torn(&rings, end, next, &mut self.io);
         }
@@ -316,7 +318,7 @@ impl Engine {
 }
 
 fn places(flags: u8, ssd: Slot, log: Slot, checksum: u32) -> RecoveredBlock {
-    let log_believed = flags & FLAG_LOG_UNSETTLED == 0;
+    let log_believed = flags & FLAG_LOG_VOLATILE == 0;
     RecoveredBlock {
         home: flags & FLAG_HOME != 0,
         ssd: (ssd != NONE).then_some((ssd, checksum)),

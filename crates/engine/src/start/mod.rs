@@ -4,14 +4,14 @@
 //! be cut at any moment and begin again:
 //!
 //! ```text
-//! superblocks ─▶ roots ─▶ table of objects ─▶ shards ─▶ journal ─▶ flush every drive (what was read is settled before
+//! superblocks ─▶ roots ─▶ table of objects ─▶ shards ─▶ journal ─▶ flush every drive (what was read is durable before
 //! anything is built on it) ─▶ map, allocators and logs rebuilt ─▶ superblocks "in use" ─▶ serve
 //! ```
 //! What the journal says is in `replay`, a fresh pool in `birth`.
 
 mod birth;
+pub mod degraded;
 mod journal;
-pub mod salvage;
 mod superblocks;
 mod table;
 
@@ -55,7 +55,7 @@ pub struct Starting {
     pub(crate) superblocks: Vec<(Option<Superblock>, bool)>,
     pub(crate) root: Option<(DeviceId, Root)>,
     /// The newest root of the drive that follows.
-    pub(crate) follower_root: Option<Root>,
+    pub(crate) metadata_replica_root: Option<Root>,
     /// The newest root of each metadata home.
     pub(crate) root_numbers: Vec<(DeviceId, u64)>,
     pub(crate) recovered: Recovered,
@@ -81,7 +81,7 @@ impl Starting {
             failed: None,
             superblocks: vec![(None, false); devices],
             root: None,
-            follower_root: None,
+            metadata_replica_root: None,
             root_numbers: Vec::new(),
             recovered: Recovered::default(),
             next: 0,
@@ -272,7 +272,7 @@ impl Engine {
             self.io.enter(Phase::Starting);
             self.start.begin(Starting::new(Stage::Superblocks, devices));
             if !self.io.config().absent.is_empty()
-                && let Err(error) = self.start.begin_salvage(&mut self.metadata, &mut self.io)
+                && let Err(error) = self.start.begin_degraded(&mut self.metadata, &mut self.io)
             {
                 self.refuse(error);
                 return;
@@ -310,9 +310,13 @@ impl Engine {
         } else {
             match stage {
                 Stage::Superblocks => self.start.take_superblock(device, bytes),
-                Stage::Roots => {
-                    self.start.take_root(device, bytes, &self.metadata, &self.follower, &self.io)
-                }
+                Stage::Roots => self.start.take_root(
+                    device,
+                    bytes,
+                    &self.metadata,
+                    &self.metadata_replica,
+                    &self.io,
+                ),
                 Stage::Table => self.start.take_table_page(
                     device,
                     tag,
@@ -419,10 +423,11 @@ impl Engine {
             return;
         }
         self.lay_out(&layouts);
-        self.replacement.plan_handover(&self.metadata, &mut self.io);
+        self.replacement.plan_replacement(&self.metadata, &mut self.io);
         self.start.starting().stage = Stage::Roots;
-        let follower = self.follower.home().filter(|&home| !self.metadata.contains(home));
-        for device in self.metadata.sound_homes(&self.io).into_iter().chain(follower) {
+        let metadata_replica =
+            self.metadata_replica.home().filter(|&home| !self.metadata.contains(home));
+        for device in self.metadata.sound_homes(&self.io).into_iter().chain(metadata_replica) {
             let layout = layouts[usize::from(device.0)];
             for copy in 0..2 {
                 let offset = layout.root_offset + copy * layout.root_bytes;
@@ -493,7 +498,7 @@ impl Engine {
     }
 
     /// What was read may still be in a drive's buffer. Before anything is built on it, it is
-    /// settled: otherwise a second power cut could take back a record whose freed places have been
+    /// durable: otherwise a second power cut could take back a record whose freed places have been
     /// written over.
     pub(crate) fn flush_all(&mut self) {
         self.start.starting().stage = Stage::Flush;
@@ -517,7 +522,7 @@ impl Engine {
         let recovered = std::mem::take(&mut starting.recovered);
         let mended = std::mem::take(&mut starting.mended_shards);
         let table_is_mended = starting.table_is_mended;
-        let own = starting.follower_root.take();
+        let own = starting.metadata_replica_root.take();
         let (_, root) = starting.root.take().expect("found before");
         let numbers = std::mem::take(&mut starting.root_numbers);
         self.journal = starting.journal.take().expect("replayed before");
@@ -529,7 +534,7 @@ impl Engine {
         };
         let (copies, written) = (bits(&root.second_copy), bits(&root.written));
         self.checkpoint.recovered(root.checkpoint, copies, written, root.image);
-        self.follower.recovered(own.as_ref(), &root, &self.journal, self.io.now());
+        self.metadata_replica.recovered(own.as_ref(), &root, &self.journal, self.io.now());
         if let Err(text) = self.objects.end_replay() {
             self.refuse(StartError::Corrupt(text));
             return;
@@ -544,9 +549,9 @@ impl Engine {
             self.refuse(StartError::Corrupt(text));
             return;
         }
-        if !self.metadata.is_salvaged() {
+        if !self.metadata.is_degraded() {
             self.retire_strays(&strays);
-            self.go_on_vacating();
+            self.go_on_evacuating();
         }
         for shard in mended {
             self.map.mark_shard_dirty(shard);
@@ -563,8 +568,8 @@ impl Engine {
         }
         self.moves.recover_logs(&self.map, &mut self.io);
         self.begin_levelling();
-        if self.metadata.is_salvaged() {
-            self.serve_salvaged();
+        if self.metadata.is_degraded() {
+            self.serve_degraded();
         } else if let Err(error) = self.start.admit_volumes(&mut self.objects, &self.io) {
             // before anything is written: a pool that is refused stays as it was
             self.refuse(error);

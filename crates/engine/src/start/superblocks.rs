@@ -3,11 +3,11 @@
 use super::Start;
 use crate::StartError;
 use crate::engine::Engine;
-use crate::follower::Follower;
 use crate::format::shard::Root;
 use crate::format::superblock::{self, SuccessorState, Superblock};
 use crate::io::DeviceIo;
 use crate::metadata::MetadataHomes;
+use crate::metadata_replica::MetadataReplica;
 use tandem_block::DeviceId;
 
 impl Engine {
@@ -110,15 +110,15 @@ impl Start {
         device: DeviceId,
         bytes: &[u8],
         metadata: &MetadataHomes,
-        follower: &Follower,
+        metadata_replica: &MetadataReplica,
         io: &DeviceIo,
     ) {
         let pool = io.config().pool;
-        let follows = follower.home() == Some(device) && !metadata.is_salvaged();
+        let follows = metadata_replica.home() == Some(device) && !metadata.is_degraded();
         let starting = self.starting();
         let Ok(root) = Root::decode(bytes, pool) else { return };
         if follows {
-            let best = &mut starting.follower_root;
+            let best = &mut starting.metadata_replica_root;
             if best.as_ref().is_none_or(|known| root.checkpoint > known.checkpoint) {
                 *best = Some(root);
             }

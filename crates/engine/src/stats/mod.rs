@@ -1,6 +1,6 @@
 //! What happened, and why?
 //!
-//! Counters are part of the engine's state and cheap to copy. Latency histograms are not: the world
+//! Counters are part of the engine's state and cheap to copy. Latency histograms are not: the event loop
 //! that sees each completion keeps a `Recorder`.
 
 pub mod histogram;
@@ -189,15 +189,15 @@ pub struct EngineStats {
     pub copies_forgone: u64,
     /// What tiers did with their share of the SSDs.
     pub tiers: TierStats,
-    /// Snapshots that the second home of the metadata has completed.
-    pub follower_snapshots: u64,
+    /// Snapshots that the metadata replica has completed.
+    pub metadata_replica_snapshots: u64,
     /// Times that it could not keep up, so that it needed the next snapshot.
-    pub follower_gaps: u64,
-    /// Times users waited for the second home's flush, because its lag was over.
-    pub follower_forced: u64,
+    pub metadata_replica_gaps: u64,
+    /// Times users waited for the metadata replica's flush, because its lag was over.
+    pub metadata_replica_forced: u64,
     /// Requests that had to wait for an overlapping write.
     pub ordered: u64,
-    /// Bytes acknowledged and not settled, at most.
+    /// Bytes acknowledged and not durable, at most.
     pub bytes_at_risk_max: u64,
     /// Drives taken out of service.
     pub faulted_drives: u64,

@@ -1,6 +1,6 @@
 //! How long did requests take?
 //!
-//! Histograms of at most 0.1 % error, kept by the world that sees the completions; per stage, per
+//! Histograms of at most 0.1 % error, kept by the event loop that sees the completions; per stage, per
 //! size of write, per place that served a read.
 
 use super::histogram::Histogram;

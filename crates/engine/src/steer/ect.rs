@@ -16,7 +16,7 @@
 use super::settings::{Kind, Setting, SteerConfig};
 use super::ssd_curve::SsdCurve;
 use super::{
-    Beliefs, Decision, HddView, PolicyEntry, Reason, Seen, SsdView, Steer, SteerView, Target,
+    Decision, DriveProfiles, HddView, PolicyEntry, Reason, Seen, SsdView, Steer, SteerView, Target,
 };
 use crate::bcw::controller::Control;
 use crate::bcw::predictor::WriteState;
@@ -63,7 +63,7 @@ pub const ENTRY: PolicyEntry = PolicyEntry {
         Setting::new("padding", Kind::Word, OFF, 0..=1, "may padding bring on slow writes")
             .words(&[("off", OFF), ("demand", DEMAND)]),
     ],
-    build: |config, beliefs| Box::new(Ect::new(config, beliefs)),
+    build: |config, profiles| Box::new(Ect::new(config, profiles)),
 };
 
 #[derive(Clone, Debug)]
@@ -72,7 +72,7 @@ struct Ect {
     cap_ns: u64,
     slack_ns: u64,
     pads: bool,
-    /// What it takes, by belief, to make a hard drive ready that is not, in ns.
+    /// What it takes, by the model, to make a hard drive ready that is not, in ns.
     ready_ns: u64,
     /// By device id.
     curves: Vec<Option<SsdCurve>>,
@@ -87,13 +87,13 @@ struct Expected {
 }
 
 impl Ect {
-    fn new(config: &SteerConfig, beliefs: &Beliefs) -> Self {
+    fn new(config: &SteerConfig, profiles: &DriveProfiles) -> Self {
         let mut curves = Vec::new();
-        for (device, profile) in &beliefs.ssds {
+        for (device, profile) in &profiles.ssds {
             curves.resize(usize::from(device.0), None);
             curves.push(Some(SsdCurve::new(profile, config.get("stall_length"))));
         }
-        let slow = beliefs.hdds.iter().map(|(_, profile)| profile.slow_latency_ns).min();
+        let slow = profiles.hdds.iter().map(|(_, profile)| profile.slow_latency_ns).min();
         Ect {
             pads: config.get("padding") == DEMAND,
             ready_ns: slow.unwrap_or(u64::MAX),
@@ -172,8 +172,8 @@ mod tests {
     /// 20 us for 4 KiB, then 300 MB/s; 2 us a KiB; cap 2 ms.
     fn ect() -> Ect {
         let ssd = SsdProfile { flush_ns: 1_000_000, ..SsdProfile::default() };
-        let beliefs = Beliefs { ssds: vec![(DeviceId(0), ssd)], hdds: Vec::new() };
-        Ect::new(&SteerConfig::named("ect"), &beliefs)
+        let profiles = DriveProfiles { ssds: vec![(DeviceId(0), ssd)], hdds: Vec::new() };
+        Ect::new(&SteerConfig::named("ect"), &profiles)
     }
 
     /// The rule of frontier D1, a row per branch.
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn a_resting_drive_is_disturbed_only_by_a_long_wait() {
         for (accepting, predicted) in [(false, WriteState::Fast), (true, WriteState::Slow)] {
-            // a stall of 10 ms by belief, of which so much has passed; the slow write takes 6 ms
+            // a stall of 10 ms by the model, of which so much has passed; the slow write takes 6 ms
             for (oldest_ns, want) in [
                 (0, Reason::Resting),
                 (3_000_000, Reason::NotAccepting),

@@ -13,7 +13,7 @@
 
 use super::queue_limit::{QueueLimit, believed};
 use super::settings::{Kind, Setting, SteerConfig};
-use super::{Beliefs, Decision, HddView, PolicyEntry, Reason, Seen, Steer, SteerView};
+use super::{Decision, DriveProfiles, HddView, PolicyEntry, Reason, Seen, Steer, SteerView};
 use crate::bcw::controller::Control;
 use crate::bcw::predictor::WriteState;
 use tandem_block::Instant;
@@ -49,7 +49,7 @@ pub const ENTRY_D: PolicyEntry = PolicyEntry {
     source: "BCW 4.3, Algorithm 3 (MIOS_D)",
     needs: (0, 1),
     settings: SETTINGS,
-    build: |config, beliefs| Box::new(Mios::new(config, beliefs, false, Control::Full)),
+    build: |config, profiles| Box::new(Mios::new(config, profiles, false, Control::Full)),
 };
 
 /// Registry line of MIOS_E.
@@ -59,7 +59,7 @@ pub const ENTRY_E: PolicyEntry = PolicyEntry {
     source: "BCW 4.3, Algorithm 3 (MIOS_E)",
     needs: (0, 1),
     settings: SETTINGS,
-    build: |config, beliefs| Box::new(Mios::new(config, beliefs, true, Control::Full)),
+    build: |config, profiles| Box::new(Mios::new(config, profiles, true, Control::Full)),
 };
 
 /// Registry line of MIOS_D without padding.
@@ -69,7 +69,7 @@ pub const ENTRY_F: PolicyEntry = PolicyEntry {
     source: "BCW 5.2, Figure 12 (F only)",
     needs: (0, 1),
     settings: SETTINGS,
-    build: |config, beliefs| Box::new(Mios::new(config, beliefs, false, Control::FastOnly)),
+    build: |config, profiles| Box::new(Mios::new(config, profiles, false, Control::FastOnly)),
 };
 
 #[derive(Clone, Debug)]
@@ -82,12 +82,12 @@ struct Mios {
 }
 
 impl Mios {
-    fn new(config: &SteerConfig, beliefs: &Beliefs, eager: bool, control: Control) -> Self {
+    fn new(config: &SteerConfig, profiles: &DriveProfiles, eager: bool, control: Control) -> Self {
         let (mut queue_length, mut auto) = (config.get("queue_length"), None);
         if queue_length == AUTO {
-            auto = Some(QueueLimit::new(beliefs));
+            auto = Some(QueueLimit::new(profiles));
         } else if queue_length == PROFILE {
-            queue_length = believed(beliefs);
+            queue_length = believed(profiles);
         }
         Mios { queue_length, auto, size_max: config.get("size_max"), eager, control }
     }
@@ -156,7 +156,7 @@ mod tests {
 
     fn mios(eager: bool) -> Mios {
         let config = SteerConfig::named("mios-d");
-        Mios::new(&config, &Beliefs::default(), eager, Control::Full)
+        Mios::new(&config, &DriveProfiles::default(), eager, Control::Full)
     }
 
     /// One row per branch of [BCW Alg. 3].
@@ -220,7 +220,7 @@ mod tests {
     fn b2_large_writes_stay_if_told_so() {
         let mut config = SteerConfig::named("mios-d");
         config.set("size_max", 262_144).expect("within the bounds");
-        let mut mios = Mios::new(&config, &Beliefs::default(), false, Control::Full);
+        let mut mios = Mios::new(&config, &DriveProfiles::default(), false, Control::Full);
         let (ssds, hdds) = ([ssd(0, 9)], [hdd(1)]);
         for (bytes, want) in [(262_144, Reason::Congested), (262_145, Reason::TooLarge)] {
             let mut view = view(&ssds, &hdds);

@@ -78,26 +78,26 @@ impl Clone for Box<dyn Steer> {
 
 /// What is believed of the drives when a policy is made.
 #[derive(Clone, Debug, Default)]
-pub struct Beliefs {
+pub struct DriveProfiles {
     /// Of the SSDs.
     pub ssds: Vec<(DeviceId, SsdProfile)>,
     /// Of the hard drives that have a profile.
     pub hdds: Vec<(DeviceId, HddProfile)>,
 }
 
-impl Beliefs {
+impl DriveProfiles {
     /// From a set's drives, in the order of their ids.
     pub fn of(devices: &[DeviceConfig]) -> Self {
-        let mut beliefs = Beliefs::default();
+        let mut profiles = DriveProfiles::default();
         for (id, device) in devices.iter().enumerate() {
             let id = DeviceId(id as u8);
             match (device.role, &device.hdd_profile) {
-                (Role::Ssd, _) => beliefs.ssds.push((id, device.ssd_profile)),
-                (Role::Hdd, Some(profile)) => beliefs.hdds.push((id, profile.clone())),
+                (Role::Ssd, _) => profiles.ssds.push((id, device.ssd_profile)),
+                (Role::Hdd, Some(profile)) => profiles.hdds.push((id, profile.clone())),
                 (Role::Hdd, None) => {}
             }
         }
-        beliefs
+        profiles
     }
 }
 
@@ -115,7 +115,7 @@ pub struct PolicyEntry {
     /// Its settings.
     pub settings: &'static [Setting],
     /// Makes one.
-    pub build: fn(&SteerConfig, &Beliefs) -> Box<dyn Steer>,
+    pub build: fn(&SteerConfig, &DriveProfiles) -> Box<dyn Steer>,
 }
 
 impl PolicyEntry {
@@ -152,8 +152,8 @@ pub const POLICIES: &[PolicyEntry] = &[
 ];
 
 /// Makes the policy that a volume asks for; `None` if there is none of that name.
-pub fn build(config: &SteerConfig, beliefs: &Beliefs) -> Option<Box<dyn Steer>> {
-    config.entry().map(|entry| (entry.build)(config, beliefs))
+pub fn build(config: &SteerConfig, profiles: &DriveProfiles) -> Option<Box<dyn Steer>> {
+    config.entry().map(|entry| (entry.build)(config, profiles))
 }
 
 #[cfg(test)]
@@ -185,7 +185,7 @@ mod tests {
         let names: BTreeSet<&str> = POLICIES.iter().map(|entry| entry.name).collect();
         assert_eq!(names.len(), POLICIES.len());
         for entry in POLICIES {
-            let policy = build(&SteerConfig::named(entry.name), &Beliefs::default());
+            let policy = build(&SteerConfig::named(entry.name), &DriveProfiles::default());
             let policy = policy.expect("registered");
             assert_eq!(policy.control().is_some(), entry.redirects(), "{}", entry.name);
         }

@@ -7,7 +7,7 @@
 //!          found; what is not measured is believed.
 //! Tests:   below.
 
-use super::{Beliefs, Seen};
+use super::{DriveProfiles, Seen};
 use crate::profile::{DEPTH_MAX, HddProfile, latency_ns};
 use tandem_block::BLOCK_BYTES;
 
@@ -18,11 +18,11 @@ const ENOUGH: u32 = 16;
 /// A write weighs so much, as a shift, against what was known of its length.
 const WEIGHT_BITS: u32 = 4;
 
-/// `L` by belief: the smallest l at which a write of 4 KiB that finds l others takes the SSD longer than
+/// `L` by the model: the smallest l at which a write of 4 KiB that finds l others takes the SSD longer than
 /// a mid write takes the hard drive. By the latencies that were measured at each queue depth, which
 /// count the write itself; else by the SSD's sustained rate; 2 if nothing is believed.
-pub(super) fn believed(beliefs: &Beliefs) -> u64 {
-    let (Some((_, ssd)), Some((_, hdd))) = (beliefs.ssds.first(), beliefs.hdds.first()) else {
+pub(super) fn believed(profiles: &DriveProfiles) -> u64 {
+    let (Some((_, ssd)), Some((_, hdd))) = (profiles.ssds.first(), profiles.hdds.first()) else {
         return 2;
     };
     let mid_ns = latency_ns(&hdd.mid_latency, BLOCK_BYTES);
@@ -45,9 +45,9 @@ pub(super) struct QueueLimit {
 
 impl QueueLimit {
     /// Of nothing measured yet.
-    pub fn new(beliefs: &Beliefs) -> Self {
-        let believed = believed(beliefs);
-        let hdd = beliefs.hdds.first().map(|(_, profile)| profile.clone());
+    pub fn new(profiles: &DriveProfiles) -> Self {
+        let believed = believed(profiles);
+        let hdd = profiles.hdds.first().map(|(_, profile)| profile.clone());
         QueueLimit { hdd, believed, excess: vec![(0, 0); LENGTHS], value: believed }
     }
 
@@ -96,7 +96,7 @@ mod tests {
     use crate::profile::SsdProfile;
     use tandem_block::{DeviceId, KIB};
 
-    fn beliefs() -> Beliefs {
+    fn profiles() -> DriveProfiles {
         let hdd = HddProfile {
             fast_latency: vec![(4 * KIB, 35_000)],
             mid_latency: vec![(4 * KIB, 55_000)],
@@ -110,7 +110,7 @@ mod tests {
             detail: Box::default(),
         };
         let ssd = SsdProfile { flush_ns: 1_000_000, ..SsdProfile::default() };
-        Beliefs { ssds: vec![(DeviceId(0), ssd)], hdds: vec![(DeviceId(1), hdd)] }
+        DriveProfiles { ssds: vec![(DeviceId(0), ssd)], hdds: vec![(DeviceId(1), hdd)] }
     }
 
     fn write(queue_length: u32, latency_ns: u64) -> Seen {
@@ -122,9 +122,9 @@ mod tests {
     /// [BCW §4.3]: "the smallest l(t) whose SSD latency exceeds the HDD's mid latency".
     #[test]
     fn bcw_l_is_the_shortest_queue_that_is_slower_than_a_mid_write() {
-        assert_eq!(believed(&beliefs()), 4, "4 writes of 13.6 us before it, and its own");
-        assert_eq!(believed(&Beliefs::default()), 2);
-        let mut limit = QueueLimit::new(&beliefs());
+        assert_eq!(believed(&profiles()), 4, "4 writes of 13.6 us before it, and its own");
+        assert_eq!(believed(&DriveProfiles::default()), 2);
+        let mut limit = QueueLimit::new(&profiles());
         for _ in 0..20 {
             for (length, latency_ns) in [(0, 20_000), (1, 40_000), (2, 60_000), (7, 160_000)] {
                 limit.observe(&write(length, latency_ns));
@@ -146,15 +146,15 @@ mod tests {
             ([60, 70, 80, 90, 100, 110, 120], 0),
             ([10, 10, 10, 10, 10, 10, 10], 64),
         ] {
-            let mut beliefs = beliefs();
-            beliefs.ssds[0].1.sustained_ns = Some(sustained_us.map(|us: u64| us * 1000));
-            assert_eq!(believed(&beliefs), want, "{sustained_us:?}");
+            let mut profiles = profiles();
+            profiles.ssds[0].1.sustained_ns = Some(sustained_us.map(|us: u64| us * 1000));
+            assert_eq!(believed(&profiles), want, "{sustained_us:?}");
         }
     }
 
     #[test]
     fn a_fast_ssd_has_a_longer_limit_than_was_seen() {
-        let mut limit = QueueLimit::new(&beliefs());
+        let mut limit = QueueLimit::new(&profiles());
         for length in (0..10).flat_map(|length| [length; 30]) {
             limit.observe(&write(length, 20_000));
         }

@@ -36,7 +36,7 @@ pub struct SsdCurve {
 }
 
 impl SsdCurve {
-    /// By belief; `stall_ns` is what a stall is believed to last.
+    /// By profile; `stall_ns` is what a stall is believed to last.
     pub fn new(profile: &SsdProfile, stall_ns: u64) -> Self {
         let rate = profile.write_bytes_per_s.max(1);
         let node = |at: usize| {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn belief_is_the_profiles_rate() {
+    fn profile_is_the_profiles_rate() {
         let curve = curve();
         assert_eq!(curve.latency_ns(512), BASE_NS);
         assert_eq!(curve.latency_ns(1 << 20), 3_495_253);

@@ -37,7 +37,7 @@ pub struct HddView {
     pub queue_length: u32,
     /// Nothing is accepted or promised to it.
     pub idle: bool,
-    /// What is before this write will take so long by belief, in ns. This and the next are 0 for a
+    /// What is before this write will take so long by the model, in ns. This and the next are 0 for a
     /// policy that does not weigh time, over a single hard drive.
     pub wait_ns: u64,
     /// … and with the write itself, in ns.
@@ -69,7 +69,7 @@ pub struct SteerView<'a> {
 }
 
 impl SteerView<'_> {
-    /// The hard drive that takes a write and will have it soonest by belief.
+    /// The hard drive that takes a write and will have it soonest by the model.
     pub fn soonest_hdd(&self) -> Option<&HddView> {
         let accepting = self.hdds.iter().filter(|hdd| hdd.accepting);
         accepting.min_by_key(|hdd| (hdd.expected_ns, hdd.device))

@@ -24,7 +24,7 @@ use tandem_block::{BLOCK_BYTES, Duration, Instant};
 /// would wait behind it (guess).
 const WAITING_MAX: usize = 1024;
 /// Extents that are on their way out, at most: beyond, no other one can come (guess).
-const LEAVING_MAX: usize = 4096;
+const DEMOTING_MAX: usize = 4096;
 /// Of what is held, the aggressive cleaner frees this part at once (guess: requirements L21 says only
 /// "aggressive").
 const AGGRESSIVE_PART: u32 = 8;
@@ -54,7 +54,7 @@ enum Cleaner {
     Aggressive,
 }
 
-/// What became of a wish for room.
+/// What became of a purpose for room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
     /// It was held before.
@@ -67,7 +67,7 @@ pub enum Claim {
 
 /// Who wants an extent to be held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wish {
+enum RoomFor {
     /// It is written, and belongs here.
     Write,
     /// A hard drive is read for a user, who may read all of it.
@@ -87,7 +87,7 @@ pub struct SpaceStats {
     pub left: u64,
     /// … of them what the background cleaner chose.
     pub cleaned: u64,
-    /// Wishes refused: colder than the last one that left.
+    /// Promotions refused: colder than the last one that left.
     pub unqualified: u64,
     /// … its move would take more of the drives' time than it is expected to save.
     pub unpaid: u64,
@@ -112,7 +112,7 @@ pub struct Space {
     keeping: u32,
     waiting: VecDeque<Extent>,
     is_waiting: BTreeSet<Extent>,
-    leaving: BTreeSet<Extent>,
+    demoting: BTreeSet<Extent>,
     interval: Option<Duration>,
     interval_due: Instant,
     /// Something was touched since the last one: without, nothing is hotter than it was.
@@ -165,7 +165,7 @@ impl Space {
             keeping: 0,
             waiting: VecDeque::new(),
             is_waiting: BTreeSet::new(),
-            leaving: BTreeSet::new(),
+            demoting: BTreeSet::new(),
             interval: config.interval,
             interval_due: config
                 .interval
@@ -312,7 +312,7 @@ impl Space {
             self.stats.sieved_reads += 1;
             return false;
         }
-        let taken = self.take_room(extent, Wish::Read, &alone) == Claim::Taken;
+        let taken = self.take_room(extent, RoomFor::Read, &alone) == Claim::Taken;
         self.stats.came += u64::from(taken);
         taken
     }
@@ -339,7 +339,7 @@ impl Space {
     pub fn claim(&mut self, first: u32, end: u32) -> bool {
         let mut all = true;
         for extent in self.extents(first, end) {
-            match self.take_room(extent, Wish::Write, &|_| 0) {
+            match self.take_room(extent, RoomFor::Write, &|_| 0) {
                 Claim::Taken => self.stats.claimed += 1,
                 Claim::Held => {}
                 Claim::Refused => all = false,
@@ -352,10 +352,10 @@ impl Space {
     fn take_room(
         &mut self,
         extent: Extent,
-        wish: Wish,
+        purpose: RoomFor,
         alone: &impl Fn((u64, u64)) -> u64,
     ) -> Claim {
-        let for_write = wish == Wish::Write;
+        let for_write = purpose == RoomFor::Write;
         if self.is_held(extent) {
             return Claim::Held;
         }
@@ -365,7 +365,7 @@ impl Space {
             self.stats.unqualified += 1;
             return Claim::Refused;
         }
-        if !for_write && !self.pays(extent, wish == Wish::Read, alone) {
+        if !for_write && !self.pays(extent, purpose == RoomFor::Read, alone) {
             self.stats.unpaid += 1;
             return Claim::Refused;
         }
@@ -379,7 +379,7 @@ impl Space {
                 self.clean_ahead();
             }
         }
-        self.leaving.remove(&extent);
+        self.demoting.remove(&extent);
         self.hold(extent);
         Claim::Taken
     }
@@ -396,7 +396,7 @@ impl Space {
     /// Lets the extent go that the collector can best do without. False: there is none, or too many are
     /// on their way out.
     fn let_go(&mut self, comes: Option<Extent>) -> bool {
-        if self.leaving.len() >= LEAVING_MAX {
+        if self.demoting.len() >= DEMOTING_MAX {
             return false;
         }
         let Some(victim) = self.collector.victim(comes) else { return false };
@@ -409,7 +409,7 @@ impl Space {
         assert!(self.is_held(extent), "only what is held is given up");
         self.collector.demoted(extent);
         self.note_unheld(extent);
-        self.leaving.insert(extent);
+        self.demoting.insert(extent);
     }
 
     /// L18: a write had to wait for room, so more is made at once.
@@ -432,7 +432,7 @@ impl Space {
     pub fn next_to_come(&mut self, alone: impl Fn((u64, u64)) -> u64) -> Option<Extent> {
         while let Some(extent) = self.waiting.pop_front() {
             self.is_waiting.remove(&extent);
-            match self.take_room(extent, Wish::Move, &alone) {
+            match self.take_room(extent, RoomFor::Move, &alone) {
                 Claim::Taken => {
                     self.stats.came += 1;
                     return Some(extent);
@@ -448,7 +448,7 @@ impl Space {
         for _ in 0..UNWORTHY_MAX {
             let unpaid = self.stats.unpaid;
             let Some(extent) = self.collector.hottest() else { break };
-            if self.take_room(extent, Wish::Move, &alone) == Claim::Taken {
+            if self.take_room(extent, RoomFor::Move, &alone) == Claim::Taken {
                 self.stats.came += 1;
                 self.moves_left -= 1;
                 self.interval_open = self.moves_left > 0;
@@ -502,31 +502,31 @@ impl Space {
     }
 
     /// Extents that are on their way out, from this one on.
-    pub fn leaving_from(&self, from: Extent) -> impl Iterator<Item = Extent> + '_ {
-        self.leaving.range(from..).copied()
+    pub fn demoting_from(&self, from: Extent) -> impl Iterator<Item = Extent> + '_ {
+        self.demoting.range(from..).copied()
     }
 
     /// How many there are.
-    pub fn leaving(&self) -> usize {
-        self.leaving.len()
+    pub fn demoting(&self) -> usize {
+        self.demoting.len()
     }
 
     /// Is half as much on its way out as may be? Beyond all of it writes find no room.
-    pub fn much_is_leaving(&self) -> bool {
-        self.leaving.len() >= LEAVING_MAX / 2
+    pub fn much_is_demoting(&self) -> bool {
+        self.demoting.len() >= DEMOTING_MAX / 2
     }
 
     /// An extent has left.
     pub fn gone(&mut self, extent: Extent) {
-        self.leaving.remove(&extent);
+        self.demoting.remove(&extent);
     }
 
     /// A block of it is on the SSD although it is not held: it is to be brought away. False: too many are.
     pub fn bring_away(&mut self, extent: Extent) -> bool {
-        if self.is_held(extent) || self.leaving.len() >= 2 * LEAVING_MAX {
+        if self.is_held(extent) || self.demoting.len() >= 2 * DEMOTING_MAX {
             return self.is_held(extent);
         }
-        self.leaving.insert(extent);
+        self.demoting.insert(extent);
         true
     }
 
@@ -552,7 +552,7 @@ impl Space {
                     self.note_unheld(extent);
                 }
                 self.collector.removed(extent);
-                self.leaving.remove(&extent);
+                self.demoting.remove(&extent);
             }
         }
     }
@@ -623,12 +623,12 @@ mod tests {
         assert!(read(&mut space, 1), "it is held");
         assert!(!read(&mut space, 9));
         assert_eq!(space.next_to_come(|_| 0), Some(Extent(9)));
-        assert_eq!(space.leaving_from(Extent(0)).collect::<Vec<_>>(), [Extent(2)]);
+        assert_eq!(space.demoting_from(Extent(0)).collect::<Vec<_>>(), [Extent(2)]);
         assert_eq!((space.held(), space.next_to_come(|_| 0)), ((4, 4), None));
         // it is read before it has left: it need not be copied again, only kept
         assert!(!read(&mut space, 2));
         assert_eq!(space.next_to_come(|_| 0), Some(Extent(2)));
-        assert_eq!(space.leaving_from(Extent(0)).collect::<Vec<_>>(), [Extent(3)]);
+        assert_eq!(space.demoting_from(Extent(0)).collect::<Vec<_>>(), [Extent(3)]);
     }
 
     /// L9: an extent qualifies only if it is hotter than the last one that was evicted.
@@ -670,7 +670,7 @@ mod tests {
             std::iter::from_fn(|| space.next_to_come(|_| 0)).map(|e| e.0).collect();
         // the fifth drives the third out, as nothing was evicted before; then what is left is colder
         assert_eq!(came, [6, 5, 4, 3, 2]);
-        assert_eq!(space.leaving_from(Extent(0)).collect::<Vec<_>>(), [Extent(3)]);
+        assert_eq!(space.demoting_from(Extent(0)).collect::<Vec<_>>(), [Extent(3)]);
         assert_eq!(space.due(), Instant::NEVER, "nothing was touched since");
         touch(&mut space, Instant::ZERO + Duration::from_s(6), 0);
         assert_eq!(space.due(), Instant::ZERO + Duration::from_s(10));
@@ -735,7 +735,7 @@ mod tests {
             "extent 1 would be brought home"
         );
         assert!(read(&mut space, 5, 4), "two reads save more than that");
-        assert_eq!(space.leaving_from(Extent(0)).collect::<Vec<_>>(), [Extent(1)]);
+        assert_eq!(space.demoting_from(Extent(0)).collect::<Vec<_>>(), [Extent(1)]);
         assert_eq!((space.stats().unpaid, space.stats().came), (6, 5));
         assert!(space.claim(24, 28), "what is written does not ask");
     }

@@ -1,12 +1,12 @@
 //! What does a tier's share of the SSDs cost a request, and what does it start?
 //!
 //! Source: design decision 5; [LORIS §III]: one plugin is told of every request below the RAM cache, the
-//! other one moves. `tier/space` keeps the account; what comes is in `coming`, what leaves in `leaving`.
+//! other one moves. `tier/space` keeps the account; what comes is in `promoting`, what leaves in `demoting`.
 
-mod coming;
+mod demoting;
 pub(crate) mod file_tiers;
-mod leaving;
 pub(crate) mod policies;
+mod promoting;
 
 use crate::bcw::controller::Control;
 use crate::config::{EngineConfig, Placement, Role};
@@ -25,9 +25,9 @@ use crate::tier::benefit::DriveCosts;
 use crate::tier::settings as names;
 use crate::tier::space::{Space, SpaceConfig, SpaceStats};
 use crate::tier::{Comes, Intention, TierConfig, TierView};
-use crate::tiering::coming::Arrivals;
-use crate::tiering::leaving::Leaving;
+use crate::tiering::demoting::Demoting;
 use crate::tiering::policies::{Policies, VolumePolicy};
+use crate::tiering::promoting::Arrivals;
 use std::collections::BTreeMap;
 use tandem_block::{BLOCK_BYTES, Duration, Instant, ObjectId, PayloadId, RequestKind};
 
@@ -64,13 +64,13 @@ impl Tiers {
     }
 
     /// What leaves the share.
-    pub(crate) fn leaving(&self) -> Option<&Leaving> {
-        self.share.as_ref().map(|share| &share.leaving)
+    pub(crate) fn demoting(&self) -> Option<&Demoting> {
+        self.share.as_ref().map(|share| &share.demoting)
     }
 
     /// Do extents leave the share?
-    pub(crate) fn is_leaving(&self) -> bool {
-        self.share.as_ref().is_some_and(|share| share.space.leaving() > 0)
+    pub(crate) fn is_demoting(&self) -> bool {
+        self.share.as_ref().is_some_and(|share| share.space.demoting() > 0)
     }
 }
 
@@ -79,7 +79,7 @@ impl Tiers {
 pub(crate) struct Tiering {
     pub space: Space,
     pub arrivals: Arrivals,
-    pub leaving: Leaving,
+    pub demoting: Demoting,
     /// Bytes that may come in this second, and when it ends.
     pub rate: Rate,
 }
@@ -290,7 +290,7 @@ impl Tiers {
             }
         }
         if has_room {
-            tiering.leaving.look();
+            tiering.demoting.look();
         }
     }
 
@@ -311,8 +311,8 @@ impl Tiers {
     }
 
     /// Has so much to leave that moves must not wait for users to leave a hard drive alone?
-    pub(crate) fn much_is_leaving(&self) -> bool {
-        self.share.as_ref().is_some_and(|tiers| tiers.space.much_is_leaving())
+    pub(crate) fn much_is_demoting(&self) -> bool {
+        self.share.as_ref().is_some_and(|tiers| tiers.space.much_is_demoting())
     }
 
     /// These blocks are written to or zeroed: what is on its way to the SSD would be too old.
@@ -437,7 +437,7 @@ impl Tiers {
             if !tiers.space.is_held(extent) {
                 io.stats_mut().tiers.strays += 1;
                 tiers.space.bring_away(extent);
-                tiers.leaving.look();
+                tiers.demoting.look();
             }
             block = tiers.space.blocks_of(extent).1;
         }
@@ -468,7 +468,7 @@ impl Engine {
     /// Words, if there is too little room for it.
     pub(crate) fn make_space(&mut self) -> Result<(), String> {
         self.tiers.share = None;
-        let Some(config) = self.tiers.config.clone().filter(|_| !self.metadata.is_salvaged())
+        let Some(config) = self.tiers.config.clone().filter(|_| !self.metadata.is_degraded())
         else {
             return Ok(());
         };
@@ -478,7 +478,7 @@ impl Engine {
             Space::new(&config, self.map.ssd_slots(), blocks).map_err(|e| e.to_string())?;
         space.price(DriveCosts::of(self.io.config()));
         let mut tiering =
-            Tiering { space, arrivals: Arrivals::default(), leaving: Leaving::default(), rate };
+            Tiering { space, arrivals: Arrivals::default(), demoting: Demoting::default(), rate };
         self.tiers.find_held(&mut tiering, &self.map, &self.objects);
         self.tiers.share = Some(Box::new(tiering));
         Ok(())
@@ -575,7 +575,7 @@ impl Engine {
         }
         let now = self.io.now();
         self.tiers.share.as_mut().expect("asked above").space.advance(now);
-        self.run_leaving();
-        self.run_coming();
+        self.run_demoting();
+        self.run_promoting();
     }
 }

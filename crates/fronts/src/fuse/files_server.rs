@@ -1,4 +1,4 @@
-//! How does the world's own thread serve a volume of files?
+//! How does the event loop's own thread serve a volume of files?
 //!
 //! Source: issue of tiers and caches ("`tandem mount`"). The kernel's messages go to a
 //! [`Session`], which is told of what the engine has done; before that the names of the volume are
@@ -21,7 +21,7 @@ use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use tandem_block::{IoError, ObjectId, PayloadId, StreamId};
 use tandem_live::Done;
-use tandem_live::front::{Desk, Front};
+use tandem_live::front::{Front, FrontContext};
 use tandem_live::uring::Finished;
 use tandem_names::{Caller, Change, NameError, Tree, VolumeMark};
 
@@ -39,10 +39,10 @@ const ROOT_PERMISSIONS: u32 = 0o755;
 const OWN: u64 = u64::MAX;
 
 /// Why a volume of files could not be served, or not closed cleanly; for whoever started it, when the
-/// world has ended.
+/// event loop has ended.
 pub type Trouble = Rc<RefCell<Option<String>>>;
 
-/// What becomes of the world when somebody unmounts the volume?
+/// What becomes of the event loop when somebody unmounts the volume?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtUnmount {
     /// It goes on with its other front ends.
@@ -89,7 +89,7 @@ pub struct FilesServer {
 }
 
 impl FilesServer {
-    /// Mounts the volume of this name and object on the directory `point`, for whom `reach` says. Requests wait until the world serves. Dropping it unmounts. `ids` are shared by all
+    /// Mounts the volume of this name and object on the directory `point`, for whom `reach` says. Requests wait until the event loop serves. Dropping it unmounts. `ids` are shared by all
     /// such volumes of a pool.
     ///
     /// # Errors
@@ -123,98 +123,98 @@ impl FilesServer {
     }
 
     /// Asks for changes of the volume itself.
-    fn commit(changes: Vec<Change>, desk: &mut Desk<'_>) {
+    fn commit(changes: Vec<Change>, context: &mut FrontContext<'_>) {
         let ops = changes.into_iter().map(Change::into_op).collect();
-        desk.batch(ops, true, OWN);
+        context.batch(ops, true, OWN);
     }
 
-    /// The volume cannot be served: says why, and ends the world.
-    fn give_up(&mut self, what: &str, why: impl std::fmt::Display, desk: &mut Desk<'_>) {
+    /// The volume cannot be served: says why, and ends the event loop.
+    fn give_up(&mut self, what: &str, why: impl std::fmt::Display, context: &mut FrontContext<'_>) {
         let text = format!("volume {}: {what}: {why}", self.name);
         tracing::error!("{text}");
         *self.trouble.borrow_mut() = Some(text);
         self.state = State::Closed;
-        desk.stop_world();
+        context.stop_event_loop();
     }
 
-    fn refuse_names(&mut self, error: NameError, desk: &mut Desk<'_>) {
-        self.give_up("its files cannot be opened (see `tandem check`)", error, desk);
+    fn refuse_names(&mut self, error: NameError, context: &mut FrontContext<'_>) {
+        self.give_up("its files cannot be opened (see `tandem check`)", error, context);
     }
 
-    fn open(&mut self, desk: &mut Desk<'_>) {
-        let Some(engine) = desk.engine() else {
-            self.give_up("it cannot be served", "there is no engine", desk);
+    fn open(&mut self, context: &mut FrontContext<'_>) {
+        let Some(engine) = context.engine() else {
+            self.give_up("it cannot be served", "there is no engine", context);
             return;
         };
         self.volume.learn(engine);
         let root = self.volume.root;
-        let pool = LivePool { volume: &self.volume, desk };
+        let pool = LivePool { volume: &self.volume, context };
         if VolumeMark::of(&pool, root).is_none() {
             let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
             let owner = Caller { uid: uid.as_raw(), gid: gid.as_raw(), now_ns: now_ns() };
-            Self::commit(Tree::format(root, ROOT_PERMISSIONS, &owner), desk);
+            Self::commit(Tree::format(root, ROOT_PERMISSIONS, &owner), context);
             self.state = State::Formatting;
             return;
         }
         match Tree::mount(&pool, root, &[]) {
             Ok((tree, changes)) => {
                 self.state = State::Marking(tree);
-                Self::commit(changes, desk);
+                Self::commit(changes, context);
             }
-            Err(error) => self.refuse_names(error, desk),
+            Err(error) => self.refuse_names(error, context),
         }
     }
 
-    fn reap(&mut self, tree: Tree, desk: &mut Desk<'_>) {
-        let pool = LivePool { volume: &self.volume, desk };
+    fn reap(&mut self, tree: Tree, context: &mut FrontContext<'_>) {
+        let pool = LivePool { volume: &self.volume, context };
         match tree.reap(&pool, REAPED_AT_ONCE) {
-            Ok(changes) if changes.is_empty() => self.begin_serving(tree, desk),
+            Ok(changes) if changes.is_empty() => self.begin_serving(tree, context),
             Ok(changes) => {
                 self.state = State::Reaping(tree);
-                Self::commit(changes, desk);
+                Self::commit(changes, context);
             }
-            Err(error) => self.refuse_names(error, desk),
+            Err(error) => self.refuse_names(error, context),
         }
     }
 
-    fn begin_serving(&mut self, tree: Tree, desk: &mut Desk<'_>) {
+    fn begin_serving(&mut self, tree: Tree, context: &mut FrontContext<'_>) {
         let mut session = Session::new(tree, self.mount.agreed());
         if !self.read_only {
-            session.clear_deleted(&mut LivePool { volume: &self.volume, desk });
+            session.clear_deleted(&mut LivePool { volume: &self.volume, context });
         }
         self.state = State::Serving(Box::new(session));
-        self.serve(desk);
+        self.serve(context);
     }
 
     /// Something that was asked for the volume itself is done.
-    fn own_done(&mut self, status: Result<(), IoError>, desk: &mut Desk<'_>) {
+    fn own_done(&mut self, status: Result<(), IoError>, context: &mut FrontContext<'_>) {
         let state = std::mem::replace(&mut self.state, State::Closed);
         match (state, status) {
             // it was not served yet, and the next one will find it as a crash would leave it
             (State::Formatting | State::Marking(_) | State::Reaping(_), _) if self.stopping => {}
-            (State::Formatting, Ok(())) => self.open(desk),
+            (State::Formatting, Ok(())) => self.open(context),
             (State::Marking(tree), Ok(())) | (State::Reaping(tree), Ok(())) => {
-                self.reap(tree, desk);
+                self.reap(tree, context);
             }
             (State::Marking(tree), Err(IoError::ReadOnly)) => {
                 self.read_only = true;
-                self.begin_serving(tree, desk);
+                self.begin_serving(tree, context);
             }
             (State::Flushing(tree), Ok(())) => {
                 self.state = State::Closing;
-                Self::commit(tree.unmount(), desk);
+                Self::commit(tree.unmount(), context);
             }
             (State::Closing, Ok(())) => {}
             (State::Flushing(_) | State::Closing, Err(error)) => {
-                self.give_up("it could not be closed cleanly", error, desk);
+                self.give_up("it could not be closed cleanly", error, context);
             }
-            (_, Err(error)) => self.give_up("it cannot be served", error, desk),
+            (_, Err(error)) => self.give_up("it cannot be served", error, context),
             (state, Ok(())) => unreachable!("nothing was asked for in {state:?}"),
         }
     }
 
     /// Takes messages until there are none, or no room for what they ask.
-    fn serve(&mut self, desk: &mut Desk<'_>) {
+    fn serve(&mut self, context: &mut FrontContext<'_>) {
         let mut time_ns = None;
         for _ in 0..MESSAGES_PER_TURN {
             if self.stopping || self.is_full() || !self.inbox.fetch_in_turn() {
@@ -222,18 +222,18 @@ impl FilesServer {
             }
             let State::Serving(session) = &mut self.state else { break };
             // a write, and the sectors at its edges; and what waits for its turn in the session
-            if !desk.has_room(MESSAGE_BYTES + session.held_bytes()) {
+            if !context.has_room(MESSAGE_BYTES + session.held_bytes()) {
                 break;
             }
             let (head, body, total) = self.inbox.message();
             if let Some(unique) = wire::moves_bytes(head)
-                && !desk.has_memory(MESSAGE_BYTES)
+                && !context.has_memory(MESSAGE_BYTES)
             {
                 self.inbox.reply(wire::reply_head(unique, wire::errno::ENOMEM, 0), &[]);
                 self.inbox.done();
                 continue;
             }
-            let mut pool = LivePool { volume: &self.volume, desk };
+            let mut pool = LivePool { volume: &self.volume, context };
             let time_ns = *time_ns.get_or_insert_with(now_ns);
             if !session.message_parts(head, body, time_ns, &mut pool) {
                 tracing::error!("a message of {total} bytes on /dev/fuse makes no sense");
@@ -253,11 +253,11 @@ impl FilesServer {
                 ),
                 AtUnmount::End => {
                     tracing::info!("{point} was unmounted");
-                    desk.stop_world();
+                    context.stop_event_loop();
                 }
             }
         }
-        self.close(desk);
+        self.close(context);
     }
 
     /// Are there calls enough, or is there nobody to understand them?
@@ -283,7 +283,7 @@ impl FilesServer {
     }
 
     /// Closes the volume when nobody will ask any more and nothing is under way.
-    fn close(&mut self, desk: &mut Desk<'_>) {
+    fn close(&mut self, context: &mut FrontContext<'_>) {
         let State::Serving(session) = &mut self.state else { return };
         if !(self.stopping || self.inbox.is_gone()) {
             return;
@@ -297,24 +297,24 @@ impl FilesServer {
         };
         if !self.read_only {
             self.state = State::Flushing(session.into_tree());
-            LivePool { volume: &self.volume, desk }.flush(OWN);
+            LivePool { volume: &self.volume, context }.flush(OWN);
         }
     }
 }
 
 impl Front for FilesServer {
-    fn begin(&mut self, desk: &mut Desk<'_>) {
-        self.open(desk);
+    fn begin(&mut self, context: &mut FrontContext<'_>) {
+        self.open(context);
     }
 
-    fn finished(&mut self, _done: Finished, desk: &mut Desk<'_>) {
+    fn finished(&mut self, _done: Finished, context: &mut FrontContext<'_>) {
         self.watched = false;
-        self.serve(desk);
+        self.serve(context);
     }
 
-    fn completed(&mut self, cookie: u64, done: &Done, desk: &mut Desk<'_>) {
+    fn completed(&mut self, cookie: u64, done: &Done, context: &mut FrontContext<'_>) {
         if cookie == OWN {
-            self.own_done(done.status, desk);
+            self.own_done(done.status, context);
             return;
         }
         let tag = cookie as usize;
@@ -323,47 +323,47 @@ impl Front for FilesServer {
         };
         if done.payload == PayloadId::NONE {
             let result = done.status.map(|()| Vec::new()).map_err(IoError::errno);
-            let mut pool = LivePool { volume: &self.volume, desk };
+            let mut pool = LivePool { volume: &self.volume, context };
             session.answered(tag, result, &mut pool);
         } else if let Some(sent) = session.read_answer(tag).filter(|_| done.status.is_ok()) {
             // from the engine's memory
             let head = wire::reply_head(sent.unique, 0, sent.length);
             let bytes = (done.payload, done.skip_bytes + sent.skip as u64, sent.length as u64);
-            inbox::report(desk.payloads.write_out(self.inbox.fd(), &head, bytes));
-            desk.release(done.payload);
-            let mut pool = LivePool { volume: &self.volume, desk };
+            inbox::report(context.payloads.write_out(self.inbox.fd(), &head, bytes));
+            context.release(done.payload);
+            let mut pool = LivePool { volume: &self.volume, context };
             session.read_sent(tag, &mut pool);
         } else {
             let mut bytes = Vec::new();
             let length = session.expects_bytes(tag) as u64;
-            desk.payloads.append_to(done.payload, done.skip_bytes, length, &mut bytes);
-            desk.release(done.payload);
+            context.payloads.append_to(done.payload, done.skip_bytes, length, &mut bytes);
+            context.release(done.payload);
             let result = done.status.map(|()| bytes).map_err(IoError::errno);
-            let mut pool = LivePool { volume: &self.volume, desk };
+            let mut pool = LivePool { volume: &self.volume, context };
             session.answered(tag, result, &mut pool);
         }
         self.reply();
-        self.close(desk);
+        self.close(context);
     }
 
-    fn turn_ends(&mut self, desk: &mut Desk<'_>) {
-        self.serve(desk);
+    fn turn_ends(&mut self, context: &mut FrontContext<'_>) {
+        self.serve(context);
     }
 
-    fn room(&mut self, desk: &mut Desk<'_>) {
-        self.serve(desk);
+    fn room(&mut self, context: &mut FrontContext<'_>) {
+        self.serve(context);
     }
 
-    fn stop(&mut self, desk: &mut Desk<'_>) {
+    fn stop(&mut self, context: &mut FrontContext<'_>) {
         self.stopping = true;
-        self.close(desk);
+        self.close(context);
     }
 
     fn is_quiet(&self) -> bool {
         !matches!(&self.state, State::Serving(session) if !session.is_quiet())
     }
 
-    fn is_settled(&self) -> bool {
+    fn is_durable(&self) -> bool {
         matches!(self.state, State::Waiting | State::Closed)
     }
 
@@ -374,13 +374,13 @@ impl Front for FilesServer {
         self.inbox.fetch() || (self.inbox.is_gone() && !self.told_of_end)
     }
 
-    fn falls_asleep(&mut self, desk: &mut Desk<'_>) {
+    fn falls_asleep(&mut self, context: &mut FrontContext<'_>) {
         let is_serving = matches!(self.state, State::Serving(_));
         let inbox = &mut self.inbox;
         if is_serving && !self.watched && !inbox.is_gone() {
             self.watched = true;
-            let tag = desk.tag(0);
-            desk.ring.readable(tag, inbox.fd());
+            let tag = context.tag(0);
+            context.ring.readable(tag, inbox.fd());
         }
     }
 }

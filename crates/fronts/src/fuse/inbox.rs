@@ -16,7 +16,7 @@ const TRIES: usize = 16;
 
 /// Replies up to this size are sent in one piece, which is cheaper than two.
 const SMALL_BYTES: usize = 192;
-/// After a look in vain, so many of the world's turns go by before the next one; a world without
+/// After a look in vain, so many of the event loop's turns go by before the next one; an event loop without
 /// other work looks at every rest.
 const TURNS_UNSEEN: u32 = 8;
 
@@ -48,7 +48,7 @@ impl Inbox {
     }
 
     /// As [`Inbox::fetch`], but after a look in vain only every now and then: each costs a call of the
-    /// kernel, and most of the world's turns have to do with something else.
+    /// kernel, and most of the event loop's turns have to do with something else.
     pub fn fetch_in_turn(&mut self) -> bool {
         if self.waiting.is_none() && self.unseen > 0 && self.unseen < TURNS_UNSEEN {
             self.unseen += 1;

@@ -2,7 +2,7 @@
 //!
 //! Source: issue of the spine; deps 4.3 (a FUSE file beats NBD at every point measured). `fuser`
 //! mounts, negotiates and unmounts; the requests themselves are read, understood and answered by
-//! the world's own thread. So no request crosses threads at all, a large write goes from the kernel
+//! the event loop's own thread. So no request crosses threads at all, a large write goes from the kernel
 //! into its payload without a copy, and a read is answered from the engine's memory.
 //!
 //! ```text

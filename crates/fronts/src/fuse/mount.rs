@@ -1,7 +1,7 @@
 //! How does the mount come and go, and what is in its way?
 //!
 //! `fuser` mounts, negotiates and unmounts; requests are then read from its descriptor by the
-//! world's own thread (see [`super::FuseServer`]), so its loop is never run.
+//! event loop's own thread (see [`super::FuseServer`]), so its loop is never run.
 
 use super::tree::Agreed;
 use fuser::{Config, Filesystem, InitFlags, KernelConfig, MountOption, Session, SessionACL};

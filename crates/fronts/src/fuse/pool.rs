@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use tandem_block::{DurabilityClass, ObjectId, ObjectKind, Op, PayloadId, StreamId};
 use tandem_live::Engine;
-use tandem_live::front::{Desk, Wish};
+use tandem_live::front::{FrontContext, FrontRequest};
 use tandem_names::{Objects, Space};
 
 /// What the records of a file take on the drives: its header, its inode, and a name of usual length
@@ -54,19 +54,24 @@ impl Volume {
     }
 }
 
-/// The pool as a session sees it, for as long as the world lends it.
+/// The pool as a session sees it, for as long as the event loop lends it.
 pub(super) struct LivePool<'a, 'd> {
     pub volume: &'a Volume,
-    pub desk: &'a mut Desk<'d>,
+    pub context: &'a mut FrontContext<'d>,
 }
 
 impl LivePool<'_, '_> {
     fn engine(&self) -> &Engine {
-        self.desk.engine().expect("asked when the front end began")
+        self.context.engine().expect("asked when the front end began")
     }
 
-    fn wish(&self, object: ObjectId, op: Op, (offset_bytes, length_bytes): (u64, u64)) -> Wish {
-        Wish {
+    fn front_request(
+        &self,
+        object: ObjectId,
+        op: Op,
+        (offset_bytes, length_bytes): (u64, u64),
+    ) -> FrontRequest {
+        FrontRequest {
             object,
             op,
             offset_bytes,
@@ -80,8 +85,8 @@ impl LivePool<'_, '_> {
 
     /// Makes everything durable that was answered so far.
     pub fn flush(&mut self, cookie: u64) {
-        let wish = self.wish(self.volume.root, Op::Flush, (0, 0));
-        self.desk.submit(wish, cookie);
+        let front_request = self.front_request(self.volume.root, Op::Flush, (0, 0));
+        self.context.submit(front_request, cookie);
     }
 }
 
@@ -130,29 +135,32 @@ impl Pool for LivePool<'_, '_> {
         match work {
             Work::Commit(changes) => {
                 let ops = changes.into_iter().map(tandem_names::Change::into_op).collect();
-                self.desk.batch(ops, false, cookie);
+                self.context.batch(ops, false, cookie);
             }
             Work::Read { object, offset_bytes, length_bytes } => {
-                let wish = self.wish(object, Op::Read, (offset_bytes, length_bytes));
-                self.desk.submit(wish, cookie);
+                let front_request =
+                    self.front_request(object, Op::Read, (offset_bytes, length_bytes));
+                self.context.submit(front_request, cookie);
             }
             Work::Write { object, offset_bytes, bytes } => {
                 self.write(tag, object, offset_bytes, &bytes);
             }
             Work::Discard { object, offset_bytes, length_bytes } => {
-                let wish = self.wish(object, Op::Discard, (offset_bytes, length_bytes));
-                self.desk.submit(wish, cookie);
+                let front_request =
+                    self.front_request(object, Op::Discard, (offset_bytes, length_bytes));
+                self.context.submit(front_request, cookie);
             }
             Work::Flush => self.flush(cookie),
         }
     }
 
     fn write(&mut self, tag: usize, object: ObjectId, offset_bytes: u64, bytes: &[u8]) {
-        let payload = self.desk.payloads.begin_anyway(bytes.len(), offset_bytes);
-        self.desk.payloads.fill(payload, 0, bytes);
-        self.desk.payloads.seal(payload);
+        let payload = self.context.payloads.begin_anyway(bytes.len(), offset_bytes);
+        self.context.payloads.fill(payload, 0, bytes);
+        self.context.payloads.seal(payload);
         let range = (offset_bytes, bytes.len() as u64);
-        let wish = Wish { payload, ..self.wish(object, Op::Write, range) };
-        self.desk.submit(wish, tag as u64);
+        let front_request =
+            FrontRequest { payload, ..self.front_request(object, Op::Write, range) };
+        self.context.submit(front_request, tag as u64);
     }
 }

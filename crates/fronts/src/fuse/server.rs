@@ -16,7 +16,7 @@ use std::path::Path;
 use tandem_block::{ObjectId, Op, PayloadId, StreamId};
 use tandem_live::Done;
 use tandem_live::Extent;
-use tandem_live::front::{Desk, Front};
+use tandem_live::front::{Front, FrontContext};
 use tandem_live::uring::Finished;
 
 /// Messages understood in one turn; others may want something too.
@@ -63,7 +63,7 @@ pub struct FuseServer {
 
 impl FuseServer {
     /// Mounts `volumes` as files of the directory `point`, for the user who runs this process.
-    /// Requests wait until the world serves. Dropping it unmounts.
+    /// Requests wait until the event loop serves. Dropping it unmounts.
     ///
     /// # Errors
     /// What is in the way, and what to do about it.
@@ -95,7 +95,7 @@ impl FuseServer {
     }
 
     /// Takes messages until there are none, or no room for what they ask.
-    fn serve(&mut self, desk: &mut Desk<'_>) {
+    fn serve(&mut self, context: &mut FrontContext<'_>) {
         if !self.serving {
             return;
         }
@@ -103,7 +103,7 @@ impl FuseServer {
             if self.is_full() || !self.inbox.fetch_in_turn() {
                 break;
             }
-            if !self.understand(desk) {
+            if !self.understand(context) {
                 break;
             }
             self.inbox.done();
@@ -123,7 +123,7 @@ impl FuseServer {
     }
 
     /// Acts on the waiting message; false if there is no room for it now.
-    fn understand(&mut self, desk: &mut Desk<'_>) -> bool {
+    fn understand(&mut self, context: &mut FrontContext<'_>) -> bool {
         let inbox = &mut self.inbox;
         let (head, body, total) = inbox.message();
         let long;
@@ -138,11 +138,11 @@ impl FuseServer {
             return true;
         };
         match ask {
-            Ask::Read(range) => return self.read(header, range, desk),
-            Ask::Write(range) => return self.write(header, range, desk),
-            Ask::Sync => return self.sync(header, desk),
+            Ask::Read(range) => return self.read(header, range, context),
+            Ask::Write(range) => return self.write(header, range, context),
+            Ask::Sync => return self.sync(header, context),
             Ask::Allocate { offset, length, mode } => {
-                return self.allocate(header, (offset, length), mode, desk);
+                return self.allocate(header, (offset, length), mode, context);
             }
             Ask::Seek { offset, whence } => self.seek(header, offset, whence),
             Ask::Lookup { name_bytes } => {
@@ -242,7 +242,7 @@ impl FuseServer {
         self.files.volume(header.node)
     }
 
-    fn read(&mut self, header: Header, range: Range, desk: &mut Desk<'_>) -> bool {
+    fn read(&mut self, header: Header, range: Range, context: &mut FrontContext<'_>) -> bool {
         let (object, size) = match self.volume(header) {
             Ok(volume) => volume,
             Err(errno) => return self.refuse(header, errno),
@@ -257,19 +257,19 @@ impl FuseServer {
             return true;
         }
         let (at, whole) = plan::cover(range.offset, length);
-        if !desk.has_room(whole + self.brought_bytes) {
+        if !context.has_room(whole + self.brought_bytes) {
             return false;
         }
-        if !desk.has_memory(whole) {
+        if !context.has_memory(whole) {
             return self.refuse(header, errno::ENOMEM);
         }
         let doing = Doing::Read { skip: range.offset - at, length };
         let place = Place { object, first: at, end: at + whole };
-        self.begin(Job::new(header, place, doing), desk);
+        self.begin(Job::new(header, place, doing), context);
         true
     }
 
-    fn write(&mut self, header: Header, range: Range, desk: &mut Desk<'_>) -> bool {
+    fn write(&mut self, header: Header, range: Range, context: &mut FrontContext<'_>) -> bool {
         let (object, size) = match self.volume(header) {
             Ok(volume) => volume,
             Err(errno) => return self.refuse(header, errno),
@@ -284,16 +284,16 @@ impl FuseServer {
             return self.refuse(header, errno::EINVAL);
         }
         let (at, whole) = plan::cover(range.offset, length);
-        if !desk.has_room(2 * whole + self.brought_bytes) {
+        if !context.has_room(2 * whole + self.brought_bytes) {
             return false;
         }
-        if !desk.has_memory(2 * TRANSFER_BYTES_MAX as u64) {
+        if !context.has_memory(2 * TRANSFER_BYTES_MAX as u64) {
             return self.refuse(header, errno::ENOMEM);
         }
         let place = Place { object, first: at, end: at + whole };
         let aligned = plan::is_aligned(range.offset, length);
         let mut job = if aligned {
-            let payload = self.payload(range.offset, length, desk);
+            let payload = self.payload(range.offset, length, context);
             Job::new(header, place, Doing::Write { payload })
         } else {
             let (_, body, _) = self.inbox.message();
@@ -307,37 +307,37 @@ impl FuseServer {
         job.fua = range.flags & OFlags::DSYNC.bits() != 0;
         job.written = u32::try_from(length).ok();
         self.files.touch(header.node);
-        self.begin(job, desk);
+        self.begin(job, context);
         true
     }
 
     /// The bytes of the waiting write as a payload.
-    fn payload(&mut self, offset: u64, length: u64, desk: &mut Desk<'_>) -> PayloadId {
+    fn payload(&mut self, offset: u64, length: u64, context: &mut FrontContext<'_>) -> PayloadId {
         let inbox = &mut self.inbox;
         let length = length as usize;
         let payload = if length >= ADOPT_BYTES_MIN {
-            let next = desk.payloads.scratch(TRANSFER_BYTES_MAX);
+            let next = context.payloads.scratch(TRANSFER_BYTES_MAX);
             let body = inbox.take_body(next);
-            desk.payloads.adopt(body, length, offset)
+            context.payloads.adopt(body, length, offset)
         } else {
-            let payload = desk.payloads.begin_anyway(length, offset);
-            desk.payloads.fill(payload, 0, &inbox.message().1[..length]);
+            let payload = context.payloads.begin_anyway(length, offset);
+            context.payloads.fill(payload, 0, &inbox.message().1[..length]);
             payload
         };
-        desk.payloads.seal(payload);
+        context.payloads.seal(payload);
         payload
     }
 
-    fn sync(&mut self, header: Header, desk: &mut Desk<'_>) -> bool {
+    fn sync(&mut self, header: Header, context: &mut FrontContext<'_>) -> bool {
         let object = match self.volume(header) {
             Ok((object, _)) => object,
             Err(errno) => return self.refuse(header, errno),
         };
-        if !desk.has_room(0) {
+        if !context.has_room(0) {
             return false;
         }
         let place = Place { object, first: 0, end: 0 };
-        self.begin(Job::new(header, place, Doing::Flush), desk);
+        self.begin(Job::new(header, place, Doing::Flush), context);
         true
     }
 
@@ -347,7 +347,7 @@ impl FuseServer {
         header: Header,
         (offset, length): (u64, u64),
         mode: u32,
-        desk: &mut Desk<'_>,
+        context: &mut FrontContext<'_>,
     ) -> bool {
         use allocate::{KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE};
         let (object, size) = match self.volume(header) {
@@ -371,7 +371,7 @@ impl FuseServer {
             self.answer(header.unique, Ok(()));
             return true;
         };
-        if !desk.has_room(0) {
+        if !context.has_room(0) {
             return false;
         }
         let (first, whole) = plan::cover(offset, end - offset);
@@ -379,7 +379,7 @@ impl FuseServer {
         let mut job = Job::new(header, place, Doing::Back);
         job.steps = plan::zero_steps(op, offset, end - offset);
         self.files.touch(header.node);
-        self.begin(job, desk);
+        self.begin(job, context);
         true
     }
 
@@ -407,10 +407,10 @@ impl FuseServer {
     }
 
     /// Looks a bit further for whoever waits longest.
-    fn seek_on(&mut self, desk: &mut Desk<'_>) {
+    fn seek_on(&mut self, context: &mut FrontContext<'_>) {
         let Some(mut seek) = self.seeks.pop_front() else { return };
         self.extents.clear();
-        desk.extents(seek.object, (seek.at, seek.end - seek.at), &mut self.extents);
+        context.extents(seek.object, (seek.at, seek.end - seek.at), &mut self.extents);
         let mut found = self.extents.is_empty() && seek.data;
         for extent in &self.extents {
             if extent.allocated == seek.data {
@@ -442,30 +442,30 @@ fn fits_disk(range: Range, length: u64) -> bool {
 }
 
 impl Front for FuseServer {
-    fn begin(&mut self, desk: &mut Desk<'_>) {
+    fn begin(&mut self, context: &mut FrontContext<'_>) {
         self.serving = true;
-        self.serve(desk);
+        self.serve(context);
     }
 
-    fn finished(&mut self, _done: Finished, desk: &mut Desk<'_>) {
+    fn finished(&mut self, _done: Finished, context: &mut FrontContext<'_>) {
         self.watched = false;
-        self.serve(desk);
+        self.serve(context);
     }
 
-    fn completed(&mut self, cookie: u64, done: &Done, desk: &mut Desk<'_>) {
-        self.job_done(cookie as usize, done, desk);
+    fn completed(&mut self, cookie: u64, done: &Done, context: &mut FrontContext<'_>) {
+        self.job_done(cookie as usize, done, context);
     }
 
-    fn turn_ends(&mut self, desk: &mut Desk<'_>) {
-        self.seek_on(desk);
-        self.serve(desk);
+    fn turn_ends(&mut self, context: &mut FrontContext<'_>) {
+        self.seek_on(context);
+        self.serve(context);
     }
 
-    fn room(&mut self, desk: &mut Desk<'_>) {
-        self.serve(desk);
+    fn room(&mut self, context: &mut FrontContext<'_>) {
+        self.serve(context);
     }
 
-    fn stop(&mut self, _desk: &mut Desk<'_>) {
+    fn stop(&mut self, _context: &mut FrontContext<'_>) {
         self.stopping = true;
     }
 
@@ -477,12 +477,12 @@ impl Front for FuseServer {
         !self.seeks.is_empty() || (self.serving && !self.is_full() && self.inbox.fetch())
     }
 
-    fn falls_asleep(&mut self, desk: &mut Desk<'_>) {
+    fn falls_asleep(&mut self, context: &mut FrontContext<'_>) {
         let inbox = &mut self.inbox;
         if self.serving && !self.watched && !inbox.is_gone() {
             self.watched = true;
-            let tag = desk.tag(0);
-            desk.ring.readable(tag, inbox.fd());
+            let tag = context.tag(0);
+            context.ring.readable(tag, inbox.fd());
         }
     }
 }

@@ -11,7 +11,7 @@ use std::os::fd::AsFd;
 use tandem_block::{Duration, Instant, IoError, PayloadId};
 use tandem_live::budget::Share;
 use tandem_live::buffer::taken_bytes;
-use tandem_live::front::Desk;
+use tandem_live::front::FrontContext;
 use tandem_live::uring::{Tag, Under};
 
 /// The rest of a piece is received straight into its payload from this size on.
@@ -60,9 +60,9 @@ impl Body {
     }
 
     /// Gives back what it holds.
-    pub fn forget(self, share: &mut Share, hub: &mut Hub, desk: &mut Desk<'_>) {
+    pub fn forget(self, share: &mut Share, hub: &mut Hub, context: &mut FrontContext<'_>) {
         if let Some(piece) = self.piece {
-            desk.release(piece.payload);
+            context.release(piece.payload);
             hub.budget.give(share, piece.held_bytes);
         }
     }
@@ -82,19 +82,19 @@ impl Piece {
 
 impl Receiving {
     /// Cuts it short, to learn how much has come; false if it was asked before, or cannot be known.
-    pub fn asks(&mut self, tag: Tag, desk: &mut Desk<'_>) -> bool {
-        !std::mem::replace(&mut self.is_asked, true) && desk.ring.cut_short(tag, self.under)
+    pub fn asks(&mut self, tag: Tag, context: &mut FrontContext<'_>) -> bool {
+        !std::mem::replace(&mut self.is_asked, true) && context.ring.cut_short(tag, self.under)
     }
 }
 
 impl Connection {
     /// Moves what is there of a body into its payload; false if the rest has to come, or has to wait.
-    pub(super) fn fill_body(&mut self, hub: &mut Hub, desk: &mut Desk<'_>) -> bool {
+    pub(super) fn fill_body(&mut self, hub: &mut Hub, context: &mut FrontContext<'_>) -> bool {
         let Some(body) = &self.body else { return true };
         if body.is_refused {
-            return self.throw_away(hub, desk);
+            return self.throw_away(hub, context);
         }
-        if body.piece.is_none() && !self.begin_piece(hub, desk) {
+        if body.piece.is_none() && !self.begin_piece(hub, context) {
             // one that was just refused goes on by being thrown away
             return self.body.as_ref().is_some_and(|body| body.is_refused);
         }
@@ -104,23 +104,23 @@ impl Connection {
         if count > 0 {
             let buffer = self.buffer.as_mut().expect("advance checks it");
             let bytes = buffer.bytes_mut(self.start..self.start + count);
-            desk.payloads.fill(piece.payload, piece.filled, bytes);
+            context.payloads.fill(piece.payload, piece.filled, bytes);
             piece.filled += count;
             self.start += count;
         }
         self.large = rest >= DIRECT_BYTES_MIN;
         let rest = rest - count;
         if rest == 0 {
-            self.pass_on(hub, desk);
+            self.pass_on(hub, context);
             return true;
         }
         if rest < DIRECT_BYTES_MIN || self.outbox.records.is_some() {
-            return self.needs_more(hub, desk);
+            return self.needs_more(hub, context);
         }
-        let target = (desk.payloads.memory(piece.payload), piece.filled, rest);
-        let tag = self.tag(desk, Purpose::Body);
-        let under = desk.ring.receive_all(tag, self.socket.as_fd(), target);
-        self.receiving_body = Some(Receiving { under, since: desk.now, is_asked: false });
+        let target = (context.payloads.memory(piece.payload), piece.filled, rest);
+        let tag = self.tag(context, Purpose::Body);
+        let under = context.ring.receive_all(tag, self.socket.as_fd(), target);
+        self.receiving_body = Some(Receiving { under, since: context.now, is_asked: false });
         false
     }
 
@@ -129,7 +129,7 @@ impl Connection {
         &mut self,
         count: std::io::Result<usize>,
         hub: &mut Hub,
-        desk: &mut Desk<'_>,
+        context: &mut FrontContext<'_>,
     ) {
         let Some(receiving) = self.receiving_body.take() else { return };
         let count = match count {
@@ -147,30 +147,30 @@ impl Connection {
         piece.filled += count;
         let is_slow = receiving.is_asked && count < SLOW_BYTES && piece.filled < piece.length;
         if is_slow && hub.lacks_memory {
-            self.yield_memory(hub, desk);
+            self.yield_memory(hub, context);
         }
     }
 
     /// Hands a piece to the engine that is there.
-    fn pass_on(&mut self, hub: &mut Hub, desk: &mut Desk<'_>) {
+    fn pass_on(&mut self, hub: &mut Hub, context: &mut FrontContext<'_>) {
         let Some(Body { ask, passed, piece: Some(piece), .. }) = self.body.take() else { return };
         let length = u32::try_from(piece.length).expect("a piece of a request");
         let is_last = passed + length == ask.length;
         if !is_last {
             self.body = Some(Body { passed: passed + length, ..Body::new(ask) });
         }
-        desk.payloads.seal(piece.payload);
+        context.payloads.seal(piece.payload);
         self.session.part_begins(ask.slot, is_last);
         let range = (ask.offset + u64::from(passed), length);
         let part = Part { ask, range, held_bytes: piece.held_bytes };
-        self.submit(part, piece.payload, hub, desk);
+        self.submit(part, piece.payload, hub, context);
     }
 
     /// Takes memory for the next piece of a body; false if there is none for it now, or none at all, and
     /// then it is refused.
-    fn begin_piece(&mut self, hub: &mut Hub, desk: &mut Desk<'_>) -> bool {
+    fn begin_piece(&mut self, hub: &mut Hub, context: &mut FrontContext<'_>) -> bool {
         let Some(&Body { ask, passed, .. }) = self.body.as_ref() else { return false };
-        if !desk.has_room(0) {
+        if !context.has_room(0) {
             return false;
         }
         let rest = ask.length - passed;
@@ -181,7 +181,7 @@ impl Connection {
         };
         let offset = ask.offset + u64::from(passed);
         let length = if may == wanted { rest } else { piece_length(offset, may) } as usize;
-        let piece = self.new_piece(length, 0, offset, hub, desk);
+        let piece = self.new_piece(length, 0, offset, hub, context);
         if piece.is_none() {
             self.fail(ask, IoError::NoMemory, hub);
         }
@@ -198,9 +198,9 @@ impl Connection {
         filled: usize,
         offset: u64,
         hub: &mut Hub,
-        desk: &mut Desk<'_>,
+        context: &mut FrontContext<'_>,
     ) -> Option<Piece> {
-        let payload = desk.payloads.begin(length, offset)?;
+        let payload = context.payloads.begin(length, offset)?;
         let held_bytes = taken_bytes(length) as u64;
         hub.budget.take(&mut self.share, held_bytes);
         Some(Piece { payload, length, filled, held_bytes, seen: None })
@@ -208,21 +208,21 @@ impl Connection {
 
     /// Somebody lacks memory: a body that is slow is cut short, and gives back what it has taken and not
     /// filled.
-    pub(super) fn yields(&mut self, hub: &mut Hub, desk: &mut Desk<'_>) {
-        let tag = self.tag(desk, Purpose::Other);
+    pub(super) fn yields(&mut self, hub: &mut Hub, context: &mut FrontContext<'_>) {
+        let tag = self.tag(context, Purpose::Other);
         if let Some(receiving) = &mut self.receiving_body {
-            if desk.now.since(receiving.since) >= SLOW_AFTER {
-                receiving.asks(tag, desk);
+            if context.now.since(receiving.since) >= SLOW_AFTER {
+                receiving.asks(tag, context);
             }
             return;
         }
         let piece = self.body.as_mut().and_then(|body| body.piece.as_mut());
-        if piece.is_some_and(|piece| piece.is_slow(desk.now)) {
-            self.yield_memory(hub, desk);
+        if piece.is_some_and(|piece| piece.is_slow(context.now)) {
+            self.yield_memory(hub, context);
         }
     }
 
-    fn yield_memory(&mut self, hub: &mut Hub, desk: &mut Desk<'_>) {
+    fn yield_memory(&mut self, hub: &mut Hub, context: &mut FrontContext<'_>) {
         let Some(Body { ask, passed, piece: Some(piece), .. }) = &mut self.body else { return };
         let (ask, passed, filled) = (*ask, *passed, piece.filled);
         let offset = ask.offset + u64::from(passed);
@@ -232,16 +232,16 @@ impl Connection {
             return;
         }
         let old = piece.payload;
-        let Some(new) = self.new_piece(length, filled, offset, hub, desk) else { return };
-        desk.payloads.memory(new.payload).copy_from(0, &desk.payloads.memory(old), 0, filled);
+        let Some(new) = self.new_piece(length, filled, offset, hub, context) else { return };
+        context.payloads.memory(new.payload).copy_from(0, &context.payloads.memory(old), 0, filled);
         let before = self.body.replace(Body { passed, piece: Some(new), ..Body::new(ask) });
         if let Some(before) = before {
-            before.forget(&mut self.share, hub, desk);
+            before.forget(&mut self.share, hub, context);
         }
     }
 
     /// Drops what is there of a body that was refused; false if the rest has to come.
-    fn throw_away(&mut self, hub: &mut Hub, desk: &Desk<'_>) -> bool {
+    fn throw_away(&mut self, hub: &mut Hub, context: &FrontContext<'_>) -> bool {
         let Some(body) = &mut self.body else { return true };
         let rest = (body.ask.length - body.passed) as usize;
         let count = rest.min(self.end - self.start);
@@ -251,6 +251,6 @@ impl Connection {
             self.body = None;
             return true;
         }
-        self.needs_more(hub, desk)
+        self.needs_more(hub, context)
     }
 }

@@ -27,7 +27,7 @@ use tandem_live::Done;
 use tandem_live::Extent;
 use tandem_live::budget::Share;
 use tandem_live::buffer::{Memory, taken_bytes};
-use tandem_live::front::{Desk, Wish};
+use tandem_live::front::{FrontContext, FrontRequest};
 use tandem_live::uring::{Back, Finished, Tag};
 use tandem_live::users::User;
 
@@ -35,7 +35,7 @@ use tandem_live::users::User;
 /// behind a header in the buffer has to be copied.
 const SMALL_RECEIVE_BYTES: usize = 4096;
 /// After so many looks in vain a socket is left to the ring, so that silent clients cost nothing
-/// while others keep the world awake. One that has not chosen an export yet is not worth as many.
+/// while others keep the event loop awake. One that has not chosen an export yet is not worth as many.
 const LOOKS_MAX: u32 = 256;
 const LOOKS_NEGOTIATING_MAX: u32 = 8;
 /// Of a read over TLS so much is sealed at once.
@@ -198,21 +198,21 @@ impl Connection {
         }
     }
 
-    pub(super) fn tag(&self, desk: &Desk<'_>, purpose: Purpose) -> Tag {
-        desk.tag(self.key << 8 | purpose as u64)
+    pub(super) fn tag(&self, context: &FrontContext<'_>, purpose: Purpose) -> Tag {
+        context.tag(self.key << 8 | purpose as u64)
     }
 
     /// Understands what was received, until more is needed, there is no room, or it was enough for now.
-    pub fn advance(&mut self, hub: &mut Hub, desk: &mut Desk<'_>) {
+    pub fn advance(&mut self, hub: &mut Hub, context: &mut FrontContext<'_>) {
         while !self.closing && self.buffer.is_some() && self.receiving_body.is_none() {
             let goes_on = if self.body.is_some() {
-                self.fill_body(hub, desk)
+                self.fill_body(hub, context)
             } else if self.reading.is_some() {
-                self.read_on(hub, desk)
+                self.read_on(hub, context)
             } else if let Some(Held { ask, since }) = self.held.take() {
-                self.begin(ask, since, hub, desk)
+                self.begin(ask, since, hub, context)
             } else {
-                self.next_step(hub, desk)
+                self.next_step(hub, context)
             };
             if !goes_on {
                 return;
@@ -220,7 +220,7 @@ impl Connection {
         }
     }
 
-    fn next_step(&mut self, hub: &mut Hub, desk: &mut Desk<'_>) -> bool {
+    fn next_step(&mut self, hub: &mut Hub, context: &mut FrontContext<'_>) -> bool {
         if self.outbox.is_full() {
             return false; // goes on when they are sent
         }
@@ -241,17 +241,17 @@ impl Connection {
                     self.closing = true; // our limits forbid it; never wait for what cannot come
                     return false;
                 }
-                self.needs_more(hub, desk)
+                self.needs_more(hub, context)
             }
             Step::StartTls(count) => {
                 self.start += count;
-                self.start_tls(hub, desk)
+                self.start_tls(hub, context)
             }
             Step::Consumed(count) => {
                 self.start += count;
                 self.credit -= 1;
                 if !self.is_serving && !self.session.is_negotiating() {
-                    self.serves(hub, desk.now);
+                    self.serves(hub, context.now);
                 }
                 true
             }
@@ -259,7 +259,7 @@ impl Connection {
                 self.start += count;
                 self.credit -= 1;
                 (self.begun, self.has_asked) = (self.begun + 1, true);
-                self.begin(ask, desk.now, hub, desk)
+                self.begin(ask, context.now, hub, context)
             }
             Step::Full => false, // goes on with the next answer
             Step::Close => {
@@ -280,7 +280,13 @@ impl Connection {
     }
 
     /// Begins a request; false if there is no room for it now.
-    fn begin(&mut self, ask: Ask, since: Instant, hub: &mut Hub, desk: &mut Desk<'_>) -> bool {
+    fn begin(
+        &mut self,
+        ask: Ask,
+        since: Instant,
+        hub: &mut Hub,
+        context: &mut FrontContext<'_>,
+    ) -> bool {
         let fits = match ask.command {
             Command::Write => {
                 self.body = Some(Body::new(ask));
@@ -288,7 +294,7 @@ impl Connection {
             }
             Command::Read if ask.may_divide => {
                 self.reading = Some(Reading { ask, asked: 0, is_busy: false });
-                return self.read_on(hub, desk);
+                return self.read_on(hub, context);
             }
             Command::Read => {
                 let bytes = taken_bytes(ask.length as usize) as u64;
@@ -296,12 +302,12 @@ impl Connection {
                     self.fail(ask, IoError::NoMemory, hub);
                     return true;
                 }
-                desk.has_room(0) && hub.budget.allows_whole(&self.share, bytes)
+                context.has_room(0) && hub.budget.allows_whole(&self.share, bytes)
             }
             Command::BlockStatus { .. } => {
                 hub.budget.allows(&self.share, STATUS_ENTRIES_MAX as u64 * 8)
             }
-            Command::Flush | Command::Trim | Command::WriteZeroes => desk.has_room(0),
+            Command::Flush | Command::Trim | Command::WriteZeroes => context.has_room(0),
         };
         if !fits {
             hub.lacks_memory = true;
@@ -309,8 +315,8 @@ impl Connection {
             return false;
         }
         match ask.command {
-            Command::BlockStatus { .. } => self.tell_status(ask, hub, desk),
-            Command::Read if !desk.has_memory(u64::from(ask.length)) => {
+            Command::BlockStatus { .. } => self.tell_status(ask, hub, context),
+            Command::Read if !context.has_memory(u64::from(ask.length)) => {
                 self.fail(ask, IoError::NoMemory, hub);
             }
             _ => {
@@ -318,18 +324,18 @@ impl Connection {
                 let held_bytes = if length > 0 { taken_bytes(length as usize) as u64 } else { 0 };
                 self.session.part_begins(ask.slot, true);
                 let part = Part { ask, range: (ask.offset, ask.length), held_bytes };
-                self.submit(part, PayloadId::NONE, hub, desk);
+                self.submit(part, PayloadId::NONE, hub, context);
             }
         }
         true
     }
 
     /// Says what lies where.
-    fn tell_status(&mut self, ask: Ask, hub: &mut Hub, desk: &mut Desk<'_>) {
+    fn tell_status(&mut self, ask: Ask, hub: &mut Hub, context: &mut FrontContext<'_>) {
         let most = if hub.contended { STATUS_BYTES_SHARED } else { u64::MAX };
         let length = u64::from(ask.length).min(most);
         let mut extents: Vec<Extent> = Vec::new();
-        desk.extents(ask.object, (ask.offset, length), &mut extents);
+        context.extents(ask.object, (ask.offset, length), &mut extents);
         let told: u64 = extents.iter().map(|extent| extent.length_bytes).sum();
         self.credit -= (told / STATUS_BYTES_PER_REQUEST).cast_signed();
         let session = &mut self.session;
@@ -350,10 +356,10 @@ impl Connection {
     }
 
     /// The next piece of a read, or all of it; false if that has to wait.
-    fn read_on(&mut self, hub: &mut Hub, desk: &mut Desk<'_>) -> bool {
+    fn read_on(&mut self, hub: &mut Hub, context: &mut FrontContext<'_>) -> bool {
         let Some(Reading { ask, asked, is_busy: false }) = self.reading else { return false };
         let mut rest = ask.length - asked;
-        if !desk.has_room(0) {
+        if !context.has_room(0) {
             return false;
         }
         if self.outbox.records.is_some() {
@@ -366,7 +372,7 @@ impl Connection {
         };
         let offset = ask.offset + u64::from(asked);
         let length = if may == wanted { rest } else { piece_length(offset, may) };
-        if !desk.has_memory(u64::from(length)) {
+        if !context.has_memory(u64::from(length)) {
             self.reading = None;
             self.fail(ask, IoError::NoMemory, hub);
             return true;
@@ -375,7 +381,12 @@ impl Connection {
         self.session.part_begins(ask.slot, is_last);
         self.reading = (!is_last).then_some(Reading { ask, asked: asked + length, is_busy: true });
         let held_bytes = taken_bytes(length as usize) as u64;
-        self.submit(Part { ask, range: (offset, length), held_bytes }, PayloadId::NONE, hub, desk);
+        self.submit(
+            Part { ask, range: (offset, length), held_bytes },
+            PayloadId::NONE,
+            hub,
+            context,
+        );
         is_last
     }
 
@@ -385,7 +396,7 @@ impl Connection {
         part: Part,
         payload: PayloadId,
         hub: &mut Hub,
-        desk: &mut Desk<'_>,
+        context: &mut FrontContext<'_>,
     ) {
         let Part { ask, range: (offset_bytes, length), held_bytes } = part;
         let op = match ask.command {
@@ -398,7 +409,7 @@ impl Connection {
         if ask.command == Command::Read {
             hub.budget.take(&mut self.share, held_bytes); // a body has its own already
         }
-        let wish = Wish {
+        let front_request = FrontRequest {
             object: ask.object,
             op,
             offset_bytes,
@@ -409,7 +420,7 @@ impl Connection {
             payload,
         };
         let part = self.parts.insert(part) as u64;
-        desk.submit(wish, self.key << 32 | part);
+        context.submit(front_request, self.key << 32 | part);
     }
 
     /// One of its ring operations is done.
@@ -418,7 +429,7 @@ impl Connection {
         purpose: Purpose,
         done: Finished,
         hub: &mut Hub,
-        desk: &mut Desk<'_>,
+        context: &mut FrontContext<'_>,
     ) {
         let count = done.outcome();
         match (purpose, done.back) {
@@ -432,25 +443,31 @@ impl Connection {
                     None => self.buffer = Some(buffer),
                 }
             }
-            (Purpose::Body, _) => self.body_moved(count, hub, desk),
+            (Purpose::Body, _) => self.body_moved(count, hub, context),
             (_, Back::Batch(batch)) => {
-                self.outbox.sent(batch, count, &mut self.share, hub, desk);
+                self.outbox.sent(batch, count, &mut self.share, hub, context);
                 self.closing |= self.outbox.is_broken();
             }
             _ => {}
         }
-        self.advance(hub, desk);
+        self.advance(hub, context);
     }
 
     /// One of its requests is done, or a part of it.
-    pub fn completed(&mut self, part: u32, done: &Done, hub: &mut Hub, desk: &mut Desk<'_>) {
+    pub fn completed(
+        &mut self,
+        part: u32,
+        done: &Done,
+        hub: &mut Hub,
+        context: &mut FrontContext<'_>,
+    ) {
         let Part { ask, range, held_bytes } = self.parts.remove(part as usize);
         let (session, status) = (&mut self.session, done.status);
         let length = self.outbox.stage(hub, |out| session.part_ends(ask.slot, status, range, out));
         if length > 0 && !self.outbox.is_broken() {
-            self.outbox.push_read(done, (length, held_bytes), desk);
+            self.outbox.push_read(done, (length, held_bytes), context);
         } else {
-            desk.release(done.payload);
+            context.release(done.payload);
             hub.budget.give(&mut self.share, held_bytes);
         }
         if let Some(reading) = self.reading.as_mut().filter(|it| it.ask.slot == ask.slot) {
@@ -461,32 +478,32 @@ impl Connection {
             }
         }
         if self.outbox.is_urgent() {
-            self.send(hub, desk);
-            desk.ring.submit();
+            self.send(hub, context);
+            context.ring.submit();
         }
     }
 
     /// All events of this turn are handled; so many requests may be begun until the end of the next one.
-    pub fn turn_ends(&mut self, credit: i64, hub: &mut Hub, desk: &mut Desk<'_>) {
+    pub fn turn_ends(&mut self, credit: i64, hub: &mut Hub, context: &mut FrontContext<'_>) {
         // what a long look at extents has taken is paid back in turns
         self.credit = (self.credit + credit).min(credit);
         (self.is_paused, self.begun) = (false, 0);
-        self.advance(hub, desk);
+        self.advance(hub, context);
         if self.hears() {
-            self.advance(hub, desk);
+            self.advance(hub, context);
         }
-        self.send(hub, desk);
+        self.send(hub, context);
         if self.looks_in_vain >= self.looks_max() {
-            self.listen(desk);
+            self.listen(context);
         }
-        self.watch(desk.now);
+        self.watch(context.now);
     }
 
     fn looks_max(&self) -> u32 {
         if self.is_serving { LOOKS_MAX } else { LOOKS_NEGOTIATING_MAX }
     }
 
-    /// Has the socket something for us? Looked for by a plain call while the world is awake: a
+    /// Has the socket something for us? Looked for by a plain call while the event loop is awake: a
     /// receive that waits in the ring makes every message of the client wake us, which the client
     /// pays for, and brings messages one by one.
     pub fn hears(&mut self) -> bool {
@@ -534,15 +551,15 @@ impl Connection {
     }
 
     /// Has the ring listen, since nobody else will.
-    pub fn listen(&mut self, desk: &mut Desk<'_>) {
+    pub fn listen(&mut self, context: &mut FrontContext<'_>) {
         if self.may_receive() {
-            self.receive(desk);
+            self.receive(context);
         }
     }
 
-    fn send(&mut self, hub: &mut Hub, desk: &mut Desk<'_>) {
-        let way = (self.tag(desk, Purpose::Send), self.socket.as_fd());
-        self.outbox.send(way, &mut self.share, hub, desk);
+    fn send(&mut self, hub: &mut Hub, context: &mut FrontContext<'_>) {
+        let way = (self.tag(context, Purpose::Send), self.socket.as_fd());
+        self.outbox.send(way, &mut self.share, hub, context);
     }
 
     /// Moves what is there to the front; how many bytes to receive behind it.
@@ -562,7 +579,7 @@ impl Connection {
     }
 
     /// Receives behind what is there, whenever it comes.
-    fn receive(&mut self, desk: &mut Desk<'_>) {
+    fn receive(&mut self, context: &mut FrontContext<'_>) {
         let length = self.make_room();
         let lent = match &mut self.outbox.records {
             Some(records) => records.lend(),
@@ -570,8 +587,8 @@ impl Connection {
         };
         let Some((buffer, at, length)) = lent else { return };
         (self.wants_receive, self.looks_in_vain) = (false, 0);
-        let tag = self.tag(desk, Purpose::Receive);
-        desk.ring.receive(tag, self.socket.as_fd(), buffer, at, length);
+        let tag = self.tag(context, Purpose::Receive);
+        context.ring.receive(tag, self.socket.as_fd(), buffer, at, length);
     }
 }
 

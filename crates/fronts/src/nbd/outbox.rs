@@ -11,7 +11,7 @@ use std::os::fd::BorrowedFd;
 use tandem_block::{Duration, Instant, PayloadId};
 use tandem_live::Done;
 use tandem_live::budget::Share;
-use tandem_live::front::Desk;
+use tandem_live::front::FrontContext;
 use tandem_live::outgoing::Outgoing;
 use tandem_live::uring::{Tag, Under};
 
@@ -32,10 +32,10 @@ struct Replies {
 }
 
 impl Replies {
-    fn clear(&mut self, share: &mut Share, hub: &mut Hub, desk: &mut Desk<'_>) {
+    fn clear(&mut self, share: &mut Share, hub: &mut Hub, context: &mut FrontContext<'_>) {
         self.batch.clear();
         for payload in self.payloads.drain(..) {
-            desk.release(payload);
+            context.release(payload);
         }
         hub.budget.give(share, std::mem::take(&mut self.held_bytes));
         hub.strip(&mut self.batch);
@@ -90,28 +90,28 @@ impl Outbox {
         &mut self,
         done: &Done,
         (length, held_bytes): (u32, u64),
-        desk: &mut Desk<'_>,
+        context: &mut FrontContext<'_>,
     ) {
         let batch = &mut self.gathering.batch;
         self.gathering.held_bytes += held_bytes;
         if let Some(records) = &mut self.records {
             let end = done.skip_bytes + u64::from(length);
-            let payloads = &mut *desk.payloads;
+            let payloads = &mut *context.payloads;
             for at in (done.skip_bytes..end).step_by(RECORD_BYTES) {
                 let part = (end - at).min(RECORD_BYTES as u64);
                 records.stage(batch, |out| payloads.append_to(done.payload, at, part, out));
             }
-            desk.release(done.payload);
+            context.release(done.payload);
         } else if length >= SHARED_BYTES_MIN && batch.takes_more() {
-            let memory = desk.payloads.source(done.payload, done.skip_bytes, u64::from(length));
+            let memory = context.payloads.source(done.payload, done.skip_bytes, u64::from(length));
             batch.push_shared(memory, done.skip_bytes as usize, length as usize);
             self.gathering.payloads.push(done.payload);
         } else {
-            let payloads = &mut *desk.payloads;
+            let payloads = &mut *context.payloads;
             batch.stage(|out| {
                 payloads.append_to(done.payload, done.skip_bytes, u64::from(length), out);
             });
-            desk.release(done.payload);
+            context.release(done.payload);
         }
     }
 
@@ -155,10 +155,10 @@ impl Outbox {
         (tag, socket): (Tag, BorrowedFd<'_>),
         share: &mut Share,
         hub: &mut Hub,
-        desk: &mut Desk<'_>,
+        context: &mut FrontContext<'_>,
     ) {
         if self.is_broken {
-            self.gathering.clear(share, hub, desk);
+            self.gathering.clear(share, hub, context);
             return;
         }
         if self.is_sending {
@@ -173,7 +173,7 @@ impl Outbox {
         if !self.sending.batch.is_empty() {
             self.is_sending = true;
             let batch = std::mem::take(&mut self.sending.batch);
-            self.under = Some(desk.ring.send(tag, socket, batch));
+            self.under = Some(context.ring.send(tag, socket, batch));
         }
     }
 
@@ -188,11 +188,11 @@ impl Outbox {
     }
 
     /// Learns, when it is time for that, how much of what is being sent has left.
-    pub fn asks(&mut self, tag: Tag, most: Duration, desk: &mut Desk<'_>) {
-        if self.takes.asks(desk.now, most)
+    pub fn asks(&mut self, tag: Tag, most: Duration, context: &mut FrontContext<'_>) {
+        if self.takes.asks(context.now, most)
             && let Some(under) = self.under
         {
-            self.is_asked = desk.ring.cut_short(tag, under);
+            self.is_asked = context.ring.cut_short(tag, under);
         }
     }
 
@@ -203,7 +203,7 @@ impl Outbox {
         count: std::io::Result<usize>,
         share: &mut Share,
         hub: &mut Hub,
-        desk: &mut Desk<'_>,
+        context: &mut FrontContext<'_>,
     ) {
         (self.is_sending, self.under) = (false, None);
         self.sending.batch = batch;
@@ -215,13 +215,13 @@ impl Outbox {
             _ => self.is_broken = true,
         }
         if self.is_broken || self.sending.batch.is_empty() {
-            self.sending.clear(share, hub, desk);
+            self.sending.clear(share, hub, context);
         }
     }
 
     /// Forgets everything.
-    pub fn clear(&mut self, share: &mut Share, hub: &mut Hub, desk: &mut Desk<'_>) {
-        self.sending.clear(share, hub, desk);
-        self.gathering.clear(share, hub, desk);
+    pub fn clear(&mut self, share: &mut Share, hub: &mut Hub, context: &mut FrontContext<'_>) {
+        self.sending.clear(share, hub, context);
+        self.gathering.clear(share, hub, context);
     }
 }

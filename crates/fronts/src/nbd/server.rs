@@ -15,7 +15,7 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use tandem_block::{Duration, Instant, MIB};
 use tandem_live::Done;
-use tandem_live::front::{Desk, Front};
+use tandem_live::front::{Front, FrontContext};
 use tandem_live::listen::Listener;
 use tandem_live::uring::Finished;
 use tandem_live::users::Users;
@@ -75,7 +75,7 @@ const ACCEPT_BIT: u64 = 1 << 63;
 const UNUSED_AFTER: Duration = Duration::from_ms(200);
 /// How long after a failed accept the next one is tried.
 const ACCEPT_RETRY: Duration = Duration::from_ms(500);
-/// While the world is busy, connections are accepted so often, beyond the first few (guess: coming and
+/// While the event loop is busy, connections are accepted so often, beyond the first few (guess: coming and
 /// going takes some 30 us each time).
 const ACCEPT_EVERY: Duration = Duration::from_us(500);
 const ACCEPTS_AT_ONCE: u64 = 32;
@@ -96,7 +96,7 @@ pub struct NbdServer {
     stopping: bool,
     /// After a failed accept (no descriptors left, say): when to try again.
     retry_at: Option<Instant>,
-    /// A busy world accepts the next one not before this, less what may come at once.
+    /// A busy event loop accepts the next one not before this, less what may come at once.
     accept_at: Instant,
     watch_at: Instant,
     turns: u64,
@@ -146,8 +146,8 @@ impl NbdServer {
     }
 
     /// Accepts on every socket that has a place for one more, also for one that makes way.
-    fn accept(&mut self, desk: &mut Desk<'_>) {
-        if self.stopping || self.retry_at.is_some_and(|at| desk.now < at) {
+    fn accept(&mut self, context: &mut FrontContext<'_>) {
+        if self.stopping || self.retry_at.is_some_and(|at| context.now < at) {
             return;
         }
         self.retry_at = None;
@@ -156,18 +156,18 @@ impl NbdServer {
             let has_place = self.hub.ways[index].negotiating <= NEGOTIATING_MAX;
             if !self.accepting[index] && has_place {
                 self.accepting[index] = true;
-                desk.ring.accept(desk.tag(ACCEPT_BIT | index as u64), listener.fd());
+                context.ring.accept(context.tag(ACCEPT_BIT | index as u64), listener.fd());
             }
         }
     }
 
     /// The same while others want to be served: not more often than they can bear.
-    fn accept_in_turn(&mut self, desk: &mut Desk<'_>) {
-        if desk.now >= self.accept_at && self.accepting.contains(&false) {
+    fn accept_in_turn(&mut self, context: &mut FrontContext<'_>) {
+        if context.now >= self.accept_at && self.accepting.contains(&false) {
             let at_once = Duration::from_ns(ACCEPT_EVERY.ns * ACCEPTS_AT_ONCE);
-            let earliest = Instant::from_ns(desk.now.ns.saturating_sub(at_once.ns));
+            let earliest = Instant::from_ns(context.now.ns.saturating_sub(at_once.ns));
             self.accept_at = self.accept_at.max(earliest) + ACCEPT_EVERY;
-            self.accept(desk);
+            self.accept(context);
         }
     }
 
@@ -177,8 +177,8 @@ impl NbdServer {
     }
 
     /// What is offered to a client that comes now: snapshots of what is exported, too.
-    fn offered(&self, desk: &Desk<'_>) -> Rc<[Export]> {
-        let Some(engine) = desk.engine() else { return Rc::clone(&self.exports) };
+    fn offered(&self, context: &FrontContext<'_>) -> Rc<[Export]> {
+        let Some(engine) = context.engine() else { return Rc::clone(&self.exports) };
         let is_ours = |volume| self.exports.iter().any(|export| export.object == volume);
         let named = engine.objects().named();
         let snapshots = named.filter(|(_, known)| known.is_snapshot && is_ours(known.volume));
@@ -198,7 +198,7 @@ impl NbdServer {
 
     /// Sends somebody away if there are as many as may be: the oldest of those that have not chosen an
     /// export, and of those that have, the oldest that has never asked for anything of it.
-    fn make_way(&mut self, way: usize, desk: &Desk<'_>) {
+    fn make_way(&mut self, way: usize, context: &FrontContext<'_>) {
         let counts = self.hub.ways[way];
         let ours = || self.connections.iter().filter(|(_, it)| it.way == way && !it.closing);
         let mut leaving = Vec::new();
@@ -207,70 +207,70 @@ impl NbdServer {
             leaving.extend(open.min_by_key(|(_, it)| it.accepted).map(|(key, _)| key));
         }
         if counts.serving >= self.hub.config.connections_max {
-            let is_old = |at: Instant| desk.now.since(at) >= UNUSED_AFTER;
+            let is_old = |at: Instant| context.now.since(at) >= UNUSED_AFTER;
             let unused = ours().filter(|(_, it)| it.is_serving && !it.has_asked);
             let old = unused.filter(|(_, it)| is_old(it.chosen));
             leaving.extend(old.min_by_key(|(_, it)| it.chosen).map(|(key, _)| key));
         }
         for key in leaving {
             self.connections[key].cut();
-            self.hub.notice(desk.now, "others came, and it had not asked for anything");
+            self.hub.notice(context.now, "others came, and it had not asked for anything");
         }
     }
 
-    fn welcome(&mut self, socket: OwnedFd, way: usize, desk: &Desk<'_>) {
+    fn welcome(&mut self, socket: OwnedFd, way: usize, context: &FrontContext<'_>) {
         use rustix::net::sockopt;
         let peer = access::peer(&socket);
         if !self.access[way].admits(peer) {
             let peer = peer.map_or_else(String::new, |peer| peer.to_string());
             let what = format!("NBD client {peer} was refused: its address is not in `allow`");
-            self.hub.refusals.warn(desk.now, what);
+            self.hub.refusals.warn(context.now, what);
             return;
         }
-        self.make_way(way, desk);
+        self.make_way(way, context);
         let Some(buffer) = self.hub.buffer() else {
-            self.hub.notice(desk.now, "there is no memory for its receive buffer");
+            self.hub.notice(context.now, "there is no memory for its receive buffer");
             return;
         };
         let size = self.hub.config.socket_buffer_bytes;
-        // all three are wishes: a Unix socket has no delay, and the kernel caps sizes
+        // the kernel may refuse all three: a Unix socket has no delay, and the kernel caps sizes
         let _ = sockopt::set_tcp_nodelay(&socket, true);
         let _ = sockopt::set_socket_send_buffer_size(&socket, size);
         let _ = sockopt::set_socket_recv_buffer_size(&socket, size);
-        let offered = (self.offered(desk), &self.access[way]);
+        let offered = (self.offered(context), &self.access[way]);
         let entry = self.connections.vacant_entry();
         let place = (entry.key() as u64, way);
-        let shared = (&mut self.hub, desk.now);
+        let shared = (&mut self.hub, context.now);
         entry.insert(Connection::new(socket, place, offered, buffer, shared));
     }
 
-    fn accepted(&mut self, done: &Finished, desk: &mut Desk<'_>) {
+    fn accepted(&mut self, done: &Finished, context: &mut FrontContext<'_>) {
         let way = (done.tag.value & !ACCEPT_BIT) as usize;
         self.accepting[way] = false;
         match done.accepted() {
             Ok(_) if self.stopping => {}
-            Ok(socket) => self.welcome(socket, way, desk),
+            Ok(socket) => self.welcome(socket, way, context),
             Err(error) => {
                 tracing::warn!("an NBD client could not be accepted: {error}; trying again soon");
-                self.retry_at = Some(desk.now + ACCEPT_RETRY);
+                self.retry_at = Some(context.now + ACCEPT_RETRY);
             }
         }
     }
 
     /// Sends away who has been waited for long enough.
-    fn watch(&mut self, desk: &mut Desk<'_>) {
-        if desk.now < self.watch_at {
+    fn watch(&mut self, context: &mut FrontContext<'_>) {
+        if context.now < self.watch_at {
             return;
         }
-        self.watch_at = desk.now + WATCH_EVERY;
+        self.watch_at = context.now + WATCH_EVERY;
         for (_, connection) in &mut self.connections {
-            connection.give_up_waiting(&mut self.hub, desk);
-            connection.check(&mut self.hub, desk);
+            connection.give_up_waiting(&mut self.hub, context);
+            connection.check(&mut self.hub, context);
         }
     }
 
     /// Everybody goes on, each first in turn, and gives back what others lack.
-    fn serve_all(&mut self, desk: &mut Desk<'_>) {
+    fn serve_all(&mut self, context: &mut FrontContext<'_>) {
         self.turns += 1;
         let (mut active, mut keys) = (0, std::mem::take(&mut self.order));
         keys.clear();
@@ -287,47 +287,47 @@ impl NbdServer {
         self.first = keys.get(1).copied().unwrap_or(0);
         self.hub.lacks_memory = false;
         for key in &keys {
-            self.connections[*key].turn_ends(credit, &mut self.hub, desk);
+            self.connections[*key].turn_ends(credit, &mut self.hub, context);
         }
         self.order = keys;
         if self.hub.lacks_memory {
             for (_, connection) in &mut self.connections {
-                connection.yields(&mut self.hub, desk);
+                connection.yields(&mut self.hub, context);
             }
         }
     }
 }
 
 impl Front for NbdServer {
-    fn begin(&mut self, desk: &mut Desk<'_>) {
-        self.accept(desk);
+    fn begin(&mut self, context: &mut FrontContext<'_>) {
+        self.accept(context);
     }
 
-    fn finished(&mut self, done: Finished, desk: &mut Desk<'_>) {
+    fn finished(&mut self, done: Finished, context: &mut FrontContext<'_>) {
         let value = done.tag.value;
         if value & ACCEPT_BIT != 0 {
-            self.accepted(&done, desk);
+            self.accepted(&done, context);
             return;
         }
         let purpose = Purpose::from_number(value & 0xFF);
         let connection = &mut self.connections[(value >> 8) as usize];
-        connection.finished(purpose, done, &mut self.hub, desk);
+        connection.finished(purpose, done, &mut self.hub, context);
     }
 
-    fn completed(&mut self, cookie: u64, done: &Done, desk: &mut Desk<'_>) {
+    fn completed(&mut self, cookie: u64, done: &Done, context: &mut FrontContext<'_>) {
         let connection = &mut self.connections[(cookie >> 32) as usize];
-        connection.completed(cookie as u32, done, &mut self.hub, desk);
+        connection.completed(cookie as u32, done, &mut self.hub, context);
     }
 
-    fn turn_ends(&mut self, desk: &mut Desk<'_>) {
-        self.watch(desk);
-        self.serve_all(desk);
+    fn turn_ends(&mut self, context: &mut FrontContext<'_>) {
+        self.watch(context);
+        self.serve_all(context);
         let hub = &mut self.hub;
-        self.connections.retain(|_, connection| !connection.is_over(hub, desk));
-        self.accept_in_turn(desk);
+        self.connections.retain(|_, connection| !connection.is_over(hub, context));
+        self.accept_in_turn(context);
     }
 
-    fn room(&mut self, _desk: &mut Desk<'_>) {
+    fn room(&mut self, _context: &mut FrontContext<'_>) {
         // they go on at the end of the turn, each first in turn
     }
 
@@ -335,14 +335,14 @@ impl Front for NbdServer {
         self.connections.iter_mut().any(|(_, connection)| connection.hears())
     }
 
-    fn falls_asleep(&mut self, desk: &mut Desk<'_>) {
+    fn falls_asleep(&mut self, context: &mut FrontContext<'_>) {
         for (_, connection) in &mut self.connections {
-            connection.listen(desk);
+            connection.listen(context);
         }
-        self.accept(desk);
+        self.accept(context);
     }
 
-    fn stop(&mut self, _desk: &mut Desk<'_>) {
+    fn stop(&mut self, _context: &mut FrontContext<'_>) {
         self.stopping = true;
         for (_, connection) in &mut self.connections {
             connection.close();

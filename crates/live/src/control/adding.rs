@@ -3,7 +3,7 @@
 //! It takes a place that is empty since a drive was removed. Of several the largest that it fits is taken.
 
 use super::{Asked, Control, Prepared};
-use crate::front::Desk;
+use crate::front::FrontContext;
 use serde_json::{Value, json};
 use std::io;
 use std::path::Path;
@@ -16,7 +16,7 @@ pub struct Addition {
     /// What it shall be for, if that has to be said: `ssd` or `hdd`.
     pub role: Option<String>,
     /// Whose place it shall take: what the configuration calls the drive that was removed.
-    pub place: Option<String>,
+    pub bay: Option<String>,
     /// Whatever it holds.
     pub force: bool,
     /// Only say what would be done.
@@ -36,7 +36,7 @@ impl Addition {
         Ok(Asked::Add(Addition {
             drive: super::text(request, "drive")?,
             role,
-            place: word("place")?,
+            bay: word("bay")?,
             force: super::flag(request, "force")?,
             dry_run: super::flag(request, "dry_run")?,
         }))
@@ -45,37 +45,41 @@ impl Addition {
 
 impl Control {
     /// Begins it, or says what would be done.
-    pub(super) fn add(&self, it: &Addition, desk: &mut Desk<'_>) -> Result<Value, String> {
+    pub(super) fn add(
+        &self,
+        it: &Addition,
+        context: &mut FrontContext<'_>,
+    ) -> Result<Value, String> {
         let registrar = self.registrar.as_ref().ok_or("no drives come to this pool")?;
-        let places = registrar.borrow().places(it.role.as_deref(), it.place.as_deref())?;
+        let places = registrar.borrow().places(it.role.as_deref(), it.bay.as_deref())?;
         if let Some(&(first, _)) = places.first() {
             // for what is wrong with the pool, whatever the drive is
-            desk.can_replace(first, u64::MAX)?;
+            context.can_replace(first, u64::MAX)?;
         }
         let looked = registrar.borrow().look_at(&it.drive)?;
-        let wanted = |device| desk.empty_place(device).map_or(0, |(wanted, _)| wanted);
+        let wanted = |device| context.empty_place(device).map_or(0, |(wanted, _)| wanted);
         let mut places: Vec<_> =
             places.into_iter().map(|(device, label)| (wanted(device), device, label)).collect();
         places.sort_by_key(|&(wanted, device, _)| (std::cmp::Reverse(wanted), device));
         let fits = places.iter().find(|(wanted, ..)| *wanted <= looked.bytes);
         let Some((wanted, device, label)) = fits.or(places.last()).cloned() else {
-            return Err("the pool has no empty place".into());
+            return Err("the pool has no empty bay".into());
         };
-        desk.can_replace(device, looked.bytes)?;
+        context.can_replace(device, looked.bytes)?;
         let told = json!({
             "adding": it.drive,
             "device": device.0,
-            "place": label,
+            "bay": label,
             "wanted_bytes": wanted,
             "found_bytes": looked.bytes,
             "holds": looked.holds,
-            "bytes": desk.empty_place(device).map_or(0, |(_, bytes)| bytes),
+            "bytes": context.empty_place(device).map_or(0, |(_, bytes)| bytes),
         });
         if it.dry_run {
             return Ok(told);
         }
         let prepared = registrar.borrow().prepare_for(device, &it.drive, it.force)?;
-        self.begin_replace(prepared, &it.drive, desk)?;
+        self.begin_replace(prepared, &it.drive, context)?;
         Ok(told)
     }
 
@@ -84,14 +88,14 @@ impl Control {
         &self,
         Prepared { device, config, uuid }: Prepared,
         new: &str,
-        desk: &mut Desk<'_>,
+        context: &mut FrontContext<'_>,
     ) -> Result<(), String> {
         let registrar = self.registrar.as_ref().ok_or("this pool's drives cannot be replaced")?;
-        desk.replace(device, config, uuid)?;
+        context.replace(device, config, uuid)?;
         let noted = registrar.borrow_mut().begun(device, new);
         if noted.is_err() {
             // a crash would leave nobody who knows of it
-            desk.cancel_replace()?;
+            context.cancel_replace()?;
         }
         noted
     }
@@ -103,7 +107,7 @@ impl Control {
 /// If nobody listens or answers; what the server refuses is in its answer, under `error`.
 pub fn ask_to_add(socket: &Path, it: &Addition) -> io::Result<Value> {
     let asked = json!({
-        "verb": "add", "drive": it.drive, "role": it.role, "place": it.place, "force": it.force,
+        "verb": "add", "drive": it.drive, "role": it.role, "bay": it.bay, "force": it.force,
         "dry_run": it.dry_run,
     });
     super::send(socket, &asked)
@@ -116,10 +120,10 @@ mod tests {
     #[test]
     fn what_is_asked_for_is_read() {
         let parse = |text: &str| Asked::parse(text.as_bytes());
-        let asked = parse(r#"{"verb":"add","drive":"/dev/sdx","role":null,"place":"a.img"}"#);
-        let (role, place) = (None, Some("a.img".into()));
+        let asked = parse(r#"{"verb":"add","drive":"/dev/sdx","role":null,"bay":"a.img"}"#);
+        let (role, bay) = (None, Some("a.img".into()));
         let drive = "/dev/sdx".into();
-        let wanted = Addition { drive, role, place, force: false, dry_run: false };
+        let wanted = Addition { drive, role, bay, force: false, dry_run: false };
         assert_eq!(asked, Ok(Asked::Add(wanted)));
         for bad in [r#"{"verb":"add"}"#, r#"{"verb":"add","drive":"/x","role":"tape"}"#] {
             assert!(parse(bad).is_err(), "{bad}");

@@ -5,7 +5,7 @@
 //! device.
 
 use super::failures::{self, DriveFailures, Failures};
-use super::{Bench, Device, IoDone, OpenedFile, block_range, fits};
+use super::{Device, DeviceContext, IoDone, OpenedFile, block_range, fits};
 use crate::buffer::Memory;
 use slab::Slab;
 use std::rc::Rc;
@@ -66,9 +66,9 @@ impl BlockDevice {
     }
 
     /// Starts, or continues, what flight `key` has left.
-    fn drive(&mut self, key: usize, bench: &mut Bench<'_>) {
+    fn drive(&mut self, key: usize, context: &mut DeviceContext<'_>) {
         let flight = &self.flights[key];
-        let tag = bench.tag(key as u64);
+        let tag = context.tag(key as u64);
         let fd = self.file.fd();
         let offset = flight.offset + flight.moved;
         let rest = flight.length - flight.moved;
@@ -78,34 +78,34 @@ impl BlockDevice {
             .map(|(memory, at)| (Rc::clone(memory), at + flight.moved as usize, rest as usize));
         match (&flight.kind, memory) {
             (Kind::Read { .. } | Kind::ReadMeta, Some(memory)) => {
-                bench.ring.read(tag, fd, offset, memory);
+                context.ring.read(tag, fd, offset, memory);
             }
             (Kind::Write { durable, .. } | Kind::WriteMeta { durable }, Some(memory)) => {
-                bench.ring.write(tag, fd, offset, memory, *durable);
+                context.ring.write(tag, fd, offset, memory, *durable);
             }
-            (Kind::Trim(TrimWay::Discard), _) => bench.ring.discard(tag, fd, offset, rest),
-            (Kind::Trim(_), _) => bench.ring.punch_hole(tag, fd, offset, rest),
-            _ => bench.ring.sync(tag, fd),
+            (Kind::Trim(TrimWay::Discard), _) => context.ring.discard(tag, fd, offset, rest),
+            (Kind::Trim(_), _) => context.ring.punch_hole(tag, fd, offset, rest),
+            _ => context.ring.sync(tag, fd),
         }
     }
 
-    fn flight(&self, io: Io, bench: &mut Bench<'_>) -> Flight {
+    fn flight(&self, io: Io, context: &mut DeviceContext<'_>) -> Flight {
         let (offset, length) = super::extent(&io.op);
         let name = failures::name(&io.op);
         let (kind, memory) = match io.op {
             IoOp::Read { into, into_offset_bytes: at, .. } => {
-                let memory = bench.payloads.read_begins(into, at, length);
+                let memory = context.payloads.read_begins(into, at, length);
                 (Kind::Read { into, into_at: at }, Some((memory, at as usize)))
             }
             IoOp::Write { from, from_offset_bytes: at, fua, .. } => {
-                let memory = bench.payloads.source(from, at, length);
+                let memory = context.payloads.source(from, at, length);
                 (Kind::Write { from, from_at: at, durable: fua }, Some((memory, at as usize)))
             }
             IoOp::ReadMeta { .. } => {
-                (Kind::ReadMeta, Some((bench.payloads.scratch(length as usize), 0)))
+                (Kind::ReadMeta, Some((context.payloads.scratch(length as usize), 0)))
             }
             IoOp::WriteMeta { bytes, fua, .. } => {
-                let memory = bench.payloads.scratch(bytes.len());
+                let memory = context.payloads.scratch(bytes.len());
                 memory.write(0, &bytes);
                 (Kind::WriteMeta { durable: fua }, Some((memory, 0)))
             }
@@ -155,7 +155,12 @@ impl BlockDevice {
         self.cut.is_some()
     }
 
-    fn conclude(&mut self, key: usize, status: Result<(), IoError>, bench: &mut Bench<'_>) {
+    fn conclude(
+        &mut self,
+        key: usize,
+        status: Result<(), IoError>,
+        context: &mut DeviceContext<'_>,
+    ) {
         let flight = self.flights.remove(key);
         let mut done =
             IoDone { io: flight.io, status, blocks: None, bytes: Vec::new(), took: None };
@@ -164,7 +169,7 @@ impl BlockDevice {
                 done.blocks = block_range(flight.offset, into, into_at, flight.length);
             }
             Kind::Read { into, into_at } => {
-                bench.payloads.read_failed(into, into_at, flight.length);
+                context.payloads.read_failed(into, into_at, flight.length);
             }
             Kind::Write { from, from_at, .. } if status.is_ok() => {
                 done.blocks = block_range(flight.offset, from, from_at, flight.length);
@@ -174,12 +179,12 @@ impl BlockDevice {
                     if status.is_ok() && matches!(flight.kind, Kind::ReadMeta) {
                         memory.append_to(0, flight.length as usize, &mut done.bytes);
                     }
-                    bench.payloads.give_back(memory);
+                    context.payloads.give_back(memory);
                 }
             }
             _ => {}
         }
-        bench.done.push_back(done);
+        context.done.push_back(done);
     }
 }
 
@@ -188,36 +193,36 @@ impl Device for BlockDevice {
         self.file.size_bytes
     }
 
-    fn submit(&mut self, io: Io, bench: &mut Bench<'_>) {
+    fn submit(&mut self, io: Io, context: &mut DeviceContext<'_>) {
         if !fits(&io.op, self.file.size_bytes) {
-            bench.finish(io.id, Err(IoError::OutOfRange));
+            context.finish(io.id, Err(IoError::OutOfRange));
             return;
         }
         if matches!(io.op, IoOp::Trim { .. }) && self.trim == TrimWay::Nothing {
-            bench.finish(io.id, Ok(()));
+            context.finish(io.id, Ok(()));
             return;
         }
         if matches!(io.op, IoOp::Flush) && self.is_cut() {
-            // what was acknowledged is not there any more, so it must not be called settled
+            // what was acknowledged is not there any more, so it must not be called durable
             let why = self.cut.clone().unwrap_or_default();
-            self.failures.note(bench.now, "flush", (0, 0), &why);
-            bench.finish(io.id, Err(IoError::Device(self.id)));
+            self.failures.note(context.now, "flush", (0, 0), &why);
+            context.finish(io.id, Err(IoError::Device(self.id)));
             return;
         }
-        let flight = self.flight(io, bench);
+        let flight = self.flight(io, context);
         let key = self.flights.insert(flight);
-        self.drive(key, bench);
+        self.drive(key, context);
     }
 
-    fn finished(&mut self, value: u64, result: i32, bench: &mut Bench<'_>) {
+    fn finished(&mut self, value: u64, result: i32, context: &mut DeviceContext<'_>) {
         let key = value as usize;
         match self.goes_on(key, result) {
-            Ok(true) => self.drive(key, bench),
-            Ok(false) => self.conclude(key, Ok(()), bench),
+            Ok(true) => self.drive(key, context),
+            Ok(false) => self.conclude(key, Ok(()), context),
             Err(why) => {
                 let Flight { name, offset, length, .. } = self.flights[key];
-                self.failures.note(bench.now, name, (offset, length), &why);
-                self.conclude(key, Err(IoError::Device(self.id)), bench);
+                self.failures.note(context.now, name, (offset, length), &why);
+                self.conclude(key, Err(IoError::Device(self.id)), context);
             }
         }
     }

@@ -6,7 +6,7 @@
 //! drive. "In the backing" means handed to the kernel: its page cache survives SIGKILL, so no
 //! `fsync` is made, and a power cut of the *machine* is outside what an emulated drive imitates.
 //!
-//! A model that says it ignored a flush gets its way: nothing is settled then. That is how a test
+//! A model that says it ignored a flush gets its way: nothing is durable then. That is how a test
 //! shows that it would see a loss.
 //!
 //! *Divergence from a real drive*: a flush does not begin to write before the command arrives, and
@@ -17,7 +17,7 @@ use super::failures::{self, DriveFailures, Failures};
 use super::overlay::{Overlay, Sequence};
 use super::ram::RamDevice;
 use super::snapshot::KeepsAll;
-use super::{Bench, Device, IoDone, OpenError, OpenedFile, block_range, extent, fits};
+use super::{Device, DeviceContext, IoDone, OpenError, OpenedFile, block_range, extent, fits};
 use crate::buffer::Memory;
 use slab::Slab;
 use std::cmp::Reverse;
@@ -107,7 +107,7 @@ pub(crate) struct EmulatedDevice {
     /// Answered flights that wait for the backing.
     waiting: Vec<usize>,
     /// When the buffer may be compared with the model's again.
-    settle_at: Instant,
+    durable_at: Instant,
     next_drain: Instant,
     stats: EmulatedStats,
     failures: Failures,
@@ -123,7 +123,7 @@ impl EmulatedDevice {
         EmulatedDevice { sealed: true, ..Self::of(id, Box::new(model), Backing::File(file)) }
     }
 
-    /// A drive that keeps its settled bytes in a file.
+    /// A drive that keeps its durable bytes in a file.
     pub(crate) fn over_file(
         id: DeviceId,
         model: Box<dyn Drive>,
@@ -133,7 +133,7 @@ impl EmulatedDevice {
         Self::new(id, model, Backing::File(file), size)
     }
 
-    /// A drive that keeps its settled bytes in RAM: for timing, not for crashes.
+    /// A drive that keeps its durable bytes in RAM: for timing, not for crashes.
     pub(crate) fn over_ram(
         id: DeviceId,
         model: Box<dyn Drive>,
@@ -170,7 +170,7 @@ impl EmulatedDevice {
             timers: BinaryHeap::new(),
             batches: Slab::new(),
             waiting: Vec::new(),
-            settle_at: Instant::ZERO,
+            durable_at: Instant::ZERO,
             next_drain: Instant::NEVER,
             stats: EmulatedStats::default(),
             failures: Failures::of(drive),
@@ -195,12 +195,12 @@ impl EmulatedDevice {
     fn start_read(
         &mut self,
         length: u64,
-        bench: &mut Bench<'_>,
+        context: &mut DeviceContext<'_>,
         to: Option<(PayloadId, u64)>,
     ) -> Work {
         let (memory, at) = match to {
-            Some((payload, at)) => (bench.payloads.read_begins(payload, at, length), at),
-            None => (bench.payloads.scratch(length as usize), 0),
+            Some((payload, at)) => (context.payloads.read_begins(payload, at, length), at),
+            None => (context.payloads.scratch(length as usize), 0),
         };
         let number = self.overlay.read_begins();
         Work::Read { memory, at, into: to.map(|to| to.0), number, fetched: false }
@@ -232,21 +232,21 @@ impl EmulatedDevice {
         self.sealed || self.model.take_content_faults().iter().any(ignored)
     }
 
-    fn work(&mut self, op: IoOp, outcome: &Outcome, bench: &mut Bench<'_>) -> Work {
+    fn work(&mut self, op: IoOp, outcome: &Outcome, context: &mut DeviceContext<'_>) -> Work {
         let (offset, length) = extent(&op);
         match op {
             IoOp::Read { into, into_offset_bytes, .. } => {
-                self.start_read(length, bench, Some((into, into_offset_bytes)))
+                self.start_read(length, context, Some((into, into_offset_bytes)))
             }
-            IoOp::ReadMeta { .. } => self.start_read(length, bench, None),
+            IoOp::ReadMeta { .. } => self.start_read(length, context, None),
             IoOp::Write { from, from_offset_bytes: at, fua, .. } => {
-                let source = bench.payloads.source(from, at, length);
-                let data = bench.payloads.scratch(length as usize);
+                let source = context.payloads.source(from, at, length);
+                let data = context.payloads.scratch(length as usize);
                 data.copy_from(0, &source, at as usize, length as usize);
                 self.start_write((offset, length), data, Some((from, at)), fua)
             }
             IoOp::WriteMeta { bytes, fua, .. } => {
-                let data = bench.payloads.scratch(bytes.len());
+                let data = context.payloads.scratch(bytes.len());
                 data.write(0, &bytes);
                 self.start_write((offset, length), data, None, fua)
             }
@@ -261,7 +261,7 @@ impl EmulatedDevice {
     }
 
     /// Fetches what the backing has for a read that has just been registered.
-    fn fetch(&mut self, key: usize, bench: &mut Bench<'_>) {
+    fn fetch(&mut self, key: usize, context: &mut DeviceContext<'_>) {
         let flight = &mut self.flights[key];
         let Work::Read { memory, at, fetched, .. } = &mut flight.work else { return };
         let (from, length) = (flight.offset as usize, flight.length as usize);
@@ -272,17 +272,17 @@ impl EmulatedDevice {
             }
             Backing::File(file) => {
                 let target = (Rc::clone(memory), *at as usize, length);
-                bench.ring.read(bench.tag(key as u64), file.fd(), flight.offset, target);
+                context.ring.read(context.tag(key as u64), file.fd(), flight.offset, target);
             }
         }
     }
 
     /// Sends to the backing what is due.
-    fn drain(&mut self, bench: &mut Bench<'_>) {
+    fn drain(&mut self, context: &mut DeviceContext<'_>) {
         if self.sealed {
             return;
         }
-        self.settle(bench.now);
+        self.settle(context.now);
         while self.batches.len() < BATCHES_MAX && !self.failed {
             let Some(batch) = self.overlay.next_batch() else { break };
             match &self.backing {
@@ -299,37 +299,37 @@ impl EmulatedDevice {
                 }
                 Backing::File(file) => {
                     let key = self.batches.insert(batch.versions);
-                    let tag = bench.tag(BATCH_BIT | key as u64);
+                    let tag = context.tag(BATCH_BIT | key as u64);
                     match batch.data {
-                        Some(data) => bench.ring.write_gather(tag, file.fd(), batch.start, data),
-                        None => bench.ring.punch_hole(tag, file.fd(), batch.start, batch.length),
+                        Some(data) => context.ring.write_gather(tag, file.fd(), batch.start, data),
+                        None => context.ring.punch_hole(tag, file.fd(), batch.start, batch.length),
                     }
                 }
             }
         }
         for memory in self.overlay.take_freed() {
-            bench.payloads.give_back(memory);
+            context.payloads.give_back(memory);
         }
         let idle = self.overlay.held_bytes() == 0;
-        self.next_drain = if idle { Instant::NEVER } else { bench.now + DRAIN_EVERY };
+        self.next_drain = if idle { Instant::NEVER } else { context.now + DRAIN_EVERY };
     }
 
     /// Lets go what the model does not hold volatile any more: at once from a drive whose writes are
     /// durable when they are acknowledged, else now and then.
     fn settle(&mut self, now: Instant) {
         let limit = self.model.volatile_bytes(now);
-        if limit == 0 || now >= self.settle_at {
+        if limit == 0 || now >= self.durable_at {
             self.overlay.settle_beyond(limit);
-            self.settle_at = now + SETTLE_EVERY;
+            self.durable_at = now + SETTLE_EVERY;
         }
     }
 
     /// The model's answer for a flight is due.
-    fn answer(&mut self, key: usize, bench: &mut Bench<'_>) {
+    fn answer(&mut self, key: usize, context: &mut DeviceContext<'_>) {
         let behind = self.overlay.bytes() > self.overlay.held_bytes() + BEHIND_BYTES_MAX;
         let flight = &mut self.flights[key];
         let (at, status) = self.model.ticket_ack(&flight.outcome);
-        if at > bench.now {
+        if at > context.now {
             if at != Instant::NEVER {
                 self.timers.push(Reverse((at, key)));
             }
@@ -337,7 +337,7 @@ impl EmulatedDevice {
         }
         if behind && matches!(flight.work, Work::Write { .. }) && !self.failed && !self.sealed {
             self.stats.late_count += 1;
-            self.timers.push(Reverse((bench.now + BEHIND_WAIT, key)));
+            self.timers.push(Reverse((context.now + BEHIND_WAIT, key)));
             return;
         }
         flight.answered = Some((at, status));
@@ -352,13 +352,13 @@ impl EmulatedDevice {
                 _ => {}
             }
         }
-        if !self.conclude(key, bench) {
+        if !self.conclude(key, context) {
             self.waiting.push(key);
         }
     }
 
     /// Reports a flight done if the backing is too.
-    fn conclude(&mut self, key: usize, bench: &mut Bench<'_>) -> bool {
+    fn conclude(&mut self, key: usize, context: &mut DeviceContext<'_>) -> bool {
         let flight = &self.flights[key];
         let Some((at, mut status)) = flight.answered else { return false };
         // a timer that was heard of late is the host's affair, not the drive's
@@ -387,10 +387,10 @@ impl EmulatedDevice {
                     Some(payload) if status.is_ok() => {
                         done.blocks = block_range(offset, payload, at, length);
                     }
-                    Some(payload) => bench.payloads.read_failed(payload, at, length),
+                    Some(payload) => context.payloads.read_failed(payload, at, length),
                     None => {
                         memory.append_to(0, length as usize, &mut done.bytes);
-                        bench.payloads.give_back(memory);
+                        context.payloads.give_back(memory);
                     }
                 }
             }
@@ -400,13 +400,13 @@ impl EmulatedDevice {
             }
             _ => {}
         }
-        bench.done.push_back(done);
+        context.done.push_back(done);
         true
     }
 
-    fn conclude_waiting(&mut self, bench: &mut Bench<'_>) {
+    fn conclude_waiting(&mut self, context: &mut DeviceContext<'_>) {
         let mut waiting = std::mem::take(&mut self.waiting);
-        waiting.retain(|key| !self.conclude(*key, bench));
+        waiting.retain(|key| !self.conclude(*key, context));
         assert!(self.waiting.is_empty(), "concluding adds nothing");
         self.waiting = waiting;
     }
@@ -445,34 +445,34 @@ impl Device for EmulatedDevice {
         self.model.capacity_bytes()
     }
 
-    fn submit(&mut self, io: Io, bench: &mut Bench<'_>) {
+    fn submit(&mut self, io: Io, context: &mut DeviceContext<'_>) {
         if !fits(&io.op, self.model.capacity_bytes()) {
-            bench.finish(io.id, Err(IoError::OutOfRange));
+            context.finish(io.id, Err(IoError::OutOfRange));
             return;
         }
         if matches!(io.op, IoOp::Flush) && !self.failed && !self.sealed {
-            self.notices_cut(bench.now);
+            self.notices_cut(context.now);
         }
         if self.failed {
             let why = "the drive failed before";
-            self.failures.note(bench.now, failures::name(&io.op), extent(&io.op), why);
-            bench.finish(io.id, Err(IoError::Device(self.id)));
+            self.failures.note(context.now, failures::name(&io.op), extent(&io.op), why);
+            context.finish(io.id, Err(IoError::Device(self.id)));
             return;
         }
         let (offset, length) = extent(&io.op);
-        let outcome = self.ask_model(&io.op, bench.now);
-        let work = self.work(io.op, &outcome, bench);
-        let submitted = bench.now;
+        let outcome = self.ask_model(&io.op, context.now);
+        let work = self.work(io.op, &outcome, context);
+        let submitted = context.now;
         let flight = Flight { io: io.id, outcome, offset, length, work, submitted, answered: None };
         let key = self.flights.insert(flight);
-        self.fetch(key, bench);
+        self.fetch(key, context);
         if outcome.ack_at != Instant::NEVER {
             self.timers.push(Reverse((outcome.ack_at, key)));
         }
-        self.drain(bench);
+        self.drain(context);
     }
 
-    fn finished(&mut self, value: u64, result: i32, bench: &mut Bench<'_>) {
+    fn finished(&mut self, value: u64, result: i32, context: &mut DeviceContext<'_>) {
         if value & BATCH_BIT == 0 {
             let key = value as usize;
             let flight = &mut self.flights[key];
@@ -482,7 +482,7 @@ impl Device for EmulatedDevice {
             }
             if !whole {
                 let range = (flight.offset, flight.length);
-                self.fail(bench.now, "read", range, result);
+                self.fail(context.now, "read", range, result);
             }
         } else {
             let versions = self.batches.remove((value & !BATCH_BIT) as usize);
@@ -490,13 +490,13 @@ impl Device for EmulatedDevice {
             // a hole answers 0, a write its length
             if result < 0 || (result != 0 && i64::from(result) != bytes as i64) {
                 let at = self.overlay.offset_of(&versions);
-                self.fail(bench.now, "write", (at, bytes), result);
+                self.fail(context.now, "write", (at, bytes), result);
             } else {
                 self.overlay.written(&versions);
             }
-            self.drain(bench);
+            self.drain(context);
         }
-        self.conclude_waiting(bench);
+        self.conclude_waiting(context);
     }
 
     fn due(&self) -> Instant {
@@ -504,15 +504,15 @@ impl Device for EmulatedDevice {
         timer.min(self.next_drain)
     }
 
-    fn tick(&mut self, bench: &mut Bench<'_>) {
+    fn tick(&mut self, context: &mut DeviceContext<'_>) {
         if let Some(Reverse((at, key))) = self.timers.peek().copied()
-            && at <= bench.now
+            && at <= context.now
         {
             self.timers.pop();
-            self.answer(key, bench);
+            self.answer(key, context);
         }
-        self.drain(bench);
-        self.conclude_waiting(bench);
+        self.drain(context);
+        self.conclude_waiting(context);
     }
 
     fn failures(&self) -> Option<DriveFailures> {

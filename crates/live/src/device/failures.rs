@@ -7,7 +7,7 @@ use tandem_engine::IoOp;
 /// A drive that goes on failing is told of this often.
 const TELL_EVERY: Duration = Duration::from_s(10);
 
-/// What one drive has failed since the world began.
+/// What one drive has failed since the event loop began.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriveFailures {
     /// Its path.

@@ -1,4 +1,4 @@
-//! Which drives does the real world have? A block device or file through the ring, RAM, and a
+//! Which drives does the real event loop have? A block device or file through the ring, RAM, and a
 //! modelled drive behind a timer.
 
 mod block;
@@ -62,7 +62,7 @@ pub(crate) struct IoDone {
 }
 
 /// What a device works with, lent for one call.
-pub(crate) struct Bench<'a> {
+pub(crate) struct DeviceContext<'a> {
     pub now: Instant,
     pub ring: &'a mut Ring,
     pub payloads: &'a mut Payloads,
@@ -71,7 +71,7 @@ pub(crate) struct Bench<'a> {
     pub owner: u32,
 }
 
-impl Bench<'_> {
+impl DeviceContext<'_> {
     fn tag(&self, value: u64) -> Tag {
         Tag { owner: self.owner, value }
     }
@@ -82,16 +82,16 @@ impl Bench<'_> {
     }
 }
 
-/// One drive of the real world.
+/// One drive of the real event loop.
 pub(crate) trait Device {
     /// Usable bytes.
     fn capacity_bytes(&self) -> u64;
 
     /// Takes one command.
-    fn submit(&mut self, io: Io, bench: &mut Bench<'_>);
+    fn submit(&mut self, io: Io, context: &mut DeviceContext<'_>);
 
     /// One of its ring operations is done.
-    fn finished(&mut self, value: u64, result: i32, bench: &mut Bench<'_>);
+    fn finished(&mut self, value: u64, result: i32, context: &mut DeviceContext<'_>);
 
     /// When `tick` is wanted.
     fn due(&self) -> Instant {
@@ -100,7 +100,7 @@ pub(crate) trait Device {
 
     /// The instant of `due` has come: gives the answer that is due, no more than one. `due` lies later
     /// then, or there is one answer less to give.
-    fn tick(&mut self, _bench: &mut Bench<'_>) {}
+    fn tick(&mut self, _context: &mut DeviceContext<'_>) {}
 
     /// Bytes that only process memory holds, and late acknowledgements; for emulated drives.
     fn emulated(&self) -> Option<EmulatedStats> {

@@ -4,7 +4,7 @@
 //! file only when drained or flushed, so that SIGKILL is a power cut.
 //!
 //! Every acknowledged write is a *version* with its own bytes. It is first *held*, then *due* (the
-//! drive has settled it, or a flush or FUA asks for it), then *written* to the backing, and is
+//! drive has made it durable, or a flush or FUA asks for it), then *written* to the backing, and is
 //! forgotten once no read is under way that began before it was written. A version may be written
 //! before older ones, as real drives do, but never before an older one that it overlaps. Reads see
 //! the newest bytes: the map of `pieces` lies over the backing.

@@ -1,6 +1,6 @@
 //! How does a RAM drive answer? At once, by copying.
 
-use super::{Bench, Device, IoDone, block_range, fits};
+use super::{Device, DeviceContext, IoDone, block_range, fits};
 use crate::buffer::Memory;
 use std::rc::Rc;
 use tandem_block::{BLOCK_BYTES, IoError};
@@ -32,23 +32,23 @@ impl Device for RamDevice {
         self.memory.len() as u64
     }
 
-    fn submit(&mut self, io: Io, bench: &mut Bench<'_>) {
+    fn submit(&mut self, io: Io, context: &mut DeviceContext<'_>) {
         let mut done =
             IoDone { io: io.id, status: Ok(()), blocks: None, bytes: Vec::new(), took: None };
         if !fits(&io.op, self.capacity_bytes()) {
             done.status = Err(IoError::OutOfRange);
-            bench.done.push_back(done);
+            context.done.push_back(done);
             return;
         }
         match io.op {
             IoOp::Read { offset_bytes, length_bytes, into, into_offset_bytes } => {
-                let target = bench.payloads.read_begins(into, into_offset_bytes, length_bytes);
+                let target = context.payloads.read_begins(into, into_offset_bytes, length_bytes);
                 let (at, from) = (into_offset_bytes as usize, offset_bytes as usize);
                 target.copy_from(at, &self.memory, from, length_bytes as usize);
                 done.blocks = block_range(offset_bytes, into, into_offset_bytes, length_bytes);
             }
             IoOp::Write { offset_bytes, length_bytes, from, from_offset_bytes, .. } => {
-                let source = bench.payloads.source(from, from_offset_bytes, length_bytes);
+                let source = context.payloads.source(from, from_offset_bytes, length_bytes);
                 let (at, from_at) = (offset_bytes as usize, from_offset_bytes as usize);
                 self.memory.copy_from(at, &source, from_at, length_bytes as usize);
                 done.blocks = block_range(offset_bytes, from, from_offset_bytes, length_bytes);
@@ -63,10 +63,10 @@ impl Device for RamDevice {
             // its memory stays: giving pages back and faulting them in again costs more than it frees
             IoOp::Trim { .. } | IoOp::Flush => {}
         }
-        bench.done.push_back(done);
+        context.done.push_back(done);
     }
 
-    fn finished(&mut self, _value: u64, _result: i32, _bench: &mut Bench<'_>) {
+    fn finished(&mut self, _value: u64, _result: i32, _context: &mut DeviceContext<'_>) {
         unreachable!("a RAM drive starts no ring operations");
     }
 }

@@ -1,6 +1,6 @@
-//! How is one device driven in a test, without a world?
+//! How is one device driven in a test, without an event loop?
 
-use super::{Bench, Device, IoDone};
+use super::{Device, DeviceContext, IoDone};
 use crate::clock::Clock;
 use crate::payload::Payloads;
 use crate::uring::{Ring, Submission};
@@ -31,29 +31,29 @@ impl Rig {
         }
     }
 
-    fn with(&mut self, act: impl FnOnce(&mut dyn Device, &mut Bench<'_>)) {
+    fn with(&mut self, act: impl FnOnce(&mut dyn Device, &mut DeviceContext<'_>)) {
         let Rig { device, payloads, ring, done, clock, .. } = self;
         let now = clock.now();
-        act(&mut **device, &mut Bench { now, ring, payloads, done, owner: 7 });
+        act(&mut **device, &mut DeviceContext { now, ring, payloads, done, owner: 7 });
     }
 
     pub fn submit(&mut self, op: IoOp) -> IoId {
         self.next += 1;
         let io = Io { id: IoId(self.next), device: DeviceId(0), op };
-        self.with(|device, bench| device.submit(io, bench));
+        self.with(|device, context| device.submit(io, context));
         IoId(self.next)
     }
 
-    /// One turn of a small world.
+    /// One turn of a small event loop.
     pub fn turn(&mut self) {
         let mut finished = Vec::new();
         self.ring.poll(&mut finished);
         for one in finished {
             assert_eq!(one.tag.owner, 7);
-            self.with(|device, bench| device.finished(one.tag.value, one.result, bench));
+            self.with(|device, context| device.finished(one.tag.value, one.result, context));
         }
         if self.device.due() <= self.clock.now() {
-            self.with(|device, bench| device.tick(bench));
+            self.with(|device, context| device.tick(context));
         }
     }
 

@@ -19,7 +19,7 @@ impl Drive for KeepsAll {
 
     fn submit(&mut self, now: Instant, _op: DriveOp) -> Outcome {
         self.tickets += 1;
-        Outcome { ack_at: now, settle_at: None, status: Ok(()), ticket: Ticket(self.tickets) }
+        Outcome { ack_at: now, durable_at: None, status: Ok(()), ticket: Ticket(self.tickets) }
     }
 
     fn volatile_bytes(&mut self, _now: Instant) -> u64 {

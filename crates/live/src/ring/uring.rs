@@ -1,4 +1,4 @@
-//! How does the real world do I/O? Through one io_uring, driven by one thread.
+//! How does the real event loop do I/O? Through one io_uring, driven by one thread.
 //!
 //! This is the only file beside `buffer` that needs `unsafe`: it hands addresses to the kernel.
 //! What an operation points to is owned by its slot until the kernel reports it done, so no caller
@@ -31,7 +31,7 @@ pub enum Submission {
 /// Who asked, and what for; comes back with the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag {
-    /// Which part of the world.
+    /// Which part of the event loop.
     pub owner: u32,
     /// Anything that the owner likes.
     pub value: u64,

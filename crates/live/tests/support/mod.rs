@@ -1,10 +1,10 @@
 //! What does the least of all minds look like? Identity on device 0, no map and no promise: enough
-//! to test the world and its fronts without the engine.
+//! to test the event loop and its fronts without the engine.
 
 use std::collections::HashMap;
 use tandem_block::{DeviceId, Instant, IoError, ObjectId, Op, PayloadId, Request, RequestId};
 use tandem_live::{Command, Done, Event, Io, IoId, IoOp, ServedFrom};
-use tandem_live::{Extent, Mind};
+use tandem_live::{Extent, LiveEngine};
 
 /// Object n lies at n x `object_bytes`.
 pub struct PassThrough {
@@ -85,7 +85,7 @@ fn reply(request: RequestId, status: Result<(), IoError>, payload: PayloadId) ->
     }
 }
 
-impl Mind for PassThrough {
+impl LiveEngine for PassThrough {
     fn on(&mut self, _now: Instant, event: Event<'_>, out: &mut Vec<Command>) {
         match event {
             Event::Start => out.push(Command::Started(Ok(()))),

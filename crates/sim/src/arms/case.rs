@@ -143,7 +143,7 @@ impl Case {
         #[cfg_attr(not(feature = "mutants"), expect(unused_mut, reason = "a mutant is set in it"))]
         let mut run = Run::new(self.reduced(config))?;
         #[cfg(feature = "mutants")]
-        run.world.engine.set_mutant(self.mutant);
+        run.sim.engine.set_mutant(self.mutant);
         Ok(run)
     }
 

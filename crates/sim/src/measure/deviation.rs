@@ -90,11 +90,11 @@ pub fn hdd_deviations(spec: &HddSpec, found: &HddFindings) -> Vec<Deviation> {
     let profile = found.profile().ok();
     for size in [4 * KIB, 16 * KIB, 64 * KIB] {
         let kib = size / KIB;
-        for (name, truth, belief) in [
-            ("L fast", &spec.fast_latency, profile.as_ref().map(|belief| &belief.fast_latency)),
-            ("L mid", &spec.mid_latency, profile.as_ref().map(|belief| &belief.mid_latency)),
+        for (name, truth, profile) in [
+            ("L fast", &spec.fast_latency, profile.as_ref().map(|profile| &profile.fast_latency)),
+            ("L mid", &spec.mid_latency, profile.as_ref().map(|profile| &profile.mid_latency)),
         ] {
-            let measured = belief.map(|belief| latency_ns(belief, size));
+            let measured = profile.map(|profile| latency_ns(profile, size));
             rows.add(
                 format!("{name}, {kib} KiB"),
                 "ns",
@@ -111,7 +111,7 @@ pub fn hdd_deviations(spec: &HddSpec, found: &HddFindings) -> Vec<Deviation> {
         rows.add(format!("W mid, {kib} KiB"), "bytes", mid, Some(step.mid_bytes));
     }
     // At larger sizes the platter, not the stall, may be what a slow write waits for.
-    let slow = profile.as_ref().map(|belief| belief.slow_latency_ns);
+    let slow = profile.as_ref().map(|profile| profile.slow_latency_ns);
     rows.add("T slow".to_owned(), "ns", spec.slow_stall.get().0, slow);
     of_buffer(spec, found, &mut rows);
     of_mechanics(spec, found, &mut rows);

@@ -4,7 +4,7 @@
 //! missing. `staircase = "none"` with a `reason` stands for a drive whose buffer cannot be used.
 
 use super::costs::CostsFile;
-use super::{BeliefKind, Identity};
+use super::{Identity, ProfileKind};
 use serde::Deserialize;
 use tandem_drives::spec::{Bytes, BytesPerSecond, LatencyTable, Nanos, Ppm, Sourced};
 use tandem_engine::profile::ssd::SsdCosts;
@@ -125,14 +125,14 @@ fn rows<T: Copy>(
 
 impl HddFile {
     /// What it says, or the first key that makes no sense.
-    pub(super) fn belief(&self) -> Result<BeliefKind, Fault> {
+    pub(super) fn profile(&self) -> Result<ProfileKind, Fault> {
         match (self.staircase.as_deref(), &self.reason) {
-            (None, None) => Ok(BeliefKind::Hdd(self.profile()?)),
+            (None, None) => Ok(ProfileKind::Hdd(self.staircase()?)),
             (Some("none"), Some(reason)) => {
                 let given = self.fast_stage.is_some() || self.fast_latency.is_some();
                 must("staircase", !given, "is \"none\", and yet there are stages")?;
                 self.detail()?;
-                Ok(BeliefKind::NoStaircase(reason.clone()))
+                Ok(ProfileKind::NoStaircase(reason.clone()))
             }
             (Some("none"), None) => Err(("reason", "is missing: why is there no staircase?")),
             (Some(_), _) => {
@@ -142,7 +142,7 @@ impl HddFile {
         }
     }
 
-    fn profile(&self) -> Result<HddProfile, Fault> {
+    fn staircase(&self) -> Result<HddProfile, Fault> {
         let fast_latency = value("fast_latency", &self.fast_latency)?.0;
         let mid_latency = value("mid_latency", &self.mid_latency)?.0;
         Ok(HddProfile {
@@ -227,7 +227,7 @@ pub(super) struct SsdFile {
 
 impl SsdFile {
     /// What it says, or the first key that makes no sense.
-    pub(super) fn belief(&self) -> Result<BeliefKind, Fault> {
+    pub(super) fn profile(&self) -> Result<ProfileKind, Fault> {
         let write_rate = optional_of(&self.write_rate, "write_rate")?;
         let flush = optional_of(&self.flush, "flush")?;
         let endurance = optional("endurance", &self.endurance)?;
@@ -239,7 +239,7 @@ impl SsdFile {
             sustained_ns: costs.sustained_by_depth(),
         };
         let measured = costs != SsdCosts::default();
-        Ok(BeliefKind::Ssd {
+        Ok(ProfileKind::Ssd {
             profile,
             endurance_bytes: endurance.map(|bytes| bytes.0),
             costs: measured

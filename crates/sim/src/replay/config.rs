@@ -1,6 +1,6 @@
 //! What can a replay be told, and why can it not begin or end?
 
-use crate::profiles::{self, Belief};
+use crate::profiles::{self, DriveProfile};
 use tandem_block::{DurabilityClass, GIB, ObjectId};
 use tandem_drives::SsdState;
 use tandem_drives::spec::{DriveSpec, SpecError, load};
@@ -12,20 +12,20 @@ use tandem_engine::{ConfigError, Placement, StartError, SteerConfig, TierConfig}
 pub struct DriveChoice {
     /// What it is.
     pub spec: DriveSpec,
-    /// What the engine believes of it; a hard drive without belief is not steered to.
-    pub belief: Option<Belief>,
+    /// What the engine believes of it; a hard drive without profile is not steered to.
+    pub profile: Option<DriveProfile>,
     /// Another capacity than the spec's, in bytes.
     pub size_bytes: Option<u64>,
 }
 
 impl DriveChoice {
-    /// A shipped drive with its shipped belief, perhaps of another capacity.
+    /// A shipped drive with its shipped profile, perhaps of another capacity.
     ///
     /// # Panics
     /// If no drive has this name.
     pub fn shipped(name: &str, size_bytes: Option<u64>) -> DriveChoice {
         let spec = load(name).expect("a shipped drive");
-        DriveChoice { spec, belief: profiles::shipped(name), size_bytes }
+        DriveChoice { spec, profile: profiles::shipped(name), size_bytes }
     }
 }
 

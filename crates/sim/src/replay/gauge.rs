@@ -1,6 +1,6 @@
 //! How busy was a device, and how long was its queue, weighted by time?
 //!
-//! Sampled after every event of the world; only changes cost anything.
+//! Sampled after every event of the simulation; only changes cost anything.
 
 use tandem_block::Instant;
 

@@ -8,7 +8,7 @@
 
 use super::config::{DriveChoice, ReplayConfig, ReplayError};
 use super::survey::Survey;
-use crate::profiles::{Belief, BeliefKind, Rating};
+use crate::profiles::{DriveProfile, ProfileKind, Rating};
 use tandem_block::{BLOCK_BYTES, DurabilityClass, GIB, Instant, MIB};
 use tandem_drives::spec::HddSpec;
 use tandem_engine::format::layout;
@@ -127,9 +127,9 @@ fn planned(choice: &DriveChoice, role: Role) -> Result<PlannedDrive, ReplayError
         model_bytes: spec.capacity_bytes(),
         visible_bytes: spec.capacity_bytes(),
         is_scaled: false,
-        has_profile: choice.belief.is_some(),
-        endurance_bytes: choice.belief.as_ref().and_then(Belief::endurance_bytes),
-        rating: choice.belief.as_ref().and_then(Belief::rating),
+        has_profile: choice.profile.is_some(),
+        endurance_bytes: choice.profile.as_ref().and_then(DriveProfile::endurance_bytes),
+        rating: choice.profile.as_ref().and_then(DriveProfile::rating),
         drift: Vec::new(),
     })
 }
@@ -215,10 +215,10 @@ fn engine_config(config: &ReplayConfig, survey: &Survey) -> EngineConfig {
         .enumerate()
         .map(|(index, (choice, role))| {
             let (mut hdd_profile, mut ssd_profile) = (None, Default::default());
-            match choice.belief.as_ref().map(|belief| &belief.kind) {
-                Some(BeliefKind::Hdd(profile)) => hdd_profile = Some(profile.clone()),
-                Some(BeliefKind::Ssd { profile, .. }) => ssd_profile = *profile,
-                Some(BeliefKind::NoStaircase(_)) | None => {}
+            match choice.profile.as_ref().map(|profile| &profile.kind) {
+                Some(ProfileKind::Hdd(profile)) => hdd_profile = Some(profile.clone()),
+                Some(ProfileKind::Ssd { profile, .. }) => ssd_profile = *profile,
+                Some(ProfileKind::NoStaircase(_)) | None => {}
             }
             DeviceConfig {
                 role,
@@ -258,7 +258,7 @@ fn engine_config(config: &ReplayConfig, survey: &Survey) -> EngineConfig {
         // what drives are rated for bounds padding too, unless it was said how much there may be
         None => {
             let rated =
-                |choice: &DriveChoice| Some(choice.belief.as_ref()?.rating()?.bytes_per_day);
+                |choice: &DriveChoice| Some(choice.profile.as_ref()?.rating()?.bytes_per_day);
             engine.budgets = choices(config)
                 .map(|(choice, _)| DriveBudget { rated_bytes: rated(choice), ..Default::default() })
                 .collect();

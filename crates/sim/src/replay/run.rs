@@ -1,7 +1,7 @@
 //! How do arrivals meet the engine in virtual time?
 //!
 //! Open loop: each request arrives at its time of the trace; while the engine takes no more, the
-//! world holds it, and its latency still counts from the trace's time. Closed loop: so many are kept
+//! simulation holds it, and its latency still counts from the trace's time. Closed loop: so many are kept
 //! outstanding. At equal times a device's acknowledgement comes first, then the engine's timer, then
 //! the arrival. The run ends with the last acknowledgement; what the engine would still have written
 //! in the background afterwards is not part of it.
@@ -16,7 +16,7 @@ use super::plan::Plan;
 use super::result::{DeviceResult, RunResult, counted_since};
 use super::setup::set_up;
 use super::timeline::Timeline;
-use crate::World;
+use crate::Simulation;
 use slab::Slab;
 use tandem_block::{
     Arrival, DeviceId, DurabilityClass, Duration, Instant, ObjectId, Op, PayloadId, Request,
@@ -38,7 +38,7 @@ const QUIET: Duration = Duration::from_s(1);
 /// Replays arrivals, in order of time, under one policy.
 ///
 /// # Errors
-/// If the world cannot be set up, or the engine stops answering (an error of the engine).
+/// If the simulation cannot be set up, or the engine stops answering (an error of the engine).
 pub fn replay(
     config: &ReplayConfig,
     plan: &Plan,
@@ -48,10 +48,10 @@ pub fn replay(
     if let Some(lacks) = lacks {
         return Err(ReplayError::Drives { lacks });
     }
-    let world = set_up(config, plan)?;
+    let sim = set_up(config, plan)?;
     // the clock of the wall is for `wall_ns` alone: nothing that is simulated depends on it
     let clock = std::time::Instant::now();
-    let mut run = Run::new(world, config);
+    let mut run = Run::new(sim, config);
     run.warm_up_requests = plan.warm_up_requests;
     match config.closed_loop {
         None => run.open(arrivals)?,
@@ -70,16 +70,16 @@ struct Baseline {
 }
 
 impl Baseline {
-    fn of(world: &mut World) -> Baseline {
-        let flash_pages = (0..world.engine.devices().len())
-            .map(|index| world.drive_mut(DeviceId(index as u8)).flash_pages())
+    fn of(sim: &mut Simulation) -> Baseline {
+        let flash_pages = (0..sim.engine.devices().len())
+            .map(|index| sim.drive_mut(DeviceId(index as u8)).flash_pages())
             .collect();
-        Baseline { at: world.now, stats: world.engine.stats().clone(), flash_pages }
+        Baseline { at: sim.now, stats: sim.engine.stats().clone(), flash_pages }
     }
 }
 
 struct Run {
-    world: World,
+    sim: Simulation,
     class: DurabilityClass,
     /// When the trace began.
     start: Instant,
@@ -98,14 +98,14 @@ struct Run {
 }
 
 impl Run {
-    fn new(mut world: World, config: &ReplayConfig) -> Run {
-        let start = world.now;
+    fn new(mut sim: Simulation, config: &ReplayConfig) -> Run {
+        let start = sim.now;
         // what formatting took of the drives is not the trace's; the rest counts from the start
-        let begun = Baseline::of(&mut world);
+        let begun = Baseline::of(&mut sim);
         let devices = begun.stats.devices.clone();
         let begun = Baseline { stats: EngineStats { devices, ..Default::default() }, ..begun };
-        let gauges = world.engine.devices().iter().map(|_| Gauge::new(start)).collect();
-        let engine = &world.engine;
+        let gauges = sim.engine.devices().iter().map(|_| Gauge::new(start)).collect();
+        let engine = &sim.engine;
         let timeline = || Timeline::new(start, engine.devices(), &engine.stats().devices);
         Run {
             timeline: config.timeline.then(timeline),
@@ -120,7 +120,7 @@ impl Run {
             gauges,
             held_ns: 0,
             silent_events: 0,
-            world,
+            sim,
         }
     }
 
@@ -128,15 +128,15 @@ impl Run {
         for (number, arrival) in (0..).zip(arrivals) {
             self.begin_anew_behind_warm_up(number, arrival.object)?;
             let at = Instant::from_ns(self.start.ns.saturating_add(arrival.at.ns));
-            while self.world.next_at() <= at {
+            while self.sim.next_at() <= at {
                 self.step()?;
             }
-            self.world.now = self.world.now.max(at);
+            self.sim.now = self.sim.now.max(at);
             for piece in pieces(arrival) {
-                while !self.world.engine.can_accept() {
+                while !self.sim.engine.can_accept() {
                     self.step()?;
                 }
-                self.held_ns += self.world.now.since(at).ns;
+                self.held_ns += self.sim.now.since(at).ns;
                 self.hand_in(&piece, at);
             }
         }
@@ -151,10 +151,10 @@ impl Run {
         for (number, arrival) in (0..).zip(arrivals) {
             self.begin_anew_behind_warm_up(number, arrival.object)?;
             for piece in pieces(arrival) {
-                while self.in_flight.len() >= outstanding || !self.world.engine.can_accept() {
+                while self.in_flight.len() >= outstanding || !self.sim.engine.can_accept() {
                     self.step()?;
                 }
-                self.hand_in(&piece, self.world.now);
+                self.hand_in(&piece, self.sim.now);
             }
         }
         Ok(())
@@ -174,12 +174,12 @@ impl Run {
         if self.at_home {
             self.bring_logs_home(object)?;
         }
-        let now = self.world.now;
-        self.begun = Baseline::of(&mut self.world);
+        let now = self.sim.now;
+        self.begun = Baseline::of(&mut self.sim);
         self.latencies = Recorder::default();
         self.held_ns = 0;
         self.gauges.fill(Gauge::new(now));
-        let engine = &self.world.engine;
+        let engine = &self.sim.engine;
         if let Some(timeline) = &mut self.timeline {
             *timeline = Timeline::new(now, engine.devices(), &engine.stats().devices);
         }
@@ -192,13 +192,13 @@ impl Run {
     /// to be home, and recorded.
     fn bring_logs_home(&mut self, object: ObjectId) -> Result<(), ReplayError> {
         // a tail that is not small is flushed by itself once nobody writes; a FLUSH might copy it
-        let quiet = self.world.now + QUIET;
-        while self.world.next_at() <= quiet {
+        let quiet = self.sim.now + QUIET;
+        while self.sim.next_at() <= quiet {
             self.step()?;
         }
-        self.world.now = quiet;
+        self.sim.now = quiet;
         self.flush(object)?;
-        self.world.engine.assume_logs_home();
+        self.sim.engine.assume_logs_home();
         // one commit names the homes, the next one frees the logs
         self.flush(object)?;
         self.flush(object)
@@ -206,7 +206,7 @@ impl Run {
 
     fn flush(&mut self, object: ObjectId) -> Result<(), ReplayError> {
         let flush = Arrival {
-            at: self.world.now,
+            at: self.sim.now,
             object,
             op: Op::Flush,
             offset_bytes: 0,
@@ -215,7 +215,7 @@ impl Run {
             stream: StreamId(0),
             data_type: RequestType::Data,
         };
-        self.hand_in(&flush, self.world.now);
+        self.hand_in(&flush, self.sim.now);
         self.finish_all()
     }
 
@@ -250,7 +250,7 @@ impl Run {
             arrived,
         };
         entry.insert(request);
-        self.world.request(&request);
+        self.sim.request(&request);
         self.observe();
     }
 
@@ -258,8 +258,8 @@ impl Run {
     #[inline]
     fn step(&mut self) -> Result<(), ReplayError> {
         self.silent_events += 1;
-        if !self.world.step() || self.silent_events > SILENT_EVENTS_MAX {
-            let (now_ns, outstanding) = (self.world.now.ns, self.in_flight.len());
+        if !self.sim.step() || self.silent_events > SILENT_EVENTS_MAX {
+            let (now_ns, outstanding) = (self.sim.now.ns, self.in_flight.len());
             return Err(ReplayError::Stuck { now_ns, outstanding });
         }
         self.observe();
@@ -269,12 +269,12 @@ impl Run {
     /// Takes the answers, and notes how every device stands.
     #[inline]
     fn observe(&mut self) {
-        let now = self.world.now;
-        if self.world.has_done() {
+        let now = self.sim.now;
+        if self.sim.has_done() {
             self.silent_events = 0;
             let (in_flight, latencies) = (&mut self.in_flight, &mut self.latencies);
             let timeline = &mut self.timeline;
-            self.world.drain_done(|done| {
+            self.sim.drain_done(|done| {
                 let request = in_flight.remove(done.request.0 as usize);
                 latencies.record(&request, &done, now);
                 if let Some(timeline) = timeline {
@@ -282,21 +282,21 @@ impl Run {
                 }
             });
         }
-        for (gauge, device) in self.gauges.iter_mut().zip(self.world.engine.devices()) {
+        for (gauge, device) in self.gauges.iter_mut().zip(self.sim.engine.devices()) {
             let background = device.queue.background_in_flight();
             gauge.sample(now, device.queue.length(), device.queue.in_flight(), background);
         }
         if let Some(timeline) = &mut self.timeline {
-            let engine = &self.world.engine;
+            let engine = &self.sim.engine;
             timeline.sample(now, engine.devices(), &engine.stats().devices);
         }
     }
 
     fn result(self, plan: &Plan, wall_ns: u64) -> RunResult {
-        let (mut world, begun) = (self.world, self.begun);
-        let end = world.now;
+        let (mut sim, begun) = (self.sim, self.begun);
+        let end = sim.now;
         let mut steering = ControllerStats::default();
-        let controllers: Vec<ControllerStats> = world
+        let controllers: Vec<ControllerStats> = sim
             .engine
             .devices()
             .iter()
@@ -305,10 +305,10 @@ impl Run {
             })
             .collect();
         controllers.iter().for_each(|one| steering += one);
-        let stats = counted_since(world.engine.stats(), &begun.stats);
+        let stats = counted_since(sim.engine.stats(), &begun.stats);
         let mut devices = Vec::new();
         for (index, (gauge, planned)) in self.gauges.into_iter().zip(&plan.drives).enumerate() {
-            let flash_pages = world.drive_mut(DeviceId(index as u8)).flash_pages();
+            let flash_pages = sim.drive_mut(DeviceId(index as u8)).flash_pages();
             let before = begun.flash_pages[index];
             devices.push(DeviceResult {
                 role: planned.role,
@@ -323,16 +323,16 @@ impl Run {
             });
         }
         RunResult {
-            digest: world.engine.digest(),
+            digest: sim.engine.digest(),
             wall_ns,
             elapsed_ns: end.since(begun.at).ns,
             latencies: self.latencies,
             stats,
-            tier_room: world.engine.tier_room(),
+            tier_room: sim.engine.tier_room(),
             held_ns: self.held_ns,
             steering,
             devices,
-            streams: world.engine.clients(end).unwrap_or_default(),
+            streams: sim.engine.clients(end).unwrap_or_default(),
             timeline: self.timeline,
         }
     }

@@ -1,8 +1,8 @@
-//! How does a replay's world begin?
+//! How does a replay's simulation begin?
 
 use super::config::{DriveChoice, ReplayConfig, ReplayError, Resident};
 use super::plan::{Plan, PlannedDrive, choices};
-use crate::World;
+use crate::Simulation;
 use tandem_block::{Drive, ObjectId, Rng};
 use tandem_drives::hdd::Drifting;
 use tandem_drives::spec::ModelSpec;
@@ -13,7 +13,7 @@ use tandem_engine::{Engine, Role};
 const RESIDENT_PERCENT: u64 = 80;
 
 /// The engine, started, over its drives, with the data where the configuration says.
-pub(super) fn set_up(config: &ReplayConfig, plan: &Plan) -> Result<World, ReplayError> {
+pub(super) fn set_up(config: &ReplayConfig, plan: &Plan) -> Result<Simulation, ReplayError> {
     let mut engine_config = plan.engine.clone();
     for volume in &mut engine_config.volumes {
         volume.steer = config.steer.clone();
@@ -22,8 +22,8 @@ pub(super) fn set_up(config: &ReplayConfig, plan: &Plan) -> Result<World, Replay
     }
     let objects: Vec<ObjectId> = engine_config.volumes.iter().map(|volume| volume.object).collect();
     let engine = Engine::new(engine_config)?;
-    let mut world = World::new(engine, models(config, plan)?, false);
-    world.start()?;
+    let mut sim = Simulation::new(engine, models(config, plan)?, false);
+    sim.start()?;
     let has_homes = plan.drives.iter().any(|drive| drive.role == Role::Hdd);
     if config.resident != Resident::None && has_homes {
         let fills_ssds = config.resident == Resident::Ssd && !config.ssds.is_empty();
@@ -33,16 +33,16 @@ pub(super) fn set_up(config: &ReplayConfig, plan: &Plan) -> Result<World, Replay
             if fills_ssds && !has_room && config.placement == tandem_engine::Placement::Fixed {
                 break;
             }
-            world.engine.assume_home(object).expect("its volume was made at start");
+            sim.engine.assume_home(object).expect("its volume was made at start");
             if has_room {
-                has_room = world
+                has_room = sim
                     .engine
                     .assume_ssd_copies(object, RESIDENT_PERCENT)
                     .expect("its volume was made at start");
             }
         }
     }
-    Ok(world)
+    Ok(sim)
 }
 
 fn drifting(

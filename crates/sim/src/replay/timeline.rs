@@ -22,7 +22,7 @@ pub const STATES: [(State, &str); 10] = [
     (State::Suspended, "suspended"),
     (State::Gc, "write-back, GC"),
     (State::Draining, "draining"),
-    (State::Distrusted, "distrusted"),
+    (State::Unreliable, "unreliable"),
     (State::Faulted, "faulted"),
 ];
 

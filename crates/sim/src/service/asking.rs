@@ -47,7 +47,7 @@ impl Service {
         let mut step = shape.draw(&mut self.rng);
         let number = self.sent;
         self.sent += 1;
-        self.next_at = self.world.now + step.pause;
+        self.next_at = self.sim.now + step.pause;
         if self.plan.pool.without.iter().any(|(first, last)| (*first..=*last).contains(&number)) {
             return;
         }
@@ -55,7 +55,7 @@ impl Service {
             (step.op, step.fua) = (Op::Read, false);
         }
         let range = (step.offset_bytes, step.length_bytes);
-        let mut request = Request::new(RequestId(number), object, step.op, range, self.world.now);
+        let mut request = Request::new(RequestId(number), object, step.op, range, self.sim.now);
         request.fua = step.fua;
         request.stream = StreamId(number as u32 % 4);
         self.ask(request, durability);
@@ -66,7 +66,7 @@ impl Service {
         let (id, object) = (request.id, request.object);
         if request.op == Op::Write {
             let sectors = request.length_bytes / SECTOR_BYTES;
-            request.payload = self.world.payload((0..sectors).map(|i| token(id.0, i)));
+            request.payload = self.sim.payload((0..sectors).map(|i| token(id.0, i)));
             self.written.insert(id.0, (object, request.offset_bytes / BLOCK_BYTES));
         }
         // what waits for a write to blocks that are shared may come to be carried out in parts
@@ -80,11 +80,11 @@ impl Service {
         }
         let range = (request.offset_bytes, request.offset_bytes + request.length_bytes);
         let mut places = match self.plan.has_faults() && request.op != Op::Flush {
-            true => budget::places(&self.world, object, range),
+            true => budget::places(&self.sim, object, range),
             false => Vec::new(),
         };
-        let made = self.world.now;
-        self.world.request(&request);
+        let made = self.sim.now;
+        self.sim.request(&request);
         request.fua |= request.op.is_write() && durability == DurabilityClass::Strict;
         let what = match request.op {
             Op::Flush => What::Flush(self.answered_steps(object)),
@@ -135,10 +135,10 @@ impl Service {
     /// What the administrator does after this event.
     pub(super) fn administer(&mut self) {
         let Some(pause) = self.plan.pause else { return };
-        if self.world.now < self.admin_at || self.sent >= self.send_until {
+        if self.sim.now < self.admin_at || self.sent >= self.send_until {
             return;
         }
-        self.admin_at = self.world.now + Duration::from_ns(self.rng.between(1, pause.ns));
+        self.admin_at = self.sim.now + Duration::from_ns(self.rng.between(1, pause.ns));
         match self.rng.below(4) {
             0 | 1 => self.change_snapshots(),
             2 => self.change_files(),
@@ -206,13 +206,13 @@ impl Service {
             None => VOLUME,
         };
         // it may not fit the SSDs beside others; then nothing was changed
-        if self.world.engine.set_tier(object, tier.clone()).is_ok() {
+        if self.sim.engine.set_tier(object, tier.clone()).is_ok() {
             match which.checked_sub(1) {
                 Some(other) => self.plan.pool.others[other].tier = tier,
                 None => self.plan.pool.tier = tier,
             }
             self.met.add(Met::TierChanges, 1);
-            self.world.wake();
+            self.sim.wake();
         }
     }
 
@@ -245,12 +245,12 @@ impl Service {
         let id = RequestId(1 << 40 | self.events);
         let durable = self.rng.chance_ppm(300_000);
         let batch = Batch { id, ops, durable };
-        let made = self.world.now;
+        let made = self.sim.now;
         let mut request = Request::new(id, object, Op::Flush, (0, 0), made);
         request.fua = durable;
         let what = What::Change { object, removes, durable, before };
         self.open.insert(id, Asked { request, made, behind: made, what, places: Vec::new() });
-        self.world.batch(&batch);
+        self.sim.batch(&batch);
     }
 
     /// A batch was answered.
@@ -260,7 +260,7 @@ impl Service {
             true => Step::Durable,
             false => Step::Answered,
         };
-        let is_there = self.world.engine.object(*object).is_some();
+        let is_there = self.sim.engine.object(*object).is_some();
         if *removes {
             let known = self.objects.get_mut(object).expect("it was there");
             known.removed = if is_there { Step::No } else { step };

@@ -9,7 +9,7 @@
 //! ```
 //! A fault excuses no wrong data, and no request that is never answered.
 
-use crate::world::{Hit, HitKind, World};
+use crate::simulation::{Hit, HitKind, Simulation};
 use tandem_block::{BLOCK_BYTES, DeviceId, Instant, IoError, ObjectId, Op, Request};
 use tandem_engine::config::DEADLINE;
 use tandem_engine::format::page::{PAGE_BYTES, PAGE_CHECKSUMS};
@@ -46,9 +46,9 @@ impl Places {
     }
 
     /// Does it take drives that are out of service, or had a fault there, to read it?
-    fn is_lost(&self, world: &World) -> bool {
-        let is_bad = |place: &Extent| is_out(world, place.0) || strikes_any(world, place);
-        let is_unknown = self.pages.iter().any(|page| is_out(world, page.0));
+    fn is_lost(&self, sim: &Simulation) -> bool {
+        let is_bad = |place: &Extent| is_out(sim, place.0) || strikes_any(sim, place);
+        let is_unknown = self.pages.iter().any(|page| is_out(sim, page.0));
         !self.data.is_empty() && self.data.iter().all(is_bad)
             || self.fragments.iter().any(is_bad)
             || is_unknown
@@ -56,29 +56,29 @@ impl Places {
 }
 
 /// Where the blocks of a request lie now, block by block.
-pub(super) fn places(world: &World, object: ObjectId, range: (u64, u64)) -> Vec<Places> {
+pub(super) fn places(sim: &Simulation, object: ObjectId, range: (u64, u64)) -> Vec<Places> {
     let blocks = range.0 / BLOCK_BYTES..range.1.div_ceil(BLOCK_BYTES);
-    let logical = blocks.filter_map(|block| logical_of(world, object, block as u32));
+    let logical = blocks.filter_map(|block| logical_of(sim, object, block as u32));
     logical
         .map(|logical| {
             let mut places = Places::default();
-            places_of(world, logical, &mut places);
+            places_of(sim, logical, &mut places);
             places
         })
         .collect()
 }
 
 /// The pool's block of a block of an object, if it has one.
-fn logical_of(world: &World, object: ObjectId, block: u32) -> Option<u32> {
-    let known = world.engine.object(object)?;
+fn logical_of(sim: &Simulation, object: ObjectId, block: u32) -> Option<u32> {
+    let known = sim.engine.object(object)?;
     if known.lies_in_runs() {
-        return world.engine.objects().single(object, block, block + 1);
+        return sim.engine.objects().single(object, block, block + 1);
     }
     (block < known.blocks).then(|| known.first + block)
 }
 
-fn places_of(world: &World, logical: u32, places: &mut Places) {
-    let map = world.engine.map();
+fn places_of(sim: &Simulation, logical: u32, places: &mut Places) {
+    let map = sim.engine.map();
     let of_slot = |slot: u32| {
         let region = map.slots().region(slot);
         (region.device, (region.address(slot), region.address(slot) + BLOCK_BYTES))
@@ -88,9 +88,9 @@ fn places_of(world: &World, logical: u32, places: &mut Places) {
             Place::Ssd(slot) | Place::Log(slot) if slot != NONE => places.data.push(of_slot(slot)),
             Place::Ssd(_) | Place::Log(_) => {}
             Place::Home => {
-                let (home, first) = world.engine.home_of(logical);
+                let (home, first) = sim.engine.home_of(logical);
                 places.data.push((home, (first, first + BLOCK_BYTES)));
-                for device in world.engine.devices() {
+                for device in sim.engine.devices() {
                     let layout = &device.layout;
                     if layout.checksum_pages > 0 {
                         let page = u64::from(logical) / PAGE_CHECKSUMS as u64;
@@ -119,18 +119,18 @@ fn ends(hit: &Hit) -> Instant {
     }
 }
 
-fn had(world: &World, device: DeviceId, kinds: &[HitKind]) -> bool {
-    world.hits().iter().any(|hit| hit.device == device && kinds.contains(&hit.what))
+fn had(sim: &Simulation, device: DeviceId, kinds: &[HitKind]) -> bool {
+    sim.hits().iter().any(|hit| hit.device == device && kinds.contains(&hit.what))
 }
 
 /// Is it out of service, and for a fault of its own?
-fn is_out(world: &World, device: DeviceId) -> bool {
-    let known = world.engine.devices().get(usize::from(device.0));
-    known.is_some_and(|d| !d.takes_new()) && had(world, device, FAILURES)
+fn is_out(sim: &Simulation, device: DeviceId) -> bool {
+    let known = sim.engine.devices().get(usize::from(device.0));
+    known.is_some_and(|d| !d.takes_new()) && had(sim, device, FAILURES)
 }
 
-fn serves(world: &World, wants_ssd: bool) -> bool {
-    world.engine.devices().iter().any(|d| d.is_ssd() == wants_ssd && d.takes_new())
+fn serves(sim: &Simulation, wants_ssd: bool) -> bool {
+    sim.engine.devices().iter().any(|d| d.is_ssd() == wants_ssd && d.takes_new())
 }
 
 /// A request that failed.
@@ -152,7 +152,7 @@ pub(super) struct Failed<'a> {
 }
 
 /// Does a fault that a drive had excuse this error?
-pub(super) fn excuses(world: &World, failed: &Failed<'_>, error: IoError) -> bool {
+pub(super) fn excuses(sim: &Simulation, failed: &Failed<'_>, error: IoError) -> bool {
     let (IoError::Device(device)
     | IoError::Dead(device)
     | IoError::NoAnswer(device)
@@ -162,7 +162,7 @@ pub(super) fn excuses(world: &World, failed: &Failed<'_>, error: IoError) -> boo
     };
     let places = failed.places;
     let since = |kinds: &[HitKind]| {
-        let mut hits = world.hits().iter();
+        let mut hits = sim.hits().iter();
         hits.any(|hit| {
             hit.device == device && ends(hit) >= failed.made && kinds.contains(&hit.what)
         })
@@ -171,53 +171,53 @@ pub(super) fn excuses(world: &World, failed: &Failed<'_>, error: IoError) -> boo
     let is_behind = || {
         failed.may_share
             && failed.behind < failed.made
-            && world.hits().iter().any(|hit| {
+            && sim.hits().iter().any(|hit| {
                 hit.device == device && ends(hit) >= failed.behind && FAILURES.contains(&hit.what)
             })
     };
     let here = |kinds: &[HitKind]| {
-        let mut hits = world.hits().iter();
+        let mut hits = sim.hits().iter();
         hits.any(|hit| {
             hit.device == device
                 && kinds.contains(&hit.what)
                 && places.iter().any(|block| block.is_struck(hit))
         })
     };
-    let was_rolled = || had(world, device, &[HitKind::RolledBack]);
+    let was_rolled = || had(sim, device, &[HitKind::RolledBack]);
     // a drive that gave no answer is asked nothing any more
-    let reads_all = failed.reads_all && !had(world, device, &[HitKind::NeverEnds]);
-    let is_lost = || places.iter().any(|block| block.is_lost(world));
+    let reads_all = failed.reads_all && !had(sim, device, &[HitKind::NeverEnds]);
+    let is_lost = || places.iter().any(|block| block.is_lost(sim));
     match (failed.request.op, error) {
         // the block may have lain there for a part of the time that the read took
         (Op::Read, IoError::Checksum(_)) => {
             here(BAD_CONTENTS) || since(BAD_CONTENTS) || was_rolled()
         }
-        (Op::Read, _) if failed.may_share && is_out(world, device) => true,
+        (Op::Read, _) if failed.may_share && is_out(sim, device) => true,
         // what was read may have been written over since
         (Op::Read, _) if since(BAD_READS) => true,
         (Op::Read, _) if reads_all => here(BAD_READS),
-        (Op::Read, _) => here(BAD_READS) || is_out(world, device) && (is_lost() || since(FAILURES)),
-        (Op::Flush, _) => loses_durability(world, device) || since(&[HitKind::NeverEnds]),
+        (Op::Read, _) => here(BAD_READS) || is_out(sim, device) && (is_lost() || since(FAILURES)),
+        (Op::Flush, _) => loses_durability(sim, device) || since(&[HitKind::NeverEnds]),
         // a part of a block is laid over the rest of it, which is read for that
         (_, IoError::Checksum(_)) => {
             let reads_a_rest = failed.may_share || !covers_blocks(failed.request);
             here(BAD_CONTENTS)
                 || reads_a_rest && since(BAD_CONTENTS)
-                || refused_for_damage(world, device)
+                || refused_for_damage(sim, device)
                 || was_rolled()
         }
         _ => {
-            let is_unrecorded = failed.is_durable && loses_durability(world, device);
+            let is_unrecorded = failed.is_durable && loses_durability(sim, device);
             // a part of a shared block is written where the whole block was copied first
-            let is_unread = failed.may_share && !reads_all && is_out(world, device) && is_lost();
+            let is_unread = failed.may_share && !reads_all && is_out(sim, device) && is_lost();
             is_unrecorded
                 || is_unread
                 || is_behind()
                 || since(FAILURES)
                 || here(BAD_READS)
-                || nobody_takes_it(world, device)
-                || refused_for_room(world, device)
-                || is_in_doubt(world, device)
+                || nobody_takes_it(sim, device)
+                || refused_for_room(sim, device)
+                || is_in_doubt(sim, device)
         }
     }
 }
@@ -230,52 +230,51 @@ fn covers_blocks(request: &Request) -> bool {
 
 /// Its flush failed, so nothing is recorded any more; and what needs a record, or room that records make,
 /// fails.
-fn is_in_doubt(world: &World, device: DeviceId) -> bool {
-    had(world, device, &[HitKind::FlushError, HitKind::NeverEnds])
-        && loses_durability(world, device)
+fn is_in_doubt(sim: &Simulation, device: DeviceId) -> bool {
+    had(sim, device, &[HitKind::FlushError, HitKind::NeverEnds]) && loses_durability(sim, device)
 }
 
 /// Writes waited for room that only this drive could make.
-fn refused_for_room(world: &World, device: DeviceId) -> bool {
-    is_out(world, device) && world.engine.stats().refused_without_room > 0
+fn refused_for_room(sim: &Simulation, device: DeviceId) -> bool {
+    is_out(sim, device) && sim.engine.stats().refused_without_room > 0
 }
 
 /// Writes waited for room, and what lies on this drive could not be moved.
-fn refused_for_damage(world: &World, device: DeviceId) -> bool {
-    had(world, device, BAD_CONTENTS) && world.engine.stats().refused_without_room > 0
+fn refused_for_damage(sim: &Simulation, device: DeviceId) -> bool {
+    had(sim, device, BAD_CONTENTS) && sim.engine.stats().refused_without_room > 0
 }
 
-fn strikes_any(world: &World, place: &Extent) -> bool {
-    world.hits().iter().any(|hit| strikes(hit, std::slice::from_ref(place)))
+fn strikes_any(sim: &Simulation, place: &Extent) -> bool {
+    sim.hits().iter().any(|hit| strikes(hit, std::slice::from_ref(place)))
 }
 
 /// No SSD takes anything any more, and in a pool without one no hard drive does.
-fn nobody_takes_it(world: &World, device: DeviceId) -> bool {
-    let has_ssd = world.engine.devices().iter().any(|d| d.is_ssd());
-    is_out(world, device) && !serves(world, has_ssd)
+fn nobody_takes_it(sim: &Simulation, device: DeviceId) -> bool {
+    let has_ssd = sim.engine.devices().iter().any(|d| d.is_ssd());
+    is_out(sim, device) && !serves(sim, has_ssd)
 }
 
 /// What was acknowledged may be lost, or nothing could be recorded: a drive with metadata could not be
 /// flushed, or the only one could not write some.
-fn loses_durability(world: &World, device: DeviceId) -> bool {
-    let devices = world.engine.devices();
+fn loses_durability(sim: &Simulation, device: DeviceId) -> bool {
+    let devices = sim.engine.devices();
     let has_ssd = devices.iter().any(|d| d.is_ssd());
     let Some(known) = devices.get(usize::from(device.0)) else { return false };
     if known.is_ssd() != has_ssd {
-        return nobody_takes_it(world, device);
+        return nobody_takes_it(sim, device);
     }
     let others = devices.iter().filter(|d| d.is_ssd() == has_ssd && d.id != device);
     let is_only = if has_ssd { others.count() == 0 } else { device.0 == 0 };
     let data = if has_ssd { known.layout.slot_offset } else { known.layout.home_offset };
     let metadata = [(device, (0, data))];
-    let unwritten = world.hits().iter().any(|hit| {
+    let unwritten = sim.hits().iter().any(|hit| {
         matches!(hit.what, HitKind::WriteError | HitKind::NeverEnds) && strikes(hit, &metadata)
     });
     // nobody can flush what a silent drive was given
-    let is_silent = had(world, device, &[HitKind::NeverEnds]) && is_out(world, device);
-    had(world, device, &[HitKind::FlushError])
+    let is_silent = had(sim, device, &[HitKind::NeverEnds]) && is_out(sim, device);
+    had(sim, device, &[HitKind::FlushError])
         || is_silent
-        || is_only && is_out(world, device)
+        || is_only && is_out(sim, device)
         || is_only && unwritten
-        || nobody_takes_it(world, device)
+        || nobody_takes_it(sim, device)
 }

@@ -9,7 +9,7 @@ use crate::coverage::Met;
 use crate::explain;
 use crate::failure::Failure;
 use crate::objects::in_blocks;
-use crate::world::HitKind;
+use crate::simulation::HitKind;
 use tandem_block::{
     BLOCK_BYTES, DeviceId, DurabilityClass, Duration, Instant, IoError, ObjectId, Op, Request,
     RequestId, Rng,
@@ -39,7 +39,7 @@ impl End {
 impl Service {
     /// Ends this life and begins the next. False: it was refused, for a fault that is told.
     pub(super) fn end_life(&mut self, end: End) -> Result<bool, Failure> {
-        self.met.crashed(self.world.engine.activity(), 0);
+        self.met.crashed(self.sim.engine.activity(), 0);
         self.met.add(Met::Restarts, 1);
         let mut rng = Rng::new(self.plan.pool.seed ^ self.events.wrapping_mul(0x9E37));
         match end {
@@ -59,7 +59,7 @@ impl Service {
                 let Some((_, _, image)) = image.filter(|_| is_witnessed) else {
                     return self.recover();
                 };
-                self.world.roll_back(device, image.clone());
+                self.sim.roll_back(device, image.clone());
                 self.met.add(Met::RolledBack, 1);
             }
         }
@@ -68,10 +68,11 @@ impl Service {
 
     /// Does another drive know what this one should hold: is the other metadata level with its own?
     fn is_witnessed(&self, device: DeviceId) -> bool {
-        let devices = self.world.engine.devices();
+        let devices = self.sim.engine.devices();
         let ssds = devices.iter().filter(|d| d.is_ssd() && d.takes_new()).count();
         let is_ssd = devices[usize::from(device.0)].is_ssd();
-        let follows = self.world.engine.follower().is_some_and(|status| status.units_behind == 0);
+        let follows =
+            self.sim.engine.metadata_replica().is_some_and(|status| status.units_behind == 0);
         let has_ssd = devices.iter().any(|d| d.is_ssd());
         // without an SSD the first hard drive alone knows what lies where
         if is_ssd { ssds > 1 || follows } else { has_ssd || device.0 > 0 }
@@ -82,13 +83,13 @@ impl Service {
         let engine = self.plan.pool.engine(false);
         let is_protected = self.plan.pool.durability == DurabilityClass::Protected;
         let mode = if is_protected { CutMode::KeepAll } else { mode };
-        self.world.power_cut(engine, mode, rng);
+        self.sim.power_cut(engine, mode, rng);
     }
 
     fn kill(&mut self, rng: &mut Rng) {
         self.forget();
         let engine = self.plan.pool.engine(false);
-        self.world.kill(engine, rng);
+        self.sim.kill(engine, rng);
     }
 
     /// Whoever waited for an answer does not get it.
@@ -109,7 +110,7 @@ impl Service {
         let mut fork = self.clone();
         fork.plan.stride = 0;
         let mut rng = Rng::new(self.plan.pool.seed ^ self.events << 20);
-        self.met.crashed(self.world.engine.activity(), 1);
+        self.met.crashed(self.sim.engine.activity(), 1);
         if rng.chance_ppm(250_000) {
             fork.kill(&mut rng);
         } else {
@@ -121,10 +122,10 @@ impl Service {
 
     /// Stops the pool and waits until it has.
     fn stop(&mut self) -> Result<(), Failure> {
-        let began = self.world.now;
-        self.world.shut_down();
+        let began = self.sim.now;
+        self.sim.shut_down();
         for _ in 0..STOP_EVENTS_MAX {
-            let said = self.world.take_said();
+            let said = self.sim.take_said();
             for (done, tokens) in said.done {
                 let asked = self.open.remove(&done.request).expect("answers are to requests");
                 self.answered(&asked, &done, &tokens)?;
@@ -132,9 +133,9 @@ impl Service {
             if said.stopped {
                 return Ok(());
             }
-            let healed = self.world.hits().last().map_or(Instant::ZERO, |hit| hit.at);
-            let late = self.world.now > began.max(healed) + self.plan.patience;
-            if late || !self.world.step() {
+            let healed = self.sim.hits().last().map_or(Instant::ZERO, |hit| hit.at);
+            let late = self.sim.now > began.max(healed) + self.plan.patience;
+            if late || !self.sim.step() {
                 return Err(self.hang());
             }
             self.events += 1;
@@ -145,10 +146,10 @@ impl Service {
     /// Starts over what the drives hold, and checks everything.
     fn recover(&mut self) -> Result<bool, Failure> {
         for _ in 0..STARTS_MAX {
-            let began = self.world.now;
-            match self.world.start_counting() {
+            let began = self.sim.now;
+            match self.sim.start_counting() {
                 Ok(_) => {
-                    self.next_at = self.world.now;
+                    self.next_at = self.sim.now;
                     self.check_objects()?;
                     self.check_all()?;
                     self.audit()?;
@@ -157,8 +158,8 @@ impl Service {
                 Err(error) => {
                     self.check_refusal(error, began)?;
                     let engine = self.plan.pool.engine(false);
-                    let mut rng = Rng::new(self.world.now.ns);
-                    self.world.kill(engine, &mut rng);
+                    let mut rng = Rng::new(self.sim.now.ns);
+                    self.sim.kill(engine, &mut rng);
                 }
             }
         }
@@ -167,8 +168,8 @@ impl Service {
     }
 
     fn check_refusal(&self, error: StartError, began: Instant) -> Result<(), Failure> {
-        let rolled = self.world.hits().iter().any(|hit| hit.what == HitKind::RolledBack);
-        if rolled || explain::has_cause_to_refuse(&self.world, &error, began) {
+        let rolled = self.sim.hits().iter().any(|hit| hit.what == HitKind::RolledBack);
+        if rolled || explain::has_cause_to_refuse(&self.sim, &error, began) {
             return Ok(());
         }
         let (seed, point) = (self.plan.pool.seed, self.events);
@@ -181,7 +182,7 @@ impl Service {
 
     /// Are the objects there that must be, and no others?
     fn check_objects(&mut self) -> Result<(), Failure> {
-        let engine = &self.world.engine;
+        let engine = &self.sim.engine;
         let mut gone = Vec::new();
         let mut wrong = None;
         for (&id, known) in &self.objects {
@@ -257,13 +258,13 @@ impl Service {
     ) -> Result<Option<Vec<u64>>, Failure> {
         let id = RequestId(1 << 41 | first << 8 | object.0 & 0xff);
         let range = (first * BLOCK_BYTES, count * BLOCK_BYTES);
-        let made = self.world.now;
+        let made = self.sim.now;
         let request = Request::new(id, object, Op::Read, range, made);
         let bytes = (range.0, range.0 + range.1);
-        let places = budget::places(&self.world, object, bytes);
-        self.world.request(&request);
+        let places = budget::places(&self.sim, object, bytes);
+        self.sim.request(&request);
         loop {
-            for (done, tokens) in self.world.take_said().done {
+            for (done, tokens) in self.sim.take_said().done {
                 if done.request != id {
                     continue;
                 }
@@ -276,9 +277,9 @@ impl Service {
                 self.check_error(&asked, error)?;
                 return Ok(None);
             }
-            let healed = self.world.hits().last().map_or(Instant::ZERO, |hit| hit.at);
-            let late = self.world.now > made.max(healed) + self.plan.patience;
-            if late || !self.world.step() {
+            let healed = self.sim.hits().last().map_or(Instant::ZERO, |hit| hit.at);
+            let late = self.sim.now > made.max(healed) + self.plan.patience;
+            if late || !self.sim.step() {
                 return Err(self.hang());
             }
         }
@@ -295,7 +296,7 @@ impl Service {
             for (nth, first) in (0..end).step_by(step as usize).enumerate() {
                 let id = RequestId(1 << 43 | self.events << 8 | nth as u64);
                 let range = (first, step.min(end - first));
-                let request = Request::new(id, object, Op::Read, range, self.world.now);
+                let request = Request::new(id, object, Op::Read, range, self.sim.now);
                 // an error that nothing excuses would have ended the run
                 let _ = self.ask_and_wait(request)?;
             }
@@ -311,12 +312,12 @@ impl Service {
         self.last = None;
         self.collect()?;
         while self.open.contains_key(&id) {
-            if !self.world.step() {
+            if !self.sim.step() {
                 return Err(self.hang());
             }
             self.events += 1;
             self.collect()?;
-            self.looks_alive(self.world.next_at())?;
+            self.looks_alive(self.sim.next_at())?;
         }
         let (_, status) = self.last.expect("it was answered");
         Ok(status)
@@ -327,7 +328,7 @@ impl Service {
     pub(super) fn prove_flow(&mut self) -> Result<(), Failure> {
         let volumes = self.objects.iter().filter(|(_, known)| known.sort == Sort::Volume);
         let volumes: Vec<ObjectId> = volumes.map(|(&id, _)| id).collect();
-        let end = self.world.now + self.plan.patience;
+        let end = self.sim.now + self.plan.patience;
         for object in volumes {
             let mut tries = 0;
             while let Err((op, error)) = self.write_and_flush(object, tries)? {
@@ -338,12 +339,12 @@ impl Service {
                 if !must_flow || is_full {
                     break;
                 }
-                if self.world.now >= end {
+                if self.sim.now >= end {
                     let violation = Violation::NoFlow { op, error };
                     return Err(self.broken(object, violation));
                 }
                 tries += 1;
-                self.world.run_until(self.world.now + TRY_AGAIN_AFTER);
+                self.sim.run_until(self.sim.now + TRY_AGAIN_AFTER);
                 self.collect()?;
             }
         }
@@ -352,15 +353,15 @@ impl Service {
 
     /// A flush failed of a drive that others cannot stand in for: nothing is promised before a restart.
     fn is_in_doubt(&self) -> bool {
-        let devices = self.world.engine.devices();
+        let devices = self.sim.engine.devices();
         let has_ssd = devices.iter().any(|d| d.is_ssd());
         let holds = |device: DeviceId| devices.get(usize::from(device.0)).map(|d| d.is_ssd());
-        let mut hits = self.world.hits().iter();
+        let mut hits = self.sim.hits().iter();
         hits.any(|hit| hit.what == HitKind::FlushError && holds(hit.device) == Some(has_ssd))
     }
 
     fn has_no_room(&self) -> bool {
-        self.world.engine.space_bytes().1 < 3 * BLOCK_BYTES
+        self.sim.engine.space_bytes().1 < 3 * BLOCK_BYTES
     }
 
     /// A write of a block, a FLUSH and a read; the first of them that fails.
@@ -372,7 +373,7 @@ impl Service {
         for (op, kind) in [(Op::Write, 0), (Op::Flush, 1), (Op::Read, 2)] {
             let number = 1 << 42 | self.events << 12 | tries << 8 | object.0 << 4 | kind;
             let range = if op == Op::Flush { (0, 0) } else { (0, BLOCK_BYTES) };
-            let request = Request::new(RequestId(number), object, op, range, self.world.now);
+            let request = Request::new(RequestId(number), object, op, range, self.sim.now);
             if let Err(error) = self.ask_and_wait(request)? {
                 return Ok(Err((op, error)));
             }

@@ -42,15 +42,15 @@ impl Service {
     /// The first command whose failure loses anything, mixes anything up, or hangs; number 0 stands for the
     /// job itself.
     pub fn every_command(mut self, upto: u64, only: Option<u64>) -> Result<Tried, Box<Bad>> {
-        let first = self.world.submitted();
+        let first = self.sim.submitted();
         let mut tried = Tried::default();
-        while self.world.submitted() - first < upto {
+        while self.sim.submitted() - first < upto {
             let before = self.clone();
             let of_job = |failure| Box::new(Bad { command: 0, failure });
             if !self.step().map_err(of_job)? {
                 break;
             }
-            for number in before.world.submitted() + 1..=self.world.submitted() {
+            for number in before.sim.submitted() + 1..=self.sim.submitted() {
                 let command = number - first;
                 if only.is_some_and(|only| only != command) || command > upto {
                     continue;
@@ -67,7 +67,7 @@ impl Service {
     fn with_failed(&self, number: u64, tried: &mut Tried) -> Result<(), Failure> {
         let mut fork = self.clone();
         fork.met = crate::coverage::Coverage::default();
-        fork.world.fail_command(number);
+        fork.sim.fail_command(number);
         fork.send_until = fork.sent + MORE_REQUESTS;
         fork.serve_until(u64::MAX, &[])?;
         fork.prove_flow()?;

@@ -24,7 +24,7 @@ use crate::check::Violation;
 use crate::coverage::{Coverage, Met};
 use crate::failure::Failure;
 use crate::objects::is_full;
-use crate::world::{Hit, Image, World};
+use crate::simulation::{Hit, Image, Simulation};
 use asking::What;
 use known::{Known, Step};
 use std::collections::BTreeMap;
@@ -58,7 +58,7 @@ struct Asked {
 pub struct Service {
     plan: Plan,
     /// Engine and drives.
-    pub world: World,
+    pub sim: Simulation,
     /// What was met.
     pub met: Coverage,
     rng: Rng,
@@ -87,9 +87,9 @@ impl Service {
     /// If it cannot be formatted.
     pub fn new(plan: Plan) -> Result<Service, Failure> {
         let engine = Engine::new(plan.pool.engine(true)).expect("plans are valid");
-        let mut world = World::new(engine, plan.drives(), true);
+        let mut sim = Simulation::new(engine, plan.drives(), true);
         let seed = plan.pool.seed;
-        world.start().map_err(|error| Failure::Refused { seed, point: 0, error })?;
+        sim.start().map_err(|error| Failure::Refused { seed, point: 0, error })?;
         let mut objects = BTreeMap::new();
         for volume in plan.pool.volumes() {
             let mut known = Known::volume(volume.object, volume.size_bytes, volume.durability);
@@ -101,10 +101,10 @@ impl Service {
         Ok(Service {
             rng: Rng::new(seed ^ 0x5E_2C1C),
             send_until: plan.pool.shape.requests,
-            next_at: world.now,
-            admin_at: world.now,
+            next_at: sim.now,
+            admin_at: sim.now,
             plan,
-            world,
+            sim,
             met: Coverage::default(),
             objects,
             open: BTreeMap::new(),
@@ -121,7 +121,7 @@ impl Service {
     /// The engine breaks this rule, in builds that can.
     pub fn break_rule(&mut self, mutant: Option<Mutant>) {
         #[cfg(feature = "mutants")]
-        self.world.engine.set_mutant(mutant);
+        self.sim.engine.set_mutant(mutant);
         let _ = mutant;
     }
 
@@ -146,8 +146,8 @@ impl Service {
         if self.end_life(End::Stop)? {
             self.prove_flow()?;
         }
-        self.met.worked(&self.world.engine);
-        self.met.add(Met::Faults, self.world.hits().len() as u64);
+        self.met.worked(&self.sim.engine);
+        self.met.add(Met::Faults, self.sim.hits().len() as u64);
         Ok(self.met)
     }
 
@@ -156,7 +156,7 @@ impl Service {
         while self.events < at {
             let more = self.step()?;
             for &(_, device) in images.iter().filter(|(event, _)| *event == self.events) {
-                self.images.push((self.events, device, self.world.image(device)));
+                self.images.push((self.events, device, self.sim.image(device)));
             }
             if self.plan.stride > 0 && self.events.is_multiple_of(self.plan.stride) {
                 self.crash_in_a_fork()?;
@@ -174,11 +174,11 @@ impl Service {
     /// If an answer breaks the promise, or nothing moves any more.
     pub fn step(&mut self) -> Result<bool, Failure> {
         let wants = self.sent < self.send_until && self.open.len() < self.plan.pool.shape.depth;
-        let due = self.world.next_at();
+        let due = self.sim.next_at();
         if wants && self.next_at <= due {
-            self.world.run_until(self.next_at.max(self.world.now));
+            self.sim.run_until(self.next_at.max(self.sim.now));
             self.send();
-        } else if !self.world.step() {
+        } else if !self.sim.step() {
             if self.open.is_empty() {
                 return Ok(false);
             }
@@ -198,7 +198,7 @@ impl Service {
     }
 
     fn audit(&self) -> Result<(), Failure> {
-        let told = self.world.audit(&self.plan.pool.audits);
+        let told = self.sim.audit(&self.plan.pool.audits);
         if told.is_empty() {
             return Ok(());
         }
@@ -214,8 +214,8 @@ impl Service {
         if !self.events.is_multiple_of(LOOK_EVERY) {
             return Ok(());
         }
-        let healed = self.world.hits().last().map_or(Instant::ZERO, |hit| hit.at);
-        let (now, patience) = (self.world.now, self.plan.patience);
+        let healed = self.sim.hits().last().map_or(Instant::ZERO, |hit| hit.at);
+        let (now, patience) = (self.sim.now, self.plan.patience);
         let is_late = |asked: &Asked| now > asked.made.max(healed) + patience;
         if self.open.values().any(is_late) {
             return Err(self.hang());
@@ -224,8 +224,8 @@ impl Service {
     }
 
     fn hang(&self) -> Failure {
-        let (waiting, now) = (self.open.len(), self.world.now);
-        let state = format!("{}\n{}", self.summary(), self.world.waiting_state());
+        let (waiting, now) = (self.open.len(), self.sim.now);
+        let state = format!("{}\n{}", self.summary(), self.sim.waiting_state());
         Failure::Hang { seed: self.plan.pool.seed, waiting, now, state }
     }
 
@@ -233,9 +233,9 @@ impl Service {
     fn summary(&self) -> String {
         let pool = &self.plan.pool;
         let ((ssds, hdds), class) = (pool.drives, pool.durability);
-        let out = self.world.engine.devices().iter().filter(|d| !d.takes_new());
+        let out = self.sim.engine.devices().iter().filter(|d| !d.takes_new());
         let out: Vec<u8> = out.map(|d| d.id.0).collect();
-        let hits = self.world.hits();
+        let hits = self.sim.hits();
         let is_told =
             |&(index, _): &(usize, &Hit)| index == 0 || index + HITS_TOLD_MAX > hits.len();
         let hits: Vec<String> = hits
@@ -250,7 +250,7 @@ impl Service {
             .collect();
         format!(
             "{ssds} SSDs, {hdds} hard drives, {class:?}; out of service {out:?}; faults {hits:?}; now {} us",
-            self.world.now.ns / 1_000
+            self.sim.now.ns / 1_000
         )
     }
 
@@ -285,7 +285,7 @@ impl Service {
 
     /// Takes the answers.
     fn collect(&mut self) -> Result<(), Failure> {
-        for (done, tokens) in self.world.take_said().done {
+        for (done, tokens) in self.sim.take_said().done {
             let asked = self.open.remove(&done.request).expect("answers are to requests");
             self.answered(&asked, &done, &tokens)?;
             self.last = Some((done.request, done.status));
@@ -317,7 +317,7 @@ impl Service {
     /// An error must be excused by what went wrong.
     fn check_error(&mut self, asked: &Asked, error: IoError) -> Result<(), Failure> {
         let request = &asked.request;
-        if is_full(request, Err(error), &self.world.engine) {
+        if is_full(request, Err(error), &self.sim.engine) {
             self.met.add(Met::WithoutSpace, 1);
             return Ok(());
         }
@@ -327,7 +327,7 @@ impl Service {
         let range = (request.offset_bytes, request.offset_bytes + request.length_bytes);
         let mut places = asked.places.clone();
         if request.op != Op::Flush {
-            places.extend(budget::places(&self.world, request.object, range));
+            places.extend(budget::places(&self.sim, request.object, range));
         }
         let durability = self.objects.get(&request.object).map(|known| known.durability);
         let is_durable =
@@ -341,7 +341,7 @@ impl Service {
             reads_all: self.plan.pool.audits.reads,
             may_share: self.plan.snapshots_max > 0,
         };
-        if budget::excuses(&self.world, &failed, error) {
+        if budget::excuses(&self.sim, &failed, error) {
             self.met.add(Met::Excused, 1);
             return Ok(());
         }

@@ -2,7 +2,7 @@
 
 use super::paired::Watch;
 use super::{ClientResult, ClientSpec, DEPTH, SharingConfig, SharingResult, Written};
-use crate::World;
+use crate::Simulation;
 use crate::bare_ssd::VOLUME;
 use std::collections::VecDeque;
 use tandem_block::{
@@ -37,7 +37,7 @@ struct Client {
 
 pub(super) struct Running<'a> {
     config: &'a SharingConfig,
-    world: World,
+    sim: Simulation,
     clients: Vec<Client>,
     /// Whose request it is, and when it was sent.
     in_flight: slab::Slab<(usize, Instant)>,
@@ -50,8 +50,8 @@ pub(super) struct Running<'a> {
 }
 
 impl<'a> Running<'a> {
-    pub(super) fn new(config: &'a SharingConfig, world: World) -> Running<'a> {
-        let capacity_bytes = world.engine.devices()[0].config.capacity_bytes;
+    pub(super) fn new(config: &'a SharingConfig, sim: Simulation) -> Running<'a> {
+        let capacity_bytes = sim.engine.devices()[0].config.capacity_bytes;
         let mut seeds = Rng::new(config.seed);
         let client = |(index, spec): (usize, &ClientSpec)| {
             let left = capacity_bytes.saturating_sub(spec.from_bytes);
@@ -67,7 +67,7 @@ impl<'a> Running<'a> {
                 throughput: Throughput::default(),
                 latencies: Latencies::default(),
                 outstanding: 0,
-                arrives_at: spec.arrives.map_or(Instant::NEVER, |_| world.now),
+                arrives_at: spec.arrives.map_or(Instant::NEVER, |_| sim.now),
                 late: VecDeque::new(),
                 thinks: VecDeque::new(),
             }
@@ -75,7 +75,7 @@ impl<'a> Running<'a> {
         let clients = config.clients.iter().enumerate().map(client).collect();
         Running {
             config,
-            world,
+            sim,
             clients,
             in_flight: slab::Slab::new(),
             payloads: 0,
@@ -99,7 +99,7 @@ impl<'a> Running<'a> {
             request.payload = PayloadId(self.payloads);
         }
         self.clients[whose].outstanding += 1;
-        self.world.request(&request);
+        self.sim.request(&request);
     }
 
     fn send(&mut self, whose: usize, arrived: Instant) {
@@ -124,22 +124,22 @@ impl<'a> Running<'a> {
     }
 
     pub(super) fn measure(&mut self) {
-        self.counts_from = self.world.now + self.config.warm_up;
+        self.counts_from = self.sim.now + self.config.warm_up;
         for whose in 0..self.clients.len() {
             let spec = &self.config.clients[whose];
             let outstanding = if spec.arrives.is_some() { 0 } else { spec.outstanding };
-            let now = self.world.now;
+            let now = self.sim.now;
             (0..outstanding).for_each(|_| self.send(whose, now));
         }
         self.go(self.counts_from);
         self.before = self.written();
-        if let Some(view) = self.world.engine.pairs().first() {
+        if let Some(view) = self.sim.engine.pairs().first() {
             self.watch.begin(*view);
             let bins = self.config.duration.ns / BIN_NS;
             for bin in 1..=bins {
                 self.go(self.counts_from + Duration::from_ns(bin * BIN_NS));
-                let view = self.world.engine.pairs()[0];
-                let risk_bytes = self.world.engine.pairs_risk_bytes()[0];
+                let view = self.sim.engine.pairs()[0];
+                let risk_bytes = self.sim.engine.pairs_risk_bytes()[0];
                 self.watch.look(&view, risk_bytes, bin * BIN_NS);
             }
         }
@@ -150,21 +150,21 @@ impl<'a> Running<'a> {
     fn go(&mut self, until: Instant) {
         let mut ended = Vec::new();
         loop {
-            let (due, arrival) = (self.world.next_at(), self.arrival());
+            let (due, arrival) = (self.sim.next_at(), self.arrival());
             if arrival.is_some_and(|(at, _)| at < until && at < due) {
                 let (at, whose) = arrival.expect("just seen");
-                self.world.now = self.world.now.max(at);
+                self.sim.now = self.sim.now.max(at);
                 self.arrive(whose, at);
-            } else if due >= until || !self.world.step() {
+            } else if due >= until || !self.sim.step() {
                 break;
             }
-            let (now, in_flight) = (self.world.now, &mut self.in_flight);
-            self.world.drain_done(|done| ended.push(in_flight.remove(done.request.0 as usize)));
+            let (now, in_flight) = (self.sim.now, &mut self.in_flight);
+            self.sim.drain_done(|done| ended.push(in_flight.remove(done.request.0 as usize)));
             for (whose, sent) in std::mem::take(&mut ended) {
                 self.ended(whose, sent, now);
             }
         }
-        self.world.now = self.world.now.max(until);
+        self.sim.now = self.sim.now.max(until);
     }
 
     /// Who asks next by the clock, or has thought, and when.
@@ -215,7 +215,7 @@ impl<'a> Running<'a> {
 
     /// Bytes written so far.
     fn written(&self) -> Written {
-        let engine = &self.world.engine;
+        let engine = &self.sim.engine;
         let mut written = Written::default();
         for (device, stats) in engine.devices().iter().zip(&engine.stats().devices) {
             if device.config.role == Role::Hdd {
@@ -238,7 +238,7 @@ impl<'a> Running<'a> {
         let ids = std::iter::once(DeviceId(0)).chain(self.config.pair.map(|_| second));
         let mut collections = Vec::new();
         for id in ids {
-            let events = self.world.drive_mut(id).take_events().into_iter();
+            let events = self.sim.drive_mut(id).take_events().into_iter();
             let collected = events.filter(|event| {
                 event.kind == DriveEventKind::GarbageCollection && event.start >= from
             });
@@ -256,10 +256,10 @@ impl<'a> Running<'a> {
         costs: &CostTable,
         k: u64,
     ) -> SharingResult {
-        let digest = self.world.engine.digest();
+        let digest = self.sim.engine.digest();
         let bins = (self.config.duration.ns / BIN_NS) as usize;
         let collections = self.collections();
-        let streams = self.world.engine.devices()[0].streams.as_ref();
+        let streams = self.sim.engine.devices()[0].streams.as_ref();
         let envelope = streams.map_or((0, 0), |lanes| (lanes.envelope().0, lanes.envelope().1));
         let (now, before) = (self.written(), self.before);
         let written = Written {
@@ -268,12 +268,12 @@ impl<'a> Running<'a> {
             redirected_bytes: now.redirected_bytes - before.redirected_bytes,
             padding_bytes: now.padding_bytes - before.padding_bytes,
         };
-        let pair = self.config.pair.zip(self.world.engine.pairs().first().copied());
+        let pair = self.config.pair.zip(self.sim.engine.pairs().first().copied());
         let pair = pair.and_then(|(config, view)| self.watch.result(&config, view, k));
         let counted: Vec<(u64, u64)> = self
-            .world
+            .sim
             .engine
-            .clients(self.world.now)
+            .clients(self.sim.now)
             .into_iter()
             .flatten()
             .map(|client| (client.delivery.windows, client.delivery.met))

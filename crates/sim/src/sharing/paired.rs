@@ -26,9 +26,9 @@ pub struct PairOf {
     pub idle: Idle,
     /// When a write is acknowledged.
     pub answer: Answer,
-    /// The cache holds so many times what a twin writes in a period.
+    /// The cache holds so many times what a leg writes in a period.
     pub cache_periods: u32,
-    /// This twin is gone.
+    /// This leg is gone.
     pub absent: Option<u8>,
 }
 
@@ -110,9 +110,9 @@ impl Watch {
         stats.accepted_bytes -= begun.accepted_bytes;
         stats.cache_reads -= begun.cache_reads;
         stats.mixed_reads -= begun.mixed_reads;
-        for twin in 0..2 {
-            stats.written_bytes[twin] -= begun.written_bytes[twin];
-            stats.reads[twin] -= begun.reads[twin];
+        for leg in 0..2 {
+            stats.written_bytes[leg] -= begun.written_bytes[leg];
+            stats.reads[leg] -= begun.reads[leg];
         }
         let mean = self.cache_sum / u128::from(self.looks.max(1));
         Some(PairResult {

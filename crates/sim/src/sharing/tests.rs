@@ -167,9 +167,9 @@ fn limits_hold_on_a_pair() {
     assert!(rates[2].0 > 1_000, "{rates:?}");
 }
 
-/// I13, I15, I16: roles change every period, both twins get every write, the cache keeps to its bound,
+/// I13, I15, I16: roles change every period, both legs get every write, the cache keeps to its bound,
 /// and what RAM alone has is less than a period's writes; nothing, where writes are acknowledged when a
-/// twin has them.
+/// leg has them.
 #[test]
 fn a_pair_is_watched() {
     let clients = vec![
@@ -193,7 +193,7 @@ fn a_pair_is_watched() {
     assert_eq!(written.ssd_bytes, first + second);
     let stats = pair.view.stats;
     let twice = 2 * (stats.accepted_bytes - pair.view.coalesced_bytes);
-    // what the cache holds at the end lacks one twin, or both
+    // what the cache holds at the end lacks one leg, or both
     let lacking = pair.view.cache_bytes..=2 * pair.view.cache_bytes;
     let unwritten = twice.checked_sub(written.ssd_bytes).expect("nothing is written three times");
     assert!(lacking.contains(&unwritten), "{unwritten} {written:?} {pair:?}");
@@ -277,43 +277,43 @@ fn a_request_in_pieces_is_one_of_those_that_were_promised() {
     engine.placement = tandem_engine::Placement::Mapped;
     engine.volumes[0].size_bytes = SLOTS * SIZE;
     engine.qos = qos(&config, &costs, &promises(&config, &costs));
-    let mut world = World::new(Engine::new(engine).expect("a pool"), vec![drive], false);
-    world.start().expect("formatted");
+    let mut sim = Simulation::new(Engine::new(engine).expect("a pool"), vec![drive], false);
+    sim.start().expect("formatted");
     let mut asked = 0;
-    let mut ask = |world: &mut World, op, range, stream| {
+    let mut ask = |sim: &mut Simulation, op, range, stream| {
         asked += 1;
         let id = tandem_block::RequestId(asked << 8 | u64::from(stream));
         let mut request =
-            tandem_block::Request::new(id, crate::bare_ssd::VOLUME, op, range, world.now);
+            tandem_block::Request::new(id, crate::bare_ssd::VOLUME, op, range, sim.now);
         request.stream = StreamId(stream);
         request.payload = tandem_block::PayloadId(asked);
-        world.request(&request);
+        sim.request(&request);
     };
     for half in 0..2 {
         for slot in 0..SLOTS {
             let range = (slot * SIZE + half * SIZE / 2, SIZE / 2);
-            ask(&mut world, tandem_block::Op::Write, range, 0);
-            while !world.has_done() {
-                assert!(world.step());
+            ask(&mut sim, tandem_block::Op::Write, range, 0);
+            while !sim.has_done() {
+                assert!(sim.step());
             }
-            world.drain_done(|done| assert!(done.status.is_ok()));
+            sim.drain_done(|done| assert!(done.status.is_ok()));
         }
     }
     // the promised stream is number 1; everybody else floods
     let (mut rng, mut served) = (Rng::new(1), [0u64; 2]);
-    let end = world.now + Duration::from_s(20);
-    let mut next = |world: &mut World, stream| {
+    let end = sim.now + Duration::from_s(20);
+    let mut next = |sim: &mut Simulation, stream| {
         let range = (rng.below(SLOTS) * SIZE, SIZE);
-        ask(world, tandem_block::Op::Read, range, stream);
+        ask(sim, tandem_block::Op::Read, range, stream);
     };
-    (0..31).for_each(|_| next(&mut world, 1));
-    (0..64).for_each(|_| next(&mut world, 0));
-    while world.now < end && world.step() {
+    (0..31).for_each(|_| next(&mut sim, 1));
+    (0..64).for_each(|_| next(&mut sim, 0));
+    while sim.now < end && sim.step() {
         let mut done = Vec::new();
-        world.drain_done(|one| done.push((one.request.0 & 0xFF) as u32));
+        sim.drain_done(|one| done.push((one.request.0 & 0xFF) as u32));
         for stream in done {
             served[stream as usize] += 1;
-            next(&mut world, stream);
+            next(&mut sim, stream);
         }
     }
     assert!((300 * 20..330 * 20).contains(&served[1]), "{served:?}");

@@ -5,13 +5,13 @@
 
 pub mod drift;
 pub mod fleet;
-pub mod twins;
+pub mod legs;
 
 use crate::replay::{
     DriveChoice, Plan, ReplayConfig, ReplayError, RunResult, Survey, plan, replay,
 };
 use tandem_block::Arrival;
-use tandem_engine::bcw::distrust::Distrust;
+use tandem_engine::bcw::unreliability::Unreliability;
 use tandem_engine::{Role, SteerConfig};
 
 /// What a run is judged by.
@@ -31,8 +31,8 @@ pub struct Figures {
     pub padding_bytes: u64,
     /// Written to SSDs in all, in bytes.
     pub ssd_bytes: u64,
-    /// Times that steering to a drive stopped, by reason, in the order of `Distrust::ALL`.
-    pub distrusts: [u64; Distrust::ALL.len()],
+    /// Times that steering to a drive stopped, by reason, in the order of `Unreliability::ALL`.
+    pub unreliable_times: [u64; Unreliability::ALL.len()],
 }
 
 impl Figures {
@@ -48,7 +48,7 @@ impl Figures {
             write_p999_ns: write.percentile_ns(9990),
             padding_bytes: steering.fast_padding_bytes + steering.slow_padding_bytes,
             ssd_bytes: ssds.map(|device| device.stats.written_bytes()).sum(),
-            distrusts: steering.distrusts,
+            unreliable_times: steering.unreliable_times,
         }
     }
 

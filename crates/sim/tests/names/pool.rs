@@ -10,7 +10,7 @@ use tandem_engine::Engine;
 use tandem_names::{
     Caller, Change, NameError, Objects, SetAttributes, Space, Strip, Tree, check, cover, mode,
 };
-use tandem_sim::World;
+use tandem_sim::Simulation;
 use tandem_sim::swarm::{SwarmConfig, VOLUME};
 
 pub const ROOT: ObjectId = VOLUME;
@@ -45,7 +45,7 @@ impl Objects for On<'_> {
     }
 }
 
-/// Sectors of bytes as tokens of the virtual world, and back.
+/// Sectors of bytes as tokens of the virtual simulation, and back.
 #[derive(Default)]
 pub struct Sectors {
     tokens: HashMap<Vec<u8>, u64>,
@@ -81,7 +81,7 @@ pub type Hook<'a> = &'a mut dyn FnMut(&Fs);
 #[derive(Clone)]
 pub struct Fs {
     pub config: SwarmConfig,
-    pub world: World,
+    pub sim: Simulation,
     pub tree: Tree,
     pub next_id: Cell<u64>,
     pub requests: u64,
@@ -92,27 +92,27 @@ impl Fs {
     /// A fresh pool, its volume formatted and mounted.
     pub fn new(config: &SwarmConfig) -> Fs {
         let engine = Engine::new(config.engine(true)).expect("valid");
-        let mut world = World::new(engine, config.drives(), true);
-        world.start().expect("a pool");
+        let mut sim = Simulation::new(engine, config.drives(), true);
+        sim.start().expect("a pool");
         let owner = Caller { uid: 0, gid: 0, now_ns: 0 };
         let format = Tree::format(ROOT, ROOT_MODE, &owner);
         let batch = batch_of(format, RequestId(1), true);
-        world.batch(&batch);
-        wait(&mut world, batch.id).expect("it fits");
-        Fs::mount(config, world, Rc::default(), 1)
+        sim.batch(&batch);
+        wait(&mut sim, batch.id).expect("it fits");
+        Fs::mount(config, sim, Rc::default(), 1)
     }
 
     fn mount(
         config: &SwarmConfig,
-        world: World,
+        sim: Simulation,
         sectors: Rc<RefCell<Sectors>>,
         requests: u64,
     ) -> Fs {
-        let ids = world.engine.objects().iter().map(|(id, _)| id.0 + 1).max();
+        let ids = sim.engine.objects().iter().map(|(id, _)| id.0 + 1).max();
         let next_id = Cell::new(ids.unwrap_or(1).max(100));
-        let on = On { engine: &world.engine, next_id: &next_id };
+        let on = On { engine: &sim.engine, next_id: &next_id };
         let (tree, changes) = Tree::mount(&on, ROOT, plain::TIERS).expect("it can be mounted");
-        let mut fs = Fs { config: config.clone(), world, tree, next_id, requests, sectors };
+        let mut fs = Fs { config: config.clone(), sim, tree, next_id, requests, sectors };
         fs.commit(changes, true, &mut |_| {}).expect("nothing is made");
         loop {
             let changes = fs.tree.reap(&fs.on(), 3).expect("orphans are sound");
@@ -169,7 +169,7 @@ impl Fs {
     }
 
     pub fn on(&self) -> On<'_> {
-        On { engine: &self.world.engine, next_id: &self.next_id }
+        On { engine: &self.sim.engine, next_id: &self.next_id }
     }
 
     fn number(&mut self) -> RequestId {
@@ -177,15 +177,15 @@ impl Fs {
         RequestId(self.requests)
     }
 
-    /// Runs the world until this is answered.
+    /// Runs the simulation until this is answered.
     fn wait(&mut self, id: RequestId, hook: Hook<'_>) -> Result<Vec<u64>, IoError> {
         loop {
-            if let Some((done, tokens)) = self.world.take_said().done.pop() {
+            if let Some((done, tokens)) = self.sim.take_said().done.pop() {
                 assert_eq!(done.request, id, "one thing at a time");
                 return done.status.map(|()| tokens);
             }
             hook(self);
-            assert!(self.world.step(), "a request never hangs");
+            assert!(self.sim.step(), "a request never hangs");
         }
     }
 
@@ -211,7 +211,7 @@ impl Fs {
             return Ok(());
         }
         let batch = batch_of(changes, self.number(), durable);
-        self.world.batch(&batch);
+        self.sim.batch(&batch);
         self.wait(batch.id, hook)?;
         hook(self);
         Ok(())
@@ -219,18 +219,18 @@ impl Fs {
 
     fn ask(&mut self, object: ObjectId, op: Op, range: (u64, u64)) -> Request {
         let id = self.number();
-        Request::new(id, object, op, range, self.world.now)
+        Request::new(id, object, op, range, self.sim.now)
     }
 
     pub fn flush(&mut self, hook: Hook<'_>) {
         let request = self.ask(ROOT, Op::Flush, (0, 0));
-        self.world.request(&request);
+        self.sim.request(&request);
         self.wait(request.id, hook).expect("no faults");
     }
 
     fn read_sectors(&mut self, object: ObjectId, offset: u64, length: u64) -> Vec<u8> {
         let request = self.ask(object, Op::Read, (offset, length));
-        self.world.request(&request);
+        self.sim.request(&request);
         let tokens = self.wait(request.id, &mut |_| {}).expect("no faults");
         let sectors = self.sectors.borrow();
         let count = (length / SECTOR_BYTES) as usize;
@@ -266,8 +266,8 @@ impl Fs {
         let known = Rc::clone(&self.sectors);
         let tokens: Vec<u64> =
             sectors.chunks_exact(SECTOR).map(|sector| known.borrow_mut().token(sector)).collect();
-        request.payload = self.world.payload(tokens.into_iter());
-        self.world.request(&request);
+        request.payload = self.sim.payload(tokens.into_iter());
+        self.sim.request(&request);
         self.wait(request.id, hook).expect("there is space, and no faults");
         hook(self);
     }
@@ -330,11 +330,11 @@ impl Fs {
 
     /// What is mounted after a power cut now.
     pub fn cut(&self, cut: CutMode, rng: &mut Rng) -> Fs {
-        let mut world = self.world.clone();
-        world.power_cut(self.config.engine(false), cut, rng);
+        let mut sim = self.sim.clone();
+        sim.power_cut(self.config.engine(false), cut, rng);
         let seed = self.config.seed;
-        world.start().unwrap_or_else(|error| panic!("seed {seed}: recovery refused: {error}"));
-        let fs = Fs::mount(&self.config, world, Rc::clone(&self.sectors), self.requests);
+        sim.start().unwrap_or_else(|error| panic!("seed {seed}: recovery refused: {error}"));
+        let fs = Fs::mount(&self.config, sim, Rc::clone(&self.sectors), self.requests);
         fs.assert_sound();
         fs
     }
@@ -343,14 +343,14 @@ impl Fs {
     pub fn restart(mut self) -> Fs {
         let changes = self.tree.clone().unmount();
         self.commit(changes, true, &mut |_| {}).expect("nothing is made");
-        self.world.shut_down();
-        while !self.world.take_said().stopped {
-            assert!(self.world.step(), "a stop never hangs");
+        self.sim.shut_down();
+        while !self.sim.take_said().stopped {
+            assert!(self.sim.step(), "a stop never hangs");
         }
         let (seed, mode) = (self.config.seed, CutMode::DropAll);
-        self.world.power_cut(self.config.engine(false), mode, &mut Rng::new(seed));
-        self.world.start().expect("it was stopped cleanly");
-        Fs::mount(&self.config, self.world, self.sectors, self.requests)
+        self.sim.power_cut(self.config.engine(false), mode, &mut Rng::new(seed));
+        self.sim.start().expect("it was stopped cleanly");
+        Fs::mount(&self.config, self.sim, self.sectors, self.requests)
     }
 }
 
@@ -358,12 +358,11 @@ fn batch_of(changes: Vec<Change>, id: RequestId, durable: bool) -> Batch {
     Batch { id, ops: changes.into_iter().map(Change::into_op).collect(), durable }
 }
 
-fn wait(world: &mut World, id: RequestId) -> Result<(), IoError> {
+fn wait(sim: &mut Simulation, id: RequestId) -> Result<(), IoError> {
     loop {
-        if let Some((done, _)) = world.take_said().done.iter().find(|(done, _)| done.request == id)
-        {
+        if let Some((done, _)) = sim.take_said().done.iter().find(|(done, _)| done.request == id) {
             return done.status;
         }
-        assert!(world.step(), "a request never hangs");
+        assert!(sim.step(), "a request never hangs");
     }
 }

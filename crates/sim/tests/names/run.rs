@@ -55,7 +55,7 @@ impl Run {
     }
 
     fn sum_up(&mut self) {
-        let stats = self.fs.world.engine.stats();
+        let stats = self.fs.sim.engine.stats();
         self.before.0 += stats.checkpoints;
         self.before.1 += stats.commits;
         self.before.2 += stats.redirected.0;
@@ -90,7 +90,7 @@ impl Run {
             }
             4 | 5 => {
                 let object = self.pick(|node| !node.is_directory());
-                let on = On { engine: &self.fs.world.engine, next_id: &self.fs.next_id };
+                let on = On { engine: &self.fs.sim.engine, next_id: &self.fs.next_id };
                 if self.fs.tree.open(&on, object).is_ok() {
                     self.plain.held.push(object);
                 }
@@ -151,7 +151,7 @@ impl Run {
         let object = self.plain.held.swap_remove(which % self.plain.held.len());
         self.plain.sweep();
         self.past.views.push(remembered(&self.plain));
-        let on = On { engine: &self.fs.world.engine, next_id: &self.fs.next_id };
+        let on = On { engine: &self.fs.sim.engine, next_id: &self.fs.next_id };
         let changes = self.fs.tree.release(&on, object).expect("it is held");
         let past = &mut self.past;
         self.fs.commit(changes, false, &mut |fs| past.event(fs)).expect("nothing is made");

@@ -139,7 +139,7 @@ fn formats_are_asked_for_by_name() {
 }
 
 #[test]
-fn a_tie_is_reported_and_settled_by_name() {
+fn a_tie_is_reported_and_decided_by_name() {
     let text = b"0 0 7 8 1\n900 0 9 8 1\n";
     let error = open_reader("t", Cursor::new(text.to_vec()), &OpenOptions::default()).unwrap_err();
     let message = "t could be disksim or mqsim: name one with --format (same columns, other units)";

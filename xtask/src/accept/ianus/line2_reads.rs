@@ -48,7 +48,7 @@ impl Told {
 }
 
 pub(super) fn measure(_: &Options) -> Result<Vec<Row>> {
-    let words = ["run", "--release", "-p", "tandem-sim", "--example", "twins"];
+    let words = ["run", "--release", "-p", "tandem-sim", "--example", "legs"];
     let printed = cargo::output(&words)?;
     let mut runs = Vec::new();
     for line in printed.lines().filter_map(|line| line.strip_prefix("RESULT ")) {

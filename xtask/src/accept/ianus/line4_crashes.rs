@@ -1,7 +1,7 @@
 //! Can a pair lose data?
 //!
 //! Source: acceptance of reservations and the pair, line 4: a power cut at every event and the death of
-//! either drive at every event of 200 requests, 2,000 sampled, and while a twin is copied to, in each
+//! either drive at every event of 200 requests, 2,000 sampled, and while a leg is copied to, in each
 //! durability mode.
 
 use super::Options;

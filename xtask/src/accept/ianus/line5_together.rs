@@ -1,7 +1,7 @@
 //! What do a pair, redirected writes and reservations give together, beside each alone?
 //!
 //! Source: issue "reservations and the pair", acceptance 5: one experiment, and a table of the p99.9 of
-//! reads, the mean of writes and SSD bytes (of a pair: of both twins).
+//! reads, the mean of writes and SSD bytes (of a pair: of both legs).
 
 use super::Options;
 use crate::accept::experiments;

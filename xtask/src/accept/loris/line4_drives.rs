@@ -70,7 +70,7 @@ pub(super) fn measure(_: &Options) -> Result<Vec<Row>> {
             Err(error) => vec![Row::broken(wanted, &error)],
         });
     }
-    let wanted = "a pool of two drives, with a place for another one of each, grows under load";
+    let wanted = "a pool of two drives, with a bay for another one of each, grows under load";
     rows.extend(match grown(&tandem) {
         Ok(found) => found.into_iter().map(|told| Row::new(wanted, told, true)).collect(),
         Err(error) => vec![Row::broken(wanted, &error)],
@@ -237,8 +237,8 @@ const SECOND: &str = "[[volume]]\nname = \"vol1\"\nsize = \"2GiB\"\n";
 /// Both places are filled while clients work, and the server is killed; what was found of it.
 fn grown(tandem: &Path) -> Result<Vec<String>> {
     let text = of_four()
-        .replace("\"ssd2.img\"\nsize = \"1GiB\"", "\"spare:1GiB\"")
-        .replace("\"hdd2.img\"\nsize = \"3GiB\"", "\"spare:3GiB\"");
+        .replace("\"ssd2.img\"\nsize = \"1GiB\"", "\"bay:1GiB\"")
+        .replace("\"hdd2.img\"\nsize = \"3GiB\"", "\"bay:3GiB\"");
     let pool = Pool::new(tandem, &bench::folder(), &format!("{text}{SECOND}"))?;
     if pool.call(&["format", "--yes"]).is_ok() {
         bail!("a volume was given room that is not there yet");
@@ -253,18 +253,18 @@ fn grown(tandem: &Path) -> Result<Vec<String>> {
     let mut expected = text;
     let mut seconds = Vec::new();
     // device 1 and 3 of the file
-    for (device, place, new, bytes) in
-        [(1, "spare:1GiB", "ssd2.img", 1u64 << 30), (3, "spare:3GiB", "hdd2.img", 3 << 30)]
+    for (device, bay, new, bytes) in
+        [(1, "bay:1GiB", "ssd2.img", 1u64 << 30), (3, "bay:3GiB", "hdd2.img", 3 << 30)]
     {
         std::fs::File::create(pool.folder().join(new))?.set_len(bytes)?;
-        call(tandem, &pool, &["add", "pool.toml", new, "--place", place, "--detach"])?;
+        call(tandem, &pool, &["add", "pool.toml", new, "--bay", bay, "--detach"])?;
         let is_over = |how: &Value| how["device"] == device && !how["ended"].is_null();
         let how = work_until(&pool, "replacing", is_over)?;
         if how["finished"] != true {
-            bail!("a drive did not come to {place}: {how}");
+            bail!("a drive did not come to {bay}: {how}");
         }
         seconds.push(number(&how, "ns").div_ceil(1_000_000_000));
-        expected = expected.replace(place, new);
+        expected = expected.replace(bay, new);
     }
     let after = status(&pool)?;
     kill(server)?;
@@ -285,14 +285,14 @@ fn grown(tandem: &Path) -> Result<Vec<String>> {
     let ssd_mib = |told: &Value| number(told, "ssd_bytes") >> 20;
     Ok(vec![
         format!(
-            "the SSD came in {} s, the hard drive in {} s; SSDs {} MiB before and {} MiB after; the places \
+            "the SSD came in {} s, the hard drive in {} s; SSDs {} MiB before and {} MiB after; the bays \
              cost {} KiB of the drives and {} KiB of RAM",
             seconds[0],
             seconds[1],
             ssd_mib(&before),
             ssd_mib(&after),
-            number(&made["empty_places"], "drives_bytes") >> 10,
-            number(&made["empty_places"], "memory_bytes") >> 10,
+            number(&made["empty_bays"], "drives_bytes") >> 10,
+            number(&made["empty_bays"], "memory_bytes") >> 10,
         ),
         "no client error; a volume that format had refused was made and filled, all is read and verified \
          after a kill, tandem check finds it whole"

@@ -13,7 +13,7 @@ pub(super) fn measure(_: &Options) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for (what, without) in &table {
         let Some(drive) = what.strip_suffix(", off") else { continue };
-        let with = table.get(&format!("{drive}, on")).context("a row without its twin")?;
+        let with = table.get(&format!("{drive}, on")).context("a row without its other leg")?;
         rows.push(Row::new(
             format!("{drive}: user slow-hits per million with recalibration, not above without"),
             format!(

@@ -10,7 +10,7 @@ mod staircase;
 pub use charts::{Chart, Column, REASONS, Trade, columns, tail, trade};
 pub use plot::Series;
 
-use crate::report::{distrusted, json, table};
+use crate::report::{json, table, unreliable};
 use std::fmt::Write as _;
 use tandem_block::Duration;
 use tandem_engine::Role;
@@ -168,7 +168,7 @@ fn results(page: &Page<'_>, html: &mut String) {
             table::count(result.stats.redirected.0),
             table::count(result.steering.user_slow_writes),
             format!("{:.0}", json::slow_per_million(&result.steering, &result.latencies)),
-            match distrusted::reasons_of(&result.steering) {
+            match unreliable::reasons_of(&result.steering) {
                 none if none.is_empty() => "never".to_owned(),
                 reasons => reasons,
             },

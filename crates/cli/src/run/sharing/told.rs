@@ -242,7 +242,7 @@ pub(super) fn nothing(config: &SharingConfig) -> SharingResult {
         windows: (0, 0),
     });
     let view = PairView {
-        twins: [DeviceId(0), DeviceId(1)],
+        legs: [DeviceId(0), DeviceId(1)],
         alive: [true; 2],
         lead: 0,
         reader: 1,

@@ -177,7 +177,7 @@ struct Run<'a> {
     /// The last server ended cleanly, so that a drive may die now.
     is_clean: bool,
     /// The second drive of the pair is gone.
-    twin_gone: bool,
+    leg_gone: bool,
     /// A file system that is too small for what lies in it.
     small: Option<Small>,
 }
@@ -210,7 +210,7 @@ pub fn run(plan: &Plan, seed: u64) -> Result<Outcome, String> {
         Behind::Full => Some(Small::mount(&folder.path().join(pools::SMALL))?),
         Behind::Files | Behind::Emulated => None,
     };
-    let (path, is_clean, twin_gone) = (folder.path().to_owned(), false, false);
+    let (path, is_clean, leg_gone) = (folder.path().to_owned(), false, false);
     let mut run = Run {
         plan,
         seed,
@@ -222,7 +222,7 @@ pub fn run(plan: &Plan, seed: u64) -> Result<Outcome, String> {
         administrator,
         outcome,
         is_clean,
-        twin_gone,
+        leg_gone,
         small,
     };
     run.format()?;
@@ -286,7 +286,7 @@ impl Run<'_> {
             self.roll_back().map_err(Trouble::Lost)?;
         }
         self.administrator.clear();
-        let mut words = self.change_twin();
+        let mut words = self.change_leg();
         if let Some(small) = &self.small {
             small.grow().map_err(Trouble::Lost)?;
         }
@@ -326,20 +326,20 @@ impl Run<'_> {
     }
 
     /// Takes the second drive of a pair away, or brings a new one: what the server is told then. A pair
-    /// holds against the death of a drive or a power cut, so it dies when all is settled.
-    fn change_twin(&mut self) -> Vec<String> {
+    /// holds against the death of a drive or a power cut, so it dies when all is durable.
+    fn change_leg(&mut self) -> Vec<String> {
         if self.pool.kind != Kind::Pair || !self.is_clean || self.rng.below(3) > 0 {
             return Vec::new();
         }
-        let path = self.folder.join(pools::TWIN);
-        self.twin_gone = !self.twin_gone;
-        if self.twin_gone {
+        let path = self.folder.join(pools::LEG);
+        self.leg_gone = !self.leg_gone;
+        if self.leg_gone {
             self.administrator.note("the second drive of the pair is taken away");
             // it is made anew by the server that is told of it
             let _ = std::fs::remove_file(&path);
             return Vec::new();
         }
-        vec!["--new-twin".to_owned(), path.to_string_lossy().into_owned()]
+        vec!["--new-leg".to_owned(), path.to_string_lossy().into_owned()]
     }
 
     /// All of all volumes, and of their snapshots.

@@ -11,7 +11,7 @@ const SECTORS_PER_MIB: u64 = MIB / 512;
 pub const VOLUME_MIB: u64 = 24;
 
 /// The second drive of a pair.
-pub const TWIN: &str = "twin-0.img";
+pub const LEG: &str = "leg-0.img";
 /// The folder of what lies in a small file system.
 pub const SMALL: &str = "small";
 
@@ -115,12 +115,12 @@ impl PoolPlan {
             }
             if kind == Kind::Pair && role == "ssd" {
                 let times = "period = '150ms', idle = '10ms', cache = '64MiB'";
-                let _ = writeln!(text, "pair = {{ twin = '{TWIN}', {times} }}");
+                let _ = writeln!(text, "pair = {{ leg = '{LEG}', {times} }}");
             }
         }
         if kind == Kind::Many {
             for (role, mib) in [("ssd", 32), ("hdd", 128)] {
-                let spare = format!("[[device]]\nrole = \"{role}\"\npath = \"spare:{mib}MiB\"\n");
+                let spare = format!("[[device]]\nrole = \"{role}\"\npath = \"bay:{mib}MiB\"\n");
                 // places stand behind all drives of their role
                 let at = if role == "ssd" { text.find("[[device]]\nrole = \"hdd\"") } else { None };
                 text.insert_str(at.unwrap_or(text.len()), &spare);

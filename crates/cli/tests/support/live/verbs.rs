@@ -187,7 +187,7 @@ impl Administrator {
             let text = |key: &str| Some(device.get(key)?.as_str()?.to_owned());
             let (role, path) = (text("role")?, text("path")?);
             let is_gone = device.get("gone").and_then(toml::Value::as_bool) == Some(true);
-            let is_there = !is_gone && !path.starts_with("spare:");
+            let is_there = !is_gone && !path.starts_with("bay:");
             Some(Drive { role, path, is_there })
         };
         devices.into_iter().flatten().filter_map(of).collect()

@@ -22,7 +22,7 @@ impl Controller {
     ) -> WriteState {
         let gap = Duration::from_ns(now.since(self.last_command).ns.saturating_sub(latency.ns));
         self.last_command = now;
-        let actual = self.belief.classify(bytes, latency);
+        let actual = self.model.classify(bytes, latency);
         self.stats.confusion.count(actual, self.predicted);
         if padding {
             if bytes == FAST_PADDING_BYTES {
@@ -59,22 +59,22 @@ impl Controller {
     /// the buffer.
     pub(super) fn has_to_find_its_place(&mut self, written: &Written) -> bool {
         let first = std::mem::take(&mut self.unplaced);
-        let profile = self.belief.profile();
+        let profile = self.model.profile();
         let longest_ns = profile.slow_latency_ns.max(2 * profile.position_ns);
-        first && written.latency.ns <= longest_ns && self.belief.learns()
+        first && written.latency.ns <= longest_ns && self.model.learns()
     }
 
-    /// Belief follows what was seen, and doubts with it.
+    /// The model follows what was seen, and doubts with it.
     pub(super) fn learn(&mut self, now: Instant, written: &Written) {
-        if !self.belief.learns() {
+        if !self.model.learns() {
             return;
         }
-        let odd = self.belief.is_odd(written);
+        let odd = self.model.is_odd(written);
         let slow = written.actual == WriteState::Slow;
         let surprising = slow && self.predicted != WriteState::Slow && self.state != State::Slow;
         self.stats.surprises += u64::from(surprising);
-        self.belief.learn(written);
-        let (slow_ns, latency) = (self.belief.profile().slow_latency_ns, written.latency);
+        self.model.learn(written);
+        let (slow_ns, latency) = (self.model.profile().slow_latency_ns, written.latency);
         let found = self.doubts.look(now, &Look { slow, surprising, odd, slow_ns, latency });
         if let Some(why) = found
             && self.control != Control::Bare
@@ -84,7 +84,7 @@ impl Controller {
     }
 
     pub(super) fn passed_slow(&mut self, now: Instant) {
-        self.belief.begin_stage(Origin::Slow);
+        self.model.begin_stage(Origin::Slow);
         self.is_known = true;
         self.interrupted = None;
         self.exploring = false;
@@ -115,7 +115,7 @@ impl Controller {
             self.pursued_bytes = self.pursued_bytes.saturating_add(bytes);
             self.go_on_as_before(actual);
         }
-        if actual == believed || self.belief.is_certain() {
+        if actual == believed || self.model.is_certain() {
             self.surprises = 0;
             return;
         }
@@ -126,10 +126,10 @@ impl Controller {
         // the drive is in another stage than believed: it drained, or came past a slow write unseen
         self.surprises = 0;
         match actual {
-            WriteState::Fast => self.belief.drained_early(),
-            WriteState::Mid | WriteState::Slow => self.belief.did_not_drain(),
+            WriteState::Fast => self.model.drained_early(),
+            WriteState::Mid | WriteState::Slow => self.model.did_not_drain(),
         }
-        self.belief.begin_stage(Origin::Unknown);
+        self.model.begin_stage(Origin::Unknown);
         self.last = actual;
         self.state = if actual == WriteState::Fast { State::Fast } else { State::Mid };
         self.stage_bytes = bytes * u64::from(SURPRISES_MAX);
@@ -145,7 +145,7 @@ impl Controller {
             self.interrupted = Some((before, looks + 1));
         } else {
             self.interrupted = None;
-            self.belief.begin_stage(Origin::Resumed);
+            self.model.begin_stage(Origin::Resumed);
             self.state = if before == WriteState::Fast { State::Fast } else { State::Mid };
         }
     }

@@ -3,8 +3,8 @@
 //! Source: requirements M14 and M24 (predictions), B6; [BCW §4.2] for slow writes of users, which
 //! scheduling is there to avoid.
 
-use crate::bcw::distrust::Distrust;
 use crate::bcw::predictor::Confusion;
+use crate::bcw::unreliability::Unreliability;
 use std::ops::AddAssign;
 
 /// Counts for results.
@@ -24,10 +24,10 @@ pub struct ControllerStats {
     pub budget_stops: u64,
     /// Slow writes, padding included, where none was predicted.
     pub surprises: u64,
-    /// Times that steering to the drive stopped, by reason, in the order of `Distrust::ALL`.
-    pub distrusts: [u64; Distrust::ALL.len()],
+    /// Times that steering to the drive stopped, by reason, in the order of `Unreliability::ALL`.
+    pub unreliable_times: [u64; Unreliability::ALL.len()],
     /// Time that the drive was not trusted, measurements included, in ns.
-    pub distrusted_ns: u64,
+    pub unreliable_ns: u64,
     /// Times that a read broke the stream.
     pub suspensions: u64,
     /// Times that the drive was measured anew.
@@ -48,10 +48,10 @@ impl AddAssign<&ControllerStats> for ControllerStats {
         self.padding_limits += other.padding_limits;
         self.budget_stops += other.budget_stops;
         self.surprises += other.surprises;
-        for (count, more) in self.distrusts.iter_mut().zip(&other.distrusts) {
+        for (count, more) in self.unreliable_times.iter_mut().zip(&other.unreliable_times) {
             *count += more;
         }
-        self.distrusted_ns += other.distrusted_ns;
+        self.unreliable_ns += other.unreliable_ns;
         self.suspensions += other.suspensions;
         self.measurements += other.measurements;
         self.explorations += other.explorations;

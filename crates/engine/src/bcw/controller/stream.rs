@@ -16,21 +16,21 @@ impl Controller {
     }
 
     pub(super) fn predict_after(&self, stage_bytes: u64, bytes: u64) -> WriteState {
-        let usable = (self.belief.fast_bytes(), self.belief.mid_bytes());
+        let usable = (self.model.fast_bytes(), self.model.mid_bytes());
         self.predict_in(usable, stage_bytes, bytes)
     }
 
     /// How far users' writes are sent into a (fast, mid) stage.
     pub(super) fn bounds(&self) -> (u64, u64) {
-        if self.has_stand_in { self.belief.certain_bytes() } else { self.last_bounds() }
+        if self.has_stand_in { self.model.certain_bytes() } else { self.last_bounds() }
     }
 
     /// … even if no other drive takes them.
     pub(super) fn last_bounds(&self) -> (u64, u64) {
         if self.is_one_of_several {
-            return self.belief.careful_bytes();
+            return self.model.careful_bytes();
         }
-        (self.belief.fast_bytes(), self.belief.mid_bytes())
+        (self.model.fast_bytes(), self.model.mid_bytes())
     }
 
     /// It is one of several drives of a set, which need not go as far into their stages as one that is
@@ -54,7 +54,7 @@ impl Controller {
         let takes = self.trust == Trust::Full && matches!(self.state, State::Fast | State::Mid);
         let bytes = self.wanted_bytes();
         let promised = self.stage_bytes + self.committed_bytes;
-        takes && self.predict_in(self.belief.certain_bytes(), promised, bytes) != WriteState::Slow
+        takes && self.predict_in(self.model.certain_bytes(), promised, bytes) != WriteState::Slow
     }
 
     /// Does another drive of the set have room? Then this one keeps users' writes off the uncertain end

@@ -113,7 +113,7 @@ fn b2_after_an_idle_drain_the_drive_is_fast_for_free() {
 #[test]
 fn b2_without_demand_padding_stops_and_the_drive_rests() {
     let (mut c, mut now) = fast();
-    c.belief.profile_mut().drain_idle_ns = 900_000_000; // longer than demand lasts
+    c.model.profile_mut().drain_idle_ns = 900_000_000; // longer than demand lasts
     for _ in 0..256 {
         write(&mut c, &mut now, FAST);
     }
@@ -244,7 +244,7 @@ fn m39_fast_only_never_writes_in_the_mid_state() {
 #[test]
 fn m39_without_demand_fast_only_rests_until_the_drive_has_drained() {
     let (mut c, mut now) = fast_under(Control::FastOnly);
-    c.belief.profile_mut().drain_idle_ns = 900_000_000; // longer than demand lasts
+    c.model.profile_mut().drain_idle_ns = 900_000_000; // longer than demand lasts
     for _ in 0..256 {
         write(&mut c, &mut now, FAST);
     }
@@ -338,7 +338,7 @@ fn m23_after_a_read_the_stage_goes_on_if_it_looks_as_before() {
 /// B6: each sort of misbehaviour stops steering, by name; a measurement after a while ends it.
 #[test]
 fn b6_a_drive_that_misbehaves_is_left_alone_and_measured_later() {
-    use Distrust::{Cleaning, Stalled, Surprises, WriteCacheOff};
+    use Unreliability::{Cleaning, Stalled, Surprises, WriteCacheOff};
     let long = Duration::from_ms(400);
     let early: Vec<Duration> = [vec![FAST; 9], vec![SLOW]].concat();
     for (latencies, why) in [
@@ -350,19 +350,19 @@ fn b6_a_drive_that_misbehaves_is_left_alone_and_measured_later() {
         let (mut c, mut now) = fast_under(Control::Full);
         // too fast for recalibration to follow: each stage is another drive
         for latency in &latencies {
-            if c.state() == State::Distrusted {
+            if c.state() == State::Unreliable {
                 break;
             }
-            c.belief = Recalibration::new(profile(), true);
+            c.model = Recalibration::new(profile(), true);
             write(&mut c, &mut now, *latency);
         }
-        assert_eq!(c.stats.distrusts[why as usize], 1, "{why:?} {:?}", c.stats);
+        assert_eq!(c.stats.unreliable_times[why as usize], 1, "{why:?} {:?}", c.stats);
         let stopped = now;
-        assert_eq!(c.distrusted(), Some((why, stopped)));
+        assert_eq!(c.unreliable(), Some((why, stopped)));
         assert!(!c.accepting(now) && !c.is_wanted(now), "{why:?}");
         assert_eq!(c.next(now, Some(4096)), Action::Return);
         let half = stopped + Duration::from_ms(500);
-        assert_eq!(c.stats_at(half).distrusted_ns, 500_000_000, "not over yet");
+        assert_eq!(c.stats_at(half).unreliable_ns, 500_000_000, "not over yet");
         let Action::Rest(until) = c.next(now, None) else { panic!("{why:?}") };
         assert_eq!(until.since(now), Duration::from_s(1));
         now = until;
@@ -370,7 +370,7 @@ fn b6_a_drive_that_misbehaves_is_left_alone_and_measured_later() {
         c.flush_issued(now);
         c.flush_done(now, true);
         let mut padded = 0;
-        while c.state() == State::Distrusted {
+        while c.state() == State::Unreliable {
             let Action::Pad(bytes) = c.next(now, None) else { panic!("{why:?}") };
             c.issued(bytes, true);
             padded += bytes;
@@ -390,7 +390,7 @@ fn b6_a_drive_that_misbehaves_is_left_alone_and_measured_later() {
         assert_eq!((c.stats.measurements, padded / MIB), (1, 32), "{why:?}");
         let away_ns = now.since(stopped).ns;
         let later = now + Duration::from_s(9);
-        assert_eq!((c.distrusted(), c.stats_at(later).distrusted_ns), (None, away_ns), "{why:?}");
+        assert_eq!((c.unreliable(), c.stats_at(later).unreliable_ns), (None, away_ns), "{why:?}");
         assert!(c.accepting(now));
         let fast_mib = c.profile().fast_stage_bytes / MIB;
         assert!((8..13).contains(&fast_mib), "half of the profile's, seen once: {fast_mib}");

@@ -1,10 +1,10 @@
 //! May a drive be steered to that did not do as believed, and how is it measured anew?
 //!
-//! Source: requirements M11 and B6, frontier D6. What is a reason to distrust is in `distrust`.
+//! Source: requirements M11 and B6, frontier D6. What makes a drive unreliable is in `unreliability`.
 
 use super::{
-    Action, Controller, ControllerStats, Distrust, FAST_PADDING_BYTES, Instant, SLOW_PADDING_BYTES,
-    State,
+    Action, Controller, ControllerStats, FAST_PADDING_BYTES, Instant, SLOW_PADDING_BYTES, State,
+    Unreliability,
 };
 use crate::bcw::predictor::WriteState;
 
@@ -29,15 +29,15 @@ const EXPLORED: u32 = 32;
 
 impl Controller {
     /// Why steering to the drive has stopped, the latest reason, and since when; `None` if it has not.
-    pub fn distrusted(&self) -> Option<(Distrust, Instant)> {
-        self.distrusted
+    pub fn unreliable(&self) -> Option<(Unreliability, Instant)> {
+        self.unreliable
     }
 
-    /// What was counted until now, with the distrust that has not ended.
+    /// What was counted until now, with the time away that has not ended.
     pub fn stats_at(&self, now: Instant) -> ControllerStats {
-        let since = self.distrusted.map_or(now, |(_, since)| since);
-        let distrusted_ns = self.stats.distrusted_ns + now.since(since).ns;
-        ControllerStats { distrusted_ns, ..self.stats }
+        let since = self.unreliable.map_or(now, |(_, since)| since);
+        let unreliable_ns = self.stats.unreliable_ns + now.since(since).ns;
+        ControllerStats { unreliable_ns, ..self.stats }
     }
 
     /// The stage is used up, and nobody asks for the next: is this one of those that are padded to
@@ -45,7 +45,7 @@ impl Controller {
     /// learner (frontier D6). At most once a stage, and never with a user's write.
     pub(super) fn explores(&mut self) -> bool {
         let counted = std::mem::replace(&mut self.explorable.1, true);
-        if counted || !self.belief.learns() {
+        if counted || !self.model.learns() {
             return false;
         }
         self.explorable.0 += 1;
@@ -60,14 +60,14 @@ impl Controller {
     }
 
     /// Steering to the drive stops.
-    pub(super) fn stop(&mut self, now: Instant, why: Distrust) {
-        self.stats.distrusts[why as usize] += 1;
-        let since = self.distrusted.map_or(now, |(_, since)| since);
-        self.distrusted = Some((why, since));
+    pub(super) fn stop(&mut self, now: Instant, why: Unreliability) {
+        self.stats.unreliable_times[why as usize] += 1;
+        let since = self.unreliable.map_or(now, |(_, since)| since);
+        self.unreliable = Some((why, since));
         self.trust = Trust::Away(self.doubts.stop(now));
     }
 
-    /// The drive is distrusted and idle: when its time away is over it is measured with padding, from
+    /// The drive is unreliable and idle: when its time away is over it is measured with padding, from
     /// an empty buffer through several slow writes.
     pub(super) fn regain(&mut self, now: Instant) -> Action {
         match self.trust {
@@ -79,9 +79,9 @@ impl Controller {
                 Action::Flush
             }
             Trust::Measured(Some((_, padded))) => {
-                let profile = self.belief.profile();
+                let profile = self.model.profile();
                 if padded >= 4 * profile.fast_stage_bytes.max(profile.mid_stage_bytes) {
-                    self.stop(now, Distrust::NoStaircase);
+                    self.stop(now, Unreliability::NoStaircase);
                     return self.regain(now);
                 }
                 let small = padded < MEASURED_SMALL;
@@ -104,7 +104,7 @@ impl Controller {
             if *stages == 0 {
                 self.trust = Trust::Full;
                 self.stats = self.stats_at(now);
-                self.distrusted = None;
+                self.unreliable = None;
                 self.doubts.trusted(now);
                 self.stats.measurements += 1;
             }

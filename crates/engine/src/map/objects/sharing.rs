@@ -146,17 +146,17 @@ impl Objects {
         let all = |range: BlockRange| (range.first..range.first + range.count).all(&is_recorded);
         let done = self.links.all_written().filter(|&(.., range)| all(range));
         let done: Vec<(ObjectId, u32, BlockRange)> = done.collect();
-        let (mut settled, mut left) = (Vec::new(), Vec::new());
+        let (mut durable, mut left) = (Vec::new(), Vec::new());
         for (object, offset, range) in done {
             self.links.settle(object, offset);
             let pieces = self.runs.cut(object, offset, offset + range.count);
             self.runs.put(object, offset, range);
             left.extend(self.leave(&pieces, &[]));
             let piece = Piece { offset, logical: Some(range.first), count: range.count };
-            settled.push((object, piece));
+            durable.push((object, piece));
             self.is_unsaved = true;
         }
-        (settled, left)
+        (durable, left)
     }
 
     /// The write that a link was made for has failed: the object has what it had. Returns the new blocks.

@@ -295,8 +295,8 @@ fn the_last_holder_of_blocks_leaves_them() {
     assert_eq!(objects.runs().single(ObjectId(6), 11, 14), Some(at));
     assert_eq!(objects.settle_links(|_| true), (vec![], vec![]), "it was not written to");
     objects.note_written(new);
-    let (settled, left) = objects.settle_links(|_| true);
-    assert_eq!((settled.len(), left), (1, vec![]), "the other one still has it");
+    let (durable, left) = objects.settle_links(|_| true);
+    assert_eq!((durable.len(), left), (1, vec![]), "the other one still has it");
     assert_eq!(objects.shared_parts(ObjectId(6), 0, 20), [(11, 12), (13, 14)]);
     assert_eq!(done(&mut objects, &ObjectOp::Remove { object: ObjectId(5) }), [range(at + 1, 1)]);
     assert!(objects.shares().is_empty());

@@ -2,7 +2,7 @@
 //!
 //! Source: [LORIS §III] picks the hottest with the highest counter, the most recently used of equals,
 //! and the coldest with the lowest, the least recently used of equals; its arrays are searched whole,
-//! and it wishes for priority queues.
+//! and it asks for priority queues.
 //!
 //! Extents lie in groups of sixteen, where their hash says, and stay in them. A group begins with the first
 //! of either side in it, above which a tree (`ends.rs`) has the first of all; its head, eight bits of

@@ -6,7 +6,7 @@ use super::super::wire::{self, Header};
 use super::FuseServer;
 use tandem_block::{DurabilityClass, IoError, Op, PayloadId};
 use tandem_live::Done;
-use tandem_live::front::{Desk, Wish};
+use tandem_live::front::{FrontContext, FrontRequest};
 
 /// What a job is doing.
 #[derive(Debug)]
@@ -60,69 +60,75 @@ impl Job {
 
 impl FuseServer {
     /// One request of a job is done.
-    pub(super) fn job_done(&mut self, key: usize, done: &Done, desk: &mut Desk<'_>) {
+    pub(super) fn job_done(&mut self, key: usize, done: &Done, context: &mut FrontContext<'_>) {
         if let Err(error) = done.status {
-            desk.release(done.payload);
+            context.release(done.payload);
             self.jobs[key].steps.clear();
-            self.finish(key, Err(error), desk);
+            self.finish(key, Err(error), context);
             return;
         }
         match self.jobs[key].doing {
-            Doing::Read { skip, length } => self.send(key, skip, length, done, desk),
-            Doing::Around { .. } => self.merge(key, done, desk),
-            _ => self.go_on(key, desk),
+            Doing::Read { skip, length } => self.send(key, skip, length, done, context),
+            Doing::Around { .. } => self.merge(key, done, context),
+            _ => self.go_on(key, context),
         }
     }
 
     /// Begins a job, unless a part of its place is claimed; then it waits.
-    pub(super) fn begin(&mut self, job: Job, desk: &mut Desk<'_>) {
+    pub(super) fn begin(&mut self, job: Job, context: &mut FrontContext<'_>) {
         let waits = job.writes() && !self.claims.is_free(&job.place);
         let key = self.jobs.insert(job);
         if waits {
             self.held.push_back(key);
         } else {
-            self.start(key, desk);
+            self.start(key, context);
         }
     }
 
-    fn start(&mut self, key: usize, desk: &mut Desk<'_>) {
+    fn start(&mut self, key: usize, context: &mut FrontContext<'_>) {
         let job = &self.jobs[key];
         if job.steps.iter().any(|step| matches!(step, Step::Merge { .. })) {
             self.claims.take(key, job.place);
         }
         let Place { first, end, .. } = job.place;
         match job.doing {
-            Doing::Read { .. } => self.ask(key, Op::Read, (first, end - first), desk),
-            Doing::Write { .. } => self.ask(key, Op::Write, (first, end - first), desk),
-            Doing::Flush => self.ask(key, Op::Flush, (0, 0), desk),
-            _ => self.go_on(key, desk),
+            Doing::Read { .. } => self.ask(key, Op::Read, (first, end - first), context),
+            Doing::Write { .. } => self.ask(key, Op::Write, (first, end - first), context),
+            Doing::Flush => self.ask(key, Op::Flush, (0, 0), context),
+            _ => self.go_on(key, context),
         }
     }
 
     /// The next step, or the reply.
-    fn go_on(&mut self, key: usize, desk: &mut Desk<'_>) {
+    fn go_on(&mut self, key: usize, context: &mut FrontContext<'_>) {
         match self.jobs[key].steps.pop() {
-            None => self.finish(key, Ok(()), desk),
+            None => self.finish(key, Ok(()), context),
             Some(Step::Zero { op, offset, length }) => {
                 self.jobs[key].doing = Doing::Zero;
-                self.ask(key, op, (offset, length), desk);
+                self.ask(key, op, (offset, length), context);
             }
             Some(Step::Merge { offset, patch }) => {
                 let (at, whole) = plan::cover(offset, patch.len() as u64);
                 let skip = (offset - at) as usize;
                 self.jobs[key].doing = Doing::Around { at, skip, patch };
-                self.ask(key, Op::Read, (at, whole), desk);
+                self.ask(key, Op::Read, (at, whole), context);
             }
         }
     }
 
-    fn ask(&mut self, key: usize, op: Op, (offset, length): (u64, u64), desk: &mut Desk<'_>) {
+    fn ask(
+        &mut self,
+        key: usize,
+        op: Op,
+        (offset, length): (u64, u64),
+        context: &mut FrontContext<'_>,
+    ) {
         let job = &self.jobs[key];
         let payload = match job.doing {
             Doing::Write { payload } => payload,
             _ => PayloadId::NONE,
         };
-        let wish = Wish {
+        let front_request = FrontRequest {
             object: job.place.object,
             op,
             offset_bytes: offset,
@@ -132,11 +138,11 @@ impl FuseServer {
             class: DurabilityClass::VolatileOk,
             payload,
         };
-        desk.submit(wish, key as u64);
+        context.submit(front_request, key as u64);
     }
 
     /// The sectors around a patch are here: writes them back with it.
-    fn merge(&mut self, key: usize, done: &Done, desk: &mut Desk<'_>) {
+    fn merge(&mut self, key: usize, done: &Done, context: &mut FrontContext<'_>) {
         let Doing::Around { at, skip, patch } =
             std::mem::replace(&mut self.jobs[key].doing, Doing::Back)
         else {
@@ -144,19 +150,19 @@ impl FuseServer {
         };
         let (_, whole) = plan::cover(at + skip as u64, patch.len() as u64);
         let mut sectors = Vec::new();
-        desk.payloads.append_to(done.payload, done.skip_bytes, whole, &mut sectors);
-        desk.release(done.payload);
+        context.payloads.append_to(done.payload, done.skip_bytes, whole, &mut sectors);
+        context.release(done.payload);
         patch.apply(&mut sectors, skip);
-        let payload = desk.payloads.begin_anyway(sectors.len(), at);
-        desk.payloads.fill(payload, 0, &sectors);
-        desk.payloads.seal(payload);
+        let payload = context.payloads.begin_anyway(sectors.len(), at);
+        context.payloads.fill(payload, 0, &sectors);
+        context.payloads.seal(payload);
         let job = &mut self.jobs[key];
         job.doing = Doing::Write { payload };
-        self.ask(key, Op::Write, (at, whole), desk);
+        self.ask(key, Op::Write, (at, whole), context);
     }
 
     /// Replies to a job that moved no bytes to the user, and lets go on who waited for its place.
-    fn finish(&mut self, key: usize, result: Result<(), IoError>, desk: &mut Desk<'_>) {
+    fn finish(&mut self, key: usize, result: Result<(), IoError>, context: &mut FrontContext<'_>) {
         let job = self.jobs.remove(key);
         self.brought_bytes -= job.brought_bytes;
         self.out.clear();
@@ -169,7 +175,7 @@ impl FuseServer {
             for _ in 0..self.held.len() {
                 let Some(next) = self.held.pop_front() else { break };
                 if self.claims.is_free(&self.jobs[next].place) {
-                    self.start(next, desk);
+                    self.start(next, context);
                 } else {
                     self.held.push_back(next);
                 }
@@ -178,12 +184,19 @@ impl FuseServer {
     }
 
     /// Replies to a read, from the engine's memory.
-    fn send(&mut self, key: usize, skip: u64, length: u64, done: &Done, desk: &mut Desk<'_>) {
+    fn send(
+        &mut self,
+        key: usize,
+        skip: u64,
+        length: u64,
+        done: &Done,
+        context: &mut FrontContext<'_>,
+    ) {
         let unique = self.jobs.remove(key).unique;
         let head = wire::reply_head(unique, 0, length as usize);
         let fd = self.inbox.fd();
         let bytes = (done.payload, done.skip_bytes + skip, length);
-        inbox::report(desk.payloads.write_out(fd, &head, bytes));
-        desk.release(done.payload);
+        inbox::report(context.payloads.write_out(fd, &head, bytes));
+        context.release(done.payload);
     }
 }

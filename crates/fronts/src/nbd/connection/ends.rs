@@ -3,7 +3,7 @@
 use super::super::hub::Hub;
 use super::{Connection, Purpose};
 use tandem_block::{Duration, Instant, IoError};
-use tandem_live::front::Desk;
+use tandem_live::front::FrontContext;
 
 /// A request that needs its memory at once is refused after so many times as long as a client may stand
 /// still: whoever held the memory has been sent away by then.
@@ -22,11 +22,11 @@ impl Connection {
     }
 
     /// Sends it away if it has stood still for too long.
-    pub fn check(&mut self, hub: &mut Hub, desk: &mut Desk<'_>) {
+    pub fn check(&mut self, hub: &mut Hub, context: &mut FrontContext<'_>) {
         if self.outbox.is_broken() || self.closing && self.outbox.is_quiet() {
             return;
         }
-        let (now, stall) = (desk.now, hub.config.stall_timeout);
+        let (now, stall) = (context.now, hub.config.stall_timeout);
         let is_negotiating = !self.is_serving;
         let why = if self.outbox.stands_still(now, stall) {
             "it did not take its answers ('stall_timeout' in [serve])"
@@ -35,13 +35,13 @@ impl Connection {
         } else if is_negotiating && now.since(self.accepted) >= hub.config.negotiation_timeout {
             "it had chosen no export in time ('negotiation_timeout' in [serve])"
         } else {
-            let tag = self.tag(desk, Purpose::Other);
+            let tag = self.tag(context, Purpose::Other);
             if self.receives.asks(now, stall)
                 && let Some(receiving) = &mut self.receiving_body
             {
-                receiving.asks(tag, desk);
+                receiving.asks(tag, context);
             }
-            self.outbox.asks(tag, stall, desk);
+            self.outbox.asks(tag, stall, context);
             return;
         };
         self.cut();
@@ -49,12 +49,12 @@ impl Connection {
     }
 
     /// Refuses a request for which there was no room for too long.
-    pub fn give_up_waiting(&mut self, hub: &mut Hub, desk: &mut Desk<'_>) {
+    pub fn give_up_waiting(&mut self, hub: &mut Hub, context: &mut FrontContext<'_>) {
         // who stands still meanwhile is sent away first, and others may have come in between
         let most = Duration::from_ns(hub.config.stall_timeout.ns.saturating_mul(ROOM_STALLS));
-        if let Some(held) = self.held.take_if(|held| desk.now.since(held.since) >= most) {
+        if let Some(held) = self.held.take_if(|held| context.now.since(held.since) >= most) {
             self.fail(held.ask, IoError::NoMemory, hub);
-            self.advance(hub, desk);
+            self.advance(hub, context);
         }
     }
 
@@ -77,12 +77,12 @@ impl Connection {
     }
 
     /// Can it be forgotten? Where only a receive is under way, that is ended first.
-    pub fn is_over(&mut self, hub: &mut Hub, desk: &mut Desk<'_>) -> bool {
+    pub fn is_over(&mut self, hub: &mut Hub, context: &mut FrontContext<'_>) -> bool {
         if !self.closing || !self.is_quiet() {
             return false;
         }
         if self.outbox.says_bye() {
-            self.send(hub, desk);
+            self.send(hub, context);
             return false; // over when that is sent
         }
         if self.is_lent() {
@@ -91,9 +91,9 @@ impl Connection {
             return false;
         }
         if let Some(body) = self.body.take() {
-            body.forget(&mut self.share, hub, desk);
+            body.forget(&mut self.share, hub, context);
         }
-        self.outbox.clear(&mut self.share, hub, desk);
+        self.outbox.clear(&mut self.share, hub, context);
         assert_eq!(self.share.held_bytes(), 0, "all that a client held is given back");
         if let Some(buffer) = self.buffer.take() {
             hub.keep_buffer(buffer);

@@ -4,25 +4,29 @@ use super::super::access::peer;
 use super::super::hub::{BUFFER_BYTES, Hub};
 use super::super::tls::{Opened, Records};
 use super::Connection;
-use tandem_live::front::Desk;
+use tandem_live::front::FrontContext;
 
 impl Connection {
     /// The client wants TLS, and was told that it comes.
-    pub(super) fn start_tls(&mut self, hub: &mut Hub, desk: &Desk<'_>) -> bool {
+    pub(super) fn start_tls(&mut self, hub: &mut Hub, context: &FrontContext<'_>) -> bool {
         let (Some(server), Some(buffer)) = (&self.tls, &mut self.buffer) else {
             unreachable!("it is offered where there are certificates");
         };
         // whatever came behind the option is taken for TLS, so nobody can slip in plain words
         match Records::new(server, &buffer.bytes_mut(self.start..self.end)[..]) {
             Ok(records) => self.outbox.records = Some(Box::new(records)),
-            Err(why) => self.turn_away(&why, hub, desk),
+            Err(why) => self.turn_away(&why, hub, context),
         }
         (self.start, self.end) = (0, 0);
         true
     }
 
     /// The session has to hear more: true if there is more, or it has to be received.
-    pub(in super::super) fn needs_more(&mut self, hub: &mut Hub, desk: &Desk<'_>) -> bool {
+    pub(in super::super) fn needs_more(
+        &mut self,
+        hub: &mut Hub,
+        context: &FrontContext<'_>,
+    ) -> bool {
         if self.outbox.records.is_none() {
             self.wants_receive = true;
             return false;
@@ -45,7 +49,7 @@ impl Connection {
                 let who = names.join(", ");
                 let what =
                     format!("{}: no [[client]] is called {who:?}; it may use nothing", self.told());
-                hub.refusals.warn(desk.now, what);
+                hub.refusals.warn(context.now, what);
             }
             self.session.secured(offered);
         }
@@ -56,15 +60,15 @@ impl Connection {
             }
             Ok(Opened::Nothing) => self.wants_receive = true,
             Ok(Opened::Ended) => self.closing = true,
-            Err(why) => self.turn_away(&why, hub, desk),
+            Err(why) => self.turn_away(&why, hub, context),
         }
         false
     }
 
-    fn turn_away(&mut self, why: &str, hub: &mut Hub, desk: &Desk<'_>) {
+    fn turn_away(&mut self, why: &str, hub: &mut Hub, context: &FrontContext<'_>) {
         self.closing = true;
         let what = format!("{}: TLS failed: {why}", self.told());
-        hub.refusals.warn(desk.now, what);
+        hub.refusals.warn(context.now, what);
     }
 
     /// What a person calls this client.

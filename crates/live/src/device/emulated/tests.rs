@@ -31,7 +31,7 @@ impl Drive for Simple {
         self.last += 1;
         Outcome {
             ack_at: now + LATENCY,
-            settle_at: None,
+            durable_at: None,
             status: Ok(()),
             ticket: tandem_block::Ticket(self.last),
         }

@@ -1,0 +1,43 @@
+//! What of the places that were written does a flush of their drive cover?
+//!
+//! Source: design decisions 6 and 8. A record names durable places only. SSDs are flushed by every
+//! commit; a hard drive is not, so its log's places are kept until a flush of it has ended.
+
+use super::{Map, Slot};
+
+impl Map {
+    /// Notes that a write to `slot` was durable when it was acknowledged (FUA).
+    pub fn note_durable(&mut self, slot: Slot) {
+        self.durable.insert(slot);
+    }
+
+    /// Notes that a log slot was written, by this write of its drive, which has not been flushed since.
+    pub fn note_log_volatile(&mut self, slot: Slot, write: u64) {
+        self.log_volatile.insert(slot, write);
+    }
+
+    /// Notes that a flush of its drive has covered what this write left in this log slot.
+    pub fn note_log_durable(&mut self, slot: Slot, write: u64) {
+        if self.log_volatile.get(&slot) == Some(&write) {
+            self.log_volatile.remove(&slot);
+        }
+        let device = self.slots.region(slot).device;
+        self.pending.hdd_durable[usize::from(device.0)] = true;
+    }
+
+    /// The next batch looks at everything that waits for hard drives, whether or not any of it has
+    /// durable: blocks that were overwritten since are still in those queues.
+    pub fn look_at_logs(&mut self) {
+        self.pending.hdd_durable.fill(true);
+    }
+
+    /// Is the log slot written but not flushed?
+    pub fn is_log_volatile(&self, slot: Slot) -> bool {
+        self.log_volatile.contains_key(&slot)
+    }
+
+    /// Does the log slot hold what this write of its drive left there, and is it not flushed?
+    pub fn is_log_volatile_by(&self, slot: Slot, write: u64) -> bool {
+        self.log_volatile.get(&slot) == Some(&write)
+    }
+}

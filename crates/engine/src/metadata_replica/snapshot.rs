@@ -1,0 +1,326 @@
+//! What steps does a snapshot of the metadata on the hard drive that follows take?
+//!
+//! Source: design decision 7; `follow` has the journal units between two snapshots. A snapshot goes
+//! with a checkpoint of the SSD, from the same marks, and in the background:
+//!
+//! ```text
+//! the SSD's checkpoint is durable ─▶ shards and checksum pages that differ, and the table of objects if
+//! it does, one page at a time ─▶ the last batch that they may show is durable ─▶ its units written,
+//! flush ─▶ root
+//! ```
+
+use super::{MetadataReplica, Stage};
+use crate::device::{Class, Job};
+use crate::format::page::PAGE_BYTES;
+use crate::format::shard::{Root, SHARD_BYTES};
+use crate::io::DeviceIo;
+use crate::map::Map;
+use crate::map::batches::Batches;
+use crate::map::bits::Bits;
+use crate::map::checksums::HomeChecksums;
+use crate::map::image::ImageJob;
+use crate::map::journal::Journal;
+use crate::map::objects::Objects;
+use crate::owner::{MetadataIo, Owner};
+use crate::port::IoOp;
+use tandem_block::DeviceId;
+
+/// Where a checkpoint of the SSD stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CheckpointState {
+    /// It is being written.
+    UnderWay,
+    /// It could not be written.
+    Failed,
+    /// It is durable; none is under way.
+    Durable,
+}
+
+/// What a snapshot is made of, and what it waits for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Source<'a> {
+    pub map: &'a Map,
+    pub checksums: &'a HomeChecksums,
+    pub objects: &'a Objects,
+    pub journal: &'a Journal,
+    pub checkpoint: CheckpointState,
+    pub batches: Batches,
+}
+
+impl MetadataReplica {
+    /// A checkpoint begins: its marks and shards are the replica's too.
+    pub(crate) fn checkpoint_begins(
+        &mut self,
+        dirty: &Bits,
+        mark: (u64, u64),
+        sequence: u64,
+        table: bool,
+        io: &DeviceIo,
+    ) {
+        let f = &mut *self;
+        if f.home.is_none() {
+            return;
+        }
+        f.due_table |= table;
+        for (due, dirty) in f.due_shards.words_mut().iter_mut().zip(dirty.words()) {
+            *due |= dirty;
+        }
+        if f.stage == Stage::Root {
+            f.next = Some((mark, sequence));
+        } else {
+            self.begin_snapshot(mark, sequence, io);
+        }
+    }
+
+    /// Begins a snapshot, or goes on with the one under way from newer marks.
+    fn begin_snapshot(&mut self, mark: (u64, u64), sequence: u64, io: &DeviceIo) {
+        let now = io.now();
+        let f = &mut *self;
+        if f.stage == Stage::Idle {
+            f.began = now;
+        }
+        f.stage = Stage::Checkpoint;
+        f.mark = mark;
+        f.replay_sequence = sequence;
+        if f.behind {
+            // what was dropped lies before the mark: from here on everything is kept again
+            f.behind = false;
+            f.written = sequence - 1;
+        }
+    }
+
+    /// A checksum page was carried to the SSD.
+    pub(crate) fn note_page(&mut self, page: u32) {
+        if self.home.is_some() {
+            self.due_pages.insert(page);
+        }
+    }
+
+    /// Should a checkpoint be taken for the replica's sake?
+    pub(crate) fn wants_checkpoint(&self, io: &DeviceIo) -> bool {
+        let f = self;
+        f.home.is_some()
+            && f.stage == Stage::Idle
+            && f.behind
+            && (io.is_quiet() || self.snapshot_is_late(io) || io.is_stopping())
+    }
+
+    /// Advances the snapshot under way. Returns a page of home checksums that it needs in memory.
+    pub(crate) fn run(&mut self, source: &Source<'_>, io: &mut DeviceIo) -> Option<u32> {
+        let mut wanted = None;
+        while self.stage != Stage::Idle {
+            let before = self.stage;
+            match before {
+                Stage::Idle => return None,
+                Stage::Checkpoint => self.await_checkpoint(source),
+                Stage::Shards => wanted = self.write_next(source, io),
+                Stage::Batch => self.await_batch(source, io),
+                Stage::Flush { after, sequence } => self.await_flush(after, sequence, io),
+                Stage::Root => self.end_snapshot(io),
+            }
+            if self.stage == before {
+                break;
+            }
+        }
+        wanted
+    }
+
+    fn await_checkpoint(&mut self, source: &Source<'_>) {
+        match source.checkpoint {
+            CheckpointState::UnderWay => return,
+            CheckpointState::Failed => {
+                self.stage = Stage::Idle;
+                return;
+            }
+            CheckpointState::Durable => {}
+        }
+        let due = std::mem::replace(&mut self.due_shards, Bits::new(self.taken.len()));
+        for (taken, due) in self.taken.words_mut().iter_mut().zip(due.words()) {
+            *taken |= due;
+        }
+        self.taken_pages.append(&mut self.due_pages);
+        if std::mem::take(&mut self.due_table) && source.objects.has_table() {
+            self.image_job = Some(ImageJob::begin(self.number + 1, self.image));
+            self.table_is_written = false;
+        }
+        self.stage = Stage::Shards;
+    }
+
+    /// One shard or page at a time: users wait for one command at most. Returns a page that must be in memory
+    /// first.
+    fn write_next(&mut self, source: &Source<'_>, io: &mut DeviceIo) -> Option<u32> {
+        let home = self.home?;
+        if self.outstanding > 0 {
+            return None;
+        }
+        if self.behind {
+            self.give_up_snapshot(io);
+            return None;
+        }
+        let pool = io.config().pool;
+        let (offset_bytes, bytes) = if let Some(shard) = self.taken.next_set(0, self.taken.len()) {
+            self.taken.set(shard, false);
+            self.flips.set(shard, true);
+            self.existing.set(shard, true);
+            let copy = u64::from(!self.copies.get(shard));
+            let bytes = source.map.encode_shard(pool, self.number + 1, shard);
+            (io[home].layout.shard_offset + (shard as u64 * 2 + copy) * SHARD_BYTES, bytes)
+        } else if let Some(&page) = self.taken_pages.first() {
+            if !source.checksums.has_page(page) {
+                return Some(page);
+            }
+            self.taken_pages.remove(&page);
+            let (copy, bytes) = source.checksums.encode(pool, page);
+            let area = io[home].layout.checksum_offset;
+            (area + (u64::from(page) * 2 + copy) * PAGE_BYTES, bytes)
+        } else if let Some(page) = self.next_table_page(home, source.objects, io) {
+            page
+        } else {
+            self.composed = source.batches.composed;
+            self.objects_due = source.batches.objects_due(source.objects);
+            self.stage = Stage::Batch;
+            return None;
+        };
+        self.enqueue(home, IoOp::WriteMeta { offset_bytes, bytes, fua: false }, io);
+        None
+    }
+
+    /// The next page of the table of objects, if there is one to be written.
+    fn next_table_page(
+        &mut self,
+        home: DeviceId,
+        objects: &Objects,
+        io: &DeviceIo,
+    ) -> Option<(u64, Vec<u8>)> {
+        if self.table_is_written {
+            return None;
+        }
+        let mut job = self.image_job.take()?;
+        let (pages_max, pool) = (io.table_pages(), io.config().pool);
+        let mut page = job.page(objects, pool, pages_max);
+        if job.has_overflowed() {
+            job.begin_anew(objects);
+            page = job.page(objects, pool, pages_max);
+        }
+        let layout = &io[home].layout;
+        let page = page.map(|(index, bytes)| (layout.table_page_offset(job.area(), index), bytes));
+        self.table_is_written = page.is_none();
+        self.image_job = Some(job);
+        page
+    }
+
+    /// A shard, page or root was written, or not. True: it was for the drive that still follows.
+    pub(crate) fn step_done(&mut self, device: DeviceId) -> bool {
+        self.outstanding -= 1;
+        self.home == Some(device)
+    }
+
+    fn await_batch(&mut self, source: &Source<'_>, io: &DeviceIo) {
+        if self.behind {
+            self.give_up_snapshot(io);
+            return;
+        }
+        if source.batches.durable < self.composed
+            || source.batches.is_broken
+            || !source.batches.are_durable_as_rooted(self.objects_due, source.objects)
+        {
+            return;
+        }
+        let image = self.image_job.as_ref().map(ImageJob::end).or(self.image);
+        self.objects = if image.is_none() { source.objects.records() } else { Vec::new() };
+        self.image_after = image;
+        let sequence = source.journal.next_sequence() - 1;
+        self.stage = Stage::Flush { after: self.flushes, sequence };
+        self.held = false;
+    }
+
+    fn enqueue(&mut self, home: DeviceId, op: IoOp, io: &mut DeviceIo) {
+        self.outstanding += 1;
+        io.enqueue(home, Class::Background, Job::Io(op, Owner::Metadata(MetadataIo::Follow)), None);
+    }
+
+    /// A snapshot without its units is none: what it has written is due again.
+    fn give_up_snapshot(&mut self, io: &DeviceIo) {
+        let now = io.now();
+        let f = &mut *self;
+        let due = f.due_shards.words_mut().iter_mut();
+        for (due, (taken, flips)) in due.zip(f.taken.words().iter().zip(f.flips.words())) {
+            *due |= taken | flips;
+        }
+        f.taken = Bits::new(f.taken.len());
+        f.flips = Bits::new(f.flips.len());
+        f.due_pages.append(&mut f.taken_pages);
+        f.due_table |= f.image_job.take().is_some();
+        f.stage = Stage::Idle;
+        f.held = false;
+        f.rest(now);
+    }
+
+    fn await_flush(&mut self, after: u64, sequence: u64, io: &mut DeviceIo) {
+        let f = &*self;
+        let Some(home) = f.home else { return };
+        if f.behind {
+            self.give_up_snapshot(io);
+            return;
+        }
+        let d = &mut io[home];
+        if f.flushes <= after || d.flushing.is_some() || f.durable < sequence {
+            if d.flushing.is_none() {
+                d.flush_wanted = true;
+            }
+            return;
+        }
+        self.write_root(home, sequence, io);
+        self.stage = Stage::Root;
+    }
+
+    fn write_root(&mut self, home: DeviceId, sequence: u64, io: &mut DeviceIo) {
+        let f = &mut *self;
+        for (copy, flip) in f.copies.words_mut().iter_mut().zip(f.flips.words()) {
+            *copy ^= flip;
+        }
+        f.flips = Bits::new(f.flips.len());
+        f.number += 1;
+        f.next_needed = (f.mark.1, f.handed_end.saturating_sub(f.mark.0));
+        let root = Root {
+            checkpoint: f.number,
+            replay_sequence: f.replay_sequence,
+            replay_offset: f.mark.1,
+            replay_upto: sequence,
+            written: f.existing.words().to_vec(),
+            second_copy: f.copies.words().to_vec(),
+            objects: std::mem::take(&mut f.objects),
+            image: f.image_after,
+        };
+        f.image = f.image_after;
+        f.image_job = None;
+        let bytes = root.encode(io.config().pool);
+        let layout = &io[home].layout;
+        assert!(bytes.len() as u64 <= layout.root_bytes, "creating objects is bounded by this");
+        let offset_bytes = layout.root_offset + root.checkpoint % 2 * layout.root_bytes;
+        self.enqueue(home, IoOp::WriteMeta { offset_bytes, bytes, fua: true }, io);
+    }
+
+    fn end_snapshot(&mut self, io: &mut DeviceIo) {
+        let now = io.now();
+        let f = &mut *self;
+        if f.outstanding > 0 {
+            return;
+        }
+        f.start = f.mark.0;
+        f.needed = f.next_needed;
+        f.held = false;
+        f.stage = Stage::Idle;
+        f.held = false;
+        f.rest(now);
+        f.gap = f.behind;
+        if !f.gap {
+            f.reach(f.durable, now);
+        }
+        let next = f.next.take();
+        io.stats_mut().metadata_replica_snapshots += 1;
+        if let Some((mark, sequence)) = next {
+            self.begin_snapshot(mark, sequence, io);
+        }
+    }
+}

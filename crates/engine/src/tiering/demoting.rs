@@ -1,0 +1,218 @@
+//! What steps take an extent off the SSDs?
+//!
+//! Source: requirements L13, B8: copy, commit, free. A block that has a home only loses its copy; one
+//! that lies on the SSD alone is moved home first, as write-back does it (`moves`), and is given up when
+//! the record of its home is durable. Many extents leave together, in the order of their addresses, so
+//! that hard drives write in runs and are flushed seldom.
+
+use crate::engine::Engine;
+use crate::io::DeviceIo;
+use crate::map::logical::{FRAGMENTS, HOME, LOG, SSD};
+use crate::map::objects::Objects;
+use crate::map::{Logical, Map, NONE, Slot, Touch};
+use crate::mutant::Mutant;
+use crate::ops::moves::{HOMED_BLOCKS_MAX, Moves};
+use crate::tier::collect::Extent;
+use crate::tiering::Tiers;
+use tandem_block::BLOCK_BYTES;
+
+/// Extents looked at in one step at most: bounds the time that an event takes.
+const LOOK_MAX: usize = 64;
+
+/// State of what leaves.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Demoting {
+    /// Where to look next.
+    cursor: Extent,
+    /// Something may have changed since all of them were looked at.
+    looks: bool,
+    /// As of this batch.
+    durable: u64,
+    /// Extents looked at since one could be helped.
+    fruitless: usize,
+    /// Dirty blocks were seen that want to go home.
+    has_dirty: bool,
+}
+
+impl Demoting {
+    /// Something has changed.
+    pub fn look(&mut self) {
+        self.looks = true;
+        self.fruitless = 0;
+    }
+}
+
+/// What a leaving block needs.
+enum Need {
+    Nothing,
+    /// Its copy can go: this slot.
+    Drop(Slot),
+    /// Its home written from this slot.
+    Home(Slot),
+    /// Fragments merged.
+    Merge,
+    /// A batch or a flush.
+    Wait,
+}
+
+impl Tiers {
+    /// Do blocks that leave wait to be written home? Then a flush for those that were would come too
+    /// early.
+    pub(crate) fn demoting_can_move(&self) -> bool {
+        self.share.as_ref().is_some_and(|tiers| tiers.demoting.has_dirty)
+    }
+
+    /// A move ended, or homes were durable.
+    pub(crate) fn look_at_demoting(&mut self) {
+        if let Some(tiers) = &mut self.share {
+            tiers.demoting.look();
+        }
+    }
+
+    fn drop_copy(&self, block: Logical, slot: Slot, map: &mut Map) -> bool {
+        let dropped = map.drop_place(block, slot);
+        if dropped {
+            map.touch(Touch { logical: block, count: 1 }, NONE, true);
+        }
+        dropped
+    }
+
+    fn moves_have_room(&self, moves: &Moves) -> bool {
+        moves.homed_count() < HOMED_BLOCKS_MAX
+    }
+
+    /// `searches`: for the slot that a home would be written from, too.
+    fn demoting_need(
+        &self,
+        block: Logical,
+        searches: bool,
+        moves: &Moves,
+        map: &Map,
+        objects: &Objects,
+        io: &DeviceIo,
+    ) -> Need {
+        let state = map.state(block);
+        if state & SSD == 0 || state & LOG != 0 {
+            // at home, absent, or in a log with a tail copy: none of this is a tier's doing
+            return if state & FRAGMENTS != 0 && state & LOG == 0 {
+                Need::Merge
+            } else {
+                Need::Nothing
+            };
+        }
+        if state & FRAGMENTS != 0 {
+            return Need::Merge;
+        }
+        if state & HOME != 0 {
+            let slot = map.entry(block).ssd;
+            let safe = map.logical().recorded_home(block) || io.breaks(Mutant::LeaveUnrecorded);
+            return if safe { Need::Drop(slot) } else { Need::Wait };
+        }
+        if moves.is_homed(block) || io[objects.home_of(block, io).0].is_faulted() {
+            return Need::Wait;
+        }
+        let source = if searches { map.writeback_source(block) } else { None };
+        source.map_or(Need::Wait, Need::Home)
+    }
+}
+
+impl Engine {
+    pub(crate) fn run_demoting(&mut self) {
+        let durable = self.commit.durable();
+        let tiers = self.tiers.share.as_mut().expect("asked by the caller");
+        if tiers.space.demoting() == 0 {
+            tiers.demoting.has_dirty = false;
+            return;
+        }
+        if tiers.demoting.durable != durable {
+            tiers.demoting.durable = durable;
+            tiers.demoting.look();
+        }
+        if !tiers.demoting.looks {
+            return;
+        }
+        let all = tiers.space.demoting();
+        let mut extents: Vec<Extent> =
+            tiers.space.demoting_from(tiers.demoting.cursor).take(LOOK_MAX).collect();
+        let wraps = extents.len() < LOOK_MAX;
+        if wraps && extents.len() < all {
+            let rest = LOOK_MAX.min(all) - extents.len();
+            extents.extend(tiers.space.demoting_from(Extent(0)).take(rest));
+        }
+        self.look_at(&extents);
+        let tiers = self.tiers.share.as_mut().expect("asked by the caller");
+        tiers.demoting.cursor = extents.last().map_or(Extent(0), |last| Extent(last.0 + 1));
+        tiers.demoting.fruitless += extents.len();
+        if tiers.demoting.fruitless >= tiers.space.demoting() {
+            tiers.demoting.looks = false;
+        }
+    }
+
+    fn look_at(&mut self, extents: &[Extent]) {
+        let blocks_max = (self.io.config().writeback_run_bytes / BLOCK_BYTES) as usize;
+        let can_move = self.moves.is_idle() && self.tiers.moves_have_room(&self.moves);
+        let (mut home, mut merge, mut dropped) = (Vec::new(), None, 0u64);
+        let mut dirty = false;
+        for &extent in extents {
+            let tiers = self.tiers.share.as_ref().expect("asked by the caller");
+            let (from, to) = tiers.space.blocks_of(extent);
+            let to = to.min(self.map.logical().len() as u64);
+            let held = tiers.space.is_held(extent);
+            assert!(!held, "what is held does not leave");
+            let mut left = true;
+            for block in from as Logical..to as Logical {
+                // where no more can go now, that one wants to is all that has to be known
+                let searches = !dirty || (can_move && home.len() < blocks_max);
+                match self.tiers.demoting_need(
+                    block,
+                    searches,
+                    &self.moves,
+                    &self.map,
+                    &self.objects,
+                    &self.io,
+                ) {
+                    Need::Nothing => {}
+                    Need::Drop(slot) => {
+                        dropped += u64::from(self.tiers.drop_copy(block, slot, &mut self.map));
+                    }
+                    Need::Home(slot) => {
+                        (left, dirty) = (false, true);
+                        if home.len() < blocks_max {
+                            home.push((block, slot));
+                        }
+                    }
+                    Need::Merge => {
+                        left = false;
+                        let movable = || !self.moves.is_unmovable(block, &self.map, &self.io);
+                        merge = merge.or_else(|| movable().then_some(block));
+                    }
+                    Need::Wait => left = false,
+                }
+            }
+            if left {
+                self.tiers.share.as_mut().expect("asked by the caller").space.gone(extent);
+            }
+        }
+        if dropped > 0 {
+            self.io.stats_mut().tiers.dropped_blocks += dropped;
+            self.commit.note_pending(self.io.now());
+        }
+        self.tiers.share.as_mut().expect("asked by the caller").demoting.has_dirty = dirty;
+        if !can_move {
+            return;
+        }
+        home.sort_unstable();
+        if !home.is_empty() {
+            self.io.stats_mut().tiers.demoted_blocks += home.len() as u64;
+            self.moves.begin_writeback_of(
+                &home,
+                &self.commit,
+                &mut self.map,
+                &self.evacuation,
+                &mut self.io,
+            );
+        } else if let Some(block) = merge {
+            self.start_merge(block);
+        }
+    }
+}

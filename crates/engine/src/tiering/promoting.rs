@@ -1,0 +1,451 @@
+//! What steps bring an extent to an SSD?
+//!
+//! Source: requirements L10, L14, L15; [LORIS §III] locks the file while it moves; here nobody waits.
+//!
+//! ```text
+//! a user's read needs a hard drive ─▶ it reads the whole extent for him (`ride`) ─┐
+//! the account names an extent ─▶ its blocks are read as a user would read them ───┤
+//!                                                                                 ▼
+//!              written to new slots ─▶ of each block that nobody has changed meanwhile, the map names the slot
+//! ```
+//! Differs from the paper, which reads again what was just read: a hard drive that has come to the place
+//! reads 64 KiB more in a fraction of the time that coming there takes, and under load it would not come
+//! there again for long. Where the read cannot be widened (parts of the extent lie elsewhere, or are
+//! being written to) the extent is read in the background.
+//!
+//! A block at home keeps its home: the slot is a copy, and costs nothing when it leaves (an `exclusive`
+//! space gives the home up, as the paper's tiers do). A block in a log, or under fragments, is moved.
+//! One run of blocks is read in the background at a time, of 1 MiB at most.
+
+mod audit;
+
+use crate::device::{Class, Job};
+use crate::engine::Engine;
+use crate::io::{DeviceIo, Phase};
+use crate::ledger::Ledger;
+use crate::map::checksums::HomeChecksums;
+use crate::map::logical::{HOME, LOG, SSD};
+use crate::map::{Copied, Logical, Map, Run, Touch};
+use crate::mutant::Mutant;
+use crate::ops::commit::Commit;
+use crate::ops::moves::Moves;
+use crate::owner::{MigrationIo, Owner};
+use crate::port::{Command, IoOp};
+use crate::requests::ordering::TaskId;
+use crate::requests::task::Task;
+use crate::tier::collect::Extent;
+use crate::tier::{Comes, settings as names};
+use crate::tiering::Tiers;
+use tandem_block::{
+    BLOCK_BYTES, IoError, ObjectId, Op, PayloadId, Request, RequestId, RequestKind,
+};
+
+/// Blocks of one run at most: 1 MiB, so that a user waits for one command of that size.
+const RUN_BLOCKS_MAX: u32 = 256;
+/// Runs under way at most: bounds the RAM that they take to 16 MiB (guess).
+const PROMOTING_MAX: usize = 16;
+
+/// A block on its way.
+#[derive(Clone, Debug)]
+struct Part {
+    copied: Copied,
+    /// It is being written to, or zeroed.
+    changes: bool,
+}
+
+/// What a run waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// A background read.
+    Reading(TaskId),
+    /// A user's read of the whole of it.
+    Riding(TaskId),
+    Writing,
+}
+
+/// A run of blocks on its way to the SSD.
+#[derive(Clone, Debug)]
+pub(crate) struct Promotion {
+    number: u32,
+    extent: Extent,
+    first: Logical,
+    parts: Vec<Part>,
+    stage: Stage,
+    buffer: PayloadId,
+    runs: Vec<(Logical, Run)>,
+    outstanding: u32,
+}
+
+/// All of them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Arrivals {
+    promoting: Vec<Promotion>,
+    begun: u32,
+}
+
+impl Arrivals {
+    pub fn is_empty(&self) -> bool {
+        self.promoting.is_empty()
+    }
+
+    /// Is one read in the background?
+    fn reads(&self) -> bool {
+        self.promoting.iter().any(|promoting| matches!(promoting.stage, Stage::Reading(_)))
+    }
+
+    fn of(&self, extent: Extent) -> bool {
+        self.promoting.iter().any(|promoting| promoting.extent == extent)
+    }
+
+    /// These blocks are written to or zeroed: what is on its way to the SSD would be too old.
+    pub fn note_changing(&mut self, first: Logical, end: Logical) {
+        for promoting in &mut self.promoting {
+            let own_end = promoting.first + promoting.parts.len() as Logical;
+            for block in first.max(promoting.first)..end.min(own_end) {
+                promoting.parts[(block - promoting.first) as usize].changes = true;
+            }
+        }
+    }
+
+    fn position(&self, is_it: impl Fn(&Promotion) -> bool) -> Option<usize> {
+        self.promoting.iter().position(is_it)
+    }
+
+    fn get(&mut self, number: u32) -> &mut Promotion {
+        let at = self.position(|promoting| promoting.number == number).expect("it is under way");
+        &mut self.promoting[at]
+    }
+}
+
+impl Tiers {
+    /// Is this background read one of a run that comes?
+    pub(crate) fn is_promoting(&self, id: TaskId) -> bool {
+        let arrivals = self.share.as_ref().map(|tiers| &tiers.arrivals);
+        arrivals.is_some_and(|a| a.position(|c| c.stage == Stage::Reading(id)).is_some())
+    }
+
+    /// Is there room for one more, in RAM, on the SSDs, and in the rate?
+    fn may_come(&mut self, moves: &Moves, map: &Map, ledger: &Ledger, io: &DeviceIo) -> bool {
+        let now = io.now();
+        if self.next.is_some() {
+            return false; // the account changes when all that comes has come
+        }
+        let tiers = self.share.as_mut().expect("asked by the caller");
+        if tiers.arrivals.promoting.len() >= PROMOTING_MAX || !tiers.rate.is_left(now) {
+            return false;
+        }
+        let spent = |id: &tandem_block::DeviceId| {
+            io[*id].is_faulted() || ledger.ssd_writes_are_spent(*id, io)
+        };
+        !moves.is_short_of_space(map, io) && !io.ssds().iter().all(spent)
+    }
+
+    fn blocks_of(&self, extent: Extent, map: &Map) -> (Logical, Logical) {
+        let tiers = self.share.as_ref().expect("asked by the caller");
+        let (from, to) = tiers.space.blocks_of(extent);
+        let to = to.min(map.logical().len() as u64);
+        (from as Logical, to as Logical)
+    }
+
+    fn note_promoting(
+        &mut self,
+        extent: Extent,
+        (first, end): (Logical, Logical),
+        stage: Stage,
+        map: &mut Map,
+    ) {
+        let parts = (first..end).map(|block| Part { copied: map.watch(block), changes: false });
+        let parts = parts.collect();
+        let tiers = self.share.as_mut().expect("asked by the caller");
+        tiers.rate.spend(u64::from(end - first) * BLOCK_BYTES);
+        tiers.arrivals.begun = tiers.arrivals.begun.wrapping_add(1);
+        let number = tiers.arrivals.begun;
+        tiers.arrivals.promoting.push(Promotion {
+            number,
+            extent,
+            first,
+            parts,
+            stage,
+            buffer: PayloadId::NONE,
+            runs: Vec::new(),
+            outstanding: 0,
+        });
+    }
+
+    /// Are the checksums of these homes in RAM? A page that is not would have to be read first.
+    fn has_pages(
+        &self,
+        (first, end): (Logical, Logical),
+        checksums: &HomeChecksums,
+        io: &DeviceIo,
+    ) -> bool {
+        use crate::map::checksums::page_of;
+        !io.config().contents
+            || (page_of(first)..=page_of(end - 1)).all(|page| checksums.has_page(page))
+    }
+
+    /// The user's read failed, of its own blocks or of others: it is read again without them.
+    pub(crate) fn fell_off(&mut self, id: TaskId, map: &mut Map) {
+        let arrivals = self.arrivals();
+        let at = arrivals.position(|promoting| promoting.stage == Stage::Riding(id));
+        let promoting = arrivals.promoting.swap_remove(at.expect("the task rides"));
+        promoting.parts.into_iter().for_each(|part| map.forget(part.copied));
+    }
+
+    /// Commits by compare. False: the block is another one by now.
+    fn name_what_came(
+        &mut self,
+        number: u32,
+        block: Logical,
+        (slot, checksum): (u32, u32),
+        commit: &mut Commit,
+        map: &mut Map,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let promoting = self.arrivals().get(number);
+        let part = promoting.parts[(block - promoting.first) as usize].clone();
+        let is_same = !part.changes && map.is_latest(&part.copied);
+        if !is_same && !io.breaks(Mutant::StalePromoting) {
+            return false;
+        }
+        let exclusive =
+            self.config.as_ref().is_some_and(|s| s.tier.get(names::EXCLUSIVE.name) == 1);
+        let is_copy = !exclusive && map.add_copy_of_home(block, slot, checksum);
+        if !is_copy {
+            map.assign(block, slot, checksum);
+        }
+        map.touch(Touch { logical: block, count: 1 }, slot, false);
+        commit.note_pending(io.now());
+        io.stats_mut().tiers.came_blocks += 1;
+        true
+    }
+
+    fn arrivals(&mut self) -> &mut Arrivals {
+        &mut self.share.as_mut().expect("something is coming").arrivals
+    }
+}
+
+impl Engine {
+    pub(crate) fn run_promoting(&mut self) {
+        if !self.tiers.may_come(&self.moves, &self.map, &self.ledger, &self.io) {
+            return;
+        }
+        // those that cannot come now, since they are written to, wait for another event
+        for _ in 0..8 {
+            let tiers = self.tiers.share.as_mut().expect("asked by the caller");
+            if tiers.arrivals.reads() {
+                return;
+            }
+            let alone = |range| self.map.on_ssd_alone(range);
+            let Some(extent) = tiers.space.next_to_come(alone) else { return };
+            let (from, to) = self.tiers.blocks_of(extent, &self.map);
+            if self.begin_promoting(extent, from, to) == Begun::Busy {
+                self.tiers.share.as_mut().expect("asked by the caller").space.come_later(extent);
+                return;
+            }
+        }
+    }
+
+    /// Begins with the first run of blocks in `from..to` that are not on an SSD.
+    fn begin_promoting(&mut self, extent: Extent, from: Logical, to: Logical) -> Begun {
+        let lacks = |block: Logical| {
+            let state = self.map.state(block);
+            state != 0 && state & SSD == 0 && self.tiers.comes(block) != Comes::Never
+        };
+        if self.tiers.share.as_ref().is_some_and(|tiers| tiers.arrivals.of(extent)) {
+            return Begun::Nothing;
+        }
+        let Some(first) = (from..to).find(|&block| lacks(block)) else { return Begun::Nothing };
+        let bound = to.min(first + RUN_BLOCKS_MAX);
+        let end = (first..bound).find(|&block| !lacks(block)).unwrap_or(bound);
+        if self.requests.is_held(first, end) {
+            return Begun::Busy;
+        }
+        let length_bytes = u64::from(end - first) * BLOCK_BYTES;
+        let request = Request {
+            kind: RequestKind::Background,
+            ..Request::new(
+                RequestId(u64::MAX),
+                ObjectId(u64::MAX),
+                Op::Read,
+                (0, length_bytes),
+                self.io.now(),
+            )
+        };
+        let id = self.requests.insert(Task::new(request, first, end));
+        self.tiers.note_promoting(extent, (first, end), Stage::Reading(id), &mut self.map);
+        self.begin_user_read(id);
+        Begun::Yes
+    }
+
+    /// A user's read of some blocks of an extent that shall come, and for which there is room: can it read
+    /// all of the extent? Only what lies beside his blocks, at home or in a log, and nobody writes to.
+    /// Returns the range.
+    pub(crate) fn ride(&mut self, id: TaskId, extent: Extent) -> Option<(Logical, Logical)> {
+        if !self.tiers.may_come(&self.moves, &self.map, &self.ledger, &self.io) {
+            return None;
+        }
+        let (from, to) = self.tiers.blocks_of(extent, &self.map);
+        let is_plain = |block| {
+            matches!(self.map.state(block), HOME | LOG) && self.tiers.comes(block) != Comes::Never
+        };
+        let follows = |block: Logical| {
+            let [this, next] = [block, block + 1].map(|block| self.map.entry(block));
+            (this.home && next.home) || this.log.checked_add(1) == Some(next.log)
+        };
+        let task = &self.requests[id];
+        let inside = from <= task.first && task.end <= to && to - from <= RUN_BLOCKS_MAX;
+        let lone = !self.tiers.share.as_ref().is_some_and(|tiers| tiers.arrivals.of(extent));
+        if !inside || !lone {
+            return None;
+        }
+        // at its ends an extent may hold blocks that nobody ever wrote
+        let before = |&block: &Logical| is_plain(block) && follows(block);
+        let behind = |&block: &Logical| is_plain(block) && follows(block - 1);
+        let first = (from..task.first).rev().take_while(before).last();
+        let last = (task.end..to).take_while(behind).last();
+        let range = (first.unwrap_or(task.first), last.map_or(task.end, |last| last + 1));
+        let sound = (task.first..task.end).all(is_plain);
+        if !sound
+            || self.requests.is_held(range.0, range.1)
+            || !self.tiers.has_pages(range, &self.checksums, &self.io)
+        {
+            return None;
+        }
+        self.tiers.note_promoting(extent, range, Stage::Riding(id), &mut self.map);
+        Some(range)
+    }
+
+    /// The user's read is done: what it read is copied, and goes on to an SSD.
+    pub(crate) fn rode(&mut self, id: TaskId, from: PayloadId) {
+        let tiers = self.tiers.share.as_mut().expect("something is coming");
+        let at = tiers.arrivals.position(|promoting| promoting.stage == Stage::Riding(id));
+        let at = at.expect("the task rides");
+        let promoting = &mut tiers.arrivals.promoting[at];
+        promoting.stage = Stage::Writing;
+        let (number, length_bytes) = (promoting.number, promoting.parts.len() as u64 * BLOCK_BYTES);
+        if self.io.config().contents {
+            let payload = self.io.name_payload();
+            self.io.send(Command::Reserve { payload, length_bytes });
+            self.io.send(Command::Copy {
+                from,
+                from_offset_bytes: 0,
+                into: payload,
+                into_offset_bytes: 0,
+                length_bytes,
+            });
+            self.tiers.arrivals().get(number).buffer = payload;
+        }
+        self.write_promoting(number);
+    }
+
+    /// A background read is done.
+    pub(crate) fn promoting_read(&mut self, id: TaskId, payload: PayloadId) {
+        let task = self.requests.remove(id);
+        let arrivals = self.tiers.arrivals();
+        let at = arrivals.position(|promoting| promoting.stage == Stage::Reading(id));
+        let promoting = &mut arrivals.promoting[at.expect("it was reading")];
+        promoting.stage = Stage::Writing;
+        promoting.buffer = payload;
+        let number = promoting.number;
+        if task.status.is_err() {
+            self.end_promoting(number);
+        } else {
+            self.write_promoting(number);
+        }
+    }
+
+    fn write_promoting(&mut self, number: u32) {
+        let promoting = self.tiers.arrivals().get(number);
+        let (first, blocks) = (promoting.first, promoting.parts.len() as u32);
+        let mut at = 0;
+        while at < blocks {
+            let Some(run) = self.map.allocate_ssd(blocks - at) else {
+                self.io.stats_mut().tiers.no_space += 1;
+                break;
+            };
+            let region = *self.map.slots().region(run.slot);
+            let promoting = self.tiers.arrivals().get(number);
+            let index = promoting.runs.len() as u32;
+            promoting.runs.push((first + at, run));
+            promoting.outstanding += 1;
+            let op = IoOp::Write {
+                offset_bytes: region.address(run.slot),
+                length_bytes: u64::from(run.count) * BLOCK_BYTES,
+                from: promoting.buffer,
+                from_offset_bytes: u64::from(at) * BLOCK_BYTES,
+                fua: false,
+            };
+            let owner = Owner::Migration(MigrationIo::Extent { number, run: index });
+            self.io.enqueue(region.device, Class::Background, Job::Io(op, owner), None);
+            at += run.count;
+        }
+        if at == 0 {
+            self.end_promoting(number);
+        }
+    }
+
+    /// A part of it was written.
+    pub(crate) fn promoting_written(
+        &mut self,
+        number: u32,
+        index: u32,
+        status: Result<(), IoError>,
+        checksums: &[u32],
+    ) {
+        let (logical, run) = self.tiers.arrivals().get(number).runs[index as usize];
+        for i in 0..run.count {
+            let (block, slot) = (logical + i, run.slot + i);
+            let checksum = checksums.get(i as usize).copied().unwrap_or(0);
+            if status.is_err()
+                || !self.tiers.name_what_came(
+                    number,
+                    block,
+                    (slot, checksum),
+                    &mut self.commit,
+                    &mut self.map,
+                    &mut self.io,
+                )
+            {
+                self.map.release_unused(Run { slot, count: 1 });
+                self.io.stats_mut().tiers.changed_blocks += 1;
+            }
+        }
+        let promoting = self.tiers.arrivals().get(number);
+        promoting.outstanding -= 1;
+        if promoting.outstanding == 0 {
+            self.end_promoting(number);
+        }
+    }
+
+    fn end_promoting(&mut self, number: u32) {
+        let arrivals = self.tiers.arrivals();
+        let at =
+            arrivals.position(|promoting| promoting.number == number).expect("it is under way");
+        let mut promoting = arrivals.promoting.swap_remove(at);
+        let from = promoting.first + promoting.parts.len() as Logical;
+        promoting.parts.drain(..).for_each(|part| self.map.forget(part.copied));
+        if promoting.buffer != PayloadId::NONE {
+            self.io.send(Command::Release(promoting.buffer));
+        }
+        // the rest of the extent, if there was a gap in it
+        let (_, to) = self.tiers.blocks_of(promoting.extent, &self.map);
+        let tiers = self.tiers.share.as_ref().expect("something was coming");
+        let serving = self.io.phase() == Phase::Running;
+        let serving = serving && self.tiers.next.is_none();
+        if serving && tiers.space.is_held(promoting.extent) && from < to && !tiers.arrivals.reads()
+        {
+            let _ = self.begin_promoting(promoting.extent, from, to);
+        }
+    }
+}
+
+/// What became of a beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Begun {
+    Yes,
+    /// All of it is there, or under way.
+    Nothing,
+    /// It is being written to.
+    Busy,
+}
