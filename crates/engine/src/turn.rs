@@ -106,9 +106,11 @@ impl Engine {
         self.run_requests();
         self.run_metadata_replica();
         self.run_moves();
-        self.go_on();
+        let moved = self.go_on();
         self.run_tiers();
-        self.go_on();
+        if self.go_on() || moved {
+            self.run_requests();
+        }
         self.flush_homed_at_rest();
         if self.io.is_stopping() {
             self.stop_if_durable();
@@ -118,8 +120,7 @@ impl Engine {
         if self.io.waits_for_space() && !short_of_space && self.io.ssds().is_empty() {
             // a write has just found its log full: nothing else may happen that would make room, nor may
             // a commit wait for that write any longer
-            self.run_commit();
-            self.go_on();
+            self.run_requests();
             self.run_moves();
             self.dispatch_all();
         }
@@ -152,13 +153,18 @@ impl Engine {
         self.go_on();
     }
 
-    /// Issues what the drives can take now. What fails there may let others begin.
+    /// Issues what the drives can take now. What fails there may let others begin, and a write that found
+    /// its SSD full may have gone to another one.
     fn dispatch_all(&mut self) {
         loop {
             for device in 0..self.io.drives().len() {
                 self.dispatch(DeviceId(device as u8));
             }
-            if !self.go_on() {
+            let ended = self.go_on();
+            if ended {
+                self.run_requests();
+            }
+            if !self.io.take_redirected() && !ended {
                 break;
             }
         }

@@ -29,20 +29,22 @@ use tandem_engine::{Done, TierConfig};
 /// Longest line of a client.
 const LINE_BYTES_MAX: usize = 4096;
 const ACCEPT: u64 = u64::MAX;
-/// What may be asked for.
-const VERBS: [&str; 11] = [
-    "status",
-    "stop",
-    "tier",
-    "replace",
-    "cancel-replace",
-    "add",
-    "drain",
-    "cancel-drain",
-    "remove",
-    "snapshot",
-    "delete-snapshot",
+/// What may be asked for, and with which other keys.
+const VERBS: [(&str, &[&str]); 11] = [
+    ("status", &[]),
+    ("stop", &[]),
+    ("tier", &["volume", "tier", "settings"]),
+    ("replace", &["old", "new", "force"]),
+    ("cancel-replace", &[]),
+    ("add", &["drive", "role", "bay", "force", "dry_run"]),
+    ("drain", &["drive", "dry_run"]),
+    ("cancel-drain", &[]),
+    ("remove", &["drive"]),
+    ("snapshot", &["volume", "name"]),
+    ("delete-snapshot", &["volume", "name"]),
 ];
+/// Keys that have another name now: the verb, the key, and what it is called.
+const RENAMED: [(&str, &str, &str); 1] = [("add", "place", "bay")];
 
 /// A part of every status that changes while the event loop runs.
 pub type Part = Box<dyn Fn() -> serde_json::Value>;
@@ -354,7 +356,9 @@ impl Asked {
     pub fn parse(line: &[u8]) -> Result<Asked, String> {
         let request: serde_json::Value =
             serde_json::from_slice(line).map_err(|error| format!("not JSON: {error}"))?;
-        match request.get("verb").and_then(serde_json::Value::as_str) {
+        let verb = request.get("verb").and_then(serde_json::Value::as_str);
+        refuse_unknown_keys(&request, verb)?;
+        match verb {
             Some("status") => Ok(Asked::Status),
             Some("stop") => Ok(Asked::Stop),
             Some("tier") => Asked::tier(&request),
@@ -369,7 +373,10 @@ impl Asked {
             Some("snapshot") => Snapshot::parse(&request, false),
             Some("delete-snapshot") => Snapshot::parse(&request, true),
             Some("remove") => Ok(Asked::Remove { drive: text(&request, "drive")? }),
-            _ => Err(format!("'verb' must be one of {}", VERBS.join(", "))),
+            _ => {
+                let names = VERBS.map(|(name, _)| name);
+                Err(format!("'verb' must be one of {}", names.join(", ")))
+            }
         }
     }
 
@@ -398,6 +405,25 @@ impl Asked {
         }
         Ok(Asked::Tier { volume, tier: Box::new(tier) })
     }
+}
+
+/// A key that nobody knows may be what matters most to who sent it, so nothing is done without it.
+///
+/// # Errors
+/// Which one it is, and those that there are.
+fn refuse_unknown_keys(request: &serde_json::Value, verb: Option<&str>) -> Result<(), String> {
+    let known = verb.and_then(|verb| VERBS.into_iter().find(|&(name, _)| name == verb));
+    let (Some((verb, known)), Some(keys)) = (known, request.as_object()) else { return Ok(()) };
+    let is_known = |key: &str| key == "verb" || known.contains(&key);
+    let Some(key) = keys.keys().find(|key| !is_known(key)) else { return Ok(()) };
+    if let Some((_, _, new)) = RENAMED.iter().find(|&&(of, old, _)| of == verb && old == key) {
+        return Err(format!("the key \"{key}\" of the verb \"{verb}\" is now called \"{new}\""));
+    }
+    let there_are = match known {
+        [] => "it has no other keys".to_owned(),
+        _ => format!("its keys are {}", known.join(", ")),
+    };
+    Err(format!("the verb \"{verb}\" does not know the key \"{key}\": {there_are}"))
 }
 
 fn text(request: &serde_json::Value, name: &str) -> Result<String, String> {

@@ -166,3 +166,52 @@ fn no_room_behind_a_snapshot() {
     done(&mut sim, VOLUME, 22, Op::Write, (0, 200));
     assert_eq!(blocks(&done(&mut sim, VOLUME, 23, Op::Read, (0, 200))), [22; 200]);
 }
+
+/// Seen: a discard over more shared pieces than one commit has room for waited for ever.
+#[test]
+fn a_discard_of_many_shared_pieces_takes_several_commits() {
+    const BLOCKS: u64 = 240;
+    let config = SwarmConfig::filed(6, "ssd-first", 0);
+    let mut sim = pool(&config, false);
+    let size_bytes = BLOCKS * BLOCK_BYTES;
+    let thin = |object| {
+        let make =
+            ObjectOp::CreateThin { object, kind: ObjectKind::Data, volume: VOLUME, owner: 0 };
+        [make, ObjectOp::Resize { object, size_bytes }]
+    };
+    batch(&mut sim, 1, thin(FILE).to_vec());
+    // every second block: so many pieces
+    for at in (0..BLOCKS).step_by(2) {
+        done(&mut sim, FILE, 100 + at, Op::Write, (at, 1));
+    }
+    let share = ObjectOp::Share {
+        from: FILE,
+        from_block: 0,
+        to: CLONE,
+        to_block: 0,
+        blocks: BLOCKS as u32,
+    };
+    batch(&mut sim, 2, thin(CLONE).into_iter().chain([share]).collect());
+    // the first and the last block are left in part
+    let mut request = Request::new(
+        RequestId(3),
+        FILE,
+        Op::Discard,
+        (512, (BLOCKS - 1) * BLOCK_BYTES - 1024),
+        sim.now,
+    );
+    request.fua = true;
+    sim.request(&request);
+    ask(&mut sim, FILE, 4, Op::Read, (0, BLOCKS));
+    ask(&mut sim, FILE, 5, Op::Write, (20, 1));
+    let answers = wait(&mut sim, &[3, 4, 5]);
+    assert!(answers.values().all(|(status, _)| *status == Ok(())), "{answers:?}");
+    let mut expected = vec![0; BLOCKS as usize];
+    (expected[0], expected[20], expected[BLOCKS as usize - 2]) = (100, 5, 100 + BLOCKS - 2);
+    assert_eq!(blocks(&done(&mut sim, FILE, 6, Op::Read, (0, BLOCKS))), expected);
+    let kept: Vec<u64> = (0..BLOCKS).map(|at| if at % 2 == 0 { 100 + at } else { 0 }).collect();
+    assert_eq!(blocks(&done(&mut sim, CLONE, 7, Op::Read, (0, BLOCKS))), kept);
+    done(&mut sim, VOLUME, 8, Op::Flush, (0, 0));
+    let (all, free, others) = sim.engine.space_blocks();
+    assert_eq!(all, free + others, "no block is lost");
+}

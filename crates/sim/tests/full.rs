@@ -18,6 +18,8 @@ use tandem_sim::swarm::{Run, SwarmConfig, VOLUME};
 const PIECE: u64 = 64 * KIB;
 /// Requests under way.
 const DEPTH: usize = 8;
+/// One request under way: the SSD with the shortest queue is always the first.
+const ALONE: usize = 1;
 
 /// A pool with a volume as large as it can be, and what that must hold.
 struct Full {
@@ -27,13 +29,14 @@ struct Full {
     /// By sector.
     expected: Vec<u64>,
     requests: u64,
+    depth: usize,
     /// Requests begin so many bytes behind a block.
     shift: u64,
     rng: Rng,
 }
 
 impl Full {
-    fn new(policy: &str, drives: (usize, usize)) -> Full {
+    fn new(policy: &str, drives: (usize, usize), depth: usize) -> Full {
         let mut swarm = SwarmConfig::tiny(7, policy, 0);
         swarm.drives = drives;
         swarm.sizes = (8 * MIB, 16 * MIB);
@@ -50,7 +53,7 @@ impl Full {
         sim.start().expect("nothing is wrong");
         config.format = false;
         let expected = vec![0; (size / SECTOR_BYTES) as usize];
-        Full { sim, config, size, expected, requests: 0, shift: 0, rng: Rng::new(11) }
+        Full { sim, config, size, expected, requests: 0, depth, shift: 0, rng: Rng::new(11) }
     }
 
     /// Asks for every piece from a list, some at a time, in random order; all must succeed.
@@ -58,7 +61,7 @@ impl Full {
         let mut pieces: Vec<u64> = (range.start..range.end).step_by(PIECE as usize).collect();
         let mut open = std::collections::BTreeMap::new();
         while !pieces.is_empty() || !open.is_empty() {
-            if !pieces.is_empty() && open.len() < DEPTH {
+            if !pieces.is_empty() && open.len() < self.depth {
                 let at = pieces.swap_remove(self.rng.below(pieces.len() as u64) as usize);
                 let at = at + self.shift;
                 let id = self.send(op, at);
@@ -132,7 +135,11 @@ impl Full {
 }
 
 fn fill_discard_go_on(policy: &str, drives: (usize, usize)) {
-    let mut full = Full::new(policy, drives);
+    fill_discard_go_on_at(DEPTH, policy, drives);
+}
+
+fn fill_discard_go_on_at(depth: usize, policy: &str, drives: (usize, usize)) {
+    let mut full = Full::new(policy, drives, depth);
     let size = full.size;
     full.all(Op::Write, 0..size);
     full.all(Op::Read, 0..size);
@@ -196,10 +203,20 @@ fn fill_discard_go_on_with_an_ssd_alone() {
     fill_discard_go_on("ssd-first", (1, 0));
 }
 
+/// Seen: a write waited for ever at a full SSD while another one had room.
+#[test]
+fn fill_discard_go_on_with_several_ssds() {
+    for depth in [ALONE, DEPTH] {
+        for (policy, drives) in [("ssd-first", (2, 0)), ("ssd-first", (3, 0)), ("mios-d", (2, 1))] {
+            fill_discard_go_on_at(depth, policy, drives);
+        }
+    }
+}
+
 /// Writes wait for space that only write-back can make; they are delayed, and it is counted.
 #[test]
 fn writes_to_a_full_ssd_are_delayed_and_counted() {
-    let mut full = Full::new("ssd-first", (1, 1));
+    let mut full = Full::new("ssd-first", (1, 1), DEPTH);
     full.config.writeback_idle = Duration::from_s(1);
     let size = full.size;
     for _ in 0..3 {

@@ -166,9 +166,13 @@ impl Initial {
 }
 
 /// Valid pages of `count` closed lines, youngest first, `host_pages` in all: geometric in the age.
+///
+/// The youngest line is full, unless all pages together do not fill it.
 fn valid_by_age(count: usize, line_pages: u32, host_pages: u64) -> Vec<u32> {
+    let youngest = host_pages.min(u64::from(line_pages));
+    let first_share = (u128::from(SHARE_ONE) * u128::from(youngest) / u128::from(line_pages)) as u64;
     let pages = |ratio: u64| {
-        let mut share = SHARE_ONE;
+        let mut share = first_share;
         (0..count).map(move |_| {
             let valid = (u128::from(share) * u128::from(line_pages)) >> 62;
             share = ((u128::from(share) * u128::from(ratio)) >> 62) as u64;
@@ -304,6 +308,29 @@ mod tests {
                 *word &= !(1 << (physical % 64));
             }
             assert!(valid.into_iter().all(|word| word == 0), "no bit without a page");
+        }
+    }
+
+    /// Seen: a drive of which one percent does not fill a line took more pages from a sum than it held.
+    #[test]
+    fn every_share_of_every_size_is_held() {
+        for (count, line_pages) in [(1usize, 64u32), (3, 384), (30, 384), (7, 5)] {
+            let host_pages = count as u32 * line_pages * 9 / 10;
+            for percent in 1..=99 {
+                let rng = &mut Rng::new(5);
+                let state = SsdState::Used(percent);
+                let held = u64::from(host_pages) * u64::from(percent) / 100;
+                let valid = valid_by_age(count, line_pages, held);
+                assert_eq!(valid.iter().map(|&line| u64::from(line)).sum::<u64>(), held);
+                assert!(valid.iter().all(|&line| line <= line_pages));
+                let initial = Initial::new(state, (2, count), line_pages, host_pages, rng);
+                let initial = initial.expect("it has a state");
+                let mut places: Vec<u32> =
+                    (0..host_pages).filter_map(|page| initial.find(page)).collect();
+                places.sort_unstable();
+                places.dedup();
+                assert_eq!(places.len() as u64, held, "{count} lines, {percent} percent");
+            }
         }
     }
 

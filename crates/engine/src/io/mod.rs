@@ -54,6 +54,8 @@ pub(crate) struct DeviceIo {
     wake_at: Instant,
     /// Writes wait for space.
     waits_for_space: bool,
+    /// A write has gone from the queue of a full SSD into that of another one, which may have been asked before.
+    redirected: bool,
     /// Nothing can make space for writes that wait: they fail, with this error.
     no_space: Option<IoError>,
     /// Drives whose commands do not go to the event loop, but to who asked for them.
@@ -83,6 +85,7 @@ impl DeviceIo {
             padding_buffer: None,
             wake_at: Instant::NEVER,
             waits_for_space: false,
+            redirected: false,
             no_space: None,
             withheld: [None; 2],
             set_aside: VecDeque::new(),
@@ -234,6 +237,17 @@ impl DeviceIo {
     /// A write has found no space.
     pub(crate) fn note_wait_for_space(&mut self) {
         self.waits_for_space = true;
+    }
+
+    /// A write has gone into the queue of an SSD that has room.
+    pub(crate) fn note_redirected(&mut self) {
+        self.stats.redirected_for_room += 1;
+        self.redirected = true;
+    }
+
+    /// Has one done so since this was asked?
+    pub(crate) fn take_redirected(&mut self) -> bool {
+        std::mem::take(&mut self.redirected)
     }
 
     /// Space was made, or may have been: writes that wait are tried again.

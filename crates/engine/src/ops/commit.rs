@@ -254,15 +254,16 @@ impl Engine {
             self.retry_commit();
         }
         loop {
-            let composed = self.commit.composed;
-            match self.commit.stage {
+            let (composed, before) = (self.commit.composed, self.commit.stage);
+            match before {
                 Stage::Idle => self.begin_commit(),
                 Stage::Tails => self.advance_tails(),
                 Stage::Flushing | Stage::Writing => {}
                 Stage::Telling => self.end_told(),
             }
             // a commit with nothing to write ends at once, and who came meanwhile is next
-            let ended = self.commit.stage == Stage::Idle && self.commit.composed > composed;
+            let was_under_way = self.commit.composed > composed || before == Stage::Telling;
+            let ended = self.commit.stage == Stage::Idle && was_under_way;
             if !ended || self.commit.is_idle() {
                 return;
             }

@@ -90,6 +90,10 @@ impl Engine {
             Job::Io(..) => true,
         };
         if !issued {
+            if let Some(other) = self.ssd_with_room(device, &waiting.job) {
+                self.redirect(device, other, waiting);
+                return Ok(());
+            }
             self.requests.starve(&waiting.job, &mut self.io);
             return Err(waiting);
         }
@@ -100,6 +104,41 @@ impl Engine {
         // its commands are counted instead of the job
         self.io[device].queue.leave(1);
         Ok(())
+    }
+
+    /// Another SSD that has room for a write for which this one has none: the one with the shortest queue.
+    fn ssd_with_room(&self, full: DeviceId, job: &Job) -> Option<DeviceId> {
+        let is_ssd = self.io[full].is_ssd();
+        if !is_ssd || self.io.is_fixed() {
+            return None;
+        }
+        let blocks = match job {
+            Job::Write { task, .. } => self.requests[*task].blocks(),
+            Job::Edge { .. } => 1,
+            Job::Io(..) => return None,
+        };
+        let ssds = self.io.ssds().iter().enumerate();
+        ssds.filter(|&(ssd, &id)| {
+            id != full
+                && self.io[id].takes_new()
+                && self.map.allocators()[ssd].free_count()
+                    >= blocks + self.requests.reserved_slots(ssd, &self.map)
+        })
+        .map(|(_, &id)| id)
+        .min_by_key(|&id| (self.io[id].queue.length(), id))
+    }
+
+    /// A job that has left the queue of an SSD goes into that of another one.
+    fn redirect(&mut self, from: DeviceId, to: DeviceId, waiting: Waiting) {
+        let (Job::Write { task, .. } | Job::Edge { task, .. }) = &waiting.job else {
+            unreachable!("only writes of users look for room")
+        };
+        let whose = self.requests[*task].whose();
+        let d = &mut self.io[from];
+        d.queue.leave(1);
+        d.queue.pins_mut().unpin(waiting.pin);
+        self.io.enqueue(to, Class::Write, waiting.job, whose);
+        self.io.note_redirected();
     }
 
     /// The first waiting job of a device of which nothing is asked fails.

@@ -180,8 +180,11 @@ impl Engine {
         if let Some((_, ended)) = self.sharing.settling {
             return ended;
         }
-        let is_in_the_way =
-            |task: &Task| task.request.op != Op::Flush && self.sharing.is_frozen(&task.request);
+        let is_in_the_way = |task: &Task| {
+            !task.is_answered
+                && task.request.op != Op::Flush
+                && self.sharing.is_frozen(&task.request)
+        };
         if self.requests.iter().any(|(_, task)| is_in_the_way(task)) {
             return None;
         }
@@ -229,11 +232,8 @@ impl Engine {
         if links > 0 && links + linked.len() > self.sharing.links_max(&self.journal) {
             return Ok(Leaves::NotNow);
         }
-        if !is_write && whole.len() > self.changes_that_fit() {
+        if !is_write && !self.punch_what_fits(object, &whole)? {
             return Ok(Leaves::NotNow);
-        }
-        if !is_write && !self.objects.fits_with_runs(whole.len()) {
-            return Err(IoError::NoSpace);
         }
         let old: Vec<Logical> = edges
             .iter()
@@ -243,16 +243,38 @@ impl Engine {
         for (&(block, _), old) in edges.iter().zip(old) {
             self.copy_up(object, block, old);
         }
-        if is_write || whole.is_empty() {
-            return Ok(Leaves::Nothing);
+        Ok(if is_write || whole.is_empty() { Leaves::Nothing } else { Leaves::Shared })
+    }
+
+    /// Makes holes of these parts of an object, as far as the next commit has room for their records. False:
+    /// it has no room for the rest, which is to be asked for again. One discard may touch any number of pieces.
+    ///
+    /// # Errors
+    /// `NoSpace`, where the table of objects has no room.
+    fn punch_what_fits(
+        &mut self,
+        object: ObjectId,
+        parts: &[(u32, u32)],
+    ) -> Result<bool, IoError> {
+        let mut pieces: Vec<(u32, u32)> = Vec::new();
+        for &(from, to) in parts {
+            let held = self.objects.pieces(object, from, to).into_iter();
+            let held = held.filter(|piece| piece.logical.is_some());
+            pieces.extend(held.map(|piece| (piece.offset, piece.offset + piece.count)));
         }
-        for (from, to) in whole {
+        let count = pieces.len().min(self.changes_that_fit());
+        if !self.objects.fits_with_runs(count) {
+            return Err(IoError::NoSpace);
+        }
+        for &(from, to) in &pieces[..count] {
             for left in self.objects.punch(object, from, to) {
                 self.let_go_of(left);
             }
         }
-        self.commit.note_pending(self.io.now());
-        Ok(Leaves::Shared)
+        if !pieces.is_empty() {
+            self.commit.note_pending(self.io.now());
+        }
+        Ok(count == pieces.len())
     }
 
     /// Copies a shared block to the new one that it is linked to, ahead of what will be written there.

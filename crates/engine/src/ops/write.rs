@@ -287,8 +287,10 @@ impl Engine {
     /// All device commands of a write are done.
     pub(crate) fn finish_write(&mut self, id: TaskId) {
         let task = &mut self.requests[id];
-        if let (Err(_), Target::Log(_), false) =
-            (task.status, task.target, self.io.ssds().is_empty())
+        // where its blocks are gone, another drive has no place for it either
+        let may_go_elsewhere = task.blocks_gone.is_none();
+        if let (true, Err(_), Target::Log(_), false) =
+            (may_go_elsewhere, task.status, task.target, self.io.ssds().is_empty())
         {
             // the log failed, the bytes are still here: the SSD takes them
             task.status = Ok(());
@@ -299,6 +301,7 @@ impl Engine {
         // the edges of a zeroing have gone to another drive one by one (`edge_done`)
         if let (Err(IoError::NoAnswer(device)), false, Op::Write) =
             (task.status, task.target.is_log(), task.request.op)
+            && may_go_elsewhere
             && self.io.another_ssd(device).is_some()
         {
             let task = &mut self.requests[id];

@@ -129,4 +129,16 @@ mod tests {
             assert!(parse(bad).is_err(), "{bad}");
         }
     }
+
+    /// Seen: a client of before named the bay `place`, and the server took the first empty one instead.
+    #[test]
+    fn a_key_that_nobody_knows_is_refused() {
+        let error = |text: &str| Asked::parse(text.as_bytes()).unwrap_err();
+        let old = error(r#"{"verb":"add","drive":"/dev/sdx","place":"a.img"}"#);
+        assert!(old.contains(r#""place" of the verb "add" is now called "bay""#), "{old}");
+        let unknown = error(r#"{"verb":"drain","drive":"/dev/sdx","dryrun":true}"#);
+        assert!(unknown.contains(r#""dryrun": its keys are drive, dry_run"#), "{unknown}");
+        let none = error(r#"{"verb":"stop","now":true}"#);
+        assert!(none.contains(r#""now": it has no other keys"#), "{none}");
+    }
 }
