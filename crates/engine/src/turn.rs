@@ -139,6 +139,7 @@ impl Engine {
         // what waited for a drive that is out of service has ended just now, and no event follows
         if self.io.is_stopping() {
             self.stop_if_durable();
+            self.hear_news();
         }
         self.arm_timer();
     }

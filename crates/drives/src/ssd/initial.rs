@@ -170,7 +170,8 @@ impl Initial {
 /// The youngest line is full, unless all pages together do not fill it.
 fn valid_by_age(count: usize, line_pages: u32, host_pages: u64) -> Vec<u32> {
     let youngest = host_pages.min(u64::from(line_pages));
-    let first_share = (u128::from(SHARE_ONE) * u128::from(youngest) / u128::from(line_pages)) as u64;
+    let first_share =
+        (u128::from(SHARE_ONE) * u128::from(youngest) / u128::from(line_pages)) as u64;
     let pages = |ratio: u64| {
         let mut share = first_share;
         (0..count).map(move |_| {

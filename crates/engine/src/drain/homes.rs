@@ -409,7 +409,7 @@ impl Engine {
         let m = self.moves.active.as_ref().expect("a move was writing");
         let blocks = BlockRange { first: m.parts[0].logical, count: taken.count };
         if let Err(error) = status {
-            self.fault(device, error);
+            self.metadata.fault(device, error, &mut self.io);
         }
         let d = &mut self.io[device];
         d.home_writes += u64::from(status.is_ok());

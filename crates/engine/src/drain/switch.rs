@@ -206,11 +206,11 @@ impl Engine {
         match stage {
             Stage::Announcing { begun: false } if no_round => {
                 self.evacuation.set_drain_stage(Stage::Announcing { begun: true });
-                self.write_superblocks(false);
+                self.metadata.ask_for_superblocks(false, &mut self.io);
             }
             Stage::Voiding { begun: false } if no_round => {
                 self.evacuation.set_drain_stage(Stage::Voiding { begun: true });
-                self.write_superblocks(false);
+                self.metadata.ask_for_superblocks(false, &mut self.io);
             }
             Stage::Removing(Step::Quiet) if no_round => self.leave_if_quiet(device),
             _ => {}
@@ -247,7 +247,7 @@ impl Engine {
         }
         (d.dirty, d.service) = (false, Service::Out(IoError::Dead(device)));
         self.evacuation.set_drain_stage(Stage::Removing(Step::Others));
-        self.write_superblocks(false);
+        self.metadata.ask_for_superblocks(false, &mut self.io);
     }
 
     /// Both copies of the round are written.

@@ -32,6 +32,19 @@ use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 use tandem_block::{DeviceId, Instant, IoError, PayloadId};
 
+/// What became of drives and their commands, and concerns more than who saw it.
+#[derive(Clone, Debug)]
+pub(crate) enum News {
+    /// A command was not sent: the drive takes none any more.
+    Unsent(DeviceId, Owner, IoError),
+    /// All superblocks are to be written, and shall say whether the pool was stopped cleanly.
+    Superblocks { clean: bool },
+    /// This copy of them was written, everywhere or not.
+    SuperblocksWritten { copy: u8 },
+    /// A drive was taken out of service. `first`: it was in full service until then.
+    TakenOut { device: DeviceId, service: Service, first: bool },
+}
+
 /// The drives of a pool, and all that goes out to the event loop.
 #[derive(Clone, Debug)]
 pub(crate) struct DeviceIo {
@@ -58,6 +71,8 @@ pub(crate) struct DeviceIo {
     redirected: bool,
     /// Nothing can make space for writes that wait: they fail, with this error.
     no_space: Option<IoError>,
+    /// What has become of drives and of their commands, and whom it concerns does not know yet.
+    news: VecDeque<News>,
     /// Drives whose commands do not go to the event loop, but to who asked for them.
     withheld: [Option<DeviceId>; 2],
     set_aside: VecDeque<Io>,
@@ -86,6 +101,7 @@ impl DeviceIo {
             wake_at: Instant::NEVER,
             waits_for_space: false,
             redirected: false,
+            news: VecDeque::new(),
             no_space: None,
             withheld: [None; 2],
             set_aside: VecDeque::new(),
@@ -224,6 +240,18 @@ impl DeviceIo {
     #[inline]
     pub(crate) fn hdds(&self) -> &[DeviceId] {
         &self.hdds
+    }
+
+    // ---- news ----
+
+    /// Whom it concerns is told between two steps.
+    pub(crate) fn tell(&mut self, news: News) {
+        self.news.push_back(news);
+    }
+
+    #[inline]
+    pub(crate) fn next_news(&mut self) -> Option<News> {
+        self.news.pop_front()
     }
 
     // ---- space ----

@@ -9,8 +9,12 @@
 //! are copied to it ─▶ a checkpoint with all shards ─▶ superblocks say that it is level
 //! ```
 
+mod faults;
+
+pub(crate) use faults::PROBE_AFTER;
+
 use crate::format::page::PAGE_BYTES;
-use crate::io::DeviceIo;
+use crate::io::{DeviceIo, News};
 use crate::owner::{MetadataIo, Owner};
 use crate::port::IoOp;
 use tandem_block::{DeviceId, Duration, Instant, IoError, MIB};
@@ -131,11 +135,24 @@ impl MetadataHomes {
         self.round = Some((writes, copy));
     }
 
-    /// One of them has ended; returns how many have not, and which copy it was.
-    pub(crate) fn superblock_ended(&mut self) -> (u32, u8) {
+    /// Superblocks are to be written: a round is under way from now on.
+    pub(crate) fn ask_for_superblocks(&mut self, clean: bool, io: &mut DeviceIo) {
+        assert!(self.round.is_none(), "one round of superblocks at a time");
+        self.round = Some((0, 0));
+        io.tell(News::Superblocks { clean });
+    }
+
+    /// One of them has ended.
+    ///
+    /// # Panics
+    /// If none was under way.
+    pub(crate) fn superblock_ended(&mut self, io: &mut DeviceIo) {
         let (left, copy) = self.round.as_mut().expect("superblocks were being written");
+        assert!(*left > 0, "a superblock ends once");
         *left -= 1;
-        (*left, *copy)
+        if *left == 0 {
+            io.tell(News::SuperblocksWritten { copy: *copy });
+        }
     }
 
     /// Nothing of the round is under way any more.

@@ -30,9 +30,10 @@ use crate::mutant::Mutant;
 use crate::owner::{MetadataIo, Owner};
 use crate::port::IoOp;
 use crate::requests::ordering::TaskId;
+use crate::requests::{Next, Requests};
 use std::collections::VecDeque;
 use std::fmt;
-use tandem_block::{BLOCK_BYTES, DeviceId, Instant, IoError, PayloadId};
+use tandem_block::{BLOCK_BYTES, DeviceId, Instant, IoError};
 
 /// Block changes that are gathered at most before a commit begins unasked: bounds the time that
 /// composing takes.
@@ -225,6 +226,16 @@ impl Commit {
         journal.next_sequence() - 1 - under_way
     }
 
+    /// Who waited for this commit is told how it ended; where it failed, everybody is.
+    fn answer(&mut self, status: Result<(), IoError>, requests: &mut Requests) {
+        let mut served = std::mem::take(&mut self.served);
+        if status.is_err() {
+            served.append(&mut self.flush_waiting);
+            served.append(&mut self.fua_waiting);
+        }
+        served.into_iter().for_each(|id| requests.lead_to(Next::Durable(id, status)));
+    }
+
     /// Does a FLUSH wait?
     pub(crate) fn flush_waits(&self) -> bool {
         !self.flush_waiting.is_empty()
@@ -283,7 +294,7 @@ impl Engine {
         if let Some(error) = self.commit.broken {
             // what is pending stays so for ever; a timer for it would fire for ever too
             self.commit.oldest_pending = None;
-            self.answer_durable(Err(error));
+            self.commit.answer(Err(error), &mut self.requests);
             return;
         }
         let waiting = self.commit.waiting();
@@ -426,7 +437,7 @@ impl Engine {
             Err(error) if self.io.is_fixed() => self.commit.fail(error),
             Err(error) => {
                 self.commit.put_in_doubt(error);
-                self.fault(device, error);
+                self.metadata.fault(device, error, &mut self.io);
             }
         }
         self.commit.outstanding -= 1;
@@ -482,7 +493,7 @@ impl Engine {
             // a start believes nothing of a drive that lags
             Ok(()) => self.commit.written |= !self.metadata.contains(device),
             Err(error) => {
-                self.fault(device, error);
+                self.metadata.fault(device, error, &mut self.io);
                 self.commit.failed = Some(error);
             }
         }
@@ -519,7 +530,7 @@ impl Engine {
         if let Some(error) = self.commit.error.take() {
             // nothing that the batch displaced may be reused: the old record still names it
             self.commit.kept.extend(batch.freed);
-            self.answer_durable(Err(error));
+            self.commit.answer(Err(error), &mut self.requests);
             return;
         }
         self.commit.batch = batch;
@@ -551,26 +562,7 @@ impl Engine {
         if !self.moves.homed_log.is_empty() {
             self.moves.give_up_log_places(&mut self.commit, &mut self.map, &self.io);
         }
-        self.answer_durable(Ok(()));
-    }
-
-    fn answer_durable(&mut self, status: Result<(), IoError>) {
-        let mut served = std::mem::take(&mut self.commit.served);
-        if status.is_err() {
-            served.append(&mut self.commit.flush_waiting);
-            served.append(&mut self.commit.fua_waiting);
-        }
-        for id in served {
-            if self.sharing.settles(id, status) {
-                self.go_on();
-                self.run_batches();
-                continue;
-            }
-            if let Err(error) = status {
-                self.requests.note_error(id, error);
-            }
-            self.requests.answer(id, PayloadId::NONE, 0, &mut self.io);
-        }
+        self.commit.answer(Ok(()), &mut self.requests);
     }
 
     /// Fixed placement makes no promise, but a FLUSH still costs what it costs.

@@ -2,8 +2,9 @@
 
 use crate::device::{Class, Job, Waiting};
 use crate::engine::Engine;
-use crate::owner::Ended;
+use crate::io::News;
 use crate::qos::QueueView;
+use crate::requests::Next;
 use crate::requests::ordering::TaskId;
 use tandem_block::{DeviceId, IoError};
 
@@ -164,10 +165,7 @@ impl Engine {
         d.queue.leave(1);
         d.queue.pins_mut().unpin(waiting.pin);
         match waiting.job {
-            Job::Io(_, owner) => {
-                let ended = Ended { device, status: Err(error), checksums: &[], bytes: &[] };
-                self.finish_io(owner, ended);
-            }
+            Job::Io(_, owner) => self.io.tell(News::Unsent(device, owner, error)),
             Job::Edge { task, block, mask } => match self.io.another_ssd(device) {
                 Some(other) => {
                     let whose = self.requests[task].whose();
@@ -195,7 +193,7 @@ impl Engine {
         task.target = crate::steer::Target::Ssd;
         task.outstanding = task.outstanding.saturating_sub(1);
         if task.outstanding == 0 {
-            self.finish_write(id);
+            self.requests.lead_to(Next::Written(id));
         }
     }
 }

@@ -316,7 +316,7 @@ impl Engine {
             _ => bcw.undisturbed(now),
         }
         if let (Err(error), Owner::Log(LogIo::Padding)) = (status, &io.owner) {
-            self.fault(io.device, error);
+            self.metadata.fault(io.device, error, &mut self.io);
         }
     }
 

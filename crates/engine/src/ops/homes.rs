@@ -213,7 +213,7 @@ impl Engine {
         let mut parts = m.parts[written.range()].to_vec();
         let d = &mut self.io[device];
         if let Err(error) = status {
-            self.fault(device, error);
+            self.metadata.fault(device, error, &mut self.io);
         } else {
             d.home_writes += 1;
             let number = d.home_writes;

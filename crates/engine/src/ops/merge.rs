@@ -15,6 +15,7 @@ use crate::mutant::Mutant;
 use crate::ops::read_back::Promotions;
 use crate::owner::{MigrationIo, MoveKind, Owner, Parts};
 use crate::port::IoOp;
+use crate::requests::Next;
 use crate::requests::ordering::TaskId;
 use crate::requests::task::Task;
 use tandem_block::{
@@ -102,7 +103,7 @@ impl Engine {
             since: self.io.now(),
         });
         let id = self.requests.insert(Task::new(request, block, block + 1));
-        self.begin_user_read(id);
+        self.requests.lead_to(Next::Read(id));
         true
     }
 
@@ -178,7 +179,7 @@ impl Engine {
         let log = self.io[device].log.as_mut().expect("a log slot");
         log.release(target.slot);
         if let Err(error) = status {
-            self.fault(device, error);
+            self.metadata.fault(device, error, &mut self.io);
         }
     }
 }

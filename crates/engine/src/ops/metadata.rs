@@ -5,6 +5,7 @@ use crate::engine::Engine;
 use crate::map::batches::Batches;
 use crate::metadata_replica::{CheckpointState, Source};
 use crate::owner::{Ended, MetadataIo};
+use crate::requests::Next;
 use crate::requests::ordering::TaskId;
 use tandem_block::{DeviceId, Instant, IoError, PayloadId};
 
@@ -65,7 +66,7 @@ impl Engine {
     pub(crate) fn checkpoint_step_done(&mut self, device: DeviceId, status: Result<(), IoError>) {
         let homes = if status.is_err() { self.metadata.sound_homes(&self.io) } else { Vec::new() };
         let status = self.checkpoint.step_done(device, status, &homes);
-        self.fault_if(device, status);
+        self.metadata.fault_if(device, status, &mut self.io);
     }
 
     /// Asks for a last checkpoint; true once it is durable.
@@ -142,7 +143,7 @@ impl Engine {
             if task.status.is_err() {
                 self.requests.answer(id, PayloadId::NONE, 0, &mut self.io);
             } else {
-                self.begin_user_read(id);
+                self.requests.lead_to(Next::Read(id));
             }
         }
     }
@@ -211,7 +212,7 @@ impl Engine {
         let serves = self.io.is_serving() && !self.metadata.is_degraded() && !self.io.is_fixed();
         if serves && !others && self.metadata.may_tell(self.io.now()) {
             self.metadata.tell();
-            self.write_superblocks(false);
+            self.metadata.ask_for_superblocks(false, &mut self.io);
         }
     }
 
@@ -220,7 +221,7 @@ impl Engine {
         if !self.io.is_serving() {
             return; // the one that it has still says "not clean", which is true
         }
-        self.fault(device, error);
+        self.metadata.fault(device, error, &mut self.io);
         if !self.io[device].is_faulted() {
             self.metadata.superblock_failed(error);
         }
@@ -242,11 +243,11 @@ impl Engine {
             MetadataIo::Checkpoint => self.checkpoint_step_done(device, status),
             MetadataIo::FollowUnits => {
                 self.metadata_replica.units_written(device);
-                self.fault_if(device, status);
+                self.metadata.fault_if(device, status, &mut self.io);
             }
             MetadataIo::Follow => {
                 if self.metadata_replica.step_done(device) {
-                    self.fault_if(device, status);
+                    self.metadata.fault_if(device, status, &mut self.io);
                 }
             }
             MetadataIo::ChecksumPage(page) => self.checksum_page_read(page, ended),
@@ -254,7 +255,7 @@ impl Engine {
                 self.metadata.level_read(number, status, bytes, &mut self.io)
             }
             MetadataIo::LevelWrite { number, length_bytes } => {
-                self.fault_if(device, status);
+                self.metadata.fault_if(device, status, &mut self.io);
                 let begun = self.begun_checkpoint();
                 self.metadata.level_written(number, length_bytes, begun);
             }

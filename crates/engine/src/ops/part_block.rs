@@ -11,6 +11,7 @@ use crate::mutant::Mutant;
 use crate::ops::tail::Written;
 use crate::owner::{Owner, RequestIo};
 use crate::port::{Command, IoOp};
+use crate::requests::Next;
 use crate::requests::ordering::TaskId;
 use crate::steer::Target;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError, SECTOR_BYTES};
@@ -38,7 +39,7 @@ impl Engine {
         edges.retain(|&(block, _)| self.map.state(block) != 0);
         self.requests[id].started = self.io.now();
         if edges.is_empty() {
-            self.finish_write(id);
+            self.requests.lead_to(Next::Written(id));
             return;
         }
         if self.io.config().contents {
@@ -162,7 +163,7 @@ impl Engine {
         let task = &mut self.requests[id];
         task.outstanding -= 1;
         if task.outstanding == 0 {
-            self.finish_write(id);
+            self.requests.lead_to(Next::Written(id));
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::mutant::Mutant;
 use crate::ops::locations::{Locations, Source};
 use crate::owner::{Owner, ReadPart, RequestIo};
 use crate::port::{Command, IoOp, ServedFrom};
+use crate::requests::Next;
 use crate::requests::ordering::TaskId;
 use crate::requests::task::Overlay;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError, PayloadId};
@@ -329,6 +330,6 @@ impl Engine {
             self.io.send_all(buffers.map(Command::Release));
         }
         self.io.stats_mut().repaired_reads += 1;
-        self.begin_user_read(id);
+        self.requests.lead_to(Next::Read(id));
     }
 }

@@ -5,7 +5,7 @@ use crate::io::Phase;
 use crate::map::{Logical, Touch};
 use crate::ops::sharing::Sharing;
 use crate::owner::{Ended, RequestIo};
-use crate::requests::Over;
+use crate::requests::Next;
 use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use crate::requests::task::Task;
@@ -115,7 +115,7 @@ impl Engine {
     /// Takes its place behind earlier requests for the same blocks, and begins if there are none.
     pub(crate) fn take_blocks(&mut self, id: TaskId) {
         if self.requests.take_blocks(id, &mut self.io) {
-            self.begin(id);
+            self.requests.lead_to(Next::Begin(id));
         }
     }
 
@@ -171,20 +171,39 @@ impl Engine {
             }
         }
         self.requests[id].started = self.io.now();
-        self.finish_write(id);
+        self.requests.lead_to(Next::Written(id));
     }
 
-    /// What answers have made possible. False: nothing has ended.
+    /// What steps of requests have led to. False: nothing.
     pub(crate) fn go_on(&mut self) -> bool {
-        let mut any = false;
-        while let Some(over) = self.requests.next_ended() {
+        let mut any = self.hear_news();
+        while let Some(next) = self.requests.next() {
             any = true;
-            self.end(over);
+            match next {
+                Next::Begin(id) => self.begin(id),
+                Next::Read(id) => self.begin_user_read(id),
+                Next::Written(id) => self.finish_write(id),
+                Next::Durable(id, status) => self.durable(id, status),
+                Next::Over(id, payload) => self.end(id, payload),
+            }
+            self.hear_news();
         }
         any
     }
 
-    fn end(&mut self, Over { id, payload }: Over) {
+    /// What it wanted to be durable is, or never will be.
+    fn durable(&mut self, id: TaskId, status: Result<(), IoError>) {
+        if self.sharing.settles(id, status) {
+            self.run_batches();
+            return;
+        }
+        if let Err(error) = status {
+            self.requests.note_error(id, error);
+        }
+        self.requests.answer(id, PayloadId::NONE, 0, &mut self.io);
+    }
+
+    fn end(&mut self, id: TaskId, payload: PayloadId) {
         let task = &self.requests[id];
         if task.request.kind == RequestKind::Background {
             if self.sharing.is_copy_up(id) {
@@ -205,13 +224,6 @@ impl Engine {
         if request.op == Op::Discard && task.volume != request.object && task.status.is_ok() {
             self.give_up_discarded(&request);
         }
-        self.wake(woken);
-    }
-
-    /// These waited for blocks that are free now.
-    pub(crate) fn wake(&mut self, woken: Vec<TaskId>) {
-        for waiter in woken {
-            self.begin(waiter);
-        }
+        self.requests.wake(woken);
     }
 }

@@ -8,22 +8,19 @@
 use crate::device::{Device, Service};
 use crate::engine::Engine;
 use crate::format::superblock::Standing;
-use crate::io::DeviceIo;
+use crate::io::{DeviceIo, News};
 use crate::map::Map;
 use crate::map::logical::{LOG, SSD};
 use crate::map::objects::Objects;
 use crate::map::{Logical, NONE, Slot, Touch};
+use crate::metadata::PROBE_AFTER;
 use crate::mutant::Mutant;
 use crate::ops::commit::Commit;
 use crate::ops::tail::TailCopies;
-use crate::owner::Owner;
+use crate::owner::{Ended, Owner};
 use crate::port::IoOp;
 use crate::tiering::Tiers;
 use tandem_block::{DeviceId, Duration, Instant, IoError};
-
-/// The pause before a drive that failed is tried again; it doubles with each try in vain, up to 64 times
-/// this (guess).
-const PROBE_AFTER: Duration = Duration::from_s(5);
 
 impl TailCopies {
     /// When a drive is tried for the first time, if writes wait for room that it may make.
@@ -85,44 +82,38 @@ fn close_failed_ssd(
 }
 
 impl Engine {
-    /// A drive failed a write, or a flush: it is read only from now on.
-    pub(crate) fn fault(&mut self, device: DeviceId, error: IoError) {
-        if !self.io[device].is_faulted() && self.metadata.sound_homes(&self.io) != [device] {
-            self.take_out(device, Service::ReadOnly(error));
+    /// What became of drives, and of commands that they never took.
+    pub(crate) fn hear_news(&mut self) -> bool {
+        let mut any = false;
+        while let Some(news) = self.io.next_news() {
+            any = true;
+            match news {
+                News::Unsent(device, owner, error) => {
+                    let status = Err(error);
+                    self.finish_io(owner, Ended { device, status, checksums: &[], bytes: &[] });
+                }
+                News::Superblocks { clean } => self.write_superblocks(clean),
+                News::SuperblocksWritten { copy } => self.superblocks_written(copy),
+                News::TakenOut { device, service, first } => {
+                    self.tell_of_fault(device, service, first);
+                }
+            }
         }
+        any
     }
 
-    /// A command to the drive has ended: if it failed, so has the drive.
-    pub(crate) fn fault_if(&mut self, device: DeviceId, status: Result<(), IoError>) {
-        if let Err(error) = status {
-            self.fault(device, error);
-        }
-    }
-
-    fn take_out(&mut self, device: DeviceId, service: Service) {
-        let d = &mut self.io[device];
-        if d.is_out() || d.service == service {
-            return;
-        }
-        // nobody has more than the last home of the metadata, so it does not lag, whatever becomes of it
-        let is_last = self.metadata.sound_homes(&self.io) == [device];
-        let d = &mut self.io[device];
-        let was_faulted = d.is_faulted();
-        d.service = service;
-        if let Service::Out(error) = service {
+    /// A drive was taken out of service: everybody whom it concerns learns of it here.
+    fn tell_of_fault(&mut self, device: DeviceId, service: Service, first: bool) {
+        let (Service::ReadOnly(error) | Service::Out(error)) = service else {
+            unreachable!("a drive is taken out of service for a reason");
+        };
+        if matches!(service, Service::Out(_)) {
             lose_tail(device, error, &mut self.io, &mut self.commit);
         }
-        if was_faulted {
+        if !first {
             return; // everybody knows already
         }
-        let d = &mut self.io[device];
-        d.flush_wanted = false;
-        self.io.stats_mut().faulted_drives += 1;
-        if !is_last {
-            self.metadata.note_lagging(device, &self.io);
-        }
-        let d = &mut self.io[device];
-        if d.is_ssd() {
+        if self.io[device].is_ssd() {
             close_failed_ssd(
                 device,
                 &mut self.io,
@@ -131,9 +122,6 @@ impl Engine {
                 &mut self.tiers,
             );
         } else {
-            if let Some(bcw) = &mut d.bcw {
-                bcw.fault();
-            }
             self.tail_copies.want_rescue();
             self.moves.lose_homed(
                 device,
@@ -144,12 +132,6 @@ impl Engine {
             );
             self.metadata_replica.lose(device);
         }
-        let now = self.io.now();
-        let d = &mut self.io[device];
-        d.probe_at = now + Duration::from_ns(PROBE_AFTER.ns << d.probes.min(6));
-        let (Service::ReadOnly(error) | Service::Out(error)) = service else {
-            unreachable!("a drive is taken out of service for a reason");
-        };
         if self.metadata.sound_homes(&self.io).is_empty() && !self.io.is_fixed() {
             self.commit.break_off(error);
         }
@@ -309,7 +291,8 @@ impl Engine {
             // a pair, or a replacement, does without one of its drives
             let device = self.io.drives().get(drive).filter(|device| !device.is_pair);
             if device.is_some() && self.io.is_serving() {
-                self.take_out(drive, Service::Out(error));
+                self.metadata.take_out(drive, Service::Out(error), &mut self.io);
+                self.hear_news();
             }
             for io in self.io.abandon(drive) {
                 self.hear((io, None), Err(error), &[], &[]);

@@ -22,6 +22,7 @@ use crate::map::objects::{BlockRange, Objects};
 use crate::map::{self, Logical, Map};
 use crate::mutant::Mutant;
 use crate::ops::commit::Commit;
+use crate::requests::Next;
 use crate::requests::ordering::TaskId;
 use crate::requests::task::Task;
 use tandem_block::{
@@ -251,11 +252,7 @@ impl Engine {
     ///
     /// # Errors
     /// `NoSpace`, where the table of objects has no room.
-    fn punch_what_fits(
-        &mut self,
-        object: ObjectId,
-        parts: &[(u32, u32)],
-    ) -> Result<bool, IoError> {
+    fn punch_what_fits(&mut self, object: ObjectId, parts: &[(u32, u32)]) -> Result<bool, IoError> {
         let mut pieces: Vec<(u32, u32)> = Vec::new();
         for &(from, to) in parts {
             let held = self.objects.pieces(object, from, to).into_iter();
@@ -294,7 +291,7 @@ impl Engine {
         let read = self.requests.insert(Task::new(read, old, old + 1));
         self.sharing.copy_ups.push(CopyUp { read, write });
         self.io.stats_mut().copied_up += 1;
-        self.begin_user_read(read);
+        self.requests.lead_to(Next::Read(read));
     }
 
     /// A step of a copy is done: the block was read, or written.
@@ -305,7 +302,7 @@ impl Engine {
         if id == write {
             self.sharing.copy_ups.swap_remove(at);
             let (_, woken) = self.requests.release(id);
-            self.wake(woken);
+            self.requests.wake(woken);
             return;
         }
         let task = self.requests.remove(id);
@@ -313,7 +310,7 @@ impl Engine {
         assert!(id == read, "a copy is read, then written");
         if let Err(error) = task.status {
             self.requests.note_error(write, error);
-            self.finish_write(write);
+            self.requests.lead_to(Next::Written(write));
             return;
         }
         let new = &mut self.requests[write];
@@ -363,7 +360,7 @@ impl Engine {
         self.requests.note_error(id, error);
         match op {
             Op::Read => self.requests.answer(id, PayloadId::NONE, 0, &mut self.io),
-            _ => self.finish_write(id),
+            _ => self.requests.lead_to(Next::Written(id)),
         }
         true
     }

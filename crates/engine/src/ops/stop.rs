@@ -83,7 +83,7 @@ impl Engine {
         }
         if !self.metadata.writes_superblocks() && self.io.flights().is_empty() {
             self.read_back.drop_read_back(&mut self.io);
-            self.write_superblocks(true);
+            self.metadata.ask_for_superblocks(true, &mut self.io);
         }
     }
 
@@ -124,10 +124,11 @@ impl Engine {
         if let Err(error) = status {
             self.superblock_failed(device, error);
         }
-        let (left, copy) = self.metadata.superblock_ended();
-        if left > 0 {
-            return;
-        }
+        self.metadata.superblock_ended(&mut self.io);
+    }
+
+    /// One copy of all superblocks was written.
+    pub(crate) fn superblocks_written(&mut self, copy: u8) {
         let is_replacements = self.replacement.round_is_replacements(&self.io);
         let is_drains = self.evacuation.round_is_drains(&self.io);
         let is_stops = !is_replacements && !is_drains && !self.metadata.is_round();

@@ -16,6 +16,7 @@ use crate::ops::moves::Moves;
 use crate::ops::reuse::DeferredFree;
 use crate::owner::{Ended, LogIo, Owner, TailCopy};
 use crate::port::IoOp;
+use crate::requests::Next;
 use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, IoError, PayloadId};
@@ -328,7 +329,7 @@ impl Engine {
         task.exposed |= !copied;
         task.outstanding -= 1;
         if task.outstanding == 0 {
-            self.finish_write(id);
+            self.requests.lead_to(Next::Written(id));
         }
     }
 
@@ -363,7 +364,7 @@ impl Engine {
             bcw.flush_done(now, status.is_ok());
         }
         if let Err(error) = status {
-            self.fault(device, error);
+            self.metadata.fault(device, error, &mut self.io);
             // also homes whose writes ended after the drive had been taken out of service
             self.moves.lose_homed(
                 device,

@@ -16,6 +16,7 @@ use crate::ops::steering::Steering;
 use crate::ops::tail::Written;
 use crate::owner::{Owner, RequestIo};
 use crate::port::{Command, IoOp};
+use crate::requests::Next;
 use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use crate::steer::Target;
@@ -192,7 +193,7 @@ impl Engine {
         let task = &mut self.requests[id];
         task.outstanding -= 1;
         if task.outstanding == 0 {
-            self.finish_write(id);
+            self.requests.lead_to(Next::Written(id));
         }
     }
 
@@ -277,7 +278,7 @@ impl Engine {
             for slot in run.slot..run.slot + run.count {
                 log.release(slot);
             }
-            self.fault(device, error);
+            self.metadata.fault(device, error, &mut self.io);
         } else {
             self.map.release_unused(run);
         }
@@ -349,7 +350,7 @@ impl Engine {
         }
         let (first, end) = (task.first, task.end);
         self.zero_fixed(first, end);
-        self.finish_write(id);
+        self.requests.lead_to(Next::Written(id));
     }
 
     /// The identity place holds the newest version again.

@@ -208,7 +208,7 @@ impl Engine {
         self.io.send_all(h.held.into_iter().map(Command::Submit));
         if h.is_lost {
             // it missed something that the others have: as any that fails
-            self.fault(h.bay, IoError::Device(h.bay));
+            self.metadata.fault(h.bay, IoError::Device(h.bay), &mut self.io);
         }
     }
 }

@@ -119,11 +119,11 @@ impl Engine {
         match h.stage {
             Stage::Announcing { begun: false } if no_round => {
                 h.stage = Stage::Announcing { begun: true };
-                self.write_superblocks(false);
+                self.metadata.ask_for_superblocks(false, &mut self.io);
             }
             Stage::Voiding { begun: false } if no_round => {
                 h.stage = Stage::Voiding { begun: true };
-                self.write_superblocks(false);
+                self.metadata.ask_for_superblocks(false, &mut self.io);
             }
             Stage::Settling => self.settle_successor(),
             Stage::Landing => self.land(),

@@ -1,10 +1,10 @@
 //! Requests under way: their order where they overlap, and their answers.
 //!
 //! ```text
-//! insert ─▶ take_blocks ─▶ (behind earlier writes) ─▶ its steps ─▶ answer ─▶ next_ended ─▶ release
+//! insert ─▶ take_blocks ─▶ (behind earlier writes) ─▶ its steps ─▶ answer ─▶ next ─▶ release
 //! ```
-//! An answer begins nothing by itself. What it makes possible is done by who takes `next_ended`, so that no
-//! step of one request runs in the middle of another one's.
+//! A step of a request begins nothing by itself. What it leads to is in a queue, and who takes `next` does
+//! it. So no step of one request runs in the middle of another one's, and no owner needs to know the next.
 
 mod buffers;
 pub(crate) mod ordering;
@@ -25,12 +25,19 @@ use std::ops::{Index, IndexMut};
 use tandem_block::{Instant, IoError, ObjectId, Op, PayloadId, Request, RequestKind};
 use task::{Task, Tasks};
 
-/// A request that was answered, or a read for the background that is done.
+/// What a step of a request has led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Over {
-    pub(crate) id: TaskId,
-    /// What a read for the background has read.
-    pub(crate) payload: PayloadId,
+pub(crate) enum Next {
+    /// Nothing is before it in its blocks any more.
+    Begin(TaskId),
+    /// A read for the background is to begin, or any read once more.
+    Read(TaskId),
+    /// All commands of a write have ended.
+    Written(TaskId),
+    /// What it wanted to be durable is, or never will be.
+    Durable(TaskId, Result<(), IoError>),
+    /// It was answered, or a read for the background is done, with what it has read.
+    Over(TaskId, PayloadId),
 }
 
 /// All requests under way, and the engine's own reads and writes of users' blocks.
@@ -40,8 +47,8 @@ pub(crate) struct Requests {
     ordering: Ordering,
     /// Requests for thin objects that wait for room in a commit, or for a clone.
     held_back: VecDeque<Request>,
-    /// Answered, and what that makes possible is not done yet.
-    ended: VecDeque<Over>,
+    /// What steps have led to, and is not done yet.
+    next: VecDeque<Next>,
 }
 
 impl Requests {
@@ -206,13 +213,24 @@ impl Requests {
         if task.parent.is_none() && task.request.kind != RequestKind::Background {
             say_done(task, payload, skip_bytes, io);
         }
-        self.ended.push_back(Over { id, payload });
+        self.next.push_back(Next::Over(id, payload));
     }
 
-    /// The next one that was answered.
+    /// A step of some request, or of who waits for one, has led to this.
     #[inline]
-    pub(crate) fn next_ended(&mut self) -> Option<Over> {
-        self.ended.pop_front()
+    pub(crate) fn lead_to(&mut self, next: Next) {
+        self.next.push_back(next);
+    }
+
+    /// These waited for blocks that are free now.
+    pub(crate) fn wake(&mut self, woken: Vec<TaskId>) {
+        self.next.extend(woken.into_iter().map(Next::Begin));
+    }
+
+    /// What is to be done next.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<Next> {
+        self.next.pop_front()
     }
 }
 

@@ -30,9 +30,9 @@ fn run(steps: &[Step]) {
             }
             End(nth, expected) => {
                 requests.answer(ids[nth], PayloadId::NONE, 0, &mut io);
-                let over = requests.next_ended().expect("it has just ended");
-                assert_eq!(over.id, ids[nth], "step {index}");
-                let (_, woken) = requests.release(over.id);
+                let over = requests.next().expect("it has just ended");
+                assert_eq!(over, Next::Over(ids[nth], PayloadId::NONE), "step {index}");
+                let (_, woken) = requests.release(ids[nth]);
                 let expected: Vec<TaskId> = expected.iter().map(|&nth| ids[nth]).collect();
                 assert_eq!(woken, expected, "step {index}");
             }
@@ -88,10 +88,10 @@ fn parts_and_the_engines_own_reads_tell_nobody() {
     let own = requests.insert(Task::new(own, 9, 10));
     for id in [part, own] {
         requests.answer(id, PayloadId(7), 0, &mut io);
-        assert_eq!(requests.next_ended(), Some(Over { id, payload: PayloadId(7) }));
+        assert_eq!(requests.next(), Some(Next::Over(id, PayloadId(7))));
     }
     assert!(io.next_event(Instant::default()).is_empty());
-    assert_eq!((requests.next_ended(), requests.len()), (None, 3), "they stay until released");
+    assert_eq!((requests.next(), requests.len()), (None, 3), "they stay until released");
 }
 
 #[test]

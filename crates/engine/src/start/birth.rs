@@ -96,7 +96,7 @@ impl Engine {
         } else if starting.stage == Stage::Flush {
             self.install();
         } else {
-            self.write_superblocks(false);
+            self.metadata.ask_for_superblocks(false, &mut self.io);
         }
     }
 

@@ -574,7 +574,7 @@ impl Engine {
             // before anything is written: a pool that is refused stays as it was
             self.refuse(error);
         } else {
-            self.write_superblocks(false);
+            self.metadata.ask_for_superblocks(false, &mut self.io);
         }
     }
 }

@@ -19,6 +19,7 @@ use crate::map::{Logical, Map};
 use crate::ops::commit::Commit;
 use crate::ops::moves::Moves;
 use crate::port::Command;
+use crate::requests::Next;
 use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use crate::tier::benefit::DriveCosts;
@@ -557,7 +558,7 @@ impl Engine {
             self.io.send(Command::Release(buffer));
         }
         self.tiers.fell_off(id, &mut self.map);
-        self.begin_user_read(id);
+        self.requests.lead_to(Next::Read(id));
         false
     }
 

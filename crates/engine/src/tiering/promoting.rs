@@ -31,6 +31,7 @@ use crate::ops::commit::Commit;
 use crate::ops::moves::Moves;
 use crate::owner::{MigrationIo, Owner};
 use crate::port::{Command, IoOp};
+use crate::requests::Next;
 use crate::requests::ordering::TaskId;
 use crate::requests::task::Task;
 use crate::tier::collect::Extent;
@@ -274,7 +275,7 @@ impl Engine {
         };
         let id = self.requests.insert(Task::new(request, first, end));
         self.tiers.note_promoting(extent, (first, end), Stage::Reading(id), &mut self.map);
-        self.begin_user_read(id);
+        self.requests.lead_to(Next::Read(id));
         Begun::Yes
     }
 

@@ -70,7 +70,7 @@ impl Engine {
     pub(super) fn suspend_commit(&mut self, error: IoError) {
         self.commit.suspend(self.io.now(), error);
         if self.commit.is_broken() {
-            self.answer_durable(Err(error));
+            self.commit.answer(Err(error), &mut self.requests);
         }
     }
 
