@@ -337,14 +337,14 @@ impl Engine {
     }
 
     /// Homes were read: are they what was written there once?
-    pub(crate) fn check_homes_read(&mut self, checksums: &[u32]) {
+    pub(crate) fn check_homes_read(&mut self, found: &[u32]) {
         let m = self.moves.active.as_ref().expect("a move was reading");
-        let differs = |(part, found): (&Part, &u32)| {
+        let differs = |(part, read): (&Part, &u32)| {
             let known = self.checksums.get(part.logical);
-            known.is_some_and(|known| known != *found)
+            known.is_some_and(|known| known != *read)
                 && self.evacuation.needs_home(part.logical, &self.map)
         };
-        let is_bad = m.parts.iter().zip(checksums).any(differs);
+        let is_bad = m.parts.iter().zip(found).any(differs);
         self.moves.active.as_mut().expect("asked above").failed |= is_bad;
     }
 

@@ -292,31 +292,31 @@ impl Engine {
     /// A command of a hard drive ended: its controller learns from it.
     pub(crate) fn note_hdd_completion(
         &mut self,
-        io: &Flight<Owner>,
+        flight: &Flight<Owner>,
         status: Result<(), IoError>,
         took: Option<Duration>,
     ) {
         let now = self.io.now();
-        let device = &mut self.io[io.device];
-        let ended = took.map_or(now, |took| now.min(io.issued + took));
+        let device = &mut self.io[flight.device];
+        let ended = took.map_or(now, |took| now.min(flight.issued + took));
         // a write in two pieces: the second waits for the first, which says nothing of the buffer
         let before = std::mem::replace(&mut device.last_end, ended);
-        let latency = ended.since(io.issued.max(before));
+        let latency = ended.since(flight.issued.max(before));
         let Some(bcw) = &mut device.bcw else { return };
-        match &io.owner {
+        match &flight.owner {
             Owner::Request(RequestIo::Write { .. } | RequestIo::Edge { .. }) if status.is_ok() => {
-                bcw.completed(now, io.bytes, latency, false);
+                bcw.completed(now, flight.bytes, latency, false);
             }
             Owner::Log(LogIo::Padding) if status.is_ok() => {
-                bcw.completed(now, io.bytes, latency, true);
+                bcw.completed(now, flight.bytes, latency, true);
             }
             Owner::Log(LogIo::Flush)
             | Owner::Request(RequestIo::Write { .. })
             | Owner::Log(LogIo::Padding) => {}
             _ => bcw.undisturbed(now),
         }
-        if let (Err(error), Owner::Log(LogIo::Padding)) = (status, &io.owner) {
-            self.metadata.fault(io.device, error, &mut self.io);
+        if let (Err(error), Owner::Log(LogIo::Padding)) = (status, &flight.owner) {
+            self.metadata.fault(flight.device, error, &mut self.io);
         }
     }
 

@@ -217,7 +217,7 @@ impl Engine {
     }
 
     /// A drive did not take its superblock.
-    pub(crate) fn superblock_failed(&mut self, device: DeviceId, error: IoError) {
+    pub(crate) fn superblock_refused(&mut self, device: DeviceId, error: IoError) {
         if !self.io.is_serving() {
             return; // the one that it has still says "not clean", which is true
         }

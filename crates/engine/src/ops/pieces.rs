@@ -190,7 +190,7 @@ impl Engine {
         if let Some(logical) = self.objects.single(task.request.object, from, to) {
             (task.first, task.end) = (logical, logical + (to - from));
             let id = self.requests.insert(task);
-            self.take_blocks(id);
+            self.requests.take_blocks(id, &mut self.io);
         } else {
             self.begin_parts(task, from, to);
         }
@@ -264,7 +264,7 @@ impl Engine {
         }
         self.requests[of.parent].outstanding += 1;
         let id = self.requests.insert(part);
-        self.take_blocks(id);
+        self.requests.take_blocks(id, &mut self.io);
     }
 
     /// A part is done; its parent too, if it was the last.

@@ -109,14 +109,7 @@ impl Engine {
             }
             return;
         }
-        self.take_blocks(id);
-    }
-
-    /// Takes its place behind earlier requests for the same blocks, and begins if there are none.
-    pub(crate) fn take_blocks(&mut self, id: TaskId) {
-        if self.requests.take_blocks(id, &mut self.io) {
-            self.requests.lead_to(Next::Begin(id));
-        }
+        self.requests.take_blocks(id, &mut self.io);
     }
 
     fn begin(&mut self, id: TaskId) {

@@ -122,7 +122,7 @@ impl Engine {
 
     pub(crate) fn superblock_written(&mut self, device: DeviceId, status: Result<(), IoError>) {
         if let Err(error) = status {
-            self.superblock_failed(device, error);
+            self.superblock_refused(device, error);
         }
         self.metadata.superblock_ended(&mut self.io);
     }

@@ -167,21 +167,21 @@ impl Engine {
     }
 
     /// A command is done: what do its kind cost?
-    pub(crate) fn observe_cost(&mut self, io: &Flight<Owner>, status: Result<(), IoError>) {
-        let task = io.owner.task().and_then(|id| self.requests.get(id));
+    pub(crate) fn observe_cost(&mut self, flight: &Flight<Owner>, status: Result<(), IoError>) {
+        let task = flight.owner.task().and_then(|id| self.requests.get(id));
         let sequential = task.is_none_or(|task| task.sequential);
         let stream = task.map_or(NO_STREAM, |task| task.stream);
         let request_bytes = task.map_or(0, |task| task.request.length_bytes);
-        let kind = Kind { read: io.place.read, sequential };
+        let kind = Kind { read: flight.place.read, sequential };
         let now = self.io.now();
-        let d = &mut self.io[io.device];
+        let d = &mut self.io[flight.device];
         let lanes = d.streams.as_mut().expect("asked by the caller");
         let lane = lanes.lane(lanes.index_of(kind.read));
         if stream != NO_STREAM {
             lane.queues.completed(now, stream);
         }
-        if status.is_ok() && io.place.listed {
-            lane.observed.completed(kind, io.bytes, request_bytes);
+        if status.is_ok() && flight.place.listed {
+            lane.observed.completed(kind, flight.bytes, request_bytes);
         }
     }
 

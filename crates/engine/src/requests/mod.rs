@@ -112,8 +112,8 @@ impl Requests {
 
     // ---- order ----
 
-    /// Takes its place behind earlier writes to the same blocks. True: there are none, it begins.
-    pub(crate) fn take_blocks(&mut self, id: TaskId, io: &mut DeviceIo) -> bool {
+    /// Takes its place behind earlier writes to the same blocks. If there are none, it begins.
+    pub(crate) fn take_blocks(&mut self, id: TaskId, io: &mut DeviceIo) {
         let task = &self.tasks[id];
         let (is_write, first, end) = (task.request.op.is_write(), task.first, task.end);
         let blocked_by = match io.breaks(Mutant::Unordered) {
@@ -125,7 +125,9 @@ impl Requests {
         }
         self.tasks[id].blocked_by = blocked_by;
         io.stats_mut().ordered += u64::from(blocked_by > 0);
-        blocked_by == 0
+        if blocked_by == 0 {
+            self.next.push_back(Next::Begin(id));
+        }
     }
 
     /// Later requests for the blocks of this one wait for it.
