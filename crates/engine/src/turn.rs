@@ -44,7 +44,7 @@ impl Engine {
             }
             Event::Start if self.pairs.is_empty() => self.on_start(),
             Event::Start => self.pairs.start_mirrors(&mut self.io),
-            Event::Shutdown => self.on_shutdown(),
+            Event::Shutdown => self.io.on_shutdown(&mut self.start),
         }
         self.hear_kept();
         self.go_on();
@@ -93,11 +93,24 @@ impl Engine {
     pub(crate) fn turn(&mut self) {
         self.run_replacement();
         self.hear_kept();
-        self.run_drain();
+        self.evacuation.run_drain(
+            &mut self.map,
+            &mut self.objects,
+            &mut self.commit,
+            &mut self.tiers,
+            &mut self.metadata,
+            &mut self.io,
+        );
         self.deferred_free.release_freed(&mut self.map, &mut self.io);
         self.tail_copies.rescue_tails(&mut self.io, &mut self.map, &mut self.requests);
         self.run_lagging();
-        self.probe_failed();
+        self.tail_copies.probe_failed(
+            &mut self.requests,
+            &mut self.metadata_replica,
+            &mut self.steering,
+            &mut self.tiers,
+            &mut self.io,
+        );
         // a checkpoint that ends makes room in the journal, so it comes before the commit
         self.run_checkpoint();
         // a snapshot looks at a moment between two commits, and there may be no other
@@ -111,7 +124,12 @@ impl Engine {
         if self.go_on() || moved {
             self.run_requests();
         }
-        self.flush_homed_at_rest();
+        self.moves.flush_homed_at_rest(
+            &mut self.commit,
+            &mut self.copies,
+            &mut self.tiers,
+            &mut self.io,
+        );
         if self.io.is_stopping() {
             self.stop_if_durable();
         }
@@ -186,16 +204,32 @@ impl Engine {
     /// Asks to be woken when the next timed thing is due.
     fn arm_timer(&mut self) {
         let due = self
-            .commit_due()
+            .commit
+            .commit_due(&self.objects, &self.journal, &self.io)
             .min(self.checkpoint_due())
             .min(self.metadata.due(self.io.now()))
             .min(self.tail_copies.probe_due(&self.io));
-        let due = due.min(self.moves_due()).min(self.controllers_due());
+        let due = due
+            .min(self.moves.moves_due(
+                &self.map,
+                &self.metadata_replica,
+                &self.copies,
+                &self.steering,
+                &self.tiers,
+                &self.io,
+            ))
+            .min(self.metadata_replica.controllers_due(&self.io));
         let due = due
             .min(self.metadata_replica.due(&self.io))
             .min(self.limits_due())
             .min(self.tiers.tiers_due(&self.commit, &self.io));
-        self.io.wake_by(due.min(self.replacement.replacement_due(&self.io)).min(self.drain_due()));
+        self.io.wake_by(
+            due.min(self.replacement.replacement_due(&self.io)).min(self.evacuation.drain_due(
+                &self.commit,
+                &self.moves,
+                &self.io,
+            )),
+        );
     }
 
     /// Fails to start, with a reason.

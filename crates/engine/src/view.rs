@@ -1,9 +1,9 @@
 //! What is there to see of an engine from outside?
 
-use crate::config::DriveBudget;
+use crate::config::{DriveBudget, SuccessorConfig};
 use crate::config_error::ConfigError;
 use crate::device::Device;
-use crate::drain::DrainView;
+use crate::drain::{DrainError, DrainView};
 use crate::engine::Engine;
 use crate::map::objects::{Object, Objects};
 use crate::map::{Logical, Map};
@@ -18,6 +18,98 @@ use crate::tier::space::SpaceStats;
 use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, IoError, ObjectId};
 
 impl Engine {
+    /// The drive that drains serves again; what was moved stays where it is. The caller wakes the engine.
+    ///
+    /// # Errors
+    /// If there is none, or it is decided.
+    pub fn cancel_drain(&mut self) -> Result<(), DrainError> {
+        self.evacuation.cancel_drain(
+            &mut self.map,
+            &mut self.objects,
+            &mut self.tiers,
+            &mut self.io,
+        )
+    }
+
+    /// A drive that the event loop has added behind all others shall take the place of this one, which may have
+    /// been removed, under an id that no drive had before. The caller wakes the engine.
+    ///
+    /// # Errors
+    /// As `can_replace`.
+    pub fn replace(&mut self, successor: SuccessorConfig, uuid: u128) -> Result<(), ReplaceError> {
+        self.replacement.replace(
+            successor,
+            uuid,
+            &mut self.metadata,
+            &mut self.evacuation,
+            &mut self.io,
+        )
+    }
+
+    /// Takes the blocks of the object, in the order of their addresses, to have clean copies on the
+    /// SSDs beside their homes, until this share of the SSDs' slots is used. False: it is used up.
+    ///
+    /// # Errors
+    /// `NoObject`.
+    ///
+    /// # Panics
+    /// As `assume_home`, and if the homes of the object were not assumed before.
+    pub fn assume_ssd_copies(
+        &mut self,
+        object: ObjectId,
+        used_percent: u64,
+    ) -> Result<bool, IoError> {
+        self.tiers.assume_ssd_copies(
+            object,
+            used_percent,
+            &mut self.map,
+            &mut self.objects,
+            &mut self.metadata,
+            &mut self.io,
+        )
+    }
+
+    /// Could this drive be replaced by one of so many bytes?
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn can_replace(&self, device: DeviceId, capacity_bytes: u64) -> Result<(), ReplaceError> {
+        self.replacement.can_replace(
+            device,
+            capacity_bytes,
+            &self.metadata,
+            &self.evacuation,
+            &self.io,
+        )
+    }
+
+    /// Commands that were abandoned, and that their drives have not answered since.
+    pub fn abandoned_commands(&self) -> usize {
+        self.io.abandoned_commands()
+    }
+
+    /// Takes every block that lies in a hard drive's log, and nowhere else, to have gone home, as it would in
+    /// quiet hours. What a log holds that is not durable and recorded yet stays: flush before. The places
+    /// in the logs are free when the next commits have recorded it.
+    ///
+    /// # Panics
+    /// If payloads have contents.
+    pub fn assume_logs_home(&mut self) {
+        self.moves.assume_logs_home(&mut self.map, &mut self.commit, &mut self.io)
+    }
+
+    /// Takes every block of the object to be at its home on a hard drive, written, durable and
+    /// recorded long ago.
+    ///
+    /// # Errors
+    /// `NoObject`.
+    ///
+    /// # Panics
+    /// If payloads have contents, if there are no hard drives, or once blocks were written.
+    pub fn assume_home(&mut self, object: ObjectId) -> Result<(), IoError> {
+        self.io.assume_home(object, &mut self.map, &mut self.objects)
+    }
+
     /// The pairs, as seen from outside.
     pub fn pairs(&self) -> Vec<PairView> {
         self.pairs.pairs()

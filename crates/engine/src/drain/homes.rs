@@ -13,16 +13,22 @@
 //! recorded, since nothing is written to the old one any more. A home that is written while its copy
 //! waits for the flush makes the copy void (`forget_rehomed`).
 
+use crate::checkpoint::PageReads;
 use crate::device::{Class, Job};
 use crate::drain::{Drain, Evacuation, UNREADABLE_MAX};
 use crate::engine::Engine;
 use crate::format::record::HOMES_RECORD_BYTES;
 use crate::io::DeviceIo;
+use crate::map::checksums::HomeChecksums;
 use crate::map::checksums::page_of;
+use crate::map::journal::Journal;
 use crate::map::objects::Objects;
 use crate::map::space::{BlockRange, Space};
 use crate::map::{Logical, Map, NONE, Run, Touch};
+use crate::metadata::MetadataHomes;
+use crate::metadata_replica::MetadataReplica;
 use crate::mutant::Mutant;
+use crate::ops::commit::Commit;
 use crate::ops::moves::{Move, Moves, Part, Stage};
 use crate::owner::{MigrationIo, MoveKind, Owner, Parts};
 use crate::port::IoOp;
@@ -207,20 +213,163 @@ impl Evacuation {
     }
 }
 
-impl Engine {
+impl Evacuation {
     /// Is nothing left of what lay on it, and is that durable?
-    pub(crate) fn is_vacated(&self, device: DeviceId) -> bool {
-        let drain = self.evacuation.current.as_deref().expect("asked by the caller");
-        let log = self.io[device].log.as_ref();
-        let is_durable = self.commit.durable() >= drain.left_with;
-        self.objects.left_blocks() == 0
+    pub(crate) fn is_vacated(
+        &self,
+        device: DeviceId,
+        objects: &Objects,
+        commit: &Commit,
+        io: &DeviceIo,
+    ) -> bool {
+        let drain = self.current.as_deref().expect("asked by the caller");
+        let log = io[device].log.as_ref();
+        let is_durable = commit.durable() >= drain.left_with;
+        objects.left_blocks() == 0
             && drain.rehomed.is_empty()
-            && (is_durable || self.io.breaks(Mutant::DrainedTooEarly))
+            && (is_durable || io.breaks(Mutant::DrainedTooEarly))
             && log.is_none_or(|log| log.live_slots() == 0)
             // what it has not made durable of its log is in RAM
-            && self.io[device].tail.items.is_empty()
+            && io[device].tail.items.is_empty()
     }
+}
 
+impl Evacuation {
+    /// Homes were read: are they what was written there once?
+    pub(crate) fn check_homes_read(
+        &mut self,
+        found: &[u32],
+        map: &mut Map,
+        checksums: &mut HomeChecksums,
+        moves: &mut Moves,
+    ) {
+        let m = moves.active.as_ref().expect("a move was reading");
+        let differs = |(part, read): (&Part, &u32)| {
+            let known = checksums.get(part.logical);
+            known.is_some_and(|known| known != *read) && self.needs_home(part.logical, map)
+        };
+        let is_bad = m.parts.iter().zip(found).any(differs);
+        moves.active.as_mut().expect("asked above").failed |= is_bad;
+    }
+}
+
+impl Evacuation {
+    /// From now on the homes of these blocks lie where those of the others lay.
+    fn leave_homes(
+        &mut self,
+        blocks: BlockRange,
+        taken: Logical,
+        objects: &mut Objects,
+        commit: &mut Commit,
+        moves: &mut Moves,
+        io: &mut DeviceIo,
+    ) {
+        for block in blocks.first..blocks.first + blocks.count {
+            assert!(!moves.is_homed(block), "what was written and not flushed stays where it is");
+        }
+        objects.swap_homes(blocks, taken);
+        let batch = commit.composed() + 1;
+        self.current.as_deref_mut().expect("homes are left by a drain").left_with = batch;
+        commit.note_pending(io.now());
+    }
+}
+
+impl Evacuation {
+    /// Do the records of one more run that changes places fit: in the next journal unit, with those that
+    /// wait for a flush, and in the table?
+    fn may_leave_more(
+        &mut self,
+        objects: &mut Objects,
+        journal: &mut Journal,
+        commit: &mut Commit,
+        moves: &mut Moves,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let waiting = self.current.as_deref().map_or(0, |drain| drain.rehomed.len());
+        let most =
+            (commit.body_bytes_max(journal) / 4 / (6 * HOMES_RECORD_BYTES)).min(WAITING_RUNS_MAX);
+        if waiting >= most {
+            moves.want_home_flush(io);
+            return false;
+        }
+        let is_crowded = objects.changes().bytes() > commit.body_bytes_max(journal) / 4;
+        !is_crowded && objects.fits_with_homes(waiting + 1)
+    }
+}
+
+impl Evacuation {
+    /// Are the checksums of these homes in RAM, so that what is copied is what was written? Asks for them.
+    fn has_checksums_of(
+        &mut self,
+        run: BlockRange,
+        checksums: &mut HomeChecksums,
+        pages: &mut PageReads,
+        metadata_replica: &mut MetadataReplica,
+        metadata: &mut MetadataHomes,
+        io: &mut DeviceIo,
+    ) -> bool {
+        if !io.config().contents {
+            return true;
+        }
+        for page in page_of(run.first)..=page_of(run.first + run.count - 1) {
+            if checksums.has_page(page) {
+                continue;
+            }
+            let drain = self.current.as_deref_mut().expect("asked by the caller");
+            let was_asked = drain.awaits_page.replace(page) == Some(page);
+            let is_coming = pages.is_under_way(page);
+            if !was_asked {
+                metadata_replica.load_checksum_page(page, None, pages, metadata, io);
+                return false;
+            }
+            if is_coming {
+                return false;
+            }
+            // one that cannot be read: the copy is as good as what is copied
+        }
+        self.current.as_deref_mut().expect("asked by the caller").awaits_page = None;
+        true
+    }
+}
+
+impl Evacuation {
+    /// A flush of a hard drive made durable its home writes up to `mark`: what it holds of homes that are left
+    /// counts.
+    pub(crate) fn rehomed_durable(
+        &mut self,
+        device: DeviceId,
+        mark: u64,
+        objects: &mut Objects,
+        commit: &mut Commit,
+        moves: &mut Moves,
+        io: &mut DeviceIo,
+    ) {
+        let Some(drain) = self.current.as_deref_mut() else { return };
+        let is_durable = |known: &Rehomed| known.device == device && known.number <= mark;
+        let (durable, waiting): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut drain.rehomed).into_iter().partition(is_durable);
+        drain.rehomed = waiting;
+        for Rehomed { blocks, taken, .. } in durable {
+            let mut unused = Space::default();
+            unused.release(BlockRange { first: taken, count: blocks.count });
+            for piece in objects.left_of(blocks) {
+                let first = taken + (piece.first - blocks.first);
+                unused.take(BlockRange { first, count: piece.count });
+                self.leave_homes(piece, first, objects, commit, moves, io);
+                let drain = self.current.as_deref_mut().expect("asked above");
+                drain.moved_blocks += u64::from(piece.count);
+            }
+            // whose blocks nobody has any more
+            let mut at = taken;
+            while let Some(range) = unused.next(at) {
+                objects.put_reserved(range);
+                at = range.first + range.count;
+            }
+        }
+    }
+}
+
+impl Engine {
     /// Begins a move of what lies on a hard drive. False: not now, or there is nothing.
     pub(crate) fn begin_evacuating(&mut self, device: DeviceId) -> bool {
         if self.objects.left_blocks() > 0 {
@@ -260,7 +409,17 @@ impl Engine {
                     self.evacuation.set_drain_cursor(block);
                     continue;
                 }
-                Next::Empty(_) | Next::Copy(_) if !self.may_leave_more() => return false,
+                Next::Empty(_) | Next::Copy(_)
+                    if !self.evacuation.may_leave_more(
+                        &mut self.objects,
+                        &mut self.journal,
+                        &mut self.commit,
+                        &mut self.moves,
+                        &mut self.io,
+                    ) =>
+                {
+                    return false;
+                }
                 Next::Empty(run) => {
                     let Some(taken) =
                         self.evacuation.take_target(device, run.count, &mut self.objects, &self.io)
@@ -268,13 +427,27 @@ impl Engine {
                         return false;
                     };
                     let run = BlockRange { count: taken.count, ..run };
-                    self.leave_homes(run, taken.first);
+                    self.evacuation.leave_homes(
+                        run,
+                        taken.first,
+                        &mut self.objects,
+                        &mut self.commit,
+                        &mut self.moves,
+                        &mut self.io,
+                    );
                     self.evacuation.set_drain_cursor(run.first + run.count);
                     continue;
                 }
                 Next::Copy(run) => run,
             };
-            if !self.has_checksums_of(run) {
+            if !self.evacuation.has_checksums_of(
+                run,
+                &mut self.checksums,
+                &mut self.pages,
+                &mut self.metadata_replica,
+                &mut self.metadata,
+                &mut self.io,
+            ) {
                 return false;
             }
             let Some(taken) =
@@ -294,58 +467,6 @@ impl Engine {
             return true;
         }
         false
-    }
-
-    /// Do the records of one more run that changes places fit: in the next journal unit, with those that
-    /// wait for a flush, and in the table?
-    fn may_leave_more(&mut self) -> bool {
-        let waiting = self.evacuation.current.as_deref().map_or(0, |drain| drain.rehomed.len());
-        let most = (self.commit.body_bytes_max(&self.journal) / 4 / (6 * HOMES_RECORD_BYTES))
-            .min(WAITING_RUNS_MAX);
-        if waiting >= most {
-            self.moves.want_home_flush(&mut self.io);
-            return false;
-        }
-        let is_crowded =
-            self.objects.changes().bytes() > self.commit.body_bytes_max(&self.journal) / 4;
-        !is_crowded && self.objects.fits_with_homes(waiting + 1)
-    }
-
-    /// Are the checksums of these homes in RAM, so that what is copied is what was written? Asks for them.
-    fn has_checksums_of(&mut self, run: BlockRange) -> bool {
-        if !self.io.config().contents {
-            return true;
-        }
-        for page in page_of(run.first)..=page_of(run.first + run.count - 1) {
-            if self.checksums.has_page(page) {
-                continue;
-            }
-            let drain = self.evacuation.current.as_deref_mut().expect("asked by the caller");
-            let was_asked = drain.awaits_page.replace(page) == Some(page);
-            let is_coming = self.pages.is_under_way(page);
-            if !was_asked {
-                self.load_checksum_page(page, None);
-                return false;
-            }
-            if is_coming {
-                return false;
-            }
-            // one that cannot be read: the copy is as good as what is copied
-        }
-        self.evacuation.current.as_deref_mut().expect("asked by the caller").awaits_page = None;
-        true
-    }
-
-    /// Homes were read: are they what was written there once?
-    pub(crate) fn check_homes_read(&mut self, found: &[u32]) {
-        let m = self.moves.active.as_ref().expect("a move was reading");
-        let differs = |(part, read): (&Part, &u32)| {
-            let known = self.checksums.get(part.logical);
-            known.is_some_and(|known| known != *read)
-                && self.evacuation.needs_home(part.logical, &self.map)
-        };
-        let is_bad = m.parts.iter().zip(found).any(differs);
-        self.moves.active.as_mut().expect("asked above").failed |= is_bad;
     }
 
     /// Advances a move of homes that have been read.
@@ -400,7 +521,13 @@ impl Engine {
                 drain.unreadable_homes.insert(first);
             }
         }
-        self.end_move();
+        self.moves.end_move(
+            &mut self.map,
+            &mut self.copies,
+            &mut self.tiers,
+            &mut self.evacuation,
+            &mut self.io,
+        );
     }
 
     /// Homes were written to another drive.
@@ -422,51 +549,22 @@ impl Engine {
             _ => self.objects.put_reserved(taken),
         }
         if self.io.breaks(Mutant::RehomedVolatile) && status.is_ok() {
-            self.rehomed_durable(device, number);
-        }
-        self.end_move();
-    }
-
-    /// A flush of a hard drive made durable its home writes up to `mark`: what it holds of homes that are left
-    /// counts.
-    pub(crate) fn rehomed_durable(&mut self, device: DeviceId, mark: u64) {
-        let Some(drain) = self.evacuation.current.as_deref_mut() else { return };
-        let is_durable = |known: &Rehomed| known.device == device && known.number <= mark;
-        let (durable, waiting): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut drain.rehomed).into_iter().partition(is_durable);
-        drain.rehomed = waiting;
-        for Rehomed { blocks, taken, .. } in durable {
-            let mut unused = Space::default();
-            unused.release(BlockRange { first: taken, count: blocks.count });
-            for piece in self.objects.left_of(blocks) {
-                let first = taken + (piece.first - blocks.first);
-                unused.take(BlockRange { first, count: piece.count });
-                self.leave_homes(piece, first);
-                let drain = self.evacuation.current.as_deref_mut().expect("asked above");
-                drain.moved_blocks += u64::from(piece.count);
-            }
-            // whose blocks nobody has any more
-            let mut at = taken;
-            while let Some(range) = unused.next(at) {
-                self.objects.put_reserved(range);
-                at = range.first + range.count;
-            }
-        }
-    }
-
-    /// From now on the homes of these blocks lie where those of the others lay.
-    fn leave_homes(&mut self, blocks: BlockRange, taken: Logical) {
-        for block in blocks.first..blocks.first + blocks.count {
-            assert!(
-                !self.moves.is_homed(block),
-                "what was written and not flushed stays where it is"
+            self.evacuation.rehomed_durable(
+                device,
+                number,
+                &mut self.objects,
+                &mut self.commit,
+                &mut self.moves,
+                &mut self.io,
             );
         }
-        self.objects.swap_homes(blocks, taken);
-        let batch = self.commit.composed() + 1;
-        self.evacuation.current.as_deref_mut().expect("homes are left by a drain").left_with =
-            batch;
-        self.commit.note_pending(self.io.now());
+        self.moves.end_move(
+            &mut self.map,
+            &mut self.copies,
+            &mut self.tiers,
+            &mut self.evacuation,
+            &mut self.io,
+        );
     }
 
     /// Begins to move home what lives in the log of a hard drive. False: not now, or nothing does.
@@ -490,7 +588,14 @@ impl Engine {
                 );
                 return true;
             }
-            self.unlock_segment(device, run);
+            self.moves.unlock_segment(
+                device,
+                run,
+                &mut self.map,
+                &mut self.requests,
+                &mut self.commit,
+                &mut self.io,
+            );
             if self.moves.active.is_some() {
                 return true;
             }

@@ -27,6 +27,9 @@ use crate::format::superblock::Standing;
 use crate::io::{DeviceIo, Phase};
 use crate::map::objects::Objects;
 use crate::map::{Logical, Map, Slot};
+use crate::metadata::MetadataHomes;
+use crate::ops::commit::Commit;
+use crate::tiering::Tiers;
 use std::collections::BTreeSet;
 use tandem_block::{BLOCK_BYTES, DeviceId, Instant};
 
@@ -306,13 +309,49 @@ impl Evacuation {
     }
 }
 
+impl MetadataHomes {
+    fn can_change_members(&self, commit: &Commit, io: &DeviceIo) -> Result<(), DrainError> {
+        if io.phase() != Phase::Running || commit.is_broken() {
+            return Err(DrainError::NotNow("is not served"));
+        }
+        if io.is_fixed() || self.is_degraded() {
+            return Err(DrainError::NotNow("is served read-only"));
+        }
+        Ok(())
+    }
+}
+
+impl Evacuation {
+    /// The drive that drains serves again; what was moved stays where it is. The caller wakes the engine.
+    ///
+    /// # Errors
+    /// If there is none, or it is decided.
+    pub(crate) fn cancel_drain(
+        &mut self,
+        map: &mut Map,
+        objects: &mut Objects,
+        tiers: &mut Tiers,
+        io: &mut DeviceIo,
+    ) -> Result<(), DrainError> {
+        let drain = self.current.as_deref_mut().ok_or(DrainError::Nothing)?;
+        if !drain.moves() {
+            return Err(DrainError::TooLate);
+        }
+        // a round under way says that it drains: another one follows
+        drain.stage = Stage::Voiding { begun: false };
+        let device = drain.device;
+        self.set_standing(device, Standing::Serves, map, objects, tiers, io);
+        Ok(())
+    }
+}
+
 impl Engine {
     /// Could this drive be drained? Says how many bytes would have to move.
     ///
     /// # Errors
     /// Why not.
     pub fn can_drain(&self, device: DeviceId) -> Result<u64, DrainError> {
-        self.can_change_members()?;
+        self.metadata.can_change_members(&self.commit, &self.io)?;
         if let Some(drain) = &self.evacuation.current {
             return Err(DrainError::UnderWay(drain.device));
         }
@@ -347,16 +386,6 @@ impl Engine {
         }
     }
 
-    fn can_change_members(&self) -> Result<(), DrainError> {
-        if self.io.phase() != Phase::Running || self.commit.is_broken() {
-            return Err(DrainError::NotNow("is not served"));
-        }
-        if self.io.is_fixed() || self.metadata.is_degraded() {
-            return Err(DrainError::NotNow("is served read-only"));
-        }
-        Ok(())
-    }
-
     fn can_drain_ssd(&self, device: DeviceId) -> Result<u64, DrainError> {
         if self.io.config().qos.streams.iter().any(|stream| stream.promise.is_some()) {
             return Err(DrainError::Promised);
@@ -388,23 +417,14 @@ impl Engine {
         let stage = Stage::Announcing { begun: false };
         self.evacuation.current = Some(Box::new(Drain::new(device, stage, bytes, self.io.now())));
         self.evacuation.ended = None;
-        self.set_standing(device, Standing::Drains);
-        Ok(())
-    }
-
-    /// The drive that drains serves again; what was moved stays where it is. The caller wakes the engine.
-    ///
-    /// # Errors
-    /// If there is none, or it is decided.
-    pub fn cancel_drain(&mut self) -> Result<(), DrainError> {
-        let drain = self.evacuation.current.as_deref_mut().ok_or(DrainError::Nothing)?;
-        if !drain.moves() {
-            return Err(DrainError::TooLate);
-        }
-        // a round under way says that it drains: another one follows
-        drain.stage = Stage::Voiding { begun: false };
-        let device = drain.device;
-        self.set_standing(device, Standing::Serves);
+        self.evacuation.set_standing(
+            device,
+            Standing::Drains,
+            &mut self.map,
+            &mut self.objects,
+            &mut self.tiers,
+            &mut self.io,
+        );
         Ok(())
     }
 
@@ -413,7 +433,7 @@ impl Engine {
     /// # Errors
     /// Why not; if something lies on it, how much.
     pub fn can_remove(&self, device: DeviceId) -> Result<(), DrainError> {
-        self.can_change_members()?;
+        self.metadata.can_change_members(&self.commit, &self.io)?;
         let Some(drain) = self.evacuation.current.as_deref().filter(|drain| drain.device == device)
         else {
             // for what is wrong with it in the first place

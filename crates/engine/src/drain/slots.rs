@@ -17,12 +17,16 @@ use crate::drain::{Evacuation, UNREADABLE_MAX};
 use crate::engine::Engine;
 use crate::io::DeviceIo;
 use crate::map::logical::{FRAGMENTS, HOME, LOG, SSD};
+use crate::map::objects::Objects;
 use crate::map::{Logical, Map, NONE, Run, Slot, Touch};
+use crate::metadata::MetadataHomes;
 use crate::mutant::Mutant;
 use crate::ops::commit::Commit;
+use crate::ops::copies::Copies;
 use crate::ops::moves::{Moves, Part};
 use crate::owner::{MigrationIo, MoveKind, Owner, Parts};
 use crate::port::IoOp;
+use crate::tiering::Tiers;
 use tandem_block::{BLOCK_BYTES, DeviceId, Duration, IoError};
 
 /// Slots looked at in one step at most: bounds the time that an event takes.
@@ -148,26 +152,156 @@ fn drop_copies_of(
     }
 }
 
-impl Engine {
+impl Evacuation {
     /// Does nothing lie on the drive, also after a crash, and is nothing on its way there?
-    pub(crate) fn is_drained(&self, device: DeviceId) -> bool {
-        let d = &self.io[device];
-        if !self.metadata.can_do_without(device, &self.io) && !self.io.breaks(Mutant::LeavesLagging)
-        {
+    pub(crate) fn is_drained(
+        &self,
+        device: DeviceId,
+        map: &Map,
+        objects: &Objects,
+        commit: &Commit,
+        metadata: &MetadataHomes,
+        io: &DeviceIo,
+    ) -> bool {
+        let d = &io[device];
+        if !metadata.can_do_without(device, io) && !io.breaks(Mutant::LeavesLagging) {
             return false;
         }
-        let Some(ssd) = self.io.ssds().iter().position(|&id| id == device) else {
-            return !d.has_waiting() && self.is_vacated(device);
+        let Some(ssd) = io.ssds().iter().position(|&id| id == device) else {
+            return !d.has_waiting() && self.is_vacated(device, objects, commit, io);
         };
-        if self.io.breaks(Mutant::DrainedTooEarly) {
-            let region = self.map.slots().regions()[ssd];
-            let lives =
-                |slot: Slot| self.map.slots().is_current(slot, self.map.slots().owner(slot));
+        if io.breaks(Mutant::DrainedTooEarly) {
+            let region = map.slots().regions()[ssd];
+            let lives = |slot: Slot| map.slots().is_current(slot, map.slots().owner(slot));
             return !d.has_waiting() && !(region.first..region.first + region.count).any(lives);
         }
-        !d.has_waiting() && self.evacuation.lies_on(device, &self.map, &self.objects, &self.io) == 0
+        !d.has_waiting() && self.lies_on(device, map, objects, io) == 0
     }
+}
 
+impl Evacuation {
+    /// To other SSDs, or home.
+    fn move_away(
+        &mut self,
+        parts: Vec<Part>,
+        map: &mut Map,
+        objects: &mut Objects,
+        commit: &mut Commit,
+        moves: &mut Moves,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let kept = if io.hdds().is_empty() { 0 } else { map.ssd_slots() / 16 };
+        if map.ssd_free() >= parts.len() as u64 + kept {
+            moves.begin_home_move(MoveKind::Drain, parts, commit, map, &self, io);
+            return true;
+        }
+        if io.hdds().is_empty() {
+            return false;
+        }
+        let is_copy = |part: &&Part| {
+            map.state(part.logical) == SSD | HOME && map.logical().recorded_home(part.logical)
+        };
+        let copies: Vec<(Logical, Slot)> =
+            parts.iter().filter(is_copy).map(|part| (part.logical, part.slot)).collect();
+        drop_copies_of(&copies, io, map, commit);
+        let source = |part: &&Part| {
+            map.writeback_source(part.logical) == Some(part.slot)
+                && !io[objects.home_of(part.logical, io).0].is_faulted()
+        };
+        let mut home: Vec<(Logical, Slot)> =
+            parts.iter().filter(source).map(|part| (part.logical, part.slot)).collect();
+        // a tail's copy goes when its drive was flushed
+        for part in parts.iter().filter(|part| map.state(part.logical) & LOG != 0) {
+            let log = map.entry(part.logical).log;
+            let d = &mut io[map.slots().region(log).device];
+            d.flush_wanted |= d.flushing.is_none() && !d.is_faulted();
+        }
+        home.sort_unstable();
+        if home.is_empty() || moves.homed_count() >= crate::ops::moves::HOMED_BLOCKS_MAX {
+            moves.want_home_flush(io);
+            return false;
+        }
+        moves.begin_writeback_of(&home, commit, map, &self, io);
+        true
+    }
+}
+
+impl Evacuation {
+    /// The sources of a drain's move are read: they are written to other SSDs.
+    pub(crate) fn write_drained(
+        &mut self,
+        map: &mut Map,
+        moves: &mut Moves,
+        copies: &mut Copies,
+        tiers: &mut Tiers,
+        io: &mut DeviceIo,
+    ) {
+        let mut m = moves.active.take().expect("asked by the caller");
+        m.stage = crate::ops::moves::Stage::Writing;
+        m.targets = vec![NONE; m.parts.len()];
+        let mut at = 0;
+        while at < m.parts.len() {
+            let sound = m.parts[at..].iter().take_while(|part| part.slot != NONE).count();
+            if sound == 0 {
+                at += 1;
+                continue;
+            }
+            let Some(run) = map.allocate_ssd(sound as u32) else { break };
+            let region = *map.slots().region(run.slot);
+            for i in 0..run.count {
+                m.targets[at + i as usize] = run.slot + i;
+            }
+            let op = IoOp::Write {
+                offset_bytes: region.address(run.slot),
+                length_bytes: u64::from(run.count) * BLOCK_BYTES,
+                from: m.buffer,
+                from_offset_bytes: at as u64 * BLOCK_BYTES,
+                fua: false,
+            };
+            m.outstanding += 1;
+            self.send_drained(
+                region.device,
+                op,
+                Owner::Migration(MigrationIo::Write {
+                    parts: Parts { first: at as u32, count: run.count },
+                    kind: MoveKind::Drain,
+                }),
+                io,
+            );
+            at += run.count as usize;
+        }
+        let idle = m.outstanding == 0;
+        moves.active = Some(m);
+        if idle {
+            moves.end_move(map, copies, tiers, self, io);
+        }
+    }
+}
+
+impl Evacuation {
+    /// A read of a drain's move failed: its places are read one by one.
+    pub(crate) fn drained_unread(
+        &mut self,
+        map: &mut Map,
+        moves: &mut Moves,
+        copies: &mut Copies,
+        tiers: &mut Tiers,
+        io: &mut DeviceIo,
+    ) {
+        let m = moves.active.as_ref().expect("asked by the caller");
+        let slots: Vec<Slot> =
+            m.parts.iter().map(|part| part.slot).filter(|&slot| slot != NONE).collect();
+        if slots.len() == 1 {
+            self.note_unreadable(&slots);
+        } else if let (Some(drain), Some(last)) = (self.current.as_deref_mut(), slots.last()) {
+            drain.careful_until = last + 1;
+            drain.cursor = slots[0];
+        }
+        moves.end_move(map, copies, tiers, self, io);
+    }
+}
+
+impl Engine {
     /// Begins a move of what lies on a drive that drains. False: not now, or there is nothing.
     pub(crate) fn begin_draining(&mut self) -> bool {
         let (now, quiet) = (self.io.now(), self.io.is_quiet());
@@ -208,103 +342,18 @@ impl Engine {
             self.moves.want_home_flush(&mut self.io);
         }
         if found.parts.is_empty() {
-            return found.fragmented.is_some_and(|block| self.start_merge(block));
+            return found.fragmented.is_some_and(|block| {
+                self.moves.start_merge(block, &mut self.map, &mut self.requests, &mut self.io)
+            });
         }
-        self.move_away(found.parts)
-    }
-
-    /// To other SSDs, or home.
-    fn move_away(&mut self, parts: Vec<Part>) -> bool {
-        let kept = if self.io.hdds().is_empty() { 0 } else { self.map.ssd_slots() / 16 };
-        if self.map.ssd_free() >= parts.len() as u64 + kept {
-            self.moves.begin_home_move(
-                MoveKind::Drain,
-                parts,
-                &self.commit,
-                &mut self.map,
-                &self.evacuation,
-                &mut self.io,
-            );
-            return true;
-        }
-        if self.io.hdds().is_empty() {
-            return false;
-        }
-        let is_copy = |part: &&Part| {
-            self.map.state(part.logical) == SSD | HOME
-                && self.map.logical().recorded_home(part.logical)
-        };
-        let copies: Vec<(Logical, Slot)> =
-            parts.iter().filter(is_copy).map(|part| (part.logical, part.slot)).collect();
-        drop_copies_of(&copies, &mut self.io, &mut self.map, &mut self.commit);
-        let source = |part: &&Part| {
-            self.map.writeback_source(part.logical) == Some(part.slot)
-                && !self.io[self.objects.home_of(part.logical, &self.io).0].is_faulted()
-        };
-        let mut home: Vec<(Logical, Slot)> =
-            parts.iter().filter(source).map(|part| (part.logical, part.slot)).collect();
-        // a tail's copy goes when its drive was flushed
-        for part in parts.iter().filter(|part| self.map.state(part.logical) & LOG != 0) {
-            let log = self.map.entry(part.logical).log;
-            let d = &mut self.io[self.map.slots().region(log).device];
-            d.flush_wanted |= d.flushing.is_none() && !d.is_faulted();
-        }
-        home.sort_unstable();
-        if home.is_empty() || self.moves.homed_count() >= crate::ops::moves::HOMED_BLOCKS_MAX {
-            self.moves.want_home_flush(&mut self.io);
-            return false;
-        }
-        self.moves.begin_writeback_of(
-            &home,
-            &self.commit,
+        self.evacuation.move_away(
+            found.parts,
             &mut self.map,
-            &self.evacuation,
+            &mut self.objects,
+            &mut self.commit,
+            &mut self.moves,
             &mut self.io,
-        );
-        true
-    }
-
-    /// The sources of a drain's move are read: they are written to other SSDs.
-    pub(crate) fn write_drained(&mut self) {
-        let mut m = self.moves.active.take().expect("asked by the caller");
-        m.stage = crate::ops::moves::Stage::Writing;
-        m.targets = vec![NONE; m.parts.len()];
-        let mut at = 0;
-        while at < m.parts.len() {
-            let sound = m.parts[at..].iter().take_while(|part| part.slot != NONE).count();
-            if sound == 0 {
-                at += 1;
-                continue;
-            }
-            let Some(run) = self.map.allocate_ssd(sound as u32) else { break };
-            let region = *self.map.slots().region(run.slot);
-            for i in 0..run.count {
-                m.targets[at + i as usize] = run.slot + i;
-            }
-            let op = IoOp::Write {
-                offset_bytes: region.address(run.slot),
-                length_bytes: u64::from(run.count) * BLOCK_BYTES,
-                from: m.buffer,
-                from_offset_bytes: at as u64 * BLOCK_BYTES,
-                fua: false,
-            };
-            m.outstanding += 1;
-            self.evacuation.send_drained(
-                region.device,
-                op,
-                Owner::Migration(MigrationIo::Write {
-                    parts: Parts { first: at as u32, count: run.count },
-                    kind: MoveKind::Drain,
-                }),
-                &mut self.io,
-            );
-            at += run.count as usize;
-        }
-        let idle = m.outstanding == 0;
-        self.moves.active = Some(m);
-        if idle {
-            self.end_move();
-        }
+        )
     }
 
     /// A part of it is written.
@@ -334,23 +383,13 @@ impl Engine {
         }
         self.commit.note_pending(self.io.now());
         if outstanding == 0 {
-            self.end_move();
+            self.moves.end_move(
+                &mut self.map,
+                &mut self.copies,
+                &mut self.tiers,
+                &mut self.evacuation,
+                &mut self.io,
+            );
         }
-    }
-
-    /// A read of a drain's move failed: its places are read one by one.
-    pub(crate) fn drained_unread(&mut self) {
-        let m = self.moves.active.as_ref().expect("asked by the caller");
-        let slots: Vec<Slot> =
-            m.parts.iter().map(|part| part.slot).filter(|&slot| slot != NONE).collect();
-        if slots.len() == 1 {
-            self.evacuation.note_unreadable(&slots);
-        } else if let (Some(drain), Some(last)) =
-            (self.evacuation.current.as_deref_mut(), slots.last())
-        {
-            drain.careful_until = last + 1;
-            drain.cursor = slots[0];
-        }
-        self.end_move();
     }
 }

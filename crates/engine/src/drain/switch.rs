@@ -14,7 +14,10 @@ use crate::io::{DeviceIo, Phase};
 use crate::map::Map;
 use crate::map::objects::Objects;
 use crate::metadata::MetadataHomes;
+use crate::ops::commit::Commit;
+use crate::ops::moves::Moves;
 use crate::port::Command;
+use crate::tiering::Tiers;
 use tandem_block::{DeviceId, Instant, IoError};
 
 impl Evacuation {
@@ -172,84 +175,123 @@ impl Evacuation {
     }
 }
 
-impl Engine {
+impl Evacuation {
     /// What a drive is from now on, to everybody who asks.
-    pub(crate) fn set_standing(&mut self, device: DeviceId, standing: Standing) {
-        self.io[device].standing = standing;
-        if let Some(ssd) = self.io.ssds().iter().position(|&id| id == device) {
-            self.map.close_ssd(ssd, standing != Standing::Serves);
-            self.objects.fit_objects(&self.io);
-            self.tiers.share_anew();
+    pub(crate) fn set_standing(
+        &mut self,
+        device: DeviceId,
+        standing: Standing,
+        map: &mut Map,
+        objects: &mut Objects,
+        tiers: &mut Tiers,
+        io: &mut DeviceIo,
+    ) {
+        io[device].standing = standing;
+        if let Some(ssd) = io.ssds().iter().position(|&id| id == device) {
+            map.close_ssd(ssd, standing != Standing::Serves);
+            objects.fit_objects(io);
+            tiers.share_anew();
         } else if standing == Standing::Serves {
-            self.evacuation.vacate_no_more(&mut self.objects);
+            self.vacate_no_more(objects);
         } else {
-            self.evacuation.evacuate(device, &mut self.objects, &self.io);
+            self.evacuate(device, objects, io);
         }
     }
+}
 
+impl Evacuation {
     /// At the start, when it is known which blocks nobody has.
-    pub(crate) fn go_on_evacuating(&mut self) {
-        self.objects.fit_objects(&self.io);
-        let Some(device) = self.evacuation.current.as_deref().map(|drain| drain.device) else {
+    pub(crate) fn go_on_evacuating(&mut self, objects: &mut Objects, io: &mut DeviceIo) {
+        objects.fit_objects(io);
+        let Some(device) = self.current.as_deref().map(|drain| drain.device) else {
             return;
         };
-        if !self.io[device].is_ssd() {
-            self.evacuation.evacuate(device, &mut self.objects, &self.io);
+        if !io[device].is_ssd() {
+            self.evacuate(device, objects, io);
         }
     }
+}
 
-    /// What of a drain is possible now, beside moves.
-    pub(crate) fn run_drain(&mut self) {
-        let Some(drain) = self.evacuation.current.as_deref() else { return };
-        let (device, stage) = (drain.device, drain.stage);
-        let no_round = !self.metadata.writes_superblocks();
-        match stage {
-            Stage::Announcing { begun: false } if no_round => {
-                self.evacuation.set_drain_stage(Stage::Announcing { begun: true });
-                self.metadata.ask_for_superblocks(false, &mut self.io);
-            }
-            Stage::Voiding { begun: false } if no_round => {
-                self.evacuation.set_drain_stage(Stage::Voiding { begun: true });
-                self.metadata.ask_for_superblocks(false, &mut self.io);
-            }
-            Stage::Removing(Step::Quiet) if no_round => self.leave_if_quiet(device),
-            _ => {}
-        }
-        let d = &self.io[device];
-        let failed = d.is_faulted() && !d.is_gone();
-        let Some(drain) = self.evacuation.current.as_deref() else { return };
-        if !drain.moves() {
-            return;
-        }
-        if !failed && self.io.others_like(device) == 0 {
-            // the others have died meanwhile: it is needed again
-            self.cancel_drain().expect("it moves");
-            return;
-        }
-        let is_over = self.is_drained(device);
-        let now = self.io.now();
-        if failed && !is_over {
-            // what lies there is lost, as if it had never been drained
-            self.evacuation.vacate_no_more(&mut self.objects);
-            self.evacuation.end_drain(Ending::Failed, &self.map, &self.objects, &self.io);
-            return;
-        }
-        let drain = self.evacuation.current.as_deref_mut().expect("asked above");
-        if is_over != drain.drained.is_some() {
-            drain.drained = is_over.then_some(now);
-        }
-    }
-
-    fn leave_if_quiet(&mut self, device: DeviceId) {
-        let d = &mut self.io[device];
+impl Evacuation {
+    fn leave_if_quiet(
+        &mut self,
+        device: DeviceId,
+        metadata: &mut MetadataHomes,
+        io: &mut DeviceIo,
+    ) {
+        let d = &mut io[device];
         if d.queue.in_flight() > 0 || d.has_waiting() {
             return;
         }
         (d.dirty, d.service) = (false, Service::Out(IoError::Dead(device)));
-        self.evacuation.set_drain_stage(Stage::Removing(Step::Others));
-        self.metadata.ask_for_superblocks(false, &mut self.io);
+        self.set_drain_stage(Stage::Removing(Step::Others));
+        metadata.ask_for_superblocks(false, io);
     }
+}
 
+impl Evacuation {
+    /// When a drain wants to be asked again, although nothing happens.
+    pub(crate) fn drain_due(&self, commit: &Commit, moves: &Moves, io: &DeviceIo) -> Instant {
+        let serves = (io.phase() == Phase::Running) && !commit.is_broken();
+        let drain = self.current.as_deref().filter(|drain| serves && drain.moves());
+        let drain = drain.filter(|drain| drain.drained.is_none() && moves.is_idle());
+        drain.map_or(Instant::NEVER, |drain| drain.looks_at.max(drain.rests_until))
+    }
+}
+
+impl Evacuation {
+    /// What of a drain is possible now, beside moves.
+    pub(crate) fn run_drain(
+        &mut self,
+        map: &mut Map,
+        objects: &mut Objects,
+        commit: &mut Commit,
+        tiers: &mut Tiers,
+        metadata: &mut MetadataHomes,
+        io: &mut DeviceIo,
+    ) {
+        let Some(drain) = self.current.as_deref() else { return };
+        let (device, stage) = (drain.device, drain.stage);
+        let no_round = !metadata.writes_superblocks();
+        match stage {
+            Stage::Announcing { begun: false } if no_round => {
+                self.set_drain_stage(Stage::Announcing { begun: true });
+                metadata.ask_for_superblocks(false, io);
+            }
+            Stage::Voiding { begun: false } if no_round => {
+                self.set_drain_stage(Stage::Voiding { begun: true });
+                metadata.ask_for_superblocks(false, io);
+            }
+            Stage::Removing(Step::Quiet) if no_round => self.leave_if_quiet(device, metadata, io),
+            _ => {}
+        }
+        let d = &io[device];
+        let failed = d.is_faulted() && !d.is_gone();
+        let Some(drain) = self.current.as_deref() else { return };
+        if !drain.moves() {
+            return;
+        }
+        if !failed && io.others_like(device) == 0 {
+            // the others have died meanwhile: it is needed again
+            self.cancel_drain(map, objects, tiers, io).expect("it moves");
+            return;
+        }
+        let is_over = self.is_drained(device, map, objects, commit, metadata, io);
+        let now = io.now();
+        if failed && !is_over {
+            // what lies there is lost, as if it had never been drained
+            self.vacate_no_more(objects);
+            self.end_drain(Ending::Failed, map, objects, io);
+            return;
+        }
+        let drain = self.current.as_deref_mut().expect("asked above");
+        if is_over != drain.drained.is_some() {
+            drain.drained = is_over.then_some(now);
+        }
+    }
+}
+
+impl Engine {
     /// Both copies of the round are written.
     pub(crate) fn drain_round_done(&mut self) {
         let stage = self.evacuation.current.as_deref().expect("asked above").stage;
@@ -274,13 +316,5 @@ impl Engine {
             }
             other => unreachable!("no round in {other:?}"),
         }
-    }
-
-    /// When a drain wants to be asked again, although nothing happens.
-    pub(crate) fn drain_due(&self) -> Instant {
-        let serves = (self.io.phase() == Phase::Running) && !self.commit.is_broken();
-        let drain = self.evacuation.current.as_deref().filter(|drain| serves && drain.moves());
-        let drain = drain.filter(|drain| drain.drained.is_none() && self.moves.is_idle());
-        drain.map_or(Instant::NEVER, |drain| drain.looks_at.max(drain.rests_until))
     }
 }

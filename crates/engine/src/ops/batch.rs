@@ -13,16 +13,20 @@ use crate::engine::Engine;
 use crate::format::layout::Layout;
 use crate::format::record::{PIECE_RECORD_BYTES, RecordWriter};
 use crate::io::{DeviceIo, Phase};
+use crate::map::Map;
 use crate::map::attributes::ATTRIBUTE_RECORD_BYTES;
 use crate::map::changes::HEADER_BYTES_MAX;
 use crate::map::journal::Journal;
 use crate::map::objects::{BlockRange, Object, Objects, Undo};
 use crate::map::{NONE, Touch, image};
+use crate::metadata::MetadataHomes;
+use crate::metadata_replica::MetadataReplica;
 use crate::mutant::Mutant;
 use crate::ops::commit::Commit;
 use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use crate::requests::task::Task;
+use crate::tiering::Tiers;
 use std::collections::VecDeque;
 use tandem_block::{Batch, IoError, ObjectId, ObjectOp, Op, PayloadId, Request};
 
@@ -139,11 +143,119 @@ fn is_in_the_way(op: &ObjectOp, objects: &Objects, requests: &Requests) -> bool 
     requests.is_in_use(id)
 }
 
+impl ObjectChanges {
+    /// Do changes of objects wait for room in a commit?
+    pub(crate) fn objects_want_commit(&self, requests: &Requests) -> bool {
+        !self.waiting.is_empty() || !requests.held_back().is_empty()
+    }
+}
+
+impl DeviceIo {
+    /// Objects that changed go into the commit.
+    pub(crate) fn record_objects(
+        &mut self,
+        records: &mut RecordWriter,
+        objects: &mut Objects,
+        journal: &mut Journal,
+        commit: &mut Commit,
+        metadata_replica: &mut MetadataReplica,
+    ) {
+        metadata_replica.note_objects(objects.changes().has_named());
+        if self.breaks(Mutant::ForgetsQuietBatches) && commit.is_for_flush_alone() {
+            return;
+        }
+        objects.record_changes(records);
+        assert!(
+            records.len_bytes() <= commit.body_bytes_max(journal),
+            "changes of objects fit in one unit"
+        );
+    }
+}
+
+impl ObjectChanges {
+    fn admit_batch(
+        &self,
+        batch: &Batch,
+        objects: &Objects,
+        journal: &Journal,
+        commit: &Commit,
+        metadata: &MetadataHomes,
+        io: &DeviceIo,
+    ) -> Result<(), IoError> {
+        if io.phase() != Phase::Running {
+            return Err(IoError::Stopping);
+        }
+        if metadata.is_degraded() {
+            return Err(IoError::ReadOnly);
+        }
+        if io.is_fixed() {
+            return Err(IoError::Unsupported);
+        }
+        if self.bytes_of(batch, objects) > self.changes_bytes_max(commit, journal) {
+            return Err(IoError::TooLarge);
+        }
+        commit.broken().map_or(Ok(()), Err)
+    }
+}
+
+impl ObjectChanges {
+    /// Clears blocks that no object has any more; they are free once that is durable.
+    pub(crate) fn retire(
+        &mut self,
+        range: BlockRange,
+        map: &mut Map,
+        objects: &mut Objects,
+        commit: &mut Commit,
+        tiers: &mut Tiers,
+        io: &mut DeviceIo,
+    ) {
+        for block in range.first..range.first + range.count {
+            map.clear(block);
+        }
+        tiers.note_changing(range.first, range.first + range.count);
+        tiers.note_removed(range.first, range.first + range.count);
+        map.touch(Touch { logical: range.first, count: range.count }, NONE, true);
+        if io.breaks(Mutant::RetiredAtOnce) {
+            objects.release(range);
+            return;
+        }
+        self.retired.push_back((commit.composed() + 1, range));
+    }
+}
+
+impl ObjectChanges {
+    /// Blocks in use that no object has: a removal was durable, and its clearing not yet.
+    pub(crate) fn retire_strays(
+        &mut self,
+        strays: &[BlockRange],
+        map: &mut Map,
+        objects: &mut Objects,
+        commit: &mut Commit,
+        tiers: &mut Tiers,
+        io: &mut DeviceIo,
+    ) {
+        for &range in strays {
+            objects.reserve(range);
+            self.retire(range, map, objects, commit, tiers, io);
+        }
+        if !strays.is_empty() {
+            commit.note_pending(io.now());
+        }
+    }
+}
+
 impl Engine {
     /// A batch arrives.
     pub(crate) fn on_batch(&mut self, batch: &Batch) {
         self.io.note_request();
-        if let Err(error) = self.admit_batch(batch) {
+        if let Err(error) = self.object_changes.admit_batch(
+            batch,
+            &self.objects,
+            &self.journal,
+            &self.commit,
+            &self.metadata,
+            &self.io,
+        ) {
             self.io.say(batch.id, Err(error));
             return;
         }
@@ -159,24 +271,6 @@ impl Engine {
         let request = Request::new(batch.id, ObjectId(u64::MAX), Op::Flush, (0, 0), self.io.now());
         let id = self.requests.insert(Task::new(request, 0, 0));
         self.object_changes.waiting.push_back((id, batch.clone()));
-    }
-
-    fn admit_batch(&self, batch: &Batch) -> Result<(), IoError> {
-        if self.io.phase() != Phase::Running {
-            return Err(IoError::Stopping);
-        }
-        if self.metadata.is_degraded() {
-            return Err(IoError::ReadOnly);
-        }
-        if self.io.is_fixed() {
-            return Err(IoError::Unsupported);
-        }
-        if self.object_changes.bytes_of(batch, &self.objects)
-            > self.object_changes.changes_bytes_max(&self.commit, &self.journal)
-        {
-            return Err(IoError::TooLarge);
-        }
-        self.commit.broken().map_or(Ok(()), Err)
     }
 
     /// Carries out waiting batches, as many as the next journal unit has room for.
@@ -208,7 +302,14 @@ impl Engine {
             }
             let id = *id;
             if refused.is_ok() && is_sharing(batch) {
-                match self.ready_to_share(id) {
+                match self.sharing.ready_to_share(
+                    id,
+                    &mut self.objects,
+                    &mut self.requests,
+                    &mut self.commit,
+                    &mut self.object_changes,
+                    &mut self.io,
+                ) {
                     Some(ready) => refused = ready,
                     None => return,
                 }
@@ -225,11 +326,6 @@ impl Engine {
             }
             self.thaw();
         }
-    }
-
-    /// Do changes of objects wait for room in a commit?
-    pub(crate) fn objects_want_commit(&self) -> bool {
-        !self.object_changes.waiting.is_empty() || !self.requests.held_back().is_empty()
     }
 
     fn apply_batch(&mut self, batch: &Batch) -> Result<(), IoError> {
@@ -267,45 +363,6 @@ impl Engine {
         self.tiers.note_tiers_named(&batch.ops, &self.objects);
         self.commit.note_pending(self.io.now());
         Ok(())
-    }
-
-    /// Objects that changed go into the commit.
-    pub(crate) fn record_objects(&mut self, records: &mut RecordWriter) {
-        self.metadata_replica.note_objects(self.objects.changes().has_named());
-        if self.io.breaks(Mutant::ForgetsQuietBatches) && self.commit.is_for_flush_alone() {
-            return;
-        }
-        self.objects.record_changes(records);
-        assert!(
-            records.len_bytes() <= self.commit.body_bytes_max(&self.journal),
-            "changes of objects fit in one unit"
-        );
-    }
-
-    /// Clears blocks that no object has any more; they are free once that is durable.
-    pub(crate) fn retire(&mut self, range: BlockRange) {
-        for block in range.first..range.first + range.count {
-            self.map.clear(block);
-        }
-        self.tiers.note_changing(range.first, range.first + range.count);
-        self.tiers.note_removed(range.first, range.first + range.count);
-        self.map.touch(Touch { logical: range.first, count: range.count }, NONE, true);
-        if self.io.breaks(Mutant::RetiredAtOnce) {
-            self.objects.release(range);
-            return;
-        }
-        self.object_changes.retired.push_back((self.commit.composed() + 1, range));
-    }
-
-    /// Blocks in use that no object has: a removal was durable, and its clearing not yet.
-    pub(crate) fn retire_strays(&mut self, strays: &[BlockRange]) {
-        for &range in strays {
-            self.objects.reserve(range);
-            self.retire(range);
-        }
-        if !strays.is_empty() {
-            self.commit.note_pending(self.io.now());
-        }
     }
 }
 

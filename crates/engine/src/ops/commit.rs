@@ -23,10 +23,15 @@ use crate::engine::Engine;
 use crate::format::record::RecordWriter;
 use crate::format::unit::{self, UNIT_BYTES_MAX, Unit, disk_bytes};
 use crate::io::DeviceIo;
+use crate::map::Map;
 use crate::map::journal::Journal;
 use crate::map::objects::Objects;
 use crate::map::{Batch, Cover, Limits, Slot};
+use crate::metadata::MetadataHomes;
 use crate::mutant::Mutant;
+use crate::ops::batch::ObjectChanges;
+use crate::ops::copies::Copies;
+use crate::ops::moves::Moves;
 use crate::owner::{MetadataIo, Owner};
 use crate::port::IoOp;
 use crate::requests::ordering::TaskId;
@@ -257,6 +262,73 @@ fn blocks_that_fit(objects: &Objects, journal: &Journal) -> u64 {
     free / BLOCK_RECORD_BYTES_MAX
 }
 
+impl Commit {
+    /// When a commit is due without being asked for.
+    pub(crate) fn commit_due(
+        &self,
+        objects: &Objects,
+        journal: &Journal,
+        io: &DeviceIo,
+    ) -> Instant {
+        if self.suspended.is_some() {
+            return self.retry_due();
+        }
+        if self.broken.is_some() {
+            return Instant::NEVER; // who waits is refused at once
+        }
+        // one that waits for a checkpoint to make room begins with its end, not with time
+        if self.stage != Stage::Idle || blocks_that_fit(objects, journal) == 0 {
+            return Instant::NEVER;
+        }
+        let oldest = self.oldest_pending;
+        let due = oldest.map_or(Instant::NEVER, |oldest| oldest + io.config().commit_interval);
+        due.min(self.gathering.due())
+    }
+}
+
+impl Commit {
+    /// Writes the unit under way to every home of the metadata: again at the same place, if it failed.
+    fn send_unit(
+        &mut self,
+        requests: &mut Requests,
+        metadata: &mut MetadataHomes,
+        io: &mut DeviceIo,
+    ) {
+        let unit = self.unit.clone().expect("a unit is under way");
+        for device in metadata.metadata_homes(io) {
+            let layout = &io[device].layout;
+            let offset_bytes = layout.journal_offset + unit.offset;
+            let fua = !io.breaks(Mutant::UnitsWithoutFua);
+            let op = IoOp::WriteMeta { offset_bytes, bytes: unit.bytes.clone(), fua };
+            self.outstanding += 1;
+            io.submit(device, op, Owner::Metadata(MetadataIo::Unit));
+        }
+        if self.outstanding == 0 {
+            self.suspend_commit(IoError::Dead(metadata.first_metadata_home(io)), requests, io);
+        }
+    }
+}
+
+impl Commit {
+    fn is_commit_due(
+        &self,
+        map: &Map,
+        requests: &Requests,
+        moves: &Moves,
+        copies: &Copies,
+        object_changes: &ObjectChanges,
+        io: &DeviceIo,
+    ) -> bool {
+        let Some(oldest) = self.oldest_pending else { return false };
+        io.now().since(oldest) >= io.config().commit_interval
+            || map.pending_blocks() >= PENDING_BLOCKS_MAX
+            || (moves.is_short_of_space(map, io) && map.displaced_count() > 0)
+            || object_changes.objects_want_commit(requests)
+            || copies.hurry()
+            || io.is_stopping()
+    }
+}
+
 impl Engine {
     /// Begins or advances a commit.
     #[inline]
@@ -286,7 +358,14 @@ impl Engine {
         let asked = !self.commit.flush_waiting.is_empty()
             || self.sharing.links_press(&self.journal, &self.objects, somebody_waits);
         let fua = !self.commit.fua_waiting.is_empty();
-        let due = self.is_commit_due();
+        let due = self.commit.is_commit_due(
+            &self.map,
+            &self.requests,
+            &self.moves,
+            &self.copies,
+            &self.object_changes,
+            &self.io,
+        );
         let wanted = self.checkpoint_awaits_objects();
         if !asked && !fua && !due && !wanted {
             return;
@@ -334,33 +413,6 @@ impl Engine {
         }
     }
 
-    fn is_commit_due(&self) -> bool {
-        let Some(oldest) = self.commit.oldest_pending else { return false };
-        self.io.now().since(oldest) >= self.io.config().commit_interval
-            || self.map.pending_blocks() >= PENDING_BLOCKS_MAX
-            || (self.moves.is_short_of_space(&self.map, &self.io) && self.map.displaced_count() > 0)
-            || self.objects_want_commit()
-            || self.copies.hurry()
-            || self.io.is_stopping()
-    }
-
-    /// When a commit is due without being asked for.
-    pub(crate) fn commit_due(&self) -> Instant {
-        if self.commit.suspended.is_some() {
-            return self.commit.retry_due();
-        }
-        if self.commit.broken.is_some() {
-            return Instant::NEVER; // who waits is refused at once
-        }
-        // one that waits for a checkpoint to make room begins with its end, not with time
-        if self.commit.stage != Stage::Idle || blocks_that_fit(&self.objects, &self.journal) == 0 {
-            return Instant::NEVER;
-        }
-        let oldest = self.commit.oldest_pending;
-        let due = oldest.map_or(Instant::NEVER, |oldest| oldest + self.io.config().commit_interval);
-        due.min(self.commit.gathering.due())
-    }
-
     fn advance_tails(&mut self) {
         if self.commit.error.is_some() {
             // before anything is composed: what a dropped batch took along would never be recorded
@@ -391,7 +443,13 @@ impl Engine {
             blocks: blocks_that_fit(&self.objects, &self.journal),
             body_bytes: self.commit.body_bytes_max(&self.journal),
         };
-        self.record_objects(&mut records);
+        self.io.record_objects(
+            &mut records,
+            &mut self.objects,
+            &mut self.journal,
+            &mut self.commit,
+            &mut self.metadata_replica,
+        );
         let mut batch = self.map.compose(cover, limits, &mut records);
         let left = self.sharing.record_links(
             &mut batch,
@@ -469,23 +527,7 @@ impl Engine {
         let bytes = unit.encode(self.io.config().pool);
         let (sequence, end, offset) = (place.sequence, self.journal.mark().0, place.offset);
         self.commit.unit = Some(UnitUnderWay { sequence, end, offset, bytes });
-        self.send_unit();
-    }
-
-    /// Writes the unit under way to every home of the metadata: again at the same place, if it failed.
-    fn send_unit(&mut self) {
-        let unit = self.commit.unit.clone().expect("a unit is under way");
-        for device in self.metadata.metadata_homes(&self.io) {
-            let layout = &self.io[device].layout;
-            let offset_bytes = layout.journal_offset + unit.offset;
-            let fua = !self.io.breaks(Mutant::UnitsWithoutFua);
-            let op = IoOp::WriteMeta { offset_bytes, bytes: unit.bytes.clone(), fua };
-            self.commit.outstanding += 1;
-            self.io.submit(device, op, Owner::Metadata(MetadataIo::Unit));
-        }
-        if self.commit.outstanding == 0 {
-            self.suspend_commit(IoError::Dead(self.metadata.first_metadata_home(&self.io)));
-        }
+        self.commit.send_unit(&mut self.requests, &mut self.metadata, &mut self.io);
     }
 
     pub(crate) fn unit_written(&mut self, device: DeviceId, status: Result<(), IoError>) {
@@ -504,8 +546,10 @@ impl Engine {
         let failed = self.commit.failed.take();
         if !std::mem::take(&mut self.commit.written) {
             // no home of the metadata has it
-            self.suspend_commit(
+            self.commit.suspend_commit(
                 failed.unwrap_or(IoError::Dead(self.metadata.first_metadata_home(&self.io))),
+                &mut self.requests,
+                &mut self.io,
             );
             return;
         }

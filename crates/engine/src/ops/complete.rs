@@ -27,12 +27,12 @@ impl Engine {
             }
         }
         if !self.io[state.device].is_ssd() {
-            self.note_hdd_completion(&state, status, took);
+            self.io.note_hdd_completion(&state, status, took, &mut self.metadata);
         } else if status.is_ok() {
             self.steering.note_ssd_completion(&state, &self.io);
         }
         if self.io[state.device].streams.is_some() {
-            self.observe_cost(&state, status);
+            self.requests.observe_cost(&state, status, &mut self.io);
         }
         let ended = Ended { device: state.device, status, checksums, bytes };
         self.finish_io(state.owner, ended);

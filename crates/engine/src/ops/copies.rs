@@ -13,6 +13,7 @@
 
 mod audit;
 
+use crate::drain::Evacuation;
 use crate::engine::Engine;
 use crate::io::DeviceIo;
 use crate::map::Map;
@@ -21,6 +22,7 @@ use crate::map::objects::Objects;
 use crate::map::{Logical, Slot};
 use crate::ops::commit::Commit;
 use crate::ops::moves::Moves;
+use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use std::collections::BTreeSet;
 use tandem_block::PayloadId;
@@ -137,43 +139,49 @@ fn copy_need(block: Logical, io: &DeviceIo, map: &Map, objects: &Objects, moves:
     map.writeback_source(block).map_or(Need::Batch, Need::Home)
 }
 
-impl Engine {
+impl Copies {
     /// Answers whose blocks are in both places, or will not be.
-    pub(crate) fn answer_both(&mut self) {
-        let in_vain = self.commit.is_broken()
-            || self.io.hdds().is_empty()
-            || !self.io.is_serving()
-            || self.io.is_stopping();
-        if self.copies.awaited.is_empty() || !(self.copies.looks || in_vain) {
+    pub(crate) fn answer_both(
+        &mut self,
+        requests: &mut Requests,
+        commit: &mut Commit,
+        moves: &mut Moves,
+        io: &mut DeviceIo,
+    ) {
+        let in_vain =
+            commit.is_broken() || io.hdds().is_empty() || !io.is_serving() || io.is_stopping();
+        if self.awaited.is_empty() || !(self.looks || in_vain) {
             return;
         }
-        self.copies.looks = false;
-        for id in std::mem::take(&mut self.copies.awaited) {
-            let task = &self.requests[id];
-            let is_awaited =
-                |block| self.copies.wanted.contains(&block) || self.moves.is_moving(block);
+        self.looks = false;
+        for id in std::mem::take(&mut self.awaited) {
+            let task = &requests[id];
+            let is_awaited = |block| self.wanted.contains(&block) || moves.is_moving(block);
             if !in_vain && (task.first..task.end).any(is_awaited) {
-                self.copies.awaited.push(id);
+                self.awaited.push(id);
             } else {
-                self.requests.answer(id, PayloadId::NONE, 0, &mut self.io);
+                requests.answer(id, PayloadId::NONE, 0, io);
             }
         }
     }
+}
 
-    /// Begins a move for blocks that lack a place. False: nothing can be done now.
-    pub(crate) fn begin_copies(&mut self) -> bool {
-        (self.copies.copies_can_move(&self.commit) && self.begin_copies_home())
-            || (self.copies.copies_await_quiet() && self.io.is_quiet() && self.begin_restoring())
-    }
-
-    fn begin_copies_home(&mut self) -> bool {
-        let blocks_max =
-            (self.io.config().writeback_run_bytes / tandem_block::BLOCK_BYTES) as usize;
+impl Copies {
+    fn begin_copies_home(
+        &mut self,
+        map: &mut Map,
+        objects: &mut Objects,
+        commit: &mut Commit,
+        moves: &mut Moves,
+        evacuation: &mut Evacuation,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let blocks_max = (io.config().writeback_run_bytes / tandem_block::BLOCK_BYTES) as usize;
         let mut home = Vec::new();
         let mut elsewhere = Vec::new();
         let mut done = Vec::new();
-        for &block in &self.copies.wanted {
-            match copy_need(block, &self.io, &self.map, &self.objects, &self.moves) {
+        for &block in &self.wanted {
+            match copy_need(block, io, map, objects, moves) {
                 Need::Nothing => done.push(block),
                 Need::Home(slot) => home.push((block, slot)),
                 Need::Ssd => elsewhere.push(block),
@@ -183,39 +191,49 @@ impl Engine {
                 break;
             }
         }
-        self.copies.looks |= !done.is_empty() || !elsewhere.is_empty();
+        self.looks |= !done.is_empty() || !elsewhere.is_empty();
         let taken = done.iter().chain(&elsewhere).chain(home.iter().map(|(block, _)| block));
         for block in taken {
-            self.copies.wanted.remove(block);
+            self.wanted.remove(block);
         }
         for block in elsewhere {
-            if self.copies.detoured.len() < WANTED_MAX {
-                self.copies.detoured.insert(block);
+            if self.detoured.len() < WANTED_MAX {
+                self.detoured.insert(block);
             } else {
-                self.io.stats_mut().copies_forgone += 1;
+                io.stats_mut().copies_forgone += 1;
             }
         }
         if home.is_empty() {
             // a batch is due within the commit interval; looking again before it would be in vain
-            self.copies.not_before = self.commit.durable() + 1;
+            self.not_before = commit.durable() + 1;
             return false;
         }
-        self.io.stats_mut().copies_made += home.len() as u64;
-        self.moves.begin_writeback_of(
-            &home,
-            &self.commit,
-            &mut self.map,
-            &self.evacuation,
-            &mut self.io,
-        );
+        io.stats_mut().copies_made += home.len() as u64;
+        moves.begin_writeback_of(&home, commit, map, evacuation, io);
         true
+    }
+}
+
+impl Engine {
+    /// Begins a move for blocks that lack a place. False: nothing can be done now.
+    pub(crate) fn begin_copies(&mut self) -> bool {
+        (self.copies.copies_can_move(&self.commit)
+            && self.copies.begin_copies_home(
+                &mut self.map,
+                &mut self.objects,
+                &mut self.commit,
+                &mut self.moves,
+                &mut self.evacuation,
+                &mut self.io,
+            ))
+            || (self.copies.copies_await_quiet() && self.io.is_quiet() && self.begin_restoring())
     }
 
     fn begin_restoring(&mut self) -> bool {
         while let Some(&block) = self.copies.detoured.first() {
             let need = copy_need(block, &self.io, &self.map, &self.objects, &self.moves);
             if need == Need::Ssd {
-                if !self.start_merge(block) {
+                if !self.moves.start_merge(block, &mut self.map, &mut self.requests, &mut self.io) {
                     return false; // a user's request holds it: the next turn asks again
                 }
                 self.copies.restoring = Some(block);
@@ -227,6 +245,14 @@ impl Engine {
                 self.copies.want_copies(block, 1, &mut self.io);
             }
         }
-        self.copies.copies_can_move(&self.commit) && self.begin_copies_home()
+        self.copies.copies_can_move(&self.commit)
+            && self.copies.begin_copies_home(
+                &mut self.map,
+                &mut self.objects,
+                &mut self.commit,
+                &mut self.moves,
+                &mut self.evacuation,
+                &mut self.io,
+            )
     }
 }

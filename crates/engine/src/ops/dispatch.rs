@@ -2,11 +2,131 @@
 
 use crate::device::{Class, Job, Waiting};
 use crate::engine::Engine;
+use crate::io::DeviceIo;
 use crate::io::News;
+use crate::map::Map;
+use crate::ops::steering::Steering;
 use crate::qos::QueueView;
 use crate::requests::Next;
+use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use tandem_block::{DeviceId, IoError};
+
+impl Requests {
+    /// Another SSD that has room for a write for which this one has none: the one with the shortest queue.
+    fn ssd_with_room(
+        &self,
+        full: DeviceId,
+        job: &Job,
+        map: &Map,
+        io: &DeviceIo,
+    ) -> Option<DeviceId> {
+        let is_ssd = io[full].is_ssd();
+        if !is_ssd || io.is_fixed() {
+            return None;
+        }
+        let blocks = match job {
+            Job::Write { task, .. } => self[*task].blocks(),
+            Job::Edge { .. } => 1,
+            Job::Io(..) => return None,
+        };
+        let ssds = io.ssds().iter().enumerate();
+        ssds.filter(|&(ssd, &id)| {
+            id != full
+                && io[id].takes_new()
+                && map.allocators()[ssd].free_count() >= blocks + self.reserved_slots(ssd, map)
+        })
+        .map(|(_, &id)| id)
+        .min_by_key(|&id| (io[id].queue.length(), id))
+    }
+}
+
+impl Requests {
+    /// A job that has left the queue of an SSD goes into that of another one.
+    fn redirect(&mut self, from: DeviceId, to: DeviceId, waiting: Waiting, io: &mut DeviceIo) {
+        let (Job::Write { task, .. } | Job::Edge { task, .. }) = &waiting.job else {
+            unreachable!("only writes of users look for room")
+        };
+        let whose = self[*task].whose();
+        let d = &mut io[from];
+        d.queue.leave(1);
+        d.queue.pins_mut().unpin(waiting.pin);
+        io.enqueue(to, Class::Write, waiting.job, whose);
+        io.note_redirected();
+    }
+}
+
+impl Requests {
+    fn fail_unissued(&mut self, id: TaskId, error: IoError) {
+        self.note_error(id, error);
+        let task = &mut self[id];
+        task.target = crate::steer::Target::Ssd;
+        task.outstanding = task.outstanding.saturating_sub(1);
+        if task.outstanding == 0 {
+            self.lead_to(Next::Written(id));
+        }
+    }
+}
+
+impl Requests {
+    /// A job that has left its queue is not sent: the device does not take it any more.
+    fn fail_waiting(
+        &mut self,
+        device: DeviceId,
+        waiting: Waiting,
+        steering: &mut Steering,
+        io: &mut DeviceIo,
+    ) {
+        // a read must not be told that the drive gave no answer: it was not asked, and would ask again
+        let is_write = matches!(waiting.job, Job::Write { .. } | Job::Edge { .. });
+        let no_room = io.no_space().filter(|_| is_write);
+        io.stats_mut().refused_without_room += u64::from(no_room.is_some());
+        let error = no_room.unwrap_or(IoError::Dead(device));
+        let d = &mut io[device];
+        d.queue.leave(1);
+        d.queue.pins_mut().unpin(waiting.pin);
+        match waiting.job {
+            Job::Io(_, owner) => io.tell(News::Unsent(device, owner, error)),
+            Job::Edge { task, block, mask } => match io.another_ssd(device) {
+                Some(other) => {
+                    let whose = self[task].whose();
+                    let job = Job::Edge { task, block, mask };
+                    io.enqueue(other, Class::Write, job, whose);
+                }
+                None => self.fail_unissued(task, error),
+            },
+            Job::Write { task: id, .. } => {
+                if io.another_ssd(device).is_none() || io.is_fixed() {
+                    self.fail_unissued(id, error);
+                } else if io[device].is_ssd() {
+                    self[id].target = crate::steer::Target::Ssd;
+                    self.queue_write(id, io);
+                } else {
+                    steering.return_write(device, id, io, self);
+                }
+            }
+        }
+    }
+}
+
+impl Requests {
+    /// The first waiting job of a device of which nothing is asked fails.
+    pub(crate) fn fail_one(
+        &mut self,
+        device: DeviceId,
+        steering: &mut Steering,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let now = io.now();
+        let d = &mut io[device];
+        let waiting = Class::ALL.into_iter().find_map(|class| d.queue.pop(class));
+        let Some(waiting) = waiting.or_else(|| d.pop_by_stream(now)) else {
+            return false;
+        };
+        self.fail_waiting(device, waiting, steering, io);
+        true
+    }
+}
 
 impl Engine {
     /// Issues what the device can take now.
@@ -22,7 +142,7 @@ impl Engine {
     fn dispatch_one(&mut self, device: DeviceId) -> bool {
         let d = &self.io[device];
         if d.is_out() {
-            return self.fail_one(device);
+            return self.requests.fail_one(device, &mut self.steering, &mut self.io);
         }
         if d.streams.is_some() {
             return self.dispatch_stream(device);
@@ -72,7 +192,7 @@ impl Engine {
     pub(crate) fn issue(&mut self, device: DeviceId, waiting: Waiting) -> Result<(), Waiting> {
         let is_write = matches!(waiting.job, Job::Write { .. } | Job::Edge { .. });
         if (is_write && self.io.no_space().is_some()) || !self.io[device].takes_job(&waiting.job) {
-            self.fail_waiting(device, waiting);
+            self.requests.fail_waiting(device, waiting, &mut self.steering, &mut self.io);
             return Ok(());
         }
         let issued = match &waiting.job {
@@ -81,7 +201,14 @@ impl Engine {
                 if self.io[device].is_ssd() {
                     self.requests.issue_ssd_write(device, id, &mut self.io, &mut self.map)
                 } else {
-                    self.issue_log_write(device, id)
+                    self.requests.issue_log_write(
+                        device,
+                        id,
+                        &mut self.map,
+                        &mut self.read_back,
+                        &mut self.promotions,
+                        &mut self.io,
+                    )
                 }
             }
             Job::Edge { task, block, mask } => {
@@ -91,8 +218,10 @@ impl Engine {
             Job::Io(..) => true,
         };
         if !issued {
-            if let Some(other) = self.ssd_with_room(device, &waiting.job) {
-                self.redirect(device, other, waiting);
+            if let Some(other) =
+                self.requests.ssd_with_room(device, &waiting.job, &self.map, &self.io)
+            {
+                self.requests.redirect(device, other, waiting, &mut self.io);
                 return Ok(());
             }
             self.requests.starve(&waiting.job, &mut self.io);
@@ -105,95 +234,5 @@ impl Engine {
         // its commands are counted instead of the job
         self.io[device].queue.leave(1);
         Ok(())
-    }
-
-    /// Another SSD that has room for a write for which this one has none: the one with the shortest queue.
-    fn ssd_with_room(&self, full: DeviceId, job: &Job) -> Option<DeviceId> {
-        let is_ssd = self.io[full].is_ssd();
-        if !is_ssd || self.io.is_fixed() {
-            return None;
-        }
-        let blocks = match job {
-            Job::Write { task, .. } => self.requests[*task].blocks(),
-            Job::Edge { .. } => 1,
-            Job::Io(..) => return None,
-        };
-        let ssds = self.io.ssds().iter().enumerate();
-        ssds.filter(|&(ssd, &id)| {
-            id != full
-                && self.io[id].takes_new()
-                && self.map.allocators()[ssd].free_count()
-                    >= blocks + self.requests.reserved_slots(ssd, &self.map)
-        })
-        .map(|(_, &id)| id)
-        .min_by_key(|&id| (self.io[id].queue.length(), id))
-    }
-
-    /// A job that has left the queue of an SSD goes into that of another one.
-    fn redirect(&mut self, from: DeviceId, to: DeviceId, waiting: Waiting) {
-        let (Job::Write { task, .. } | Job::Edge { task, .. }) = &waiting.job else {
-            unreachable!("only writes of users look for room")
-        };
-        let whose = self.requests[*task].whose();
-        let d = &mut self.io[from];
-        d.queue.leave(1);
-        d.queue.pins_mut().unpin(waiting.pin);
-        self.io.enqueue(to, Class::Write, waiting.job, whose);
-        self.io.note_redirected();
-    }
-
-    /// The first waiting job of a device of which nothing is asked fails.
-    pub(crate) fn fail_one(&mut self, device: DeviceId) -> bool {
-        let now = self.io.now();
-        let d = &mut self.io[device];
-        let waiting = Class::ALL.into_iter().find_map(|class| d.queue.pop(class));
-        let Some(waiting) = waiting.or_else(|| d.pop_by_stream(now)) else {
-            return false;
-        };
-        self.fail_waiting(device, waiting);
-        true
-    }
-
-    /// A job that has left its queue is not sent: the device does not take it any more.
-    fn fail_waiting(&mut self, device: DeviceId, waiting: Waiting) {
-        // a read must not be told that the drive gave no answer: it was not asked, and would ask again
-        let is_write = matches!(waiting.job, Job::Write { .. } | Job::Edge { .. });
-        let no_room = self.io.no_space().filter(|_| is_write);
-        self.io.stats_mut().refused_without_room += u64::from(no_room.is_some());
-        let error = no_room.unwrap_or(IoError::Dead(device));
-        let d = &mut self.io[device];
-        d.queue.leave(1);
-        d.queue.pins_mut().unpin(waiting.pin);
-        match waiting.job {
-            Job::Io(_, owner) => self.io.tell(News::Unsent(device, owner, error)),
-            Job::Edge { task, block, mask } => match self.io.another_ssd(device) {
-                Some(other) => {
-                    let whose = self.requests[task].whose();
-                    let job = Job::Edge { task, block, mask };
-                    self.io.enqueue(other, Class::Write, job, whose);
-                }
-                None => self.fail_unissued(task, error),
-            },
-            Job::Write { task: id, .. } => {
-                if self.io.another_ssd(device).is_none() || self.io.is_fixed() {
-                    self.fail_unissued(id, error);
-                } else if self.io[device].is_ssd() {
-                    self.requests[id].target = crate::steer::Target::Ssd;
-                    self.requests.queue_write(id, &mut self.io);
-                } else {
-                    self.steering.return_write(device, id, &mut self.io, &mut self.requests);
-                }
-            }
-        }
-    }
-
-    fn fail_unissued(&mut self, id: TaskId, error: IoError) {
-        self.requests.note_error(id, error);
-        let task = &mut self.requests[id];
-        task.target = crate::steer::Target::Ssd;
-        task.outstanding = task.outstanding.saturating_sub(1);
-        if task.outstanding == 0 {
-            self.requests.lead_to(Next::Written(id));
-        }
     }
 }

@@ -12,13 +12,18 @@ use crate::drain::homes::Turn;
 use crate::engine::Engine;
 use crate::io::DeviceIo;
 use crate::io::flights::Flight;
+use crate::log::read_back::ReadBack;
+use crate::map::Map;
+use crate::metadata::MetadataHomes;
 use crate::metadata_replica;
 use crate::metadata_replica::MetadataReplica;
 use crate::ops::moves::Moves;
+use crate::ops::read_back::Promotions;
 use crate::ops::steering::Steering;
 use crate::owner::{LogIo, MetadataIo, Owner, RequestIo};
 use crate::port::IoOp;
 use crate::requests::Requests;
+use crate::tiering::Tiers;
 use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, IoError, RequestKind};
 
 impl Steering {
@@ -80,12 +85,123 @@ fn reads_for_background(device: DeviceId, io: &DeviceIo, requests: &Requests) ->
     })
 }
 
+impl Steering {
+    fn disturb(
+        &mut self,
+        device: DeviceId,
+        read: bool,
+        requests: &mut Requests,
+        tiers: &mut Tiers,
+        io: &mut DeviceIo,
+    ) {
+        let (requests, steering) = (requests, self);
+        tiers.policies.disturb(device, read, io, requests, steering);
+    }
+}
+
+impl DeviceIo {
+    /// Writes padding at the head of the log. Nothing owns its slots, and nobody ever reads them.
+    fn pad(
+        &mut self,
+        device: DeviceId,
+        bytes: u64,
+        map: &mut Map,
+        read_back: &mut ReadBack,
+        promotions: &mut Promotions,
+    ) -> bool {
+        let stop = self.config().log_stop_percent;
+        let d = &self[device];
+        let log = d.log.as_ref().expect("controllers belong to logs");
+        let full = log.used_percent() >= stop;
+        let blocks = (bytes / BLOCK_BYTES) as u32;
+        let run = if full {
+            None
+        } else {
+            read_back.append_to_log(device, blocks, false, self, promotions)
+        };
+        let d = &mut self[device];
+        let Some(run) = run else {
+            d.ask_at = Instant::NEVER;
+            return false;
+        };
+        let length_bytes = u64::from(run.count) * BLOCK_BYTES;
+        d.bcw.as_mut().expect("asked above").issued(length_bytes, true);
+        let offset_bytes = map.slots().region(run.slot).address(run.slot);
+        assert!(length_bytes <= SLOW_PADDING_BYTES);
+        let from = self.padding_buffer();
+        let op = IoOp::Write { offset_bytes, length_bytes, from, from_offset_bytes: 0, fua: false };
+        self.submit(device, op, Owner::Log(LogIo::Padding));
+        false
+    }
+}
+
+impl DeviceIo {
+    /// A command of a hard drive ended: its controller learns from it.
+    pub(crate) fn note_hdd_completion(
+        &mut self,
+        flight: &Flight<Owner>,
+        status: Result<(), IoError>,
+        took: Option<Duration>,
+        metadata: &mut MetadataHomes,
+    ) {
+        let now = self.now();
+        let device = &mut self[flight.device];
+        let ended = took.map_or(now, |took| now.min(flight.issued + took));
+        // a write in two pieces: the second waits for the first, which says nothing of the buffer
+        let before = std::mem::replace(&mut device.last_end, ended);
+        let latency = ended.since(flight.issued.max(before));
+        let Some(bcw) = &mut device.bcw else { return };
+        match &flight.owner {
+            Owner::Request(RequestIo::Write { .. } | RequestIo::Edge { .. }) if status.is_ok() => {
+                bcw.completed(now, flight.bytes, latency, false);
+            }
+            Owner::Log(LogIo::Padding) if status.is_ok() => {
+                bcw.completed(now, flight.bytes, latency, true);
+            }
+            Owner::Log(LogIo::Flush)
+            | Owner::Request(RequestIo::Write { .. })
+            | Owner::Log(LogIo::Padding) => {}
+            _ => bcw.undisturbed(now),
+        }
+        if let (Err(error), Owner::Log(LogIo::Padding)) = (status, &flight.owner) {
+            metadata.fault(flight.device, error, self);
+        }
+    }
+}
+
+impl MetadataReplica {
+    /// When a controller wants to be asked next.
+    pub(crate) fn controllers_due(&self, io: &DeviceIo) -> Instant {
+        let mut due = Instant::NEVER;
+        for &id in io.hdds() {
+            let d = &io[id];
+            if d.queue.in_flight() > 0 {
+                continue;
+            }
+            if d.ask_at > io.now() {
+                due = due.min(d.ask_at);
+            }
+            // background work that waits for users to leave the drive alone
+            let held = d.queue.waits(Class::Background)
+                || d.tail.bytes >= io.config().tail_bytes_max / 8
+                || self.wants_flush(d.id, io);
+            if held
+                && let Some(bcw) = &d.bcw
+                && bcw.is_wanted(io.now())
+            {
+                due = due.min(bcw.demand_ends());
+            }
+        }
+        due
+    }
+}
+
 impl Engine {
     /// Issues at most one command. True: ask again.
     pub(crate) fn dispatch_hdd(&mut self, device: DeviceId) -> bool {
         let d = &self.io[device];
         if d.is_out() {
-            return self.fail_one(device);
+            return self.requests.fail_one(device, &mut self.steering, &mut self.io);
         }
         if d.queue.in_flight() >= d.config.depth {
             return false;
@@ -102,7 +218,13 @@ impl Engine {
                 return false;
             }
             Some(Turn::Move) => {
-                self.disturb(device, false);
+                self.steering.disturb(
+                    device,
+                    false,
+                    &mut self.requests,
+                    &mut self.tiers,
+                    &mut self.io,
+                );
                 return self.issue_class(device, Class::Background);
             }
             None => {}
@@ -113,7 +235,7 @@ impl Engine {
         let writes_first =
             writes && reads && reads_for_background(device, &self.io, &self.requests);
         if reads && !writes_first {
-            self.disturb(device, true);
+            self.steering.disturb(device, true, &mut self.requests, &mut self.tiers, &mut self.io);
             return self.issue_class(device, Class::Read);
         }
         if d.flush_wanted {
@@ -124,13 +246,13 @@ impl Engine {
             return true;
         }
         if reads {
-            self.disturb(device, true);
+            self.steering.disturb(device, true, &mut self.requests, &mut self.tiers, &mut self.io);
             return self.issue_class(device, Class::Read);
         }
         // writes that wait for room in the log must not hold up the work that makes it
         let d = &self.io[device];
         if d.queue.waits(Class::Background) && background_may_run(device, &self.io, &self.moves) {
-            self.disturb(device, false);
+            self.steering.disturb(device, false, &mut self.requests, &mut self.tiers, &mut self.io);
             return self.issue_class(device, Class::Background);
         }
         if wants_tail_flush(device, &self.io, &self.metadata_replica) {
@@ -156,18 +278,19 @@ impl Engine {
         self.carry_out(device, over_break.unwrap_or(action))
     }
 
-    fn disturb(&mut self, device: DeviceId, read: bool) {
-        let (requests, steering) = (&mut self.requests, &mut self.steering);
-        self.tiers.policies.disturb(device, read, &mut self.io, requests, steering);
-    }
-
     /// Does what is due for the metadata on the drive. False: nothing can be done just now.
     fn serve_metadata_replica(&mut self, device: DeviceId) -> bool {
         match self.metadata_replica.turn(device, &mut self.io) {
             metadata_replica::Turn::Nothing => return false,
             metadata_replica::Turn::Flush => self.settle_hdd(device),
             metadata_replica::Turn::Step => {
-                self.disturb(device, false);
+                self.steering.disturb(
+                    device,
+                    false,
+                    &mut self.requests,
+                    &mut self.tiers,
+                    &mut self.io,
+                );
                 self.issue_class(device, Class::Background);
             }
         }
@@ -183,7 +306,13 @@ impl Engine {
             }
         }
         if d.flush_wanted && d.flushing.is_none() {
-            self.flush_hdd(device);
+            self.tiers.flush_hdd(
+                device,
+                &mut self.requests,
+                &mut self.metadata_replica,
+                &mut self.steering,
+                &mut self.io,
+            );
         }
         false
     }
@@ -193,7 +322,13 @@ impl Engine {
         if self.metadata_replica.writes_units(device) || self.write_followed_units(device) {
             self.io[device].flush_wanted = true;
         } else {
-            self.flush_hdd(device);
+            self.tiers.flush_hdd(
+                device,
+                &mut self.requests,
+                &mut self.metadata_replica,
+                &mut self.steering,
+                &mut self.io,
+            );
         }
     }
 
@@ -204,7 +339,7 @@ impl Engine {
             self.commit.is_settling_hdds() || wanted.is_some_and(|b| b.is_wanted(self.io.now()));
         let units = self.metadata_replica.take_units(device, users, &self.journal, &mut self.io);
         let Some(units) = units else { return false };
-        self.disturb(device, false);
+        self.steering.disturb(device, false, &mut self.requests, &mut self.tiers, &mut self.io);
         self.io.submit(device, units, Owner::Metadata(MetadataIo::FollowUnits));
         true
     }
@@ -249,7 +384,9 @@ impl Engine {
 
     fn carry_out(&mut self, device: DeviceId, action: Action) -> bool {
         match action {
-            Action::Pad(bytes) => self.pad(device, bytes),
+            Action::Pad(bytes) => {
+                self.io.pad(device, bytes, &mut self.map, &mut self.read_back, &mut self.promotions)
+            }
             Action::Flush => {
                 self.settle_hdd(device);
                 false
@@ -260,88 +397,5 @@ impl Engine {
             }
             Action::Write | Action::Return => unreachable!("nobody waits"),
         }
-    }
-
-    /// Writes padding at the head of the log. Nothing owns its slots, and nobody ever reads them.
-    fn pad(&mut self, device: DeviceId, bytes: u64) -> bool {
-        let stop = self.io.config().log_stop_percent;
-        let d = &self.io[device];
-        let log = d.log.as_ref().expect("controllers belong to logs");
-        let full = log.used_percent() >= stop;
-        let blocks = (bytes / BLOCK_BYTES) as u32;
-        let run = if full {
-            None
-        } else {
-            self.read_back.append_to_log(device, blocks, false, &mut self.io, &mut self.promotions)
-        };
-        let d = &mut self.io[device];
-        let Some(run) = run else {
-            d.ask_at = Instant::NEVER;
-            return false;
-        };
-        let length_bytes = u64::from(run.count) * BLOCK_BYTES;
-        d.bcw.as_mut().expect("asked above").issued(length_bytes, true);
-        let offset_bytes = self.map.slots().region(run.slot).address(run.slot);
-        assert!(length_bytes <= SLOW_PADDING_BYTES);
-        let from = self.io.padding_buffer();
-        let op = IoOp::Write { offset_bytes, length_bytes, from, from_offset_bytes: 0, fua: false };
-        self.io.submit(device, op, Owner::Log(LogIo::Padding));
-        false
-    }
-
-    /// A command of a hard drive ended: its controller learns from it.
-    pub(crate) fn note_hdd_completion(
-        &mut self,
-        flight: &Flight<Owner>,
-        status: Result<(), IoError>,
-        took: Option<Duration>,
-    ) {
-        let now = self.io.now();
-        let device = &mut self.io[flight.device];
-        let ended = took.map_or(now, |took| now.min(flight.issued + took));
-        // a write in two pieces: the second waits for the first, which says nothing of the buffer
-        let before = std::mem::replace(&mut device.last_end, ended);
-        let latency = ended.since(flight.issued.max(before));
-        let Some(bcw) = &mut device.bcw else { return };
-        match &flight.owner {
-            Owner::Request(RequestIo::Write { .. } | RequestIo::Edge { .. }) if status.is_ok() => {
-                bcw.completed(now, flight.bytes, latency, false);
-            }
-            Owner::Log(LogIo::Padding) if status.is_ok() => {
-                bcw.completed(now, flight.bytes, latency, true);
-            }
-            Owner::Log(LogIo::Flush)
-            | Owner::Request(RequestIo::Write { .. })
-            | Owner::Log(LogIo::Padding) => {}
-            _ => bcw.undisturbed(now),
-        }
-        if let (Err(error), Owner::Log(LogIo::Padding)) = (status, &flight.owner) {
-            self.metadata.fault(flight.device, error, &mut self.io);
-        }
-    }
-
-    /// When a controller wants to be asked next.
-    pub(crate) fn controllers_due(&self) -> Instant {
-        let mut due = Instant::NEVER;
-        for &id in self.io.hdds() {
-            let d = &self.io[id];
-            if d.queue.in_flight() > 0 {
-                continue;
-            }
-            if d.ask_at > self.io.now() {
-                due = due.min(d.ask_at);
-            }
-            // background work that waits for users to leave the drive alone
-            let held = d.queue.waits(Class::Background)
-                || d.tail.bytes >= self.io.config().tail_bytes_max / 8
-                || self.metadata_replica.wants_flush(d.id, &self.io);
-            if held
-                && let Some(bcw) = &d.bcw
-                && bcw.is_wanted(self.io.now())
-            {
-                due = due.min(bcw.demand_ends());
-            }
-        }
-        due
     }
 }

@@ -14,9 +14,11 @@ use crate::map::objects::Objects;
 use crate::map::{Copied, Logical, Map, NONE, Slot, Touch};
 use crate::mutant::Mutant;
 use crate::ops::commit::Commit;
+use crate::ops::copies::Copies;
 use crate::ops::moves::Moves;
 use crate::owner::{MigrationIo, MoveKind, Owner, Parts};
 use crate::port::IoOp;
+use crate::tiering::Tiers;
 use std::collections::VecDeque;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
 
@@ -114,58 +116,82 @@ impl Moves {
     }
 }
 
-impl Engine {
+impl Moves {
+    /// Flushes the hard drives when enough homes were written, or nothing else is left to do.
+    pub(crate) fn flush_homed(
+        &mut self,
+        commit: &mut Commit,
+        copies: &mut Copies,
+        tiers: &mut Tiers,
+        io: &mut DeviceIo,
+    ) {
+        let enough = self.homed.len() >= HOMED_BLOCKS_MAX
+            || (!self.homed.is_empty()
+                && (io.waits_for_space()
+                    || !(self.writing_back
+                        || copies.copies_can_move(commit)
+                        || tiers.demoting_can_move())));
+        if enough {
+            self.want_home_flush(io);
+        }
+    }
+}
+
+impl Moves {
     /// Nothing is on its way home, and this turn has shown that nothing follows: what was waited with the
     /// flush for only waits for it, too, and perhaps nobody will ask again.
-    pub(crate) fn flush_homed_at_rest(&mut self) {
-        let moves = self.moves.active.is_none() && !self.moves.homed.is_empty();
-        let serves = self.io.is_serving() && !self.io.is_stopping();
-        if moves && serves && !self.io.is_fixed() && !self.commit.is_broken() {
-            self.flush_homed();
+    pub(crate) fn flush_homed_at_rest(
+        &mut self,
+        commit: &mut Commit,
+        copies: &mut Copies,
+        tiers: &mut Tiers,
+        io: &mut DeviceIo,
+    ) {
+        let moves = self.active.is_none() && !self.homed.is_empty();
+        let serves = io.is_serving() && !io.is_stopping();
+        if moves && serves && !io.is_fixed() && !commit.is_broken() {
+            self.flush_homed(commit, copies, tiers, io);
         }
     }
+}
 
-    /// Flushes the hard drives when enough homes were written, or nothing else is left to do.
-    pub(crate) fn flush_homed(&mut self) {
-        let enough = self.moves.homed.len() >= HOMED_BLOCKS_MAX
-            || (!self.moves.homed.is_empty()
-                && (self.io.waits_for_space()
-                    || !(self.moves.writing_back
-                        || self.copies.copies_can_move(&self.commit)
-                        || self.tiers.demoting_can_move())));
-        if enough {
-            self.moves.want_home_flush(&mut self.io);
-        }
-    }
-
-    pub(crate) fn write_homes(&mut self) {
-        let mut m = self.moves.active.take().expect("asked by the caller");
+impl Moves {
+    pub(crate) fn write_homes(
+        &mut self,
+        map: &mut Map,
+        objects: &mut Objects,
+        copies: &mut Copies,
+        tiers: &mut Tiers,
+        evacuation: &mut Evacuation,
+        io: &mut DeviceIo,
+    ) {
+        let mut m = self.active.take().expect("asked by the caller");
         m.stage = Stage::Writing;
         let mut order: Vec<usize> = (0..m.parts.len()).collect();
         order.sort_unstable_by_key(|&i| m.parts[i].logical);
         let mut at = 0;
         while at < order.len() {
             let part = &m.parts[order[at]];
-            if !self.moves.is_still_source(m.kind, part, &self.map, &self.io) {
-                self.io.stats_mut().moves_dropped += 1;
+            if !self.is_still_source(m.kind, part, map, io) {
+                io.stats_mut().moves_dropped += 1;
                 at += 1;
                 continue;
             }
-            let (device, address) = self.objects.home_of(part.logical, &self.io);
+            let (device, address) = objects.home_of(part.logical, io);
             let logical = part.logical;
-            self.evacuation.forget_rehomed(logical, &mut self.objects);
+            evacuation.forget_rehomed(logical, objects);
             let mut count = 1;
             while at + count < order.len() {
                 let next = &m.parts[order[at + count]];
                 let follows = order[at + count] == order[at] + count
                     && next.logical == logical + count as Logical
-                    && self.objects.home_of(next.logical, &self.io)
+                    && objects.home_of(next.logical, io)
                         == (device, address + count as u64 * BLOCK_BYTES)
-                    && self.moves.is_still_source(m.kind, next, &self.map, &self.io);
+                    && self.is_still_source(m.kind, next, map, io);
                 if !follows {
                     break;
                 }
-                self.evacuation.forget_rehomed(next.logical, &mut self.objects);
+                evacuation.forget_rehomed(next.logical, objects);
                 count += 1;
             }
             let op = IoOp::Write {
@@ -180,16 +206,18 @@ impl Engine {
                 parts: Parts { first: order[at] as u32, count: count as u32 },
                 kind: m.kind,
             });
-            self.io.enqueue(device, Class::Background, Job::Io(op, owner), None);
+            io.enqueue(device, Class::Background, Job::Io(op, owner), None);
             at += count;
         }
         let idle = m.outstanding == 0;
-        self.moves.active = Some(m);
+        self.active = Some(m);
         if idle {
-            self.end_move();
+            self.end_move(map, copies, tiers, evacuation, io);
         }
     }
+}
 
+impl Engine {
     /// Homes (or a merged block) were written.
     pub(crate) fn move_write_done(
         &mut self,
@@ -237,7 +265,13 @@ impl Engine {
             self.homes_durable(device, mark);
         }
         if self.moves.active.as_ref().is_some_and(|m| m.outstanding == 0) {
-            self.end_move();
+            self.moves.end_move(
+                &mut self.map,
+                &mut self.copies,
+                &mut self.tiers,
+                &mut self.evacuation,
+                &mut self.io,
+            );
         }
     }
 
@@ -270,7 +304,14 @@ impl Engine {
             self.map.touch(Touch { logical: part.logical, count: 1 }, NONE, true);
         }
         self.moves.homed = later;
-        self.rehomed_durable(device, mark);
+        self.evacuation.rehomed_durable(
+            device,
+            mark,
+            &mut self.objects,
+            &mut self.commit,
+            &mut self.moves,
+            &mut self.io,
+        );
         self.copies.durable();
         self.tiers.look_at_demoting();
         self.commit.note_pending(self.io.now());

@@ -12,8 +12,10 @@ use crate::log::gc::{self, Need};
 use crate::map::logical::{FRAGMENTS, HOME, LOG};
 use crate::map::objects::Objects;
 use crate::map::{Map, NONE, Run, Slot};
+use crate::ops::commit::Commit;
 use crate::ops::moves::Moves;
 use crate::owner::MoveKind;
+use crate::requests::Requests;
 use tandem_block::{BLOCK_BYTES, DeviceId};
 
 impl Moves {
@@ -80,6 +82,78 @@ impl Moves {
     }
 }
 
+impl Moves {
+    /// Merges a block with a durable fragment in these slots that no write holds. False: there is none.
+    fn merge_in(
+        &mut self,
+        run: Run,
+        map: &mut Map,
+        requests: &mut Requests,
+        io: &mut DeviceIo,
+    ) -> bool {
+        (run.slot..run.slot + run.count).any(|slot| {
+            let owner = map.slots().owner(slot);
+            owner != NONE
+                && map.state(owner) & FRAGMENTS != 0
+                && !self.is_unmovable(owner, map, io)
+                && !map.is_log_volatile(slot)
+                && self.start_merge(owner, map, requests, io)
+        })
+    }
+}
+
+impl Moves {
+    /// A segment has living blocks that cannot be moved as they are: volatile ones need a flush,
+    /// unrecorded ones a commit, fragments a merge.
+    pub(crate) fn unlock_segment(
+        &mut self,
+        device: DeviceId,
+        run: Run,
+        map: &mut Map,
+        requests: &mut Requests,
+        commit: &mut Commit,
+        io: &mut DeviceIo,
+    ) {
+        let mut fragmented = None;
+        let mut volatile = false;
+        let mut unrecorded = false;
+        for slot in run.slot..run.slot + run.count {
+            let owner = map.slots().owner(slot);
+            if owner == NONE {
+                continue;
+            }
+            if map.state(owner) & FRAGMENTS != 0 && !self.is_unmovable(owner, map, io) {
+                fragmented.get_or_insert(owner);
+            }
+            // home since a life that ended before its log place was given up
+            let given_up = map.state(owner) == HOME | LOG
+                && map.logical().recorded_home(owner)
+                && map.entry(owner).log == slot;
+            if given_up {
+                self.homed_log.push((owner, slot));
+            }
+            volatile |= map.is_log_volatile(slot);
+            unrecorded |= !map.slots().is_recorded(slot) || map.displaced_count() > 0;
+        }
+        self.give_up_log_places(commit, map, io);
+        let d = &mut io[device];
+        if volatile && d.flushing.is_none() {
+            d.flush_wanted = true;
+        } else if let Some(block) = fragmented {
+            self.start_merge(block, map, requests, io);
+        } else if !self.homed.is_empty() {
+            if d.flushing.is_none() {
+                d.flush_wanted = true;
+            }
+        } else if unrecorded && map.pending_blocks() > 0 {
+            commit.note_pending(io.now());
+        } else if unrecorded && !d.tail.items.is_empty() && d.flushing.is_none() {
+            // what lives here was displaced by what the drive has not made durable yet
+            d.flush_wanted = true;
+        }
+    }
+}
+
 impl Engine {
     pub(crate) fn begin_log_gc(&mut self) -> bool {
         self.moves.barren.resize(self.io.drives().len(), None);
@@ -98,7 +172,14 @@ impl Engine {
             let parts =
                 self.moves.movable_parts(run, blocks_max, &self.map, &self.objects, &self.io);
             if parts.is_empty() {
-                self.unlock_segment(device, run);
+                self.moves.unlock_segment(
+                    device,
+                    run,
+                    &mut self.map,
+                    &mut self.requests,
+                    &mut self.commit,
+                    &mut self.io,
+                );
                 if self.moves.active.is_some() || self.clean_another(device, blocks_max) {
                     return true;
                 }
@@ -144,66 +225,10 @@ impl Engine {
                 );
                 return true;
             }
-            if self.merge_in(run) {
+            if self.moves.merge_in(run, &mut self.map, &mut self.requests, &mut self.io) {
                 return true;
             }
         }
         false
-    }
-
-    /// Merges a block with a durable fragment in these slots that no write holds. False: there is none.
-    fn merge_in(&mut self, run: Run) -> bool {
-        (run.slot..run.slot + run.count).any(|slot| {
-            let owner = self.map.slots().owner(slot);
-            owner != NONE
-                && self.map.state(owner) & FRAGMENTS != 0
-                && !self.moves.is_unmovable(owner, &self.map, &self.io)
-                && !self.map.is_log_volatile(slot)
-                && self.start_merge(owner)
-        })
-    }
-
-    /// A segment has living blocks that cannot be moved as they are: volatile ones need a flush,
-    /// unrecorded ones a commit, fragments a merge.
-    pub(crate) fn unlock_segment(&mut self, device: DeviceId, run: Run) {
-        let mut fragmented = None;
-        let mut volatile = false;
-        let mut unrecorded = false;
-        for slot in run.slot..run.slot + run.count {
-            let owner = self.map.slots().owner(slot);
-            if owner == NONE {
-                continue;
-            }
-            if self.map.state(owner) & FRAGMENTS != 0
-                && !self.moves.is_unmovable(owner, &self.map, &self.io)
-            {
-                fragmented.get_or_insert(owner);
-            }
-            // home since a life that ended before its log place was given up
-            let given_up = self.map.state(owner) == HOME | LOG
-                && self.map.logical().recorded_home(owner)
-                && self.map.entry(owner).log == slot;
-            if given_up {
-                self.moves.homed_log.push((owner, slot));
-            }
-            volatile |= self.map.is_log_volatile(slot);
-            unrecorded |= !self.map.slots().is_recorded(slot) || self.map.displaced_count() > 0;
-        }
-        self.moves.give_up_log_places(&mut self.commit, &mut self.map, &self.io);
-        let d = &mut self.io[device];
-        if volatile && d.flushing.is_none() {
-            d.flush_wanted = true;
-        } else if let Some(block) = fragmented {
-            self.start_merge(block);
-        } else if !self.moves.homed.is_empty() {
-            if d.flushing.is_none() {
-                d.flush_wanted = true;
-            }
-        } else if unrecorded && self.map.pending_blocks() > 0 {
-            self.commit.note_pending(self.io.now());
-        } else if unrecorded && !d.tail.items.is_empty() && d.flushing.is_none() {
-            // what lives here was displaced by what the drive has not made durable yet
-            d.flush_wanted = true;
-        }
     }
 }

@@ -11,11 +11,14 @@ use crate::io::DeviceIo;
 use crate::log::read_back::ReadBack;
 use crate::map::Map;
 use crate::map::{Logical, NONE, Run, Touch};
+use crate::metadata::MetadataHomes;
 use crate::mutant::Mutant;
+use crate::ops::moves::Moves;
 use crate::ops::read_back::Promotions;
 use crate::owner::{MigrationIo, MoveKind, Owner, Parts};
 use crate::port::IoOp;
 use crate::requests::Next;
+use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use crate::requests::task::Task;
 use tandem_block::{
@@ -40,45 +43,24 @@ fn slot_for_merge(
     })
 }
 
-impl Engine {
-    pub(crate) fn begin_merge(&mut self) {
-        let fragmented = self.map.population().fragmented;
-        if fragmented == 0 || self.io.is_fixed() {
-            return;
-        }
-        if !self.io.is_quiet() && fragmented < FRAGMENTED_MAX && !self.io.waits_for_space() {
-            return;
-        }
-        let from = self.moves.merge_cursor;
-        let Some(block) = self.map.next_fragmented(from).or_else(|| self.map.next_fragmented(0))
-        else {
-            return;
-        };
-        self.moves.merge_cursor = block + 1;
-        if !self.moves.is_unmovable(block, &self.map, &self.io) {
-            self.start_merge(block);
-        }
-    }
-
-    /// Reads a block as a user would and writes it to a slot of its own. False: not now.
-    pub(crate) fn start_merge(&mut self, block: Logical) -> bool {
-        let starts = self.start_move_to_ssd(MoveKind::Merge, block);
-        self.io.stats_mut().merge_reads += u64::from(starts);
-        starts
-    }
-
+impl Moves {
     /// The same, whatever it is for.
-    pub(crate) fn start_move_to_ssd(&mut self, kind: MoveKind, block: Logical) -> bool {
-        assert!(self.moves.active.is_none(), "one move at a time");
+    pub(crate) fn start_move_to_ssd(
+        &mut self,
+        kind: MoveKind,
+        block: Logical,
+        map: &mut Map,
+        requests: &mut Requests,
+        io: &mut DeviceIo,
+    ) -> bool {
+        assert!(self.active.is_none(), "one move at a time");
         // a write under way would make it vain; but one that waits for room may wait for this
-        if self.requests.is_held(block, block + 1)
-            && !(self.io.waits_for_space() && self.io.ssds().is_empty())
-        {
+        if requests.is_held(block, block + 1) && !(io.waits_for_space() && io.ssds().is_empty()) {
             return false;
         }
-        let entry = self.map.entry(block);
+        let entry = map.entry(block);
         let slot = if entry.ssd != NONE { entry.ssd } else { entry.log };
-        let copied = Some(self.map.watch(block));
+        let copied = Some(map.watch(block));
         let part = Part { copied, ..Part::new(block, slot, 0) };
         let request = Request {
             kind: RequestKind::Background,
@@ -87,10 +69,10 @@ impl Engine {
                 ObjectId(u64::MAX),
                 Op::Read,
                 (0, BLOCK_BYTES),
-                self.io.now(),
+                io.now(),
             )
         };
-        self.moves.active = Some(Move {
+        self.active = Some(Move {
             kind,
             stage: Stage::Reading,
             parts: vec![part],
@@ -100,13 +82,77 @@ impl Engine {
             after_batch: 0,
             target: Run { slot: NONE, count: 1 },
             targets: Vec::new(),
-            since: self.io.now(),
+            since: io.now(),
         });
-        let id = self.requests.insert(Task::new(request, block, block + 1));
-        self.requests.lead_to(Next::Read(id));
+        let id = requests.insert(Task::new(request, block, block + 1));
+        requests.lead_to(Next::Read(id));
         true
     }
+}
 
+impl MetadataHomes {
+    fn release_merged(
+        &mut self,
+        target: Run,
+        status: Result<(), IoError>,
+        map: &mut Map,
+        io: &mut DeviceIo,
+    ) {
+        let region = map.slots().region(target.slot);
+        let (device, is_log) = (region.device, region.is_log);
+        if !is_log {
+            map.release_unused(target);
+            return;
+        }
+        let log = io[device].log.as_mut().expect("a log slot");
+        log.release(target.slot);
+        if let Err(error) = status {
+            self.fault(device, error, io);
+        }
+    }
+}
+
+impl Moves {
+    /// Reads a block as a user would and writes it to a slot of its own. False: not now.
+    pub(crate) fn start_merge(
+        &mut self,
+        block: Logical,
+        map: &mut Map,
+        requests: &mut Requests,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let starts = self.start_move_to_ssd(MoveKind::Merge, block, map, requests, io);
+        io.stats_mut().merge_reads += u64::from(starts);
+        starts
+    }
+}
+
+impl Moves {
+    pub(crate) fn begin_merge(
+        &mut self,
+        map: &mut Map,
+        requests: &mut Requests,
+        io: &mut DeviceIo,
+    ) {
+        let fragmented = map.population().fragmented;
+        if fragmented == 0 || io.is_fixed() {
+            return;
+        }
+        if !io.is_quiet() && fragmented < FRAGMENTED_MAX && !io.waits_for_space() {
+            return;
+        }
+        let from = self.merge_cursor;
+        let Some(block) = map.next_fragmented(from).or_else(|| map.next_fragmented(0)) else {
+            return;
+        };
+        self.merge_cursor = block + 1;
+        if !self.is_unmovable(block, map, io) {
+            self.start_merge(block, map, requests, io);
+        }
+    }
+}
+
+impl Engine {
     /// The block of a merge was read, as a user would read it.
     pub(crate) fn merge_read(&mut self, id: TaskId, payload: PayloadId) {
         let task = self.requests.remove(id);
@@ -124,7 +170,13 @@ impl Engine {
             None
         };
         let Some(run) = run else {
-            self.end_move();
+            self.moves.end_move(
+                &mut self.map,
+                &mut self.copies,
+                &mut self.tiers,
+                &mut self.evacuation,
+                &mut self.io,
+            );
             return;
         };
         let m = self.moves.active.as_mut().expect("asked above");
@@ -163,23 +215,15 @@ impl Engine {
             self.copies.restoring_done(true, &mut self.io);
         } else {
             self.moves.active.as_mut().expect("asked above").failed |= status.is_err();
-            self.release_merged(target, status);
+            self.metadata.release_merged(target, status, &mut self.map, &mut self.io);
             self.io.stats_mut().moves_dropped += 1;
         }
-        self.end_move();
-    }
-
-    fn release_merged(&mut self, target: Run, status: Result<(), IoError>) {
-        let region = self.map.slots().region(target.slot);
-        let (device, is_log) = (region.device, region.is_log);
-        if !is_log {
-            self.map.release_unused(target);
-            return;
-        }
-        let log = self.io[device].log.as_mut().expect("a log slot");
-        log.release(target.slot);
-        if let Err(error) = status {
-            self.metadata.fault(device, error, &mut self.io);
-        }
+        self.moves.end_move(
+            &mut self.map,
+            &mut self.copies,
+            &mut self.tiers,
+            &mut self.evacuation,
+            &mut self.io,
+        );
     }
 }

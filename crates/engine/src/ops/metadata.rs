@@ -1,13 +1,183 @@
 //! The engine's part in checkpoints and pages of home checksums: it brings together whom they need.
 
+use crate::checkpoint::Checkpoint;
+use crate::checkpoint::PageReads;
 use crate::checkpoint::{PageRead, Parts};
+use crate::drain::Evacuation;
 use crate::engine::Engine;
+use crate::io::DeviceIo;
+use crate::map::Map;
 use crate::map::batches::Batches;
+use crate::map::checksums::HomeChecksums;
+use crate::map::journal::Journal;
+use crate::map::objects::Objects;
+use crate::metadata::MetadataHomes;
+use crate::metadata_replica::MetadataReplica;
 use crate::metadata_replica::{CheckpointState, Source};
+use crate::ops::commit::Commit;
 use crate::owner::{Ended, MetadataIo};
+use crate::replacement::Replacement;
 use crate::requests::Next;
+use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use tandem_block::{DeviceId, Instant, IoError, PayloadId};
+
+impl Checkpoint {
+    /// A page, shard, flush or root write of a checkpoint has ended.
+    pub(crate) fn checkpoint_step_done(
+        &mut self,
+        device: DeviceId,
+        status: Result<(), IoError>,
+        metadata: &mut MetadataHomes,
+        io: &mut DeviceIo,
+    ) {
+        let homes = if status.is_err() { metadata.sound_homes(io) } else { Vec::new() };
+        let status = self.step_done(device, status, &homes);
+        metadata.fault_if(device, status, io);
+    }
+}
+
+impl MetadataReplica {
+    /// Loads a page of home checksums; a request that needs it goes on when it is there.
+    pub(crate) fn load_checksum_page(
+        &mut self,
+        page: u32,
+        waiter: Option<TaskId>,
+        pages: &mut PageReads,
+        metadata: &mut MetadataHomes,
+        io: &mut DeviceIo,
+    ) {
+        pages.load(page, waiter, (metadata, &self), io);
+    }
+}
+
+impl Checkpoint {
+    /// The number of the first checkpoint behind those that have begun, less one.
+    pub(super) fn begun_checkpoint(&self) -> u64 {
+        self.number() + u64::from(!self.is_idle())
+    }
+}
+
+impl Checkpoint {
+    /// The metadata replica is level when its snapshot is there.
+    fn note_metadata_replica_level(
+        &mut self,
+        journal: &mut Journal,
+        metadata_replica: &mut MetadataReplica,
+        metadata: &mut MetadataHomes,
+    ) {
+        let Some(home) = metadata_replica.home() else { return };
+        let is_level = metadata_replica.is_level(self.has_failed(), journal);
+        if metadata.contains(home) && is_level {
+            metadata.note_level(home);
+        }
+    }
+}
+
+impl MetadataHomes {
+    /// Begins a round of superblocks that say who lags.
+    fn tell_of_lagging(
+        &mut self,
+        replacement: &mut Replacement,
+        evacuation: &mut Evacuation,
+        io: &mut DeviceIo,
+    ) {
+        let others = replacement.round_is_replacements(io) || evacuation.round_is_drains(io);
+        let serves = io.is_serving() && !self.is_degraded() && !io.is_fixed();
+        if serves && !others && self.may_tell(io.now()) {
+            self.tell();
+            self.ask_for_superblocks(false, io);
+        }
+    }
+}
+
+impl MetadataHomes {
+    /// A drive did not take its superblock.
+    pub(crate) fn superblock_refused(
+        &mut self,
+        device: DeviceId,
+        error: IoError,
+        io: &mut DeviceIo,
+    ) {
+        if !io.is_serving() {
+            return; // the one that it has still says "not clean", which is true
+        }
+        self.fault(device, error, io);
+        if !io[device].is_faulted() {
+            self.superblock_failed(error);
+        }
+    }
+}
+
+impl Checkpoint {
+    pub(super) fn is_checkpoint_wanted(
+        &self,
+        checksums: &HomeChecksums,
+        journal: &Journal,
+        metadata_replica: &MetadataReplica,
+        metadata: &MetadataHomes,
+        io: &DeviceIo,
+    ) -> bool {
+        let (journal, checksums) = (journal, checksums);
+        self.is_wanted(journal, checksums, metadata_replica, io)
+            || metadata.wants_checkpoint(self.number(), io)
+    }
+}
+
+impl Checkpoint {
+    /// At the end of a start, or when a drive works again: what is missing on drives that lag, and serve, is
+    /// written.
+    pub(crate) fn begin_levelling(
+        &mut self,
+        map: &mut Map,
+        objects: &mut Objects,
+        metadata: &mut MetadataHomes,
+        io: &mut DeviceIo,
+    ) {
+        // one that is under way does not write all shards
+        let begun = self.begun_checkpoint();
+        if !metadata.begin_levelling(begun, io) {
+            return;
+        }
+        objects.note_unsaved();
+        for shard in 0..map.shard_count() {
+            if self.has_written(shard) {
+                map.mark_shard_dirty(shard);
+            }
+        }
+    }
+}
+
+impl Checkpoint {
+    fn is_checkpoint_due(
+        &self,
+        batches: Batches,
+        checksums: &HomeChecksums,
+        journal: &Journal,
+        metadata_replica: &MetadataReplica,
+        metadata: &MetadataHomes,
+        io: &DeviceIo,
+    ) -> bool {
+        !io.is_fixed()
+            && self.may_begin(batches, io.now())
+            && self.is_checkpoint_wanted(checksums, journal, metadata_replica, metadata, io)
+            && !metadata.is_copying()
+    }
+}
+
+impl MetadataHomes {
+    /// A round of superblocks has ended, one of these or another one.
+    pub(crate) fn told_of_lagging(
+        &mut self,
+        requests: &mut Requests,
+        commit: &mut Commit,
+        io: &mut DeviceIo,
+    ) {
+        if let Err(error) = self.told(io.now()) {
+            commit.telling_failed(error, requests, io);
+        }
+    }
+}
 
 impl Engine {
     /// Begins or advances a checkpoint.
@@ -15,7 +185,16 @@ impl Engine {
     pub(crate) fn run_checkpoint(&mut self) {
         let batches = self.batches();
         let begins = self.checkpoint.is_idle();
-        if begins && !self.is_checkpoint_due(batches) {
+        if begins
+            && !self.checkpoint.is_checkpoint_due(
+                batches,
+                &self.checksums,
+                &self.journal,
+                &self.metadata_replica,
+                &self.metadata,
+                &self.io,
+            )
+        {
             return;
         }
         let mut parts = Parts {
@@ -32,7 +211,13 @@ impl Engine {
             self.checkpoint.begin(&mut parts);
         }
         if let Some(page) = self.checkpoint.advance(&mut parts) {
-            self.load_checksum_page(page, None);
+            self.metadata_replica.load_checksum_page(
+                page,
+                None,
+                &mut self.pages,
+                &mut self.metadata,
+                &mut self.io,
+            );
         }
         if self.checkpoint.is_idle() && self.metadata.levels() {
             // a drive may be level with it, and no event may follow that would say so
@@ -40,33 +225,20 @@ impl Engine {
         }
     }
 
-    fn is_checkpoint_due(&self, batches: Batches) -> bool {
-        !self.io.is_fixed()
-            && self.checkpoint.may_begin(batches, self.io.now())
-            && self.is_checkpoint_wanted()
-            && !self.metadata.is_copying()
-    }
-
-    pub(super) fn is_checkpoint_wanted(&self) -> bool {
-        let (journal, checksums) = (&self.journal, &self.checksums);
-        self.checkpoint.is_wanted(journal, checksums, &self.metadata_replica, &self.io)
-            || self.metadata.wants_checkpoint(self.checkpoint.number(), &self.io)
-    }
-
     /// When a checkpoint that failed is tried again, or a page that somebody may wait for.
     pub(crate) fn checkpoint_due(&self) -> Instant {
         let now = self.io.now();
         let due = self.checkpoint.due(true, self.commit.is_broken(), now);
-        let is_wanted = due != Instant::NEVER && self.is_checkpoint_wanted();
+        let is_wanted = due != Instant::NEVER
+            && self.checkpoint.is_checkpoint_wanted(
+                &self.checksums,
+                &self.journal,
+                &self.metadata_replica,
+                &self.metadata,
+                &self.io,
+            );
         let due = self.checkpoint.due(is_wanted, self.commit.is_broken(), now);
         due.min(self.pages.due(now))
-    }
-
-    /// A page, shard, flush or root write of a checkpoint has ended.
-    pub(crate) fn checkpoint_step_done(&mut self, device: DeviceId, status: Result<(), IoError>) {
-        let homes = if status.is_err() { self.metadata.sound_homes(&self.io) } else { Vec::new() };
-        let status = self.checkpoint.step_done(device, status, &homes);
-        self.metadata.fault_if(device, status, &mut self.io);
     }
 
     /// Asks for a last checkpoint; true once it is durable.
@@ -112,13 +284,14 @@ impl Engine {
             batches: self.batches(),
         };
         if let Some(page) = self.metadata_replica.run(&source, &mut self.io) {
-            self.load_checksum_page(page, None);
+            self.metadata_replica.load_checksum_page(
+                page,
+                None,
+                &mut self.pages,
+                &mut self.metadata,
+                &mut self.io,
+            );
         }
-    }
-
-    /// Loads a page of home checksums; a request that needs it goes on when it is there.
-    pub(crate) fn load_checksum_page(&mut self, page: u32, waiter: Option<TaskId>) {
-        self.pages.load(page, waiter, (&self.metadata, &self.metadata_replica), &mut self.io);
     }
 
     /// A page of home checksums was read.
@@ -148,27 +321,6 @@ impl Engine {
         }
     }
 
-    /// The number of the first checkpoint behind those that have begun, less one.
-    pub(super) fn begun_checkpoint(&self) -> u64 {
-        self.checkpoint.number() + u64::from(!self.checkpoint.is_idle())
-    }
-
-    /// At the end of a start, or when a drive works again: what is missing on drives that lag, and serve, is
-    /// written.
-    pub(crate) fn begin_levelling(&mut self) {
-        // one that is under way does not write all shards
-        let begun = self.begun_checkpoint();
-        if !self.metadata.begin_levelling(begun, &self.io) {
-            return;
-        }
-        self.objects.note_unsaved();
-        for shard in 0..self.map.shard_count() {
-            if self.checkpoint.has_written(shard) {
-                self.map.mark_shard_dirty(shard);
-            }
-        }
-    }
-
     /// What can be done now for drives that lag, and to tell the others of them.
     #[inline]
     pub(crate) fn run_lagging(&mut self) {
@@ -176,19 +328,18 @@ impl Engine {
             self.advance_levelling();
         }
         if self.metadata.waits_for_metadata_replica() {
-            self.note_metadata_replica_level();
+            self.checkpoint.note_metadata_replica_level(
+                &mut self.journal,
+                &mut self.metadata_replica,
+                &mut self.metadata,
+            );
         }
         if !self.metadata.is_told() {
-            self.tell_of_lagging();
-        }
-    }
-
-    /// The metadata replica is level when its snapshot is there.
-    fn note_metadata_replica_level(&mut self) {
-        let Some(home) = self.metadata_replica.home() else { return };
-        let is_level = self.metadata_replica.is_level(self.checkpoint.has_failed(), &self.journal);
-        if self.metadata.contains(home) && is_level {
-            self.metadata.note_level(home);
+            self.metadata.tell_of_lagging(
+                &mut self.replacement,
+                &mut self.evacuation,
+                &mut self.io,
+            );
         }
     }
 
@@ -197,40 +348,23 @@ impl Engine {
             return;
         }
         // commits wait for a checkpoint that is wanted
-        let is_free = self.checkpoint.is_idle() && !self.is_checkpoint_wanted();
+        let is_free = self.checkpoint.is_idle()
+            && !self.checkpoint.is_checkpoint_wanted(
+                &self.checksums,
+                &self.journal,
+                &self.metadata_replica,
+                &self.metadata,
+                &self.io,
+            );
         let may_copy = is_free && !self.io.is_stopping();
         let newest = self.checkpoint.number();
         if self.metadata.advance_levelling(newest, may_copy, &mut self.io) {
-            self.begin_levelling();
-        }
-    }
-
-    /// Begins a round of superblocks that say who lags.
-    fn tell_of_lagging(&mut self) {
-        let others = self.replacement.round_is_replacements(&self.io)
-            || self.evacuation.round_is_drains(&self.io);
-        let serves = self.io.is_serving() && !self.metadata.is_degraded() && !self.io.is_fixed();
-        if serves && !others && self.metadata.may_tell(self.io.now()) {
-            self.metadata.tell();
-            self.metadata.ask_for_superblocks(false, &mut self.io);
-        }
-    }
-
-    /// A drive did not take its superblock.
-    pub(crate) fn superblock_refused(&mut self, device: DeviceId, error: IoError) {
-        if !self.io.is_serving() {
-            return; // the one that it has still says "not clean", which is true
-        }
-        self.metadata.fault(device, error, &mut self.io);
-        if !self.io[device].is_faulted() {
-            self.metadata.superblock_failed(error);
-        }
-    }
-
-    /// A round of superblocks has ended, one of these or another one.
-    pub(crate) fn told_of_lagging(&mut self) {
-        if let Err(error) = self.metadata.told(self.io.now()) {
-            self.telling_failed(error);
+            self.checkpoint.begin_levelling(
+                &mut self.map,
+                &mut self.objects,
+                &mut self.metadata,
+                &mut self.io,
+            );
         }
     }
 
@@ -240,7 +374,12 @@ impl Engine {
         match *io {
             MetadataIo::CommitFlush => self.commit_flushed(device, status),
             MetadataIo::Unit => self.unit_written(device, status),
-            MetadataIo::Checkpoint => self.checkpoint_step_done(device, status),
+            MetadataIo::Checkpoint => self.checkpoint.checkpoint_step_done(
+                device,
+                status,
+                &mut self.metadata,
+                &mut self.io,
+            ),
             MetadataIo::FollowUnits => {
                 self.metadata_replica.units_written(device);
                 self.metadata.fault_if(device, status, &mut self.io);
@@ -256,10 +395,12 @@ impl Engine {
             }
             MetadataIo::LevelWrite { number, length_bytes } => {
                 self.metadata.fault_if(device, status, &mut self.io);
-                let begun = self.begun_checkpoint();
+                let begun = self.checkpoint.begun_checkpoint();
                 self.metadata.level_written(number, length_bytes, begun);
             }
-            MetadataIo::Superblock => self.superblock_written(device, status),
+            MetadataIo::Superblock => {
+                self.metadata.superblock_written(device, status, &mut self.io)
+            }
             MetadataIo::Trim(run) => self.deferred_free.trimmed(run, &mut self.map, &mut self.io),
         }
     }

@@ -23,10 +23,14 @@ use crate::log::gc::Need;
 use crate::map::logical::LOG;
 use crate::map::objects::Objects;
 use crate::map::{Copied, FixedState, Logical, Map, NONE, Run, Slot};
+use crate::metadata_replica::MetadataReplica;
 use crate::mutant::Mutant;
 use crate::ops::commit::Commit;
+use crate::ops::copies::Copies;
+use crate::ops::steering::Steering;
 use crate::owner::{Ended, MigrationIo, MoveKind, Owner};
 use crate::port::{Command, IoOp};
+use crate::tiering::Tiers;
 use hashbrown::HashSet;
 use std::collections::VecDeque;
 use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, IoError, PayloadId};
@@ -291,6 +295,160 @@ impl Moves {
     }
 }
 
+impl Moves {
+    fn wants_writeback(
+        &self,
+        quiet: bool,
+        map: &Map,
+        steering: &Steering,
+        tiers: &Tiers,
+        io: &DeviceIo,
+    ) -> bool {
+        let kept = tiers.kept_blocks_max(&self, map, io);
+        let config = io.config();
+        self.is_dirtier_than(config.writeback_high_percent, kept, map)
+            || (self.is_dirtier_than(config.writeback_low_percent, kept, map)
+                && (self.writing_back || (quiet && steering.homes_in_quiet)))
+    }
+}
+
+impl Moves {
+    fn space_is_urgent(
+        &self,
+        log_need: Need,
+        map: &Map,
+        copies: &Copies,
+        tiers: &Tiers,
+        io: &DeviceIo,
+    ) -> bool {
+        io.waits_for_space()
+            || self.is_dirtier_than(
+                io.config().writeback_high_percent,
+                tiers.kept_blocks_max(&self, map, io),
+                map,
+            )
+            || log_need == Need::Urgent
+            || tiers.much_is_demoting()
+            || copies.are_awaited()
+    }
+}
+
+impl Moves {
+    pub(crate) fn end_move(
+        &mut self,
+        map: &mut Map,
+        copies: &mut Copies,
+        tiers: &mut Tiers,
+        evacuation: &mut Evacuation,
+        io: &mut DeviceIo,
+    ) {
+        let m = self.active.take().expect("asked by the caller");
+        // a drain looks at each block that fails by itself, and keeps a pace of its own
+        let rests = m.failed && !matches!(m.kind, MoveKind::Drain | MoveKind::Rehome);
+        self.failures = if rests { self.failures + 1 } else { 0 };
+        if rests {
+            // whatever fails now would fail again at once
+            let pause_ns = REST_AFTER_FAILURE.ns << (self.failures - 1).min(9);
+            self.rests_until = io.now() + Duration::from_ns(pause_ns);
+        }
+        m.parts.iter().filter_map(|part| part.copied.clone()).for_each(|c| map.forget(c));
+        let is_sound_gc = m.kind == MoveKind::LogGc && !m.failed;
+        let moved_blocks = if is_sound_gc { m.parts.len() as u64 } else { 0 };
+        evacuation.move_ended(moved_blocks, m.since, io.now());
+        copies.restoring_done(false, io);
+        tiers.look_at_demoting();
+        if m.buffer != PayloadId::NONE {
+            io.send(Command::Release(m.buffer));
+        }
+    }
+}
+
+impl Moves {
+    /// When idle time will begin, if something waits for it.
+    pub(crate) fn moves_due(
+        &self,
+        map: &Map,
+        metadata_replica: &MetadataReplica,
+        copies: &Copies,
+        steering: &Steering,
+        tiers: &Tiers,
+        io: &DeviceIo,
+    ) -> Instant {
+        if io.waits_for_space() && io.now() < self.rests_until {
+            return self.rests_until;
+        }
+        let waits = self.active.is_none()
+            && !io.hdds().is_empty()
+            && !io.is_quiet()
+            && !io.is_fixed()
+            && (self.wants_writeback(true, map, steering, tiers, io)
+                || map.population().fragmented > 0
+                || copies.copies_await_quiet()
+                || metadata_replica.awaits_quiet());
+        if waits { io.quiet_from() } else { Instant::NEVER }
+    }
+}
+
+impl Moves {
+    fn begin_writeback(
+        &mut self,
+        map: &mut Map,
+        objects: &mut Objects,
+        commit: &mut Commit,
+        tiers: &mut Tiers,
+        evacuation: &mut Evacuation,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let blocks_max = (io.config().writeback_run_bytes / BLOCK_BYTES) as usize;
+        if self.homed.len() >= HOMED_BLOCKS_MAX {
+            return false; // until the flush is done
+        }
+        let total = map.logical().len() as Logical;
+        let mut parts = Vec::with_capacity(blocks_max);
+        let mut from = self.cursor;
+        let mut wrapped = false;
+        let mut looked = 0u32;
+        while parts.len() < blocks_max && looked < LOOK_BLOCKS_MAX {
+            looked += 1;
+            // not beyond where it began: a block would be moved twice
+            let end = if wrapped { self.cursor } else { total };
+            let Some(block) = map.logical().next_dirty(from, end) else {
+                if wrapped || from == 0 {
+                    break;
+                }
+                wrapped = true;
+                from = 0;
+                continue;
+            };
+            from = block + 1;
+            if self.homed_blocks.contains(&block) {
+                continue;
+            }
+            // where the home is on a drive that leaves it will soon be elsewhere
+            let home = &io[objects.home_of(block, io).0];
+            let is_open = home.takes_new() || io.waits_for_space() && !home.is_faulted();
+            if !is_open || tiers.is_kept(block, &self, map, io) {
+                continue;
+            }
+            if let Some(slot) = map.writeback_source(block) {
+                parts.push(Part::new(block, slot, map.slots().checksum(slot)));
+            }
+        }
+        self.cursor = if from >= total { 0 } else { from };
+        if parts.is_empty() {
+            self.note_barren(looked, map, commit);
+            if map.pending_blocks() > 0 && io.waits_for_space() {
+                commit.note_pending(io.now());
+            }
+            return false;
+        }
+        self.barren_looked = 0;
+        parts.sort_unstable_by_key(|part| part.logical);
+        self.begin_home_move(MoveKind::WriteBack, parts, commit, map, evacuation, io);
+        true
+    }
+}
+
 impl Engine {
     /// A command of a migration has ended.
     pub(crate) fn migration_io_done(&mut self, io: &MigrationIo, ended: Ended<'_>) {
@@ -306,34 +464,15 @@ impl Engine {
         }
     }
 
-    /// When idle time will begin, if something waits for it.
-    pub(crate) fn moves_due(&self) -> Instant {
-        if self.io.waits_for_space() && self.io.now() < self.moves.rests_until {
-            return self.moves.rests_until;
-        }
-        let waits = self.moves.active.is_none()
-            && !self.io.hdds().is_empty()
-            && !self.io.is_quiet()
-            && !self.io.is_fixed()
-            && (self.wants_writeback(true)
-                || self.map.population().fragmented > 0
-                || self.copies.copies_await_quiet()
-                || self.metadata_replica.awaits_quiet());
-        if waits { self.io.quiet_from() } else { Instant::NEVER }
-    }
-
-    fn wants_writeback(&self, quiet: bool) -> bool {
-        let kept = self.tiers.kept_blocks_max(&self.moves, &self.map, &self.io);
-        let config = self.io.config();
-        self.moves.is_dirtier_than(config.writeback_high_percent, kept, &self.map)
-            || (self.moves.is_dirtier_than(config.writeback_low_percent, kept, &self.map)
-                && (self.moves.writing_back || (quiet && self.steering.homes_in_quiet)))
-    }
-
     /// Begins or advances background moves.
     #[inline]
     pub(crate) fn run_moves(&mut self) {
-        self.answer_both();
+        self.copies.answer_both(
+            &mut self.requests,
+            &mut self.commit,
+            &mut self.moves,
+            &mut self.io,
+        );
         if (self.io.hdds().is_empty() && !self.evacuation.is_under_way() && self.moves.is_idle())
             || self.commit.is_broken()
         {
@@ -342,8 +481,14 @@ impl Engine {
         if self.moves.active.is_some() {
             // space may run out while a move waits for the drive: then it must not wait for users to
             // leave, who want the drive all the more for finding its log full
-            self.moves.urgent =
-                self.moves.urgent || self.space_is_urgent(self.moves.log_need(&self.io));
+            self.moves.urgent = self.moves.urgent
+                || self.moves.space_is_urgent(
+                    self.moves.log_need(&self.io),
+                    &self.map,
+                    &self.copies,
+                    &self.tiers,
+                    &self.io,
+                );
             self.advance_move();
             return;
         }
@@ -365,20 +510,40 @@ impl Engine {
                 &self.objects,
                 &mut self.io,
             );
-            self.flush_homed();
+            self.moves.flush_homed(
+                &mut self.commit,
+                &mut self.copies,
+                &mut self.tiers,
+                &mut self.io,
+            );
             // what lies on an SSD goes home in any case where that is the only way to make room
             let presses = self.io.waits_for_space()
                 && self.io.stats().faulted_drives > self.io.stats().healed_drives;
-            self.moves.writing_back = presses || self.wants_writeback(self.io.is_quiet());
+            self.moves.writing_back = presses
+                || self.moves.wants_writeback(
+                    self.io.is_quiet(),
+                    &self.map,
+                    &self.steering,
+                    &self.tiers,
+                    &self.io,
+                );
         }
         let log_need = self.moves.log_need(&self.io);
-        self.moves.urgent = self.space_is_urgent(log_need);
+        self.moves.urgent =
+            self.moves.space_is_urgent(log_need, &self.map, &self.copies, &self.tiers, &self.io);
         let has_room = self.moves.homed.len() < HOMED_BLOCKS_MAX;
         if has_room && self.copies.are_awaited() && self.begin_copies() {
             return;
         }
         if self.moves.writing_back {
-            if self.begin_writeback() {
+            if self.moves.begin_writeback(
+                &mut self.map,
+                &mut self.objects,
+                &mut self.commit,
+                &mut self.tiers,
+                &mut self.evacuation,
+                &mut self.io,
+            ) {
                 return;
             }
             // what is dirty is home already, or was not found: the flush makes it clean
@@ -390,79 +555,16 @@ impl Engine {
         if log_need != Need::None && self.begin_log_gc() {
             return;
         }
-        if self.begin_promotion() {
+        if self.promotions.begin_promotion(
+            &mut self.map,
+            &mut self.requests,
+            &mut self.moves,
+            &mut self.ledger,
+            &mut self.io,
+        ) {
             return;
         }
-        self.begin_merge();
-    }
-
-    fn space_is_urgent(&self, log_need: Need) -> bool {
-        self.io.waits_for_space()
-            || self.moves.is_dirtier_than(
-                self.io.config().writeback_high_percent,
-                self.tiers.kept_blocks_max(&self.moves, &self.map, &self.io),
-                &self.map,
-            )
-            || log_need == Need::Urgent
-            || self.tiers.much_is_demoting()
-            || self.copies.are_awaited()
-    }
-
-    fn begin_writeback(&mut self) -> bool {
-        let blocks_max = (self.io.config().writeback_run_bytes / BLOCK_BYTES) as usize;
-        if self.moves.homed.len() >= HOMED_BLOCKS_MAX {
-            return false; // until the flush is done
-        }
-        let total = self.map.logical().len() as Logical;
-        let mut parts = Vec::with_capacity(blocks_max);
-        let mut from = self.moves.cursor;
-        let mut wrapped = false;
-        let mut looked = 0u32;
-        while parts.len() < blocks_max && looked < LOOK_BLOCKS_MAX {
-            looked += 1;
-            // not beyond where it began: a block would be moved twice
-            let end = if wrapped { self.moves.cursor } else { total };
-            let Some(block) = self.map.logical().next_dirty(from, end) else {
-                if wrapped || from == 0 {
-                    break;
-                }
-                wrapped = true;
-                from = 0;
-                continue;
-            };
-            from = block + 1;
-            if self.moves.homed_blocks.contains(&block) {
-                continue;
-            }
-            // where the home is on a drive that leaves it will soon be elsewhere
-            let home = &self.io[self.objects.home_of(block, &self.io).0];
-            let is_open = home.takes_new() || self.io.waits_for_space() && !home.is_faulted();
-            if !is_open || self.tiers.is_kept(block, &self.moves, &self.map, &self.io) {
-                continue;
-            }
-            if let Some(slot) = self.map.writeback_source(block) {
-                parts.push(Part::new(block, slot, self.map.slots().checksum(slot)));
-            }
-        }
-        self.moves.cursor = if from >= total { 0 } else { from };
-        if parts.is_empty() {
-            self.moves.note_barren(looked, &self.map, &self.commit);
-            if self.map.pending_blocks() > 0 && self.io.waits_for_space() {
-                self.commit.note_pending(self.io.now());
-            }
-            return false;
-        }
-        self.moves.barren_looked = 0;
-        parts.sort_unstable_by_key(|part| part.logical);
-        self.moves.begin_home_move(
-            MoveKind::WriteBack,
-            parts,
-            &self.commit,
-            &mut self.map,
-            &self.evacuation,
-            &mut self.io,
-        );
-        true
+        self.moves.begin_merge(&mut self.map, &mut self.requests, &mut self.io);
     }
 
     /// A source of a move was read.
@@ -486,7 +588,12 @@ impl Engine {
                 self.moves.single = m.parts.len();
             }
         } else if m.kind == MoveKind::Rehome {
-            self.check_homes_read(checksums);
+            self.evacuation.check_homes_read(
+                checksums,
+                &mut self.map,
+                &mut self.checksums,
+                &mut self.moves,
+            );
         } else if contents {
             // a source that was freed and rewritten meanwhile looks like a damaged one: neither goes
             // home, and if it is still current a user's read will say so
@@ -516,41 +623,49 @@ impl Engine {
             return;
         }
         if m.kind == MoveKind::Drain {
-            return if m.failed { self.drained_unread() } else { self.write_drained() };
+            return if m.failed {
+                self.evacuation.drained_unread(
+                    &mut self.map,
+                    &mut self.moves,
+                    &mut self.copies,
+                    &mut self.tiers,
+                    &mut self.io,
+                )
+            } else {
+                self.evacuation.write_drained(
+                    &mut self.map,
+                    &mut self.moves,
+                    &mut self.copies,
+                    &mut self.tiers,
+                    &mut self.io,
+                )
+            };
         }
         if m.kind == MoveKind::Rehome {
             return self.advance_rehoming();
         }
         if m.failed {
-            self.end_move();
+            self.moves.end_move(
+                &mut self.map,
+                &mut self.copies,
+                &mut self.tiers,
+                &mut self.evacuation,
+                &mut self.io,
+            );
             return;
         }
         let ready = self.io.is_fixed()
             || ((self.commit.durable() >= m.after_batch || self.io.breaks(Mutant::EarlyHome))
                 && self.moves.are_homes_unread(&self.objects, &mut self.io));
         if ready {
-            self.write_homes();
-        }
-    }
-
-    pub(crate) fn end_move(&mut self) {
-        let m = self.moves.active.take().expect("asked by the caller");
-        // a drain looks at each block that fails by itself, and keeps a pace of its own
-        let rests = m.failed && !matches!(m.kind, MoveKind::Drain | MoveKind::Rehome);
-        self.moves.failures = if rests { self.moves.failures + 1 } else { 0 };
-        if rests {
-            // whatever fails now would fail again at once
-            let pause_ns = REST_AFTER_FAILURE.ns << (self.moves.failures - 1).min(9);
-            self.moves.rests_until = self.io.now() + Duration::from_ns(pause_ns);
-        }
-        m.parts.iter().filter_map(|part| part.copied.clone()).for_each(|c| self.map.forget(c));
-        let is_sound_gc = m.kind == MoveKind::LogGc && !m.failed;
-        let moved_blocks = if is_sound_gc { m.parts.len() as u64 } else { 0 };
-        self.evacuation.move_ended(moved_blocks, m.since, self.io.now());
-        self.copies.restoring_done(false, &mut self.io);
-        self.tiers.look_at_demoting();
-        if m.buffer != PayloadId::NONE {
-            self.io.send(Command::Release(m.buffer));
+            self.moves.write_homes(
+                &mut self.map,
+                &mut self.objects,
+                &mut self.copies,
+                &mut self.tiers,
+                &mut self.evacuation,
+                &mut self.io,
+            );
         }
     }
 }

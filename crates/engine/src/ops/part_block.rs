@@ -6,20 +6,30 @@
 
 use crate::device::{Class, Job};
 use crate::engine::Engine;
+use crate::io::DeviceIo;
+use crate::map::Map;
 use crate::map::{Logical, Run, Touch};
 use crate::mutant::Mutant;
 use crate::ops::tail::Written;
 use crate::owner::{Owner, RequestIo};
 use crate::port::{Command, IoOp};
 use crate::requests::Next;
+use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use crate::steer::Target;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError, SECTOR_BYTES};
 
-impl Engine {
+impl Requests {
     /// Part blocks at the ends of a zeroing: zeroes over the sectors, as fragments.
-    pub(crate) fn write_zero_edges(&mut self, id: TaskId, head: bool, tail: bool) {
-        let task = &self.requests[id];
+    pub(crate) fn write_zero_edges(
+        &mut self,
+        id: TaskId,
+        head: bool,
+        tail: bool,
+        map: &mut Map,
+        io: &mut DeviceIo,
+    ) {
+        let task = &self[id];
         let request = task.request;
         let (first, last) = (task.first, task.end - 1);
         let head_sectors = (request.offset_bytes % BLOCK_BYTES / SECTOR_BYTES) as u32;
@@ -36,33 +46,31 @@ impl Engine {
                 edges.push((last, 255u8 >> tail_sectors));
             }
         }
-        edges.retain(|&(block, _)| self.map.state(block) != 0);
-        self.requests[id].started = self.io.now();
+        edges.retain(|&(block, _)| map.state(block) != 0);
+        self[id].started = io.now();
         if edges.is_empty() {
-            self.requests.lead_to(Next::Written(id));
+            self.lead_to(Next::Written(id));
             return;
         }
-        if self.io.config().contents {
-            let buffer = self.io.name_payload();
-            self.requests[id].buffer = buffer;
-            self.io.send(Command::Reserve { payload: buffer, length_bytes: BLOCK_BYTES });
+        if io.config().contents {
+            let buffer = io.name_payload();
+            self[id].buffer = buffer;
+            io.send(Command::Reserve { payload: buffer, length_bytes: BLOCK_BYTES });
         }
-        self.requests[id].outstanding = edges.len() as u32;
+        self[id].outstanding = edges.len() as u32;
         for (block, mask) in edges {
-            let device = if self.io.ssds().is_empty() {
-                self.io.hdds()[0]
-            } else {
-                self.io.shortest_ssd().0
-            };
-            let now = self.io.now();
-            if let Some(bcw) = &mut self.io[device].bcw {
+            let device = if io.ssds().is_empty() { io.hdds()[0] } else { io.shortest_ssd().0 };
+            let now = io.now();
+            if let Some(bcw) = &mut io[device].bcw {
                 bcw.commit(now, BLOCK_BYTES);
             }
-            let whose = self.requests[id].whose();
-            self.io.enqueue(device, Class::Write, Job::Edge { task: id, block, mask }, whose);
+            let whose = self[id].whose();
+            io.enqueue(device, Class::Write, Job::Edge { task: id, block, mask }, whose);
         }
     }
+}
 
+impl Engine {
     /// An edge's turn has come. False: no space yet.
     pub(crate) fn issue_edge(
         &mut self,

@@ -17,15 +17,20 @@ use crate::engine::Engine;
 use crate::format::record::PIECE_RECORD_BYTES;
 use crate::io::DeviceIo;
 use crate::map::Map;
+use crate::map::journal::Journal;
 use crate::map::objects::Objects;
 use crate::map::runs::Piece;
 use crate::mutant::Mutant;
+use crate::ops::batch::ObjectChanges;
+use crate::ops::commit::Commit;
 use crate::ops::sharing::Leaves;
 use crate::port::Command;
 use crate::qos::delivery::StreamIndex;
+use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use crate::requests::task::Task;
 use crate::tier::TierNumber;
+use crate::tiering::Tiers;
 use tandem_block::{BLOCK_BYTES, Instant, ObjectId, Op, PayloadId, Request, RequestType};
 
 /// A piece that changes takes so much of the next commit at most: it may lie between two others.
@@ -94,6 +99,100 @@ fn empty_pieces(
     empty
 }
 
+impl ObjectChanges {
+    /// Pieces whose change the next commit has room for.
+    pub(super) fn changes_that_fit(
+        &self,
+        objects: &Objects,
+        journal: &Journal,
+        commit: &Commit,
+    ) -> usize {
+        let room =
+            self.changes_bytes_max(commit, journal).saturating_sub(objects.changes().bytes());
+        room / CHANGE_BYTES
+    }
+}
+
+impl Requests {
+    /// Begins the part of a request, or of a part of it, that lies in one piece. Nothing lies in a hole.
+    fn begin_part(&mut self, of: Part, piece: Piece, from: u32, io: &mut DeviceIo) {
+        let Some(logical) = piece.logical else { return };
+        let request = of.request;
+        let of_part = part_of(&request, piece);
+        let mut part = Task::new(of_part, logical, logical + piece.count);
+        (part.parent, part.volume, part.tier) = (Some(of.parent), of.volume, of.tier);
+        (part.stream, part.sequential) = (of.stream, of.sequential);
+        match request.op {
+            Op::Read => {
+                part.buffer = of.buffer;
+                part.base_bytes = of.base_bytes + u64::from(piece.offset - from) * BLOCK_BYTES;
+            }
+            Op::Write => {
+                part.payload_offset_bytes = of_part.offset_bytes - request.offset_bytes;
+                part.base_bytes = part.payload_offset_bytes;
+                part.retained = true;
+                io.hold_buffer(request.payload);
+            }
+            Op::Discard | Op::WriteZeroes | Op::Flush => {}
+        }
+        self[of.parent].outstanding += 1;
+        let id = self.insert(part);
+        self.take_blocks(id, io);
+    }
+}
+
+impl Requests {
+    fn let_go(&mut self, id: TaskId, commit: &mut Commit, tiers: &mut Tiers, io: &mut DeviceIo) {
+        let task = &mut self[id];
+        task.outstanding -= 1;
+        if task.outstanding > 0 {
+            return;
+        }
+        let (request, buffer, status) = (task.request, task.buffer, task.status);
+        let has_left = task.over_base && status.is_ok();
+        match request.op {
+            Op::Read if status.is_ok() => {
+                self.answer(id, buffer, request.offset_bytes % BLOCK_BYTES, io);
+                return;
+            }
+            Op::Read if buffer != PayloadId::NONE => io.send(Command::Release(buffer)),
+            Op::Write => io.let_buffer_go(request.payload),
+            Op::Discard | Op::WriteZeroes if has_left => {
+                tiers.policies.keep_class(id, self);
+                if self[id].request.fua {
+                    commit.wait_fua(id);
+                    return;
+                }
+            }
+            _ => {}
+        }
+        self.answer(id, PayloadId::NONE, 0, io);
+    }
+}
+
+impl Requests {
+    /// A part is done; its parent too, if it was the last.
+    pub(crate) fn part_answered(
+        &mut self,
+        id: TaskId,
+        part: &Task,
+        commit: &mut Commit,
+        tiers: &mut Tiers,
+        io: &mut DeviceIo,
+    ) {
+        let parent = &mut self[id];
+        if parent.status.is_ok() {
+            parent.status = part.status;
+        }
+        if part.started != Instant::NEVER {
+            parent.started = parent.started.min(part.started);
+        }
+        parent.served_from = parent.served_from.max(part.served_from);
+        parent.target = part.target;
+        self.let_go(id, commit, tiers, io);
+    }
+}
+
 impl Engine {
     /// A sound request for a thin object.
     pub(crate) fn enter_thin(&mut self, request: &Request) {
@@ -125,20 +224,16 @@ impl Engine {
         }
     }
 
-    /// Pieces whose change the next commit has room for.
-    pub(super) fn changes_that_fit(&self) -> usize {
-        let room = self
-            .object_changes
-            .changes_bytes_max(&self.commit, &self.journal)
-            .saturating_sub(self.objects.changes().bytes());
-        room / CHANGE_BYTES
-    }
-
     /// Begins a request if the next commit has room for what it changes. False: it has not.
     fn begin_thin(&mut self, request: &Request) -> bool {
         let (from, to) = blocks(request);
         if request.op == Op::Write {
-            match self.objects.fill(request.object, from, to, self.changes_that_fit()) {
+            match self.objects.fill(
+                request.object,
+                from,
+                to,
+                self.object_changes.changes_that_fit(&self.objects, &self.journal, &self.commit),
+            ) {
                 Ok(filled) => {
                     if !self.objects.changes().is_empty() {
                         self.commit.note_pending(self.io.now());
@@ -210,7 +305,7 @@ impl Engine {
         let part = Part::of(task, parent);
         let (from, to) = blocks(&part.request);
         for piece in self.objects.pieces(part.request.object, from, to) {
-            self.begin_part(part, piece, from);
+            self.requests.begin_part(part, piece, from, &mut self.io);
         }
         self.requests.answer(id, PayloadId::NONE, 0, &mut self.io);
     }
@@ -236,76 +331,9 @@ impl Engine {
         let parent = self.requests.insert(parent);
         let whole = Part::of(&self.requests[parent], parent);
         for piece in pieces {
-            self.begin_part(whole, piece, from);
+            self.requests.begin_part(whole, piece, from, &mut self.io);
         }
-        self.let_go(parent);
-    }
-
-    /// Begins the part of a request, or of a part of it, that lies in one piece. Nothing lies in a hole.
-    fn begin_part(&mut self, of: Part, piece: Piece, from: u32) {
-        let Some(logical) = piece.logical else { return };
-        let request = of.request;
-        let of_part = part_of(&request, piece);
-        let mut part = Task::new(of_part, logical, logical + piece.count);
-        (part.parent, part.volume, part.tier) = (Some(of.parent), of.volume, of.tier);
-        (part.stream, part.sequential) = (of.stream, of.sequential);
-        match request.op {
-            Op::Read => {
-                part.buffer = of.buffer;
-                part.base_bytes = of.base_bytes + u64::from(piece.offset - from) * BLOCK_BYTES;
-            }
-            Op::Write => {
-                part.payload_offset_bytes = of_part.offset_bytes - request.offset_bytes;
-                part.base_bytes = part.payload_offset_bytes;
-                part.retained = true;
-                self.io.hold_buffer(request.payload);
-            }
-            Op::Discard | Op::WriteZeroes | Op::Flush => {}
-        }
-        self.requests[of.parent].outstanding += 1;
-        let id = self.requests.insert(part);
-        self.requests.take_blocks(id, &mut self.io);
-    }
-
-    /// A part is done; its parent too, if it was the last.
-    pub(crate) fn part_answered(&mut self, id: TaskId, part: &Task) {
-        let parent = &mut self.requests[id];
-        if parent.status.is_ok() {
-            parent.status = part.status;
-        }
-        if part.started != Instant::NEVER {
-            parent.started = parent.started.min(part.started);
-        }
-        parent.served_from = parent.served_from.max(part.served_from);
-        parent.target = part.target;
-        self.let_go(id);
-    }
-
-    fn let_go(&mut self, id: TaskId) {
-        let task = &mut self.requests[id];
-        task.outstanding -= 1;
-        if task.outstanding > 0 {
-            return;
-        }
-        let (request, buffer, status) = (task.request, task.buffer, task.status);
-        let has_left = task.over_base && status.is_ok();
-        match request.op {
-            Op::Read if status.is_ok() => {
-                self.requests.answer(id, buffer, request.offset_bytes % BLOCK_BYTES, &mut self.io);
-                return;
-            }
-            Op::Read if buffer != PayloadId::NONE => self.io.send(Command::Release(buffer)),
-            Op::Write => self.io.let_buffer_go(request.payload),
-            Op::Discard | Op::WriteZeroes if has_left => {
-                self.tiers.policies.keep_class(id, &mut self.requests);
-                if self.requests[id].request.fua {
-                    self.commit.wait_fua(id);
-                    return;
-                }
-            }
-            _ => {}
-        }
-        self.requests.answer(id, PayloadId::NONE, 0, &mut self.io);
+        self.requests.let_go(parent, &mut self.commit, &mut self.tiers, &mut self.io);
     }
 
     /// A discard of a thin object was answered: its whole blocks in which nothing lies are nobody's any
@@ -325,7 +353,8 @@ impl Engine {
         }
         let empty = empty_pieces(request.object, first, end, &self.io, &self.map, &self.objects);
         if empty.is_empty()
-            || empty.len() > self.changes_that_fit()
+            || empty.len()
+                > self.object_changes.changes_that_fit(&self.objects, &self.journal, &self.commit)
             || !self.objects.fits_with_runs(empty.len())
         {
             return;

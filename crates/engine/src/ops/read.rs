@@ -7,6 +7,9 @@
 
 use crate::device::{Class, Job};
 use crate::engine::Engine;
+use crate::io::DeviceIo;
+use crate::log::read_back::ReadBack;
+use crate::map::Map;
 use crate::map::checksums::page_of;
 use crate::map::{Logical, NONE};
 use crate::mutant::Mutant;
@@ -14,9 +17,143 @@ use crate::ops::locations::{Locations, Source};
 use crate::owner::{Owner, ReadPart, RequestIo};
 use crate::port::{Command, IoOp, ServedFrom};
 use crate::requests::Next;
+use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use crate::requests::task::Overlay;
+use crate::tiering::Tiers;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError, PayloadId};
+
+impl Requests {
+    fn read_fragments(
+        &mut self,
+        id: TaskId,
+        block: Logical,
+        map: &mut Map,
+        read_back: &mut ReadBack,
+        io: &mut DeviceIo,
+    ) {
+        if map.state(block) & crate::map::logical::FRAGMENTS == 0 {
+            return;
+        }
+        let fragments = map.fragments(block).to_vec();
+        for fragment in fragments {
+            let from = io.name_payload();
+            if io.config().contents {
+                io.send(Command::Reserve { payload: from, length_bytes: BLOCK_BYTES });
+            }
+            let region = *map.slots().region(fragment.slot);
+            let in_ram =
+                region.is_log && read_back.fragment_from_ram(id, fragment.slot, from, io, self);
+            let served = if region.is_log { ServedFrom::HddLog } else { ServedFrom::Ssd };
+            let task = &mut self[id];
+            task.overlays.push(Overlay {
+                from,
+                mask: fragment.mask,
+                at_bytes: task.buffer_offset(block),
+            });
+            if in_ram {
+                continue;
+            }
+            task.outstanding += 1;
+            task.served_from = task.served_from.max(served);
+            let part = ReadPart {
+                task: id,
+                logical: block,
+                count: 1,
+                slot: fragment.slot,
+                expected: Vec::new(),
+                from: served,
+                tried: Vec::new(),
+                into: from,
+                into_offset_bytes: 0,
+            };
+            let op = IoOp::Read {
+                offset_bytes: region.address(fragment.slot),
+                length_bytes: BLOCK_BYTES,
+                into: from,
+                into_offset_bytes: 0,
+            };
+            let whose = self[part.task].whose();
+            let job = Job::Io(op, Owner::Request(RequestIo::Read(Box::new(part))));
+            io.enqueue(region.device, Class::Read, job, whose);
+        }
+    }
+}
+
+impl Requests {
+    /// Nothing of the read is under way. A request gets another buffer, and a part the place in its
+    /// parent's again.
+    fn begin_anew(&mut self, id: TaskId, io: &mut DeviceIo) {
+        let task = &mut self[id];
+        let is_whole = task.parent.is_none();
+        let buffer = is_whole.then(|| std::mem::replace(&mut task.buffer, task.request.payload));
+        let overlays = std::mem::take(&mut task.overlays);
+        if io.config().contents {
+            let buffers = overlays.into_iter().map(|overlay| overlay.from).chain(buffer);
+            io.send_all(buffers.map(Command::Release));
+        }
+        io.stats_mut().repaired_reads += 1;
+        self.lead_to(Next::Read(id));
+    }
+}
+
+impl Requests {
+    /// A drive that left a read without an answer may still write to its buffers: the read begins again
+    /// without the drive, into others. False: it ends with an error instead.
+    fn reads_again(&mut self, id: TaskId, io: &mut DeviceIo) -> bool {
+        let task = &mut self[id];
+        let error = task.unanswered.take().expect("asked by the caller");
+        if task.parent.is_some() || task.rides || task.status.is_err() {
+            self.note_error(id, error);
+            return false;
+        }
+        self.begin_anew(id, io);
+        true
+    }
+}
+
+impl Requests {
+    /// One of the things a read or a merge waited for is done.
+    pub(crate) fn part_done(
+        &mut self,
+        id: TaskId,
+        map: &mut Map,
+        tiers: &mut Tiers,
+        io: &mut DeviceIo,
+    ) {
+        let task = &mut self[id];
+        assert!(task.outstanding > 0, "a part ends once");
+        task.outstanding -= 1;
+        task.ended = io.now();
+        if task.outstanding > 0 {
+            return;
+        }
+        if self[id].unanswered.is_some() && self.reads_again(id, io) {
+            return;
+        }
+        let task = &mut self[id];
+        if std::mem::take(&mut task.begins_again) && task.status.is_ok() {
+            self.begin_anew(id, io);
+            return;
+        }
+        self.lay_over(id, io);
+        if self[id].rides && !tiers.end_tier_read(id, map, self, io) {
+            return;
+        }
+        let task = &self[id];
+        let buffer = task.buffer;
+        let lead_bytes = u64::from(task.lead_blocks) * BLOCK_BYTES;
+        let skip_bytes = lead_bytes + task.request.offset_bytes % BLOCK_BYTES;
+        if task.status.is_err() && buffer != PayloadId::NONE {
+            if task.parent.is_none() {
+                io.send(Command::Release(buffer));
+            }
+            self.answer(id, PayloadId::NONE, 0, io);
+            return;
+        }
+        self.answer(id, buffer, skip_bytes, io);
+    }
+}
 
 impl Engine {
     /// Where blocks can be read from now.
@@ -72,14 +209,20 @@ impl Engine {
                 self.read_run(id, block, count, source, Vec::new());
             }
             for covered in block..block + count {
-                self.read_fragments(id, covered);
+                self.requests.read_fragments(
+                    id,
+                    covered,
+                    &mut self.map,
+                    &mut self.read_back,
+                    &mut self.io,
+                );
             }
             block += count;
         }
         if self.io.config().verify_copies && self.io.config().contents && !self.io.is_fixed() {
             self.read_copies(id, first, end);
         }
-        self.part_done(id);
+        self.requests.part_done(id, &mut self.map, &mut self.tiers, &mut self.io);
     }
 
     /// Homes need their checksum pages first. True if the task now waits for some.
@@ -101,7 +244,13 @@ impl Engine {
             });
             if needed {
                 self.requests[id].outstanding += 1;
-                self.load_checksum_page(page, Some(id));
+                self.metadata_replica.load_checksum_page(
+                    page,
+                    Some(id),
+                    &mut self.pages,
+                    &mut self.metadata,
+                    &mut self.io,
+                );
             }
         }
         self.requests[id].outstanding > 0
@@ -133,60 +282,6 @@ impl Engine {
         self.io.enqueue(source.device, Class::Read, job, whose);
     }
 
-    fn read_fragments(&mut self, id: TaskId, block: Logical) {
-        if self.map.state(block) & crate::map::logical::FRAGMENTS == 0 {
-            return;
-        }
-        let fragments = self.map.fragments(block).to_vec();
-        for fragment in fragments {
-            let from = self.io.name_payload();
-            if self.io.config().contents {
-                self.io.send(Command::Reserve { payload: from, length_bytes: BLOCK_BYTES });
-            }
-            let region = *self.map.slots().region(fragment.slot);
-            let in_ram = region.is_log
-                && self.read_back.fragment_from_ram(
-                    id,
-                    fragment.slot,
-                    from,
-                    &mut self.io,
-                    &mut self.requests,
-                );
-            let served = if region.is_log { ServedFrom::HddLog } else { ServedFrom::Ssd };
-            let task = &mut self.requests[id];
-            task.overlays.push(Overlay {
-                from,
-                mask: fragment.mask,
-                at_bytes: task.buffer_offset(block),
-            });
-            if in_ram {
-                continue;
-            }
-            task.outstanding += 1;
-            task.served_from = task.served_from.max(served);
-            let part = ReadPart {
-                task: id,
-                logical: block,
-                count: 1,
-                slot: fragment.slot,
-                expected: Vec::new(),
-                from: served,
-                tried: Vec::new(),
-                into: from,
-                into_offset_bytes: 0,
-            };
-            let op = IoOp::Read {
-                offset_bytes: region.address(fragment.slot),
-                length_bytes: BLOCK_BYTES,
-                into: from,
-                into_offset_bytes: 0,
-            };
-            let whose = self.requests[part.task].whose();
-            let job = Job::Io(op, Owner::Request(RequestIo::Read(Box::new(part))));
-            self.io.enqueue(region.device, Class::Read, job, whose);
-        }
-    }
-
     /// A device read came back.
     pub(crate) fn read_done(
         &mut self,
@@ -200,14 +295,20 @@ impl Engine {
             self.note_bad(device, &part, error, checksums);
             if matches!(error, IoError::NoAnswer(_)) {
                 self.requests[part.task].unanswered = Some(error);
-                self.part_done(part.task);
+                self.requests.part_done(part.task, &mut self.map, &mut self.tiers, &mut self.io);
             } else {
                 self.retry_read(device, part, error);
             }
             return;
         }
-        self.note_log_read(&part);
-        self.part_done(part.task);
+        self.promotions.note_log_read(
+            &part,
+            &mut self.map,
+            &mut self.requests,
+            &mut self.read_back,
+            &mut self.io,
+        );
+        self.requests.part_done(part.task, &mut self.map, &mut self.tiers, &mut self.io);
     }
 
     /// Do the blocks read have the checksums that the map knows?
@@ -245,7 +346,7 @@ impl Engine {
                 .all(|block| self.locations().source(block, &tried).is_some());
         if !retry {
             self.requests.note_error(id, error);
-            self.part_done(id);
+            self.requests.part_done(id, &mut self.map, &mut self.tiers, &mut self.io);
             return;
         }
         // the copy that failed may have been dropped meanwhile, and with it what the home must hold
@@ -255,7 +356,7 @@ impl Engine {
         let mut blocks = part.logical..part.logical + part.count;
         if self.io.config().contents && blocks.any(|block| needs(block) && !is_known(block)) {
             self.requests[id].begins_again = true;
-            self.part_done(id);
+            self.requests.part_done(id, &mut self.map, &mut self.tiers, &mut self.io);
             return;
         }
         self.io.stats_mut().repaired_reads += 1;
@@ -263,73 +364,16 @@ impl Engine {
             let source = self.locations().source(block, &tried).expect("asked above");
             if !self.io.breaks(Mutant::KeepsOldFragments) {
                 self.requests.drop_overlays(id, block);
-                self.read_fragments(id, block);
+                self.requests.read_fragments(
+                    id,
+                    block,
+                    &mut self.map,
+                    &mut self.read_back,
+                    &mut self.io,
+                );
             }
             self.read_run(id, block, 1, source, tried.clone());
         }
-        self.part_done(id);
-    }
-
-    /// One of the things a read or a merge waited for is done.
-    pub(crate) fn part_done(&mut self, id: TaskId) {
-        let task = &mut self.requests[id];
-        assert!(task.outstanding > 0, "a part ends once");
-        task.outstanding -= 1;
-        task.ended = self.io.now();
-        if task.outstanding > 0 {
-            return;
-        }
-        if self.requests[id].unanswered.is_some() && self.reads_again(id) {
-            return;
-        }
-        let task = &mut self.requests[id];
-        if std::mem::take(&mut task.begins_again) && task.status.is_ok() {
-            self.begin_anew(id);
-            return;
-        }
-        self.requests.lay_over(id, &mut self.io);
-        if self.requests[id].rides && !self.end_tier_read(id) {
-            return;
-        }
-        let task = &self.requests[id];
-        let buffer = task.buffer;
-        let lead_bytes = u64::from(task.lead_blocks) * BLOCK_BYTES;
-        let skip_bytes = lead_bytes + task.request.offset_bytes % BLOCK_BYTES;
-        if task.status.is_err() && buffer != PayloadId::NONE {
-            if task.parent.is_none() {
-                self.io.send(Command::Release(buffer));
-            }
-            self.requests.answer(id, PayloadId::NONE, 0, &mut self.io);
-            return;
-        }
-        self.requests.answer(id, buffer, skip_bytes, &mut self.io);
-    }
-
-    /// A drive that left a read without an answer may still write to its buffers: the read begins again
-    /// without the drive, into others. False: it ends with an error instead.
-    fn reads_again(&mut self, id: TaskId) -> bool {
-        let task = &mut self.requests[id];
-        let error = task.unanswered.take().expect("asked by the caller");
-        if task.parent.is_some() || task.rides || task.status.is_err() {
-            self.requests.note_error(id, error);
-            return false;
-        }
-        self.begin_anew(id);
-        true
-    }
-
-    /// Nothing of the read is under way. A request gets another buffer, and a part the place in its
-    /// parent's again.
-    fn begin_anew(&mut self, id: TaskId) {
-        let task = &mut self.requests[id];
-        let is_whole = task.parent.is_none();
-        let buffer = is_whole.then(|| std::mem::replace(&mut task.buffer, task.request.payload));
-        let overlays = std::mem::take(&mut task.overlays);
-        if self.io.config().contents {
-            let buffers = overlays.into_iter().map(|overlay| overlay.from).chain(buffer);
-            self.io.send_all(buffers.map(Command::Release));
-        }
-        self.io.stats_mut().repaired_reads += 1;
-        self.requests.lead_to(Next::Read(id));
+        self.requests.part_done(id, &mut self.map, &mut self.tiers, &mut self.io);
     }
 }

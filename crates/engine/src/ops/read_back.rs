@@ -6,12 +6,13 @@
 //! (`merge`), committed by compare. Promotions have a rate that they keep to, and wait for everything
 //! that makes space.
 
-use crate::engine::Engine;
 use crate::io::DeviceIo;
+use crate::ledger::Ledger;
 use crate::log::read_back::{Found, ReadBack};
 use crate::map::logical::LOG;
 use crate::map::{FixedState, Logical, Map, NONE, Run, Slot};
 use crate::mutant::Mutant;
+use crate::ops::moves::Moves;
 use crate::owner::{MoveKind, ReadPart};
 use crate::port::{Command, ServedFrom};
 use crate::requests::Requests;
@@ -206,42 +207,9 @@ impl ReadBack {
     }
 }
 
-impl Engine {
-    /// A hard drive has read blocks of its log for a user: those that it was asked for often enough are
-    /// to be promoted.
-    pub(crate) fn note_log_read(&mut self, part: &ReadPart) {
-        if part.from != ServedFrom::HddLog
-            || self.requests[part.task].request.kind == RequestKind::Background
-        {
-            return;
-        }
-        self.io.stats_mut().read_back.from_drive.count(u64::from(part.count) * BLOCK_BYTES);
-        let after = self.io.config().promote_after_reads;
-        if after == 0 || self.io.ssds().is_empty() || self.io.is_fixed() {
-            return;
-        }
-        for i in 0..part.count {
-            let (block, slot) = (part.logical + i, part.slot + i);
-            if self.count_read(slot) >= after && self.map.entry(block).log == slot {
-                self.promotions.reads.remove(&slot);
-                if self.promotions.waiting.len() == WAITING_MAX {
-                    self.io.stats_mut().read_back.forgone += 1;
-                    continue;
-                }
-                self.promotions.waiting.push_back((block, slot));
-                let at_bytes = part.into_offset_bytes + u64::from(i) * BLOCK_BYTES;
-                self.read_back.keep_what_was_read(
-                    slot,
-                    (part.into, at_bytes),
-                    &self.map,
-                    &mut self.io,
-                );
-            }
-        }
-    }
-
+impl Promotions {
     fn count_read(&mut self, slot: Slot) -> u32 {
-        let reads = &mut self.promotions.reads;
+        let reads = &mut self.reads;
         if reads.len() == COUNTED_MAX && !reads.contains_key(&slot) {
             reads.clear();
         }
@@ -249,36 +217,63 @@ impl Engine {
         *count += 1;
         *count
     }
+}
 
-    /// Begins to move a block that is read again and again to an SSD. False: none may be moved now.
-    pub(crate) fn begin_promotion(&mut self) -> bool {
-        if self.promotions.waiting.is_empty() || !self.promotion_is_due() {
-            return false;
-        }
-        while let Some((block, slot)) = self.promotions.waiting.pop_front() {
-            if self.map.entry(block).log != slot || self.map.entry(block).ssd != NONE {
-                continue; // another version is elsewhere
-            }
-            if self.start_move_to_ssd(MoveKind::Promotion, block) {
-                self.promotions.left_bytes -= BLOCK_BYTES;
-                return true;
-            }
-            self.io.stats_mut().read_back.forgone += 1;
-        }
-        false
-    }
-
+impl Promotions {
     /// Is there room for a promotion, on the SSDs and in the rate?
-    fn promotion_is_due(&mut self) -> bool {
-        let spent = |id: &DeviceId| self.ledger.ssd_writes_are_spent(*id, &self.io);
-        if self.moves.is_short_of_space(&self.map, &self.io) || self.io.ssds().iter().all(spent) {
+    fn promotion_is_due(
+        &mut self,
+        map: &mut Map,
+        moves: &mut Moves,
+        ledger: &mut Ledger,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let spent = |id: &DeviceId| ledger.ssd_writes_are_spent(*id, io);
+        if moves.is_short_of_space(map, io) || io.ssds().iter().all(spent) {
             return false;
         }
-        if self.io.now() >= self.promotions.second_ends {
-            self.promotions.second_ends = self.io.now() + Duration::from_s(1);
-            self.promotions.left_bytes = self.io.config().promote_bytes_per_s;
+        if io.now() >= self.second_ends {
+            self.second_ends = io.now() + Duration::from_s(1);
+            self.left_bytes = io.config().promote_bytes_per_s;
         }
-        self.promotions.left_bytes >= BLOCK_BYTES
+        self.left_bytes >= BLOCK_BYTES
+    }
+}
+
+impl Promotions {
+    /// A hard drive has read blocks of its log for a user: those that it was asked for often enough are
+    /// to be promoted.
+    pub(crate) fn note_log_read(
+        &mut self,
+        part: &ReadPart,
+        map: &mut Map,
+        requests: &mut Requests,
+        read_back: &mut ReadBack,
+        io: &mut DeviceIo,
+    ) {
+        if part.from != ServedFrom::HddLog
+            || requests[part.task].request.kind == RequestKind::Background
+        {
+            return;
+        }
+        io.stats_mut().read_back.from_drive.count(u64::from(part.count) * BLOCK_BYTES);
+        let after = io.config().promote_after_reads;
+        if after == 0 || io.ssds().is_empty() || io.is_fixed() {
+            return;
+        }
+        for i in 0..part.count {
+            let (block, slot) = (part.logical + i, part.slot + i);
+            if self.count_read(slot) >= after && map.entry(block).log == slot {
+                self.reads.remove(&slot);
+                if self.waiting.len() == WAITING_MAX {
+                    io.stats_mut().read_back.forgone += 1;
+                    continue;
+                }
+                self.waiting.push_back((block, slot));
+                let at_bytes = part.into_offset_bytes + u64::from(i) * BLOCK_BYTES;
+                read_back.keep_what_was_read(slot, (part.into, at_bytes), map, io);
+            }
+        }
     }
 }
 
@@ -295,4 +290,31 @@ pub(super) fn names(map: &Map, block: Logical, slot: Slot) -> bool {
 pub(crate) fn new(config: &crate::config::EngineConfig) -> ReadBack {
     let is_mapped = config.placement == crate::config::Placement::Mapped;
     ReadBack::new(if is_mapped { config.read_back_bytes } else { 0 })
+}
+
+impl Promotions {
+    /// Begins to move a block that is read again and again to an SSD. False: none may be moved now.
+    pub(crate) fn begin_promotion(
+        &mut self,
+        map: &mut Map,
+        requests: &mut Requests,
+        moves: &mut Moves,
+        ledger: &mut Ledger,
+        io: &mut DeviceIo,
+    ) -> bool {
+        if self.waiting.is_empty() || !self.promotion_is_due(map, moves, ledger, io) {
+            return false;
+        }
+        while let Some((block, slot)) = self.waiting.pop_front() {
+            if map.entry(block).log != slot || map.entry(block).ssd != NONE {
+                continue; // another version is elsewhere
+            }
+            if moves.start_move_to_ssd(MoveKind::Promotion, block, map, requests, io) {
+                self.left_bytes -= BLOCK_BYTES;
+                return true;
+            }
+            io.stats_mut().read_back.forgone += 1;
+        }
+        false
+    }
 }

@@ -1,8 +1,11 @@
 //! Is this request sound, and must it wait for another?
 
 use crate::engine::Engine;
+use crate::io::DeviceIo;
 use crate::io::Phase;
+use crate::map::objects::Objects;
 use crate::map::{Logical, Touch};
+use crate::metadata::MetadataHomes;
 use crate::ops::sharing::Sharing;
 use crate::owner::{Ended, RequestIo};
 use crate::requests::Next;
@@ -21,47 +24,19 @@ fn waits_for_a_clone(request: &Request, requests: &Requests, sharing: &Sharing) 
     request.op != Op::Flush && waits()
 }
 
-impl Engine {
-    /// A command of a request has ended.
-    pub(crate) fn request_io_done(&mut self, io: RequestIo, ended: Ended<'_>) {
-        let Ended { device, status, checksums, .. } = ended;
-        match io {
-            RequestIo::Read(part) => self.read_done(device, *part, status, checksums),
-            RequestIo::Verify(part) => self.copy_read(device, &part, status, checksums),
-            RequestIo::Write { task, logical, run } => {
-                self.write_done(device, task, logical, run, status, checksums);
-            }
-            RequestIo::Edge { task, logical, run, mask } => {
-                self.edge_done(device, (task, logical, run, mask), status, checksums);
-            }
-            RequestIo::Fixed { task } => self.fixed_write_done(task, status),
-            RequestIo::Base { task, logical, slot } => {
-                self.requests.base_read(task, logical, slot, ended, &mut self.io, &mut self.map);
-            }
-        }
-    }
-
-    /// A request arrives.
-    pub(crate) fn on_request(&mut self, request: &Request) {
-        self.io.note_request();
-        self.steering.note_arrival(request, &self.io);
-        match self.admit(request) {
-            Ok(_) if waits_for_a_clone(request, &self.requests, &self.sharing) => {
-                self.requests.hold_back(*request)
-            }
-            Ok(Some((first, end))) => self.enter(Task::new(*request, first, end)),
-            Ok(None) => self.enter_thin(request),
-            Err(error) => self.io.refuse_request(request, error),
-        }
-    }
-
+impl MetadataHomes {
     /// The logical blocks that a sound request touches. `None`: those of a thin object.
-    fn admit(&mut self, request: &Request) -> Result<Option<(Logical, Logical)>, IoError> {
-        if self.io.phase() != Phase::Running {
+    fn admit(
+        &mut self,
+        request: &Request,
+        objects: &mut Objects,
+        io: &mut DeviceIo,
+    ) -> Result<Option<(Logical, Logical)>, IoError> {
+        if io.phase() != Phase::Running {
             return Err(IoError::Stopping);
         }
-        let found = self.objects.locate(request.object)?;
-        if request.op.is_write() && self.metadata.is_degraded() {
+        let found = objects.locate(request.object)?;
+        if request.op.is_write() && self.is_degraded() {
             return Err(IoError::ReadOnly);
         }
         if request.op.is_write() && found.is_snapshot {
@@ -95,6 +70,41 @@ impl Engine {
         }
         let block = |bytes: u64| found.first + (bytes / BLOCK_BYTES) as Logical;
         Ok(Some((block(offset), found.first + end.div_ceil(BLOCK_BYTES) as Logical)))
+    }
+}
+
+impl Engine {
+    /// A command of a request has ended.
+    pub(crate) fn request_io_done(&mut self, io: RequestIo, ended: Ended<'_>) {
+        let Ended { device, status, checksums, .. } = ended;
+        match io {
+            RequestIo::Read(part) => self.read_done(device, *part, status, checksums),
+            RequestIo::Verify(part) => self.copy_read(device, &part, status, checksums),
+            RequestIo::Write { task, logical, run } => {
+                self.write_done(device, task, logical, run, status, checksums);
+            }
+            RequestIo::Edge { task, logical, run, mask } => {
+                self.edge_done(device, (task, logical, run, mask), status, checksums);
+            }
+            RequestIo::Fixed { task } => self.fixed_write_done(task, status),
+            RequestIo::Base { task, logical, slot } => {
+                self.requests.base_read(task, logical, slot, ended, &mut self.io, &mut self.map);
+            }
+        }
+    }
+
+    /// A request arrives.
+    pub(crate) fn on_request(&mut self, request: &Request) {
+        self.io.note_request();
+        self.steering.note_arrival(request, &self.io);
+        match self.metadata.admit(request, &mut self.objects, &mut self.io) {
+            Ok(_) if waits_for_a_clone(request, &self.requests, &self.sharing) => {
+                self.requests.hold_back(*request)
+            }
+            Ok(Some((first, end))) => self.enter(Task::new(*request, first, end)),
+            Ok(None) => self.enter_thin(request),
+            Err(error) => self.io.refuse_request(request, error),
+        }
     }
 
     pub(crate) fn enter(&mut self, mut task: Task) {
@@ -150,16 +160,18 @@ impl Engine {
                 self.map.touch(touch, crate::map::NONE, true);
             }
             if (head_part || tail_part) && inner_first <= inner_end {
-                self.write_zero_edges(
+                self.requests.write_zero_edges(
                     id,
                     head_part,
                     tail_part && end - first > u32::from(head_part),
+                    &mut self.map,
+                    &mut self.io,
                 );
                 return;
             }
             if head_part || tail_part {
                 // one block, both ends within it
-                self.write_zero_edges(id, true, false);
+                self.requests.write_zero_edges(id, true, false, &mut self.map, &mut self.io);
                 return;
             }
         }
@@ -202,7 +214,13 @@ impl Engine {
             if self.sharing.is_copy_up(id) {
                 self.copied_up(id, payload);
             } else if self.tiers.is_promoting(id) {
-                self.promoting_read(id, payload);
+                self.tiers.promoting_read(
+                    id,
+                    payload,
+                    &mut self.map,
+                    &mut self.requests,
+                    &mut self.io,
+                );
             } else {
                 self.merge_read(id, payload);
             }
@@ -210,7 +228,13 @@ impl Engine {
         }
         let (task, woken) = self.requests.release(id);
         match task.parent {
-            Some(parent) => self.part_answered(parent, &task),
+            Some(parent) => self.requests.part_answered(
+                parent,
+                &task,
+                &mut self.commit,
+                &mut self.tiers,
+                &mut self.io,
+            ),
             None => self.count_delivered(&task),
         }
         let request = task.request;

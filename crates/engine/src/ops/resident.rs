@@ -3,11 +3,16 @@
 //! Source: design, "Where a replay starts decides its result". For event loops without contents alone:
 //! nothing was ever written there, so nothing could be verified.
 
-use crate::engine::Engine;
+use crate::io::DeviceIo;
 use crate::io::Phase;
+use crate::map::Map;
 use crate::map::logical::LOG;
 use crate::map::objects::Objects;
 use crate::map::{Logical, NONE, Touch};
+use crate::metadata::MetadataHomes;
+use crate::ops::commit::Commit;
+use crate::ops::moves::Moves;
+use crate::tiering::Tiers;
 use tandem_block::{BLOCK_BYTES, IoError, ObjectId};
 
 fn reserved(object: ObjectId, objects: &mut Objects) -> Result<(Logical, u32), IoError> {
@@ -16,7 +21,7 @@ fn reserved(object: ObjectId, objects: &mut Objects) -> Result<(Logical, u32), I
     Ok((found.first, blocks))
 }
 
-impl Engine {
+impl DeviceIo {
     /// Takes every block of the object to be at its home on a hard drive, written, durable and
     /// recorded long ago.
     ///
@@ -25,47 +30,55 @@ impl Engine {
     ///
     /// # Panics
     /// If payloads have contents, if there are no hard drives, or once blocks were written.
-    pub fn assume_home(&mut self, object: ObjectId) -> Result<(), IoError> {
-        assert!(
-            !self.io.config().contents,
-            "homes can be assumed only where there are no contents"
-        );
-        assert!(!self.io.hdds().is_empty(), "homes are on hard drives");
-        assert!((self.io.phase() == Phase::Running), "volumes are made at start");
-        let (first, blocks) = reserved(object, &mut self.objects)?;
-        self.map.assume_home(first, blocks);
+    pub(crate) fn assume_home(
+        &mut self,
+        object: ObjectId,
+        map: &mut Map,
+        objects: &mut Objects,
+    ) -> Result<(), IoError> {
+        assert!(!self.config().contents, "homes can be assumed only where there are no contents");
+        assert!(!self.hdds().is_empty(), "homes are on hard drives");
+        assert!((self.phase() == Phase::Running), "volumes are made at start");
+        let (first, blocks) = reserved(object, objects)?;
+        map.assume_home(first, blocks);
         Ok(())
     }
+}
 
+impl Moves {
     /// Takes every block that lies in a hard drive's log, and nowhere else, to have gone home, as it would in
     /// quiet hours. What a log holds that is not durable and recorded yet stays: flush before. The places
     /// in the logs are free when the next commits have recorded it.
     ///
     /// # Panics
     /// If payloads have contents.
-    pub fn assume_logs_home(&mut self) {
-        assert!(
-            !self.io.config().contents,
-            "homes can be assumed only where there are no contents"
-        );
-        for block in 0..self.map.logical().len() as Logical {
-            if self.map.state(block) != LOG {
+    pub(crate) fn assume_logs_home(
+        &mut self,
+        map: &mut Map,
+        commit: &mut Commit,
+        io: &mut DeviceIo,
+    ) {
+        assert!(!io.config().contents, "homes can be assumed only where there are no contents");
+        for block in 0..map.logical().len() as Logical {
+            if map.state(block) != LOG {
                 continue;
             }
-            let slot = self.map.entry(block).log;
-            if !self.map.log_source(block, slot) {
+            let slot = map.entry(block).log;
+            if !map.log_source(block, slot) {
                 continue;
             }
-            let copied = self.map.watch(block);
-            if self.map.note_home(&copied) {
-                self.moves.homed_log.push((block, slot));
-                self.map.touch(Touch { logical: block, count: 1 }, NONE, true);
+            let copied = map.watch(block);
+            if map.note_home(&copied) {
+                self.homed_log.push((block, slot));
+                map.touch(Touch { logical: block, count: 1 }, NONE, true);
             }
-            self.map.forget(copied);
+            map.forget(copied);
         }
-        self.commit.note_pending(self.io.now());
+        commit.note_pending(io.now());
     }
+}
 
+impl Tiers {
     /// Takes the blocks of the object, in the order of their addresses, to have clean copies on the
     /// SSDs beside their homes, until this share of the SSDs' slots is used. False: it is used up.
     ///
@@ -74,23 +87,23 @@ impl Engine {
     ///
     /// # Panics
     /// As `assume_home`, and if the homes of the object were not assumed before.
-    pub fn assume_ssd_copies(
+    pub(crate) fn assume_ssd_copies(
         &mut self,
         object: ObjectId,
         used_percent: u64,
+        map: &mut Map,
+        objects: &mut Objects,
+        metadata: &mut MetadataHomes,
+        io: &mut DeviceIo,
     ) -> Result<bool, IoError> {
-        assert!(
-            !self.io.config().contents,
-            "copies can be assumed only where there are no contents"
-        );
+        assert!(!io.config().contents, "copies can be assumed only where there are no contents");
         assert!(used_percent <= 100, "a share of the slots");
-        let (first, blocks) = reserved(object, &mut self.objects)?;
-        let kept_free = self.map.ssd_slots() * (100 - used_percent) / 100;
+        let (first, blocks) = reserved(object, objects)?;
+        let kept_free = map.ssd_slots() * (100 - used_percent) / 100;
         let room = |map: &crate::map::Map| map.ssd_free() > kept_free;
-        let all = (first..first + blocks)
-            .all(|block| room(&self.map) && self.map.assume_ssd_copy(block, 0));
+        let all = (first..first + blocks).all(|block| room(map) && map.assume_ssd_copy(block, 0));
         // what a tier holds is counted anew
-        self.make_space().expect("it was made at start");
+        self.make_space(map, objects, metadata, io).expect("it was made at start");
         Ok(all)
     }
 }

@@ -14,11 +14,16 @@ use crate::map::logical::{LOG, SSD};
 use crate::map::objects::Objects;
 use crate::map::{Logical, NONE, Slot, Touch};
 use crate::metadata::PROBE_AFTER;
+use crate::metadata_replica::MetadataReplica;
 use crate::mutant::Mutant;
 use crate::ops::commit::Commit;
+use crate::ops::moves::Moves;
+use crate::ops::reuse::DeferredFree;
+use crate::ops::steering::Steering;
 use crate::ops::tail::TailCopies;
 use crate::owner::{Ended, Owner};
 use crate::port::IoOp;
+use crate::requests::Requests;
 use crate::tiering::Tiers;
 use tandem_block::{DeviceId, Duration, Instant, IoError};
 
@@ -81,6 +86,117 @@ fn close_failed_ssd(
     }
 }
 
+impl DeviceIo {
+    /// A log place on a drive that failed will never be durable; a copy of it on an SSD stands alone.
+    pub(crate) fn leave_failed_log(&mut self, block: Logical, log: Slot, map: &mut Map) {
+        let device = map.slots().region(log).device;
+        let is_copied = map.state(block) & (LOG | SSD) == LOG | SSD;
+        if is_copied && self[device].is_faulted() {
+            map.drop_place(block, log);
+            map.touch(Touch { logical: block, count: 1 }, NONE, true);
+        }
+    }
+}
+
+impl DeviceIo {
+    /// Commands that were abandoned, and that their drives have not answered since.
+    pub(crate) fn abandoned_commands(&self) -> usize {
+        self.deadlines().abandoned()
+    }
+}
+
+impl TailCopies {
+    fn probe(
+        &mut self,
+        device: DeviceId,
+        requests: &mut Requests,
+        metadata_replica: &mut MetadataReplica,
+        steering: &mut Steering,
+        tiers: &mut Tiers,
+        io: &mut DeviceIo,
+    ) {
+        let now = io.now();
+        let d = &io[device];
+        if now < d.probe_at || !self.may_probe(d) {
+            return;
+        }
+        let d = &mut io[device];
+        d.probes += 1;
+        d.probe_at = now + Duration::from_ns(PROBE_AFTER.ns << d.probes.min(6));
+        if d.is_ssd() {
+            io.submit(device, IoOp::Flush, Owner::Probe);
+        } else {
+            tiers.flush_hdd(device, requests, metadata_replica, steering, io);
+        }
+    }
+}
+
+impl TailCopies {
+    /// Can anything still make room on the drives that take writes?
+    fn room_can_come(
+        &self,
+        map: &Map,
+        commit: &Commit,
+        moves: &Moves,
+        deferred_free: &DeferredFree,
+        io: &DeviceIo,
+    ) -> bool {
+        if commit.is_broken() {
+            return false;
+        }
+        let under_way = !io.flights().is_empty() || !moves.is_idle() || !commit.is_idle();
+        let follows = !deferred_free.is_empty()
+            || map.pending_blocks() > 0
+            || moves.homed_count() > 0
+            || io.hdds().iter().any(|&hdd| awaits_flush(hdd, io, map));
+        let population = map.population();
+        let drops = population.clean_ssd > 0 && !moves.dropping.found_nothing(commit.durable());
+        let moves = drops || (population.dirty_ssd > 0 && !moves.found_nothing(commit.durable()));
+        // a drive that failed once may work when it is tried for the first time
+        let heals = io.drives().iter().any(|d| {
+            let is_busy = d.queue.in_flight() > 0 || d.flushing.is_some() || (self.under_way() > 0);
+            d.may_heal_soon() && (is_busy || self.may_probe(d))
+        });
+        under_way || follows || moves || heals
+    }
+}
+
+impl DeviceIo {
+    /// A flush of a hard drive failed: what its log holds volatile may be lost, and a later flush that
+    /// succeeds would not say so. Copies on an SSD stand alone.
+    pub(crate) fn leave_tail(&mut self, device: DeviceId, map: &mut Map) {
+        let items: Vec<_> = self[device].tail.items.iter().copied().collect();
+        for item in items.iter().filter(|item| item.copied) {
+            for i in 0..item.run.count {
+                let (block, slot) = (item.logical + i, item.run.slot + i);
+                if map.is_log_volatile_by(slot, item.write) && map.entry(block).log == slot {
+                    self.leave_failed_log(block, slot, map);
+                }
+            }
+        }
+    }
+}
+
+impl TailCopies {
+    /// Tries drives that are read only whether they work again. Only events bring this about, and a timer where
+    /// writes wait for room: where nobody asks for anything nothing waits for it.
+    #[inline]
+    pub(crate) fn probe_failed(
+        &mut self,
+        requests: &mut Requests,
+        metadata_replica: &mut MetadataReplica,
+        steering: &mut Steering,
+        tiers: &mut Tiers,
+        io: &mut DeviceIo,
+    ) {
+        if io.stats().faulted_drives > io.stats().healed_drives {
+            for index in 0..io.drives().len() {
+                self.probe(DeviceId(index as u8), requests, metadata_replica, steering, tiers, io);
+            }
+        }
+    }
+}
+
 impl Engine {
     /// What became of drives, and of commands that they never took.
     pub(crate) fn hear_news(&mut self) -> bool {
@@ -137,33 +253,6 @@ impl Engine {
         }
     }
 
-    /// Tries drives that are read only whether they work again. Only events bring this about, and a timer where
-    /// writes wait for room: where nobody asks for anything nothing waits for it.
-    #[inline]
-    pub(crate) fn probe_failed(&mut self) {
-        if self.io.stats().faulted_drives > self.io.stats().healed_drives {
-            for index in 0..self.io.drives().len() {
-                self.probe(DeviceId(index as u8));
-            }
-        }
-    }
-
-    fn probe(&mut self, device: DeviceId) {
-        let now = self.io.now();
-        let d = &self.io[device];
-        if now < d.probe_at || !self.tail_copies.may_probe(d) {
-            return;
-        }
-        let d = &mut self.io[device];
-        d.probes += 1;
-        d.probe_at = now + Duration::from_ns(PROBE_AFTER.ns << d.probes.min(6));
-        if d.is_ssd() {
-            self.io.submit(device, IoOp::Flush, Owner::Probe);
-        } else {
-            self.flush_hdd(device);
-        }
-    }
-
     /// A drive that failed was flushed.
     pub(crate) fn probed(&mut self, device: DeviceId, status: Result<(), IoError>) {
         let d = &mut self.io[device];
@@ -176,7 +265,12 @@ impl Engine {
         if let Some(ssd) = self.io.ssds().iter().position(|&id| id == device) {
             self.map.close_ssd(ssd, is_closed);
             self.tiers.share_anew();
-            self.begin_levelling();
+            self.checkpoint.begin_levelling(
+                &mut self.map,
+                &mut self.objects,
+                &mut self.metadata,
+                &mut self.io,
+            );
         } else {
             self.metadata.note_hdd_level(device, &self.io);
         }
@@ -195,7 +289,13 @@ impl Engine {
         let Some(error) = error else { return false };
         self.flush_for_room();
         if !self.io.waits_for_space()
-            || self.room_can_come()
+            || self.tail_copies.room_can_come(
+                &self.map,
+                &self.commit,
+                &self.moves,
+                &self.deferred_free,
+                &self.io,
+            )
             || self.io.breaks(Mutant::CountsFailedRoom)
         {
             return false;
@@ -230,58 +330,6 @@ impl Engine {
         }
     }
 
-    /// Can anything still make room on the drives that take writes?
-    fn room_can_come(&self) -> bool {
-        if self.commit.is_broken() {
-            return false;
-        }
-        let under_way =
-            !self.io.flights().is_empty() || !self.moves.is_idle() || !self.commit.is_idle();
-        let follows = !self.deferred_free.is_empty()
-            || self.map.pending_blocks() > 0
-            || self.moves.homed_count() > 0
-            || self.io.hdds().iter().any(|&hdd| awaits_flush(hdd, &self.io, &self.map));
-        let population = self.map.population();
-        let drops =
-            population.clean_ssd > 0 && !self.moves.dropping.found_nothing(self.commit.durable());
-        let moves =
-            drops || (population.dirty_ssd > 0 && !self.moves.found_nothing(self.commit.durable()));
-        // a drive that failed once may work when it is tried for the first time
-        let heals = self.io.drives().iter().any(|d| {
-            let is_busy = d.queue.in_flight() > 0
-                || d.flushing.is_some()
-                || (self.tail_copies.under_way() > 0);
-            d.may_heal_soon() && (is_busy || self.tail_copies.may_probe(d))
-        });
-        under_way || follows || moves || heals
-    }
-
-    /// A flush of a hard drive failed: what its log holds volatile may be lost, and a later flush that
-    /// succeeds would not say so. Copies on an SSD stand alone.
-    pub(crate) fn leave_tail(&mut self, device: DeviceId) {
-        let items: Vec<_> = self.io[device].tail.items.iter().copied().collect();
-        for item in items.iter().filter(|item| item.copied) {
-            for i in 0..item.run.count {
-                let (block, slot) = (item.logical + i, item.run.slot + i);
-                if self.map.is_log_volatile_by(slot, item.write)
-                    && self.map.entry(block).log == slot
-                {
-                    self.leave_failed_log(block, slot);
-                }
-            }
-        }
-    }
-
-    /// A log place on a drive that failed will never be durable; a copy of it on an SSD stands alone.
-    pub(crate) fn leave_failed_log(&mut self, block: Logical, log: Slot) {
-        let device = self.map.slots().region(log).device;
-        let is_copied = self.map.state(block) & (LOG | SSD) == LOG | SSD;
-        if is_copied && self.io[device].is_faulted() {
-            self.map.drop_place(block, log);
-            self.map.touch(Touch { logical: block, count: 1 }, NONE, true);
-        }
-    }
-
     /// Drives that have left a command without an answer for too long: nothing is asked of them any more,
     /// and who waits for them is told.
     pub(crate) fn abandon_overdue(&mut self) {
@@ -298,10 +346,5 @@ impl Engine {
                 self.hear((io, None), Err(error), &[], &[]);
             }
         }
-    }
-
-    /// Commands that were abandoned, and that their drives have not answered since.
-    pub fn abandoned_commands(&self) -> usize {
-        self.io.deadlines().abandoned()
     }
 }

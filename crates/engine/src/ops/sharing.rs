@@ -21,8 +21,10 @@ use crate::map::journal::Journal;
 use crate::map::objects::{BlockRange, Objects};
 use crate::map::{self, Logical, Map};
 use crate::mutant::Mutant;
+use crate::ops::batch::ObjectChanges;
 use crate::ops::commit::Commit;
 use crate::requests::Next;
+use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use crate::requests::task::Task;
 use tandem_block::{
@@ -163,39 +165,47 @@ impl Sharing {
     }
 }
 
-impl Engine {
-    // ---- clones ----
-
+impl Sharing {
     /// May the batch that is next share blocks, or why not? `None`: not yet.
-    pub(crate) fn ready_to_share(&mut self, id: TaskId) -> Option<Result<(), IoError>> {
-        if self.sharing.frozen.is_empty() {
-            let batch = self.object_changes.next_batch().expect("it is next");
+    pub(crate) fn ready_to_share(
+        &mut self,
+        id: TaskId,
+        objects: &mut Objects,
+        requests: &mut Requests,
+        commit: &mut Commit,
+        object_changes: &mut ObjectChanges,
+        io: &mut DeviceIo,
+    ) -> Option<Result<(), IoError>> {
+        if self.frozen.is_empty() {
+            let batch = object_changes.next_batch().expect("it is next");
             let mut frozen = Vec::new();
             for op in &batch.ops {
                 if let Some(from) = op.shared_from() {
                     frozen.extend([(from, false), (op.object(), true)]);
                 }
             }
-            self.sharing.frozen = frozen;
+            self.frozen = frozen;
         }
-        if let Some((_, ended)) = self.sharing.settling {
+        if let Some((_, ended)) = self.settling {
             return ended;
         }
         let is_in_the_way = |task: &Task| {
-            !task.is_answered
-                && task.request.op != Op::Flush
-                && self.sharing.is_frozen(&task.request)
+            !task.is_answered && task.request.op != Op::Flush && self.is_frozen(&task.request)
         };
-        if self.requests.iter().any(|(_, task)| is_in_the_way(task)) {
+        if requests.iter().any(|(_, task)| is_in_the_way(task)) {
             return None;
         }
-        if self.io.breaks(Mutant::ClonesVolatile) && self.objects.links().is_empty() {
+        if io.breaks(Mutant::ClonesVolatile) && objects.links().is_empty() {
             return Some(Ok(()));
         }
-        self.sharing.settling = Some((id, None));
-        self.commit.wait_flush(id);
+        self.settling = Some((id, None));
+        commit.wait_flush(id);
         None
     }
+}
+
+impl Engine {
+    // ---- clones ----
 
     /// The batch that was next is done: what waited for it goes on.
     pub(crate) fn thaw(&mut self) {
@@ -259,7 +269,11 @@ impl Engine {
             let held = held.filter(|piece| piece.logical.is_some());
             pieces.extend(held.map(|piece| (piece.offset, piece.offset + piece.count)));
         }
-        let count = pieces.len().min(self.changes_that_fit());
+        let count = pieces.len().min(self.object_changes.changes_that_fit(
+            &self.objects,
+            &self.journal,
+            &self.commit,
+        ));
         if !self.objects.fits_with_runs(count) {
             return Err(IoError::NoSpace);
         }
@@ -375,7 +389,14 @@ impl Engine {
         {
             self.sharing.lingering.push(range);
         } else {
-            self.retire(range);
+            self.object_changes.retire(
+                range,
+                &mut self.map,
+                &mut self.objects,
+                &mut self.commit,
+                &mut self.tiers,
+                &mut self.io,
+            );
         }
     }
 
@@ -389,7 +410,14 @@ impl Engine {
             match self.requests.touch(range.first, range.first + range.count) {
                 true => self.sharing.lingering.push(range),
                 false => {
-                    self.retire(range);
+                    self.object_changes.retire(
+                        range,
+                        &mut self.map,
+                        &mut self.objects,
+                        &mut self.commit,
+                        &mut self.tiers,
+                        &mut self.io,
+                    );
                     self.commit.note_pending(self.io.now());
                 }
             }

@@ -4,24 +4,43 @@
 //! superblocks say "clean". A pool that was stopped without these recovers from its journal.
 
 use crate::engine::Engine;
+use crate::io::DeviceIo;
 use crate::io::Phase;
+use crate::metadata::MetadataHomes;
 use crate::owner::{MetadataIo, Owner};
 use crate::port::{Command, IoOp};
+use crate::start::Start;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
 
-impl Engine {
-    pub(crate) fn on_shutdown(&mut self) {
-        match self.io.phase() {
-            Phase::Running => self.io.enter(Phase::Stopping),
+impl DeviceIo {
+    pub(crate) fn on_shutdown(&mut self, start: &mut Start) {
+        match self.phase() {
+            Phase::Running => self.enter(Phase::Stopping),
             Phase::Stopping => {}
             _ => {
-                self.start.end();
-                self.io.enter(Phase::Stopped);
-                self.io.send(Command::Stopped);
+                start.end();
+                self.enter(Phase::Stopped);
+                self.send(Command::Stopped);
             }
         }
     }
+}
 
+impl MetadataHomes {
+    pub(crate) fn superblock_written(
+        &mut self,
+        device: DeviceId,
+        status: Result<(), IoError>,
+        io: &mut DeviceIo,
+    ) {
+        if let Err(error) = status {
+            self.superblock_refused(device, error, io);
+        }
+        self.superblock_ended(io);
+    }
+}
+
+impl Engine {
     /// Is everything durable? Then the superblocks are written and the engine stops.
     pub(crate) fn stop_if_durable(&mut self) {
         if !self.io.is_stopping() {
@@ -54,7 +73,14 @@ impl Engine {
             let is_flushed = !d.is_faulted() || !has_ssd && !d.is_out();
             let has_failed = d.is_faulted() && has_ssd;
             if has_failed && !d.tail.items.iter().all(|item| item.copied) {
-                if self.rescue_for_stop(device) {
+                if self.tail_copies.rescue_for_stop(
+                    device,
+                    &mut self.map,
+                    &mut self.requests,
+                    &mut self.moves,
+                    &mut self.deferred_free,
+                    &mut self.io,
+                ) {
                     continue;
                 }
                 self.commit.break_off(tandem_block::IoError::Dead(device));
@@ -102,7 +128,10 @@ impl Engine {
             if !self.evacuation.round_is_for(id).unwrap_or(!skips) {
                 continue;
             }
-            let bytes = self.superblock(id, clean).encode();
+            let bytes = self
+                .metadata
+                .superblock(id, clean, &self.objects, &self.replacement, &self.evacuation, &self.io)
+                .encode();
             let last = self.io[id].drive_bytes / BLOCK_BYTES * BLOCK_BYTES;
             let offset_bytes = if copy == 0 { 0 } else { last - BLOCK_BYTES };
             let op = IoOp::WriteMeta { offset_bytes, bytes, fua: true };
@@ -116,15 +145,8 @@ impl Engine {
             self.round_done();
         } else if writes == 0 && self.metadata.is_round() {
             self.metadata.end_round();
-            self.told_of_lagging();
+            self.metadata.told_of_lagging(&mut self.requests, &mut self.commit, &mut self.io);
         }
-    }
-
-    pub(crate) fn superblock_written(&mut self, device: DeviceId, status: Result<(), IoError>) {
-        if let Err(error) = status {
-            self.superblock_refused(device, error);
-        }
-        self.metadata.superblock_ended(&mut self.io);
     }
 
     /// One copy of all superblocks was written.
@@ -138,7 +160,7 @@ impl Engine {
             return;
         }
         let is_laggings = self.metadata.is_round();
-        self.told_of_lagging();
+        self.metadata.told_of_lagging(&mut self.requests, &mut self.commit, &mut self.io);
         if is_laggings {
             self.metadata.end_round();
         } else if is_replacements {

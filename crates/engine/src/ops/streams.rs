@@ -7,6 +7,7 @@
 use crate::config::Role;
 use crate::device::{Device, Waiting};
 use crate::engine::Engine;
+use crate::io::DeviceIo;
 use crate::io::flights::Flight;
 use crate::mutant::Mutant;
 use crate::owner::Owner;
@@ -16,6 +17,7 @@ use crate::qos::delivery::{Clients, NO_STREAM};
 use crate::qos::lanes::Lanes;
 use crate::qos::streams::{Pick, Streams, Taken};
 use crate::qos::{Candidate, StreamsView};
+use crate::requests::Requests;
 use crate::requests::task::Task;
 use std::sync::Arc;
 use tandem_block::{DeviceId, Instant, IoError, Op, Request};
@@ -29,6 +31,39 @@ impl Device {
         let taken = self.streams.as_mut()?.take_any(now)?;
         self.queue.taken(taken.waiting.bytes);
         Some(taken.waiting)
+    }
+}
+
+impl DeviceIo {
+    fn queues(&mut self, device: DeviceId, lane: usize) -> &mut Streams {
+        let d = &mut self[device];
+        &mut d.streams.as_mut().expect("streams are told apart here").lane(lane).queues
+    }
+}
+
+impl Requests {
+    /// A command is done: what do its kind cost?
+    pub(crate) fn observe_cost(
+        &mut self,
+        flight: &Flight<Owner>,
+        status: Result<(), IoError>,
+        io: &mut DeviceIo,
+    ) {
+        let task = flight.owner.task().and_then(|id| self.get(id));
+        let sequential = task.is_none_or(|task| task.sequential);
+        let stream = task.map_or(NO_STREAM, |task| task.stream);
+        let request_bytes = task.map_or(0, |task| task.request.length_bytes);
+        let kind = Kind { read: flight.place.read, sequential };
+        let now = io.now();
+        let d = &mut io[flight.device];
+        let lanes = d.streams.as_mut().expect("asked by the caller");
+        let lane = lanes.lane(lanes.index_of(kind.read));
+        if stream != NO_STREAM {
+            lane.queues.completed(now, stream);
+        }
+        if status.is_ok() && flight.place.listed {
+            lane.observed.completed(kind, flight.bytes, request_bytes);
+        }
     }
 }
 
@@ -109,7 +144,7 @@ impl Engine {
             return true;
         }
         // writes wait for space; reads and background work must not wait with them
-        if let Some(read) = self.queues(device, lane).take_only(now, true) {
+        if let Some(read) = self.io.queues(device, lane).take_only(now, true) {
             return self.issue_taken(device, lane, read, Candidate::Due);
         }
         let has_room = self.qos.next_stream(&StreamsView {
@@ -117,7 +152,7 @@ impl Engine {
             background_in_flight: view.background_in_flight,
             ..StreamsView::default()
         });
-        let queues = self.queues(device, lane);
+        let queues = self.io.queues(device, lane);
         match (has_room, queues.take_any_background()) {
             (Some(_), Some(work)) => self.issue_taken(device, lane, work, Candidate::BackgroundDue),
             (None, Some(work)) => {
@@ -126,11 +161,6 @@ impl Engine {
             }
             (_, None) => false,
         }
-    }
-
-    fn queues(&mut self, device: DeviceId, lane: usize) -> &mut Streams {
-        let d = &mut self.io[device];
-        &mut d.streams.as_mut().expect("streams are told apart here").lane(lane).queues
     }
 
     fn issue_taken(
@@ -163,25 +193,6 @@ impl Engine {
                 debug_assert!(matches!(pick, Pick::Stream { read: false, .. }));
                 false
             }
-        }
-    }
-
-    /// A command is done: what do its kind cost?
-    pub(crate) fn observe_cost(&mut self, flight: &Flight<Owner>, status: Result<(), IoError>) {
-        let task = flight.owner.task().and_then(|id| self.requests.get(id));
-        let sequential = task.is_none_or(|task| task.sequential);
-        let stream = task.map_or(NO_STREAM, |task| task.stream);
-        let request_bytes = task.map_or(0, |task| task.request.length_bytes);
-        let kind = Kind { read: flight.place.read, sequential };
-        let now = self.io.now();
-        let d = &mut self.io[flight.device];
-        let lanes = d.streams.as_mut().expect("asked by the caller");
-        let lane = lanes.lane(lanes.index_of(kind.read));
-        if stream != NO_STREAM {
-            lane.queues.completed(now, stream);
-        }
-        if status.is_ok() && flight.place.listed {
-            lane.observed.completed(kind, flight.bytes, request_bytes);
         }
     }
 

@@ -9,16 +9,21 @@ use super::read_back::names;
 use crate::device::{Class, HddFlush, Job, TailItem};
 use crate::engine::Engine;
 use crate::io::DeviceIo;
+use crate::log::read_back::ReadBack;
 use crate::map::Map;
 use crate::map::{Logical, NONE, Run, Slot, Touch};
+use crate::metadata_replica::MetadataReplica;
 use crate::mutant::Mutant;
+use crate::ops::commit::Commit;
 use crate::ops::moves::Moves;
 use crate::ops::reuse::DeferredFree;
+use crate::ops::steering::Steering;
 use crate::owner::{Ended, LogIo, Owner, TailCopy};
 use crate::port::IoOp;
 use crate::requests::Next;
 use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
+use crate::tiering::Tiers;
 use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, IoError, PayloadId};
 
 /// Tail copies in flight at once.
@@ -229,11 +234,154 @@ fn is_beyond_rescue(
         && deferred_free.is_empty()
 }
 
+impl TailCopies {
+    /// A copy failed: its item is as exposed as before. A flush of the hard drive will do instead; if
+    /// that is out of service, there is nothing left for who waits now.
+    fn not_copied(
+        &mut self,
+        copy: &TailCopy,
+        error: IoError,
+        map: &mut Map,
+        commit: &mut Commit,
+        io: &mut DeviceIo,
+    ) {
+        let device = map.slots().region(copy.log).device;
+        if io[device].is_faulted() {
+            self.rescue_wanted = false; // each FLUSH tries again
+            commit.tails_failed(error);
+        }
+        let tail = &mut io[device].tail;
+        tail.copy_failed = true;
+        let known = |item: &&mut TailItem| item.copied && item.write == copy.write;
+        if let Some(item) = tail.items.iter_mut().find(known) {
+            item.copied = false;
+            tail.exposed_bytes += u64::from(item.run.count) * BLOCK_BYTES;
+        }
+    }
+}
+
+impl Requests {
+    /// A part of a journaled write is on the SSD too, or could not be brought there.
+    fn journaled(&mut self, id: TaskId, copied: bool) {
+        let task = &mut self[id];
+        task.exposed |= !copied;
+        task.outstanding -= 1;
+        if task.outstanding == 0 {
+            self.lead_to(Next::Written(id));
+        }
+    }
+}
+
+impl Tiers {
+    /// Issues a flush of a hard drive.
+    pub(crate) fn flush_hdd(
+        &mut self,
+        device: DeviceId,
+        requests: &mut Requests,
+        metadata_replica: &mut MetadataReplica,
+        steering: &mut Steering,
+        io: &mut DeviceIo,
+    ) {
+        if !io.ssds().is_empty() {
+            self.policies.return_before_flush(device, io, requests, steering);
+        }
+        let now = io.now();
+        let d = &mut io[device];
+        d.flush_wanted = false;
+        d.dirty = false;
+        d.flushing = Some(HddFlush { items: d.tail.items.len(), home_mark: d.home_writes });
+        if let Some(bcw) = &mut d.bcw {
+            bcw.flush_issued(now);
+        }
+        metadata_replica.flush_begins(device);
+        io.submit(device, IoOp::Flush, Owner::Log(LogIo::Flush));
+    }
+}
+
+impl DeviceIo {
+    fn settle_item(&mut self, item: &TailItem, map: &mut Map, read_back: &mut ReadBack) {
+        for i in 0..item.run.count {
+            let (block, slot) = (item.logical + i, item.run.slot + i);
+            let is_latest = holds(map, &self, slot, item.write);
+            map.note_log_durable(slot, item.write);
+            let entry = map.entry(block);
+            if item.copied && is_latest && entry.log == slot && entry.ssd != NONE && !entry.home {
+                // the tail copy has done its duty: the log place alone is enough
+                map.drop_place(block, entry.ssd);
+                map.touch(Touch { logical: block, count: 1 }, NONE, true);
+            }
+        }
+        read_back.left_tail(item.run.slot, item.payload);
+        read_back.release_read_back(self);
+        self.let_buffer_go(item.payload);
+    }
+}
+
+impl TailCopies {
+    /// What a stop can still do for the tail of a hard drive that failed. False: nothing; what it holds may be
+    /// lost, and the pool does not stop as if nothing were.
+    pub(super) fn rescue_for_stop(
+        &mut self,
+        device: DeviceId,
+        map: &mut Map,
+        requests: &mut Requests,
+        moves: &mut Moves,
+        deferred_free: &mut DeferredFree,
+        io: &mut DeviceIo,
+    ) -> bool {
+        self.copy_tail(device, io, map, requests);
+        !is_beyond_rescue(device, io, moves, deferred_free) || map.displaced_count() > 0
+    }
+}
+
+impl TailCopies {
+    /// A part of a tail is on the SSD.
+    pub(crate) fn tail_copied(
+        &mut self,
+        copy: &TailCopy,
+        status: Result<(), IoError>,
+        map: &mut Map,
+        requests: &mut Requests,
+        commit: &mut Commit,
+        io: &mut DeviceIo,
+    ) {
+        let payload = self.ended(copy);
+        for i in 0..copy.run.count {
+            let (block, log, ssd) = (copy.logical + i, copy.log + i, copy.run.slot + i);
+            // a flush of the drive that came first has made durable the log place: that alone is enough; or
+            // the place holds something newer by now
+            let taken = status.is_ok()
+                && holds(map, io, log, copy.write)
+                && (map.add_copy(block, log, ssd) || map.move_fragment(block, log, ssd));
+            if taken {
+                map.touch(Touch { logical: block, count: 1 }, ssd, false);
+                io.leave_failed_log(block, log, map);
+            } else {
+                map.release_unused(Run { slot: ssd, count: 1 });
+            }
+        }
+        io.let_buffer_go(payload);
+        if let Err(error) = status {
+            self.not_copied(copy, error, map, commit, io);
+        }
+        if let Some(id) = copy.task {
+            requests.journaled(id, status.is_ok());
+        }
+    }
+}
+
 impl Engine {
     /// A command of a hard drive's log has ended.
     pub(crate) fn log_io_done(&mut self, io: &LogIo, ended: Ended<'_>) {
         match io {
-            LogIo::Copy(copy) => self.tail_copied(copy, ended.status),
+            LogIo::Copy(copy) => self.tail_copies.tail_copied(
+                copy,
+                ended.status,
+                &mut self.map,
+                &mut self.requests,
+                &mut self.commit,
+                &mut self.io,
+            ),
             LogIo::Flush => self.hdd_flush_done(ended.device, ended.status),
             LogIo::Padding => {}
         }
@@ -272,89 +420,6 @@ impl Engine {
         false
     }
 
-    /// What a stop can still do for the tail of a hard drive that failed. False: nothing; what it holds may be
-    /// lost, and the pool does not stop as if nothing were.
-    pub(super) fn rescue_for_stop(&mut self, device: DeviceId) -> bool {
-        self.tail_copies.copy_tail(device, &mut self.io, &mut self.map, &mut self.requests);
-        !is_beyond_rescue(device, &self.io, &self.moves, &self.deferred_free)
-            || self.map.displaced_count() > 0
-    }
-
-    /// A part of a tail is on the SSD.
-    pub(crate) fn tail_copied(&mut self, copy: &TailCopy, status: Result<(), IoError>) {
-        let payload = self.tail_copies.ended(copy);
-        for i in 0..copy.run.count {
-            let (block, log, ssd) = (copy.logical + i, copy.log + i, copy.run.slot + i);
-            // a flush of the drive that came first has made durable the log place: that alone is enough; or
-            // the place holds something newer by now
-            let taken = status.is_ok()
-                && holds(&self.map, &self.io, log, copy.write)
-                && (self.map.add_copy(block, log, ssd) || self.map.move_fragment(block, log, ssd));
-            if taken {
-                self.map.touch(Touch { logical: block, count: 1 }, ssd, false);
-                self.leave_failed_log(block, log);
-            } else {
-                self.map.release_unused(Run { slot: ssd, count: 1 });
-            }
-        }
-        self.io.let_buffer_go(payload);
-        if let Err(error) = status {
-            self.not_copied(copy, error);
-        }
-        if let Some(id) = copy.task {
-            self.journaled(id, status.is_ok());
-        }
-    }
-
-    /// A copy failed: its item is as exposed as before. A flush of the hard drive will do instead; if
-    /// that is out of service, there is nothing left for who waits now.
-    fn not_copied(&mut self, copy: &TailCopy, error: IoError) {
-        let device = self.map.slots().region(copy.log).device;
-        if self.io[device].is_faulted() {
-            self.tail_copies.rescue_wanted = false; // each FLUSH tries again
-            self.commit.tails_failed(error);
-        }
-        let tail = &mut self.io[device].tail;
-        tail.copy_failed = true;
-        let known = |item: &&mut TailItem| item.copied && item.write == copy.write;
-        if let Some(item) = tail.items.iter_mut().find(known) {
-            item.copied = false;
-            tail.exposed_bytes += u64::from(item.run.count) * BLOCK_BYTES;
-        }
-    }
-
-    /// A part of a journaled write is on the SSD too, or could not be brought there.
-    fn journaled(&mut self, id: TaskId, copied: bool) {
-        let task = &mut self.requests[id];
-        task.exposed |= !copied;
-        task.outstanding -= 1;
-        if task.outstanding == 0 {
-            self.requests.lead_to(Next::Written(id));
-        }
-    }
-
-    /// Issues a flush of a hard drive.
-    pub(crate) fn flush_hdd(&mut self, device: DeviceId) {
-        if !self.io.ssds().is_empty() {
-            self.tiers.policies.return_before_flush(
-                device,
-                &mut self.io,
-                &mut self.requests,
-                &mut self.steering,
-            );
-        }
-        let now = self.io.now();
-        let d = &mut self.io[device];
-        d.flush_wanted = false;
-        d.dirty = false;
-        d.flushing = Some(HddFlush { items: d.tail.items.len(), home_mark: d.home_writes });
-        if let Some(bcw) = &mut d.bcw {
-            bcw.flush_issued(now);
-        }
-        self.metadata_replica.flush_begins(device);
-        self.io.submit(device, IoOp::Flush, Owner::Log(LogIo::Flush));
-    }
-
     /// A flush of a hard drive ended.
     pub(crate) fn hdd_flush_done(&mut self, device: DeviceId, status: Result<(), IoError>) {
         let now = self.io.now();
@@ -378,7 +443,7 @@ impl Engine {
                 self.commit.tails_failed(error);
                 self.commit.break_off(error);
             } else {
-                self.leave_tail(device);
+                self.io.leave_tail(device, &mut self.map);
             }
             return;
         }
@@ -395,26 +460,9 @@ impl Engine {
             durable.push(item);
         }
         for item in durable {
-            self.settle_item(&item);
+            self.io.settle_item(&item, &mut self.map, &mut self.read_back);
         }
         self.commit.note_pending(now);
         self.homes_durable(device, flush.home_mark);
-    }
-
-    fn settle_item(&mut self, item: &TailItem) {
-        for i in 0..item.run.count {
-            let (block, slot) = (item.logical + i, item.run.slot + i);
-            let is_latest = holds(&self.map, &self.io, slot, item.write);
-            self.map.note_log_durable(slot, item.write);
-            let entry = self.map.entry(block);
-            if item.copied && is_latest && entry.log == slot && entry.ssd != NONE && !entry.home {
-                // the tail copy has done its duty: the log place alone is enough
-                self.map.drop_place(block, entry.ssd);
-                self.map.touch(Touch { logical: block, count: 1 }, NONE, true);
-            }
-        }
-        self.read_back.left_tail(item.run.slot, item.payload);
-        self.read_back.release_read_back(&mut self.io);
-        self.io.let_buffer_go(item.payload);
     }
 }

@@ -75,7 +75,7 @@ impl Engine {
         if let Some(error) = error {
             self.note_bad(device, part, error, checksums);
         }
-        self.part_done(part.task);
+        self.requests.part_done(part.task, &mut self.map, &mut self.tiers, &mut self.io);
     }
 
     /// Remembers which blocks of a read are bad on `device`: those whose checksums differ, or all if

@@ -9,8 +9,13 @@
 use crate::device::{Class, Job};
 use crate::engine::Engine;
 use crate::io::DeviceIo;
+use crate::ledger::Ledger;
+use crate::log::read_back::ReadBack;
+use crate::map::Map;
 use crate::map::{Logical, Run, Touch};
 use crate::mutant::Mutant;
+use crate::ops::commit::Commit;
+use crate::ops::read_back::Promotions;
 use crate::ops::steering::Asked;
 use crate::ops::steering::Steering;
 use crate::ops::tail::Written;
@@ -21,6 +26,7 @@ use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use crate::steer::Target;
 use crate::tier::Intention;
+use crate::tiering::Tiers;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError, Op, PayloadId, Request};
 
 impl Steering {
@@ -95,9 +101,94 @@ impl Steering {
     }
 }
 
+impl Requests {
+    /// The write's turn in a log has come. False: the log is full.
+    pub(crate) fn issue_log_write(
+        &mut self,
+        device: DeviceId,
+        id: TaskId,
+        map: &mut Map,
+        read_back: &mut ReadBack,
+        promotions: &mut Promotions,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let blocks = self[id].blocks();
+        let has_ssd = !io.ssds().is_empty();
+        let log = io[device].log.as_mut().expect("steered to a log");
+        if log.free_slots_of_users(has_ssd) < u64::from(blocks) {
+            return false;
+        }
+        let (mut logical, end) = (self[id].first, self[id].end);
+        self.mark_started(id, io);
+        while logical < end {
+            let run = read_back
+                .append_to_log(device, end - logical, true, io, promotions)
+                .expect("counted above");
+            self.issue_write_run(device, id, logical, run, io, map);
+            logical += run.count;
+        }
+        true
+    }
+}
+
+impl Requests {
+    /// Where does this write go? Asks the tier, then the policy, and counts the reason.
+    fn steer_write(
+        &mut self,
+        id: TaskId,
+        commit: &mut Commit,
+        steering: &mut Steering,
+        tiers: &mut Tiers,
+        ledger: &mut Ledger,
+        io: &mut DeviceIo,
+    ) -> Target {
+        tiers.policies.keep_class(id, self);
+        let task = &self[id];
+        // who decides knows volumes alone
+        let (request, blocks) = (Request { object: task.volume, ..task.request }, task.blocks());
+        let bytes = u64::from(blocks) * BLOCK_BYTES;
+        let intention = tiers.intend(id, io, self);
+        self[id].both = intention == Intention::Both;
+        // a write that belongs on a hard drive does not wait there behind anything but writes, unless its
+        // tier says so: it is brought there later
+        let task = &self[id];
+        let detours = tiers.policies.tier_of(task).is_none_or(|tier| tier.detours());
+        let asked = Asked {
+            request: &request,
+            bytes,
+            intention,
+            detours,
+            steer: tiers.policies.get(&request.object).map(|policy| policy.steer),
+            settles_hdds: commit.is_settling_hdds(),
+        };
+        let decision = steering.decide(&asked, ledger, io);
+        io.stats_mut().steered.count(decision.reason, request.length_bytes);
+        self[id].reason = decision.reason;
+        match decision.target {
+            Target::Log(device) => {
+                io.stats_mut().redirected.0 += 1;
+                io.stats_mut().redirected.1 += request.length_bytes;
+                let now = io.now();
+                if let Some(bcw) = &mut io[device].bcw {
+                    bcw.commit(now, bytes);
+                }
+            }
+            Target::Ssd | Target::ThisSsd(_) => io.note_missed(decision.reason, bytes),
+        }
+        decision.target
+    }
+}
+
 impl Engine {
     pub(crate) fn begin_user_write(&mut self, id: TaskId) {
-        let target = self.steer_write(id);
+        let target = self.requests.steer_write(
+            id,
+            &mut self.commit,
+            &mut self.steering,
+            &mut self.tiers,
+            &mut self.ledger,
+            &mut self.io,
+        );
         self.requests[id].target = target;
         if self.io.is_fixed() {
             self.steering.begin_fixed_write(id, &mut self.io, &mut self.requests);
@@ -114,65 +205,6 @@ impl Engine {
         } else {
             self.requests.begin_part_blocks(id, &request, &mut self.io, &mut self.map);
         }
-    }
-
-    /// Where does this write go? Asks the tier, then the policy, and counts the reason.
-    fn steer_write(&mut self, id: TaskId) -> Target {
-        self.tiers.policies.keep_class(id, &mut self.requests);
-        let task = &self.requests[id];
-        // who decides knows volumes alone
-        let (request, blocks) = (Request { object: task.volume, ..task.request }, task.blocks());
-        let bytes = u64::from(blocks) * BLOCK_BYTES;
-        let intention = self.tiers.intend(id, &mut self.io, &mut self.requests);
-        self.requests[id].both = intention == Intention::Both;
-        // a write that belongs on a hard drive does not wait there behind anything but writes, unless its
-        // tier says so: it is brought there later
-        let task = &self.requests[id];
-        let detours = self.tiers.policies.tier_of(task).is_none_or(|tier| tier.detours());
-        let asked = Asked {
-            request: &request,
-            bytes,
-            intention,
-            detours,
-            steer: self.tiers.policies.get(&request.object).map(|policy| policy.steer),
-            settles_hdds: self.commit.is_settling_hdds(),
-        };
-        let decision = self.steering.decide(&asked, &self.ledger, &mut self.io);
-        self.io.stats_mut().steered.count(decision.reason, request.length_bytes);
-        self.requests[id].reason = decision.reason;
-        match decision.target {
-            Target::Log(device) => {
-                self.io.stats_mut().redirected.0 += 1;
-                self.io.stats_mut().redirected.1 += request.length_bytes;
-                let now = self.io.now();
-                if let Some(bcw) = &mut self.io[device].bcw {
-                    bcw.commit(now, bytes);
-                }
-            }
-            Target::Ssd | Target::ThisSsd(_) => self.io.note_missed(decision.reason, bytes),
-        }
-        decision.target
-    }
-
-    /// The write's turn in a log has come. False: the log is full.
-    pub(crate) fn issue_log_write(&mut self, device: DeviceId, id: TaskId) -> bool {
-        let blocks = self.requests[id].blocks();
-        let has_ssd = !self.io.ssds().is_empty();
-        let log = self.io[device].log.as_mut().expect("steered to a log");
-        if log.free_slots_of_users(has_ssd) < u64::from(blocks) {
-            return false;
-        }
-        let (mut logical, end) = (self.requests[id].first, self.requests[id].end);
-        self.requests.mark_started(id, &mut self.io);
-        while logical < end {
-            let run = self
-                .read_back
-                .append_to_log(device, end - logical, true, &mut self.io, &mut self.promotions)
-                .expect("counted above");
-            self.requests.issue_write_run(device, id, logical, run, &mut self.io, &mut self.map);
-            logical += run.count;
-        }
-        true
     }
 
     /// A run of a user's write is on its device: the map names it.

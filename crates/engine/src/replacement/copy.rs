@@ -14,12 +14,14 @@
 //! as long as it took.
 
 use super::{Claim, DriveCopy, Ending, Flight, Stage};
-use crate::engine::Engine;
 use crate::format::layout::{Layout, SUPERBLOCK_BYTES};
 use crate::io::DeviceIo;
 use crate::metadata::MetadataHomes;
+use crate::ops::steering::Steering;
 use crate::port::{Command, IoOp};
 use crate::replacement::Replacement;
+use crate::requests::Requests;
+use crate::tiering::Tiers;
 use tandem_block::{BLOCK_BYTES, DeviceId, Instant, IoError, PayloadId};
 
 /// Blocks that cannot be read from the old drive at most: one that has lost more is not copied but
@@ -216,17 +218,23 @@ impl Replacement {
     }
 }
 
-impl Engine {
+impl Replacement {
     /// The next step of the copy, if it is its time.
-    pub(super) fn run_copy(&mut self) {
-        let (now, stopping) = (self.io.now(), self.io.is_stopping());
-        let region_bytes = self.io.config().replacement_region_bytes;
-        let h = self.replacement.current.as_deref_mut().expect("asked while there is one");
+    pub(super) fn run_copy(
+        &mut self,
+        requests: &mut Requests,
+        steering: &mut Steering,
+        tiers: &mut Tiers,
+        io: &mut DeviceIo,
+    ) {
+        let (now, stopping) = (io.now(), io.is_stopping());
+        let region_bytes = io.config().replacement_region_bytes;
+        let h = self.current.as_deref_mut().expect("asked while there is one");
         if h.stage != Stage::Copying {
             return;
         }
         if h.claim.is_none() {
-            let busy = self.io[h.device].queue.length() > 0;
+            let busy = io[h.device].queue.length() > 0;
             if stopping || (busy && now < h.rests_until) {
                 return;
             }
@@ -244,23 +252,17 @@ impl Engine {
             return;
         }
         let (device, source) = (h.device, h.device);
-        if !self.io[device].is_ssd() {
-            self.tiers.policies.disturb(
-                device,
-                true,
-                &mut self.io,
-                &mut self.requests,
-                &mut self.steering,
-            );
+        if !io[device].is_ssd() {
+            tiers.policies.disturb(device, true, io, requests, steering);
         }
         let length_bytes = claim.range.1 - claim.range.0;
-        let into = self.io.reserve(length_bytes);
-        let h = self.replacement.current.as_deref_mut().expect("asked while there is one");
+        let into = io.reserve(length_bytes);
+        let h = self.current.as_deref_mut().expect("asked while there is one");
         let claim = h.claim.as_mut().expect("made above");
         (claim.is_sent, claim.buffer) = (true, into);
         let op =
             IoOp::Read { offset_bytes: claim.range.0, length_bytes, into, into_offset_bytes: 0 };
-        self.replacement.send_replacement(source, op, Flight::CopyRead, &mut self.io);
+        self.send_replacement(source, op, Flight::CopyRead, io);
     }
 }
 

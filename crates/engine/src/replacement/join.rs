@@ -157,6 +157,27 @@ impl Replacement {
     }
 }
 
+impl Replacement {
+    /// The last command that went to it in another way has ended: it is where it belongs.
+    pub(super) fn land(&mut self, metadata: &mut MetadataHomes, io: &mut DeviceIo) {
+        let h = self.current.as_deref().expect("asked while there is one");
+        if !h.flights.is_empty() {
+            return;
+        }
+        let h = self.current.take().expect("asked above");
+        self.withhold(io);
+        io.note_successor(None);
+        io.send(Command::Succeed { device: h.bay });
+        let ended = Some((io.now(), Ending::Finished));
+        self.ended = Some(ReplacementView { ended, stage: "ended", ..h.view() });
+        io.send_all(h.held.into_iter().map(Command::Submit));
+        if h.is_lost {
+            // it missed something that the others have: as any that fails
+            metadata.fault(h.bay, IoError::Device(h.bay), io);
+        }
+    }
+}
+
 impl Engine {
     /// Every member knows of the drive that joins: it is used from now on.
     pub(super) fn take_bay(&mut self) {
@@ -190,25 +211,6 @@ impl Engine {
             (d.log, d.bcw) = (Some(Log::new(region, segment_slots)), bcw);
             let places = self.io.home_places(bay);
             self.objects.come_back(places);
-        }
-    }
-
-    /// The last command that went to it in another way has ended: it is where it belongs.
-    pub(super) fn land(&mut self) {
-        let h = self.replacement.current.as_deref().expect("asked while there is one");
-        if !h.flights.is_empty() {
-            return;
-        }
-        let h = self.replacement.current.take().expect("asked above");
-        self.replacement.withhold(&mut self.io);
-        self.io.note_successor(None);
-        self.io.send(Command::Succeed { device: h.bay });
-        let ended = Some((self.io.now(), Ending::Finished));
-        self.replacement.ended = Some(ReplacementView { ended, stage: "ended", ..h.view() });
-        self.io.send_all(h.held.into_iter().map(Command::Submit));
-        if h.is_lost {
-            // it missed something that the others have: as any that fails
-            self.metadata.fault(h.bay, IoError::Device(h.bay), &mut self.io);
         }
     }
 }

@@ -32,6 +32,7 @@ mod start;
 mod switch;
 
 pub use crate::config::SuccessorConfig;
+use crate::drain::Evacuation;
 use crate::engine::Engine;
 use crate::format::superblock::{Successor, SuccessorState};
 use crate::io::{DeviceIo, Phase};
@@ -439,31 +440,38 @@ impl Replacement {
     }
 }
 
-impl Engine {
+impl Replacement {
     /// Could this drive be replaced by one of so many bytes?
     ///
     /// # Errors
     /// Why not.
-    pub fn can_replace(&self, device: DeviceId, capacity_bytes: u64) -> Result<(), ReplaceError> {
-        if self.io.phase() != Phase::Running {
+    pub(crate) fn can_replace(
+        &self,
+        device: DeviceId,
+        capacity_bytes: u64,
+        metadata: &MetadataHomes,
+        evacuation: &Evacuation,
+        io: &DeviceIo,
+    ) -> Result<(), ReplaceError> {
+        if io.phase() != Phase::Running {
             return Err(ReplaceError::NotNow("is not served"));
         }
-        if self.io.is_fixed() || self.metadata.is_degraded() {
+        if io.is_fixed() || metadata.is_degraded() {
             return Err(ReplaceError::NotNow("is served read-only"));
         }
-        if let Some(h) = &self.replacement.current {
+        if let Some(h) = &self.current {
             return Err(ReplaceError::UnderWay(h.bay));
         }
-        if self.evacuation.is_under_way() {
+        if evacuation.is_under_way() {
             return Err(ReplaceError::NotNow(
                 "has a drive that is being drained: remove it, or cancel that, first",
             ));
         }
-        let Some(old) = self.io.drives().get(device) else {
+        let Some(old) = io.drives().get(device) else {
             return Err(ReplaceError::NoDevice(device));
         };
         if old.is_gone() {
-            return self.replacement.can_join(device, capacity_bytes, &self.metadata, &self.io);
+            return self.can_join(device, capacity_bytes, metadata, io);
         }
         if old.is_pair {
             return Err(ReplaceError::IsPair(device));
@@ -477,38 +485,44 @@ impl Engine {
         }
         Ok(())
     }
+}
 
+impl Replacement {
     /// A drive that the event loop has added behind all others shall take the place of this one, which may have
     /// been removed, under an id that no drive had before. The caller wakes the engine.
     ///
     /// # Errors
     /// As `can_replace`.
-    pub fn replace(&mut self, successor: SuccessorConfig, uuid: u128) -> Result<(), ReplaceError> {
+    pub(crate) fn replace(
+        &mut self,
+        successor: SuccessorConfig,
+        uuid: u128,
+        metadata: &mut MetadataHomes,
+        evacuation: &mut Evacuation,
+        io: &mut DeviceIo,
+    ) -> Result<(), ReplaceError> {
         let SuccessorConfig { device, capacity_bytes } = successor;
-        self.can_replace(device, capacity_bytes)?;
-        let mut h = DriveCopy::new(
-            device,
-            self.replacement.successor_place(&self.io),
-            capacity_bytes,
-            self.io.now(),
-        );
-        let old = &self.io[device];
+        self.can_replace(device, capacity_bytes, metadata, evacuation, io)?;
+        let mut h = DriveCopy::new(device, self.successor_place(io), capacity_bytes, io.now());
+        let old = &io[device];
         h.plan = Plan::of(&old.layout, old.config.capacity_bytes);
         (h.uuid, h.old_uuid) = (uuid, old.config.uuid);
         h.stage = Stage::Marking;
         if old.is_gone() {
-            self.replacement.plan_join(&mut h, &self.metadata, &mut self.io).expect("asked before");
+            self.plan_join(&mut h, metadata, io).expect("asked before");
         }
-        let early = self.io.flights().iter().filter(|(_, io)| io.device == h.device);
+        let early = io.flights().iter().filter(|(_, io)| io.device == h.device);
         h.early = early.map(|(io, _)| io).collect();
-        self.io.note_successor(Some(successor));
-        self.replacement.current = Some(Box::new(h));
-        self.replacement.withhold(&mut self.io);
-        self.replacement.ended = None;
-        self.replacement.wanted = true;
+        io.note_successor(Some(successor));
+        self.current = Some(Box::new(h));
+        self.withhold(io);
+        self.ended = None;
+        self.wanted = true;
         Ok(())
     }
+}
 
+impl Engine {
     /// What of a replacement is possible now.
     pub(crate) fn run_replacement(&mut self) {
         self.replacement.divert_all(&mut self.io);
@@ -524,9 +538,19 @@ impl Engine {
         }
         if self.replacement.replacement_stage() == Stage::Copying {
             self.replacement.run_mark(&mut self.metadata, &mut self.io);
-            self.run_copy();
+            self.replacement.run_copy(
+                &mut self.requests,
+                &mut self.steering,
+                &mut self.tiers,
+                &mut self.io,
+            );
         }
-        self.run_switch();
+        self.replacement.run_switch(
+            &mut self.objects,
+            &mut self.metadata,
+            &mut self.evacuation,
+            &mut self.io,
+        );
     }
 
     /// A command of a replacement's own is done.
@@ -560,9 +584,20 @@ impl Engine {
                 self.replacement.first_mark_written(status, &mut self.metadata, &mut self.io)
             }
             Flight::Mark => self.replacement.mark_written(status, &mut self.metadata, &mut self.io),
-            Flight::SwitchFlush => self.switch_flushed(status),
+            Flight::SwitchFlush => self.replacement.switch_flushed(
+                status,
+                &mut self.objects,
+                &mut self.metadata,
+                &mut self.evacuation,
+                &mut self.io,
+            ),
             Flight::OwnSuperblock => self.own_superblock_written(status),
-            Flight::Retire => self.old_was_told(),
+            Flight::Retire => self.replacement.old_was_told(
+                &mut self.objects,
+                &mut self.metadata,
+                &mut self.evacuation,
+                &mut self.io,
+            ),
             Flight::Wipe => {}
         }
     }

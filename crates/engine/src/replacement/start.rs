@@ -17,6 +17,7 @@ use crate::io::DeviceIo;
 use crate::metadata::MetadataHomes;
 use crate::port::{Command, IoOp};
 use crate::replacement::Replacement;
+use crate::start::Start;
 use tandem_block::{BLOCK_BYTES, IoError};
 
 /// What stands on the successor.
@@ -123,27 +124,29 @@ impl Replacement {
     }
 }
 
-impl Engine {
+impl Replacement {
     /// Reads the successor's marks, or superblocks, beside those of the members.
-    pub(crate) fn open_successor(&mut self) {
-        let Some(successor) = self.io.config().successor else { return };
+    pub(crate) fn open_successor(&mut self, start: &mut Start, io: &mut DeviceIo) {
+        let Some(successor) = io.config().successor else { return };
         let mut h = DriveCopy::new(
             successor.device,
-            self.replacement.successor_place(&self.io),
+            self.successor_place(io),
             successor.capacity_bytes,
-            self.io.now(),
+            io.now(),
         );
-        h.old_uuid = self.io[successor.device].config.uuid;
+        h.old_uuid = io[successor.device].config.uuid;
         let (place, places) = (h.place, h.own_places());
-        self.replacement.current = Some(Box::new(h));
-        self.replacement.withhold(&mut self.io);
+        self.current = Some(Box::new(h));
+        self.withhold(io);
         for offset_bytes in places {
-            self.start.expect_recovery_read();
+            start.expect_recovery_read();
             let op = IoOp::ReadMeta { offset_bytes, length_bytes: BLOCK_BYTES };
-            self.replacement.send_replacement(place, op, Flight::Open, &mut self.io);
+            self.send_replacement(place, op, Flight::Open, io);
         }
     }
+}
 
+impl Engine {
     pub(super) fn successor_read(&mut self, status: Result<(), IoError>, bytes: &[u8]) {
         let found = &mut self.replacement.current.as_deref_mut().expect("its command ended").found;
         if status.is_ok() {

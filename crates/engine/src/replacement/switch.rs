@@ -6,9 +6,11 @@
 //! the member as long as every other one names it, in either way (`start.rs`).
 
 use super::{Ending, Flight, Stage, Step};
+use crate::drain::Evacuation;
 use crate::engine::Engine;
 use crate::format::superblock::{Successor, SuccessorState};
 use crate::io::DeviceIo;
+use crate::map::objects::Objects;
 use crate::metadata::MetadataHomes;
 use crate::mutant::Mutant;
 use crate::port::{Command, IoOp};
@@ -111,27 +113,153 @@ impl Replacement {
     }
 }
 
-impl Engine {
+impl Replacement {
+    fn write_own_superblock(
+        &mut self,
+        copy: usize,
+        objects: &mut Objects,
+        metadata: &mut MetadataHomes,
+        evacuation: &mut Evacuation,
+        io: &mut DeviceIo,
+    ) {
+        let h = self.current.as_deref().expect("asked while there is one");
+        let (place, offset_bytes) = (h.place, h.own_places()[copy]);
+        let bytes = metadata.superblock(h.bay, false, objects, &self, evacuation, io).encode();
+        let op = IoOp::WriteMeta { offset_bytes, bytes, fua: true };
+        self.send_replacement(place, op, Flight::OwnSuperblock, io);
+    }
+}
+
+impl Replacement {
+    /// The old drive's superblock says that it was replaced, for whoever brings it alone.
+    fn tell_old(
+        &mut self,
+        copy: usize,
+        objects: &mut Objects,
+        metadata: &mut MetadataHomes,
+        evacuation: &mut Evacuation,
+        io: &mut DeviceIo,
+    ) {
+        let h = self.current.as_deref().expect("asked while there is one");
+        let (device, uuid, old_uuid) = (h.device, h.uuid, h.old_uuid);
+        let mut told = metadata.superblock(device, false, objects, &self, evacuation, io);
+        told.members[usize::from(device.0)].uuid = old_uuid;
+        told.successor = Some(Successor { state: SuccessorState::Replaced, index: device.0, uuid });
+        let last = io[device].drive_bytes / BLOCK_BYTES * BLOCK_BYTES - BLOCK_BYTES;
+        let offset_bytes = if copy == 0 { 0 } else { last };
+        let op = IoOp::WriteMeta { offset_bytes, bytes: told.encode(), fua: true };
+        self.send_replacement(device, op, Flight::Retire, io);
+    }
+}
+
+impl Replacement {
+    pub(super) fn switch_flushed(
+        &mut self,
+        status: Result<(), IoError>,
+        objects: &mut Objects,
+        metadata: &mut MetadataHomes,
+        evacuation: &mut Evacuation,
+        io: &mut DeviceIo,
+    ) {
+        let h = self.current.as_deref_mut().expect("its command ended");
+        if !matches!(h.stage, Stage::Switching(_)) {
+            return;
+        }
+        if let Err(error) = status {
+            self.end_replacement(Ending::SuccessorFailed(error), metadata, io);
+            return;
+        }
+        h.stage = Stage::Switching(Step::Own(0));
+        let (bay, uuid) = (h.bay, h.uuid);
+        io[bay].config.uuid = uuid;
+        metadata.next_generation();
+        self.write_own_superblock(0, objects, metadata, evacuation, io);
+    }
+}
+
+impl Replacement {
+    /// … or could not be told: the others were.
+    pub(super) fn old_was_told(
+        &mut self,
+        objects: &mut Objects,
+        metadata: &mut MetadataHomes,
+        evacuation: &mut Evacuation,
+        io: &mut DeviceIo,
+    ) {
+        let h = self.current.as_deref_mut().expect("its command ended");
+        if h.stage == Stage::Switching(Step::Retire(0)) {
+            h.stage = Stage::Switching(Step::Retire(1));
+            self.tell_old(1, objects, metadata, evacuation, io);
+            return;
+        }
+        let h = self.current.take().expect("its command ended");
+        self.withhold(io);
+        assert!(h.flights.is_empty() && h.under_way.is_empty(), "nothing is under way");
+        io[h.device].drive_bytes = h.drive_bytes;
+        io.note_successor(None);
+        io.send(Command::Succeed { device: h.device });
+        let ended = Some((io.now(), Ending::Finished));
+        self.ended = Some(super::ReplacementView { ended, stage: "ended", ..h.view() });
+        io.send_all(h.held.into_iter().map(Command::Submit));
+    }
+}
+
+impl Replacement {
+    /// Nothing goes to the old drive any more: when all is quiet, the successor is flushed.
+    fn settle_successor(
+        &mut self,
+        objects: &mut Objects,
+        metadata: &mut MetadataHomes,
+        evacuation: &mut Evacuation,
+        io: &mut DeviceIo,
+    ) {
+        let no_round = !metadata.writes_superblocks();
+        let without_flush = io.breaks(Mutant::ReplacementSwitchesUnflushed);
+        let h = self.current.as_deref_mut().expect("asked while there is one");
+        let quiet = h.under_way.is_empty() && h.early.is_empty() && h.flights.is_empty();
+        let is_settling = if h.joins { h.is_copied() } else { quiet };
+        if !is_settling || !no_round {
+            return;
+        }
+        h.stage = Stage::Switching(Step::Flush);
+        let place = h.place;
+        if without_flush {
+            self.switch_flushed(Ok(()), objects, metadata, evacuation, io);
+        } else {
+            self.send_replacement(place, IoOp::Flush, Flight::SwitchFlush, io);
+        }
+    }
+}
+
+impl Replacement {
     /// What comes before and after the copying, as far as it is possible now.
-    pub(super) fn run_switch(&mut self) {
-        let no_round = !self.metadata.writes_superblocks();
-        let h = self.replacement.current.as_deref_mut().expect("asked while there is one");
+    pub(super) fn run_switch(
+        &mut self,
+        objects: &mut Objects,
+        metadata: &mut MetadataHomes,
+        evacuation: &mut Evacuation,
+        io: &mut DeviceIo,
+    ) {
+        let no_round = !metadata.writes_superblocks();
+        let h = self.current.as_deref_mut().expect("asked while there is one");
         match h.stage {
             Stage::Announcing { begun: false } if no_round => {
                 h.stage = Stage::Announcing { begun: true };
-                self.metadata.ask_for_superblocks(false, &mut self.io);
+                metadata.ask_for_superblocks(false, io);
             }
             Stage::Voiding { begun: false } if no_round => {
                 h.stage = Stage::Voiding { begun: true };
-                self.metadata.ask_for_superblocks(false, &mut self.io);
+                metadata.ask_for_superblocks(false, io);
             }
-            Stage::Settling => self.settle_successor(),
-            Stage::Landing => self.land(),
-            Stage::Leaving => self.replacement.leave_successor(&mut self.io),
+            Stage::Settling => self.settle_successor(objects, metadata, evacuation, io),
+            Stage::Landing => self.land(metadata, io),
+            Stage::Leaving => self.leave_successor(io),
             _ => {}
         }
     }
+}
 
+impl Engine {
     /// Both copies of the round are written.
     pub(crate) fn round_done(&mut self) {
         let h = self.replacement.current.as_deref_mut().expect("asked above");
@@ -140,7 +268,13 @@ impl Engine {
             Stage::Switching(_) if h.joins => self.take_bay(),
             Stage::Switching(_) => {
                 h.stage = Stage::Switching(Step::Retire(0));
-                self.tell_old(0);
+                self.replacement.tell_old(
+                    0,
+                    &mut self.objects,
+                    &mut self.metadata,
+                    &mut self.evacuation,
+                    &mut self.io,
+                );
             }
             // one that was under way when it ended: another one follows
             Stage::Voiding { begun: false } => {}
@@ -151,58 +285,6 @@ impl Engine {
             }
             other => unreachable!("no round in {other:?}"),
         }
-    }
-
-    /// Nothing goes to the old drive any more: when all is quiet, the successor is flushed.
-    fn settle_successor(&mut self) {
-        let no_round = !self.metadata.writes_superblocks();
-        let without_flush = self.io.breaks(Mutant::ReplacementSwitchesUnflushed);
-        let h = self.replacement.current.as_deref_mut().expect("asked while there is one");
-        let quiet = h.under_way.is_empty() && h.early.is_empty() && h.flights.is_empty();
-        let is_settling = if h.joins { h.is_copied() } else { quiet };
-        if !is_settling || !no_round {
-            return;
-        }
-        h.stage = Stage::Switching(Step::Flush);
-        let place = h.place;
-        if without_flush {
-            self.switch_flushed(Ok(()));
-        } else {
-            self.replacement.send_replacement(
-                place,
-                IoOp::Flush,
-                Flight::SwitchFlush,
-                &mut self.io,
-            );
-        }
-    }
-
-    pub(super) fn switch_flushed(&mut self, status: Result<(), IoError>) {
-        let h = self.replacement.current.as_deref_mut().expect("its command ended");
-        if !matches!(h.stage, Stage::Switching(_)) {
-            return;
-        }
-        if let Err(error) = status {
-            self.replacement.end_replacement(
-                Ending::SuccessorFailed(error),
-                &mut self.metadata,
-                &mut self.io,
-            );
-            return;
-        }
-        h.stage = Stage::Switching(Step::Own(0));
-        let (bay, uuid) = (h.bay, h.uuid);
-        self.io[bay].config.uuid = uuid;
-        self.metadata.next_generation();
-        self.write_own_superblock(0);
-    }
-
-    fn write_own_superblock(&mut self, copy: usize) {
-        let h = self.replacement.current.as_deref().expect("asked while there is one");
-        let (place, offset_bytes) = (h.place, h.own_places()[copy]);
-        let bytes = self.superblock(h.bay, false).encode();
-        let op = IoOp::WriteMeta { offset_bytes, bytes, fua: true };
-        self.replacement.send_replacement(place, op, Flight::OwnSuperblock, &mut self.io);
     }
 
     pub(super) fn own_superblock_written(&mut self, status: Result<(), IoError>) {
@@ -217,42 +299,16 @@ impl Engine {
             );
         } else if copy == 0 {
             h.stage = Stage::Switching(Step::Own(1));
-            self.write_own_superblock(1);
+            self.replacement.write_own_superblock(
+                1,
+                &mut self.objects,
+                &mut self.metadata,
+                &mut self.evacuation,
+                &mut self.io,
+            );
         } else {
             h.stage = Stage::Switching(Step::Others);
             self.write_superblock_copies(false, 0);
         }
-    }
-
-    /// The old drive's superblock says that it was replaced, for whoever brings it alone.
-    fn tell_old(&mut self, copy: usize) {
-        let h = self.replacement.current.as_deref().expect("asked while there is one");
-        let (device, uuid, old_uuid) = (h.device, h.uuid, h.old_uuid);
-        let mut told = self.superblock(device, false);
-        told.members[usize::from(device.0)].uuid = old_uuid;
-        told.successor = Some(Successor { state: SuccessorState::Replaced, index: device.0, uuid });
-        let last = self.io[device].drive_bytes / BLOCK_BYTES * BLOCK_BYTES - BLOCK_BYTES;
-        let offset_bytes = if copy == 0 { 0 } else { last };
-        let op = IoOp::WriteMeta { offset_bytes, bytes: told.encode(), fua: true };
-        self.replacement.send_replacement(device, op, Flight::Retire, &mut self.io);
-    }
-
-    /// … or could not be told: the others were.
-    pub(super) fn old_was_told(&mut self) {
-        let h = self.replacement.current.as_deref_mut().expect("its command ended");
-        if h.stage == Stage::Switching(Step::Retire(0)) {
-            h.stage = Stage::Switching(Step::Retire(1));
-            self.tell_old(1);
-            return;
-        }
-        let h = self.replacement.current.take().expect("its command ended");
-        self.replacement.withhold(&mut self.io);
-        assert!(h.flights.is_empty() && h.under_way.is_empty(), "nothing is under way");
-        self.io[h.device].drive_bytes = h.drive_bytes;
-        self.io.note_successor(None);
-        self.io.send(Command::Succeed { device: h.device });
-        let ended = Some((self.io.now(), Ending::Finished));
-        self.replacement.ended = Some(super::ReplacementView { ended, stage: "ended", ..h.view() });
-        self.io.send_all(h.held.into_iter().map(Command::Submit));
     }
 }

@@ -4,14 +4,18 @@
 //! then the superblocks. Volumes that an older pool does not have yet are made when it is served.
 
 use crate::StartError;
+use crate::drain::Evacuation;
 use crate::engine::Engine;
 use crate::format::shard::Root;
 use crate::format::superblock::{Member, Superblock};
 use crate::io::{DeviceIo, Phase};
 use crate::map::bits::Bits;
 use crate::map::objects::{Objects, Undo};
+use crate::metadata::MetadataHomes;
+use crate::mirror::Pairs;
 use crate::owner::{Owner, StartIo};
 use crate::port::{Command, IoOp};
+use crate::replacement::Replacement;
 use crate::start::{Stage, Start};
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
 
@@ -39,6 +43,51 @@ impl Start {
             let _left_behind = objects.note(&Undo::Made(volume.object));
         }
         Ok(())
+    }
+}
+
+impl MetadataHomes {
+    /// What a drive's superblock says now.
+    pub(crate) fn superblock(
+        &self,
+        device: DeviceId,
+        clean: bool,
+        objects: &Objects,
+        replacement: &Replacement,
+        evacuation: &Evacuation,
+        io: &DeviceIo,
+    ) -> Superblock {
+        Superblock {
+            generation: self.generation(),
+            pool: io.config().pool,
+            name: io.config().name.clone(),
+            index: device.0,
+            clean,
+            layout: io[device].layout,
+            successor: replacement.named(),
+            members: io
+                .drives()
+                .iter()
+                .map(|d| Member {
+                    uuid: d.config.uuid,
+                    role: d.config.role,
+                    capacity_bytes: d.config.capacity_bytes,
+                })
+                .collect(),
+            standings: io.drives().iter().map(|d| replacement.standing_of(d)).collect(),
+            has_moved_homes: evacuation.has_moved_homes(objects, io),
+            has_metadata_replica: io.config().has_metadata_replica,
+            lagging: self.mask(),
+        }
+    }
+}
+
+impl Start {
+    /// From now on what is read is read for users, and not to build on.
+    pub(crate) fn runs(&mut self, pairs: &mut Pairs, io: &mut DeviceIo) {
+        self.end();
+        io.enter(Phase::Running);
+        pairs.engine_runs();
     }
 }
 
@@ -100,53 +149,25 @@ impl Engine {
         }
     }
 
-    /// What a drive's superblock says now.
-    pub(crate) fn superblock(&self, device: DeviceId, clean: bool) -> Superblock {
-        Superblock {
-            generation: self.metadata.generation(),
-            pool: self.io.config().pool,
-            name: self.io.config().name.clone(),
-            index: device.0,
-            clean,
-            layout: self.io[device].layout,
-            successor: self.replacement.named(),
-            members: self
-                .io
-                .drives()
-                .iter()
-                .map(|d| Member {
-                    uuid: d.config.uuid,
-                    role: d.config.role,
-                    capacity_bytes: d.config.capacity_bytes,
-                })
-                .collect(),
-            standings: self.io.drives().iter().map(|d| self.replacement.standing_of(d)).collect(),
-            has_moved_homes: self.evacuation.has_moved_homes(&self.objects, &self.io),
-            has_metadata_replica: self.io.config().has_metadata_replica,
-            lagging: self.metadata.mask(),
-        }
-    }
-
     /// Everything is ready: requests are welcome.
     pub(crate) fn serve(&mut self) {
         if let Err(error) = self.start.admit_volumes(&mut self.objects, &self.io) {
             self.refuse(error);
             return;
         }
-        if let Err(why) = self.make_space() {
+        if let Err(why) = self.tiers.make_space(
+            &mut self.map,
+            &mut self.objects,
+            &mut self.metadata,
+            &mut self.io,
+        ) {
             self.refuse(StartError::Tier(why));
             return;
         }
         if !self.objects.changes().is_empty() {
             self.commit.note_pending(self.io.now());
         }
-        self.runs();
+        self.start.runs(&mut self.pairs, &mut self.io);
         self.io.send(Command::Started(Ok(())));
-    }
-    /// From now on what is read is read for users, and not to build on.
-    pub(crate) fn runs(&mut self) {
-        self.start.end();
-        self.io.enter(Phase::Running);
-        self.pairs.engine_runs();
     }
 }

@@ -175,7 +175,7 @@ impl Engine {
         self.commit.break_off(IoError::Dead(gone));
         let shards = self.map.shard_count();
         self.metadata_replica.begin_life(None, shards);
-        self.runs();
+        self.start.runs(&mut self.pairs, &mut self.io);
         self.io.send(Command::Started(Ok(())));
     }
 }

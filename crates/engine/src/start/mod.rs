@@ -277,7 +277,7 @@ impl Engine {
                 self.refuse(error);
                 return;
             }
-            self.open_successor();
+            self.replacement.open_successor(&mut self.start, &mut self.io);
             for id in self.io.drives().ids() {
                 if self.io[id].is_faulted() {
                     continue;
@@ -369,7 +369,12 @@ impl Engine {
     }
 
     fn read_roots(&mut self) {
-        let superblocks = match self.check_superblocks() {
+        let superblocks = match self.start.check_superblocks(
+            &mut self.replacement,
+            &mut self.metadata,
+            &mut self.evacuation,
+            &mut self.io,
+        ) {
             Ok(superblocks) => superblocks,
             Err(error) => {
                 self.refuse(error);
@@ -550,8 +555,15 @@ impl Engine {
             return;
         }
         if !self.metadata.is_degraded() {
-            self.retire_strays(&strays);
-            self.go_on_evacuating();
+            self.object_changes.retire_strays(
+                &strays,
+                &mut self.map,
+                &mut self.objects,
+                &mut self.commit,
+                &mut self.tiers,
+                &mut self.io,
+            );
+            self.evacuation.go_on_evacuating(&mut self.objects, &mut self.io);
         }
         for shard in mended {
             self.map.mark_shard_dirty(shard);
@@ -567,7 +579,12 @@ impl Engine {
             }
         }
         self.moves.recover_logs(&self.map, &mut self.io);
-        self.begin_levelling();
+        self.checkpoint.begin_levelling(
+            &mut self.map,
+            &mut self.objects,
+            &mut self.metadata,
+            &mut self.io,
+        );
         if self.metadata.is_degraded() {
             self.serve_degraded();
         } else if let Err(error) = self.start.admit_volumes(&mut self.objects, &self.io) {

@@ -2,90 +2,14 @@
 
 use super::Start;
 use crate::StartError;
-use crate::engine::Engine;
+use crate::drain::Evacuation;
 use crate::format::shard::Root;
 use crate::format::superblock::{self, SuccessorState, Superblock};
 use crate::io::DeviceIo;
 use crate::metadata::MetadataHomes;
 use crate::metadata_replica::MetadataReplica;
+use crate::replacement::Replacement;
 use tandem_block::DeviceId;
-
-impl Engine {
-    /// Are these the drives of one pool, all of them, in their places?
-    pub(super) fn check_superblocks(&mut self) -> Result<Vec<(usize, Superblock)>, StartError> {
-        let mut found = std::mem::take(&mut self.start.starting().superblocks);
-        self.evacuation.take_standings(&mut found, &mut self.metadata, &mut self.io)?;
-        self.replacement.resolve_successor(&mut found, &mut self.io);
-        self.evacuation.check_gone(&found, &self.io)?;
-        let mut all = Vec::new();
-        let is_present = |index: usize| !self.io[DeviceId(index as u8)].is_faulted();
-        let present = found.into_iter().enumerate().filter(|(index, _)| is_present(*index));
-        for (index, (superblock, damaged)) in present {
-            let Some(superblock) = superblock else {
-                return Err(if damaged {
-                    StartError::DamagedSuperblock { device: index }
-                } else {
-                    StartError::NotFormatted { device: index }
-                });
-            };
-            all.push((index, superblock));
-        }
-        if all.is_empty() {
-            return Err(StartError::NoMetadata);
-        }
-        let first = all[0].1.clone();
-        let newest = all.iter().map(|(_, s)| s.generation).max().expect("at least one drive");
-        for &(index, ref superblock) in &all {
-            let own = superblock.members[usize::from(superblock.index)].uuid;
-            let told = superblock.successor.is_some_and(|s| s.state == SuccessorState::Replaced);
-            let others = all.iter().filter(|(_, s)| s.generation == newest && s.pool == first.pool);
-            let is_other = |s: &Superblock| s.members.get(index).is_some_and(|m| m.uuid != own);
-            if superblock.pool == first.pool && usize::from(superblock.index) == index {
-                let mut others = others.map(|(_, s)| s);
-                if told || others.any(is_other) {
-                    return Err(StartError::Replaced { device: index });
-                }
-            }
-            if superblock.pool != first.pool {
-                return Err(StartError::OtherPool {
-                    device: index,
-                    pool: superblock.name.clone(),
-                    expected: first.name.clone(),
-                });
-            }
-            if usize::from(superblock.index) != index {
-                let place = usize::from(superblock.index);
-                return Err(StartError::WrongPlace { device: index, place });
-            }
-            if superblock.members.len() != self.io.drives().len() {
-                let members = superblock.members.len();
-                return Err(StartError::Members { found: self.io.drives().len(), members });
-            }
-            let own = superblock.members[index];
-            let config = &self.io[DeviceId(index as u8)].config;
-            if own.role != config.role {
-                return Err(StartError::WrongPlace { device: index, place: index });
-            }
-            if config.capacity_bytes < own.capacity_bytes {
-                return Err(StartError::Shrunk {
-                    device: index,
-                    was: own.capacity_bytes,
-                    is: config.capacity_bytes,
-                });
-            }
-            // every start and every stop rewrites all superblocks; one round may have been cut
-            if superblock.generation + 1 < newest && !self.metadata.contains(DeviceId(index as u8))
-            {
-                return Err(StartError::StaleDevice { device: index });
-            }
-        }
-        // a round that was cut is repeated under its own number: cuts in a row must not make a drive
-        // look as if it had missed a life
-        let whole = all.iter().all(|(_, s)| s.generation == newest);
-        self.metadata.found_generation(if whole { newest } else { newest - 1 });
-        Ok(all)
-    }
-}
 
 impl Start {
     pub(super) fn take_superblock(&mut self, device: DeviceId, bytes: &[u8]) {
@@ -129,5 +53,87 @@ impl Start {
         if best.as_ref().is_none_or(|(_, known)| root.checkpoint > known.checkpoint) {
             *best = Some((device, root));
         }
+    }
+}
+
+impl Start {
+    /// Are these the drives of one pool, all of them, in their places?
+    pub(super) fn check_superblocks(
+        &mut self,
+        replacement: &mut Replacement,
+        metadata: &mut MetadataHomes,
+        evacuation: &mut Evacuation,
+        io: &mut DeviceIo,
+    ) -> Result<Vec<(usize, Superblock)>, StartError> {
+        let mut found = std::mem::take(&mut self.starting().superblocks);
+        evacuation.take_standings(&mut found, metadata, io)?;
+        replacement.resolve_successor(&mut found, io);
+        evacuation.check_gone(&found, io)?;
+        let mut all = Vec::new();
+        let is_present = |index: usize| !io[DeviceId(index as u8)].is_faulted();
+        let present = found.into_iter().enumerate().filter(|(index, _)| is_present(*index));
+        for (index, (superblock, damaged)) in present {
+            let Some(superblock) = superblock else {
+                return Err(if damaged {
+                    StartError::DamagedSuperblock { device: index }
+                } else {
+                    StartError::NotFormatted { device: index }
+                });
+            };
+            all.push((index, superblock));
+        }
+        if all.is_empty() {
+            return Err(StartError::NoMetadata);
+        }
+        let first = all[0].1.clone();
+        let newest = all.iter().map(|(_, s)| s.generation).max().expect("at least one drive");
+        for &(index, ref superblock) in &all {
+            let own = superblock.members[usize::from(superblock.index)].uuid;
+            let told = superblock.successor.is_some_and(|s| s.state == SuccessorState::Replaced);
+            let others = all.iter().filter(|(_, s)| s.generation == newest && s.pool == first.pool);
+            let is_other = |s: &Superblock| s.members.get(index).is_some_and(|m| m.uuid != own);
+            if superblock.pool == first.pool && usize::from(superblock.index) == index {
+                let mut others = others.map(|(_, s)| s);
+                if told || others.any(is_other) {
+                    return Err(StartError::Replaced { device: index });
+                }
+            }
+            if superblock.pool != first.pool {
+                return Err(StartError::OtherPool {
+                    device: index,
+                    pool: superblock.name.clone(),
+                    expected: first.name.clone(),
+                });
+            }
+            if usize::from(superblock.index) != index {
+                let place = usize::from(superblock.index);
+                return Err(StartError::WrongPlace { device: index, place });
+            }
+            if superblock.members.len() != io.drives().len() {
+                let members = superblock.members.len();
+                return Err(StartError::Members { found: io.drives().len(), members });
+            }
+            let own = superblock.members[index];
+            let config = &io[DeviceId(index as u8)].config;
+            if own.role != config.role {
+                return Err(StartError::WrongPlace { device: index, place: index });
+            }
+            if config.capacity_bytes < own.capacity_bytes {
+                return Err(StartError::Shrunk {
+                    device: index,
+                    was: own.capacity_bytes,
+                    is: config.capacity_bytes,
+                });
+            }
+            // every start and every stop rewrites all superblocks; one round may have been cut
+            if superblock.generation + 1 < newest && !metadata.contains(DeviceId(index as u8)) {
+                return Err(StartError::StaleDevice { device: index });
+            }
+        }
+        // a round that was cut is repeated under its own number: cuts in a row must not make a drive
+        // look as if it had missed a life
+        let whole = all.iter().all(|(_, s)| s.generation == newest);
+        metadata.found_generation(if whole { newest } else { newest - 1 });
+        Ok(all)
     }
 }

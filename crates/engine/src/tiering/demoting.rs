@@ -212,7 +212,7 @@ impl Engine {
                 &mut self.io,
             );
         } else if let Some(block) = merge {
-            self.start_merge(block);
+            self.moves.start_merge(block, &mut self.map, &mut self.requests, &mut self.io);
         }
     }
 }

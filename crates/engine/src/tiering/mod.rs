@@ -16,6 +16,7 @@ use crate::io::{DeviceIo, Phase};
 use crate::map::logical::SSD;
 use crate::map::objects::Objects;
 use crate::map::{Logical, Map};
+use crate::metadata::MetadataHomes;
 use crate::ops::commit::Commit;
 use crate::ops::moves::Moves;
 use crate::port::Command;
@@ -445,46 +446,93 @@ impl Tiers {
     }
 }
 
-impl Engine {
-    /// The account begins anew, with what the SSDs hold, once nothing is under way.
-    fn change_space(&mut self) {
-        if !self.tiers.tiers_are_idle() {
-            return;
-        }
-        self.tiers.config = self.tiers.next.take().flatten();
-        if self.make_space().is_err() {
-            // an SSD failed meanwhile, and there is too little room on those that are left
-            self.tiers.config = None;
-        }
-        if self.tiers.config.is_some() {
-            for bcw in self.io.drives_mut().iter_mut().filter_map(|device| device.bcw.as_mut()) {
-                bcw.enable(Control::Bare);
-            }
-        }
-    }
-
+impl Tiers {
     /// The space is made when it is known how large the drives are, and holds what the SSDs have.
     ///
     /// # Errors
     /// Words, if there is too little room for it.
-    pub(crate) fn make_space(&mut self) -> Result<(), String> {
-        self.tiers.share = None;
-        let Some(config) = self.tiers.config.clone().filter(|_| !self.metadata.is_degraded())
-        else {
+    pub(crate) fn make_space(
+        &mut self,
+        map: &mut Map,
+        objects: &mut Objects,
+        metadata: &mut MetadataHomes,
+        io: &mut DeviceIo,
+    ) -> Result<(), String> {
+        self.share = None;
+        let Some(config) = self.config.clone().filter(|_| !metadata.is_degraded()) else {
             return Ok(());
         };
-        let blocks = self.map.logical().len() as u64;
+        let blocks = map.logical().len() as u64;
         let rate = Rate::new(config.tier.get(names::RATE.name));
-        let mut space =
-            Space::new(&config, self.map.ssd_slots(), blocks).map_err(|e| e.to_string())?;
-        space.price(DriveCosts::of(self.io.config()));
+        let mut space = Space::new(&config, map.ssd_slots(), blocks).map_err(|e| e.to_string())?;
+        space.price(DriveCosts::of(io.config()));
         let mut tiering =
             Tiering { space, arrivals: Arrivals::default(), demoting: Demoting::default(), rate };
-        self.tiers.find_held(&mut tiering, &self.map, &self.objects);
-        self.tiers.share = Some(Box::new(tiering));
+        self.find_held(&mut tiering, map, objects);
+        self.share = Some(Box::new(tiering));
         Ok(())
     }
+}
 
+impl Tiers {
+    /// The account begins anew, with what the SSDs hold, once nothing is under way.
+    fn change_space(
+        &mut self,
+        map: &mut Map,
+        objects: &mut Objects,
+        metadata: &mut MetadataHomes,
+        io: &mut DeviceIo,
+    ) {
+        if !self.tiers_are_idle() {
+            return;
+        }
+        self.config = self.next.take().flatten();
+        if self.make_space(map, objects, metadata, io).is_err() {
+            // an SSD failed meanwhile, and there is too little room on those that are left
+            self.config = None;
+        }
+        if self.config.is_some() {
+            for bcw in io.drives_mut().iter_mut().filter_map(|device| device.bcw.as_mut()) {
+                bcw.enable(Control::Bare);
+            }
+        }
+    }
+}
+
+impl Tiers {
+    /// A user's read of a whole extent is done. False: it failed, and begins again for the user's blocks
+    /// alone.
+    pub(crate) fn end_tier_read(
+        &mut self,
+        id: TaskId,
+        map: &mut Map,
+        requests: &mut Requests,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let task = &mut requests[id];
+        let request = task.request;
+        let first = task.first + task.lead_blocks;
+        let blocks = (request.offset_bytes % BLOCK_BYTES + request.length_bytes)
+            .div_ceil(BLOCK_BYTES) as u32;
+        if task.status.is_ok() {
+            task.rides = false;
+            let buffer = task.buffer;
+            self.rode(id, buffer, map, requests, io);
+            return true;
+        }
+        (task.first, task.end) = (first, first + blocks);
+        (task.rides, task.lead_blocks, task.status) = (false, 0, Ok(()));
+        let buffer = std::mem::replace(&mut task.buffer, request.payload);
+        if buffer != PayloadId::NONE {
+            io.send(Command::Release(buffer));
+        }
+        self.fell_off(id, map);
+        requests.lead_to(Next::Read(id));
+        false
+    }
+}
+
+impl Engine {
     /// A user's read begins: it counts, and if it needs a hard drive it may bring its extent.
     pub(crate) fn begin_tier_read(&mut self, id: TaskId) {
         let task = &self.requests[id];
@@ -537,36 +585,16 @@ impl Engine {
         }
     }
 
-    /// A user's read of a whole extent is done. False: it failed, and begins again for the user's blocks
-    /// alone.
-    pub(crate) fn end_tier_read(&mut self, id: TaskId) -> bool {
-        let task = &mut self.requests[id];
-        let request = task.request;
-        let first = task.first + task.lead_blocks;
-        let blocks = (request.offset_bytes % BLOCK_BYTES + request.length_bytes)
-            .div_ceil(BLOCK_BYTES) as u32;
-        if task.status.is_ok() {
-            task.rides = false;
-            let buffer = task.buffer;
-            self.rode(id, buffer);
-            return true;
-        }
-        (task.first, task.end) = (first, first + blocks);
-        (task.rides, task.lead_blocks, task.status) = (false, 0, Ok(()));
-        let buffer = std::mem::replace(&mut task.buffer, request.payload);
-        if buffer != PayloadId::NONE {
-            self.io.send(Command::Release(buffer));
-        }
-        self.tiers.fell_off(id, &mut self.map);
-        self.requests.lead_to(Next::Read(id));
-        false
-    }
-
     /// What tiers have to do, once an event.
     #[inline]
     pub(crate) fn run_tiers(&mut self) {
         if self.tiers.next.is_some() && (self.io.phase() == Phase::Running) {
-            self.change_space();
+            self.tiers.change_space(
+                &mut self.map,
+                &mut self.objects,
+                &mut self.metadata,
+                &mut self.io,
+            );
         }
         if self.tiers.share.is_none()
             || self.io.phase() != Phase::Running
@@ -577,6 +605,12 @@ impl Engine {
         let now = self.io.now();
         self.tiers.share.as_mut().expect("asked above").space.advance(now);
         self.run_demoting();
-        self.run_promoting();
+        self.tiers.run_promoting(
+            &mut self.map,
+            &mut self.requests,
+            &mut self.moves,
+            &mut self.ledger,
+            &mut self.io,
+        );
     }
 }

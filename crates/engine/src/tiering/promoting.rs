@@ -32,6 +32,7 @@ use crate::ops::moves::Moves;
 use crate::owner::{MigrationIo, Owner};
 use crate::port::{Command, IoOp};
 use crate::requests::Next;
+use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use crate::requests::task::Task;
 use crate::tier::collect::Extent;
@@ -226,40 +227,28 @@ impl Tiers {
     }
 }
 
-impl Engine {
-    pub(crate) fn run_promoting(&mut self) {
-        if !self.tiers.may_come(&self.moves, &self.map, &self.ledger, &self.io) {
-            return;
-        }
-        // those that cannot come now, since they are written to, wait for another event
-        for _ in 0..8 {
-            let tiers = self.tiers.share.as_mut().expect("asked by the caller");
-            if tiers.arrivals.reads() {
-                return;
-            }
-            let alone = |range| self.map.on_ssd_alone(range);
-            let Some(extent) = tiers.space.next_to_come(alone) else { return };
-            let (from, to) = self.tiers.blocks_of(extent, &self.map);
-            if self.begin_promoting(extent, from, to) == Begun::Busy {
-                self.tiers.share.as_mut().expect("asked by the caller").space.come_later(extent);
-                return;
-            }
-        }
-    }
-
+impl Tiers {
     /// Begins with the first run of blocks in `from..to` that are not on an SSD.
-    fn begin_promoting(&mut self, extent: Extent, from: Logical, to: Logical) -> Begun {
+    fn begin_promoting(
+        &mut self,
+        extent: Extent,
+        from: Logical,
+        to: Logical,
+        map: &mut Map,
+        requests: &mut Requests,
+        io: &mut DeviceIo,
+    ) -> Begun {
         let lacks = |block: Logical| {
-            let state = self.map.state(block);
-            state != 0 && state & SSD == 0 && self.tiers.comes(block) != Comes::Never
+            let state = map.state(block);
+            state != 0 && state & SSD == 0 && self.comes(block) != Comes::Never
         };
-        if self.tiers.share.as_ref().is_some_and(|tiers| tiers.arrivals.of(extent)) {
+        if self.share.as_ref().is_some_and(|tiers| tiers.arrivals.of(extent)) {
             return Begun::Nothing;
         }
         let Some(first) = (from..to).find(|&block| lacks(block)) else { return Begun::Nothing };
         let bound = to.min(first + RUN_BLOCKS_MAX);
         let end = (first..bound).find(|&block| !lacks(block)).unwrap_or(bound);
-        if self.requests.is_held(first, end) {
+        if requests.is_held(first, end) {
             return Begun::Busy;
         }
         let length_bytes = u64::from(end - first) * BLOCK_BYTES;
@@ -270,15 +259,170 @@ impl Engine {
                 ObjectId(u64::MAX),
                 Op::Read,
                 (0, length_bytes),
-                self.io.now(),
+                io.now(),
             )
         };
-        let id = self.requests.insert(Task::new(request, first, end));
-        self.tiers.note_promoting(extent, (first, end), Stage::Reading(id), &mut self.map);
-        self.requests.lead_to(Next::Read(id));
+        let id = requests.insert(Task::new(request, first, end));
+        self.note_promoting(extent, (first, end), Stage::Reading(id), map);
+        requests.lead_to(Next::Read(id));
         Begun::Yes
     }
+}
 
+impl Tiers {
+    pub(crate) fn run_promoting(
+        &mut self,
+        map: &mut Map,
+        requests: &mut Requests,
+        moves: &mut Moves,
+        ledger: &mut Ledger,
+        io: &mut DeviceIo,
+    ) {
+        if !self.may_come(moves, map, ledger, io) {
+            return;
+        }
+        // those that cannot come now, since they are written to, wait for another event
+        for _ in 0..8 {
+            let tiers = self.share.as_mut().expect("asked by the caller");
+            if tiers.arrivals.reads() {
+                return;
+            }
+            let alone = |range| map.on_ssd_alone(range);
+            let Some(extent) = tiers.space.next_to_come(alone) else { return };
+            let (from, to) = self.blocks_of(extent, map);
+            if self.begin_promoting(extent, from, to, map, requests, io) == Begun::Busy {
+                self.share.as_mut().expect("asked by the caller").space.come_later(extent);
+                return;
+            }
+        }
+    }
+}
+
+impl Tiers {
+    fn end_promoting(
+        &mut self,
+        number: u32,
+        map: &mut Map,
+        requests: &mut Requests,
+        io: &mut DeviceIo,
+    ) {
+        let arrivals = self.arrivals();
+        let at =
+            arrivals.position(|promoting| promoting.number == number).expect("it is under way");
+        let mut promoting = arrivals.promoting.swap_remove(at);
+        let from = promoting.first + promoting.parts.len() as Logical;
+        promoting.parts.drain(..).for_each(|part| map.forget(part.copied));
+        if promoting.buffer != PayloadId::NONE {
+            io.send(Command::Release(promoting.buffer));
+        }
+        // the rest of the extent, if there was a gap in it
+        let (_, to) = self.blocks_of(promoting.extent, map);
+        let tiers = self.share.as_ref().expect("something was coming");
+        let serving = io.phase() == Phase::Running;
+        let serving = serving && self.next.is_none();
+        if serving && tiers.space.is_held(promoting.extent) && from < to && !tiers.arrivals.reads()
+        {
+            let _ = self.begin_promoting(promoting.extent, from, to, map, requests, io);
+        }
+    }
+}
+
+impl Tiers {
+    fn write_promoting(
+        &mut self,
+        number: u32,
+        map: &mut Map,
+        requests: &mut Requests,
+        io: &mut DeviceIo,
+    ) {
+        let promoting = self.arrivals().get(number);
+        let (first, blocks) = (promoting.first, promoting.parts.len() as u32);
+        let mut at = 0;
+        while at < blocks {
+            let Some(run) = map.allocate_ssd(blocks - at) else {
+                io.stats_mut().tiers.no_space += 1;
+                break;
+            };
+            let region = *map.slots().region(run.slot);
+            let promoting = self.arrivals().get(number);
+            let index = promoting.runs.len() as u32;
+            promoting.runs.push((first + at, run));
+            promoting.outstanding += 1;
+            let op = IoOp::Write {
+                offset_bytes: region.address(run.slot),
+                length_bytes: u64::from(run.count) * BLOCK_BYTES,
+                from: promoting.buffer,
+                from_offset_bytes: u64::from(at) * BLOCK_BYTES,
+                fua: false,
+            };
+            let owner = Owner::Migration(MigrationIo::Extent { number, run: index });
+            io.enqueue(region.device, Class::Background, Job::Io(op, owner), None);
+            at += run.count;
+        }
+        if at == 0 {
+            self.end_promoting(number, map, requests, io);
+        }
+    }
+}
+
+impl Tiers {
+    /// The user's read is done: what it read is copied, and goes on to an SSD.
+    pub(crate) fn rode(
+        &mut self,
+        id: TaskId,
+        from: PayloadId,
+        map: &mut Map,
+        requests: &mut Requests,
+        io: &mut DeviceIo,
+    ) {
+        let tiers = self.share.as_mut().expect("something is coming");
+        let at = tiers.arrivals.position(|promoting| promoting.stage == Stage::Riding(id));
+        let at = at.expect("the task rides");
+        let promoting = &mut tiers.arrivals.promoting[at];
+        promoting.stage = Stage::Writing;
+        let (number, length_bytes) = (promoting.number, promoting.parts.len() as u64 * BLOCK_BYTES);
+        if io.config().contents {
+            let payload = io.name_payload();
+            io.send(Command::Reserve { payload, length_bytes });
+            io.send(Command::Copy {
+                from,
+                from_offset_bytes: 0,
+                into: payload,
+                into_offset_bytes: 0,
+                length_bytes,
+            });
+            self.arrivals().get(number).buffer = payload;
+        }
+        self.write_promoting(number, map, requests, io);
+    }
+}
+
+impl Tiers {
+    /// A background read is done.
+    pub(crate) fn promoting_read(
+        &mut self,
+        id: TaskId,
+        payload: PayloadId,
+        map: &mut Map,
+        requests: &mut Requests,
+        io: &mut DeviceIo,
+    ) {
+        let task = requests.remove(id);
+        let arrivals = self.arrivals();
+        let at = arrivals.position(|promoting| promoting.stage == Stage::Reading(id));
+        let promoting = &mut arrivals.promoting[at.expect("it was reading")];
+        promoting.stage = Stage::Writing;
+        promoting.buffer = payload;
+        let number = promoting.number;
+        if task.status.is_err() {
+            self.end_promoting(number, map, requests, io);
+        } else {
+            self.write_promoting(number, map, requests, io);
+        }
+    }
+}
+
+impl Engine {
     /// A user's read of some blocks of an extent that shall come, and for which there is room: can it read
     /// all of the extent? Only what lies beside his blocks, at home or in a log, and nobody writes to.
     /// Returns the range.
@@ -317,75 +461,6 @@ impl Engine {
         Some(range)
     }
 
-    /// The user's read is done: what it read is copied, and goes on to an SSD.
-    pub(crate) fn rode(&mut self, id: TaskId, from: PayloadId) {
-        let tiers = self.tiers.share.as_mut().expect("something is coming");
-        let at = tiers.arrivals.position(|promoting| promoting.stage == Stage::Riding(id));
-        let at = at.expect("the task rides");
-        let promoting = &mut tiers.arrivals.promoting[at];
-        promoting.stage = Stage::Writing;
-        let (number, length_bytes) = (promoting.number, promoting.parts.len() as u64 * BLOCK_BYTES);
-        if self.io.config().contents {
-            let payload = self.io.name_payload();
-            self.io.send(Command::Reserve { payload, length_bytes });
-            self.io.send(Command::Copy {
-                from,
-                from_offset_bytes: 0,
-                into: payload,
-                into_offset_bytes: 0,
-                length_bytes,
-            });
-            self.tiers.arrivals().get(number).buffer = payload;
-        }
-        self.write_promoting(number);
-    }
-
-    /// A background read is done.
-    pub(crate) fn promoting_read(&mut self, id: TaskId, payload: PayloadId) {
-        let task = self.requests.remove(id);
-        let arrivals = self.tiers.arrivals();
-        let at = arrivals.position(|promoting| promoting.stage == Stage::Reading(id));
-        let promoting = &mut arrivals.promoting[at.expect("it was reading")];
-        promoting.stage = Stage::Writing;
-        promoting.buffer = payload;
-        let number = promoting.number;
-        if task.status.is_err() {
-            self.end_promoting(number);
-        } else {
-            self.write_promoting(number);
-        }
-    }
-
-    fn write_promoting(&mut self, number: u32) {
-        let promoting = self.tiers.arrivals().get(number);
-        let (first, blocks) = (promoting.first, promoting.parts.len() as u32);
-        let mut at = 0;
-        while at < blocks {
-            let Some(run) = self.map.allocate_ssd(blocks - at) else {
-                self.io.stats_mut().tiers.no_space += 1;
-                break;
-            };
-            let region = *self.map.slots().region(run.slot);
-            let promoting = self.tiers.arrivals().get(number);
-            let index = promoting.runs.len() as u32;
-            promoting.runs.push((first + at, run));
-            promoting.outstanding += 1;
-            let op = IoOp::Write {
-                offset_bytes: region.address(run.slot),
-                length_bytes: u64::from(run.count) * BLOCK_BYTES,
-                from: promoting.buffer,
-                from_offset_bytes: u64::from(at) * BLOCK_BYTES,
-                fua: false,
-            };
-            let owner = Owner::Migration(MigrationIo::Extent { number, run: index });
-            self.io.enqueue(region.device, Class::Background, Job::Io(op, owner), None);
-            at += run.count;
-        }
-        if at == 0 {
-            self.end_promoting(number);
-        }
-    }
-
     /// A part of it was written.
     pub(crate) fn promoting_written(
         &mut self,
@@ -415,28 +490,7 @@ impl Engine {
         let promoting = self.tiers.arrivals().get(number);
         promoting.outstanding -= 1;
         if promoting.outstanding == 0 {
-            self.end_promoting(number);
-        }
-    }
-
-    fn end_promoting(&mut self, number: u32) {
-        let arrivals = self.tiers.arrivals();
-        let at =
-            arrivals.position(|promoting| promoting.number == number).expect("it is under way");
-        let mut promoting = arrivals.promoting.swap_remove(at);
-        let from = promoting.first + promoting.parts.len() as Logical;
-        promoting.parts.drain(..).for_each(|part| self.map.forget(part.copied));
-        if promoting.buffer != PayloadId::NONE {
-            self.io.send(Command::Release(promoting.buffer));
-        }
-        // the rest of the extent, if there was a gap in it
-        let (_, to) = self.tiers.blocks_of(promoting.extent, &self.map);
-        let tiers = self.tiers.share.as_ref().expect("something was coming");
-        let serving = self.io.phase() == Phase::Running;
-        let serving = serving && self.tiers.next.is_none();
-        if serving && tiers.space.is_held(promoting.extent) && from < to && !tiers.arrivals.reads()
-        {
-            let _ = self.begin_promoting(promoting.extent, from, to);
+            self.tiers.end_promoting(number, &mut self.map, &mut self.requests, &mut self.io);
         }
     }
 }

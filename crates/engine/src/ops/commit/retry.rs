@@ -4,7 +4,9 @@
 
 use super::{Commit, Stage};
 use crate::engine::Engine;
+use crate::io::DeviceIo;
 use crate::mutant::Mutant;
+use crate::requests::Requests;
 use tandem_block::{Duration, Instant, IoError};
 
 /// Tries of a step before who waits for it is answered with the error.
@@ -40,6 +42,35 @@ impl Commit {
     }
 }
 
+impl Commit {
+    /// A step of the commit failed. Who has waited for several tries is answered.
+    pub(super) fn suspend_commit(
+        &mut self,
+        error: IoError,
+        requests: &mut Requests,
+        io: &mut DeviceIo,
+    ) {
+        self.suspend(io.now(), error);
+        if self.is_broken() {
+            self.answer(Err(error), requests);
+        }
+    }
+}
+
+impl Commit {
+    /// The superblocks could not be told who missed a unit.
+    pub(crate) fn telling_failed(
+        &mut self,
+        error: IoError,
+        requests: &mut Requests,
+        io: &mut DeviceIo,
+    ) {
+        if self.stage == Stage::Telling {
+            self.suspend_commit(error, requests, io);
+        }
+    }
+}
+
 impl Engine {
     /// Tries the step of a suspended commit again, if it is time, and there is anything to make durable.
     pub(super) fn retry_commit(&mut self) {
@@ -58,26 +89,13 @@ impl Engine {
         suspended.tried = true;
         self.commit.failed = None;
         match self.commit.stage {
-            Stage::Writing => self.send_unit(),
+            Stage::Writing => {
+                self.commit.send_unit(&mut self.requests, &mut self.metadata, &mut self.io)
+            }
             Stage::Telling => self.end_told(),
             Stage::Idle | Stage::Tails | Stage::Flushing => {
                 unreachable!("units that are composed, or the telling, are suspended")
             }
-        }
-    }
-
-    /// A step of the commit failed. Who has waited for several tries is answered.
-    pub(super) fn suspend_commit(&mut self, error: IoError) {
-        self.commit.suspend(self.io.now(), error);
-        if self.commit.is_broken() {
-            self.commit.answer(Err(error), &mut self.requests);
-        }
-    }
-
-    /// The superblocks could not be told who missed a unit.
-    pub(crate) fn telling_failed(&mut self, error: IoError) {
-        if self.commit.stage == Stage::Telling {
-            self.suspend_commit(error);
         }
     }
 }
