@@ -46,23 +46,24 @@ pub struct Activity {
 impl Engine {
     /// What is going on now.
     pub fn activity(&self) -> Activity {
-        let moves = |kind| !self.moves.is_idle() && self.moves.counts_as() == kind;
+        let moves =
+            |kind| !self.migration.moves.is_idle() && self.migration.moves.counts_as() == kind;
         Activity {
             starting: self.io.phase() == Phase::Starting,
             stopping: self.io.is_stopping(),
-            commit: !self.commit.is_idle(),
-            checkpoint: !self.checkpoint.is_idle(),
+            commit: !self.store.commit.is_idle(),
+            checkpoint: !self.store.checkpoint.is_idle(),
             write_back: moves(MoveKind::WriteBack),
             log_gc: moves(MoveKind::LogGc),
             merge: moves(MoveKind::Merge),
             promotion: moves(MoveKind::Promotion),
-            promoting: !self.tiers.tiers_are_idle(),
-            demoting: self.tiers.is_demoting(),
-            tail_copy: self.tail_copies.under_way() > 0,
+            promoting: !self.policy.tiers.tiers_are_idle(),
+            demoting: self.policy.tiers.is_demoting(),
+            tail_copy: self.migration.tail_copies.under_way() > 0,
             hdd_flush: self.io.drives().iter().any(|device| device.flushing.is_some()),
-            replacement: self.replacement.is_under_way(),
-            switch: self.replacement.is_switching(),
-            drain: self.evacuation.is_under_way(),
+            replacement: self.replicas.replacement.is_under_way(),
+            switch: self.replicas.replacement.is_switching(),
+            drain: self.migration.evacuation.is_under_way(),
             short_of_space: self.io.waits_for_space(),
             logs_full: self.logs_are_full(),
         }
@@ -76,6 +77,6 @@ impl Engine {
 
     /// How often the journal of this life has begun at its start again.
     pub fn journal_turns(&self) -> u64 {
-        self.journal.mark().0 / self.journal.ring_bytes()
+        self.store.journal.mark().0 / self.store.journal.ring_bytes()
     }
 }

@@ -4,43 +4,29 @@
 //! `turn`, what there is to see of it from outside in `view`, the steps of each job in `ops/`.
 
 use crate::bcw::controller::{Control, Controller};
-use crate::checkpoint::{Checkpoint, PageReads};
 use crate::config::{EngineConfig, Placement, Role};
 use crate::config_error::ConfigError;
 use crate::device::{Device, Service};
-use crate::drain::Evacuation;
 use crate::format::layout::{self, Layout};
 use crate::format::superblock::{Numbered, Standing};
 use crate::io::DeviceIo;
-use crate::ledger::Ledger;
-use crate::log::read_back::ReadBack;
-use crate::map::checksums::HomeChecksums;
-use crate::map::journal::Journal;
 use crate::map::objects::Objects;
 use crate::map::{Map, SlotRegion};
-use crate::metadata::MetadataHomes;
-use crate::metadata_replica::MetadataReplica;
-use crate::mirror::Pairs;
-use crate::ops::batch::ObjectChanges;
-use crate::ops::commit::Commit;
-use crate::ops::copies::Copies;
-use crate::ops::moves::Moves;
-use crate::ops::read_back::{self, Promotions};
-use crate::ops::reuse::DeferredFree;
-use crate::ops::sharing::Sharing;
+use crate::migration::Migration;
 use crate::ops::steering::{SharedSteer, Steering};
-use crate::ops::tail::TailCopies;
-use crate::qos::delivery::Clients;
+use crate::policy::Policy;
 use crate::qos::{self, Qos};
-use crate::replacement::Replacement;
+use crate::replicas::Replicas;
 use crate::requests::Requests;
 use crate::start::Start;
 use crate::steer::{self, DriveProfiles};
+use crate::store::Store;
 use crate::tier::Tier;
 use crate::tier::space::SpaceConfig;
 use crate::tiering::file_tiers::{self};
 use crate::tiering::policies::VolumePolicy;
 use crate::tiering::{self, Tiers};
+use crate::volumes::Volumes;
 use std::collections::BTreeMap;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError, ObjectId};
 
@@ -50,40 +36,12 @@ pub struct Engine {
     pub(crate) io: DeviceIo,
     /// The start, while it is under way.
     pub(crate) start: Start,
-    pub(crate) map: Map,
-    pub(crate) objects: Objects,
-    pub(crate) checksums: HomeChecksums,
-    pub(crate) pages: PageReads,
-    pub(crate) journal: Journal,
+    pub(crate) store: Store,
+    pub(crate) volumes: Volumes,
     pub(crate) requests: Requests,
-    pub(crate) commit: Commit,
-    pub(crate) checkpoint: Checkpoint,
-    pub(crate) metadata_replica: MetadataReplica,
-    pub(crate) moves: Moves,
-    pub(crate) copies: Copies,
-    pub(crate) read_back: ReadBack,
-    pub(crate) promotions: Promotions,
-    pub(crate) steering: Steering,
-    pub(crate) tiers: Tiers,
-    pub(crate) ledger: Ledger,
-    pub(crate) qos: Box<dyn Qos>,
-    /// Who is told apart; `None` where nobody is.
-    pub(crate) clients: Option<Box<Clients>>,
-    /// A drive that takes another one's place.
-    pub(crate) replacement: Replacement,
-    /// Which drives hold the metadata, and which of those missed writes.
-    pub(crate) metadata: MetadataHomes,
-    /// A drive that is about to leave.
-    pub(crate) evacuation: Evacuation,
-    /// Mirrored pairs.
-    pub(crate) pairs: Pairs,
-    /// Copies of unflushed log writes that are under way.
-    pub(crate) tail_copies: TailCopies,
-    pub(crate) deferred_free: DeferredFree,
-    /// Changes of objects that wait for room in a batch, and blocks that objects have left.
-    pub(crate) object_changes: ObjectChanges,
-    /// Objects that get blocks of others, and writes to such blocks.
-    pub(crate) sharing: Sharing,
+    pub(crate) migration: Migration,
+    pub(crate) policy: Policy,
+    pub(crate) replicas: Replicas,
     pub(crate) digest: u64,
 }
 
@@ -145,7 +103,7 @@ impl Engine {
             return Err(ConfigError::Streams { found, max });
         }
         let mut engine = Engine::with_layouts(config, &layouts, (policies, space), steers);
-        engine.qos = (order.build)();
+        engine.policy.qos = (order.build)();
         engine.lay_streams()?;
         engine.leave_places_empty();
         engine.check_volumes()?;
@@ -159,8 +117,8 @@ impl Engine {
     /// As `new`.
     pub fn next_life(&self, config: EngineConfig) -> Result<Engine, ConfigError> {
         let mut next = Engine::new(config)?;
-        next = next.with_qos(self.qos.clone());
-        next.tiers.policies.keep_tiers_of(&self.tiers.policies);
+        next = next.with_qos(self.policy.qos.clone());
+        next.policy.tiers.policies.keep_tiers_of(&self.policy.tiers.policies);
         #[cfg(feature = "mutants")]
         next.set_mutant(self.io.mutant());
         Ok(next)
@@ -169,7 +127,7 @@ impl Engine {
     /// Replaces the tier of a volume by one that no registry knows: for experiments and tests.
     #[must_use]
     pub fn with_tier(mut self, object: ObjectId, tier: Box<dyn Tier>) -> Engine {
-        if let Some(policy) = self.tiers.policies.get_mut(&object) {
+        if let Some(policy) = self.policy.tiers.policies.get_mut(&object) {
             policy.tier = tier;
         }
         self
@@ -181,7 +139,7 @@ impl Engine {
     /// If it tells streams apart and these were promised more than there is.
     #[must_use]
     pub fn with_qos(mut self, qos: Box<dyn Qos>) -> Engine {
-        self.qos = qos;
+        self.policy.qos = qos;
         self.lay_streams().expect("promises were made at birth, or there are none");
         self
     }
@@ -196,32 +154,16 @@ impl Engine {
         let journal_bytes = layouts[config.metadata_device()].journal_bytes.max(BLOCK_BYTES);
         let mut engine = Engine {
             start: Start::default(),
-            map: Map::new(Vec::new(), 0, 0),
-            objects: Objects::new(0),
-            checksums: HomeChecksums::new(config.checksum_pages_max),
-            pages: PageReads::default(),
-            metadata: MetadataHomes::default(),
-            journal: Journal::new(journal_bytes, 0, 1),
+            store: Store::new(journal_bytes, config.checksum_pages_max),
+            volumes: Volumes::default(),
             requests: Requests::default(),
-            commit: Commit::default(),
-            checkpoint: Checkpoint::default(),
-            metadata_replica: MetadataReplica::default(),
-            moves: Moves::default(),
-            copies: Copies::default(),
-            read_back: read_back::new(&config),
-            promotions: Promotions::default(),
-            tiers: Tiers::new(policies, space),
-            steering: Steering::new(steers, &config),
-            ledger: Ledger::new(&config),
-            qos: (qos::ORDERS[0].build)(),
-            clients: None,
-            replacement: Replacement::default(),
-            evacuation: Evacuation::default(),
-            pairs: Pairs::of(&config),
-            tail_copies: TailCopies::default(),
-            deferred_free: DeferredFree::default(),
-            object_changes: ObjectChanges::default(),
-            sharing: Sharing::default(),
+            migration: Migration::new(&config),
+            policy: Policy::new(
+                Tiers::new(policies, space),
+                Steering::new(steers, &config),
+                &config,
+            ),
+            replicas: Replicas::of(&config),
             digest: 0xcbf2_9ce4_8422_2325,
             io: DeviceIo::new(config, drives),
         };
@@ -263,16 +205,16 @@ impl Engine {
                 .map(|r| crate::log::Log::new(*r, segment_slots));
             device.bcw = bcw;
         }
-        self.map = Map::new(regions, blocks as usize, self.io.drives().len());
-        self.objects = Objects::new(u32::try_from(blocks).expect("checked by the layout"));
-        self.object_changes.bound_objects(
+        self.store.map = Map::new(regions, blocks as usize, self.io.drives().len());
+        self.volumes.objects = Objects::new(u32::try_from(blocks).expect("checked by the layout"));
+        self.volumes.object_changes.bound_objects(
             &layouts[self.io.config().metadata_device()],
-            &mut self.objects,
+            &mut self.volumes.objects,
             &self.io,
         );
-        self.checkpoint.begin_life(self.map.shard_count());
+        self.store.checkpoint.begin_life(self.store.map.shard_count());
         let metadata_replica = self.io.config().following_device();
-        self.metadata_replica.begin_life(metadata_replica, self.map.shard_count());
+        self.store.metadata_replica.begin_life(metadata_replica, self.store.map.shard_count());
         self.io.stats_mut().devices = vec![Default::default(); self.io.drives().len()];
         self.io.stats_mut().queue_length_max = vec![0; self.io.drives().len()];
     }
@@ -280,10 +222,10 @@ impl Engine {
     /// What keeps the writes of a hard drive fast, if it has a profile.
     pub(crate) fn controller_of(&self, device: DeviceId) -> Option<Controller> {
         let profile = self.io[device].config.hdd_profile.clone();
-        let profile = profile.filter(|_| !self.metadata.is_degraded())?;
+        let profile = profile.filter(|_| !self.store.metadata.is_degraded())?;
         // a tier sends hard drives what belongs there, whatever the steering policy does
-        let for_tiers = self.tiers.wants_share().then_some(Control::Bare);
-        let steers = self.steering.shared.iter().filter_map(|steer| steer.policy.control());
+        let for_tiers = self.policy.tiers.wants_share().then_some(Control::Bare);
+        let steers = self.policy.steering.shared.iter().filter_map(|steer| steer.policy.control());
         let control = steers.chain(for_tiers).max();
         let (loops, padding) =
             (self.io.config().bcw_loops_max, self.io.config().padding_bytes_per_day);
@@ -324,7 +266,7 @@ impl Engine {
 
     /// Would the volumes fit an empty pool?
     fn check_volumes(&self) -> Result<(), ConfigError> {
-        let mut trial = self.objects.clone();
+        let mut trial = self.volumes.objects.clone();
         for volume in &self.io.config().volumes {
             trial
                 .create(volume.object, &volume.name, volume.size_bytes)

@@ -42,18 +42,18 @@ impl Engine {
                 self.mix(4, 0);
                 self.io.woke();
             }
-            Event::Start if self.pairs.is_empty() => self.on_start(),
-            Event::Start => self.pairs.start_mirrors(&mut self.io),
+            Event::Start if self.replicas.pairs.is_empty() => self.on_start(),
+            Event::Start => self.replicas.pairs.start_mirrors(&mut self.io),
             Event::Shutdown => self.io.on_shutdown(&mut self.start),
         }
         self.hear_kept();
         self.go_on();
-        self.ledger.turn_the_page(&self.io);
+        self.policy.ledger.turn_the_page(&self.io);
         if self.io.is_serving() {
             self.turn();
         }
-        self.replacement.divert_all(&mut self.io);
-        if !self.pairs.is_empty() {
+        self.replicas.replacement.divert_all(&mut self.io);
+        if !self.replicas.pairs.is_empty() {
             self.run_mirrors();
         }
         self.io.end_event(before, commands);
@@ -68,10 +68,10 @@ impl Engine {
         bytes: &[u8],
     ) {
         if mirror::owner(io).is_some() {
-            self.pairs.leg_completed(io, status, checksums, bytes, &mut self.io);
+            self.replicas.pairs.leg_completed(io, status, checksums, bytes, &mut self.io);
         } else if replacement::owns(io) {
             self.successor_completed(io, status, bytes);
-        } else if !self.replacement.replacement_keeps(
+        } else if !self.replicas.replacement.replacement_keeps(
             (io, took),
             status,
             checksums,
@@ -84,7 +84,7 @@ impl Engine {
 
     /// Answers that a replacement has kept back until both drives had answered.
     pub(crate) fn hear_kept(&mut self) {
-        while let Some((io, ended)) = self.replacement.next_answered() {
+        while let Some((io, ended)) = self.replicas.replacement.next_answered() {
             self.on_completion((io, ended.took), ended.status, &ended.checksums, &ended.bytes);
         }
     }
@@ -93,22 +93,26 @@ impl Engine {
     pub(crate) fn turn(&mut self) {
         self.run_replacement();
         self.hear_kept();
-        self.evacuation.run_drain(
-            &mut self.map,
-            &mut self.objects,
-            &mut self.commit,
-            &mut self.tiers,
-            &mut self.metadata,
+        self.migration.evacuation.run_drain(
+            &mut self.store.map,
+            &mut self.volumes.objects,
+            &mut self.store.commit,
+            &mut self.policy.tiers,
+            &mut self.store.metadata,
             &mut self.io,
         );
-        self.deferred_free.release_freed(&mut self.map, &mut self.io);
-        self.tail_copies.rescue_tails(&mut self.io, &mut self.map, &mut self.requests);
-        self.run_lagging();
-        self.tail_copies.probe_failed(
+        self.store.deferred_free.release_freed(&mut self.store.map, &mut self.io);
+        self.migration.tail_copies.rescue_tails(
+            &mut self.io,
+            &mut self.store.map,
             &mut self.requests,
-            &mut self.metadata_replica,
-            &mut self.steering,
-            &mut self.tiers,
+        );
+        self.run_lagging();
+        self.migration.tail_copies.probe_failed(
+            &mut self.requests,
+            &mut self.store.metadata_replica,
+            &mut self.policy.steering,
+            &mut self.policy.tiers,
             &mut self.io,
         );
         // a checkpoint that ends makes room in the journal, so it comes before the commit
@@ -124,10 +128,10 @@ impl Engine {
         if self.go_on() || moved {
             self.run_requests();
         }
-        self.moves.flush_homed_at_rest(
-            &mut self.commit,
-            &mut self.copies,
-            &mut self.tiers,
+        self.migration.moves.flush_homed_at_rest(
+            &mut self.store.commit,
+            &mut self.migration.copies,
+            &mut self.policy.tiers,
             &mut self.io,
         );
         if self.io.is_stopping() {
@@ -150,7 +154,7 @@ impl Engine {
             self.dispatch_all();
         }
         // nothing can be made durable any more, and no event will tell who has come to wait for it just now
-        while self.commit.refuses() {
+        while self.store.commit.refuses() {
             self.run_commit();
             self.dispatch_all();
         }
@@ -204,32 +208,33 @@ impl Engine {
     /// Asks to be woken when the next timed thing is due.
     fn arm_timer(&mut self) {
         let due = self
+            .store
             .commit
-            .commit_due(&self.objects, &self.journal, &self.io)
+            .commit_due(&self.volumes.objects, &self.store.journal, &self.io)
             .min(self.checkpoint_due())
-            .min(self.metadata.due(self.io.now()))
-            .min(self.tail_copies.probe_due(&self.io));
+            .min(self.store.metadata.due(self.io.now()))
+            .min(self.migration.tail_copies.probe_due(&self.io));
         let due = due
-            .min(self.moves.moves_due(
-                &self.map,
-                &self.metadata_replica,
-                &self.copies,
-                &self.steering,
-                &self.tiers,
+            .min(self.migration.moves.moves_due(
+                &self.store.map,
+                &self.store.metadata_replica,
+                &self.migration.copies,
+                &self.policy.steering,
+                &self.policy.tiers,
                 &self.io,
             ))
-            .min(self.metadata_replica.controllers_due(&self.io));
+            .min(self.store.metadata_replica.controllers_due(&self.io));
         let due = due
-            .min(self.metadata_replica.due(&self.io))
+            .min(self.store.metadata_replica.due(&self.io))
             .min(self.limits_due())
-            .min(self.tiers.tiers_due(&self.commit, &self.io));
-        self.io.wake_by(
-            due.min(self.replacement.replacement_due(&self.io)).min(self.evacuation.drain_due(
-                &self.commit,
-                &self.moves,
+            .min(self.policy.tiers.tiers_due(&self.store.commit, &self.io));
+        self.io.wake_by(due.min(self.replicas.replacement.replacement_due(&self.io)).min(
+            self.migration.evacuation.drain_due(
+                &self.store.commit,
+                &self.migration.moves,
                 &self.io,
-            )),
-        );
+            ),
+        ));
     }
 
     /// Fails to start, with a reason.

@@ -23,10 +23,10 @@ impl Engine {
     /// # Errors
     /// If there is none, or it is decided.
     pub fn cancel_drain(&mut self) -> Result<(), DrainError> {
-        self.evacuation.cancel_drain(
-            &mut self.map,
-            &mut self.objects,
-            &mut self.tiers,
+        self.migration.evacuation.cancel_drain(
+            &mut self.store.map,
+            &mut self.volumes.objects,
+            &mut self.policy.tiers,
             &mut self.io,
         )
     }
@@ -37,11 +37,11 @@ impl Engine {
     /// # Errors
     /// As `can_replace`.
     pub fn replace(&mut self, successor: SuccessorConfig, uuid: u128) -> Result<(), ReplaceError> {
-        self.replacement.replace(
+        self.replicas.replacement.replace(
             successor,
             uuid,
-            &mut self.metadata,
-            &mut self.evacuation,
+            &mut self.store.metadata,
+            &mut self.migration.evacuation,
             &mut self.io,
         )
     }
@@ -59,12 +59,12 @@ impl Engine {
         object: ObjectId,
         used_percent: u64,
     ) -> Result<bool, IoError> {
-        self.tiers.assume_ssd_copies(
+        self.policy.tiers.assume_ssd_copies(
             object,
             used_percent,
-            &mut self.map,
-            &mut self.objects,
-            &mut self.metadata,
+            &mut self.store.map,
+            &mut self.volumes.objects,
+            &mut self.store.metadata,
             &mut self.io,
         )
     }
@@ -74,11 +74,11 @@ impl Engine {
     /// # Errors
     /// Why not.
     pub fn can_replace(&self, device: DeviceId, capacity_bytes: u64) -> Result<(), ReplaceError> {
-        self.replacement.can_replace(
+        self.replicas.replacement.can_replace(
             device,
             capacity_bytes,
-            &self.metadata,
-            &self.evacuation,
+            &self.store.metadata,
+            &self.migration.evacuation,
             &self.io,
         )
     }
@@ -95,7 +95,11 @@ impl Engine {
     /// # Panics
     /// If payloads have contents.
     pub fn assume_logs_home(&mut self) {
-        self.moves.assume_logs_home(&mut self.map, &mut self.commit, &mut self.io)
+        self.migration.moves.assume_logs_home(
+            &mut self.store.map,
+            &mut self.store.commit,
+            &mut self.io,
+        )
     }
 
     /// Takes every block of the object to be at its home on a hard drive, written, durable and
@@ -107,18 +111,18 @@ impl Engine {
     /// # Panics
     /// If payloads have contents, if there are no hard drives, or once blocks were written.
     pub fn assume_home(&mut self, object: ObjectId) -> Result<(), IoError> {
-        self.io.assume_home(object, &mut self.map, &mut self.objects)
+        self.io.assume_home(object, &mut self.store.map, &mut self.volumes.objects)
     }
 
     /// The pairs, as seen from outside.
     pub fn pairs(&self) -> Vec<PairView> {
-        self.pairs.pairs()
+        self.replicas.pairs.pairs()
     }
 
     /// Of each pair: bytes that were acknowledged and are in RAM alone ([IANUS §5.2], "data loss"). Counted
     /// when asked, over everything in the cache.
     pub fn pairs_risk_bytes(&self) -> Vec<u64> {
-        self.pairs.pairs_risk_bytes()
+        self.replicas.pairs.pairs_risk_bytes()
     }
 
     /// Redirected bytes that are nowhere but in the buffers of hard drives, and in our RAM.
@@ -140,7 +144,7 @@ impl Engine {
     #[cfg(feature = "mutants")]
     pub fn set_mutant(&mut self, mutant: Option<crate::mutant::Mutant>) {
         self.io.set_mutant(mutant);
-        self.pairs.set_mutant(mutant);
+        self.replicas.pairs.set_mutant(mutant);
     }
 
     /// Was this drive gone from the beginning?
@@ -151,17 +155,17 @@ impl Engine {
     /// What would be lost, object by object, if this drive were gone: what it alone holds. Looks at
     /// every block.
     pub fn loss_without(&self, device: DeviceId) -> Vec<Loss> {
-        self.start.loss_without(device, &self.map, &self.objects, &self.io)
+        self.start.loss_without(device, &self.store.map, &self.volumes.objects, &self.io)
     }
 
     /// Bytes of redirected writes that the cache keeps in RAM beside the tails, and how many it may.
     pub fn read_back_bytes(&self) -> (u64, u64) {
-        self.read_back.read_back_bytes()
+        self.migration.read_back.read_back_bytes()
     }
 
     /// The tiers that files of a volume may have, by name; none if all have the volume's.
     pub fn file_tiers(&self, volume: ObjectId) -> Vec<&'static str> {
-        self.tiers.file_tiers(volume)
+        self.policy.tiers.file_tiers(volume)
     }
 
     /// Another tier for a volume, from now on: of what it holds on the SSDs nothing is lost, and what the new
@@ -172,28 +176,28 @@ impl Engine {
     /// As for a new engine: the tier is not known, drives are missing for it, or another volume's tier
     /// contradicts it; `Volume` if there is no such volume. Nothing was changed.
     pub fn set_tier(&mut self, object: ObjectId, tier: TierConfig) -> Result<(), ConfigError> {
-        self.tiers.set_tier(object, tier, &self.map, &mut self.io)
+        self.policy.tiers.set_tier(object, tier, &self.store.map, &mut self.io)
     }
 
     /// What the tiers' account has counted, and what their collector takes, in bytes; `None`: no volume's
     /// tier has a share.
     pub fn tier_account(&self) -> Option<(SpaceStats, u64)> {
-        self.tiers.tier_account()
+        self.policy.tiers.tier_account()
     }
 
     /// What the tiers hold, in extents and bytes, and what it may be: `(held, room, extent_bytes)`.
     pub fn tier_room(&self) -> Option<(u32, u32, u64)> {
-        self.tiers.tier_room()
+        self.policy.tiers.tier_room()
     }
 
     /// The drain under way, or the last one that ended in this life.
     pub fn drain_view(&self) -> Option<DrainView> {
-        self.evacuation.drain_view(&self.map, &self.objects, &self.io)
+        self.migration.evacuation.drain_view(&self.store.map, &self.volumes.objects, &self.io)
     }
 
     /// Bytes of a drive that a record names, or that are being written.
     pub fn lies_on(&self, device: DeviceId) -> u64 {
-        self.evacuation.lies_on(device, &self.map, &self.objects, &self.io)
+        self.migration.evacuation.lies_on(device, &self.store.map, &self.volumes.objects, &self.io)
     }
 
     /// Ends the replacement under way; the old drive stays. The caller wakes the engine.
@@ -201,57 +205,57 @@ impl Engine {
     /// # Errors
     /// If there is none, or it is decided.
     pub fn cancel_replace(&mut self) -> Result<(), ReplaceError> {
-        self.replacement.cancel_replace(&mut self.metadata, &mut self.io)
+        self.replicas.replacement.cancel_replace(&mut self.store.metadata, &mut self.io)
     }
 
     /// Of a place that is empty: how many bytes a drive needs for it, and how many are copied to it.
     pub fn empty_place(&self, bay: DeviceId) -> Option<(u64, u64)> {
-        self.replacement.empty_place(bay, &self.metadata, &self.io)
+        self.replicas.replacement.empty_place(bay, &self.store.metadata, &self.io)
     }
 
     /// The replacement under way, or the last one that ended in this life.
     pub fn replacement(&self) -> Option<ReplacementView> {
-        self.replacement.replacement()
+        self.replicas.replacement.replacement()
     }
 
     /// Where the event loop has a successor, or would have one: behind all other drives.
     pub fn successor_place(&self) -> DeviceId {
-        self.replacement.successor_place(&self.io)
+        self.replicas.replacement.successor_place(&self.io)
     }
 
     /// The hard drive and the byte where the home of a block lies.
     pub fn home_of(&self, block: Logical) -> (DeviceId, u64) {
-        self.objects.home_of(block, &self.io)
+        self.volumes.objects.home_of(block, &self.io)
     }
 
     /// Where the metadata replica stands; `None` if the set has none beside its SSDs.
     pub fn metadata_replica(&self) -> Option<MetadataReplicaStatus> {
-        self.metadata_replica.status(&self.journal, &self.io)
+        self.store.metadata_replica.status(&self.store.journal, &self.io)
     }
 
     /// What a drive may take in a day.
     pub fn budget(&self, device: DeviceId) -> DriveBudget {
-        self.ledger.budget(device, &self.io)
+        self.policy.ledger.budget(device, &self.io)
     }
 
     /// Time until the next day begins.
     pub fn day_left(&self, now: Instant) -> Duration {
-        self.ledger.day_left(now)
+        self.policy.ledger.day_left(now)
     }
 
     /// Has the drive done what it is rated for?
     pub fn rating_is_spent(&self, device: DeviceId) -> bool {
-        self.ledger.rating_is_spent(device, &self.io)
+        self.policy.ledger.rating_is_spent(device, &self.io)
     }
 
     /// Is an SSD's budget of writes spent?
     pub fn ssd_writes_are_spent(&self, device: DeviceId) -> bool {
-        self.ledger.ssd_writes_are_spent(device, &self.io)
+        self.policy.ledger.ssd_writes_are_spent(device, &self.io)
     }
 
     /// Bytes that a drive has taken since the day began: of an SSD writes, of a hard drive reads too.
     pub fn used_today(&self, device: DeviceId) -> u64 {
-        self.ledger.used_today(device, &self.io)
+        self.policy.ledger.used_today(device, &self.io)
     }
 
     /// May the event loop hand in another request?
@@ -267,17 +271,17 @@ impl Engine {
 
     /// The map, to look at.
     pub fn map(&self) -> &Map {
-        &self.map
+        &self.store.map
     }
 
     /// Objects by id.
     pub fn objects(&self) -> &Objects {
-        &self.objects
+        &self.volumes.objects
     }
 
     /// The value of an object's attribute, as the newest batch left it.
     pub fn attribute(&self, object: ObjectId, key: &[u8]) -> Option<&[u8]> {
-        self.objects.attributes().get(object, key)
+        self.volumes.objects.attributes().get(object, key)
     }
 
     /// An object's attributes from this key on, by key in the order of their bytes.
@@ -286,51 +290,55 @@ impl Engine {
         object: ObjectId,
         key: &[u8],
     ) -> impl Iterator<Item = (&[u8], &[u8])> {
-        let attributes = self.objects.attributes().from(object, key, false);
+        let attributes = self.volumes.objects.attributes().from(object, key, false);
         attributes.take_while(move |(id, ..)| *id == object).map(|(_, key, value)| (key, value))
     }
 
     /// The first of an object's attributes behind this key.
     pub fn attribute_after(&self, object: ObjectId, after: &[u8]) -> Option<(&[u8], &[u8])> {
-        let (id, key, value) = self.objects.attributes().from(object, after, true).next()?;
+        let (id, key, value) =
+            self.volumes.objects.attributes().from(object, after, true).next()?;
         (id == object).then_some((key, value))
     }
 
     /// The first object behind this id.
     pub fn object_after(&self, after: ObjectId) -> Option<ObjectId> {
         let next = ObjectId(after.0.checked_add(1)?);
-        self.objects.from(next).next().map(|(id, _)| id)
+        self.volumes.objects.from(next).next().map(|(id, _)| id)
     }
 
     /// One object, as the newest batch left it.
     pub fn object(&self, object: ObjectId) -> Option<&Object> {
-        self.objects.get(object)
+        self.volumes.objects.get(object)
     }
 
     /// Bytes of the pool that an object has taken.
     pub fn taken_bytes(&self, object: ObjectId) -> u64 {
-        self.objects.held_blocks(object).0 * BLOCK_BYTES
+        self.volumes.objects.held_blocks(object).0 * BLOCK_BYTES
     }
 
     /// … and those of them that no other object has.
     pub fn own_bytes(&self, object: ObjectId) -> u64 {
-        self.objects.held_blocks(object).1 * BLOCK_BYTES
+        self.volumes.objects.held_blocks(object).1 * BLOCK_BYTES
     }
 
     /// Bytes that objects have taken or can take, and how many of them are free.
     pub fn space_bytes(&self) -> (u64, u64) {
-        let all = self.map.logical().len() as u64 - self.objects.out_of_use_blocks();
-        (all * BLOCK_BYTES, self.objects.free_blocks() * BLOCK_BYTES)
+        let all = self.store.map.logical().len() as u64 - self.volumes.objects.out_of_use_blocks();
+        (all * BLOCK_BYTES, self.volumes.objects.free_blocks() * BLOCK_BYTES)
     }
 
     /// Blocks of the pool: all, those that objects can take, and those that they have, or had and whose
     /// clearing is not durable yet.
     pub fn space_blocks(&self) -> (u64, u64, u64) {
-        let owned: u64 = self.objects.owned().map(|(range, _)| u64::from(range.count)).sum();
-        let owned = owned - self.objects.shares().extra_blocks();
-        let in_use = owned + self.object_changes.retired_blocks() + self.sharing.lingering_blocks();
-        let all = self.map.logical().len() as u64 - self.objects.out_of_use_blocks();
-        (all, self.objects.free_blocks(), in_use)
+        let owned: u64 =
+            self.volumes.objects.owned().map(|(range, _)| u64::from(range.count)).sum();
+        let owned = owned - self.volumes.objects.shares().extra_blocks();
+        let in_use = owned
+            + self.volumes.object_changes.retired_blocks()
+            + self.volumes.sharing.lingering_blocks();
+        let all = self.store.map.logical().len() as u64 - self.volumes.objects.out_of_use_blocks();
+        (all, self.volumes.objects.free_blocks(), in_use)
     }
 
     /// The drives, to look at.
@@ -341,7 +349,7 @@ impl Engine {
     /// What every stream was given until `now`, in the order of the configuration; the last is
     /// everything else. `None` where nobody is told apart.
     pub fn clients(&self, now: Instant) -> Option<Vec<Client>> {
-        self.clients.as_ref().map(|clients| clients.list_at(now))
+        self.policy.clients.as_ref().map(|clients| clients.list_at(now))
     }
 
     /// Drives of the event loop: the devices, and the second legs of pairs.
@@ -366,30 +374,30 @@ impl Engine {
                     d.is_faulted(),
                     d.home_writes,
                     d.bcw.as_ref().map(|bcw| bcw.state()),
-                    self.map.awaits_hdd(d.id),
+                    self.store.map.awaits_hdd(d.id),
                 )
             })
             .collect();
-        let pairs: Vec<String> = self.pairs.debug_state();
+        let pairs: Vec<String> = self.replicas.pairs.debug_state();
         format!(
             "phase {:?} tasks {} ios {} pending {} ready {} ssd {} short of space {} free {}/{} population {:?}\n{}\n{:?}\n{:?}\n{:?} {:?}\n{:?}\n{:?}\n{:?}\n{}",
             self.io.phase(),
             self.requests.len(),
             self.io.flights().len(),
-            self.map.pending_blocks(),
-            self.map.has_ready(),
-            self.map.awaits_ssd(),
+            self.store.map.pending_blocks(),
+            self.store.map.has_ready(),
+            self.store.map.awaits_ssd(),
             self.io.waits_for_space(),
-            self.map.ssd_free(),
-            self.map.ssd_slots(),
-            self.map.population(),
+            self.store.map.ssd_free(),
+            self.store.map.ssd_slots(),
+            self.store.map.population(),
             devices.join("\n"),
-            self.commit,
-            self.moves,
-            self.copies,
-            self.tiers.demoting(),
-            self.checkpoint,
-            self.metadata_replica,
+            self.store.commit,
+            self.migration.moves,
+            self.migration.copies,
+            self.policy.tiers.demoting(),
+            self.store.checkpoint,
+            self.store.metadata_replica,
             self.io.stats(),
             pairs.join("\n"),
         )

@@ -8,12 +8,12 @@ use tandem_block::BLOCK_BYTES;
 impl Engine {
     pub(super) fn audit_counts(&self, findings: &mut Findings) {
         self.audit_free_space(findings);
-        let (counted, found) = (self.map.population(), self.map.population_found());
+        let (counted, found) = (self.store.map.population(), self.store.map.population_found());
         if counted != found {
             let what = || format!("{counted:?} are counted, {found:?} were found");
             findings.add(Rule::Population, what);
         }
-        let (counted, found) = self.map.pending_counts();
+        let (counted, found) = self.store.map.pending_counts();
         findings.equal(Rule::Journal, "blocks that wait for a batch", counted, found);
         self.audit_queues(findings);
         self.audit_tails(findings);
@@ -23,16 +23,26 @@ impl Engine {
 
     /// What writes are told is free must be there to be allocated.
     fn audit_free_space(&self, findings: &mut Findings) {
-        let open = self.io.ssds().iter().zip(self.map.allocators());
+        let open = self.io.ssds().iter().zip(self.store.map.allocators());
         let open = open.filter(|(id, _)| self.io[**id].takes_new());
         let (mut free, mut all) = (0, 0);
         for (_, allocator) in open {
             free += u64::from(allocator.free_count());
             all += u64::from(allocator.slot_count());
         }
-        findings.equal(Rule::FreeSpace, "free slots of SSDs in service", self.map.ssd_free(), free);
-        findings.equal(Rule::FreeSpace, "slots of SSDs in service", self.map.ssd_slots(), all);
-        for (id, allocator) in self.io.ssds().iter().zip(self.map.allocators()) {
+        findings.equal(
+            Rule::FreeSpace,
+            "free slots of SSDs in service",
+            self.store.map.ssd_free(),
+            free,
+        );
+        findings.equal(
+            Rule::FreeSpace,
+            "slots of SSDs in service",
+            self.store.map.ssd_slots(),
+            all,
+        );
+        for (id, allocator) in self.io.ssds().iter().zip(self.store.map.allocators()) {
             let what = format!("free slots of device {}", id.0);
             let free = u64::from(allocator.free_count());
             findings.equal(Rule::FreeSpace, &what, free, allocator.free_found());
@@ -68,7 +78,7 @@ impl Engine {
                 ios().filter(|(_, io)| io.owner == Owner::Log(LogIo::Flush)).count() as u64;
             let counted = u64::from(d.flushing.is_some());
             findings.equal(Rule::Queues, &of("flushes under way"), counted, flushes);
-            let taken = self.replacement.takes(d.id);
+            let taken = self.replicas.replacement.takes(d.id);
             let counted = u64::from(self.io.withholds(d.id));
             findings.equal(Rule::Queues, &of("commands set aside"), counted, u64::from(taken));
         }
@@ -86,17 +96,17 @@ impl Engine {
         }
         let copies = |io: &Owner| matches!(io, Owner::Log(LogIo::Copy(_)));
         let under_way = self.io.flights().iter().filter(|(_, io)| copies(&io.owner)).count() as u64;
-        let counted = self.tail_copies.under_way() as u64;
+        let counted = self.migration.tail_copies.under_way() as u64;
         findings.equal(Rule::Tails, "copies of tails under way", counted, under_way);
     }
 
     fn audit_homes(&self, homed: &Homed, findings: &mut Findings) {
-        let counted = self.moves.homed_ssd_count();
+        let counted = self.migration.moves.homed_ssd_count();
         findings.equal(Rule::Homes, "homed blocks of SSDs", counted, homed.from_ssd);
-        let counted = self.moves.homed_set_count();
+        let counted = self.migration.moves.homed_set_count();
         findings.equal(Rule::Homes, "homed blocks", counted, homed.blocks);
         for d in self.io.drives() {
-            let mark = self.moves.homes_durable_mark(d.id);
+            let mark = self.migration.moves.homes_durable_mark(d.id);
             if mark > d.home_writes {
                 let device = d.id.0;
                 let what = || format!("device {device} durable {mark} of {} homes", d.home_writes);
@@ -110,28 +120,28 @@ impl Engine {
             |owner: &Owner| self.commands().filter(|under| under.owner == owner).count() as u64;
         let of_commit = count(&Owner::Metadata(MetadataIo::CommitFlush))
             + count(&Owner::Metadata(MetadataIo::Unit));
-        let counted = self.commit.commands_counted();
+        let counted = self.store.commit.commands_counted();
         findings.equal(Rule::Journal, "commands of the commit", counted, of_commit);
-        let counted = self.checkpoint.commands_counted();
+        let counted = self.store.checkpoint.commands_counted();
         findings.equal(
             Rule::Journal,
             "commands of the checkpoint",
             counted,
             count(&Owner::Metadata(MetadataIo::Checkpoint)),
         );
-        let counted = self.metadata_replica.commands_counted();
+        let counted = self.store.metadata_replica.commands_counted();
         findings.equal(
             Rule::Journal,
             "commands of the metadata replica",
             counted,
             count(&Owner::Metadata(MetadataIo::Follow)),
         );
-        let (composed, durable) = (self.commit.composed(), self.commit.durable());
+        let (composed, durable) = (self.store.commit.composed(), self.store.commit.durable());
         if durable > composed {
             let what = || format!("{durable} batches are durable, and {composed} were composed");
             findings.add(Rule::Journal, what);
         }
-        let (used, ring) = (self.journal.used_bytes(), self.journal.ring_bytes());
+        let (used, ring) = (self.store.journal.used_bytes(), self.store.journal.ring_bytes());
         if used > ring {
             let what = || format!("the journal holds {used} bytes, its ring has {ring}");
             findings.add(Rule::Journal, what);
@@ -147,9 +157,9 @@ struct Homed {
 
 fn counted_homes(engine: &Engine) -> Homed {
     let mut homed = Homed { blocks: 0, from_ssd: 0 };
-    for slot in engine.moves.homed_slots() {
+    for slot in engine.migration.moves.homed_slots() {
         homed.blocks += 1;
-        homed.from_ssd += u64::from(!engine.map.slots().is_log(slot));
+        homed.from_ssd += u64::from(!engine.store.map.slots().is_log(slot));
     }
     homed
 }

@@ -149,12 +149,12 @@ impl Engine {
 
     /// Does it serve, so that an audit finds something to look at?
     pub fn is_serving_now(&self) -> bool {
-        self.io.is_serving() && !self.io.is_fixed() && !self.metadata.is_degraded()
+        self.io.is_serving() && !self.io.is_fixed() && !self.store.metadata.is_degraded()
     }
 
     /// The checksum of a block's home, as far as it is in RAM.
     pub fn home_checksum_known(&self, block: Logical) -> Option<u32> {
-        self.checksums.get(block)
+        self.store.checksums.get(block)
     }
 
     /// Every command that the engine remembers.

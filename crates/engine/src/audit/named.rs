@@ -21,7 +21,7 @@ impl Engine {
                     self.audit_slot(Rule::ReadSlots, &what, named, states, findings);
                 }
                 Owner::Migration(MigrationIo::Read(at)) => {
-                    for named in self.moves.read(*at, under.blocks()) {
+                    for named in self.migration.moves.read(*at, under.blocks()) {
                         self.audit_slot(Rule::MoveSlots, "a move", named, states, findings);
                     }
                 }
@@ -73,7 +73,7 @@ impl Engine {
         states: &States,
         findings: &mut Findings,
     ) {
-        let (state, owner) = (states.get(slot), self.map.slots().owner(slot));
+        let (state, owner) = (states.get(slot), self.store.map.slots().owner(slot));
         if !state.holds() || owner != block {
             findings.add(rule, || {
                 format!(
@@ -85,10 +85,10 @@ impl Engine {
 
     /// Homes that are written now: a crash may leave either version there.
     fn audit_homes_written(&self, parts: Parts, findings: &mut Findings) {
-        for block in self.moves.homes_written(parts) {
-            if self.map.logical().recorded_home(block) {
+        for block in self.migration.moves.homes_written(parts) {
+            if self.store.map.logical().recorded_home(block) {
                 let what = || {
-                    let times = self.moves.times_in_move(block);
+                    let times = self.migration.moves.times_in_move(block);
                     format!(
                         "the home of block {block} is written and a record names it; the move has it \
                          {times} times"

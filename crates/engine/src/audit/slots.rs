@@ -82,19 +82,21 @@ impl Engine {
                 vec![*run]
             }
             Owner::Log(LogIo::Copy(copy)) => vec![copy.run],
-            Owner::Migration(MigrationIo::Write { parts, .. }) => self.moves.written(*parts),
+            Owner::Migration(MigrationIo::Write { parts, .. }) => {
+                self.migration.moves.written(*parts)
+            }
             Owner::Migration(MigrationIo::Extent { number, run }) => {
-                self.tiers.promoting_run(*number, *run).into_iter().collect()
+                self.policy.tiers.promoting_run(*number, *run).into_iter().collect()
             }
             _ => Vec::new(),
         }
     }
 
     pub(super) fn audit_slots(&self, findings: &mut Findings) -> States {
-        let slots = self.map.slots();
+        let slots = self.store.map.slots();
         let mut states = States { of: vec![State::Unknown; slots.len()] };
         self.claim_free(&mut states);
-        for (block, slot) in self.map.displaced_slots() {
+        for (block, slot) in self.store.map.displaced_slots() {
             states.claim(slot, State::Displaced, findings);
             if !slots.is_recorded(slot) {
                 let what =
@@ -102,13 +104,13 @@ impl Engine {
                 findings.add(Rule::SlotStates, what);
             }
         }
-        for slot in self.commit.composed_slots() {
+        for slot in self.store.commit.composed_slots() {
             states.claim(slot, State::Composed, findings);
         }
-        for &slot in self.map.freed_slots() {
+        for &slot in self.store.map.freed_slots() {
             states.claim(slot, State::Freed, findings);
         }
-        for run in self.deferred_free.runs() {
+        for run in self.store.deferred_free.runs() {
             states.claim_run(run, State::Waits, findings);
         }
         for under in self.commands() {
@@ -127,10 +129,10 @@ impl Engine {
 
     /// What a record names is kept until another record does not.
     fn audit_recorded(&self, states: &States, findings: &mut Findings) {
-        for slot in self.map.recorded_slots() {
+        for slot in self.store.map.recorded_slots() {
             let state = states.get(slot);
             if !matches!(state, State::Current | State::Displaced) {
-                let owner = self.map.slots().owner(slot);
+                let owner = self.store.map.slots().owner(slot);
                 let what =
                     || format!("a record names slot {slot} for block {owner}: it is {state:?}");
                 findings.add(Rule::SlotStates, what);
@@ -139,8 +141,8 @@ impl Engine {
     }
 
     fn claim_free(&self, states: &mut States) {
-        let regions = self.map.slots().regions().iter().filter(|region| !region.is_log);
-        for (region, allocator) in regions.zip(self.map.allocators()) {
+        let regions = self.store.map.slots().regions().iter().filter(|region| !region.is_log);
+        for (region, allocator) in regions.zip(self.store.map.allocators()) {
             for slot in region.first..region.first + region.count {
                 if allocator.is_free(slot) {
                     states.of[slot as usize] = State::Free;
@@ -150,7 +152,7 @@ impl Engine {
     }
 
     fn claim_current(&self, states: &mut States, findings: &mut Findings) {
-        let slots = self.map.slots();
+        let slots = self.store.map.slots();
         let mut current = 0;
         for slot in 0..slots.len() as Slot {
             let owner = slots.owner(slot);
@@ -165,20 +167,20 @@ impl Engine {
                 findings.add(Rule::SlotStates, what);
             }
         }
-        let named = self.map.named_slots();
+        let named = self.store.map.named_slots();
         findings.equal(Rule::SlotStates, "current slots", current, named);
     }
 
     fn names_slot(&self, block: Logical, slot: Slot) -> bool {
-        let entry = self.map.entry(block);
+        let entry = self.store.map.entry(block);
         entry.ssd == slot
             || entry.log == slot
-            || self.map.fragments(block).iter().any(|fragment| fragment.slot == slot)
+            || self.store.map.fragments(block).iter().any(|fragment| fragment.slot == slot)
     }
 
     /// No slot of an SSD may get lost, and a log's segments count what lives in them.
     fn audit_all_claimed(&self, states: &States, findings: &mut Findings) {
-        for region in self.map.slots().regions() {
+        for region in self.store.map.slots().regions() {
             let range = region.first..region.first + region.count;
             if !region.is_log {
                 for slot in range.filter(|slot| states.get(*slot) == State::Unknown) {

@@ -116,7 +116,7 @@ impl Engine {
                 Job::Io(..) => {}
             }
         }
-        for (_, waiter) in self.pages.waiting() {
+        for (_, waiter) in self.store.pages.waiting() {
             if let Some(task) = waiter {
                 causes.entry(task).or_default().pages += 1;
             }
@@ -146,16 +146,16 @@ impl Engine {
         if causes.parts > 0 {
             return Wait::Parts(causes.parts);
         }
-        if self.commit.has_waiter(id) {
+        if self.store.commit.has_waiter(id) {
             return Wait::Commit;
         }
-        if self.copies.has_waiter(id) {
+        if self.migration.copies.has_waiter(id) {
             return Wait::SecondPlace;
         }
-        if self.object_changes.has_waiter(id) {
+        if self.volumes.object_changes.has_waiter(id) {
             return Wait::Batches;
         }
-        self.sharing.copied_up_by(id).map_or(Wait::Nothing, Wait::CopyUp)
+        self.volumes.sharing.copied_up_by(id).map_or(Wait::Nothing, Wait::CopyUp)
     }
 
     pub(super) fn audit_waiters(&self, findings: &mut Findings) {
@@ -205,7 +205,7 @@ impl Engine {
             self.commands()
                 .any(|under| *under.owner == Owner::Metadata(MetadataIo::ChecksumPage(page)))
         };
-        for (page, _) in self.pages.waiting() {
+        for (page, _) in self.store.pages.waiting() {
             if !is_read(page) {
                 findings.add(Rule::Waiters, || format!("page {page} is waited for and not read"));
             }
@@ -218,9 +218,9 @@ impl Engine {
             matches!(owner, Owner::Migration(MigrationIo::Read(_) | MigrationIo::Write { .. }))
         };
         let found = self.commands().filter(|under| is_of_move(under.owner)).count() as u64;
-        let counted = self.moves.commands_counted();
+        let counted = self.migration.moves.commands_counted();
         findings.equal(Rule::Waiters, "commands of the move under way", counted, found);
-        if let Some(read) = self.moves.reading_task() {
+        if let Some(read) = self.migration.moves.reading_task() {
             let under_way = self
                 .requests
                 .iter()
@@ -229,7 +229,7 @@ impl Engine {
                 findings.add(Rule::Waiters, || format!("nobody reads block {read} for its move"));
             }
         }
-        for (number, counted) in self.tiers.promoting_counts() {
+        for (number, counted) in self.policy.tiers.promoting_counts() {
             let is_its = |owner: &Owner| matches!(owner, Owner::Migration(MigrationIo::Extent { number: of, .. }) if *of == number);
             let found = self.commands().filter(|under| is_its(under.owner)).count() as u64;
             let what = format!("commands of the extent that comes as number {number}");

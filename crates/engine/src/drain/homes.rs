@@ -372,14 +372,14 @@ impl Evacuation {
 impl Engine {
     /// Begins a move of what lies on a hard drive. False: not now, or there is nothing.
     pub(crate) fn begin_evacuating(&mut self, device: DeviceId) -> bool {
-        if self.objects.left_blocks() > 0 {
+        if self.volumes.objects.left_blocks() > 0 {
             return self.begin_rehoming(device);
         }
-        let drain = self.evacuation.current.as_deref().expect("asked by the caller");
+        let drain = self.migration.evacuation.current.as_deref().expect("asked by the caller");
         if drain.rehomed.is_empty() && self.empty_log(device) {
             return true;
         }
-        self.moves.want_home_flush(&mut self.io);
+        self.migration.moves.want_home_flush(&mut self.io);
         let d = &mut self.io[device];
         d.flush_wanted |= !d.tail.items.is_empty() && d.flushing.is_none();
         false
@@ -387,81 +387,89 @@ impl Engine {
 
     fn begin_rehoming(&mut self, device: DeviceId) -> bool {
         for _ in 0..LOOK_RUNS_MAX {
-            let from = self.evacuation.current.as_deref().expect("asked by the caller").cursor;
-            let Some(left) = self.objects.next_left(from) else {
-                self.evacuation.set_drain_cursor(0);
-                self.evacuation
+            let from =
+                self.migration.evacuation.current.as_deref().expect("asked by the caller").cursor;
+            let Some(left) = self.volumes.objects.next_left(from) else {
+                self.migration.evacuation.set_drain_cursor(0);
+                self.migration
+                    .evacuation
                     .current
                     .as_deref_mut()
                     .expect("asked by the caller")
                     .careful_until = 0;
-                self.moves.want_home_flush(&mut self.io);
+                self.migration.moves.want_home_flush(&mut self.io);
                 return false;
             };
-            let run = match self.evacuation.next_home_run(
+            let run = match self.migration.evacuation.next_home_run(
                 left,
-                &self.moves,
-                &self.map,
-                &self.objects,
+                &self.migration.moves,
+                &self.store.map,
+                &self.volumes.objects,
                 &self.io,
             ) {
                 Next::Behind(block) => {
-                    self.evacuation.set_drain_cursor(block);
+                    self.migration.evacuation.set_drain_cursor(block);
                     continue;
                 }
                 Next::Empty(_) | Next::Copy(_)
-                    if !self.evacuation.may_leave_more(
-                        &mut self.objects,
-                        &mut self.journal,
-                        &mut self.commit,
-                        &mut self.moves,
+                    if !self.migration.evacuation.may_leave_more(
+                        &mut self.volumes.objects,
+                        &mut self.store.journal,
+                        &mut self.store.commit,
+                        &mut self.migration.moves,
                         &mut self.io,
                     ) =>
                 {
                     return false;
                 }
                 Next::Empty(run) => {
-                    let Some(taken) =
-                        self.evacuation.take_target(device, run.count, &mut self.objects, &self.io)
-                    else {
+                    let Some(taken) = self.migration.evacuation.take_target(
+                        device,
+                        run.count,
+                        &mut self.volumes.objects,
+                        &self.io,
+                    ) else {
                         return false;
                     };
                     let run = BlockRange { count: taken.count, ..run };
-                    self.evacuation.leave_homes(
+                    self.migration.evacuation.leave_homes(
                         run,
                         taken.first,
-                        &mut self.objects,
-                        &mut self.commit,
-                        &mut self.moves,
+                        &mut self.volumes.objects,
+                        &mut self.store.commit,
+                        &mut self.migration.moves,
                         &mut self.io,
                     );
-                    self.evacuation.set_drain_cursor(run.first + run.count);
+                    self.migration.evacuation.set_drain_cursor(run.first + run.count);
                     continue;
                 }
                 Next::Copy(run) => run,
             };
-            if !self.evacuation.has_checksums_of(
+            if !self.migration.evacuation.has_checksums_of(
                 run,
-                &mut self.checksums,
-                &mut self.pages,
-                &mut self.metadata_replica,
-                &mut self.metadata,
+                &mut self.store.checksums,
+                &mut self.store.pages,
+                &mut self.store.metadata_replica,
+                &mut self.store.metadata,
                 &mut self.io,
             ) {
                 return false;
             }
-            let Some(taken) =
-                self.evacuation.take_target(device, run.count, &mut self.objects, &self.io)
-            else {
+            let Some(taken) = self.migration.evacuation.take_target(
+                device,
+                run.count,
+                &mut self.volumes.objects,
+                &self.io,
+            ) else {
                 return false;
             };
             let run = BlockRange { count: taken.count, ..run };
-            self.evacuation.set_drain_cursor(run.first + run.count);
-            self.evacuation.read_homes(
+            self.migration.evacuation.set_drain_cursor(run.first + run.count);
+            self.migration.evacuation.read_homes(
                 run,
                 taken.first,
-                &mut self.moves,
-                &self.objects,
+                &mut self.migration.moves,
+                &self.volumes.objects,
                 &mut self.io,
             );
             return true;
@@ -471,21 +479,22 @@ impl Engine {
 
     /// Advances a move of homes that have been read.
     pub(crate) fn advance_rehoming(&mut self) {
-        let m = self.moves.active.as_ref().expect("asked by the caller");
+        let m = self.migration.moves.active.as_ref().expect("asked by the caller");
         if m.failed {
             return self.homes_unread();
         }
         // whoever still reads what was there before gets it
-        let (buffer, taken) = (m.buffer, self.evacuation.taken_by_move(&self.moves));
-        if !self.moves.is_home_unpinned(
+        let (buffer, taken) =
+            (m.buffer, self.migration.evacuation.taken_by_move(&self.migration.moves));
+        if !self.migration.moves.is_home_unpinned(
             taken.first,
             u64::from(taken.count),
-            &self.objects,
+            &self.volumes.objects,
             &mut self.io,
         ) {
             return;
         }
-        let (device, offset_bytes) = self.objects.home_of(taken.first, &self.io);
+        let (device, offset_bytes) = self.volumes.objects.home_of(taken.first, &self.io);
         let op = IoOp::Write {
             offset_bytes,
             length_bytes: u64::from(taken.count) * BLOCK_BYTES,
@@ -493,7 +502,7 @@ impl Engine {
             from_offset_bytes: 0,
             fua: false,
         };
-        let m = self.moves.active.as_mut().expect("asked above");
+        let m = self.migration.moves.active.as_mut().expect("asked above");
         (m.stage, m.outstanding) = (Stage::Writing, 1);
         let owner = Owner::Migration(MigrationIo::Write {
             parts: Parts { first: 0, count: taken.count },
@@ -506,63 +515,63 @@ impl Engine {
     /// several. One alone is given up if an SSD has the same version, which will be written to its next home;
     /// else it stays.
     fn homes_unread(&mut self) {
-        let taken = self.evacuation.taken_by_move(&self.moves);
-        self.objects.put_reserved(taken);
-        let m = self.moves.active.as_ref().expect("asked by the caller");
+        let taken = self.migration.evacuation.taken_by_move(&self.migration.moves);
+        self.volumes.objects.put_reserved(taken);
+        let m = self.migration.moves.active.as_ref().expect("asked by the caller");
         let first = m.parts[0].logical;
-        if let Some(drain) = self.evacuation.current.as_deref_mut() {
+        if let Some(drain) = self.migration.evacuation.current.as_deref_mut() {
             if taken.count > 1 {
                 (drain.cursor, drain.careful_until) = (first, first + taken.count);
-            } else if self.map.forget_home(first) {
-                let copy = self.map.entry(first).ssd;
-                self.map.touch(Touch { logical: first, count: 1 }, copy, false);
-                self.commit.note_pending(self.io.now());
+            } else if self.store.map.forget_home(first) {
+                let copy = self.store.map.entry(first).ssd;
+                self.store.map.touch(Touch { logical: first, count: 1 }, copy, false);
+                self.store.commit.note_pending(self.io.now());
             } else if drain.unreadable_homes.len() < UNREADABLE_MAX {
                 drain.unreadable_homes.insert(first);
             }
         }
-        self.moves.end_move(
-            &mut self.map,
-            &mut self.copies,
-            &mut self.tiers,
-            &mut self.evacuation,
+        self.migration.moves.end_move(
+            &mut self.store.map,
+            &mut self.migration.copies,
+            &mut self.policy.tiers,
+            &mut self.migration.evacuation,
             &mut self.io,
         );
     }
 
     /// Homes were written to another drive.
     pub(crate) fn rehomed_written(&mut self, device: DeviceId, status: Result<(), IoError>) {
-        let taken = self.evacuation.taken_by_move(&self.moves);
-        let m = self.moves.active.as_ref().expect("a move was writing");
+        let taken = self.migration.evacuation.taken_by_move(&self.migration.moves);
+        let m = self.migration.moves.active.as_ref().expect("a move was writing");
         let blocks = BlockRange { first: m.parts[0].logical, count: taken.count };
         if let Err(error) = status {
-            self.metadata.fault(device, error, &mut self.io);
+            self.store.metadata.fault(device, error, &mut self.io);
         }
         let d = &mut self.io[device];
         d.home_writes += u64::from(status.is_ok());
         let number = d.home_writes;
-        match self.evacuation.current.as_deref_mut() {
+        match self.migration.evacuation.current.as_deref_mut() {
             Some(drain) if drain.moves() && status.is_ok() => {
                 let taken = taken.first;
                 drain.rehomed.push(Rehomed { device, number, blocks, taken });
             }
-            _ => self.objects.put_reserved(taken),
+            _ => self.volumes.objects.put_reserved(taken),
         }
         if self.io.breaks(Mutant::RehomedVolatile) && status.is_ok() {
-            self.evacuation.rehomed_durable(
+            self.migration.evacuation.rehomed_durable(
                 device,
                 number,
-                &mut self.objects,
-                &mut self.commit,
-                &mut self.moves,
+                &mut self.volumes.objects,
+                &mut self.store.commit,
+                &mut self.migration.moves,
                 &mut self.io,
             );
         }
-        self.moves.end_move(
-            &mut self.map,
-            &mut self.copies,
-            &mut self.tiers,
-            &mut self.evacuation,
+        self.migration.moves.end_move(
+            &mut self.store.map,
+            &mut self.migration.copies,
+            &mut self.policy.tiers,
+            &mut self.migration.evacuation,
             &mut self.io,
         );
     }
@@ -575,28 +584,33 @@ impl Engine {
         let runs: Vec<Run> = living.map(|segment| log.segment_run(segment)).collect();
         let blocks_max = (self.io.config().writeback_run_bytes / BLOCK_BYTES) as usize;
         for run in runs {
-            let parts =
-                self.moves.living_parts(run, blocks_max, &self.map, &self.objects, &self.io);
+            let parts = self.migration.moves.living_parts(
+                run,
+                blocks_max,
+                &self.store.map,
+                &self.volumes.objects,
+                &self.io,
+            );
             if !parts.is_empty() {
-                self.moves.begin_home_move(
+                self.migration.moves.begin_home_move(
                     MoveKind::LogGc,
                     parts,
-                    &self.commit,
-                    &mut self.map,
-                    &self.evacuation,
+                    &self.store.commit,
+                    &mut self.store.map,
+                    &self.migration.evacuation,
                     &mut self.io,
                 );
                 return true;
             }
-            self.moves.unlock_segment(
+            self.migration.moves.unlock_segment(
                 device,
                 run,
-                &mut self.map,
+                &mut self.store.map,
                 &mut self.requests,
-                &mut self.commit,
+                &mut self.store.commit,
                 &mut self.io,
             );
-            if self.moves.active.is_some() {
+            if self.migration.moves.active.is_some() {
                 return true;
             }
         }

@@ -351,11 +351,11 @@ impl Engine {
     /// # Errors
     /// Why not.
     pub fn can_drain(&self, device: DeviceId) -> Result<u64, DrainError> {
-        self.metadata.can_change_members(&self.commit, &self.io)?;
-        if let Some(drain) = &self.evacuation.current {
+        self.store.metadata.can_change_members(&self.store.commit, &self.io)?;
+        if let Some(drain) = &self.migration.evacuation.current {
             return Err(DrainError::UnderWay(drain.device));
         }
-        if self.replacement.is_under_way() {
+        if self.replicas.replacement.is_under_way() {
             return Err(DrainError::NotNow("replaces a drive: wait for its end, or cancel that"));
         }
         let Some(d) = self.io.drives().get(device) else {
@@ -376,11 +376,11 @@ impl Engine {
         }
         match d.config.role {
             Role::Ssd => self.can_drain_ssd(device),
-            Role::Hdd => self.evacuation.can_vacate(
+            Role::Hdd => self.migration.evacuation.can_vacate(
                 device,
-                &self.metadata,
-                &self.map,
-                &self.objects,
+                &self.store.metadata,
+                &self.store.map,
+                &self.volumes.objects,
                 &self.io,
             ),
         }
@@ -393,9 +393,9 @@ impl Engine {
         let others: u64 = (0..self.io.ssds().len())
             .filter(|&ssd| self.io.ssds()[ssd] != device)
             .filter(|&ssd| self.io[self.io.ssds()[ssd]].takes_new())
-            .map(|ssd| u64::from(self.map.allocators()[ssd].slot_count()))
+            .map(|ssd| u64::from(self.store.map.allocators()[ssd].slot_count()))
             .sum();
-        self.tiers.try_space(others, &self.map).map_err(DrainError::Tier)?;
+        self.policy.tiers.try_space(others, &self.store.map).map_err(DrainError::Tier)?;
         if self.io.hdds().is_empty() {
             // what does not fit the other SSDs has no home to go to
             let (room, owned) = (blocks_without_homes(others), self.space_blocks().2);
@@ -404,7 +404,12 @@ impl Engine {
                 return Err(DrainError::NoRoom { room, wanted });
             }
         }
-        Ok(self.evacuation.lies_on(device, &self.map, &self.objects, &self.io))
+        Ok(self.migration.evacuation.lies_on(
+            device,
+            &self.store.map,
+            &self.volumes.objects,
+            &self.io,
+        ))
     }
 
     /// Nothing new goes to this drive from now on, and what lies there is moved away. The caller wakes the
@@ -415,14 +420,15 @@ impl Engine {
     pub fn drain(&mut self, device: DeviceId) -> Result<(), DrainError> {
         let bytes = self.can_drain(device)?;
         let stage = Stage::Announcing { begun: false };
-        self.evacuation.current = Some(Box::new(Drain::new(device, stage, bytes, self.io.now())));
-        self.evacuation.ended = None;
-        self.evacuation.set_standing(
+        self.migration.evacuation.current =
+            Some(Box::new(Drain::new(device, stage, bytes, self.io.now())));
+        self.migration.evacuation.ended = None;
+        self.migration.evacuation.set_standing(
             device,
             Standing::Drains,
-            &mut self.map,
-            &mut self.objects,
-            &mut self.tiers,
+            &mut self.store.map,
+            &mut self.volumes.objects,
+            &mut self.policy.tiers,
             &mut self.io,
         );
         Ok(())
@@ -433,8 +439,9 @@ impl Engine {
     /// # Errors
     /// Why not; if something lies on it, how much.
     pub fn can_remove(&self, device: DeviceId) -> Result<(), DrainError> {
-        self.metadata.can_change_members(&self.commit, &self.io)?;
-        let Some(drain) = self.evacuation.current.as_deref().filter(|drain| drain.device == device)
+        self.store.metadata.can_change_members(&self.store.commit, &self.io)?;
+        let Some(drain) =
+            self.migration.evacuation.current.as_deref().filter(|drain| drain.device == device)
         else {
             // for what is wrong with it in the first place
             let bytes = self.can_drain(device)?;
@@ -444,12 +451,17 @@ impl Engine {
             Stage::Voiding { .. } => Err(DrainError::NotNow("takes the drive back")),
             Stage::Removing(_) => Err(DrainError::TooLate),
             _ if drain.drained.is_some() => Ok(()),
-            _ if !self.metadata.can_do_without(device, &self.io) => Err(DrainError::NotNow(
+            _ if !self.store.metadata.can_do_without(device, &self.io) => Err(DrainError::NotNow(
                 "has no other drive with all of the metadata yet: wait until another one is level",
             )),
             _ => Err(DrainError::NotDrained {
                 device,
-                bytes: self.evacuation.lies_on(device, &self.map, &self.objects, &self.io),
+                bytes: self.migration.evacuation.lies_on(
+                    device,
+                    &self.store.map,
+                    &self.volumes.objects,
+                    &self.io,
+                ),
             }),
         }
     }
@@ -460,7 +472,7 @@ impl Engine {
     /// As `can_remove`.
     pub fn remove(&mut self, device: DeviceId) -> Result<(), DrainError> {
         self.can_remove(device)?;
-        self.evacuation.begin_removal(&mut self.io);
+        self.migration.evacuation.begin_removal(&mut self.io);
         Ok(())
     }
 }

@@ -305,12 +305,13 @@ impl Engine {
     /// Begins a move of what lies on a drive that drains. False: not now, or there is nothing.
     pub(crate) fn begin_draining(&mut self) -> bool {
         let (now, quiet) = (self.io.now(), self.io.is_quiet());
-        let Some(drain) = self.evacuation.current.as_deref_mut().filter(|drain| drain.moves())
+        let Some(drain) =
+            self.migration.evacuation.current.as_deref_mut().filter(|drain| drain.moves())
         else {
             return false;
         };
         let rests = now < drain.rests_until && !quiet;
-        if drain.awaits_page.is_some_and(|page| self.checksums.has_page(page)) {
+        if drain.awaits_page.is_some_and(|page| self.store.checksums.has_page(page)) {
             drain.looks_at = now;
         }
         if rests || now < drain.looks_at || drain.drained.is_some() {
@@ -324,34 +325,44 @@ impl Engine {
         let device = drain.device;
         let is_ssd = self.io[device].is_ssd();
         let begins = if is_ssd { self.empty_ssd(device) } else { self.begin_evacuating(device) };
-        let drain = self.evacuation.current.as_deref_mut().expect("asked above");
+        let drain = self.migration.evacuation.current.as_deref_mut().expect("asked above");
         drain.owns_move = begins;
         if !begins {
             drain.looks_at = now + LOOK_EVERY;
-            if self.map.displaced_count() > 0 || self.map.pending_blocks() > 0 {
-                self.commit.note_pending(now);
+            if self.store.map.displaced_count() > 0 || self.store.map.pending_blocks() > 0 {
+                self.store.commit.note_pending(now);
             }
         }
         begins
     }
 
     fn empty_ssd(&mut self, device: DeviceId) -> bool {
-        let found = self.evacuation.find_on_ssd(device, &self.moves, &self.map, &self.io);
-        drop_copies_of(&found.copies, &mut self.io, &mut self.map, &mut self.commit);
+        let found = self.migration.evacuation.find_on_ssd(
+            device,
+            &self.migration.moves,
+            &self.store.map,
+            &self.io,
+        );
+        drop_copies_of(&found.copies, &mut self.io, &mut self.store.map, &mut self.store.commit);
         if found.homed {
-            self.moves.want_home_flush(&mut self.io);
+            self.migration.moves.want_home_flush(&mut self.io);
         }
         if found.parts.is_empty() {
             return found.fragmented.is_some_and(|block| {
-                self.moves.start_merge(block, &mut self.map, &mut self.requests, &mut self.io)
+                self.migration.moves.start_merge(
+                    block,
+                    &mut self.store.map,
+                    &mut self.requests,
+                    &mut self.io,
+                )
             });
         }
-        self.evacuation.move_away(
+        self.migration.evacuation.move_away(
             found.parts,
-            &mut self.map,
-            &mut self.objects,
-            &mut self.commit,
-            &mut self.moves,
+            &mut self.store.map,
+            &mut self.volumes.objects,
+            &mut self.store.commit,
+            &mut self.migration.moves,
             &mut self.io,
         )
     }
@@ -363,31 +374,31 @@ impl Engine {
         status: Result<(), IoError>,
         checksums: &[u32],
     ) {
-        let m = self.moves.active.as_ref().expect("a move was writing");
+        let m = self.migration.moves.active.as_ref().expect("a move was writing");
         let moved: Vec<(Part, Slot)> =
             parts.range().map(|i| (m.parts[i].clone(), m.targets[i])).collect();
         let outstanding = m.outstanding;
         for (i, (part, to)) in moved.into_iter().enumerate() {
             let is_same = checksums.get(i).is_none_or(|found| *found == part.checksum)
-                && part.copied.as_ref().is_some_and(|copied| self.map.is_latest(copied));
+                && part.copied.as_ref().is_some_and(|copied| self.store.map.is_latest(copied));
             let unchanged = is_same && status.is_ok();
-            if unchanged && self.map.move_place(part.logical, part.slot, to) {
-                self.evacuation.drained_to(part.logical, to, &mut self.map);
+            if unchanged && self.store.map.move_place(part.logical, part.slot, to) {
+                self.migration.evacuation.drained_to(part.logical, to, &mut self.store.map);
             } else if status.is_ok() && self.io.breaks(Mutant::DrainWithoutCompare) {
-                self.map.assign(part.logical, to, part.checksum);
-                self.evacuation.drained_to(part.logical, to, &mut self.map);
+                self.store.map.assign(part.logical, to, part.checksum);
+                self.migration.evacuation.drained_to(part.logical, to, &mut self.store.map);
             } else {
-                self.map.release_unused(Run { slot: to, count: 1 });
+                self.store.map.release_unused(Run { slot: to, count: 1 });
                 self.io.stats_mut().moves_dropped += 1;
             }
         }
-        self.commit.note_pending(self.io.now());
+        self.store.commit.note_pending(self.io.now());
         if outstanding == 0 {
-            self.moves.end_move(
-                &mut self.map,
-                &mut self.copies,
-                &mut self.tiers,
-                &mut self.evacuation,
+            self.migration.moves.end_move(
+                &mut self.store.map,
+                &mut self.migration.copies,
+                &mut self.policy.tiers,
+                &mut self.migration.evacuation,
                 &mut self.io,
             );
         }

@@ -294,23 +294,32 @@ impl Evacuation {
 impl Engine {
     /// Both copies of the round are written.
     pub(crate) fn drain_round_done(&mut self) {
-        let stage = self.evacuation.current.as_deref().expect("asked above").stage;
+        let stage = self.migration.evacuation.current.as_deref().expect("asked above").stage;
         match stage {
-            Stage::Announcing { .. } => self.evacuation.set_drain_stage(Stage::Moving),
+            Stage::Announcing { .. } => self.migration.evacuation.set_drain_stage(Stage::Moving),
             // one that was under way when it ended: another one follows
             Stage::Voiding { begun: false } => {}
-            Stage::Voiding { begun: true } => {
-                self.evacuation.end_drain(Ending::Cancelled, &self.map, &self.objects, &self.io)
-            }
+            Stage::Voiding { begun: true } => self.migration.evacuation.end_drain(
+                Ending::Cancelled,
+                &self.store.map,
+                &self.volumes.objects,
+                &self.io,
+            ),
             Stage::Removing(Step::Others) => {
-                self.evacuation.set_drain_stage(Stage::Removing(Step::Own));
+                self.migration.evacuation.set_drain_stage(Stage::Removing(Step::Own));
                 self.write_superblock_copies(false, 0);
             }
             Stage::Removing(Step::Own) => {
-                self.objects.vacated();
-                let device = self.evacuation.current.as_deref().expect("asked above").device;
+                self.volumes.objects.vacated();
+                let device =
+                    self.migration.evacuation.current.as_deref().expect("asked above").device;
                 self.io[device].dirty = false;
-                self.evacuation.end_drain(Ending::Removed, &self.map, &self.objects, &self.io);
+                self.migration.evacuation.end_drain(
+                    Ending::Removed,
+                    &self.store.map,
+                    &self.volumes.objects,
+                    &self.io,
+                );
                 self.io.note_gone(device, true);
                 self.io.send(Command::Close { device });
             }

@@ -187,11 +187,11 @@ impl Engine {
     /// Lets mirrors take what is theirs, until nothing more comes of it.
     pub(crate) fn run_mirrors(&mut self) {
         loop {
-            self.pairs.route(&mut self.io);
+            self.replicas.pairs.route(&mut self.io);
             let mut ended = Vec::new();
-            for index in 0..self.pairs.mirrors.len() {
-                self.pairs.mirrors[index].advance(self.io.now(), self.io.out_mut());
-                ended.append(&mut self.pairs.mirrors[index].take_ended());
+            for index in 0..self.replicas.pairs.mirrors.len() {
+                self.replicas.pairs.mirrors[index].advance(self.io.now(), self.io.out_mut());
+                ended.append(&mut self.replicas.pairs.mirrors[index].take_ended());
             }
             let opened = self.take_opened();
             for end in &ended {
@@ -205,22 +205,23 @@ impl Engine {
             if self.io.is_serving() {
                 self.turn();
             }
-            self.replacement.divert_all(&mut self.io);
+            self.replicas.replacement.divert_all(&mut self.io);
         }
-        self.pairs.stop_after_mirrors(&mut self.io);
-        let due = self.pairs.mirrors.iter().map(Mirror::due).min().unwrap_or(Instant::NEVER);
+        self.replicas.pairs.stop_after_mirrors(&mut self.io);
+        let due =
+            self.replicas.pairs.mirrors.iter().map(Mirror::due).min().unwrap_or(Instant::NEVER);
         self.io.wake_by(due);
     }
 
     /// Starts the engine when its pairs are ready; true if it did.
     fn take_opened(&mut self) -> bool {
         let mut some = false;
-        for index in 0..self.pairs.mirrors.len() {
-            match self.pairs.mirrors[index].take_started() {
+        for index in 0..self.replicas.pairs.mirrors.len() {
+            match self.replicas.pairs.mirrors[index].take_started() {
                 None => {}
                 Some(Ok(())) => {
-                    self.pairs.opening -= 1;
-                    some |= self.pairs.opening == 0;
+                    self.replicas.pairs.opening -= 1;
+                    some |= self.replicas.pairs.opening == 0;
                 }
                 Some(Err(error)) => {
                     self.refuse(StartError::Pair(error));

@@ -248,12 +248,12 @@ impl Engine {
     /// A batch arrives.
     pub(crate) fn on_batch(&mut self, batch: &Batch) {
         self.io.note_request();
-        if let Err(error) = self.object_changes.admit_batch(
+        if let Err(error) = self.volumes.object_changes.admit_batch(
             batch,
-            &self.objects,
-            &self.journal,
-            &self.commit,
-            &self.metadata,
+            &self.volumes.objects,
+            &self.store.journal,
+            &self.store.commit,
+            &self.store.metadata,
             &self.io,
         ) {
             self.io.say(batch.id, Err(error));
@@ -261,8 +261,13 @@ impl Engine {
         }
         let at_once = !batch.durable && !is_sharing(batch);
         if at_once
-            && self.object_changes.waiting.is_empty()
-            && self.object_changes.has_room_for(batch, &self.commit, &self.journal, &self.objects)
+            && self.volumes.object_changes.waiting.is_empty()
+            && self.volumes.object_changes.has_room_for(
+                batch,
+                &self.store.commit,
+                &self.store.journal,
+                &self.volumes.objects,
+            )
         {
             let status = self.apply_batch(batch);
             self.io.say(batch.id, status);
@@ -270,54 +275,57 @@ impl Engine {
         }
         let request = Request::new(batch.id, ObjectId(u64::MAX), Op::Flush, (0, 0), self.io.now());
         let id = self.requests.insert(Task::new(request, 0, 0));
-        self.object_changes.waiting.push_back((id, batch.clone()));
+        self.volumes.object_changes.waiting.push_back((id, batch.clone()));
     }
 
     /// Carries out waiting batches, as many as the next journal unit has room for.
     #[inline]
     pub(crate) fn run_batches(&mut self) {
         self.retire_lingering();
-        while let Some((id, batch)) = self.object_changes.waiting.front() {
-            if self.sharing.is_settling() {
+        while let Some((id, batch)) = self.volumes.object_changes.waiting.front() {
+            if self.volumes.sharing.is_settling() {
                 return;
             }
-            let broken = self.commit.broken();
+            let broken = self.store.commit.broken();
             let mut refused = broken.map_or(Ok(()), Err);
             if refused.is_ok()
-                && self.object_changes.bytes_of(batch, &self.objects)
-                    > self.object_changes.changes_bytes_max(&self.commit, &self.journal)
+                && self.volumes.object_changes.bytes_of(batch, &self.volumes.objects)
+                    > self
+                        .volumes
+                        .object_changes
+                        .changes_bytes_max(&self.store.commit, &self.store.journal)
             {
                 // an object has come to lie in more pieces
                 refused = Err(IoError::TooLarge);
             }
             if refused.is_ok()
-                && !self.object_changes.has_room_for(
+                && !self.volumes.object_changes.has_room_for(
                     batch,
-                    &self.commit,
-                    &self.journal,
-                    &self.objects,
+                    &self.store.commit,
+                    &self.store.journal,
+                    &self.volumes.objects,
                 )
             {
                 return;
             }
             let id = *id;
             if refused.is_ok() && is_sharing(batch) {
-                match self.sharing.ready_to_share(
+                match self.volumes.sharing.ready_to_share(
                     id,
-                    &mut self.objects,
+                    &mut self.volumes.objects,
                     &mut self.requests,
-                    &mut self.commit,
-                    &mut self.object_changes,
+                    &mut self.store.commit,
+                    &mut self.volumes.object_changes,
                     &mut self.io,
                 ) {
                     Some(ready) => refused = ready,
                     None => return,
                 }
             }
-            let (_, batch) = self.object_changes.waiting.pop_front().expect("asked above");
+            let (_, batch) = self.volumes.object_changes.waiting.pop_front().expect("asked above");
             let done = refused.and_then(|()| self.apply_batch(&batch));
             if done.is_ok() && batch.durable {
-                self.commit.wait_fua(id);
+                self.store.commit.wait_fua(id);
             } else {
                 if let Err(error) = done {
                     self.requests.note_error(id, error);
@@ -332,9 +340,9 @@ impl Engine {
         let mut undo: Vec<Undo> = Vec::with_capacity(batch.ops.len());
         let mut error = None;
         for op in &batch.ops {
-            let step = match is_in_the_way(op, &self.objects, &self.requests) {
+            let step = match is_in_the_way(op, &self.volumes.objects, &self.requests) {
                 true => Err(IoError::Busy),
-                false => self.objects.apply(op),
+                false => self.volumes.objects.apply(op),
             };
             match step {
                 Ok(step) => undo.push(step),
@@ -346,22 +354,22 @@ impl Engine {
         }
         // what makes room is never refused for want of it
         let grows = || batch.ops.iter().any(|op| !matches!(op, ObjectOp::Remove { .. }));
-        if error.is_none() && !self.objects.fits() && grows() {
+        if error.is_none() && !self.volumes.objects.fits() && grows() {
             error = Some(IoError::NoSpace);
         }
         if let Some(error) = error {
-            undo.into_iter().rev().for_each(|step| self.objects.undo(step));
+            undo.into_iter().rev().for_each(|step| self.volumes.objects.undo(step));
             return Err(error);
         }
         self.io.stats_mut().batches += 1;
         self.io.stats_mut().clones += u64::from(is_sharing(batch));
         for step in &undo {
-            for left in self.objects.note(step) {
+            for left in self.volumes.objects.note(step) {
                 self.let_go_of(left);
             }
         }
-        self.tiers.note_tiers_named(&batch.ops, &self.objects);
-        self.commit.note_pending(self.io.now());
+        self.policy.tiers.note_tiers_named(&batch.ops, &self.volumes.objects);
+        self.store.commit.note_pending(self.io.now());
         Ok(())
     }
 }

@@ -333,11 +333,11 @@ impl Engine {
     /// Begins or advances a commit.
     #[inline]
     pub(crate) fn run_commit(&mut self) {
-        if self.commit.suspended.is_some() {
+        if self.store.commit.suspended.is_some() {
             self.retry_commit();
         }
         loop {
-            let (composed, before) = (self.commit.composed, self.commit.stage);
+            let (composed, before) = (self.store.commit.composed, self.store.commit.stage);
             match before {
                 Stage::Idle => self.begin_commit(),
                 Stage::Tails => self.advance_tails(),
@@ -345,9 +345,9 @@ impl Engine {
                 Stage::Telling => self.end_told(),
             }
             // a commit with nothing to write ends at once, and who came meanwhile is next
-            let was_under_way = self.commit.composed > composed || before == Stage::Telling;
-            let ended = self.commit.stage == Stage::Idle && was_under_way;
-            if !ended || self.commit.is_idle() {
+            let was_under_way = self.store.commit.composed > composed || before == Stage::Telling;
+            let ended = self.store.commit.stage == Stage::Idle && was_under_way;
+            if !ended || self.store.commit.is_idle() {
                 return;
             }
         }
@@ -355,33 +355,37 @@ impl Engine {
 
     fn begin_commit(&mut self) {
         let somebody_waits = !self.requests.held_back().is_empty();
-        let asked = !self.commit.flush_waiting.is_empty()
-            || self.sharing.links_press(&self.journal, &self.objects, somebody_waits);
-        let fua = !self.commit.fua_waiting.is_empty();
-        let due = self.commit.is_commit_due(
-            &self.map,
+        let asked = !self.store.commit.flush_waiting.is_empty()
+            || self.volumes.sharing.links_press(
+                &self.store.journal,
+                &self.volumes.objects,
+                somebody_waits,
+            );
+        let fua = !self.store.commit.fua_waiting.is_empty();
+        let due = self.store.commit.is_commit_due(
+            &self.store.map,
             &self.requests,
-            &self.moves,
-            &self.copies,
-            &self.object_changes,
+            &self.migration.moves,
+            &self.migration.copies,
+            &self.volumes.object_changes,
             &self.io,
         );
         let wanted = self.checkpoint_awaits_objects();
         if !asked && !fua && !due && !wanted {
             return;
         }
-        if let Some(error) = self.commit.broken {
+        if let Some(error) = self.store.commit.broken {
             // what is pending stays so for ever; a timer for it would fire for ever too
-            self.commit.oldest_pending = None;
-            self.commit.answer(Err(error), &mut self.requests);
+            self.store.commit.oldest_pending = None;
+            self.store.commit.answer(Err(error), &mut self.requests);
             return;
         }
-        let waiting = self.commit.waiting();
+        let waiting = self.store.commit.waiting();
         let may_wait = !due && !wanted && !self.io.is_fixed();
-        if may_wait && self.commit.gathering.holds(self.io.now(), waiting) {
+        if may_wait && self.store.commit.gathering.holds(self.io.now(), waiting) {
             return;
         }
-        if self.commit.gathering.begins(self.io.now(), waiting) {
+        if self.store.commit.gathering.begins(self.io.now(), waiting) {
             self.io.stats_mut().commits_gathered += 1;
             self.io.disarm_timer();
         }
@@ -389,22 +393,22 @@ impl Engine {
             self.flush_fixed();
             return;
         }
-        if blocks_that_fit(&self.objects, &self.journal) == 0 {
+        if blocks_that_fit(&self.volumes.objects, &self.store.journal) == 0 {
             if wanted {
                 // the checkpoint that will make room waits for them: room was kept for that
                 self.compose_batch(Cover::Durable);
                 return;
             }
-            if self.checkpoint.has_failed() {
+            if self.store.checkpoint.has_failed() {
                 // no checkpoint will make room any more: that is the end of durability, said aloud
-                self.commit.broken =
-                    Some(IoError::Device(self.metadata.first_metadata_home(&self.io)));
+                self.store.commit.broken =
+                    Some(IoError::Device(self.store.metadata.first_metadata_home(&self.io)));
                 self.begin_commit();
             }
             return; // the journal is more than half full, so a checkpoint is on its way
         }
         if asked && !self.io.breaks(Mutant::FlushWithoutTails) {
-            self.commit.stage = Stage::Tails;
+            self.store.commit.stage = Stage::Tails;
             self.advance_tails();
         } else if asked || due || wanted {
             self.compose_batch(Cover::SsdFlush);
@@ -414,9 +418,9 @@ impl Engine {
     }
 
     fn advance_tails(&mut self) {
-        if self.commit.error.is_some() {
+        if self.store.commit.error.is_some() {
             // before anything is composed: what a dropped batch took along would never be recorded
-            if self.tail_copies.under_way() == 0 {
+            if self.migration.tail_copies.under_way() == 0 {
                 self.end_commit();
             }
             return;
@@ -426,7 +430,7 @@ impl Engine {
             let device = self.io.hdds()[index];
             safe &= self.settle_tail(device);
         }
-        if self.commit.error.is_some() {
+        if self.store.commit.error.is_some() {
             // a drive that failed holds what nobody has room for
             self.advance_tails();
         } else if safe {
@@ -437,53 +441,57 @@ impl Engine {
     /// Composes the batch at the instant at which the flushes are issued: what completed until now
     /// is durable when they succeed.
     fn compose_batch(&mut self, cover: Cover) {
-        assert!(self.commit.error.is_none(), "a commit that failed composes nothing");
+        assert!(self.store.commit.error.is_none(), "a commit that failed composes nothing");
         let mut records = RecordWriter::default();
         let limits = Limits {
-            blocks: blocks_that_fit(&self.objects, &self.journal),
-            body_bytes: self.commit.body_bytes_max(&self.journal),
+            blocks: blocks_that_fit(&self.volumes.objects, &self.store.journal),
+            body_bytes: self.store.commit.body_bytes_max(&self.store.journal),
         };
         self.io.record_objects(
             &mut records,
-            &mut self.objects,
-            &mut self.journal,
-            &mut self.commit,
-            &mut self.metadata_replica,
+            &mut self.volumes.objects,
+            &mut self.store.journal,
+            &mut self.store.commit,
+            &mut self.store.metadata_replica,
         );
-        let mut batch = self.map.compose(cover, limits, &mut records);
-        let left = self.sharing.record_links(
+        let mut batch = self.store.map.compose(cover, limits, &mut records);
+        let left = self.volumes.sharing.record_links(
             &mut batch,
-            &self.commit,
-            &self.journal,
-            &self.map,
-            &mut self.objects,
+            &self.store.commit,
+            &self.store.journal,
+            &self.store.map,
+            &mut self.volumes.objects,
             &self.io,
         );
-        self.commit.batch = batch;
-        self.commit.composed += 1;
+        self.store.commit.batch = batch;
+        self.store.commit.composed += 1;
         left.into_iter().for_each(|range| self.let_go_of(range));
-        if !self.commit.batch.is_partial {
-            self.commit.served = std::mem::take(&mut self.commit.fua_waiting);
+        if !self.store.commit.batch.is_partial {
+            self.store.commit.served = std::mem::take(&mut self.store.commit.fua_waiting);
             if cover == Cover::SsdFlush {
-                self.sharing.check_links(&self.commit, &self.objects, &self.io);
-                self.commit.served.append(&mut self.commit.flush_waiting);
+                self.volumes.sharing.check_links(
+                    &self.store.commit,
+                    &self.volumes.objects,
+                    &self.io,
+                );
+                self.store.commit.served.append(&mut self.store.commit.flush_waiting);
             }
         }
-        self.commit.oldest_pending = None;
-        self.copies.composed();
-        if self.map.has_ready() || self.map.awaits_ssd() {
-            self.commit.note_pending(self.io.now());
+        self.store.commit.oldest_pending = None;
+        self.migration.copies.composed();
+        if self.store.map.has_ready() || self.store.map.awaits_ssd() {
+            self.store.commit.note_pending(self.io.now());
         }
-        self.commit.stage = Stage::Flushing;
-        self.commit.outstanding = 0;
+        self.store.commit.stage = Stage::Flushing;
+        self.store.commit.outstanding = 0;
         if self.io.breaks(Mutant::EarlyReuse) {
-            let freed = std::mem::take(&mut self.commit.batch.freed);
-            self.deferred_free.free_after_commit(freed, &self.map);
+            let freed = std::mem::take(&mut self.store.commit.batch.freed);
+            self.store.deferred_free.free_after_commit(freed, &self.store.map);
         }
         if cover == Cover::SsdFlush && !self.io.breaks(Mutant::CommitWithoutFlush) {
-            self.commit.send_flushes(&mut self.io);
+            self.store.commit.send_flushes(&mut self.io);
         }
-        if self.commit.outstanding == 0 {
+        if self.store.commit.outstanding == 0 {
             self.flushed();
         }
     }
@@ -492,71 +500,71 @@ impl Engine {
     pub(crate) fn commit_flushed(&mut self, device: DeviceId, status: Result<(), IoError>) {
         match status {
             Ok(()) => {}
-            Err(error) if self.io.is_fixed() => self.commit.fail(error),
+            Err(error) if self.io.is_fixed() => self.store.commit.fail(error),
             Err(error) => {
-                self.commit.put_in_doubt(error);
-                self.metadata.fault(device, error, &mut self.io);
+                self.store.commit.put_in_doubt(error);
+                self.store.metadata.fault(device, error, &mut self.io);
             }
         }
-        self.commit.outstanding -= 1;
-        if self.commit.outstanding == 0 {
+        self.store.commit.outstanding -= 1;
+        if self.store.commit.outstanding == 0 {
             self.flushed();
         }
     }
 
     fn flushed(&mut self) {
-        if self.io.is_fixed() || self.commit.error.is_some() {
+        if self.io.is_fixed() || self.store.commit.error.is_some() {
             self.end_commit();
             return;
         }
-        let bodies = std::mem::take(&mut self.commit.batch.bodies);
-        self.commit.units = bodies.into();
-        self.commit.stage = Stage::Writing;
+        let bodies = std::mem::take(&mut self.store.commit.batch.bodies);
+        self.store.commit.units = bodies.into();
+        self.store.commit.stage = Stage::Writing;
         self.write_units();
     }
 
     /// Writes the next unit, or ends the commit. There is room: the batch was composed to fit.
     fn write_units(&mut self) {
-        if self.commit.units.is_empty() {
+        if self.store.commit.units.is_empty() {
             self.end_commit();
             return;
         }
-        let body = self.commit.units.pop_front().expect("asked above");
-        let place = self.journal.place(disk_bytes(body.len()) as u64);
+        let body = self.store.commit.units.pop_front().expect("asked above");
+        let place = self.store.journal.place(disk_bytes(body.len()) as u64);
         let unit = Unit { sequence: place.sequence, acked_upto: place.sequence - 1, body };
         let bytes = unit.encode(self.io.config().pool);
-        let (sequence, end, offset) = (place.sequence, self.journal.mark().0, place.offset);
-        self.commit.unit = Some(UnitUnderWay { sequence, end, offset, bytes });
-        self.commit.send_unit(&mut self.requests, &mut self.metadata, &mut self.io);
+        let (sequence, end, offset) = (place.sequence, self.store.journal.mark().0, place.offset);
+        self.store.commit.unit = Some(UnitUnderWay { sequence, end, offset, bytes });
+        self.store.commit.send_unit(&mut self.requests, &mut self.store.metadata, &mut self.io);
     }
 
     pub(crate) fn unit_written(&mut self, device: DeviceId, status: Result<(), IoError>) {
         match status {
             // a start believes nothing of a drive that lags
-            Ok(()) => self.commit.written |= !self.metadata.contains(device),
+            Ok(()) => self.store.commit.written |= !self.store.metadata.contains(device),
             Err(error) => {
-                self.metadata.fault(device, error, &mut self.io);
-                self.commit.failed = Some(error);
+                self.store.metadata.fault(device, error, &mut self.io);
+                self.store.commit.failed = Some(error);
             }
         }
-        self.commit.outstanding -= 1;
-        if self.commit.outstanding > 0 {
+        self.store.commit.outstanding -= 1;
+        if self.store.commit.outstanding > 0 {
             return;
         }
-        let failed = self.commit.failed.take();
-        if !std::mem::take(&mut self.commit.written) {
+        let failed = self.store.commit.failed.take();
+        if !std::mem::take(&mut self.store.commit.written) {
             // no home of the metadata has it
-            self.commit.suspend_commit(
-                failed.unwrap_or(IoError::Dead(self.metadata.first_metadata_home(&self.io))),
+            self.store.commit.suspend_commit(
+                failed.unwrap_or(IoError::Dead(self.store.metadata.first_metadata_home(&self.io))),
                 &mut self.requests,
                 &mut self.io,
             );
             return;
         }
-        self.commit.suspended = None;
-        let unit = self.commit.unit.take().expect("a unit was under way");
-        if self.metadata_replica.home().is_some() {
-            self.metadata_replica.unit_is_durable(
+        self.store.commit.suspended = None;
+        let unit = self.store.commit.unit.take().expect("a unit was under way");
+        if self.store.metadata_replica.home().is_some() {
+            self.store.metadata_replica.unit_is_durable(
                 unit.sequence,
                 unit.end,
                 unit.offset,
@@ -568,63 +576,67 @@ impl Engine {
     }
 
     fn end_commit(&mut self) {
-        self.commit.stage = Stage::Idle;
-        self.commit.units.clear();
-        let batch = std::mem::take(&mut self.commit.batch);
-        if let Some(error) = self.commit.error.take() {
+        self.store.commit.stage = Stage::Idle;
+        self.store.commit.units.clear();
+        let batch = std::mem::take(&mut self.store.commit.batch);
+        if let Some(error) = self.store.commit.error.take() {
             // nothing that the batch displaced may be reused: the old record still names it
-            self.commit.kept.extend(batch.freed);
-            self.commit.answer(Err(error), &mut self.requests);
+            self.store.commit.kept.extend(batch.freed);
+            self.store.commit.answer(Err(error), &mut self.requests);
             return;
         }
-        self.commit.batch = batch;
-        self.commit.stage = Stage::Telling;
+        self.store.commit.batch = batch;
+        self.store.commit.stage = Stage::Telling;
         self.end_told();
     }
 
     /// Nothing is answered before the superblocks say who missed it.
     fn end_told(&mut self) {
-        if !self.metadata.is_told() {
+        if !self.store.metadata.is_told() {
             return;
         }
-        self.commit.suspended = None;
-        self.commit.stage = Stage::Idle;
-        let batch = std::mem::take(&mut self.commit.batch);
-        self.commit.durable = self.commit.composed;
-        self.object_changes.release_retired(
-            self.commit.durable,
+        self.store.commit.suspended = None;
+        self.store.commit.stage = Stage::Idle;
+        let batch = std::mem::take(&mut self.store.commit.batch);
+        self.store.commit.durable = self.store.commit.composed;
+        self.volumes.object_changes.release_retired(
+            self.store.commit.durable,
             batch.is_partial,
-            &mut self.objects,
+            &mut self.volumes.objects,
         );
         if batch.updates > 0 {
             self.io.stats_mut().commits += 1;
             self.io.stats_mut().updates += batch.updates;
         }
-        let (served, waiting) = (self.commit.served.len(), self.commit.waiting());
-        self.commit.gathering.ends(self.io.now(), served, waiting);
-        self.deferred_free.free_after_commit(batch.freed, &self.map);
-        if !self.moves.homed_log.is_empty() {
-            self.moves.give_up_log_places(&mut self.commit, &mut self.map, &self.io);
+        let (served, waiting) = (self.store.commit.served.len(), self.store.commit.waiting());
+        self.store.commit.gathering.ends(self.io.now(), served, waiting);
+        self.store.deferred_free.free_after_commit(batch.freed, &self.store.map);
+        if !self.migration.moves.homed_log.is_empty() {
+            self.migration.moves.give_up_log_places(
+                &mut self.store.commit,
+                &mut self.store.map,
+                &self.io,
+            );
         }
-        self.commit.answer(Ok(()), &mut self.requests);
+        self.store.commit.answer(Ok(()), &mut self.requests);
     }
 
     /// Fixed placement makes no promise, but a FLUSH still costs what it costs.
     fn flush_fixed(&mut self) {
-        self.commit.served = std::mem::take(&mut self.commit.flush_waiting);
-        self.commit.served.append(&mut self.commit.fua_waiting);
-        self.commit.oldest_pending = None;
-        self.commit.stage = Stage::Flushing;
-        self.commit.outstanding = 0;
+        self.store.commit.served = std::mem::take(&mut self.store.commit.flush_waiting);
+        self.store.commit.served.append(&mut self.store.commit.fua_waiting);
+        self.store.commit.oldest_pending = None;
+        self.store.commit.stage = Stage::Flushing;
+        self.store.commit.outstanding = 0;
         for id in self.io.drives().ids() {
             let d = &mut self.io[id];
             if d.dirty && d.is_volatile() && d.is_ssd() {
                 d.dirty = false;
-                self.commit.outstanding += 1;
+                self.store.commit.outstanding += 1;
                 self.io.submit(id, IoOp::Flush, Owner::Metadata(MetadataIo::CommitFlush));
             }
         }
-        if self.commit.outstanding == 0 {
+        if self.store.commit.outstanding == 0 {
             self.end_commit();
         }
     }

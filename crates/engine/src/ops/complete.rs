@@ -23,13 +23,13 @@ impl Engine {
                 state.owner == Owner::Metadata(MetadataIo::Checkpoint) && state.bytes == 0;
             if is_checkpoints && holds_acknowledged && is_dirty {
                 // a flush for a checkpoint covers users' writes, too
-                self.commit.put_in_doubt(error);
+                self.store.commit.put_in_doubt(error);
             }
         }
         if !self.io[state.device].is_ssd() {
-            self.io.note_hdd_completion(&state, status, took, &mut self.metadata);
+            self.io.note_hdd_completion(&state, status, took, &mut self.store.metadata);
         } else if status.is_ok() {
-            self.steering.note_ssd_completion(&state, &self.io);
+            self.policy.steering.note_ssd_completion(&state, &self.io);
         }
         if self.io[state.device].streams.is_some() {
             self.requests.observe_cost(&state, status, &mut self.io);

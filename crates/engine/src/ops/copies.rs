@@ -217,41 +217,54 @@ impl Copies {
 impl Engine {
     /// Begins a move for blocks that lack a place. False: nothing can be done now.
     pub(crate) fn begin_copies(&mut self) -> bool {
-        (self.copies.copies_can_move(&self.commit)
-            && self.copies.begin_copies_home(
-                &mut self.map,
-                &mut self.objects,
-                &mut self.commit,
-                &mut self.moves,
-                &mut self.evacuation,
+        (self.migration.copies.copies_can_move(&self.store.commit)
+            && self.migration.copies.begin_copies_home(
+                &mut self.store.map,
+                &mut self.volumes.objects,
+                &mut self.store.commit,
+                &mut self.migration.moves,
+                &mut self.migration.evacuation,
                 &mut self.io,
             ))
-            || (self.copies.copies_await_quiet() && self.io.is_quiet() && self.begin_restoring())
+            || (self.migration.copies.copies_await_quiet()
+                && self.io.is_quiet()
+                && self.begin_restoring())
     }
 
     fn begin_restoring(&mut self) -> bool {
-        while let Some(&block) = self.copies.detoured.first() {
-            let need = copy_need(block, &self.io, &self.map, &self.objects, &self.moves);
+        while let Some(&block) = self.migration.copies.detoured.first() {
+            let need = copy_need(
+                block,
+                &self.io,
+                &self.store.map,
+                &self.volumes.objects,
+                &self.migration.moves,
+            );
             if need == Need::Ssd {
-                if !self.moves.start_merge(block, &mut self.map, &mut self.requests, &mut self.io) {
+                if !self.migration.moves.start_merge(
+                    block,
+                    &mut self.store.map,
+                    &mut self.requests,
+                    &mut self.io,
+                ) {
                     return false; // a user's request holds it: the next turn asks again
                 }
-                self.copies.restoring = Some(block);
-                self.copies.detoured.remove(&block);
+                self.migration.copies.restoring = Some(block);
+                self.migration.copies.detoured.remove(&block);
                 return true;
             }
-            self.copies.detoured.remove(&block);
+            self.migration.copies.detoured.remove(&block);
             if need != Need::Nothing {
-                self.copies.want_copies(block, 1, &mut self.io);
+                self.migration.copies.want_copies(block, 1, &mut self.io);
             }
         }
-        self.copies.copies_can_move(&self.commit)
-            && self.copies.begin_copies_home(
-                &mut self.map,
-                &mut self.objects,
-                &mut self.commit,
-                &mut self.moves,
-                &mut self.evacuation,
+        self.migration.copies.copies_can_move(&self.store.commit)
+            && self.migration.copies.begin_copies_home(
+                &mut self.store.map,
+                &mut self.volumes.objects,
+                &mut self.store.commit,
+                &mut self.migration.moves,
+                &mut self.migration.evacuation,
                 &mut self.io,
             )
     }

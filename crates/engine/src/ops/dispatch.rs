@@ -142,7 +142,7 @@ impl Engine {
     fn dispatch_one(&mut self, device: DeviceId) -> bool {
         let d = &self.io[device];
         if d.is_out() {
-            return self.requests.fail_one(device, &mut self.steering, &mut self.io);
+            return self.requests.fail_one(device, &mut self.policy.steering, &mut self.io);
         }
         if d.streams.is_some() {
             return self.dispatch_stream(device);
@@ -161,11 +161,11 @@ impl Engine {
             background: head(Class::Background).filter(|_| takes_others),
             background_in_flight: d.queue.background_in_flight(),
         };
-        match self.qos.next(&view) {
+        match self.policy.qos.next(&view) {
             None => false,
             Some(Class::Write) if !self.issue_class(device, Class::Write) => {
                 // writes wait for space; reads and background work must not wait with them
-                match self.qos.next(&QueueView { write: None, ..view }) {
+                match self.policy.qos.next(&QueueView { write: None, ..view }) {
                     Some(class) => self.issue_class(device, class),
                     None => false,
                 }
@@ -192,21 +192,21 @@ impl Engine {
     pub(crate) fn issue(&mut self, device: DeviceId, waiting: Waiting) -> Result<(), Waiting> {
         let is_write = matches!(waiting.job, Job::Write { .. } | Job::Edge { .. });
         if (is_write && self.io.no_space().is_some()) || !self.io[device].takes_job(&waiting.job) {
-            self.requests.fail_waiting(device, waiting, &mut self.steering, &mut self.io);
+            self.requests.fail_waiting(device, waiting, &mut self.policy.steering, &mut self.io);
             return Ok(());
         }
         let issued = match &waiting.job {
             Job::Write { task, .. } => {
                 let id = *task;
                 if self.io[device].is_ssd() {
-                    self.requests.issue_ssd_write(device, id, &mut self.io, &mut self.map)
+                    self.requests.issue_ssd_write(device, id, &mut self.io, &mut self.store.map)
                 } else {
                     self.requests.issue_log_write(
                         device,
                         id,
-                        &mut self.map,
-                        &mut self.read_back,
-                        &mut self.promotions,
+                        &mut self.store.map,
+                        &mut self.migration.read_back,
+                        &mut self.migration.promotions,
                         &mut self.io,
                     )
                 }
@@ -219,7 +219,7 @@ impl Engine {
         };
         if !issued {
             if let Some(other) =
-                self.requests.ssd_with_room(device, &waiting.job, &self.map, &self.io)
+                self.requests.ssd_with_room(device, &waiting.job, &self.store.map, &self.io)
             {
                 self.requests.redirect(device, other, waiting, &mut self.io);
                 return Ok(());

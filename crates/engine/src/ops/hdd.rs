@@ -201,7 +201,7 @@ impl Engine {
     pub(crate) fn dispatch_hdd(&mut self, device: DeviceId) -> bool {
         let d = &self.io[device];
         if d.is_out() {
-            return self.requests.fail_one(device, &mut self.steering, &mut self.io);
+            return self.requests.fail_one(device, &mut self.policy.steering, &mut self.io);
         }
         if d.queue.in_flight() >= d.config.depth {
             return false;
@@ -209,20 +209,27 @@ impl Engine {
         if d.is_faulted() {
             return self.dispatch_read_only(device);
         }
-        if self.metadata_replica.is_late(device, &self.io) && self.serve_metadata_replica(device) {
+        if self.store.metadata_replica.is_late(device, &self.io)
+            && self.serve_metadata_replica(device)
+        {
             return false;
         }
-        match self.evacuation.drain_turn(device, &self.moves, &self.objects, &self.io) {
+        match self.migration.evacuation.drain_turn(
+            device,
+            &self.migration.moves,
+            &self.volumes.objects,
+            &self.io,
+        ) {
             Some(Turn::Flush) => {
                 self.settle_hdd(device);
                 return false;
             }
             Some(Turn::Move) => {
-                self.steering.disturb(
+                self.policy.steering.disturb(
                     device,
                     false,
                     &mut self.requests,
-                    &mut self.tiers,
+                    &mut self.policy.tiers,
                     &mut self.io,
                 );
                 return self.issue_class(device, Class::Background);
@@ -235,7 +242,13 @@ impl Engine {
         let writes_first =
             writes && reads && reads_for_background(device, &self.io, &self.requests);
         if reads && !writes_first {
-            self.steering.disturb(device, true, &mut self.requests, &mut self.tiers, &mut self.io);
+            self.policy.steering.disturb(
+                device,
+                true,
+                &mut self.requests,
+                &mut self.policy.tiers,
+                &mut self.io,
+            );
             return self.issue_class(device, Class::Read);
         }
         if d.flush_wanted {
@@ -246,22 +259,36 @@ impl Engine {
             return true;
         }
         if reads {
-            self.steering.disturb(device, true, &mut self.requests, &mut self.tiers, &mut self.io);
+            self.policy.steering.disturb(
+                device,
+                true,
+                &mut self.requests,
+                &mut self.policy.tiers,
+                &mut self.io,
+            );
             return self.issue_class(device, Class::Read);
         }
         // writes that wait for room in the log must not hold up the work that makes it
         let d = &self.io[device];
-        if d.queue.waits(Class::Background) && background_may_run(device, &self.io, &self.moves) {
-            self.steering.disturb(device, false, &mut self.requests, &mut self.tiers, &mut self.io);
+        if d.queue.waits(Class::Background)
+            && background_may_run(device, &self.io, &self.migration.moves)
+        {
+            self.policy.steering.disturb(
+                device,
+                false,
+                &mut self.requests,
+                &mut self.policy.tiers,
+                &mut self.io,
+            );
             return self.issue_class(device, Class::Background);
         }
-        if wants_tail_flush(device, &self.io, &self.metadata_replica) {
+        if wants_tail_flush(device, &self.io, &self.store.metadata_replica) {
             self.settle_hdd(device);
             return false;
         }
         let now = self.io.now();
         let is_last = self.io.is_last_hdd(device);
-        let rating_is_spent = self.ledger.rating_is_spent(device, &self.io);
+        let rating_is_spent = self.policy.ledger.rating_is_spent(device, &self.io);
         let with_room = self.io.hdds_with_room();
         let Some(bcw) = &mut self.io[device].bcw else { return false };
         bcw.note_last(is_last);
@@ -280,15 +307,15 @@ impl Engine {
 
     /// Does what is due for the metadata on the drive. False: nothing can be done just now.
     fn serve_metadata_replica(&mut self, device: DeviceId) -> bool {
-        match self.metadata_replica.turn(device, &mut self.io) {
+        match self.store.metadata_replica.turn(device, &mut self.io) {
             metadata_replica::Turn::Nothing => return false,
             metadata_replica::Turn::Flush => self.settle_hdd(device),
             metadata_replica::Turn::Step => {
-                self.steering.disturb(
+                self.policy.steering.disturb(
                     device,
                     false,
                     &mut self.requests,
-                    &mut self.tiers,
+                    &mut self.policy.tiers,
                     &mut self.io,
                 );
                 self.issue_class(device, Class::Background);
@@ -306,11 +333,11 @@ impl Engine {
             }
         }
         if d.flush_wanted && d.flushing.is_none() {
-            self.tiers.flush_hdd(
+            self.policy.tiers.flush_hdd(
                 device,
                 &mut self.requests,
-                &mut self.metadata_replica,
-                &mut self.steering,
+                &mut self.store.metadata_replica,
+                &mut self.policy.steering,
                 &mut self.io,
             );
         }
@@ -319,14 +346,14 @@ impl Engine {
 
     /// Flushes the drive, after what the metadata's metadata replica on it still lacks.
     pub(super) fn settle_hdd(&mut self, device: DeviceId) {
-        if self.metadata_replica.writes_units(device) || self.write_followed_units(device) {
+        if self.store.metadata_replica.writes_units(device) || self.write_followed_units(device) {
             self.io[device].flush_wanted = true;
         } else {
-            self.tiers.flush_hdd(
+            self.policy.tiers.flush_hdd(
                 device,
                 &mut self.requests,
-                &mut self.metadata_replica,
-                &mut self.steering,
+                &mut self.store.metadata_replica,
+                &mut self.policy.steering,
                 &mut self.io,
             );
         }
@@ -335,11 +362,22 @@ impl Engine {
     /// Writes units of the journal that the metadata's metadata replica still lacks. False: there are none.
     fn write_followed_units(&mut self, device: DeviceId) -> bool {
         let wanted = self.io[device].bcw.as_ref();
-        let users =
-            self.commit.is_settling_hdds() || wanted.is_some_and(|b| b.is_wanted(self.io.now()));
-        let units = self.metadata_replica.take_units(device, users, &self.journal, &mut self.io);
+        let users = self.store.commit.is_settling_hdds()
+            || wanted.is_some_and(|b| b.is_wanted(self.io.now()));
+        let units = self.store.metadata_replica.take_units(
+            device,
+            users,
+            &self.store.journal,
+            &mut self.io,
+        );
         let Some(units) = units else { return false };
-        self.steering.disturb(device, false, &mut self.requests, &mut self.tiers, &mut self.io);
+        self.policy.steering.disturb(
+            device,
+            false,
+            &mut self.requests,
+            &mut self.policy.tiers,
+            &mut self.io,
+        );
         self.io.submit(device, units, Owner::Metadata(MetadataIo::FollowUnits));
         true
     }
@@ -359,7 +397,7 @@ impl Engine {
         };
         match action {
             Action::Return if !self.io.ssds().is_empty() => {
-                self.steering.return_all(device, &mut self.io, &mut self.requests);
+                self.policy.steering.return_all(device, &mut self.io, &mut self.requests);
                 true
             }
             _ => {
@@ -376,7 +414,7 @@ impl Engine {
                 if self.io.ssds().is_empty() {
                     return false;
                 }
-                self.steering.return_all(device, &mut self.io, &mut self.requests);
+                self.policy.steering.return_all(device, &mut self.io, &mut self.requests);
                 true
             }
         }
@@ -384,9 +422,13 @@ impl Engine {
 
     fn carry_out(&mut self, device: DeviceId, action: Action) -> bool {
         match action {
-            Action::Pad(bytes) => {
-                self.io.pad(device, bytes, &mut self.map, &mut self.read_back, &mut self.promotions)
-            }
+            Action::Pad(bytes) => self.io.pad(
+                device,
+                bytes,
+                &mut self.store.map,
+                &mut self.migration.read_back,
+                &mut self.migration.promotions,
+            ),
             Action::Flush => {
                 self.settle_hdd(device);
                 false

@@ -226,7 +226,7 @@ impl Engine {
         status: Result<(), IoError>,
         checksums: &[u32],
     ) {
-        let m = self.moves.active.as_mut().expect("a move was writing");
+        let m = self.migration.moves.active.as_mut().expect("a move was writing");
         m.outstanding -= 1;
         m.failed |= status.is_err();
         if m.kind.is_of_one_block() {
@@ -241,22 +241,23 @@ impl Engine {
         let mut parts = m.parts[written.range()].to_vec();
         let d = &mut self.io[device];
         if let Err(error) = status {
-            self.metadata.fault(device, error, &mut self.io);
+            self.store.metadata.fault(device, error, &mut self.io);
         } else {
             d.home_writes += 1;
             let number = d.home_writes;
             self.io.stats_mut().moves += u64::from(written.count);
             if self.io.is_fixed() {
-                self.moves.settle_fixed_homes(&parts, &mut self.map);
+                self.migration.moves.settle_fixed_homes(&parts, &mut self.store.map);
             } else {
-                let m = self.moves.active.as_mut().expect("asked above");
+                let m = self.migration.moves.active.as_mut().expect("asked above");
                 for (part, moving) in parts.iter_mut().zip(&mut m.parts[written.range()]) {
                     part.copied = moving.copied.take();
                 }
                 for part in parts {
-                    self.moves.homed_ssd += u64::from(!self.map.slots().is_log(part.slot));
-                    self.moves.homed_blocks.insert(part.logical);
-                    self.moves.homed.push_back((number, part));
+                    self.migration.moves.homed_ssd +=
+                        u64::from(!self.store.map.slots().is_log(part.slot));
+                    self.migration.moves.homed_blocks.insert(part.logical);
+                    self.migration.moves.homed.push_back((number, part));
                 }
             }
         }
@@ -264,12 +265,12 @@ impl Engine {
             let mark = self.io[device].home_writes;
             self.homes_durable(device, mark);
         }
-        if self.moves.active.as_ref().is_some_and(|m| m.outstanding == 0) {
-            self.moves.end_move(
-                &mut self.map,
-                &mut self.copies,
-                &mut self.tiers,
-                &mut self.evacuation,
+        if self.migration.moves.active.as_ref().is_some_and(|m| m.outstanding == 0) {
+            self.migration.moves.end_move(
+                &mut self.store.map,
+                &mut self.migration.copies,
+                &mut self.policy.tiers,
+                &mut self.migration.evacuation,
                 &mut self.io,
             );
         }
@@ -277,43 +278,48 @@ impl Engine {
 
     /// A flush of a hard drive made durable its home writes up to `mark`.
     pub(crate) fn homes_durable(&mut self, device: DeviceId, mark: u64) {
-        self.moves.homes_durable.resize(self.io.drives().len(), 0);
-        self.moves.homes_durable[usize::from(device.0)] = mark;
+        self.migration.moves.homes_durable.resize(self.io.drives().len(), 0);
+        self.migration.moves.homes_durable[usize::from(device.0)] = mark;
         let mut later = VecDeque::new();
-        while let Some((number, part)) = self.moves.homed.pop_front() {
-            if self.objects.home_of(part.logical, &self.io).0 != device || number > mark {
+        while let Some((number, part)) = self.migration.moves.homed.pop_front() {
+            if self.volumes.objects.home_of(part.logical, &self.io).0 != device || number > mark {
                 later.push_back((number, part));
                 continue;
             }
-            self.moves.forget_homed(&part, &self.map);
+            self.migration.moves.forget_homed(&part, &self.store.map);
             let copied = part.copied.expect("what is on its way home is watched");
-            let copied = self.moves.believe_by_slot(copied, part.slot, &mut self.map, &self.io);
-            let is_home = self.map.note_home(&copied);
-            self.map.forget(copied);
+            let copied = self.migration.moves.believe_by_slot(
+                copied,
+                part.slot,
+                &mut self.store.map,
+                &self.io,
+            );
+            let is_home = self.store.map.note_home(&copied);
+            self.store.map.forget(copied);
             if !is_home {
                 self.io.stats_mut().moves_dropped += 1;
                 continue;
             }
             // the table says what the home holds; nothing durable names the home before its record
-            self.checksums.set(part.logical, part.checksum);
-            if self.map.slots().is_log(part.slot) {
+            self.store.checksums.set(part.logical, part.checksum);
+            if self.store.map.slots().is_log(part.slot) {
                 // the log place is given up one batch later, when the record that names the home
                 // carries the checksum from it
-                self.moves.homed_log.push((part.logical, part.slot));
+                self.migration.moves.homed_log.push((part.logical, part.slot));
             }
-            self.map.touch(Touch { logical: part.logical, count: 1 }, NONE, true);
+            self.store.map.touch(Touch { logical: part.logical, count: 1 }, NONE, true);
         }
-        self.moves.homed = later;
-        self.evacuation.rehomed_durable(
+        self.migration.moves.homed = later;
+        self.migration.evacuation.rehomed_durable(
             device,
             mark,
-            &mut self.objects,
-            &mut self.commit,
-            &mut self.moves,
+            &mut self.volumes.objects,
+            &mut self.store.commit,
+            &mut self.migration.moves,
             &mut self.io,
         );
-        self.copies.durable();
-        self.tiers.look_at_demoting();
-        self.commit.note_pending(self.io.now());
+        self.migration.copies.durable();
+        self.policy.tiers.look_at_demoting();
+        self.store.commit.note_pending(self.io.now());
     }
 }

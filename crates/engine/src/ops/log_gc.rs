@@ -156,41 +156,46 @@ impl Moves {
 
 impl Engine {
     pub(crate) fn begin_log_gc(&mut self) -> bool {
-        self.moves.barren.resize(self.io.drives().len(), None);
+        self.migration.moves.barren.resize(self.io.drives().len(), None);
         let drives = self.io.hdds().iter().filter_map(|&id| {
             let d = &self.io[id];
             let log = d.log.as_ref().filter(|_| !d.is_faulted())?;
             let is_wanted = d.bcw.as_ref().is_some_and(|bcw| bcw.is_wanted(self.io.now()));
-            Some((id, self.moves.need_of(log, &self.io), is_wanted))
+            Some((id, self.migration.moves.need_of(log, &self.io), is_wanted))
         });
         for device in gc::order(drives) {
             let Some(log) = &self.io[device].log else { continue };
             let Some(segment) = log.victim() else { continue };
             let run = log.segment_run(segment);
             let blocks_max = (self.io.config().writeback_run_bytes / BLOCK_BYTES) as usize;
-            let blocks_max = if self.moves.takes_single() { 1 } else { blocks_max };
-            let parts =
-                self.moves.movable_parts(run, blocks_max, &self.map, &self.objects, &self.io);
+            let blocks_max = if self.migration.moves.takes_single() { 1 } else { blocks_max };
+            let parts = self.migration.moves.movable_parts(
+                run,
+                blocks_max,
+                &self.store.map,
+                &self.volumes.objects,
+                &self.io,
+            );
             if parts.is_empty() {
-                self.moves.unlock_segment(
+                self.migration.moves.unlock_segment(
                     device,
                     run,
-                    &mut self.map,
+                    &mut self.store.map,
                     &mut self.requests,
-                    &mut self.commit,
+                    &mut self.store.commit,
                     &mut self.io,
                 );
-                if self.moves.active.is_some() || self.clean_another(device, blocks_max) {
+                if self.migration.moves.active.is_some() || self.clean_another(device, blocks_max) {
                     return true;
                 }
                 continue;
             }
-            self.moves.begin_home_move(
+            self.migration.moves.begin_home_move(
                 MoveKind::LogGc,
                 parts,
-                &self.commit,
-                &mut self.map,
-                &self.evacuation,
+                &self.store.commit,
+                &mut self.store.map,
+                &self.migration.evacuation,
                 &mut self.io,
             );
             return true;
@@ -203,7 +208,8 @@ impl Engine {
     fn clean_another(&mut self, device: DeviceId, blocks_max: usize) -> bool {
         let is_short_of_space = self.io.waits_for_space() && self.io.ssds().is_empty();
         let is_out = |hdd: &DeviceId| self.io[*hdd].is_faulted();
-        let some_stay = !self.moves.unmovable.is_empty() || self.io.hdds().iter().any(is_out);
+        let some_stay =
+            !self.migration.moves.unmovable.is_empty() || self.io.hdds().iter().any(is_out);
         if !is_short_of_space && !some_stay {
             return false;
         }
@@ -212,20 +218,30 @@ impl Engine {
         let segments = log.victims().into_iter().take(segments_max);
         let runs: Vec<Run> = segments.map(|segment| log.segment_run(segment)).collect();
         for run in runs {
-            let parts =
-                self.moves.movable_parts(run, blocks_max, &self.map, &self.objects, &self.io);
+            let parts = self.migration.moves.movable_parts(
+                run,
+                blocks_max,
+                &self.store.map,
+                &self.volumes.objects,
+                &self.io,
+            );
             if !parts.is_empty() {
-                self.moves.begin_home_move(
+                self.migration.moves.begin_home_move(
                     MoveKind::LogGc,
                     parts,
-                    &self.commit,
-                    &mut self.map,
-                    &self.evacuation,
+                    &self.store.commit,
+                    &mut self.store.map,
+                    &self.migration.evacuation,
                     &mut self.io,
                 );
                 return true;
             }
-            if self.moves.merge_in(run, &mut self.map, &mut self.requests, &mut self.io) {
+            if self.migration.moves.merge_in(
+                run,
+                &mut self.store.map,
+                &mut self.requests,
+                &mut self.io,
+            ) {
                 return true;
             }
         }

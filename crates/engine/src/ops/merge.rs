@@ -156,34 +156,39 @@ impl Engine {
     /// The block of a merge was read, as a user would read it.
     pub(crate) fn merge_read(&mut self, id: TaskId, payload: PayloadId) {
         let task = self.requests.remove(id);
-        let m = self.moves.active.as_mut().expect("a merge was reading");
+        let m = self.migration.moves.active.as_mut().expect("a merge was reading");
         m.buffer = payload;
         m.stage = Stage::Writing;
         m.failed = task.status.is_err();
         if let (Err(error), MoveKind::Merge) = (task.status, m.kind) {
             let block = m.parts[0].logical;
-            self.moves.leave_unmovable(block, error, &mut self.map, &self.io);
+            self.migration.moves.leave_unmovable(block, error, &mut self.store.map, &self.io);
         }
         let run = if task.status.is_ok() {
-            slot_for_merge(&mut self.io, &mut self.map, &mut self.read_back, &mut self.promotions)
+            slot_for_merge(
+                &mut self.io,
+                &mut self.store.map,
+                &mut self.migration.read_back,
+                &mut self.migration.promotions,
+            )
         } else {
             None
         };
         let Some(run) = run else {
-            self.moves.end_move(
-                &mut self.map,
-                &mut self.copies,
-                &mut self.tiers,
-                &mut self.evacuation,
+            self.migration.moves.end_move(
+                &mut self.store.map,
+                &mut self.migration.copies,
+                &mut self.policy.tiers,
+                &mut self.migration.evacuation,
                 &mut self.io,
             );
             return;
         };
-        let m = self.moves.active.as_mut().expect("asked above");
+        let m = self.migration.moves.active.as_mut().expect("asked above");
         m.target = run;
         m.outstanding = 1;
         let (parts, kind) = (Parts { first: 0, count: 1 }, m.kind);
-        let region = *self.map.slots().region(run.slot);
+        let region = *self.store.map.slots().region(run.slot);
         let op = IoOp::Write {
             offset_bytes: region.address(run.slot),
             length_bytes: BLOCK_BYTES,
@@ -196,33 +201,34 @@ impl Engine {
     }
 
     pub(crate) fn merge_written(&mut self, status: Result<(), IoError>, checksum: u32) {
-        let m = self.moves.active.as_ref().expect("a merge was writing");
+        let m = self.migration.moves.active.as_ref().expect("a merge was writing");
         let (block, target) = (m.parts[0].logical, m.target);
         let copied = m.parts[0].copied.as_ref().expect("a block that is merged is watched");
-        let unchanged = self.map.is_latest(copied) || self.io.breaks(Mutant::MoveWithoutCompare);
+        let unchanged =
+            self.store.map.is_latest(copied) || self.io.breaks(Mutant::MoveWithoutCompare);
         let is_promotion = m.kind == MoveKind::Promotion;
         if status.is_ok() && unchanged && !m.failed {
-            self.map.assign(block, target.slot, checksum);
-            let durable = self.map.slots().is_log(target.slot);
-            self.map.touch(Touch { logical: block, count: 1 }, target.slot, durable);
-            self.commit.note_pending(self.io.now());
+            self.store.map.assign(block, target.slot, checksum);
+            let durable = self.store.map.slots().is_log(target.slot);
+            self.store.map.touch(Touch { logical: block, count: 1 }, target.slot, durable);
+            self.store.commit.note_pending(self.io.now());
             let moved = if is_promotion {
                 &mut self.io.stats_mut().read_back.promoted
             } else {
                 &mut self.io.stats_mut().merged
             };
             *moved += 1;
-            self.copies.restoring_done(true, &mut self.io);
+            self.migration.copies.restoring_done(true, &mut self.io);
         } else {
-            self.moves.active.as_mut().expect("asked above").failed |= status.is_err();
-            self.metadata.release_merged(target, status, &mut self.map, &mut self.io);
+            self.migration.moves.active.as_mut().expect("asked above").failed |= status.is_err();
+            self.store.metadata.release_merged(target, status, &mut self.store.map, &mut self.io);
             self.io.stats_mut().moves_dropped += 1;
         }
-        self.moves.end_move(
-            &mut self.map,
-            &mut self.copies,
-            &mut self.tiers,
-            &mut self.evacuation,
+        self.migration.moves.end_move(
+            &mut self.store.map,
+            &mut self.migration.copies,
+            &mut self.policy.tiers,
+            &mut self.migration.evacuation,
             &mut self.io,
         );
     }

@@ -184,14 +184,14 @@ impl Engine {
     #[inline]
     pub(crate) fn run_checkpoint(&mut self) {
         let batches = self.batches();
-        let begins = self.checkpoint.is_idle();
+        let begins = self.store.checkpoint.is_idle();
         if begins
-            && !self.checkpoint.is_checkpoint_due(
+            && !self.store.checkpoint.is_checkpoint_due(
                 batches,
-                &self.checksums,
-                &self.journal,
-                &self.metadata_replica,
-                &self.metadata,
+                &self.store.checksums,
+                &self.store.journal,
+                &self.store.metadata_replica,
+                &self.store.metadata,
                 &self.io,
             )
         {
@@ -199,27 +199,27 @@ impl Engine {
         }
         let mut parts = Parts {
             io: &mut self.io,
-            metadata: &self.metadata,
-            metadata_replica: &mut self.metadata_replica,
-            journal: &mut self.journal,
-            map: &mut self.map,
-            checksums: &mut self.checksums,
-            objects: &mut self.objects,
+            metadata: &self.store.metadata,
+            metadata_replica: &mut self.store.metadata_replica,
+            journal: &mut self.store.journal,
+            map: &mut self.store.map,
+            checksums: &mut self.store.checksums,
+            objects: &mut self.volumes.objects,
             batches,
         };
         if begins {
-            self.checkpoint.begin(&mut parts);
+            self.store.checkpoint.begin(&mut parts);
         }
-        if let Some(page) = self.checkpoint.advance(&mut parts) {
-            self.metadata_replica.load_checksum_page(
+        if let Some(page) = self.store.checkpoint.advance(&mut parts) {
+            self.store.metadata_replica.load_checksum_page(
                 page,
                 None,
-                &mut self.pages,
-                &mut self.metadata,
+                &mut self.store.pages,
+                &mut self.store.metadata,
                 &mut self.io,
             );
         }
-        if self.checkpoint.is_idle() && self.metadata.levels() {
+        if self.store.checkpoint.is_idle() && self.store.metadata.levels() {
             // a drive may be level with it, and no event may follow that would say so
             self.run_lagging();
         }
@@ -228,67 +228,68 @@ impl Engine {
     /// When a checkpoint that failed is tried again, or a page that somebody may wait for.
     pub(crate) fn checkpoint_due(&self) -> Instant {
         let now = self.io.now();
-        let due = self.checkpoint.due(true, self.commit.is_broken(), now);
+        let due = self.store.checkpoint.due(true, self.store.commit.is_broken(), now);
         let is_wanted = due != Instant::NEVER
-            && self.checkpoint.is_checkpoint_wanted(
-                &self.checksums,
-                &self.journal,
-                &self.metadata_replica,
-                &self.metadata,
+            && self.store.checkpoint.is_checkpoint_wanted(
+                &self.store.checksums,
+                &self.store.journal,
+                &self.store.metadata_replica,
+                &self.store.metadata,
                 &self.io,
             );
-        let due = self.checkpoint.due(is_wanted, self.commit.is_broken(), now);
-        due.min(self.pages.due(now))
+        let due = self.store.checkpoint.due(is_wanted, self.store.commit.is_broken(), now);
+        due.min(self.store.pages.due(now))
     }
 
     /// Asks for a last checkpoint; true once it is durable.
     pub(crate) fn finish_checkpoint_for_stop(&mut self) -> bool {
-        if !self.checkpoint.has_failed() && self.checkpoint.ask_for_stop() {
+        if !self.store.checkpoint.has_failed() && self.store.checkpoint.ask_for_stop() {
             self.run_checkpoint();
         }
-        self.checkpoint.is_over()
+        self.store.checkpoint.is_over()
     }
 
     /// Does a checkpoint wait for changes of objects that no batch has taken yet?
     pub(crate) fn checkpoint_awaits_objects(&self) -> bool {
-        self.checkpoint.awaits_objects(&self.objects, self.batches())
+        self.store.checkpoint.awaits_objects(&self.volumes.objects, self.batches())
     }
 
     /// Where the journal's batches stand.
     pub(crate) fn batches(&self) -> Batches {
         Batches {
-            composed: self.commit.composed(),
-            durable: self.commit.durable(),
-            durable_unit: self.commit.durable_unit(&self.journal),
-            is_broken: self.commit.is_broken(),
+            composed: self.store.commit.composed(),
+            durable: self.store.commit.durable(),
+            durable_unit: self.store.commit.durable_unit(&self.store.journal),
+            is_broken: self.store.commit.is_broken(),
         }
     }
 
     /// Advances the snapshot of the metadata on the hard drive that follows.
     #[inline]
     pub(crate) fn run_metadata_replica(&mut self) {
-        if !self.metadata_replica.takes_snapshot() {
+        if !self.store.metadata_replica.takes_snapshot() {
             return;
         }
-        let checkpoint = match (self.checkpoint.is_idle(), self.checkpoint.has_failed()) {
+        let checkpoint = match (self.store.checkpoint.is_idle(), self.store.checkpoint.has_failed())
+        {
             (false, _) => CheckpointState::UnderWay,
             (true, true) => CheckpointState::Failed,
             (true, false) => CheckpointState::Durable,
         };
         let source = Source {
-            map: &self.map,
-            checksums: &self.checksums,
-            objects: &self.objects,
-            journal: &self.journal,
+            map: &self.store.map,
+            checksums: &self.store.checksums,
+            objects: &self.volumes.objects,
+            journal: &self.store.journal,
             checkpoint,
             batches: self.batches(),
         };
-        if let Some(page) = self.metadata_replica.run(&source, &mut self.io) {
-            self.metadata_replica.load_checksum_page(
+        if let Some(page) = self.store.metadata_replica.run(&source, &mut self.io) {
+            self.store.metadata_replica.load_checksum_page(
                 page,
                 None,
-                &mut self.pages,
-                &mut self.metadata,
+                &mut self.store.pages,
+                &mut self.store.metadata,
                 &mut self.io,
             );
         }
@@ -296,11 +297,12 @@ impl Engine {
 
     /// A page of home checksums was read.
     pub(crate) fn checksum_page_read(&mut self, page: u32, ended: Ended<'_>) {
-        let known = (&self.metadata, &self.metadata_replica);
-        let read = self.pages.read_done(page, ended, &mut self.checksums, known, &mut self.io);
+        let known = (&self.store.metadata, &self.store.metadata_replica);
+        let read =
+            self.store.pages.read_done(page, ended, &mut self.store.checksums, known, &mut self.io);
         let PageRead::Over { waiters, is_loaded, is_unread } = read else { return };
         if is_unread {
-            self.checkpoint.page_failed();
+            self.store.checkpoint.page_failed();
         }
         for id in waiters {
             let task = &mut self.requests[id];
@@ -324,45 +326,45 @@ impl Engine {
     /// What can be done now for drives that lag, and to tell the others of them.
     #[inline]
     pub(crate) fn run_lagging(&mut self) {
-        if self.metadata.levels() {
+        if self.store.metadata.levels() {
             self.advance_levelling();
         }
-        if self.metadata.waits_for_metadata_replica() {
-            self.checkpoint.note_metadata_replica_level(
-                &mut self.journal,
-                &mut self.metadata_replica,
-                &mut self.metadata,
+        if self.store.metadata.waits_for_metadata_replica() {
+            self.store.checkpoint.note_metadata_replica_level(
+                &mut self.store.journal,
+                &mut self.store.metadata_replica,
+                &mut self.store.metadata,
             );
         }
-        if !self.metadata.is_told() {
-            self.metadata.tell_of_lagging(
-                &mut self.replacement,
-                &mut self.evacuation,
+        if !self.store.metadata.is_told() {
+            self.store.metadata.tell_of_lagging(
+                &mut self.replicas.replacement,
+                &mut self.migration.evacuation,
                 &mut self.io,
             );
         }
     }
 
     fn advance_levelling(&mut self) {
-        if !self.io.is_serving() || self.commit.is_broken() {
+        if !self.io.is_serving() || self.store.commit.is_broken() {
             return;
         }
         // commits wait for a checkpoint that is wanted
-        let is_free = self.checkpoint.is_idle()
-            && !self.checkpoint.is_checkpoint_wanted(
-                &self.checksums,
-                &self.journal,
-                &self.metadata_replica,
-                &self.metadata,
+        let is_free = self.store.checkpoint.is_idle()
+            && !self.store.checkpoint.is_checkpoint_wanted(
+                &self.store.checksums,
+                &self.store.journal,
+                &self.store.metadata_replica,
+                &self.store.metadata,
                 &self.io,
             );
         let may_copy = is_free && !self.io.is_stopping();
-        let newest = self.checkpoint.number();
-        if self.metadata.advance_levelling(newest, may_copy, &mut self.io) {
-            self.checkpoint.begin_levelling(
-                &mut self.map,
-                &mut self.objects,
-                &mut self.metadata,
+        let newest = self.store.checkpoint.number();
+        if self.store.metadata.advance_levelling(newest, may_copy, &mut self.io) {
+            self.store.checkpoint.begin_levelling(
+                &mut self.store.map,
+                &mut self.volumes.objects,
+                &mut self.store.metadata,
                 &mut self.io,
             );
         }
@@ -374,34 +376,36 @@ impl Engine {
         match *io {
             MetadataIo::CommitFlush => self.commit_flushed(device, status),
             MetadataIo::Unit => self.unit_written(device, status),
-            MetadataIo::Checkpoint => self.checkpoint.checkpoint_step_done(
+            MetadataIo::Checkpoint => self.store.checkpoint.checkpoint_step_done(
                 device,
                 status,
-                &mut self.metadata,
+                &mut self.store.metadata,
                 &mut self.io,
             ),
             MetadataIo::FollowUnits => {
-                self.metadata_replica.units_written(device);
-                self.metadata.fault_if(device, status, &mut self.io);
+                self.store.metadata_replica.units_written(device);
+                self.store.metadata.fault_if(device, status, &mut self.io);
             }
             MetadataIo::Follow => {
-                if self.metadata_replica.step_done(device) {
-                    self.metadata.fault_if(device, status, &mut self.io);
+                if self.store.metadata_replica.step_done(device) {
+                    self.store.metadata.fault_if(device, status, &mut self.io);
                 }
             }
             MetadataIo::ChecksumPage(page) => self.checksum_page_read(page, ended),
             MetadataIo::LevelRead(number) => {
-                self.metadata.level_read(number, status, bytes, &mut self.io)
+                self.store.metadata.level_read(number, status, bytes, &mut self.io)
             }
             MetadataIo::LevelWrite { number, length_bytes } => {
-                self.metadata.fault_if(device, status, &mut self.io);
-                let begun = self.checkpoint.begun_checkpoint();
-                self.metadata.level_written(number, length_bytes, begun);
+                self.store.metadata.fault_if(device, status, &mut self.io);
+                let begun = self.store.checkpoint.begun_checkpoint();
+                self.store.metadata.level_written(number, length_bytes, begun);
             }
             MetadataIo::Superblock => {
-                self.metadata.superblock_written(device, status, &mut self.io)
+                self.store.metadata.superblock_written(device, status, &mut self.io)
             }
-            MetadataIo::Trim(run) => self.deferred_free.trimmed(run, &mut self.map, &mut self.io),
+            MetadataIo::Trim(run) => {
+                self.store.deferred_free.trimmed(run, &mut self.store.map, &mut self.io)
+            }
         }
     }
 }

@@ -467,26 +467,28 @@ impl Engine {
     /// Begins or advances background moves.
     #[inline]
     pub(crate) fn run_moves(&mut self) {
-        self.copies.answer_both(
+        self.migration.copies.answer_both(
             &mut self.requests,
-            &mut self.commit,
-            &mut self.moves,
+            &mut self.store.commit,
+            &mut self.migration.moves,
             &mut self.io,
         );
-        if (self.io.hdds().is_empty() && !self.evacuation.is_under_way() && self.moves.is_idle())
-            || self.commit.is_broken()
+        if (self.io.hdds().is_empty()
+            && !self.migration.evacuation.is_under_way()
+            && self.migration.moves.is_idle())
+            || self.store.commit.is_broken()
         {
             return;
         }
-        if self.moves.active.is_some() {
+        if self.migration.moves.active.is_some() {
             // space may run out while a move waits for the drive: then it must not wait for users to
             // leave, who want the drive all the more for finding its log full
-            self.moves.urgent = self.moves.urgent
-                || self.moves.space_is_urgent(
-                    self.moves.log_need(&self.io),
-                    &self.map,
-                    &self.copies,
-                    &self.tiers,
+            self.migration.moves.urgent = self.migration.moves.urgent
+                || self.migration.moves.space_is_urgent(
+                    self.migration.moves.log_need(&self.io),
+                    &self.store.map,
+                    &self.migration.copies,
+                    &self.policy.tiers,
                     &self.io,
                 );
             self.advance_move();
@@ -497,57 +499,62 @@ impl Engine {
         if !self.io.is_serving() || stops {
             return;
         }
-        if self.io.now() < self.moves.rests_until {
+        if self.io.now() < self.migration.moves.rests_until {
             return;
         }
         if self.begin_draining() || self.io.hdds().is_empty() {
             return;
         }
         if !self.io.is_fixed() {
-            self.moves.drop_clean_copies(
-                &mut self.commit,
-                &mut self.map,
-                &self.objects,
+            self.migration.moves.drop_clean_copies(
+                &mut self.store.commit,
+                &mut self.store.map,
+                &self.volumes.objects,
                 &mut self.io,
             );
-            self.moves.flush_homed(
-                &mut self.commit,
-                &mut self.copies,
-                &mut self.tiers,
+            self.migration.moves.flush_homed(
+                &mut self.store.commit,
+                &mut self.migration.copies,
+                &mut self.policy.tiers,
                 &mut self.io,
             );
             // what lies on an SSD goes home in any case where that is the only way to make room
             let presses = self.io.waits_for_space()
                 && self.io.stats().faulted_drives > self.io.stats().healed_drives;
-            self.moves.writing_back = presses
-                || self.moves.wants_writeback(
+            self.migration.moves.writing_back = presses
+                || self.migration.moves.wants_writeback(
                     self.io.is_quiet(),
-                    &self.map,
-                    &self.steering,
-                    &self.tiers,
+                    &self.store.map,
+                    &self.policy.steering,
+                    &self.policy.tiers,
                     &self.io,
                 );
         }
-        let log_need = self.moves.log_need(&self.io);
-        self.moves.urgent =
-            self.moves.space_is_urgent(log_need, &self.map, &self.copies, &self.tiers, &self.io);
-        let has_room = self.moves.homed.len() < HOMED_BLOCKS_MAX;
-        if has_room && self.copies.are_awaited() && self.begin_copies() {
+        let log_need = self.migration.moves.log_need(&self.io);
+        self.migration.moves.urgent = self.migration.moves.space_is_urgent(
+            log_need,
+            &self.store.map,
+            &self.migration.copies,
+            &self.policy.tiers,
+            &self.io,
+        );
+        let has_room = self.migration.moves.homed.len() < HOMED_BLOCKS_MAX;
+        if has_room && self.migration.copies.are_awaited() && self.begin_copies() {
             return;
         }
-        if self.moves.writing_back {
-            if self.moves.begin_writeback(
-                &mut self.map,
-                &mut self.objects,
-                &mut self.commit,
-                &mut self.tiers,
-                &mut self.evacuation,
+        if self.migration.moves.writing_back {
+            if self.migration.moves.begin_writeback(
+                &mut self.store.map,
+                &mut self.volumes.objects,
+                &mut self.store.commit,
+                &mut self.policy.tiers,
+                &mut self.migration.evacuation,
                 &mut self.io,
             ) {
                 return;
             }
             // what is dirty is home already, or was not found: the flush makes it clean
-            self.moves.want_home_flush(&mut self.io);
+            self.migration.moves.want_home_flush(&mut self.io);
         }
         if has_room && self.begin_copies() {
             return;
@@ -555,16 +562,16 @@ impl Engine {
         if log_need != Need::None && self.begin_log_gc() {
             return;
         }
-        if self.promotions.begin_promotion(
-            &mut self.map,
+        if self.migration.promotions.begin_promotion(
+            &mut self.store.map,
             &mut self.requests,
-            &mut self.moves,
-            &mut self.ledger,
+            &mut self.migration.moves,
+            &mut self.policy.ledger,
             &mut self.io,
         ) {
             return;
         }
-        self.moves.begin_merge(&mut self.map, &mut self.requests, &mut self.io);
+        self.migration.moves.begin_merge(&mut self.store.map, &mut self.requests, &mut self.io);
     }
 
     /// A source of a move was read.
@@ -576,7 +583,7 @@ impl Engine {
     ) {
         let contents = self.io.config().contents;
         let mut bad = Vec::new();
-        let m = self.moves.active.as_mut().expect("a move was reading");
+        let m = self.migration.moves.active.as_mut().expect("a move was reading");
         m.outstanding -= 1;
         let moves_home = matches!(m.kind, MoveKind::LogGc | MoveKind::WriteBack);
         let mut unmovable = Vec::new();
@@ -585,14 +592,14 @@ impl Engine {
             if moves_home && m.parts.len() == 1 {
                 unmovable.push((m.parts[0].logical, error));
             } else if m.kind == MoveKind::LogGc {
-                self.moves.single = m.parts.len();
+                self.migration.moves.single = m.parts.len();
             }
         } else if m.kind == MoveKind::Rehome {
-            self.evacuation.check_homes_read(
+            self.migration.evacuation.check_homes_read(
                 checksums,
-                &mut self.map,
-                &mut self.checksums,
-                &mut self.moves,
+                &mut self.store.map,
+                &mut self.store.checksums,
+                &mut self.migration.moves,
             );
         } else if contents {
             // a source that was freed and rewritten meanwhile looks like a damaged one: neither goes
@@ -600,7 +607,7 @@ impl Engine {
             for (part, &found) in m.parts[at as usize..].iter_mut().zip(checksums) {
                 if found != part.checksum {
                     bad.extend((m.kind == MoveKind::Drain).then_some(part.slot));
-                    let device = self.map.slots().region(part.slot).device;
+                    let device = self.store.map.slots().region(part.slot).device;
                     let left = (part.logical, IoError::Checksum(device));
                     unmovable.extend(moves_home.then_some(left));
                     part.slot = NONE;
@@ -608,35 +615,35 @@ impl Engine {
             }
         }
         unmovable.into_iter().for_each(|(block, error)| {
-            self.moves.leave_unmovable(block, error, &mut self.map, &self.io)
+            self.migration.moves.leave_unmovable(block, error, &mut self.store.map, &self.io)
         });
-        self.evacuation.note_unreadable(&bad);
-        if self.moves.active.as_ref().is_some_and(|m| m.outstanding == 0) {
-            let m = self.moves.active.as_mut().expect("asked above");
+        self.migration.evacuation.note_unreadable(&bad);
+        if self.migration.moves.active.as_ref().is_some_and(|m| m.outstanding == 0) {
+            let m = self.migration.moves.active.as_mut().expect("asked above");
             m.stage = Stage::Waiting;
         }
     }
 
     fn advance_move(&mut self) {
-        let m = self.moves.active.as_ref().expect("asked by the caller");
+        let m = self.migration.moves.active.as_ref().expect("asked by the caller");
         if m.kind.is_of_one_block() || m.stage != Stage::Waiting {
             return;
         }
         if m.kind == MoveKind::Drain {
             return if m.failed {
-                self.evacuation.drained_unread(
-                    &mut self.map,
-                    &mut self.moves,
-                    &mut self.copies,
-                    &mut self.tiers,
+                self.migration.evacuation.drained_unread(
+                    &mut self.store.map,
+                    &mut self.migration.moves,
+                    &mut self.migration.copies,
+                    &mut self.policy.tiers,
                     &mut self.io,
                 )
             } else {
-                self.evacuation.write_drained(
-                    &mut self.map,
-                    &mut self.moves,
-                    &mut self.copies,
-                    &mut self.tiers,
+                self.migration.evacuation.write_drained(
+                    &mut self.store.map,
+                    &mut self.migration.moves,
+                    &mut self.migration.copies,
+                    &mut self.policy.tiers,
                     &mut self.io,
                 )
             };
@@ -645,25 +652,26 @@ impl Engine {
             return self.advance_rehoming();
         }
         if m.failed {
-            self.moves.end_move(
-                &mut self.map,
-                &mut self.copies,
-                &mut self.tiers,
-                &mut self.evacuation,
+            self.migration.moves.end_move(
+                &mut self.store.map,
+                &mut self.migration.copies,
+                &mut self.policy.tiers,
+                &mut self.migration.evacuation,
                 &mut self.io,
             );
             return;
         }
         let ready = self.io.is_fixed()
-            || ((self.commit.durable() >= m.after_batch || self.io.breaks(Mutant::EarlyHome))
-                && self.moves.are_homes_unread(&self.objects, &mut self.io));
+            || ((self.store.commit.durable() >= m.after_batch
+                || self.io.breaks(Mutant::EarlyHome))
+                && self.migration.moves.are_homes_unread(&self.volumes.objects, &mut self.io));
         if ready {
-            self.moves.write_homes(
-                &mut self.map,
-                &mut self.objects,
-                &mut self.copies,
-                &mut self.tiers,
-                &mut self.evacuation,
+            self.migration.moves.write_homes(
+                &mut self.store.map,
+                &mut self.volumes.objects,
+                &mut self.migration.copies,
+                &mut self.policy.tiers,
+                &mut self.migration.evacuation,
                 &mut self.io,
             );
         }

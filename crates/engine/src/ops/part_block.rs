@@ -80,19 +80,19 @@ impl Engine {
         mask: u8,
     ) -> bool {
         let run = match self.io.ssds().iter().position(|&d| d == device) {
-            Some(ssd) => self.map.allocate_on(ssd, 1),
+            Some(ssd) => self.store.map.allocate_on(ssd, 1),
             None => {
                 let has_ssd = !self.io.ssds().is_empty();
                 let log = self.io[device].log.as_ref();
                 let has_room = log.is_some_and(|log| log.free_slots_of_users(has_ssd) > 0);
                 has_room
                     .then(|| {
-                        self.read_back.append_to_log(
+                        self.migration.read_back.append_to_log(
                             device,
                             1,
                             true,
                             &mut self.io,
-                            &mut self.promotions,
+                            &mut self.migration.promotions,
                         )
                     })
                     .flatten()
@@ -101,7 +101,7 @@ impl Engine {
         let Some(run) = run else { return false };
         let task = &self.requests[id];
         let op = IoOp::Write {
-            offset_bytes: self.map.slots().region(run.slot).address(run.slot),
+            offset_bytes: self.store.map.slots().region(run.slot).address(run.slot),
             length_bytes: BLOCK_BYTES,
             from: task.buffer,
             from_offset_bytes: 0,
@@ -137,36 +137,36 @@ impl Engine {
             }
         } else {
             let checksum = checksums.first().copied().unwrap_or(0);
-            if self.map.assign_fragment(block, run.slot, mask, checksum) {
+            if self.store.map.assign_fragment(block, run.slot, mask, checksum) {
                 self.requests[id].over_base = true;
             } else {
-                self.map.assign(block, run.slot, checksum);
+                self.store.map.assign(block, run.slot, checksum);
             }
             let fua = self.requests[id].request.fua;
             if fua {
-                self.map.note_durable(run.slot);
-            } else if self.map.slots().is_log(run.slot) {
-                self.tail_copies.retain_for_tail(
+                self.store.map.note_durable(run.slot);
+            } else if self.store.map.slots().is_log(run.slot) {
+                self.migration.tail_copies.retain_for_tail(
                     id,
                     Written { device, logical: block, run, offset_bytes: 0 },
                     &mut self.io,
-                    &mut self.map,
+                    &mut self.store.map,
                     &mut self.requests,
                 );
-                self.read_back.keep_for_reads(
+                self.migration.read_back.keep_for_reads(
                     id,
                     run,
                     0,
                     &mut self.io,
-                    &mut self.map,
+                    &mut self.store.map,
                     &mut self.requests,
                 );
             }
-            self.commit.note_pending(self.io.now());
+            self.store.commit.note_pending(self.io.now());
             if self.io.breaks(Mutant::AwaitsNeedlessFlush) {
-                self.map.note_log_volatile(run.slot, u64::MAX);
+                self.store.map.note_log_volatile(run.slot, u64::MAX);
             }
-            self.map.touch(Touch { logical: block, count: 1 }, run.slot, fua);
+            self.store.map.touch(Touch { logical: block, count: 1 }, run.slot, fua);
         }
         let task = &mut self.requests[id];
         task.outstanding -= 1;

@@ -205,13 +205,13 @@ impl Engine {
     #[inline]
     pub(crate) fn run_held_back(&mut self) {
         while let Some(request) = self.requests.held_back().front().copied() {
-            let found = self.objects.locate(request.object);
+            let found = self.volumes.objects.locate(request.object);
             // a read needs no record: it goes on where nothing can be recorded any more
-            let needs_record = request.op != Op::Read || self.sharing.is_frozen(&request);
-            let broken = self.commit.broken().filter(|_| needs_record);
+            let needs_record = request.op != Op::Read || self.volumes.sharing.is_frozen(&request);
+            let broken = self.store.commit.broken().filter(|_| needs_record);
             match (broken, found) {
                 (Some(error), _) | (None, Err(error)) => self.io.refuse_request(&request, error),
-                (None, Ok(_)) if self.sharing.is_frozen(&request) => return,
+                (None, Ok(_)) if self.volumes.sharing.is_frozen(&request) => return,
                 (None, Ok(found)) if !found.is_thin => {
                     // a volume, of which no snapshot was taken after all
                     let (from, to) = blocks(&request);
@@ -228,15 +228,19 @@ impl Engine {
     fn begin_thin(&mut self, request: &Request) -> bool {
         let (from, to) = blocks(request);
         if request.op == Op::Write {
-            match self.objects.fill(
+            match self.volumes.objects.fill(
                 request.object,
                 from,
                 to,
-                self.object_changes.changes_that_fit(&self.objects, &self.journal, &self.commit),
+                self.volumes.object_changes.changes_that_fit(
+                    &self.volumes.objects,
+                    &self.store.journal,
+                    &self.store.commit,
+                ),
             ) {
                 Ok(filled) => {
-                    if !self.objects.changes().is_empty() {
-                        self.commit.note_pending(self.io.now());
+                    if !self.volumes.objects.changes().is_empty() {
+                        self.store.commit.note_pending(self.io.now());
                     }
                     if !filled {
                         return false;
@@ -250,7 +254,7 @@ impl Engine {
             }
         }
         let mut left = false;
-        if request.op.is_write() && !self.objects.shares().is_empty() {
+        if request.op.is_write() && !self.volumes.objects.shares().is_empty() {
             match self.leave_shared(request, from, to) {
                 Ok(Leaves::Nothing) => {}
                 Ok(Leaves::Shared) => left = true,
@@ -267,9 +271,9 @@ impl Engine {
             // blocks that it has left are no part of it
             task.over_base = left;
         }
-        if let Some(object) = self.objects.get(request.object) {
+        if let Some(object) = self.volumes.objects.get(request.object) {
             task.volume = object.volume;
-            task.tier = self.objects.attributes().tier(request.object);
+            task.tier = self.volumes.objects.attributes().tier(request.object);
             if object.kind.data_type() == RequestType::Metadata {
                 task.request.data_type = RequestType::Metadata;
             }
@@ -282,7 +286,7 @@ impl Engine {
     /// Begins a request for a thin object in the blocks that the object has now.
     fn begin_where_it_lies(&mut self, mut task: Task) {
         let (from, to) = blocks(&task.request);
-        if let Some(logical) = self.objects.single(task.request.object, from, to) {
+        if let Some(logical) = self.volumes.objects.single(task.request.object, from, to) {
             (task.first, task.end) = (logical, logical + (to - from));
             let id = self.requests.insert(task);
             self.requests.take_blocks(id, &mut self.io);
@@ -304,7 +308,7 @@ impl Engine {
         };
         let part = Part::of(task, parent);
         let (from, to) = blocks(&part.request);
-        for piece in self.objects.pieces(part.request.object, from, to) {
+        for piece in self.volumes.objects.pieces(part.request.object, from, to) {
             self.requests.begin_part(part, piece, from, &mut self.io);
         }
         self.requests.answer(id, PayloadId::NONE, 0, &mut self.io);
@@ -322,7 +326,7 @@ impl Engine {
         if request.op == Op::Write {
             self.io.hold_buffer(request.payload);
         }
-        let pieces = self.objects.pieces(request.object, from, to);
+        let pieces = self.volumes.objects.pieces(request.object, from, to);
         if request.op.is_write() && request.op != Op::Write && !self.io.breaks(Mutant::HolesAtOnce)
         {
             // the hole may be of an earlier request, and not be recorded yet
@@ -333,7 +337,7 @@ impl Engine {
         for piece in pieces {
             self.requests.begin_part(whole, piece, from, &mut self.io);
         }
-        self.requests.let_go(parent, &mut self.commit, &mut self.tiers, &mut self.io);
+        self.requests.let_go(parent, &mut self.store.commit, &mut self.policy.tiers, &mut self.io);
     }
 
     /// A discard of a thin object was answered: its whole blocks in which nothing lies are nobody's any
@@ -347,24 +351,35 @@ impl Engine {
         let end = ((request.offset_bytes + request.length_bytes) / BLOCK_BYTES) as u32;
         if first >= end
             || self.requests.is_in_use(request.object)
-            || self.objects.get(request.object).is_none()
+            || self.volumes.objects.get(request.object).is_none()
         {
             return;
         }
-        let empty = empty_pieces(request.object, first, end, &self.io, &self.map, &self.objects);
+        let empty = empty_pieces(
+            request.object,
+            first,
+            end,
+            &self.io,
+            &self.store.map,
+            &self.volumes.objects,
+        );
         if empty.is_empty()
             || empty.len()
-                > self.object_changes.changes_that_fit(&self.objects, &self.journal, &self.commit)
-            || !self.objects.fits_with_runs(empty.len())
+                > self.volumes.object_changes.changes_that_fit(
+                    &self.volumes.objects,
+                    &self.store.journal,
+                    &self.store.commit,
+                )
+            || !self.volumes.objects.fits_with_runs(empty.len())
         {
             return;
         }
         for (from, to) in empty {
-            for left in self.objects.punch(request.object, from, to) {
+            for left in self.volumes.objects.punch(request.object, from, to) {
                 self.let_go_of(left);
             }
         }
-        self.commit.note_pending(self.io.now());
+        self.store.commit.note_pending(self.io.now());
     }
 }
 

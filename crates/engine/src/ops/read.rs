@@ -160,16 +160,16 @@ impl Engine {
     #[inline]
     pub(super) fn locations(&self) -> Locations<'_> {
         Locations {
-            map: &self.map,
-            objects: &self.objects,
-            checksums: &self.checksums,
-            steering: &self.steering,
+            map: &self.store.map,
+            objects: &self.volumes.objects,
+            checksums: &self.store.checksums,
+            steering: &self.policy.steering,
             io: &self.io,
         }
     }
 
     pub(crate) fn begin_user_read(&mut self, id: TaskId) {
-        if self.tiers.has_share() {
+        if self.policy.tiers.has_share() {
             self.begin_tier_read(id);
         }
         let (first, end) = (self.requests[id].first, self.requests[id].end);
@@ -187,11 +187,11 @@ impl Engine {
         while block < end {
             let source = self.locations().source(block, &[]);
             let mut count = if source.is_some() {
-                self.read_back.read_from_ram(
+                self.migration.read_back.read_from_ram(
                     id,
                     (block, end),
                     &mut self.io,
-                    &mut self.map,
+                    &mut self.store.map,
                     &mut self.requests,
                 )
             } else {
@@ -212,8 +212,8 @@ impl Engine {
                 self.requests.read_fragments(
                     id,
                     covered,
-                    &mut self.map,
-                    &mut self.read_back,
+                    &mut self.store.map,
+                    &mut self.migration.read_back,
                     &mut self.io,
                 );
             }
@@ -222,7 +222,7 @@ impl Engine {
         if self.io.config().verify_copies && self.io.config().contents && !self.io.is_fixed() {
             self.read_copies(id, first, end);
         }
-        self.requests.part_done(id, &mut self.map, &mut self.tiers, &mut self.io);
+        self.requests.part_done(id, &mut self.store.map, &mut self.policy.tiers, &mut self.io);
     }
 
     /// Homes need their checksum pages first. True if the task now waits for some.
@@ -231,24 +231,24 @@ impl Engine {
             return false;
         }
         for page in page_of(first)..=page_of(end - 1) {
-            if self.checksums.has_page(page) {
+            if self.store.checksums.has_page(page) {
                 continue;
             }
             let low = first.max(page * crate::format::page::PAGE_CHECKSUMS as u32);
             let high =
                 end.min((page + 1).saturating_mul(crate::format::page::PAGE_CHECKSUMS as u32));
             let needed = (low..high).any(|block| {
-                self.map.state(block) & (crate::map::logical::HOME | crate::map::logical::SSD)
+                self.store.map.state(block) & (crate::map::logical::HOME | crate::map::logical::SSD)
                     == crate::map::logical::HOME
-                    && self.checksums.get(block).is_none()
+                    && self.store.checksums.get(block).is_none()
             });
             if needed {
                 self.requests[id].outstanding += 1;
-                self.metadata_replica.load_checksum_page(
+                self.store.metadata_replica.load_checksum_page(
                     page,
                     Some(id),
-                    &mut self.pages,
-                    &mut self.metadata,
+                    &mut self.store.pages,
+                    &mut self.store.metadata,
                     &mut self.io,
                 );
             }
@@ -295,20 +295,30 @@ impl Engine {
             self.note_bad(device, &part, error, checksums);
             if matches!(error, IoError::NoAnswer(_)) {
                 self.requests[part.task].unanswered = Some(error);
-                self.requests.part_done(part.task, &mut self.map, &mut self.tiers, &mut self.io);
+                self.requests.part_done(
+                    part.task,
+                    &mut self.store.map,
+                    &mut self.policy.tiers,
+                    &mut self.io,
+                );
             } else {
                 self.retry_read(device, part, error);
             }
             return;
         }
-        self.promotions.note_log_read(
+        self.migration.promotions.note_log_read(
             &part,
-            &mut self.map,
+            &mut self.store.map,
             &mut self.requests,
-            &mut self.read_back,
+            &mut self.migration.read_back,
             &mut self.io,
         );
-        self.requests.part_done(part.task, &mut self.map, &mut self.tiers, &mut self.io);
+        self.requests.part_done(
+            part.task,
+            &mut self.store.map,
+            &mut self.policy.tiers,
+            &mut self.io,
+        );
     }
 
     /// Do the blocks read have the checksums that the map knows?
@@ -346,7 +356,7 @@ impl Engine {
                 .all(|block| self.locations().source(block, &tried).is_some());
         if !retry {
             self.requests.note_error(id, error);
-            self.requests.part_done(id, &mut self.map, &mut self.tiers, &mut self.io);
+            self.requests.part_done(id, &mut self.store.map, &mut self.policy.tiers, &mut self.io);
             return;
         }
         // the copy that failed may have been dropped meanwhile, and with it what the home must hold
@@ -356,7 +366,7 @@ impl Engine {
         let mut blocks = part.logical..part.logical + part.count;
         if self.io.config().contents && blocks.any(|block| needs(block) && !is_known(block)) {
             self.requests[id].begins_again = true;
-            self.requests.part_done(id, &mut self.map, &mut self.tiers, &mut self.io);
+            self.requests.part_done(id, &mut self.store.map, &mut self.policy.tiers, &mut self.io);
             return;
         }
         self.io.stats_mut().repaired_reads += 1;
@@ -367,13 +377,13 @@ impl Engine {
                 self.requests.read_fragments(
                     id,
                     block,
-                    &mut self.map,
-                    &mut self.read_back,
+                    &mut self.store.map,
+                    &mut self.migration.read_back,
                     &mut self.io,
                 );
             }
             self.read_run(id, block, 1, source, tried.clone());
         }
-        self.requests.part_done(id, &mut self.map, &mut self.tiers, &mut self.io);
+        self.requests.part_done(id, &mut self.store.map, &mut self.policy.tiers, &mut self.io);
     }
 }

@@ -88,7 +88,14 @@ impl Engine {
             }
             RequestIo::Fixed { task } => self.fixed_write_done(task, status),
             RequestIo::Base { task, logical, slot } => {
-                self.requests.base_read(task, logical, slot, ended, &mut self.io, &mut self.map);
+                self.requests.base_read(
+                    task,
+                    logical,
+                    slot,
+                    ended,
+                    &mut self.io,
+                    &mut self.store.map,
+                );
             }
         }
     }
@@ -96,9 +103,9 @@ impl Engine {
     /// A request arrives.
     pub(crate) fn on_request(&mut self, request: &Request) {
         self.io.note_request();
-        self.steering.note_arrival(request, &self.io);
-        match self.metadata.admit(request, &mut self.objects, &mut self.io) {
-            Ok(_) if waits_for_a_clone(request, &self.requests, &self.sharing) => {
+        self.policy.steering.note_arrival(request, &self.io);
+        match self.store.metadata.admit(request, &mut self.volumes.objects, &mut self.io) {
+            Ok(_) if waits_for_a_clone(request, &self.requests, &self.volumes.sharing) => {
                 self.requests.hold_back(*request)
             }
             Ok(Some((first, end))) => self.enter(Task::new(*request, first, end)),
@@ -112,10 +119,10 @@ impl Engine {
         let op = task.request.op;
         let id = self.requests.insert(task);
         if op == Op::Flush {
-            if self.metadata.is_degraded() {
+            if self.store.metadata.is_degraded() {
                 self.requests.answer(id, PayloadId::NONE, 0, &mut self.io); // nothing was written that could be lost
             } else {
-                self.commit.wait_flush(id);
+                self.store.commit.wait_flush(id);
             }
             return;
         }
@@ -124,8 +131,8 @@ impl Engine {
 
     fn begin(&mut self, id: TaskId) {
         let task = &self.requests[id];
-        if task.request.op.is_write() && self.tiers.has_share() {
-            self.tiers.note_changing(task.first, task.end);
+        if task.request.op.is_write() && self.policy.tiers.has_share() {
+            self.policy.tiers.note_changing(task.first, task.end);
         }
         if self.fails_with_link(id) {
             return;
@@ -140,7 +147,7 @@ impl Engine {
 
     /// Zeroing: whole blocks only change the map; part blocks at the ends are written as zeroes.
     fn begin_zeroes(&mut self, id: TaskId) {
-        self.tiers.policies.keep_class(id, &mut self.requests);
+        self.policy.tiers.policies.keep_class(id, &mut self.requests);
         let task = &self.requests[id];
         let request = task.request;
         let (first, end) = (task.first, task.end);
@@ -154,24 +161,24 @@ impl Engine {
             let inner_end = end - Logical::from(tail_part);
             if inner_first < inner_end {
                 for block in inner_first..inner_end {
-                    self.map.clear(block);
+                    self.store.map.clear(block);
                 }
                 let touch = Touch { logical: inner_first, count: inner_end - inner_first };
-                self.map.touch(touch, crate::map::NONE, true);
+                self.store.map.touch(touch, crate::map::NONE, true);
             }
             if (head_part || tail_part) && inner_first <= inner_end {
                 self.requests.write_zero_edges(
                     id,
                     head_part,
                     tail_part && end - first > u32::from(head_part),
-                    &mut self.map,
+                    &mut self.store.map,
                     &mut self.io,
                 );
                 return;
             }
             if head_part || tail_part {
                 // one block, both ends within it
-                self.requests.write_zero_edges(id, true, false, &mut self.map, &mut self.io);
+                self.requests.write_zero_edges(id, true, false, &mut self.store.map, &mut self.io);
                 return;
             }
         }
@@ -198,7 +205,7 @@ impl Engine {
 
     /// What it wanted to be durable is, or never will be.
     fn durable(&mut self, id: TaskId, status: Result<(), IoError>) {
-        if self.sharing.settles(id, status) {
+        if self.volumes.sharing.settles(id, status) {
             self.run_batches();
             return;
         }
@@ -211,13 +218,13 @@ impl Engine {
     fn end(&mut self, id: TaskId, payload: PayloadId) {
         let task = &self.requests[id];
         if task.request.kind == RequestKind::Background {
-            if self.sharing.is_copy_up(id) {
+            if self.volumes.sharing.is_copy_up(id) {
                 self.copied_up(id, payload);
-            } else if self.tiers.is_promoting(id) {
-                self.tiers.promoting_read(
+            } else if self.policy.tiers.is_promoting(id) {
+                self.policy.tiers.promoting_read(
                     id,
                     payload,
-                    &mut self.map,
+                    &mut self.store.map,
                     &mut self.requests,
                     &mut self.io,
                 );
@@ -231,8 +238,8 @@ impl Engine {
             Some(parent) => self.requests.part_answered(
                 parent,
                 &task,
-                &mut self.commit,
-                &mut self.tiers,
+                &mut self.store.commit,
+                &mut self.policy.tiers,
                 &mut self.io,
             ),
             None => self.count_delivered(&task),

@@ -224,7 +224,7 @@ impl Engine {
             unreachable!("a drive is taken out of service for a reason");
         };
         if matches!(service, Service::Out(_)) {
-            lose_tail(device, error, &mut self.io, &mut self.commit);
+            lose_tail(device, error, &mut self.io, &mut self.store.commit);
         }
         if !first {
             return; // everybody knows already
@@ -233,23 +233,23 @@ impl Engine {
             close_failed_ssd(
                 device,
                 &mut self.io,
-                &mut self.map,
-                &mut self.objects,
-                &mut self.tiers,
+                &mut self.store.map,
+                &mut self.volumes.objects,
+                &mut self.policy.tiers,
             );
         } else {
-            self.tail_copies.want_rescue();
-            self.moves.lose_homed(
+            self.migration.tail_copies.want_rescue();
+            self.migration.moves.lose_homed(
                 device,
-                &mut self.map,
-                &mut self.objects,
-                &mut self.evacuation,
+                &mut self.store.map,
+                &mut self.volumes.objects,
+                &mut self.migration.evacuation,
                 &self.io,
             );
-            self.metadata_replica.lose(device);
+            self.store.metadata_replica.lose(device);
         }
-        if self.metadata.sound_homes(&self.io).is_empty() && !self.io.is_fixed() {
-            self.commit.break_off(error);
+        if self.store.metadata.sound_homes(&self.io).is_empty() && !self.io.is_fixed() {
+            self.store.commit.break_off(error);
         }
     }
 
@@ -263,16 +263,16 @@ impl Engine {
         let is_closed = d.standing != Standing::Serves;
         self.io.stats_mut().healed_drives += 1;
         if let Some(ssd) = self.io.ssds().iter().position(|&id| id == device) {
-            self.map.close_ssd(ssd, is_closed);
-            self.tiers.share_anew();
-            self.checkpoint.begin_levelling(
-                &mut self.map,
-                &mut self.objects,
-                &mut self.metadata,
+            self.store.map.close_ssd(ssd, is_closed);
+            self.policy.tiers.share_anew();
+            self.store.checkpoint.begin_levelling(
+                &mut self.store.map,
+                &mut self.volumes.objects,
+                &mut self.store.metadata,
                 &mut self.io,
             );
         } else {
-            self.metadata.note_hdd_level(device, &self.io);
+            self.store.metadata.note_hdd_level(device, &self.io);
         }
     }
 
@@ -282,18 +282,23 @@ impl Engine {
     /// name of the drive that would have made room. True: some did.
     pub(crate) fn fail_without_room(&mut self) -> bool {
         let failed = self.io.drives().iter().find(|d| d.is_faulted() && !d.is_gone());
-        let error = self.commit.broken().or(failed.map(|d| IoError::Dead(d.id)));
+        let error = self.store.commit.broken().or(failed.map(|d| IoError::Dead(d.id)));
         // or what lies in the logs cannot be moved
-        let stuck = self.moves.unmovable.error().filter(|_| self.moves.may_begin(self.io.now()));
+        let stuck = self
+            .migration
+            .moves
+            .unmovable
+            .error()
+            .filter(|_| self.migration.moves.may_begin(self.io.now()));
         let error = error.or(stuck);
         let Some(error) = error else { return false };
         self.flush_for_room();
         if !self.io.waits_for_space()
-            || self.tail_copies.room_can_come(
-                &self.map,
-                &self.commit,
-                &self.moves,
-                &self.deferred_free,
+            || self.migration.tail_copies.room_can_come(
+                &self.store.map,
+                &self.store.commit,
+                &self.migration.moves,
+                &self.store.deferred_free,
                 &self.io,
             )
             || self.io.breaks(Mutant::CountsFailedRoom)
@@ -313,17 +318,17 @@ impl Engine {
     /// Nobody asks for a flush where everybody waits for the room that it makes.
     fn flush_for_room(&mut self) {
         // what a discard left takes a record, and makes room then
-        if self.map.has_ready() && !self.commit.is_broken() {
-            self.commit.note_pending(self.io.now());
+        if self.store.map.has_ready() && !self.store.commit.is_broken() {
+            self.store.commit.note_pending(self.io.now());
         }
-        let is_busy = !self.io.flights().is_empty() || !self.commit.is_idle();
+        let is_busy = !self.io.flights().is_empty() || !self.store.commit.is_idle();
         // nothing is recorded any more where commits are broken, and no flush makes room
-        if is_busy || self.commit.is_broken() || self.map.pending_blocks() > 0 {
+        if is_busy || self.store.commit.is_broken() || self.store.map.pending_blocks() > 0 {
             return;
         }
         for index in 0..self.io.hdds().len() {
             let hdd = self.io.hdds()[index];
-            if awaits_flush(hdd, &self.io, &self.map) && self.io[hdd].flushing.is_none() {
+            if awaits_flush(hdd, &self.io, &self.store.map) && self.io[hdd].flushing.is_none() {
                 self.io[hdd].flush_wanted = true;
                 self.dispatch(hdd);
             }
@@ -339,7 +344,7 @@ impl Engine {
             // a pair, or a replacement, does without one of its drives
             let device = self.io.drives().get(drive).filter(|device| !device.is_pair);
             if device.is_some() && self.io.is_serving() {
-                self.metadata.take_out(drive, Service::Out(error), &mut self.io);
+                self.store.metadata.take_out(drive, Service::Out(error), &mut self.io);
                 self.hear_news();
             }
             for io in self.io.abandon(drive) {

@@ -209,11 +209,11 @@ impl Engine {
 
     /// The batch that was next is done: what waited for it goes on.
     pub(crate) fn thaw(&mut self) {
-        if self.sharing.frozen.is_empty() {
+        if self.volumes.sharing.frozen.is_empty() {
             return;
         }
-        self.sharing.frozen.clear();
-        self.sharing.settling = None;
+        self.volumes.sharing.frozen.clear();
+        self.volumes.sharing.settling = None;
         self.run_held_back();
     }
 
@@ -231,7 +231,7 @@ impl Engine {
         to: u32,
     ) -> Result<Leaves, IoError> {
         let object = request.object;
-        let shared = self.objects.shared_parts(object, from, to);
+        let shared = self.volumes.objects.shared_parts(object, from, to);
         if shared.is_empty() || self.io.breaks(Mutant::WritesShared) {
             return Ok(Leaves::Nothing);
         }
@@ -239,8 +239,8 @@ impl Engine {
         let is_write = request.op == Op::Write;
         let linked: Vec<(u32, u32)> =
             if is_write { [&edges[..], &whole[..]].concat() } else { edges.clone() };
-        let links = self.objects.links().len();
-        if links > 0 && links + linked.len() > self.sharing.links_max(&self.journal) {
+        let links = self.volumes.objects.links().len();
+        if links > 0 && links + linked.len() > self.volumes.sharing.links_max(&self.store.journal) {
             return Ok(Leaves::NotNow);
         }
         if !is_write && !self.punch_what_fits(object, &whole)? {
@@ -248,9 +248,11 @@ impl Engine {
         }
         let old: Vec<Logical> = edges
             .iter()
-            .map(|&(block, end)| self.objects.single(object, block, end).expect("a shared block"))
+            .map(|&(block, end)| {
+                self.volumes.objects.single(object, block, end).expect("a shared block")
+            })
             .collect();
-        self.objects.link(object, &linked)?;
+        self.volumes.objects.link(object, &linked)?;
         for (&(block, _), old) in edges.iter().zip(old) {
             self.copy_up(object, block, old);
         }
@@ -265,32 +267,32 @@ impl Engine {
     fn punch_what_fits(&mut self, object: ObjectId, parts: &[(u32, u32)]) -> Result<bool, IoError> {
         let mut pieces: Vec<(u32, u32)> = Vec::new();
         for &(from, to) in parts {
-            let held = self.objects.pieces(object, from, to).into_iter();
+            let held = self.volumes.objects.pieces(object, from, to).into_iter();
             let held = held.filter(|piece| piece.logical.is_some());
             pieces.extend(held.map(|piece| (piece.offset, piece.offset + piece.count)));
         }
-        let count = pieces.len().min(self.object_changes.changes_that_fit(
-            &self.objects,
-            &self.journal,
-            &self.commit,
+        let count = pieces.len().min(self.volumes.object_changes.changes_that_fit(
+            &self.volumes.objects,
+            &self.store.journal,
+            &self.store.commit,
         ));
-        if !self.objects.fits_with_runs(count) {
+        if !self.volumes.objects.fits_with_runs(count) {
             return Err(IoError::NoSpace);
         }
         for &(from, to) in &pieces[..count] {
-            for left in self.objects.punch(object, from, to) {
+            for left in self.volumes.objects.punch(object, from, to) {
                 self.let_go_of(left);
             }
         }
         if !pieces.is_empty() {
-            self.commit.note_pending(self.io.now());
+            self.store.commit.note_pending(self.io.now());
         }
         Ok(count == pieces.len())
     }
 
     /// Copies a shared block to the new one that it is linked to, ahead of what will be written there.
     fn copy_up(&mut self, object: ObjectId, block: u32, old: Logical) {
-        let new = self.objects.single(object, block, block + 1).expect("it was linked");
+        let new = self.volumes.objects.single(object, block, block + 1).expect("it was linked");
         let background = |object, op, range| Request {
             kind: RequestKind::Background,
             ..Request::new(RequestId(u64::MAX), object, op, range, self.io.now())
@@ -298,29 +300,34 @@ impl Engine {
         let range = (u64::from(block) * BLOCK_BYTES, BLOCK_BYTES);
         let mut write = Task::new(background(object, Op::Write, range), new, new + 1);
         let read = background(ObjectId(u64::MAX), Op::Read, (0, BLOCK_BYTES));
-        write.volume = self.objects.get(object).map_or(object, |known| known.volume);
+        write.volume = self.volumes.objects.get(object).map_or(object, |known| known.volume);
         self.name_stream(&mut write);
         let write = self.requests.insert(write);
         self.requests.hold(write);
         let read = self.requests.insert(Task::new(read, old, old + 1));
-        self.sharing.copy_ups.push(CopyUp { read, write });
+        self.volumes.sharing.copy_ups.push(CopyUp { read, write });
         self.io.stats_mut().copied_up += 1;
         self.requests.lead_to(Next::Read(read));
     }
 
     /// A step of a copy is done: the block was read, or written.
     pub(crate) fn copied_up(&mut self, id: TaskId, payload: PayloadId) {
-        let at = self.sharing.copy_ups.iter().position(|copy| copy.read == id || copy.write == id);
+        let at = self
+            .volumes
+            .sharing
+            .copy_ups
+            .iter()
+            .position(|copy| copy.read == id || copy.write == id);
         let at = at.expect("asked before");
-        let CopyUp { read, write } = self.sharing.copy_ups[at];
+        let CopyUp { read, write } = self.volumes.sharing.copy_ups[at];
         if id == write {
-            self.sharing.copy_ups.swap_remove(at);
+            self.volumes.sharing.copy_ups.swap_remove(at);
             let (_, woken) = self.requests.release(id);
             self.requests.wake(woken);
             return;
         }
         let task = self.requests.remove(id);
-        self.sharing.copy_ups[at].read = write;
+        self.volumes.sharing.copy_ups[at].read = write;
         assert!(id == read, "a copy is read, then written");
         if let Err(error) = task.status {
             self.requests.note_error(write, error);
@@ -330,21 +337,21 @@ impl Engine {
         let new = &mut self.requests[write];
         (new.buffer, new.request.payload) = (payload, payload);
         let (first, end) = (new.first, new.end);
-        self.tiers.note_changing(first, end);
+        self.policy.tiers.note_changing(first, end);
         self.begin_user_write(write);
     }
 
     /// A write has ended, well or not. Does it lie in a link whose other blocks may not be durable?
     pub(crate) fn note_link_written(&mut self, id: TaskId) -> bool {
-        if self.objects.links().is_empty() {
+        if self.volumes.objects.links().is_empty() {
             return false;
         }
         let task = &self.requests[id];
         let (first, end, status) = (task.first, task.end, task.status);
-        let Some((_, _, link)) = self.objects.links().at(first) else { return false };
+        let Some((_, _, link)) = self.volumes.objects.links().at(first) else { return false };
         let covers = first == link.range.first && end == link.range.first + link.range.count;
         match status {
-            Ok(()) => self.objects.note_written(first),
+            Ok(()) => self.volumes.objects.note_written(first),
             Err(error) if !link.written => self.drop_failed_link(link.range, error),
             Err(_) => {}
         }
@@ -355,7 +362,7 @@ impl Engine {
     /// nothing to look for in its blocks any more.
     fn drop_failed_link(&mut self, new: BlockRange, error: IoError) {
         self.requests.note_gone(new.first, new.first + new.count, error);
-        if let Some(range) = self.objects.drop_link(new.first) {
+        if let Some(range) = self.volumes.objects.drop_link(new.first) {
             self.let_go_of(range);
         }
     }
@@ -385,16 +392,17 @@ impl Engine {
 
     /// Nobody has these blocks any more: they are cleared once nobody reads them.
     pub(crate) fn let_go_of(&mut self, range: BlockRange) {
-        if self.objects.was_shared() && self.requests.touch(range.first, range.first + range.count)
+        if self.volumes.objects.was_shared()
+            && self.requests.touch(range.first, range.first + range.count)
         {
-            self.sharing.lingering.push(range);
+            self.volumes.sharing.lingering.push(range);
         } else {
-            self.object_changes.retire(
+            self.volumes.object_changes.retire(
                 range,
-                &mut self.map,
-                &mut self.objects,
-                &mut self.commit,
-                &mut self.tiers,
+                &mut self.store.map,
+                &mut self.volumes.objects,
+                &mut self.store.commit,
+                &mut self.policy.tiers,
                 &mut self.io,
             );
         }
@@ -403,22 +411,22 @@ impl Engine {
     /// Clears what lingered until now.
     #[inline]
     pub(crate) fn retire_lingering(&mut self) {
-        if self.sharing.lingering.is_empty() {
+        if self.volumes.sharing.lingering.is_empty() {
             return;
         }
-        for range in std::mem::take(&mut self.sharing.lingering) {
+        for range in std::mem::take(&mut self.volumes.sharing.lingering) {
             match self.requests.touch(range.first, range.first + range.count) {
-                true => self.sharing.lingering.push(range),
+                true => self.volumes.sharing.lingering.push(range),
                 false => {
-                    self.object_changes.retire(
+                    self.volumes.object_changes.retire(
                         range,
-                        &mut self.map,
-                        &mut self.objects,
-                        &mut self.commit,
-                        &mut self.tiers,
+                        &mut self.store.map,
+                        &mut self.volumes.objects,
+                        &mut self.store.commit,
+                        &mut self.policy.tiers,
                         &mut self.io,
                     );
-                    self.commit.note_pending(self.io.now());
+                    self.store.commit.note_pending(self.io.now());
                 }
             }
         }

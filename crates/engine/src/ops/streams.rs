@@ -72,15 +72,15 @@ impl Engine {
     pub(crate) fn lay_streams(&mut self) -> Result<(), AdmitError> {
         let config = Arc::clone(self.io.config());
         let config = &config.qos;
-        let tells = self.qos.tells_streams();
-        self.clients =
+        let tells = self.policy.qos.tells_streams();
+        self.policy.clients =
             (tells || !config.streams.is_empty()).then(|| Box::new(Clients::new(config)));
         let there = |id: &&DeviceId| !self.io.config().gone.contains(id);
         let ssds = self.io.ssds().iter().filter(there).count() as u64;
         for device in self.io.drives_mut() {
             device.streams = None;
             if tells && device.config.role == Role::Ssd {
-                let (order, is_pair) = (self.qos.as_ref(), device.is_pair);
+                let (order, is_pair) = (self.policy.qos.as_ref(), device.is_pair);
                 let lanes = Lanes::new(config, order, device.id, ssds, is_pair)?;
                 device.streams = Some(Box::new(lanes));
             }
@@ -91,7 +91,7 @@ impl Engine {
     /// Whose request is it?
     #[inline]
     pub(crate) fn name_stream(&mut self, task: &mut Task) {
-        if let Some(clients) = &mut self.clients
+        if let Some(clients) = &mut self.policy.clients
             && task.request.op != Op::Flush
         {
             let request = Request { object: task.volume, ..task.request };
@@ -102,7 +102,7 @@ impl Engine {
     /// A request of a stream has been answered.
     #[inline]
     pub(crate) fn count_delivered(&mut self, task: &Task) {
-        if let Some(clients) = &mut self.clients
+        if let Some(clients) = &mut self.policy.clients
             && task.stream != NO_STREAM
         {
             let moves = matches!(task.request.op, Op::Read | Op::Write) && task.status.is_ok();
@@ -135,7 +135,7 @@ impl Engine {
             return false;
         }
         let view: StreamsView = of_lane.queues.view(now, in_flight_background);
-        let Some(candidate) = self.qos.next_stream(&view) else {
+        let Some(candidate) = self.policy.qos.next_stream(&view) else {
             of_lane.observed.stand(now, false);
             return false;
         };
@@ -147,7 +147,7 @@ impl Engine {
         if let Some(read) = self.io.queues(device, lane).take_only(now, true) {
             return self.issue_taken(device, lane, read, Candidate::Due);
         }
-        let has_room = self.qos.next_stream(&StreamsView {
+        let has_room = self.policy.qos.next_stream(&StreamsView {
             background: view.background,
             background_in_flight: view.background_in_flight,
             ..StreamsView::default()
@@ -200,7 +200,7 @@ impl Engine {
     /// full a command has to end first.
     #[inline]
     pub(crate) fn limits_due(&self) -> Instant {
-        if self.clients.is_none() {
+        if self.policy.clients.is_none() {
             return Instant::NEVER;
         }
         let depth = self.io.config().qos.depth;

@@ -374,12 +374,12 @@ impl Engine {
     /// A command of a hard drive's log has ended.
     pub(crate) fn log_io_done(&mut self, io: &LogIo, ended: Ended<'_>) {
         match io {
-            LogIo::Copy(copy) => self.tail_copies.tail_copied(
+            LogIo::Copy(copy) => self.migration.tail_copies.tail_copied(
                 copy,
                 ended.status,
-                &mut self.map,
+                &mut self.store.map,
                 &mut self.requests,
-                &mut self.commit,
+                &mut self.store.commit,
                 &mut self.io,
             ),
             LogIo::Flush => self.hdd_flush_done(ended.device, ended.status),
@@ -407,11 +407,24 @@ impl Engine {
             return false;
         }
         let copies = d.is_faulted() && !self.io.ssds().is_empty();
-        if copies || (!d.tail.copy_failed && copying_is_cheaper(device, &self.io, &self.map)) {
-            self.tail_copies.copy_tail(device, &mut self.io, &mut self.map, &mut self.requests);
+        if copies || (!d.tail.copy_failed && copying_is_cheaper(device, &self.io, &self.store.map))
+        {
+            self.migration.tail_copies.copy_tail(
+                device,
+                &mut self.io,
+                &mut self.store.map,
+                &mut self.requests,
+            );
             // where nothing of it is needed any more nothing was sent, and nobody would ask again
-            if copies && is_beyond_rescue(device, &self.io, &self.moves, &self.deferred_free) {
-                self.commit.tails_failed(IoError::Dead(device));
+            if copies
+                && is_beyond_rescue(
+                    device,
+                    &self.io,
+                    &self.migration.moves,
+                    &self.store.deferred_free,
+                )
+            {
+                self.store.commit.tails_failed(IoError::Dead(device));
                 return false;
             }
             return self.io.is_copied(device);
@@ -429,26 +442,26 @@ impl Engine {
             bcw.flush_done(now, status.is_ok());
         }
         if let Err(error) = status {
-            self.metadata.fault(device, error, &mut self.io);
+            self.store.metadata.fault(device, error, &mut self.io);
             // also homes whose writes ended after the drive had been taken out of service
-            self.moves.lose_homed(
+            self.migration.moves.lose_homed(
                 device,
-                &mut self.map,
-                &mut self.objects,
-                &mut self.evacuation,
+                &mut self.store.map,
+                &mut self.volumes.objects,
+                &mut self.migration.evacuation,
                 &self.io,
             );
             if self.io.ssds().is_empty() {
                 // the drive may have lost what it acknowledged, and nobody else has it
-                self.commit.tails_failed(error);
-                self.commit.break_off(error);
+                self.store.commit.tails_failed(error);
+                self.store.commit.break_off(error);
             } else {
-                self.io.leave_tail(device, &mut self.map);
+                self.io.leave_tail(device, &mut self.store.map);
             }
             return;
         }
         self.probed(device, status);
-        self.metadata_replica.flush_ended(device, &self.io);
+        self.store.metadata_replica.flush_ended(device, &self.io);
         let d = &mut self.io[device];
         d.tail.copy_failed = false;
         let mut durable = Vec::with_capacity(flush.items);
@@ -460,9 +473,9 @@ impl Engine {
             durable.push(item);
         }
         for item in durable {
-            self.io.settle_item(&item, &mut self.map, &mut self.read_back);
+            self.io.settle_item(&item, &mut self.store.map, &mut self.migration.read_back);
         }
-        self.commit.note_pending(now);
+        self.store.commit.note_pending(now);
         self.homes_durable(device, flush.home_mark);
     }
 }

@@ -75,7 +75,12 @@ impl Engine {
         if let Some(error) = error {
             self.note_bad(device, part, error, checksums);
         }
-        self.requests.part_done(part.task, &mut self.map, &mut self.tiers, &mut self.io);
+        self.requests.part_done(
+            part.task,
+            &mut self.store.map,
+            &mut self.policy.tiers,
+            &mut self.io,
+        );
     }
 
     /// Remembers which blocks of a read are bad on `device`: those whose checksums differ, or all if
@@ -100,9 +105,9 @@ impl Engine {
             }
             let (logical, from) = (part.logical + i, part.from);
             let address = if part.slot == NONE {
-                self.objects.home_of(logical, &self.io).1
+                self.volumes.objects.home_of(logical, &self.io).1
             } else {
-                self.map.slots().region(part.slot).address(part.slot + i)
+                self.store.map.slots().region(part.slot).address(part.slot + i)
             };
             let places = &mut self.io.stats_mut().bad_places;
             if places.len() < BAD_PLACES_MAX {

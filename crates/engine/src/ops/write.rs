@@ -183,15 +183,15 @@ impl Engine {
     pub(crate) fn begin_user_write(&mut self, id: TaskId) {
         let target = self.requests.steer_write(
             id,
-            &mut self.commit,
-            &mut self.steering,
-            &mut self.tiers,
-            &mut self.ledger,
+            &mut self.store.commit,
+            &mut self.policy.steering,
+            &mut self.policy.tiers,
+            &mut self.policy.ledger,
             &mut self.io,
         );
         self.requests[id].target = target;
         if self.io.is_fixed() {
-            self.steering.begin_fixed_write(id, &mut self.io, &mut self.requests);
+            self.policy.steering.begin_fixed_write(id, &mut self.io, &mut self.requests);
             return;
         }
         let task = &self.requests[id];
@@ -203,7 +203,7 @@ impl Engine {
         if whole {
             self.requests.queue_write(id, &mut self.io);
         } else {
-            self.requests.begin_part_blocks(id, &request, &mut self.io, &mut self.map);
+            self.requests.begin_part_blocks(id, &request, &mut self.io, &mut self.store.map);
         }
     }
 
@@ -244,7 +244,7 @@ impl Engine {
             !self.io.config().contents || checksums.len() == run.count as usize,
             "the event loop sums every block it writes"
         );
-        self.map.warm(logical, run.count);
+        self.store.map.warm(logical, run.count);
         for i in 0..run.count {
             let (block, slot) = (logical + i, run.slot + i);
             let checksum = checksums.get(i as usize).copied().unwrap_or(0);
@@ -257,62 +257,62 @@ impl Engine {
             };
             if mask != 255
                 && !self.io.is_fixed()
-                && self.map.assign_fragment(block, slot, mask, checksum)
+                && self.store.map.assign_fragment(block, slot, mask, checksum)
             {
                 self.io.stats_mut().fragments += 1;
                 self.requests[id].over_base = true;
             } else {
-                self.map.assign(block, slot, checksum);
+                self.store.map.assign(block, slot, checksum);
             }
             if fua {
-                self.map.note_durable(slot);
+                self.store.map.note_durable(slot);
             }
         }
         if self.io.is_fixed() {
             return;
         }
         if self.requests[id].both && !self.io.hdds().is_empty() {
-            self.copies.want_copies(logical, run.count, &mut self.io);
+            self.migration.copies.want_copies(logical, run.count, &mut self.io);
         }
-        let is_log = self.map.slots().is_log(run.slot);
+        let is_log = self.store.map.slots().is_log(run.slot);
         if is_log {
             let offset_bytes = self.requests[id].buffer_offset(logical);
             // what went there with FUA, in a pool without SSD, waits for no flush
             if !fua {
-                self.tail_copies.retain_for_tail(
+                self.migration.tail_copies.retain_for_tail(
                     id,
                     Written { device, logical, run, offset_bytes },
                     &mut self.io,
-                    &mut self.map,
+                    &mut self.store.map,
                     &mut self.requests,
                 );
             }
-            self.read_back.keep_for_reads(
+            self.migration.read_back.keep_for_reads(
                 id,
                 run,
                 offset_bytes,
                 &mut self.io,
-                &mut self.map,
+                &mut self.store.map,
                 &mut self.requests,
             );
         }
-        if !is_log && self.tiers.has_share() {
-            self.tiers.note_on_ssd(id, logical, run.count, &mut self.io, &mut self.requests);
+        if !is_log && self.policy.tiers.has_share() {
+            self.policy.tiers.note_on_ssd(id, logical, run.count, &mut self.io, &mut self.requests);
         }
-        self.commit.note_pending(self.io.now());
-        self.map.touch(Touch { logical, count: run.count }, run.slot, fua);
+        self.store.commit.note_pending(self.io.now());
+        self.store.map.touch(Touch { logical, count: run.count }, run.slot, fua);
     }
 
     pub(crate) fn write_failed(&mut self, device: DeviceId, id: TaskId, run: Run, error: IoError) {
-        let is_log = self.map.slots().is_log(run.slot);
+        let is_log = self.store.map.slots().is_log(run.slot);
         if is_log {
             let log = self.io[device].log.as_mut().expect("a log slot");
             for slot in run.slot..run.slot + run.count {
                 log.release(slot);
             }
-            self.metadata.fault(device, error, &mut self.io);
+            self.store.metadata.fault(device, error, &mut self.io);
         } else {
-            self.map.release_unused(run);
+            self.store.map.release_unused(run);
         }
         self.requests.note_error(id, error);
     }
@@ -354,16 +354,16 @@ impl Engine {
             self.io.send(Command::Release(buffer));
         }
         if exposed && sound {
-            self.commit.wait_flush(id);
+            self.store.commit.wait_flush(id);
         } else if durable && sound && !self.io.is_fixed() && !self.io.breaks(Mutant::EarlyFua) {
             if self.requests[id].over_base || is_linked_in_part {
                 // its record must name a base that may be in some drive's buffer still
-                self.commit.wait_flush(id);
+                self.store.commit.wait_flush(id);
             } else {
-                self.commit.wait_fua(id);
+                self.store.commit.wait_fua(id);
             }
-        } else if sound && self.tiers.policies.awaits_both(id, &self.requests) {
-            self.copies.await_both(id);
+        } else if sound && self.policy.tiers.policies.awaits_both(id, &self.requests) {
+            self.migration.copies.await_both(id);
         } else {
             self.requests.answer(id, PayloadId::NONE, 0, &mut self.io);
         }
@@ -388,8 +388,8 @@ impl Engine {
     /// The identity place holds the newest version again.
     pub(crate) fn zero_fixed(&mut self, first: Logical, end: Logical) {
         for block in first..end {
-            if self.map.state(block) != 0 {
-                self.map.clear(block);
+            if self.store.map.state(block) != 0 {
+                self.store.map.clear(block);
             }
         }
     }

@@ -75,11 +75,17 @@ impl Engine {
     /// Nothing goes to the places of a fresh pool that are empty.
     pub(crate) fn leave_places_empty(&mut self) {
         if self.io.config().format {
-            self.evacuation.go_on_draining(&self.metadata, &mut self.map, &self.objects, &self.io);
-            self.evacuation
-                .look_at_gone(&self.map, &mut self.objects, &self.io)
+            self.migration.evacuation.go_on_draining(
+                &self.store.metadata,
+                &mut self.store.map,
+                &self.volumes.objects,
+                &self.io,
+            );
+            self.migration
+                .evacuation
+                .look_at_gone(&self.store.map, &mut self.volumes.objects, &self.io)
                 .expect("nothing lies in a fresh pool");
-            self.objects.fit_objects(&self.io);
+            self.volumes.objects.fit_objects(&self.io);
         }
     }
 }

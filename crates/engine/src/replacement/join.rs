@@ -181,10 +181,10 @@ impl Replacement {
 impl Engine {
     /// Every member knows of the drive that joins: it is used from now on.
     pub(super) fn take_bay(&mut self) {
-        let h = self.replacement.current.as_deref_mut().expect("asked while there is one");
+        let h = self.replicas.replacement.current.as_deref_mut().expect("asked while there is one");
         h.stage = Stage::Landing;
         let (bay, drive_bytes) = (h.bay, h.drive_bytes);
-        self.replacement.withhold(&mut self.io);
+        self.replicas.replacement.withhold(&mut self.io);
         let d = &mut self.io[bay];
         assert!(d.queue.in_flight() == 0 && !d.has_waiting(), "nobody asks a place that is empty");
         assert!(d.tail.items.is_empty() && d.flushing.is_none(), "it was left in order");
@@ -192,12 +192,12 @@ impl Engine {
         (d.standing, d.drive_bytes) = (Standing::Serves, drive_bytes);
         let (layout, is_ssd) = (d.layout, d.is_ssd());
         self.io.note_gone(bay, false);
-        let region = self.map.bay_region(bay, layout.slot_offset);
+        let region = self.store.map.bay_region(bay, layout.slot_offset);
         if is_ssd {
             let ssd = self.io.ssds().iter().position(|&id| id == bay).expect("an SSD");
-            self.map.close_ssd(ssd, false);
-            self.objects.fit_objects(&self.io);
-            self.tiers.share_anew();
+            self.store.map.close_ssd(ssd, false);
+            self.volumes.objects.fit_objects(&self.io);
+            self.policy.tiers.share_anew();
         } else {
             let segment_slots = (self.io.config().log_segment_bytes / BLOCK_BYTES) as u32;
             let bcw = self.controller_of(bay);
@@ -210,7 +210,7 @@ impl Engine {
             let d = &mut self.io[bay];
             (d.log, d.bcw) = (Some(Log::new(region, segment_slots)), bcw);
             let places = self.io.home_places(bay);
-            self.objects.come_back(places);
+            self.volumes.objects.come_back(places);
         }
     }
 }

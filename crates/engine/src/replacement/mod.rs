@@ -525,30 +525,34 @@ impl Replacement {
 impl Engine {
     /// What of a replacement is possible now.
     pub(crate) fn run_replacement(&mut self) {
-        self.replacement.divert_all(&mut self.io);
-        let Some(h) = self.replacement.current.as_deref() else { return };
+        self.replicas.replacement.divert_all(&mut self.io);
+        let Some(h) = self.replicas.replacement.current.as_deref() else { return };
         let is_empty = h.joins && h.device == h.bay;
         if self.io[h.device].is_faulted() && !is_empty {
-            self.replacement.end_replacement(h.source_failed(), &mut self.metadata, &mut self.io);
-        }
-        if std::mem::take(&mut self.replacement.wanted)
-            && self.replacement.replacement_stage() == Stage::Marking
-        {
-            self.replacement.write_mark(0, 0, &mut self.io);
-        }
-        if self.replacement.replacement_stage() == Stage::Copying {
-            self.replacement.run_mark(&mut self.metadata, &mut self.io);
-            self.replacement.run_copy(
-                &mut self.requests,
-                &mut self.steering,
-                &mut self.tiers,
+            self.replicas.replacement.end_replacement(
+                h.source_failed(),
+                &mut self.store.metadata,
                 &mut self.io,
             );
         }
-        self.replacement.run_switch(
-            &mut self.objects,
-            &mut self.metadata,
-            &mut self.evacuation,
+        if std::mem::take(&mut self.replicas.replacement.wanted)
+            && self.replicas.replacement.replacement_stage() == Stage::Marking
+        {
+            self.replicas.replacement.write_mark(0, 0, &mut self.io);
+        }
+        if self.replicas.replacement.replacement_stage() == Stage::Copying {
+            self.replicas.replacement.run_mark(&mut self.store.metadata, &mut self.io);
+            self.replicas.replacement.run_copy(
+                &mut self.requests,
+                &mut self.policy.steering,
+                &mut self.policy.tiers,
+                &mut self.io,
+            );
+        }
+        self.replicas.replacement.run_switch(
+            &mut self.volumes.objects,
+            &mut self.store.metadata,
+            &mut self.migration.evacuation,
             &mut self.io,
         );
     }
@@ -560,42 +564,62 @@ impl Engine {
         status: Result<(), IoError>,
         bytes: &[u8],
     ) {
-        let h = self.replacement.current.as_deref_mut().expect("it waits for all its commands");
+        let h = self
+            .replicas
+            .replacement
+            .current
+            .as_deref_mut()
+            .expect("it waits for all its commands");
         match h.flights.remove((io.0 & !IO_BIT) as usize) {
             Flight::Open => self.successor_read(status, bytes),
-            Flight::CopyRead => {
-                self.replacement.region_read(status, &mut self.metadata, &mut self.io)
-            }
-            Flight::CopyWrite => {
-                self.replacement.region_written(status, &mut self.metadata, &mut self.io)
-            }
+            Flight::CopyRead => self.replicas.replacement.region_read(
+                status,
+                &mut self.store.metadata,
+                &mut self.io,
+            ),
+            Flight::CopyWrite => self.replicas.replacement.region_written(
+                status,
+                &mut self.store.metadata,
+                &mut self.io,
+            ),
             Flight::Double(io) => {
-                self.replacement.double_done(io, status);
+                self.replicas.replacement.double_done(io, status);
                 if let Err(error) = status {
                     let why = Ending::SuccessorFailed(error);
-                    self.replacement.end_replacement(why, &mut self.metadata, &mut self.io);
+                    self.replicas.replacement.end_replacement(
+                        why,
+                        &mut self.store.metadata,
+                        &mut self.io,
+                    );
                 }
-                self.replacement.answer_if_done(io);
+                self.replicas.replacement.answer_if_done(io);
             }
-            Flight::MarkFlush => {
-                self.replacement.mark_flushed(status, &mut self.metadata, &mut self.io)
-            }
-            Flight::Mark if h.stage == Stage::Marking => {
-                self.replacement.first_mark_written(status, &mut self.metadata, &mut self.io)
-            }
-            Flight::Mark => self.replacement.mark_written(status, &mut self.metadata, &mut self.io),
-            Flight::SwitchFlush => self.replacement.switch_flushed(
+            Flight::MarkFlush => self.replicas.replacement.mark_flushed(
                 status,
-                &mut self.objects,
-                &mut self.metadata,
-                &mut self.evacuation,
+                &mut self.store.metadata,
+                &mut self.io,
+            ),
+            Flight::Mark if h.stage == Stage::Marking => self
+                .replicas
+                .replacement
+                .first_mark_written(status, &mut self.store.metadata, &mut self.io),
+            Flight::Mark => self.replicas.replacement.mark_written(
+                status,
+                &mut self.store.metadata,
+                &mut self.io,
+            ),
+            Flight::SwitchFlush => self.replicas.replacement.switch_flushed(
+                status,
+                &mut self.volumes.objects,
+                &mut self.store.metadata,
+                &mut self.migration.evacuation,
                 &mut self.io,
             ),
             Flight::OwnSuperblock => self.own_superblock_written(status),
-            Flight::Retire => self.replacement.old_was_told(
-                &mut self.objects,
-                &mut self.metadata,
-                &mut self.evacuation,
+            Flight::Retire => self.replicas.replacement.old_was_told(
+                &mut self.volumes.objects,
+                &mut self.store.metadata,
+                &mut self.migration.evacuation,
                 &mut self.io,
             ),
             Flight::Wipe => {}

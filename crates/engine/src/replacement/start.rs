@@ -148,7 +148,8 @@ impl Replacement {
 
 impl Engine {
     pub(super) fn successor_read(&mut self, status: Result<(), IoError>, bytes: &[u8]) {
-        let found = &mut self.replacement.current.as_deref_mut().expect("its command ended").found;
+        let found =
+            &mut self.replicas.replacement.current.as_deref_mut().expect("its command ended").found;
         if status.is_ok() {
             if let Ok(superblock) = Superblock::decode(bytes)
                 && found.superblock.as_ref().is_none_or(|s| s.generation < superblock.generation)

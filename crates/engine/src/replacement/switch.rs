@@ -262,17 +262,17 @@ impl Replacement {
 impl Engine {
     /// Both copies of the round are written.
     pub(crate) fn round_done(&mut self) {
-        let h = self.replacement.current.as_deref_mut().expect("asked above");
+        let h = self.replicas.replacement.current.as_deref_mut().expect("asked above");
         match h.stage {
             Stage::Announcing { .. } => h.stage = Stage::Copying,
             Stage::Switching(_) if h.joins => self.take_bay(),
             Stage::Switching(_) => {
                 h.stage = Stage::Switching(Step::Retire(0));
-                self.replacement.tell_old(
+                self.replicas.replacement.tell_old(
                     0,
-                    &mut self.objects,
-                    &mut self.metadata,
-                    &mut self.evacuation,
+                    &mut self.volumes.objects,
+                    &mut self.store.metadata,
+                    &mut self.migration.evacuation,
                     &mut self.io,
                 );
             }
@@ -280,30 +280,30 @@ impl Engine {
             Stage::Voiding { begun: false } => {}
             Stage::Voiding { begun: true } => {
                 h.stage = Stage::Leaving;
-                self.replacement.answer_all_doubled();
-                self.replacement.give_free(&mut self.io);
+                self.replicas.replacement.answer_all_doubled();
+                self.replicas.replacement.give_free(&mut self.io);
             }
             other => unreachable!("no round in {other:?}"),
         }
     }
 
     pub(super) fn own_superblock_written(&mut self, status: Result<(), IoError>) {
-        let h = self.replacement.current.as_deref_mut().expect("its command ended");
+        let h = self.replicas.replacement.current.as_deref_mut().expect("its command ended");
         let Stage::Switching(Step::Own(copy)) = h.stage else { return };
         if let Err(error) = status {
             // nobody else was told yet: it is as if it had never been
-            self.replacement.end_replacement(
+            self.replicas.replacement.end_replacement(
                 Ending::SuccessorFailed(error),
-                &mut self.metadata,
+                &mut self.store.metadata,
                 &mut self.io,
             );
         } else if copy == 0 {
             h.stage = Stage::Switching(Step::Own(1));
-            self.replacement.write_own_superblock(
+            self.replicas.replacement.write_own_superblock(
                 1,
-                &mut self.objects,
-                &mut self.metadata,
-                &mut self.evacuation,
+                &mut self.volumes.objects,
+                &mut self.store.metadata,
+                &mut self.migration.evacuation,
                 &mut self.io,
             );
         } else {

@@ -95,12 +95,12 @@ impl Engine {
     /// An empty checkpoint on every metadata home; superblocks come last, so that a format that is
     /// cut short leaves no pool.
     pub(crate) fn format_metadata(&mut self) {
-        if let Err(error) = self.start.admit_volumes(&mut self.objects, &self.io) {
+        if let Err(error) = self.start.admit_volumes(&mut self.volumes.objects, &self.io) {
             self.refuse(error);
             return;
         }
-        self.objects.forget_changes(); // the root has them
-        let empty = vec![0u64; self.map.shard_count().div_ceil(64)];
+        self.volumes.objects.forget_changes(); // the root has them
+        let empty = vec![0u64; self.store.map.shard_count().div_ceil(64)];
         let root = Root {
             checkpoint: 1,
             replay_sequence: 1,
@@ -108,12 +108,16 @@ impl Engine {
             replay_upto: 0,
             written: empty.clone(),
             second_copy: empty,
-            objects: self.objects.records(),
+            objects: self.volumes.objects.records(),
             image: None,
         };
         let bytes = root.encode(self.io.config().pool);
-        for device in
-            self.metadata.metadata_homes(&self.io).into_iter().chain(self.metadata_replica.home())
+        for device in self
+            .store
+            .metadata
+            .metadata_homes(&self.io)
+            .into_iter()
+            .chain(self.store.metadata_replica.home())
         {
             let layout = self.io[device].layout;
             let blank = vec![0; BLOCK_BYTES as usize];
@@ -127,8 +131,8 @@ impl Engine {
                 self.io.submit(device, op, Owner::Start(StartIo::Write));
             }
         }
-        let none = Bits::new(self.map.shard_count());
-        self.checkpoint.recovered(1, none.clone(), none, None);
+        let none = Bits::new(self.store.map.shard_count());
+        self.store.checkpoint.recovered(1, none.clone(), none, None);
     }
 
     pub(crate) fn formatting_done(&mut self, status: Result<(), IoError>) {
@@ -145,29 +149,29 @@ impl Engine {
         } else if starting.stage == Stage::Flush {
             self.install();
         } else {
-            self.metadata.ask_for_superblocks(false, &mut self.io);
+            self.store.metadata.ask_for_superblocks(false, &mut self.io);
         }
     }
 
     /// Everything is ready: requests are welcome.
     pub(crate) fn serve(&mut self) {
-        if let Err(error) = self.start.admit_volumes(&mut self.objects, &self.io) {
+        if let Err(error) = self.start.admit_volumes(&mut self.volumes.objects, &self.io) {
             self.refuse(error);
             return;
         }
-        if let Err(why) = self.tiers.make_space(
-            &mut self.map,
-            &mut self.objects,
-            &mut self.metadata,
+        if let Err(why) = self.policy.tiers.make_space(
+            &mut self.store.map,
+            &mut self.volumes.objects,
+            &mut self.store.metadata,
             &mut self.io,
         ) {
             self.refuse(StartError::Tier(why));
             return;
         }
-        if !self.objects.changes().is_empty() {
-            self.commit.note_pending(self.io.now());
+        if !self.volumes.objects.changes().is_empty() {
+            self.store.commit.note_pending(self.io.now());
         }
-        self.start.runs(&mut self.pairs, &mut self.io);
+        self.start.runs(&mut self.replicas.pairs, &mut self.io);
         self.io.send(Command::Started(Ok(())));
     }
 }

@@ -162,7 +162,7 @@ impl Engine {
     /// Everything is known that can be known: reads are welcome.
     pub(crate) fn serve_degraded(&mut self) {
         for volume in &self.io.config().volumes {
-            let found = match self.objects.get(volume.object) {
+            let found = match self.volumes.objects.get(volume.object) {
                 Some(known) if known.size_bytes == volume.size_bytes => continue,
                 Some(known) => format!("{} of {} bytes", known.name, known.size_bytes),
                 None => "no volume of this name".into(),
@@ -172,10 +172,10 @@ impl Engine {
             return;
         }
         let gone = self.io.config().absent.first().copied().unwrap_or(DeviceId(0));
-        self.commit.break_off(IoError::Dead(gone));
-        let shards = self.map.shard_count();
-        self.metadata_replica.begin_life(None, shards);
-        self.start.runs(&mut self.pairs, &mut self.io);
+        self.store.commit.break_off(IoError::Dead(gone));
+        let shards = self.store.map.shard_count();
+        self.store.metadata_replica.begin_life(None, shards);
+        self.start.runs(&mut self.replicas.pairs, &mut self.io);
         self.io.send(Command::Started(Ok(())));
     }
 }

@@ -197,8 +197,8 @@ impl Start {
 
 impl Engine {
     pub(crate) fn begin_journal(&mut self) {
-        let bytes = self.start.journal_layout_bytes(&self.metadata, &self.io);
-        let homes = self.metadata.sound_homes(&self.io);
+        let bytes = self.start.journal_layout_bytes(&self.store.metadata, &self.io);
+        let homes = self.store.metadata.sound_homes(&self.io);
         if homes.iter().any(|d| self.io[*d].layout.journal_bytes != bytes) {
             self.refuse(StartError::Corrupt(
                 "the superblocks disagree on the length of the journal".into(),
@@ -210,7 +210,7 @@ impl Engine {
         starting.next = 0;
         starting.rings = homes.into_iter().map(|d| (d, vec![0; bytes as usize])).collect();
         if let Some(witness) =
-            self.start.witness(bytes, &self.metadata, &self.metadata_replica, &self.io)
+            self.start.witness(bytes, &self.store.metadata, &self.store.metadata_replica, &self.io)
         {
             let starting = self.start.starting();
             starting.witness = Some(witness);
@@ -270,12 +270,12 @@ impl Engine {
             && later >= next
             && !self.io.breaks(Mutant::BelievesRolledBack)
         {
-            let (device, witness) = (self.metadata.first_metadata_home(&self.io), witness);
+            let (device, witness) = (self.store.metadata.first_metadata_home(&self.io), witness);
             let (device, witness) = (usize::from(device.0), usize::from(witness.0));
             self.refuse(StartError::RolledBack { device, newest: next - 1, witness, later });
             return;
         }
-        let later = match self.metadata.degraded() {
+        let later = match self.store.metadata.degraded() {
             // the metadata replica may have been cut off while it caught up: behind a gap lie units that
             // its next root would have named
             Some(_) => None,
@@ -291,12 +291,15 @@ impl Engine {
             let at = chain.last().map_or(start as usize, |piece| piece.end % ring_bytes);
             unit::is_damaged(&ring[at..], pool, next) || unit::is_damaged(ring, pool, next)
         });
-        if !self.metadata.is_degraded() && is_damaged {
+        if !self.store.metadata.is_degraded() && is_damaged {
             self.refuse(StartError::JournalDamaged { unit: next });
             return;
         }
-        let mut tables =
-            Tables { map: &self.map, objects: &mut self.objects, checksums: &mut self.checksums };
+        let mut tables = Tables {
+            map: &self.store.map,
+            objects: &mut self.volumes.objects,
+            checksums: &mut self.store.checksums,
+        };
         for (number, piece) in (first..).zip(pieces) {
             if self.io.breaks(Mutant::ReplayWithoutLast) && number + 1 == next {
                 break;
@@ -308,7 +311,7 @@ impl Engine {
         }
         let end = pieces.last().map_or(start as usize, |piece| piece.end % ring_bytes);
         let journal = Journal::recovered(ring_bytes as u64, start, end as u64, next);
-        if !self.metadata.is_degraded() {
+        if !self.store.metadata.is_degraded() {
             self.start.mend_journals(&rings, best, pieces, &mut self.io);
             self.start.erase_torn(&rings, end, next, &mut self.io);
         }

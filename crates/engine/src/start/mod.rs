@@ -272,12 +272,13 @@ impl Engine {
             self.io.enter(Phase::Starting);
             self.start.begin(Starting::new(Stage::Superblocks, devices));
             if !self.io.config().absent.is_empty()
-                && let Err(error) = self.start.begin_degraded(&mut self.metadata, &mut self.io)
+                && let Err(error) =
+                    self.start.begin_degraded(&mut self.store.metadata, &mut self.io)
             {
                 self.refuse(error);
                 return;
             }
-            self.replacement.open_successor(&mut self.start, &mut self.io);
+            self.replicas.replacement.open_successor(&mut self.start, &mut self.io);
             for id in self.io.drives().ids() {
                 if self.io[id].is_faulted() {
                     continue;
@@ -304,7 +305,7 @@ impl Engine {
                 stage,
                 tag,
                 error,
-                &self.metadata,
+                &self.store.metadata,
                 &mut self.io,
             );
         } else {
@@ -313,24 +314,24 @@ impl Engine {
                 Stage::Roots => self.start.take_root(
                     device,
                     bytes,
-                    &self.metadata,
-                    &self.metadata_replica,
+                    &self.store.metadata,
+                    &self.store.metadata_replica,
                     &self.io,
                 ),
                 Stage::Table => self.start.take_table_page(
                     device,
                     tag,
                     bytes,
-                    &self.metadata,
-                    &mut self.objects,
+                    &self.store.metadata,
+                    &mut self.volumes.objects,
                     &mut self.io,
                 ),
                 Stage::Shards => self.start.take_shard(
                     device,
                     tag,
                     bytes,
-                    &self.metadata,
-                    &self.map,
+                    &self.store.metadata,
+                    &self.store.map,
                     &mut self.io,
                 ),
                 Stage::Journal => {
@@ -370,9 +371,9 @@ impl Engine {
 
     fn read_roots(&mut self) {
         let superblocks = match self.start.check_superblocks(
-            &mut self.replacement,
-            &mut self.metadata,
-            &mut self.evacuation,
+            &mut self.replicas.replacement,
+            &mut self.store.metadata,
+            &mut self.migration.evacuation,
             &mut self.io,
         ) {
             Ok(superblocks) => superblocks,
@@ -381,7 +382,7 @@ impl Engine {
                 return;
             }
         };
-        if let Err(error) = self.start.choose_sound_home(&mut self.metadata, &self.io) {
+        if let Err(error) = self.start.choose_sound_home(&mut self.store.metadata, &self.io) {
             self.refuse(error);
             return;
         }
@@ -402,7 +403,7 @@ impl Engine {
         let mut layouts = match self.start.layouts_of_absent(
             first.layout.journal_bytes,
             table_bytes,
-            &self.metadata,
+            &self.store.metadata,
             &self.io,
         ) {
             Ok(layouts) => layouts,
@@ -428,11 +429,12 @@ impl Engine {
             return;
         }
         self.lay_out(&layouts);
-        self.replacement.plan_replacement(&self.metadata, &mut self.io);
+        self.replicas.replacement.plan_replacement(&self.store.metadata, &mut self.io);
         self.start.starting().stage = Stage::Roots;
         let metadata_replica =
-            self.metadata_replica.home().filter(|&home| !self.metadata.contains(home));
-        for device in self.metadata.sound_homes(&self.io).into_iter().chain(metadata_replica) {
+            self.store.metadata_replica.home().filter(|&home| !self.store.metadata.contains(home));
+        for device in self.store.metadata.sound_homes(&self.io).into_iter().chain(metadata_replica)
+        {
             let layout = layouts[usize::from(device.0)];
             for copy in 0..2 {
                 let offset = layout.root_offset + copy * layout.root_bytes;
@@ -450,7 +452,7 @@ impl Engine {
             return;
         };
         let (words, objects) = (root.written.len(), root.objects.clone());
-        let shards = self.map.shard_count();
+        let shards = self.store.map.shard_count();
         if words != shards.div_ceil(64) {
             self.refuse(StartError::Corrupt("the checkpoint root is of another layout".into()));
             return;
@@ -463,14 +465,14 @@ impl Engine {
             }
         };
         for found in &records {
-            self.objects.replay_record(found);
+            self.volumes.objects.replay_record(found);
         }
         self.begin_table();
     }
 
     pub(crate) fn begin_shards(&mut self) {
-        let blocks = self.map.logical().len();
-        let recovered = Recovered::new(self.map.slots().regions(), blocks);
+        let blocks = self.store.map.logical().len();
+        let recovered = Recovered::new(self.store.map.slots().regions(), blocks);
         let starting = self.start.starting();
         starting.stage = Stage::Shards;
         starting.recovered = recovered;
@@ -479,7 +481,7 @@ impl Engine {
     }
 
     fn read_shards(&mut self) {
-        let shards = self.map.shard_count() as u64;
+        let shards = self.store.map.shard_count() as u64;
         loop {
             let starting = self.start.starting();
             if u64::from(starting.outstanding) >= READS_MAX {
@@ -530,68 +532,82 @@ impl Engine {
         let own = starting.metadata_replica_root.take();
         let (_, root) = starting.root.take().expect("found before");
         let numbers = std::mem::take(&mut starting.root_numbers);
-        self.journal = starting.journal.take().expect("replayed before");
-        let shards = self.map.shard_count();
+        self.store.journal = starting.journal.take().expect("replayed before");
+        let shards = self.store.map.shard_count();
         let bits = |words: &[u64]| {
             let mut bits = Bits::new(shards);
             bits.words_mut().copy_from_slice(words);
             bits
         };
         let (copies, written) = (bits(&root.second_copy), bits(&root.written));
-        self.checkpoint.recovered(root.checkpoint, copies, written, root.image);
-        self.metadata_replica.recovered(own.as_ref(), &root, &self.journal, self.io.now());
-        if let Err(text) = self.objects.end_replay() {
+        self.store.checkpoint.recovered(root.checkpoint, copies, written, root.image);
+        self.store.metadata_replica.recovered(
+            own.as_ref(),
+            &root,
+            &self.store.journal,
+            self.io.now(),
+        );
+        if let Err(text) = self.volumes.objects.end_replay() {
             self.refuse(StartError::Corrupt(text));
             return;
         }
-        let strays = recovered.strays(&self.objects.ranges());
-        if let Err(text) = recovered.install(&mut self.map) {
+        let strays = recovered.strays(&self.volumes.objects.ranges());
+        if let Err(text) = recovered.install(&mut self.store.map) {
             self.refuse(StartError::Corrupt(text));
             return;
         }
-        self.evacuation.go_on_draining(&self.metadata, &mut self.map, &self.objects, &self.io);
-        if let Err(text) = self.evacuation.look_at_gone(&self.map, &mut self.objects, &self.io) {
+        self.migration.evacuation.go_on_draining(
+            &self.store.metadata,
+            &mut self.store.map,
+            &self.volumes.objects,
+            &self.io,
+        );
+        if let Err(text) = self.migration.evacuation.look_at_gone(
+            &self.store.map,
+            &mut self.volumes.objects,
+            &self.io,
+        ) {
             self.refuse(StartError::Corrupt(text));
             return;
         }
-        if !self.metadata.is_degraded() {
-            self.object_changes.retire_strays(
+        if !self.store.metadata.is_degraded() {
+            self.volumes.object_changes.retire_strays(
                 &strays,
-                &mut self.map,
-                &mut self.objects,
-                &mut self.commit,
-                &mut self.tiers,
+                &mut self.store.map,
+                &mut self.volumes.objects,
+                &mut self.store.commit,
+                &mut self.policy.tiers,
                 &mut self.io,
             );
-            self.evacuation.go_on_evacuating(&mut self.objects, &mut self.io);
+            self.migration.evacuation.go_on_evacuating(&mut self.volumes.objects, &mut self.io);
         }
         for shard in mended {
-            self.map.mark_shard_dirty(shard);
+            self.store.map.mark_shard_dirty(shard);
         }
         let is_current = |d: &DeviceId| numbers.contains(&(*d, root.checkpoint));
-        if table_is_mended || self.journal.next_sequence() > root.replay_sequence {
-            self.objects.note_unsaved();
+        if table_is_mended || self.store.journal.next_sequence() > root.replay_sequence {
+            self.volumes.objects.note_unsaved();
         }
-        for home in self.metadata.sound_homes(&self.io) {
+        for home in self.store.metadata.sound_homes(&self.io) {
             if !is_current(&home) {
                 // a home without the newest root may lack shards and pages too
-                self.metadata.note_lagging(home, &self.io);
+                self.store.metadata.note_lagging(home, &self.io);
             }
         }
-        self.moves.recover_logs(&self.map, &mut self.io);
-        self.checkpoint.begin_levelling(
-            &mut self.map,
-            &mut self.objects,
-            &mut self.metadata,
+        self.migration.moves.recover_logs(&self.store.map, &mut self.io);
+        self.store.checkpoint.begin_levelling(
+            &mut self.store.map,
+            &mut self.volumes.objects,
+            &mut self.store.metadata,
             &mut self.io,
         );
-        if self.metadata.is_degraded() {
+        if self.store.metadata.is_degraded() {
             self.serve_degraded();
-        } else if let Err(error) = self.start.admit_volumes(&mut self.objects, &self.io) {
+        } else if let Err(error) = self.start.admit_volumes(&mut self.volumes.objects, &self.io) {
             // before anything is written: a pool that is refused stays as it was
             self.refuse(error);
         } else {
-            self.metadata.ask_for_superblocks(false, &mut self.io);
+            self.store.metadata.ask_for_superblocks(false, &mut self.io);
         }
     }
 }

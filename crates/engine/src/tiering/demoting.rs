@@ -118,8 +118,8 @@ impl Tiers {
 
 impl Engine {
     pub(crate) fn run_demoting(&mut self) {
-        let durable = self.commit.durable();
-        let tiers = self.tiers.share.as_mut().expect("asked by the caller");
+        let durable = self.store.commit.durable();
+        let tiers = self.policy.tiers.share.as_mut().expect("asked by the caller");
         if tiers.space.demoting() == 0 {
             tiers.demoting.has_dirty = false;
             return;
@@ -140,7 +140,7 @@ impl Engine {
             extents.extend(tiers.space.demoting_from(Extent(0)).take(rest));
         }
         self.look_at(&extents);
-        let tiers = self.tiers.share.as_mut().expect("asked by the caller");
+        let tiers = self.policy.tiers.share.as_mut().expect("asked by the caller");
         tiers.demoting.cursor = extents.last().map_or(Extent(0), |last| Extent(last.0 + 1));
         tiers.demoting.fruitless += extents.len();
         if tiers.demoting.fruitless >= tiers.space.demoting() {
@@ -150,30 +150,35 @@ impl Engine {
 
     fn look_at(&mut self, extents: &[Extent]) {
         let blocks_max = (self.io.config().writeback_run_bytes / BLOCK_BYTES) as usize;
-        let can_move = self.moves.is_idle() && self.tiers.moves_have_room(&self.moves);
+        let can_move = self.migration.moves.is_idle()
+            && self.policy.tiers.moves_have_room(&self.migration.moves);
         let (mut home, mut merge, mut dropped) = (Vec::new(), None, 0u64);
         let mut dirty = false;
         for &extent in extents {
-            let tiers = self.tiers.share.as_ref().expect("asked by the caller");
+            let tiers = self.policy.tiers.share.as_ref().expect("asked by the caller");
             let (from, to) = tiers.space.blocks_of(extent);
-            let to = to.min(self.map.logical().len() as u64);
+            let to = to.min(self.store.map.logical().len() as u64);
             let held = tiers.space.is_held(extent);
             assert!(!held, "what is held does not leave");
             let mut left = true;
             for block in from as Logical..to as Logical {
                 // where no more can go now, that one wants to is all that has to be known
                 let searches = !dirty || (can_move && home.len() < blocks_max);
-                match self.tiers.demoting_need(
+                match self.policy.tiers.demoting_need(
                     block,
                     searches,
-                    &self.moves,
-                    &self.map,
-                    &self.objects,
+                    &self.migration.moves,
+                    &self.store.map,
+                    &self.volumes.objects,
                     &self.io,
                 ) {
                     Need::Nothing => {}
                     Need::Drop(slot) => {
-                        dropped += u64::from(self.tiers.drop_copy(block, slot, &mut self.map));
+                        dropped += u64::from(self.policy.tiers.drop_copy(
+                            block,
+                            slot,
+                            &mut self.store.map,
+                        ));
                     }
                     Need::Home(slot) => {
                         (left, dirty) = (false, true);
@@ -183,36 +188,42 @@ impl Engine {
                     }
                     Need::Merge => {
                         left = false;
-                        let movable = || !self.moves.is_unmovable(block, &self.map, &self.io);
+                        let movable =
+                            || !self.migration.moves.is_unmovable(block, &self.store.map, &self.io);
                         merge = merge.or_else(|| movable().then_some(block));
                     }
                     Need::Wait => left = false,
                 }
             }
             if left {
-                self.tiers.share.as_mut().expect("asked by the caller").space.gone(extent);
+                self.policy.tiers.share.as_mut().expect("asked by the caller").space.gone(extent);
             }
         }
         if dropped > 0 {
             self.io.stats_mut().tiers.dropped_blocks += dropped;
-            self.commit.note_pending(self.io.now());
+            self.store.commit.note_pending(self.io.now());
         }
-        self.tiers.share.as_mut().expect("asked by the caller").demoting.has_dirty = dirty;
+        self.policy.tiers.share.as_mut().expect("asked by the caller").demoting.has_dirty = dirty;
         if !can_move {
             return;
         }
         home.sort_unstable();
         if !home.is_empty() {
             self.io.stats_mut().tiers.demoted_blocks += home.len() as u64;
-            self.moves.begin_writeback_of(
+            self.migration.moves.begin_writeback_of(
                 &home,
-                &self.commit,
-                &mut self.map,
-                &self.evacuation,
+                &self.store.commit,
+                &mut self.store.map,
+                &self.migration.evacuation,
                 &mut self.io,
             );
         } else if let Some(block) = merge {
-            self.moves.start_merge(block, &mut self.map, &mut self.requests, &mut self.io);
+            self.migration.moves.start_merge(
+                block,
+                &mut self.store.map,
+                &mut self.requests,
+                &mut self.io,
+            );
         }
     }
 }

@@ -542,12 +542,14 @@ impl Engine {
         }
         let (volume, named, is_part) = (task.volume, task.tier, task.parent.is_some());
         self.requests[id].noted = true;
-        let Some(policy) = self.tiers.policies.get(&volume) else { return };
+        let Some(policy) = self.policy.tiers.policies.get(&volume) else { return };
         let tier = policy.tier_of(named);
-        let Some(tiers) = self.tiers.share.as_mut().filter(|_| tier.has_share()) else { return };
+        let Some(tiers) = self.policy.tiers.share.as_mut().filter(|_| tier.has_share()) else {
+            return;
+        };
         let held = tiers.space.touched(self.io.now(), first, end, tier.class());
         let lacks = |block| {
-            let state = self.map.state(block);
+            let state = self.store.map.state(block);
             state != 0 && state & SSD == 0
         };
         let missing = u64::from((first..end).map(|block| u32::from(lacks(block))).sum::<u32>());
@@ -568,7 +570,9 @@ impl Engine {
         let extent = tiers.space.extent_of(first);
         // a part reads into the buffer of the whole, which has room for no more
         let is_one = extent == tiers.space.extent_of(end - 1) && !is_part;
-        if !is_one || !tiers.space.may_come_at_once(extent, |range| self.map.on_ssd_alone(range)) {
+        if !is_one
+            || !tiers.space.may_come_at_once(extent, |range| self.store.map.on_ssd_alone(range))
+        {
             tiers.space.missed(first, end);
             return;
         }
@@ -581,35 +585,35 @@ impl Engine {
                 self.io.stats_mut().tiers.rode += 1;
             }
             // its room is taken: it is read in the background
-            None => self.tiers.share.as_mut().expect("asked above").space.come_later(extent),
+            None => self.policy.tiers.share.as_mut().expect("asked above").space.come_later(extent),
         }
     }
 
     /// What tiers have to do, once an event.
     #[inline]
     pub(crate) fn run_tiers(&mut self) {
-        if self.tiers.next.is_some() && (self.io.phase() == Phase::Running) {
-            self.tiers.change_space(
-                &mut self.map,
-                &mut self.objects,
-                &mut self.metadata,
+        if self.policy.tiers.next.is_some() && (self.io.phase() == Phase::Running) {
+            self.policy.tiers.change_space(
+                &mut self.store.map,
+                &mut self.volumes.objects,
+                &mut self.store.metadata,
                 &mut self.io,
             );
         }
-        if self.tiers.share.is_none()
+        if self.policy.tiers.share.is_none()
             || self.io.phase() != Phase::Running
-            || self.commit.is_broken()
+            || self.store.commit.is_broken()
         {
             return;
         }
         let now = self.io.now();
-        self.tiers.share.as_mut().expect("asked above").space.advance(now);
+        self.policy.tiers.share.as_mut().expect("asked above").space.advance(now);
         self.run_demoting();
-        self.tiers.run_promoting(
-            &mut self.map,
+        self.policy.tiers.run_promoting(
+            &mut self.store.map,
             &mut self.requests,
-            &mut self.moves,
-            &mut self.ledger,
+            &mut self.migration.moves,
+            &mut self.policy.ledger,
             &mut self.io,
         );
     }

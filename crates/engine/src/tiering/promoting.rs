@@ -427,20 +427,26 @@ impl Engine {
     /// all of the extent? Only what lies beside his blocks, at home or in a log, and nobody writes to.
     /// Returns the range.
     pub(crate) fn ride(&mut self, id: TaskId, extent: Extent) -> Option<(Logical, Logical)> {
-        if !self.tiers.may_come(&self.moves, &self.map, &self.ledger, &self.io) {
+        if !self.policy.tiers.may_come(
+            &self.migration.moves,
+            &self.store.map,
+            &self.policy.ledger,
+            &self.io,
+        ) {
             return None;
         }
-        let (from, to) = self.tiers.blocks_of(extent, &self.map);
+        let (from, to) = self.policy.tiers.blocks_of(extent, &self.store.map);
         let is_plain = |block| {
-            matches!(self.map.state(block), HOME | LOG) && self.tiers.comes(block) != Comes::Never
+            matches!(self.store.map.state(block), HOME | LOG)
+                && self.policy.tiers.comes(block) != Comes::Never
         };
         let follows = |block: Logical| {
-            let [this, next] = [block, block + 1].map(|block| self.map.entry(block));
+            let [this, next] = [block, block + 1].map(|block| self.store.map.entry(block));
             (this.home && next.home) || this.log.checked_add(1) == Some(next.log)
         };
         let task = &self.requests[id];
         let inside = from <= task.first && task.end <= to && to - from <= RUN_BLOCKS_MAX;
-        let lone = !self.tiers.share.as_ref().is_some_and(|tiers| tiers.arrivals.of(extent));
+        let lone = !self.policy.tiers.share.as_ref().is_some_and(|tiers| tiers.arrivals.of(extent));
         if !inside || !lone {
             return None;
         }
@@ -453,11 +459,11 @@ impl Engine {
         let sound = (task.first..task.end).all(is_plain);
         if !sound
             || self.requests.is_held(range.0, range.1)
-            || !self.tiers.has_pages(range, &self.checksums, &self.io)
+            || !self.policy.tiers.has_pages(range, &self.store.checksums, &self.io)
         {
             return None;
         }
-        self.tiers.note_promoting(extent, range, Stage::Riding(id), &mut self.map);
+        self.policy.tiers.note_promoting(extent, range, Stage::Riding(id), &mut self.store.map);
         Some(range)
     }
 
@@ -469,28 +475,33 @@ impl Engine {
         status: Result<(), IoError>,
         checksums: &[u32],
     ) {
-        let (logical, run) = self.tiers.arrivals().get(number).runs[index as usize];
+        let (logical, run) = self.policy.tiers.arrivals().get(number).runs[index as usize];
         for i in 0..run.count {
             let (block, slot) = (logical + i, run.slot + i);
             let checksum = checksums.get(i as usize).copied().unwrap_or(0);
             if status.is_err()
-                || !self.tiers.name_what_came(
+                || !self.policy.tiers.name_what_came(
                     number,
                     block,
                     (slot, checksum),
-                    &mut self.commit,
-                    &mut self.map,
+                    &mut self.store.commit,
+                    &mut self.store.map,
                     &mut self.io,
                 )
             {
-                self.map.release_unused(Run { slot, count: 1 });
+                self.store.map.release_unused(Run { slot, count: 1 });
                 self.io.stats_mut().tiers.changed_blocks += 1;
             }
         }
-        let promoting = self.tiers.arrivals().get(number);
+        let promoting = self.policy.tiers.arrivals().get(number);
         promoting.outstanding -= 1;
         if promoting.outstanding == 0 {
-            self.tiers.end_promoting(number, &mut self.map, &mut self.requests, &mut self.io);
+            self.policy.tiers.end_promoting(
+                number,
+                &mut self.store.map,
+                &mut self.requests,
+                &mut self.io,
+            );
         }
     }
 }

@@ -77,21 +77,23 @@ impl Engine {
         if self.io.breaks(Mutant::NeverTriesAgain) {
             return;
         }
-        let Some(suspended) = &mut self.commit.suspended else { return };
+        let Some(suspended) = &mut self.store.commit.suspended else { return };
         let is_wanted = suspended.tries < TRIES_MAX
-            || !self.commit.flush_waiting.is_empty()
-            || !self.commit.fua_waiting.is_empty()
-            || self.commit.oldest_pending.is_some()
+            || !self.store.commit.flush_waiting.is_empty()
+            || !self.store.commit.fua_waiting.is_empty()
+            || self.store.commit.oldest_pending.is_some()
             || self.io.waits_for_space();
         if suspended.tried || self.io.now() < suspended.next || !is_wanted {
             return;
         }
         suspended.tried = true;
-        self.commit.failed = None;
-        match self.commit.stage {
-            Stage::Writing => {
-                self.commit.send_unit(&mut self.requests, &mut self.metadata, &mut self.io)
-            }
+        self.store.commit.failed = None;
+        match self.store.commit.stage {
+            Stage::Writing => self.store.commit.send_unit(
+                &mut self.requests,
+                &mut self.store.metadata,
+                &mut self.io,
+            ),
             Stage::Telling => self.end_told(),
             Stage::Idle | Stage::Tails | Stage::Flushing => {
                 unreachable!("units that are composed, or the telling, are suspended")
