@@ -8,8 +8,11 @@ use crate::map::objects::Objects;
 use crate::map::{Logical, Map, NONE, Place, Slot};
 use crate::ops::steering::Steering;
 use crate::owner::ReadPart;
+use crate::policy::Policy;
 use crate::port::ServedFrom;
 use crate::requests::ordering::TaskId;
+use crate::store::Store;
+use crate::volumes::Volumes;
 use tandem_block::{BLOCK_BYTES, DeviceId, PayloadId};
 
 /// Where a run of blocks is read from.
@@ -40,6 +43,25 @@ pub(super) struct Locations<'a> {
     pub(super) checksums: &'a HomeChecksums,
     pub(super) steering: &'a Steering,
     pub(super) io: &'a DeviceIo,
+}
+
+impl<'a> Locations<'a> {
+    /// Where blocks can be read from now.
+    #[inline]
+    pub(super) fn of(
+        store: &'a Store,
+        volumes: &'a Volumes,
+        policy: &'a Policy,
+        io: &'a DeviceIo,
+    ) -> Locations<'a> {
+        Locations {
+            map: &store.map,
+            objects: &volumes.objects,
+            checksums: &store.checksums,
+            steering: &policy.steering,
+            io,
+        }
+    }
 }
 
 impl Locations<'_> {

@@ -156,18 +156,6 @@ impl Requests {
 }
 
 impl Engine {
-    /// Where blocks can be read from now.
-    #[inline]
-    pub(super) fn locations(&self) -> Locations<'_> {
-        Locations {
-            map: &self.store.map,
-            objects: &self.volumes.objects,
-            checksums: &self.store.checksums,
-            steering: &self.policy.steering,
-            io: &self.io,
-        }
-    }
-
     pub(crate) fn begin_user_read(&mut self, id: TaskId) {
         if self.policy.tiers.has_share() {
             self.begin_tier_read(id);
@@ -185,7 +173,8 @@ impl Engine {
         self.requests[id].outstanding += 1; // held while parts are issued
         let mut block = first;
         while block < end {
-            let source = self.locations().source(block, &[]);
+            let source = Locations::of(&self.store, &self.volumes, &self.policy, &self.io)
+                .source(block, &[]);
             let mut count = if source.is_some() {
                 self.migration.read_back.read_from_ram(
                     id,
@@ -200,7 +189,8 @@ impl Engine {
             if let (Some(source), 0) = (source, count) {
                 count = 1;
                 while block + count < end {
-                    let next = self.locations().source(block + count, &[]);
+                    let next = Locations::of(&self.store, &self.volumes, &self.policy, &self.io)
+                        .source(block + count, &[]);
                     if next.is_none_or(|next| !source.is_continued_by(next, count)) {
                         break;
                     }
@@ -268,8 +258,12 @@ impl Engine {
         task.outstanding += 1;
         task.served_from = task.served_from.max(source.from);
         let (into, into_offset_bytes) = (task.buffer, task.buffer_offset(logical));
-        let part =
-            self.locations().read_part(id, (logical, count), source, (into, into_offset_bytes));
+        let part = Locations::of(&self.store, &self.volumes, &self.policy, &self.io).read_part(
+            id,
+            (logical, count),
+            source,
+            (into, into_offset_bytes),
+        );
         let part = ReadPart { tried, ..part };
         let op = IoOp::Read {
             offset_bytes: source.address,
@@ -336,7 +330,11 @@ impl Engine {
             part.count as usize,
             "the event loop sums every block it reads"
         );
-        if (0..).zip(checksums).all(|(i, &found)| found == self.locations().expected(part, i)) {
+        if (0..).zip(checksums).all(|(i, &found)| {
+            found
+                == Locations::of(&self.store, &self.volumes, &self.policy, &self.io)
+                    .expected(part, i)
+        }) {
             return None;
         }
         self.io.stats_mut().checksum_errors += 1;
@@ -352,17 +350,27 @@ impl Engine {
         let is_base = part.into == self.requests[id].buffer;
         let retry = is_base
             && !self.io.is_fixed()
-            && (part.logical..part.logical + part.count)
-                .all(|block| self.locations().source(block, &tried).is_some());
+            && (part.logical..part.logical + part.count).all(|block| {
+                Locations::of(&self.store, &self.volumes, &self.policy, &self.io)
+                    .source(block, &tried)
+                    .is_some()
+            });
         if !retry {
             self.requests.note_error(id, error);
             self.requests.part_done(id, &mut self.store.map, &mut self.policy.tiers, &mut self.io);
             return;
         }
         // the copy that failed may have been dropped meanwhile, and with it what the home must hold
-        let is_known = |block| self.locations().home_checksum(block).is_some();
-        let needs =
-            |block| self.locations().source(block, &tried).is_some_and(|next| next.slot == NONE);
+        let is_known = |block| {
+            Locations::of(&self.store, &self.volumes, &self.policy, &self.io)
+                .home_checksum(block)
+                .is_some()
+        };
+        let needs = |block| {
+            Locations::of(&self.store, &self.volumes, &self.policy, &self.io)
+                .source(block, &tried)
+                .is_some_and(|next| next.slot == NONE)
+        };
         let mut blocks = part.logical..part.logical + part.count;
         if self.io.config().contents && blocks.any(|block| needs(block) && !is_known(block)) {
             self.requests[id].begins_again = true;
@@ -371,7 +379,9 @@ impl Engine {
         }
         self.io.stats_mut().repaired_reads += 1;
         for block in part.logical..part.logical + part.count {
-            let source = self.locations().source(block, &tried).expect("asked above");
+            let source = Locations::of(&self.store, &self.volumes, &self.policy, &self.io)
+                .source(block, &tried)
+                .expect("asked above");
             if !self.io.breaks(Mutant::KeepsOldFragments) {
                 self.requests.drop_overlays(id, block);
                 self.requests.read_fragments(

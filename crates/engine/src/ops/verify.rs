@@ -7,6 +7,7 @@
 use crate::device::{Class, Job};
 use crate::engine::Engine;
 use crate::map::{Logical, NONE};
+use crate::ops::locations::Locations;
 use crate::owner::{Owner, ReadPart, RequestIo};
 use crate::port::{Command, IoOp};
 use crate::requests::ordering::TaskId;
@@ -24,14 +25,16 @@ impl Engine {
         for nth in 1..PLACES_MAX {
             let mut block = first;
             while block < end {
-                let Some(source) = self.locations().nth_source(block, nth) else {
+                let Some(source) =
+                    Locations::of(&self.store, &self.volumes, &self.policy, &self.io)
+                        .nth_source(block, nth)
+                else {
                     block += 1;
                     continue;
                 };
                 let mut count = 1;
                 while block + count < end
-                    && self
-                        .locations()
+                    && Locations::of(&self.store, &self.volumes, &self.policy, &self.io)
                         .nth_source(block + count, nth)
                         .is_some_and(|next| source.is_continued_by(next, count))
                 {
@@ -54,7 +57,12 @@ impl Engine {
         let length_bytes = u64::from(count) * BLOCK_BYTES;
         self.io.send(Command::Reserve { payload: into, length_bytes });
         self.requests[id].outstanding += 1;
-        let part = self.locations().read_part(id, (logical, count), source, (into, 0));
+        let part = Locations::of(&self.store, &self.volumes, &self.policy, &self.io).read_part(
+            id,
+            (logical, count),
+            source,
+            (into, 0),
+        );
         let op =
             IoOp::Read { offset_bytes: source.address, length_bytes, into, into_offset_bytes: 0 };
         let whose = self.requests[id].whose();
@@ -97,9 +105,10 @@ impl Engine {
         }
         for i in 0..part.count {
             let is_sound = matches!(error, IoError::Checksum(_))
-                && checksums
-                    .get(i as usize)
-                    .is_some_and(|&sum| sum == self.locations().expected(part, i));
+                && checksums.get(i as usize).is_some_and(|&sum| {
+                    sum == Locations::of(&self.store, &self.volumes, &self.policy, &self.io)
+                        .expected(part, i)
+                });
             if is_sound {
                 continue;
             }
