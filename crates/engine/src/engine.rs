@@ -104,7 +104,7 @@ impl Engine {
         }
         let mut engine = Engine::with_layouts(config, &layouts, (policies, space), steers);
         engine.policy.qos = (order.build)();
-        engine.lay_streams()?;
+        engine.policy.lay_streams(&mut engine.io)?;
         engine.leave_places_empty();
         engine.check_volumes()?;
         Ok(engine)
@@ -140,7 +140,9 @@ impl Engine {
     #[must_use]
     pub fn with_qos(mut self, qos: Box<dyn Qos>) -> Engine {
         self.policy.qos = qos;
-        self.lay_streams().expect("promises were made at birth, or there are none");
+        self.policy
+            .lay_streams(&mut self.io)
+            .expect("promises were made at birth, or there are none");
         self
     }
 

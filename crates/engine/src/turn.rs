@@ -30,7 +30,13 @@ impl Engine {
             }
             Event::Batch(batch) => {
                 self.mix(5, batch.id.0);
-                self.on_batch(batch);
+                self.volumes.on_batch(
+                    batch,
+                    &mut self.store,
+                    &mut self.requests,
+                    &mut self.policy,
+                    &mut self.io,
+                );
             }
             Event::Completion { io, status, checksums, bytes, took } => {
                 self.mix(2 + u64::from(status.is_err()), u64::from(io.0));
@@ -91,7 +97,14 @@ impl Engine {
 
     /// What every event may have made possible, in order.
     pub(crate) fn turn(&mut self) {
-        self.run_replacement();
+        self.replicas.run_replacement(
+            &mut self.store,
+            &mut self.volumes,
+            &mut self.requests,
+            &mut self.migration,
+            &mut self.policy,
+            &mut self.io,
+        );
         self.hear_kept();
         self.migration.evacuation.run_drain(
             &mut self.store.map,
@@ -107,7 +120,12 @@ impl Engine {
             &mut self.store.map,
             &mut self.requests,
         );
-        self.run_lagging();
+        self.store.run_lagging(
+            &mut self.volumes,
+            &mut self.migration,
+            &mut self.replicas,
+            &mut self.io,
+        );
         self.migration.tail_copies.probe_failed(
             &mut self.requests,
             &mut self.store.metadata_replica,
@@ -116,15 +134,32 @@ impl Engine {
             &mut self.io,
         );
         // a checkpoint that ends makes room in the journal, so it comes before the commit
-        self.run_checkpoint();
+        self.store.run_checkpoint(
+            &mut self.volumes,
+            &mut self.migration,
+            &mut self.replicas,
+            &mut self.io,
+        );
         // a snapshot looks at a moment between two commits, and there may be no other
-        self.run_metadata_replica();
+        self.store.run_metadata_replica(&mut self.volumes, &mut self.io);
         self.go_on();
         self.run_requests();
-        self.run_metadata_replica();
-        self.run_moves();
+        self.store.run_metadata_replica(&mut self.volumes, &mut self.io);
+        self.migration.run_moves(
+            &mut self.store,
+            &mut self.volumes,
+            &mut self.requests,
+            &mut self.policy,
+            &mut self.io,
+        );
         let moved = self.go_on();
-        self.run_tiers();
+        self.policy.run_tiers(
+            &mut self.store,
+            &mut self.volumes,
+            &mut self.requests,
+            &mut self.migration,
+            &mut self.io,
+        );
         if self.go_on() || moved {
             self.run_requests();
         }
@@ -143,14 +178,26 @@ impl Engine {
             // a write has just found its log full: nothing else may happen that would make room, nor may
             // a commit wait for that write any longer
             self.run_requests();
-            self.run_moves();
+            self.migration.run_moves(
+                &mut self.store,
+                &mut self.volumes,
+                &mut self.requests,
+                &mut self.policy,
+                &mut self.io,
+            );
             self.dispatch_all();
         }
         while self.io.waits_for_space() && self.fail_without_room() {
             // who waited behind these may go on, and no event follows
             self.go_on();
             self.run_requests();
-            self.run_moves();
+            self.migration.run_moves(
+                &mut self.store,
+                &mut self.volumes,
+                &mut self.requests,
+                &mut self.policy,
+                &mut self.io,
+            );
             self.dispatch_all();
         }
         // nothing can be made durable any more, and no event will tell who has come to wait for it just now
@@ -211,7 +258,7 @@ impl Engine {
             .store
             .commit
             .commit_due(&self.volumes.objects, &self.store.journal, &self.io)
-            .min(self.checkpoint_due())
+            .min(self.store.checkpoint_due(&self.io))
             .min(self.store.metadata.due(self.io.now()))
             .min(self.migration.tail_copies.probe_due(&self.io));
         let due = due
@@ -226,7 +273,7 @@ impl Engine {
             .min(self.store.metadata_replica.controllers_due(&self.io));
         let due = due
             .min(self.store.metadata_replica.due(&self.io))
-            .min(self.limits_due())
+            .min(self.policy.limits_due(&self.io))
             .min(self.policy.tiers.tiers_due(&self.store.commit, &self.io));
         self.io.wake_by(due.min(self.replicas.replacement.replacement_due(&self.io)).min(
             self.migration.evacuation.drain_due(

@@ -16,7 +16,6 @@
 use crate::checkpoint::PageReads;
 use crate::device::{Class, Job};
 use crate::drain::{Drain, Evacuation, UNREADABLE_MAX};
-use crate::engine::Engine;
 use crate::format::record::HOMES_RECORD_BYTES;
 use crate::io::DeviceIo;
 use crate::map::checksums::HomeChecksums;
@@ -27,11 +26,16 @@ use crate::map::space::{BlockRange, Space};
 use crate::map::{Logical, Map, NONE, Run, Touch};
 use crate::metadata::MetadataHomes;
 use crate::metadata_replica::MetadataReplica;
+use crate::migration::Migration;
 use crate::mutant::Mutant;
 use crate::ops::commit::Commit;
 use crate::ops::moves::{Move, Moves, Part, Stage};
 use crate::owner::{MigrationIo, MoveKind, Owner, Parts};
+use crate::policy::Policy;
 use crate::port::IoOp;
+use crate::requests::Requests;
+use crate::store::Store;
+use crate::volumes::Volumes;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
 
 /// Runs looked at in one step at most, and blocks in one that hold nothing: bounds the time that an event
@@ -369,132 +373,255 @@ impl Evacuation {
     }
 }
 
-impl Engine {
-    /// Begins a move of what lies on a hard drive. False: not now, or there is nothing.
-    pub(crate) fn begin_evacuating(&mut self, device: DeviceId) -> bool {
-        if self.volumes.objects.left_blocks() > 0 {
-            return self.begin_rehoming(device);
-        }
-        let drain = self.migration.evacuation.current.as_deref().expect("asked by the caller");
-        if drain.rehomed.is_empty() && self.empty_log(device) {
-            return true;
-        }
-        self.migration.moves.want_home_flush(&mut self.io);
-        let d = &mut self.io[device];
-        d.flush_wanted |= !d.tail.items.is_empty() && d.flushing.is_none();
-        false
-    }
-
-    fn begin_rehoming(&mut self, device: DeviceId) -> bool {
+impl Migration {
+    fn begin_rehoming(
+        &mut self,
+        device: DeviceId,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        io: &mut DeviceIo,
+    ) -> bool {
         for _ in 0..LOOK_RUNS_MAX {
-            let from =
-                self.migration.evacuation.current.as_deref().expect("asked by the caller").cursor;
-            let Some(left) = self.volumes.objects.next_left(from) else {
-                self.migration.evacuation.set_drain_cursor(0);
-                self.migration
-                    .evacuation
+            let from = self.evacuation.current.as_deref().expect("asked by the caller").cursor;
+            let Some(left) = volumes.objects.next_left(from) else {
+                self.evacuation.set_drain_cursor(0);
+                self.evacuation
                     .current
                     .as_deref_mut()
                     .expect("asked by the caller")
                     .careful_until = 0;
-                self.migration.moves.want_home_flush(&mut self.io);
+                self.moves.want_home_flush(io);
                 return false;
             };
-            let run = match self.migration.evacuation.next_home_run(
+            let run = match self.evacuation.next_home_run(
                 left,
-                &self.migration.moves,
-                &self.store.map,
-                &self.volumes.objects,
-                &self.io,
+                &self.moves,
+                &store.map,
+                &volumes.objects,
+                io,
             ) {
                 Next::Behind(block) => {
-                    self.migration.evacuation.set_drain_cursor(block);
+                    self.evacuation.set_drain_cursor(block);
                     continue;
                 }
                 Next::Empty(_) | Next::Copy(_)
-                    if !self.migration.evacuation.may_leave_more(
-                        &mut self.volumes.objects,
-                        &mut self.store.journal,
-                        &mut self.store.commit,
-                        &mut self.migration.moves,
-                        &mut self.io,
+                    if !self.evacuation.may_leave_more(
+                        &mut volumes.objects,
+                        &mut store.journal,
+                        &mut store.commit,
+                        &mut self.moves,
+                        io,
                     ) =>
                 {
                     return false;
                 }
                 Next::Empty(run) => {
-                    let Some(taken) = self.migration.evacuation.take_target(
-                        device,
-                        run.count,
-                        &mut self.volumes.objects,
-                        &self.io,
-                    ) else {
+                    let Some(taken) =
+                        self.evacuation.take_target(device, run.count, &mut volumes.objects, io)
+                    else {
                         return false;
                     };
                     let run = BlockRange { count: taken.count, ..run };
-                    self.migration.evacuation.leave_homes(
+                    self.evacuation.leave_homes(
                         run,
                         taken.first,
-                        &mut self.volumes.objects,
-                        &mut self.store.commit,
-                        &mut self.migration.moves,
-                        &mut self.io,
+                        &mut volumes.objects,
+                        &mut store.commit,
+                        &mut self.moves,
+                        io,
                     );
-                    self.migration.evacuation.set_drain_cursor(run.first + run.count);
+                    self.evacuation.set_drain_cursor(run.first + run.count);
                     continue;
                 }
                 Next::Copy(run) => run,
             };
-            if !self.migration.evacuation.has_checksums_of(
+            if !self.evacuation.has_checksums_of(
                 run,
-                &mut self.store.checksums,
-                &mut self.store.pages,
-                &mut self.store.metadata_replica,
-                &mut self.store.metadata,
-                &mut self.io,
+                &mut store.checksums,
+                &mut store.pages,
+                &mut store.metadata_replica,
+                &mut store.metadata,
+                io,
             ) {
                 return false;
             }
-            let Some(taken) = self.migration.evacuation.take_target(
-                device,
-                run.count,
-                &mut self.volumes.objects,
-                &self.io,
-            ) else {
+            let Some(taken) =
+                self.evacuation.take_target(device, run.count, &mut volumes.objects, io)
+            else {
                 return false;
             };
             let run = BlockRange { count: taken.count, ..run };
-            self.migration.evacuation.set_drain_cursor(run.first + run.count);
-            self.migration.evacuation.read_homes(
-                run,
-                taken.first,
-                &mut self.migration.moves,
-                &self.volumes.objects,
-                &mut self.io,
-            );
+            self.evacuation.set_drain_cursor(run.first + run.count);
+            self.evacuation.read_homes(run, taken.first, &mut self.moves, &volumes.objects, io);
             return true;
         }
         false
     }
+}
 
+impl Migration {
+    /// A run of homes cannot be read in one piece, or is not what was written: one by one, if it was
+    /// several. One alone is given up if an SSD has the same version, which will be written to its next home;
+    /// else it stays.
+    fn homes_unread(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        let taken = self.evacuation.taken_by_move(&self.moves);
+        volumes.objects.put_reserved(taken);
+        let m = self.moves.active.as_ref().expect("asked by the caller");
+        let first = m.parts[0].logical;
+        if let Some(drain) = self.evacuation.current.as_deref_mut() {
+            if taken.count > 1 {
+                (drain.cursor, drain.careful_until) = (first, first + taken.count);
+            } else if store.map.forget_home(first) {
+                let copy = store.map.entry(first).ssd;
+                store.map.touch(Touch { logical: first, count: 1 }, copy, false);
+                store.commit.note_pending(io.now());
+            } else if drain.unreadable_homes.len() < UNREADABLE_MAX {
+                drain.unreadable_homes.insert(first);
+            }
+        }
+        self.moves.end_move(
+            &mut store.map,
+            &mut self.copies,
+            &mut policy.tiers,
+            &mut self.evacuation,
+            io,
+        );
+    }
+}
+
+impl Migration {
+    /// Homes were written to another drive.
+    pub(crate) fn rehomed_written(
+        &mut self,
+        device: DeviceId,
+        status: Result<(), IoError>,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        let taken = self.evacuation.taken_by_move(&self.moves);
+        let m = self.moves.active.as_ref().expect("a move was writing");
+        let blocks = BlockRange { first: m.parts[0].logical, count: taken.count };
+        if let Err(error) = status {
+            store.metadata.fault(device, error, io);
+        }
+        let d = &mut io[device];
+        d.home_writes += u64::from(status.is_ok());
+        let number = d.home_writes;
+        match self.evacuation.current.as_deref_mut() {
+            Some(drain) if drain.moves() && status.is_ok() => {
+                let taken = taken.first;
+                drain.rehomed.push(Rehomed { device, number, blocks, taken });
+            }
+            _ => volumes.objects.put_reserved(taken),
+        }
+        if io.breaks(Mutant::RehomedVolatile) && status.is_ok() {
+            self.evacuation.rehomed_durable(
+                device,
+                number,
+                &mut volumes.objects,
+                &mut store.commit,
+                &mut self.moves,
+                io,
+            );
+        }
+        self.moves.end_move(
+            &mut store.map,
+            &mut self.copies,
+            &mut policy.tiers,
+            &mut self.evacuation,
+            io,
+        );
+    }
+}
+
+impl Migration {
+    /// Begins to move home what lives in the log of a hard drive. False: not now, or nothing does.
+    fn empty_log(
+        &mut self,
+        device: DeviceId,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let Some(log) = &mut io[device].log else { return false };
+        log.seal_open();
+        let living = log.victims().into_iter().filter(|&segment| log.live(segment) > 0);
+        let runs: Vec<Run> = living.map(|segment| log.segment_run(segment)).collect();
+        let blocks_max = (io.config().writeback_run_bytes / BLOCK_BYTES) as usize;
+        for run in runs {
+            let parts = self.moves.living_parts(run, blocks_max, &store.map, &volumes.objects, io);
+            if !parts.is_empty() {
+                self.moves.begin_home_move(
+                    MoveKind::LogGc,
+                    parts,
+                    &store.commit,
+                    &mut store.map,
+                    &self.evacuation,
+                    io,
+                );
+                return true;
+            }
+            self.moves.unlock_segment(device, run, &mut store.map, requests, &mut store.commit, io);
+            if self.moves.active.is_some() {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+impl Migration {
+    /// Begins a move of what lies on a hard drive. False: not now, or there is nothing.
+    pub(crate) fn begin_evacuating(
+        &mut self,
+        device: DeviceId,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        io: &mut DeviceIo,
+    ) -> bool {
+        if volumes.objects.left_blocks() > 0 {
+            return self.begin_rehoming(device, store, volumes, io);
+        }
+        let drain = self.evacuation.current.as_deref().expect("asked by the caller");
+        if drain.rehomed.is_empty() && self.empty_log(device, store, volumes, requests, io) {
+            return true;
+        }
+        self.moves.want_home_flush(io);
+        let d = &mut io[device];
+        d.flush_wanted |= !d.tail.items.is_empty() && d.flushing.is_none();
+        false
+    }
+}
+
+impl Migration {
     /// Advances a move of homes that have been read.
-    pub(crate) fn advance_rehoming(&mut self) {
-        let m = self.migration.moves.active.as_ref().expect("asked by the caller");
+    pub(crate) fn advance_rehoming(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        let m = self.moves.active.as_ref().expect("asked by the caller");
         if m.failed {
-            return self.homes_unread();
+            return self.homes_unread(store, volumes, policy, io);
         }
         // whoever still reads what was there before gets it
-        let (buffer, taken) =
-            (m.buffer, self.migration.evacuation.taken_by_move(&self.migration.moves));
-        if !self.migration.moves.is_home_unpinned(
-            taken.first,
-            u64::from(taken.count),
-            &self.volumes.objects,
-            &mut self.io,
-        ) {
+        let (buffer, taken) = (m.buffer, self.evacuation.taken_by_move(&self.moves));
+        if !self.moves.is_home_unpinned(taken.first, u64::from(taken.count), &volumes.objects, io) {
             return;
         }
-        let (device, offset_bytes) = self.volumes.objects.home_of(taken.first, &self.io);
+        let (device, offset_bytes) = volumes.objects.home_of(taken.first, io);
         let op = IoOp::Write {
             offset_bytes,
             length_bytes: u64::from(taken.count) * BLOCK_BYTES,
@@ -502,118 +629,12 @@ impl Engine {
             from_offset_bytes: 0,
             fua: false,
         };
-        let m = self.migration.moves.active.as_mut().expect("asked above");
+        let m = self.moves.active.as_mut().expect("asked above");
         (m.stage, m.outstanding) = (Stage::Writing, 1);
         let owner = Owner::Migration(MigrationIo::Write {
             parts: Parts { first: 0, count: taken.count },
             kind: MoveKind::Rehome,
         });
-        self.io.enqueue(device, Class::Background, Job::Io(op, owner), None);
-    }
-
-    /// A run of homes cannot be read in one piece, or is not what was written: one by one, if it was
-    /// several. One alone is given up if an SSD has the same version, which will be written to its next home;
-    /// else it stays.
-    fn homes_unread(&mut self) {
-        let taken = self.migration.evacuation.taken_by_move(&self.migration.moves);
-        self.volumes.objects.put_reserved(taken);
-        let m = self.migration.moves.active.as_ref().expect("asked by the caller");
-        let first = m.parts[0].logical;
-        if let Some(drain) = self.migration.evacuation.current.as_deref_mut() {
-            if taken.count > 1 {
-                (drain.cursor, drain.careful_until) = (first, first + taken.count);
-            } else if self.store.map.forget_home(first) {
-                let copy = self.store.map.entry(first).ssd;
-                self.store.map.touch(Touch { logical: first, count: 1 }, copy, false);
-                self.store.commit.note_pending(self.io.now());
-            } else if drain.unreadable_homes.len() < UNREADABLE_MAX {
-                drain.unreadable_homes.insert(first);
-            }
-        }
-        self.migration.moves.end_move(
-            &mut self.store.map,
-            &mut self.migration.copies,
-            &mut self.policy.tiers,
-            &mut self.migration.evacuation,
-            &mut self.io,
-        );
-    }
-
-    /// Homes were written to another drive.
-    pub(crate) fn rehomed_written(&mut self, device: DeviceId, status: Result<(), IoError>) {
-        let taken = self.migration.evacuation.taken_by_move(&self.migration.moves);
-        let m = self.migration.moves.active.as_ref().expect("a move was writing");
-        let blocks = BlockRange { first: m.parts[0].logical, count: taken.count };
-        if let Err(error) = status {
-            self.store.metadata.fault(device, error, &mut self.io);
-        }
-        let d = &mut self.io[device];
-        d.home_writes += u64::from(status.is_ok());
-        let number = d.home_writes;
-        match self.migration.evacuation.current.as_deref_mut() {
-            Some(drain) if drain.moves() && status.is_ok() => {
-                let taken = taken.first;
-                drain.rehomed.push(Rehomed { device, number, blocks, taken });
-            }
-            _ => self.volumes.objects.put_reserved(taken),
-        }
-        if self.io.breaks(Mutant::RehomedVolatile) && status.is_ok() {
-            self.migration.evacuation.rehomed_durable(
-                device,
-                number,
-                &mut self.volumes.objects,
-                &mut self.store.commit,
-                &mut self.migration.moves,
-                &mut self.io,
-            );
-        }
-        self.migration.moves.end_move(
-            &mut self.store.map,
-            &mut self.migration.copies,
-            &mut self.policy.tiers,
-            &mut self.migration.evacuation,
-            &mut self.io,
-        );
-    }
-
-    /// Begins to move home what lives in the log of a hard drive. False: not now, or nothing does.
-    fn empty_log(&mut self, device: DeviceId) -> bool {
-        let Some(log) = &mut self.io[device].log else { return false };
-        log.seal_open();
-        let living = log.victims().into_iter().filter(|&segment| log.live(segment) > 0);
-        let runs: Vec<Run> = living.map(|segment| log.segment_run(segment)).collect();
-        let blocks_max = (self.io.config().writeback_run_bytes / BLOCK_BYTES) as usize;
-        for run in runs {
-            let parts = self.migration.moves.living_parts(
-                run,
-                blocks_max,
-                &self.store.map,
-                &self.volumes.objects,
-                &self.io,
-            );
-            if !parts.is_empty() {
-                self.migration.moves.begin_home_move(
-                    MoveKind::LogGc,
-                    parts,
-                    &self.store.commit,
-                    &mut self.store.map,
-                    &self.migration.evacuation,
-                    &mut self.io,
-                );
-                return true;
-            }
-            self.migration.moves.unlock_segment(
-                device,
-                run,
-                &mut self.store.map,
-                &mut self.requests,
-                &mut self.store.commit,
-                &mut self.io,
-            );
-            if self.migration.moves.active.is_some() {
-                return true;
-            }
-        }
-        false
+        io.enqueue(device, Class::Background, Job::Io(op, owner), None);
     }
 }

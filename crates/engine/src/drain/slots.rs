@@ -14,19 +14,23 @@
 
 use crate::device::{Class, Job};
 use crate::drain::{Evacuation, UNREADABLE_MAX};
-use crate::engine::Engine;
 use crate::io::DeviceIo;
 use crate::map::logical::{FRAGMENTS, HOME, LOG, SSD};
 use crate::map::objects::Objects;
 use crate::map::{Logical, Map, NONE, Run, Slot, Touch};
 use crate::metadata::MetadataHomes;
+use crate::migration::Migration;
 use crate::mutant::Mutant;
 use crate::ops::commit::Commit;
 use crate::ops::copies::Copies;
 use crate::ops::moves::{Moves, Part};
 use crate::owner::{MigrationIo, MoveKind, Owner, Parts};
+use crate::policy::Policy;
 use crate::port::IoOp;
+use crate::requests::Requests;
+use crate::store::Store;
 use crate::tiering::Tiers;
+use crate::volumes::Volumes;
 use tandem_block::{BLOCK_BYTES, DeviceId, Duration, IoError};
 
 /// Slots looked at in one step at most: bounds the time that an event takes.
@@ -301,17 +305,94 @@ impl Evacuation {
     }
 }
 
-impl Engine {
+impl Migration {
+    fn empty_ssd(
+        &mut self,
+        device: DeviceId,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let found = self.evacuation.find_on_ssd(device, &self.moves, &store.map, io);
+        drop_copies_of(&found.copies, io, &mut store.map, &mut store.commit);
+        if found.homed {
+            self.moves.want_home_flush(io);
+        }
+        if found.parts.is_empty() {
+            return found
+                .fragmented
+                .is_some_and(|block| self.moves.start_merge(block, &mut store.map, requests, io));
+        }
+        self.evacuation.move_away(
+            found.parts,
+            &mut store.map,
+            &mut volumes.objects,
+            &mut store.commit,
+            &mut self.moves,
+            io,
+        )
+    }
+}
+
+impl Migration {
+    /// A part of it is written.
+    pub(crate) fn drained_written(
+        &mut self,
+        parts: Parts,
+        status: Result<(), IoError>,
+        checksums: &[u32],
+        store: &mut Store,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        let m = self.moves.active.as_ref().expect("a move was writing");
+        let moved: Vec<(Part, Slot)> =
+            parts.range().map(|i| (m.parts[i].clone(), m.targets[i])).collect();
+        let outstanding = m.outstanding;
+        for (i, (part, to)) in moved.into_iter().enumerate() {
+            let is_same = checksums.get(i).is_none_or(|found| *found == part.checksum)
+                && part.copied.as_ref().is_some_and(|copied| store.map.is_latest(copied));
+            let unchanged = is_same && status.is_ok();
+            if unchanged && store.map.move_place(part.logical, part.slot, to) {
+                self.evacuation.drained_to(part.logical, to, &mut store.map);
+            } else if status.is_ok() && io.breaks(Mutant::DrainWithoutCompare) {
+                store.map.assign(part.logical, to, part.checksum);
+                self.evacuation.drained_to(part.logical, to, &mut store.map);
+            } else {
+                store.map.release_unused(Run { slot: to, count: 1 });
+                io.stats_mut().moves_dropped += 1;
+            }
+        }
+        store.commit.note_pending(io.now());
+        if outstanding == 0 {
+            self.moves.end_move(
+                &mut store.map,
+                &mut self.copies,
+                &mut policy.tiers,
+                &mut self.evacuation,
+                io,
+            );
+        }
+    }
+}
+
+impl Migration {
     /// Begins a move of what lies on a drive that drains. False: not now, or there is nothing.
-    pub(crate) fn begin_draining(&mut self) -> bool {
-        let (now, quiet) = (self.io.now(), self.io.is_quiet());
-        let Some(drain) =
-            self.migration.evacuation.current.as_deref_mut().filter(|drain| drain.moves())
+    pub(crate) fn begin_draining(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let (now, quiet) = (io.now(), io.is_quiet());
+        let Some(drain) = self.evacuation.current.as_deref_mut().filter(|drain| drain.moves())
         else {
             return false;
         };
         let rests = now < drain.rests_until && !quiet;
-        if drain.awaits_page.is_some_and(|page| self.store.checksums.has_page(page)) {
+        if drain.awaits_page.is_some_and(|page| store.checksums.has_page(page)) {
             drain.looks_at = now;
         }
         if rests || now < drain.looks_at || drain.drained.is_some() {
@@ -323,84 +404,20 @@ impl Engine {
         }
         drain.has_turn = false;
         let device = drain.device;
-        let is_ssd = self.io[device].is_ssd();
-        let begins = if is_ssd { self.empty_ssd(device) } else { self.begin_evacuating(device) };
-        let drain = self.migration.evacuation.current.as_deref_mut().expect("asked above");
+        let is_ssd = io[device].is_ssd();
+        let begins = if is_ssd {
+            self.empty_ssd(device, store, volumes, requests, io)
+        } else {
+            self.begin_evacuating(device, store, volumes, requests, io)
+        };
+        let drain = self.evacuation.current.as_deref_mut().expect("asked above");
         drain.owns_move = begins;
         if !begins {
             drain.looks_at = now + LOOK_EVERY;
-            if self.store.map.displaced_count() > 0 || self.store.map.pending_blocks() > 0 {
-                self.store.commit.note_pending(now);
+            if store.map.displaced_count() > 0 || store.map.pending_blocks() > 0 {
+                store.commit.note_pending(now);
             }
         }
         begins
-    }
-
-    fn empty_ssd(&mut self, device: DeviceId) -> bool {
-        let found = self.migration.evacuation.find_on_ssd(
-            device,
-            &self.migration.moves,
-            &self.store.map,
-            &self.io,
-        );
-        drop_copies_of(&found.copies, &mut self.io, &mut self.store.map, &mut self.store.commit);
-        if found.homed {
-            self.migration.moves.want_home_flush(&mut self.io);
-        }
-        if found.parts.is_empty() {
-            return found.fragmented.is_some_and(|block| {
-                self.migration.moves.start_merge(
-                    block,
-                    &mut self.store.map,
-                    &mut self.requests,
-                    &mut self.io,
-                )
-            });
-        }
-        self.migration.evacuation.move_away(
-            found.parts,
-            &mut self.store.map,
-            &mut self.volumes.objects,
-            &mut self.store.commit,
-            &mut self.migration.moves,
-            &mut self.io,
-        )
-    }
-
-    /// A part of it is written.
-    pub(crate) fn drained_written(
-        &mut self,
-        parts: Parts,
-        status: Result<(), IoError>,
-        checksums: &[u32],
-    ) {
-        let m = self.migration.moves.active.as_ref().expect("a move was writing");
-        let moved: Vec<(Part, Slot)> =
-            parts.range().map(|i| (m.parts[i].clone(), m.targets[i])).collect();
-        let outstanding = m.outstanding;
-        for (i, (part, to)) in moved.into_iter().enumerate() {
-            let is_same = checksums.get(i).is_none_or(|found| *found == part.checksum)
-                && part.copied.as_ref().is_some_and(|copied| self.store.map.is_latest(copied));
-            let unchanged = is_same && status.is_ok();
-            if unchanged && self.store.map.move_place(part.logical, part.slot, to) {
-                self.migration.evacuation.drained_to(part.logical, to, &mut self.store.map);
-            } else if status.is_ok() && self.io.breaks(Mutant::DrainWithoutCompare) {
-                self.store.map.assign(part.logical, to, part.checksum);
-                self.migration.evacuation.drained_to(part.logical, to, &mut self.store.map);
-            } else {
-                self.store.map.release_unused(Run { slot: to, count: 1 });
-                self.io.stats_mut().moves_dropped += 1;
-            }
-        }
-        self.store.commit.note_pending(self.io.now());
-        if outstanding == 0 {
-            self.migration.moves.end_move(
-                &mut self.store.map,
-                &mut self.migration.copies,
-                &mut self.policy.tiers,
-                &mut self.migration.evacuation,
-                &mut self.io,
-            );
-        }
     }
 }

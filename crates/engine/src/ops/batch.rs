@@ -23,10 +23,13 @@ use crate::metadata::MetadataHomes;
 use crate::metadata_replica::MetadataReplica;
 use crate::mutant::Mutant;
 use crate::ops::commit::Commit;
+use crate::policy::Policy;
 use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use crate::requests::task::Task;
+use crate::store::Store;
 use crate::tiering::Tiers;
+use crate::volumes::Volumes;
 use std::collections::VecDeque;
 use tandem_block::{Batch, IoError, ObjectId, ObjectOp, Op, PayloadId, Request};
 
@@ -244,44 +247,99 @@ impl ObjectChanges {
     }
 }
 
-impl Engine {
+impl Volumes {
+    fn apply_batch(
+        &mut self,
+        batch: &Batch,
+        store: &mut Store,
+        requests: &mut Requests,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) -> Result<(), IoError> {
+        let mut undo: Vec<Undo> = Vec::with_capacity(batch.ops.len());
+        let mut error = None;
+        for op in &batch.ops {
+            let step = match is_in_the_way(op, &self.objects, requests) {
+                true => Err(IoError::Busy),
+                false => self.objects.apply(op),
+            };
+            match step {
+                Ok(step) => undo.push(step),
+                Err(refused) => {
+                    error = Some(refused);
+                    break;
+                }
+            }
+        }
+        // what makes room is never refused for want of it
+        let grows = || batch.ops.iter().any(|op| !matches!(op, ObjectOp::Remove { .. }));
+        if error.is_none() && !self.objects.fits() && grows() {
+            error = Some(IoError::NoSpace);
+        }
+        if let Some(error) = error {
+            undo.into_iter().rev().for_each(|step| self.objects.undo(step));
+            return Err(error);
+        }
+        io.stats_mut().batches += 1;
+        io.stats_mut().clones += u64::from(is_sharing(batch));
+        for step in &undo {
+            for left in self.objects.note(step) {
+                self.let_go_of(left, store, requests, policy, io);
+            }
+        }
+        policy.tiers.note_tiers_named(&batch.ops, &self.objects);
+        store.commit.note_pending(io.now());
+        Ok(())
+    }
+}
+
+impl Volumes {
     /// A batch arrives.
-    pub(crate) fn on_batch(&mut self, batch: &Batch) {
-        self.io.note_request();
-        if let Err(error) = self.volumes.object_changes.admit_batch(
+    pub(crate) fn on_batch(
+        &mut self,
+        batch: &Batch,
+        store: &mut Store,
+        requests: &mut Requests,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        io.note_request();
+        if let Err(error) = self.object_changes.admit_batch(
             batch,
-            &self.volumes.objects,
-            &self.store.journal,
-            &self.store.commit,
-            &self.store.metadata,
-            &self.io,
+            &self.objects,
+            &store.journal,
+            &store.commit,
+            &store.metadata,
+            io,
         ) {
-            self.io.say(batch.id, Err(error));
+            io.say(batch.id, Err(error));
             return;
         }
         let at_once = !batch.durable && !is_sharing(batch);
         if at_once
-            && self.volumes.object_changes.waiting.is_empty()
-            && self.volumes.object_changes.has_room_for(
-                batch,
-                &self.store.commit,
-                &self.store.journal,
-                &self.volumes.objects,
-            )
+            && self.object_changes.waiting.is_empty()
+            && self.object_changes.has_room_for(batch, &store.commit, &store.journal, &self.objects)
         {
-            let status = self.apply_batch(batch);
-            self.io.say(batch.id, status);
+            let status = self.apply_batch(batch, store, requests, policy, io);
+            io.say(batch.id, status);
             return;
         }
-        let request = Request::new(batch.id, ObjectId(u64::MAX), Op::Flush, (0, 0), self.io.now());
-        let id = self.requests.insert(Task::new(request, 0, 0));
-        self.volumes.object_changes.waiting.push_back((id, batch.clone()));
+        let request = Request::new(batch.id, ObjectId(u64::MAX), Op::Flush, (0, 0), io.now());
+        let id = requests.insert(Task::new(request, 0, 0));
+        self.object_changes.waiting.push_back((id, batch.clone()));
     }
+}
 
+impl Engine {
     /// Carries out waiting batches, as many as the next journal unit has room for.
     #[inline]
     pub(crate) fn run_batches(&mut self) {
-        self.retire_lingering();
+        self.volumes.retire_lingering(
+            &mut self.store,
+            &mut self.requests,
+            &mut self.policy,
+            &mut self.io,
+        );
         while let Some((id, batch)) = self.volumes.object_changes.waiting.front() {
             if self.volumes.sharing.is_settling() {
                 return;
@@ -323,7 +381,15 @@ impl Engine {
                 }
             }
             let (_, batch) = self.volumes.object_changes.waiting.pop_front().expect("asked above");
-            let done = refused.and_then(|()| self.apply_batch(&batch));
+            let done = refused.and_then(|()| {
+                self.volumes.apply_batch(
+                    &batch,
+                    &mut self.store,
+                    &mut self.requests,
+                    &mut self.policy,
+                    &mut self.io,
+                )
+            });
             if done.is_ok() && batch.durable {
                 self.store.commit.wait_fua(id);
             } else {
@@ -334,43 +400,6 @@ impl Engine {
             }
             self.thaw();
         }
-    }
-
-    fn apply_batch(&mut self, batch: &Batch) -> Result<(), IoError> {
-        let mut undo: Vec<Undo> = Vec::with_capacity(batch.ops.len());
-        let mut error = None;
-        for op in &batch.ops {
-            let step = match is_in_the_way(op, &self.volumes.objects, &self.requests) {
-                true => Err(IoError::Busy),
-                false => self.volumes.objects.apply(op),
-            };
-            match step {
-                Ok(step) => undo.push(step),
-                Err(refused) => {
-                    error = Some(refused);
-                    break;
-                }
-            }
-        }
-        // what makes room is never refused for want of it
-        let grows = || batch.ops.iter().any(|op| !matches!(op, ObjectOp::Remove { .. }));
-        if error.is_none() && !self.volumes.objects.fits() && grows() {
-            error = Some(IoError::NoSpace);
-        }
-        if let Some(error) = error {
-            undo.into_iter().rev().for_each(|step| self.volumes.objects.undo(step));
-            return Err(error);
-        }
-        self.io.stats_mut().batches += 1;
-        self.io.stats_mut().clones += u64::from(is_sharing(batch));
-        for step in &undo {
-            for left in self.volumes.objects.note(step) {
-                self.let_go_of(left);
-            }
-        }
-        self.policy.tiers.note_tiers_named(&batch.ops, &self.volumes.objects);
-        self.store.commit.note_pending(self.io.now());
-        Ok(())
     }
 }
 

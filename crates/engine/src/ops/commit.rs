@@ -28,6 +28,7 @@ use crate::map::journal::Journal;
 use crate::map::objects::Objects;
 use crate::map::{Batch, Cover, Limits, Slot};
 use crate::metadata::MetadataHomes;
+use crate::migration::Migration;
 use crate::mutant::Mutant;
 use crate::ops::batch::ObjectChanges;
 use crate::ops::copies::Copies;
@@ -36,6 +37,8 @@ use crate::owner::{MetadataIo, Owner};
 use crate::port::IoOp;
 use crate::requests::ordering::TaskId;
 use crate::requests::{Next, Requests};
+use crate::store::Store;
+use crate::volumes::Volumes;
 use std::collections::VecDeque;
 use std::fmt;
 use tandem_block::{BLOCK_BYTES, DeviceId, Instant, IoError};
@@ -329,12 +332,192 @@ impl Commit {
     }
 }
 
+impl Store {
+    /// Nothing is answered before the superblocks say who missed it.
+    fn end_told(
+        &mut self,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        io: &mut DeviceIo,
+    ) {
+        if !self.metadata.is_told() {
+            return;
+        }
+        self.commit.suspended = None;
+        self.commit.stage = Stage::Idle;
+        let batch = std::mem::take(&mut self.commit.batch);
+        self.commit.durable = self.commit.composed;
+        volumes.object_changes.release_retired(
+            self.commit.durable,
+            batch.is_partial,
+            &mut volumes.objects,
+        );
+        if batch.updates > 0 {
+            io.stats_mut().commits += 1;
+            io.stats_mut().updates += batch.updates;
+        }
+        let (served, waiting) = (self.commit.served.len(), self.commit.waiting());
+        self.commit.gathering.ends(io.now(), served, waiting);
+        self.deferred_free.free_after_commit(batch.freed, &self.map);
+        if !migration.moves.homed_log.is_empty() {
+            migration.moves.give_up_log_places(&mut self.commit, &mut self.map, io);
+        }
+        self.commit.answer(Ok(()), requests);
+    }
+}
+
+impl Store {
+    fn end_commit(
+        &mut self,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        io: &mut DeviceIo,
+    ) {
+        self.commit.stage = Stage::Idle;
+        self.commit.units.clear();
+        let batch = std::mem::take(&mut self.commit.batch);
+        if let Some(error) = self.commit.error.take() {
+            // nothing that the batch displaced may be reused: the old record still names it
+            self.commit.kept.extend(batch.freed);
+            self.commit.answer(Err(error), requests);
+            return;
+        }
+        self.commit.batch = batch;
+        self.commit.stage = Stage::Telling;
+        self.end_told(volumes, requests, migration, io);
+    }
+}
+
+impl Store {
+    /// Writes the next unit, or ends the commit. There is room: the batch was composed to fit.
+    fn write_units(
+        &mut self,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        io: &mut DeviceIo,
+    ) {
+        if self.commit.units.is_empty() {
+            self.end_commit(volumes, requests, migration, io);
+            return;
+        }
+        let body = self.commit.units.pop_front().expect("asked above");
+        let place = self.journal.place(disk_bytes(body.len()) as u64);
+        let unit = Unit { sequence: place.sequence, acked_upto: place.sequence - 1, body };
+        let bytes = unit.encode(io.config().pool);
+        let (sequence, end, offset) = (place.sequence, self.journal.mark().0, place.offset);
+        self.commit.unit = Some(UnitUnderWay { sequence, end, offset, bytes });
+        self.commit.send_unit(requests, &mut self.metadata, io);
+    }
+}
+
+impl Store {
+    /// Fixed placement makes no promise, but a FLUSH still costs what it costs.
+    fn flush_fixed(
+        &mut self,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        io: &mut DeviceIo,
+    ) {
+        self.commit.served = std::mem::take(&mut self.commit.flush_waiting);
+        self.commit.served.append(&mut self.commit.fua_waiting);
+        self.commit.oldest_pending = None;
+        self.commit.stage = Stage::Flushing;
+        self.commit.outstanding = 0;
+        for id in io.drives().ids() {
+            let d = &mut io[id];
+            if d.dirty && d.is_volatile() && d.is_ssd() {
+                d.dirty = false;
+                self.commit.outstanding += 1;
+                io.submit(id, IoOp::Flush, Owner::Metadata(MetadataIo::CommitFlush));
+            }
+        }
+        if self.commit.outstanding == 0 {
+            self.end_commit(volumes, requests, migration, io);
+        }
+    }
+}
+
+impl Store {
+    fn flushed(
+        &mut self,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        io: &mut DeviceIo,
+    ) {
+        if io.is_fixed() || self.commit.error.is_some() {
+            self.end_commit(volumes, requests, migration, io);
+            return;
+        }
+        let bodies = std::mem::take(&mut self.commit.batch.bodies);
+        self.commit.units = bodies.into();
+        self.commit.stage = Stage::Writing;
+        self.write_units(volumes, requests, migration, io);
+    }
+}
+
+impl Store {
+    pub(crate) fn unit_written(
+        &mut self,
+        device: DeviceId,
+        status: Result<(), IoError>,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        io: &mut DeviceIo,
+    ) {
+        match status {
+            // a start believes nothing of a drive that lags
+            Ok(()) => self.commit.written |= !self.metadata.contains(device),
+            Err(error) => {
+                self.metadata.fault(device, error, io);
+                self.commit.failed = Some(error);
+            }
+        }
+        self.commit.outstanding -= 1;
+        if self.commit.outstanding > 0 {
+            return;
+        }
+        let failed = self.commit.failed.take();
+        if !std::mem::take(&mut self.commit.written) {
+            // no home of the metadata has it
+            self.commit.suspend_commit(
+                failed.unwrap_or(IoError::Dead(self.metadata.first_metadata_home(io))),
+                requests,
+                io,
+            );
+            return;
+        }
+        self.commit.suspended = None;
+        let unit = self.commit.unit.take().expect("a unit was under way");
+        if self.metadata_replica.home().is_some() {
+            self.metadata_replica.unit_is_durable(
+                unit.sequence,
+                unit.end,
+                unit.offset,
+                unit.bytes,
+                io,
+            );
+        }
+        self.write_units(volumes, requests, migration, io);
+    }
+}
+
 impl Engine {
     /// Begins or advances a commit.
     #[inline]
     pub(crate) fn run_commit(&mut self) {
         if self.store.commit.suspended.is_some() {
-            self.retry_commit();
+            self.store.retry_commit(
+                &mut self.volumes,
+                &mut self.requests,
+                &mut self.migration,
+                &mut self.io,
+            );
         }
         loop {
             let (composed, before) = (self.store.commit.composed, self.store.commit.stage);
@@ -342,7 +525,12 @@ impl Engine {
                 Stage::Idle => self.begin_commit(),
                 Stage::Tails => self.advance_tails(),
                 Stage::Flushing | Stage::Writing => {}
-                Stage::Telling => self.end_told(),
+                Stage::Telling => self.store.end_told(
+                    &mut self.volumes,
+                    &mut self.requests,
+                    &mut self.migration,
+                    &mut self.io,
+                ),
             }
             // a commit with nothing to write ends at once, and who came meanwhile is next
             let was_under_way = self.store.commit.composed > composed || before == Stage::Telling;
@@ -370,7 +558,7 @@ impl Engine {
             &self.volumes.object_changes,
             &self.io,
         );
-        let wanted = self.checkpoint_awaits_objects();
+        let wanted = self.store.checkpoint_awaits_objects(&self.volumes);
         if !asked && !fua && !due && !wanted {
             return;
         }
@@ -390,7 +578,12 @@ impl Engine {
             self.io.disarm_timer();
         }
         if self.io.is_fixed() {
-            self.flush_fixed();
+            self.store.flush_fixed(
+                &mut self.volumes,
+                &mut self.requests,
+                &mut self.migration,
+                &mut self.io,
+            );
             return;
         }
         if blocks_that_fit(&self.volumes.objects, &self.store.journal) == 0 {
@@ -421,14 +614,24 @@ impl Engine {
         if self.store.commit.error.is_some() {
             // before anything is composed: what a dropped batch took along would never be recorded
             if self.migration.tail_copies.under_way() == 0 {
-                self.end_commit();
+                self.store.end_commit(
+                    &mut self.volumes,
+                    &mut self.requests,
+                    &mut self.migration,
+                    &mut self.io,
+                );
             }
             return;
         }
         let mut safe = true;
         for index in 0..self.io.hdds().len() {
             let device = self.io.hdds()[index];
-            safe &= self.settle_tail(device);
+            safe &= self.migration.settle_tail(
+                device,
+                &mut self.store,
+                &mut self.requests,
+                &mut self.io,
+            );
         }
         if self.store.commit.error.is_some() {
             // a drive that failed holds what nobody has room for
@@ -465,7 +668,15 @@ impl Engine {
         );
         self.store.commit.batch = batch;
         self.store.commit.composed += 1;
-        left.into_iter().for_each(|range| self.let_go_of(range));
+        left.into_iter().for_each(|range| {
+            self.volumes.let_go_of(
+                range,
+                &mut self.store,
+                &mut self.requests,
+                &mut self.policy,
+                &mut self.io,
+            )
+        });
         if !self.store.commit.batch.is_partial {
             self.store.commit.served = std::mem::take(&mut self.store.commit.fua_waiting);
             if cover == Cover::SsdFlush {
@@ -492,7 +703,12 @@ impl Engine {
             self.store.commit.send_flushes(&mut self.io);
         }
         if self.store.commit.outstanding == 0 {
-            self.flushed();
+            self.store.flushed(
+                &mut self.volumes,
+                &mut self.requests,
+                &mut self.migration,
+                &mut self.io,
+            );
         }
     }
 
@@ -508,136 +724,12 @@ impl Engine {
         }
         self.store.commit.outstanding -= 1;
         if self.store.commit.outstanding == 0 {
-            self.flushed();
-        }
-    }
-
-    fn flushed(&mut self) {
-        if self.io.is_fixed() || self.store.commit.error.is_some() {
-            self.end_commit();
-            return;
-        }
-        let bodies = std::mem::take(&mut self.store.commit.batch.bodies);
-        self.store.commit.units = bodies.into();
-        self.store.commit.stage = Stage::Writing;
-        self.write_units();
-    }
-
-    /// Writes the next unit, or ends the commit. There is room: the batch was composed to fit.
-    fn write_units(&mut self) {
-        if self.store.commit.units.is_empty() {
-            self.end_commit();
-            return;
-        }
-        let body = self.store.commit.units.pop_front().expect("asked above");
-        let place = self.store.journal.place(disk_bytes(body.len()) as u64);
-        let unit = Unit { sequence: place.sequence, acked_upto: place.sequence - 1, body };
-        let bytes = unit.encode(self.io.config().pool);
-        let (sequence, end, offset) = (place.sequence, self.store.journal.mark().0, place.offset);
-        self.store.commit.unit = Some(UnitUnderWay { sequence, end, offset, bytes });
-        self.store.commit.send_unit(&mut self.requests, &mut self.store.metadata, &mut self.io);
-    }
-
-    pub(crate) fn unit_written(&mut self, device: DeviceId, status: Result<(), IoError>) {
-        match status {
-            // a start believes nothing of a drive that lags
-            Ok(()) => self.store.commit.written |= !self.store.metadata.contains(device),
-            Err(error) => {
-                self.store.metadata.fault(device, error, &mut self.io);
-                self.store.commit.failed = Some(error);
-            }
-        }
-        self.store.commit.outstanding -= 1;
-        if self.store.commit.outstanding > 0 {
-            return;
-        }
-        let failed = self.store.commit.failed.take();
-        if !std::mem::take(&mut self.store.commit.written) {
-            // no home of the metadata has it
-            self.store.commit.suspend_commit(
-                failed.unwrap_or(IoError::Dead(self.store.metadata.first_metadata_home(&self.io))),
+            self.store.flushed(
+                &mut self.volumes,
                 &mut self.requests,
+                &mut self.migration,
                 &mut self.io,
             );
-            return;
-        }
-        self.store.commit.suspended = None;
-        let unit = self.store.commit.unit.take().expect("a unit was under way");
-        if self.store.metadata_replica.home().is_some() {
-            self.store.metadata_replica.unit_is_durable(
-                unit.sequence,
-                unit.end,
-                unit.offset,
-                unit.bytes,
-                &mut self.io,
-            );
-        }
-        self.write_units();
-    }
-
-    fn end_commit(&mut self) {
-        self.store.commit.stage = Stage::Idle;
-        self.store.commit.units.clear();
-        let batch = std::mem::take(&mut self.store.commit.batch);
-        if let Some(error) = self.store.commit.error.take() {
-            // nothing that the batch displaced may be reused: the old record still names it
-            self.store.commit.kept.extend(batch.freed);
-            self.store.commit.answer(Err(error), &mut self.requests);
-            return;
-        }
-        self.store.commit.batch = batch;
-        self.store.commit.stage = Stage::Telling;
-        self.end_told();
-    }
-
-    /// Nothing is answered before the superblocks say who missed it.
-    fn end_told(&mut self) {
-        if !self.store.metadata.is_told() {
-            return;
-        }
-        self.store.commit.suspended = None;
-        self.store.commit.stage = Stage::Idle;
-        let batch = std::mem::take(&mut self.store.commit.batch);
-        self.store.commit.durable = self.store.commit.composed;
-        self.volumes.object_changes.release_retired(
-            self.store.commit.durable,
-            batch.is_partial,
-            &mut self.volumes.objects,
-        );
-        if batch.updates > 0 {
-            self.io.stats_mut().commits += 1;
-            self.io.stats_mut().updates += batch.updates;
-        }
-        let (served, waiting) = (self.store.commit.served.len(), self.store.commit.waiting());
-        self.store.commit.gathering.ends(self.io.now(), served, waiting);
-        self.store.deferred_free.free_after_commit(batch.freed, &self.store.map);
-        if !self.migration.moves.homed_log.is_empty() {
-            self.migration.moves.give_up_log_places(
-                &mut self.store.commit,
-                &mut self.store.map,
-                &self.io,
-            );
-        }
-        self.store.commit.answer(Ok(()), &mut self.requests);
-    }
-
-    /// Fixed placement makes no promise, but a FLUSH still costs what it costs.
-    fn flush_fixed(&mut self) {
-        self.store.commit.served = std::mem::take(&mut self.store.commit.flush_waiting);
-        self.store.commit.served.append(&mut self.store.commit.fua_waiting);
-        self.store.commit.oldest_pending = None;
-        self.store.commit.stage = Stage::Flushing;
-        self.store.commit.outstanding = 0;
-        for id in self.io.drives().ids() {
-            let d = &mut self.io[id];
-            if d.dirty && d.is_volatile() && d.is_ssd() {
-                d.dirty = false;
-                self.store.commit.outstanding += 1;
-                self.io.submit(id, IoOp::Flush, Owner::Metadata(MetadataIo::CommitFlush));
-            }
-        }
-        if self.store.commit.outstanding == 0 {
-            self.end_commit();
         }
     }
 }

@@ -50,7 +50,13 @@ impl Engine {
                 self.recovery_read(ended.device, tag, ended.status, ended.bytes);
             }
             Owner::Start(StartIo::Write) => self.formatting_done(ended.status),
-            Owner::Probe => self.probed(ended.device, ended.status),
+            Owner::Probe => self.store.probed(
+                ended.device,
+                ended.status,
+                &mut self.volumes,
+                &mut self.policy,
+                &mut self.io,
+            ),
         }
     }
 }

@@ -14,16 +14,18 @@
 mod audit;
 
 use crate::drain::Evacuation;
-use crate::engine::Engine;
 use crate::io::DeviceIo;
 use crate::map::Map;
 use crate::map::logical::{FRAGMENTS, LOG, SSD};
 use crate::map::objects::Objects;
 use crate::map::{Logical, Slot};
+use crate::migration::Migration;
 use crate::ops::commit::Commit;
 use crate::ops::moves::Moves;
 use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
+use crate::store::Store;
+use crate::volumes::Volumes;
 use std::collections::BTreeSet;
 use tandem_block::PayloadId;
 
@@ -214,58 +216,61 @@ impl Copies {
     }
 }
 
-impl Engine {
-    /// Begins a move for blocks that lack a place. False: nothing can be done now.
-    pub(crate) fn begin_copies(&mut self) -> bool {
-        (self.migration.copies.copies_can_move(&self.store.commit)
-            && self.migration.copies.begin_copies_home(
-                &mut self.store.map,
-                &mut self.volumes.objects,
-                &mut self.store.commit,
-                &mut self.migration.moves,
-                &mut self.migration.evacuation,
-                &mut self.io,
-            ))
-            || (self.migration.copies.copies_await_quiet()
-                && self.io.is_quiet()
-                && self.begin_restoring())
-    }
-
-    fn begin_restoring(&mut self) -> bool {
-        while let Some(&block) = self.migration.copies.detoured.first() {
-            let need = copy_need(
-                block,
-                &self.io,
-                &self.store.map,
-                &self.volumes.objects,
-                &self.migration.moves,
-            );
+impl Migration {
+    fn begin_restoring(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        io: &mut DeviceIo,
+    ) -> bool {
+        while let Some(&block) = self.copies.detoured.first() {
+            let need = copy_need(block, io, &store.map, &volumes.objects, &self.moves);
             if need == Need::Ssd {
-                if !self.migration.moves.start_merge(
-                    block,
-                    &mut self.store.map,
-                    &mut self.requests,
-                    &mut self.io,
-                ) {
+                if !self.moves.start_merge(block, &mut store.map, requests, io) {
                     return false; // a user's request holds it: the next turn asks again
                 }
-                self.migration.copies.restoring = Some(block);
-                self.migration.copies.detoured.remove(&block);
+                self.copies.restoring = Some(block);
+                self.copies.detoured.remove(&block);
                 return true;
             }
-            self.migration.copies.detoured.remove(&block);
+            self.copies.detoured.remove(&block);
             if need != Need::Nothing {
-                self.migration.copies.want_copies(block, 1, &mut self.io);
+                self.copies.want_copies(block, 1, io);
             }
         }
-        self.migration.copies.copies_can_move(&self.store.commit)
-            && self.migration.copies.begin_copies_home(
-                &mut self.store.map,
-                &mut self.volumes.objects,
-                &mut self.store.commit,
-                &mut self.migration.moves,
-                &mut self.migration.evacuation,
-                &mut self.io,
+        self.copies.copies_can_move(&store.commit)
+            && self.copies.begin_copies_home(
+                &mut store.map,
+                &mut volumes.objects,
+                &mut store.commit,
+                &mut self.moves,
+                &mut self.evacuation,
+                io,
             )
+    }
+}
+
+impl Migration {
+    /// Begins a move for blocks that lack a place. False: nothing can be done now.
+    pub(crate) fn begin_copies(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        io: &mut DeviceIo,
+    ) -> bool {
+        (self.copies.copies_can_move(&store.commit)
+            && self.copies.begin_copies_home(
+                &mut store.map,
+                &mut volumes.objects,
+                &mut store.commit,
+                &mut self.moves,
+                &mut self.evacuation,
+                io,
+            ))
+            || (self.copies.copies_await_quiet()
+                && io.is_quiet()
+                && self.begin_restoring(store, volumes, requests, io))
     }
 }

@@ -17,12 +17,15 @@ use crate::map::Map;
 use crate::metadata::MetadataHomes;
 use crate::metadata_replica;
 use crate::metadata_replica::MetadataReplica;
+use crate::migration::Migration;
 use crate::ops::moves::Moves;
 use crate::ops::read_back::Promotions;
 use crate::ops::steering::Steering;
 use crate::owner::{LogIo, MetadataIo, Owner, RequestIo};
+use crate::policy::Policy;
 use crate::port::IoOp;
 use crate::requests::Requests;
+use crate::store::Store;
 use crate::tiering::Tiers;
 use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, IoError, RequestKind};
 
@@ -196,6 +199,82 @@ impl MetadataReplica {
     }
 }
 
+impl Policy {
+    /// Writes units of the journal that the metadata's metadata replica still lacks. False: there are none.
+    fn write_followed_units(
+        &mut self,
+        device: DeviceId,
+        store: &mut Store,
+        requests: &mut Requests,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let wanted = io[device].bcw.as_ref();
+        let users =
+            store.commit.is_settling_hdds() || wanted.is_some_and(|b| b.is_wanted(io.now()));
+        let units = store.metadata_replica.take_units(device, users, &store.journal, io);
+        let Some(units) = units else { return false };
+        self.steering.disturb(device, false, requests, &mut self.tiers, io);
+        io.submit(device, units, Owner::Metadata(MetadataIo::FollowUnits));
+        true
+    }
+}
+
+impl Policy {
+    /// Flushes the drive, after what the metadata's metadata replica on it still lacks.
+    pub(super) fn settle_hdd(
+        &mut self,
+        device: DeviceId,
+        store: &mut Store,
+        requests: &mut Requests,
+        io: &mut DeviceIo,
+    ) {
+        if store.metadata_replica.writes_units(device)
+            || self.write_followed_units(device, store, requests, io)
+        {
+            io[device].flush_wanted = true;
+        } else {
+            self.tiers.flush_hdd(
+                device,
+                requests,
+                &mut store.metadata_replica,
+                &mut self.steering,
+                io,
+            );
+        }
+    }
+}
+
+impl Policy {
+    fn carry_out(
+        &mut self,
+        device: DeviceId,
+        action: Action,
+        store: &mut Store,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        io: &mut DeviceIo,
+    ) -> bool {
+        match action {
+            Action::Pad(bytes) => io.pad(
+                device,
+                bytes,
+                &mut store.map,
+                &mut migration.read_back,
+                &mut migration.promotions,
+            ),
+            Action::Flush => {
+                self.settle_hdd(device, store, requests, io);
+                false
+            }
+            Action::Rest(until) => {
+                io[device].ask_at = until;
+                false
+            }
+            Action::Write | Action::Return => unreachable!("nobody waits"),
+        }
+    }
+}
+
 impl Engine {
     /// Issues at most one command. True: ask again.
     pub(crate) fn dispatch_hdd(&mut self, device: DeviceId) -> bool {
@@ -221,7 +300,7 @@ impl Engine {
             &self.io,
         ) {
             Some(Turn::Flush) => {
-                self.settle_hdd(device);
+                self.policy.settle_hdd(device, &mut self.store, &mut self.requests, &mut self.io);
                 return false;
             }
             Some(Turn::Move) => {
@@ -252,7 +331,7 @@ impl Engine {
             return self.issue_class(device, Class::Read);
         }
         if d.flush_wanted {
-            self.settle_hdd(device);
+            self.policy.settle_hdd(device, &mut self.store, &mut self.requests, &mut self.io);
             return false;
         }
         if writes && self.dispatch_log_write(device) {
@@ -283,7 +362,7 @@ impl Engine {
             return self.issue_class(device, Class::Background);
         }
         if wants_tail_flush(device, &self.io, &self.store.metadata_replica) {
-            self.settle_hdd(device);
+            self.policy.settle_hdd(device, &mut self.store, &mut self.requests, &mut self.io);
             return false;
         }
         let now = self.io.now();
@@ -302,14 +381,23 @@ impl Engine {
             Action::Rest(_) => self.io.pads_over_break(device),
             _ => None,
         };
-        self.carry_out(device, over_break.unwrap_or(action))
+        self.policy.carry_out(
+            device,
+            over_break.unwrap_or(action),
+            &mut self.store,
+            &mut self.requests,
+            &mut self.migration,
+            &mut self.io,
+        )
     }
 
     /// Does what is due for the metadata on the drive. False: nothing can be done just now.
     fn serve_metadata_replica(&mut self, device: DeviceId) -> bool {
         match self.store.metadata_replica.turn(device, &mut self.io) {
             metadata_replica::Turn::Nothing => return false,
-            metadata_replica::Turn::Flush => self.settle_hdd(device),
+            metadata_replica::Turn::Flush => {
+                self.policy.settle_hdd(device, &mut self.store, &mut self.requests, &mut self.io)
+            }
             metadata_replica::Turn::Step => {
                 self.policy.steering.disturb(
                     device,
@@ -342,44 +430,6 @@ impl Engine {
             );
         }
         false
-    }
-
-    /// Flushes the drive, after what the metadata's metadata replica on it still lacks.
-    pub(super) fn settle_hdd(&mut self, device: DeviceId) {
-        if self.store.metadata_replica.writes_units(device) || self.write_followed_units(device) {
-            self.io[device].flush_wanted = true;
-        } else {
-            self.policy.tiers.flush_hdd(
-                device,
-                &mut self.requests,
-                &mut self.store.metadata_replica,
-                &mut self.policy.steering,
-                &mut self.io,
-            );
-        }
-    }
-
-    /// Writes units of the journal that the metadata's metadata replica still lacks. False: there are none.
-    fn write_followed_units(&mut self, device: DeviceId) -> bool {
-        let wanted = self.io[device].bcw.as_ref();
-        let users = self.store.commit.is_settling_hdds()
-            || wanted.is_some_and(|b| b.is_wanted(self.io.now()));
-        let units = self.store.metadata_replica.take_units(
-            device,
-            users,
-            &self.store.journal,
-            &mut self.io,
-        );
-        let Some(units) = units else { return false };
-        self.policy.steering.disturb(
-            device,
-            false,
-            &mut self.requests,
-            &mut self.policy.tiers,
-            &mut self.io,
-        );
-        self.io.submit(device, units, Owner::Metadata(MetadataIo::FollowUnits));
-        true
     }
 
     fn dispatch_log_write(&mut self, device: DeviceId) -> bool {
@@ -417,27 +467,6 @@ impl Engine {
                 self.policy.steering.return_all(device, &mut self.io, &mut self.requests);
                 true
             }
-        }
-    }
-
-    fn carry_out(&mut self, device: DeviceId, action: Action) -> bool {
-        match action {
-            Action::Pad(bytes) => self.io.pad(
-                device,
-                bytes,
-                &mut self.store.map,
-                &mut self.migration.read_back,
-                &mut self.migration.promotions,
-            ),
-            Action::Flush => {
-                self.settle_hdd(device);
-                false
-            }
-            Action::Rest(until) => {
-                self.io[device].ask_at = until;
-                false
-            }
-            Action::Write | Action::Return => unreachable!("nobody waits"),
         }
     }
 }

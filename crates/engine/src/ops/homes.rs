@@ -12,13 +12,17 @@ use crate::io::DeviceIo;
 use crate::map::logical::{HOME, LOG};
 use crate::map::objects::Objects;
 use crate::map::{Copied, Logical, Map, NONE, Slot, Touch};
+use crate::migration::Migration;
 use crate::mutant::Mutant;
 use crate::ops::commit::Commit;
 use crate::ops::copies::Copies;
 use crate::ops::moves::Moves;
 use crate::owner::{MigrationIo, MoveKind, Owner, Parts};
+use crate::policy::Policy;
 use crate::port::IoOp;
+use crate::store::Store;
 use crate::tiering::Tiers;
+use crate::volumes::Volumes;
 use std::collections::VecDeque;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
 
@@ -217,6 +221,58 @@ impl Moves {
     }
 }
 
+impl Migration {
+    /// A flush of a hard drive made durable its home writes up to `mark`.
+    pub(crate) fn homes_durable(
+        &mut self,
+        device: DeviceId,
+        mark: u64,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        self.moves.homes_durable.resize(io.drives().len(), 0);
+        self.moves.homes_durable[usize::from(device.0)] = mark;
+        let mut later = VecDeque::new();
+        while let Some((number, part)) = self.moves.homed.pop_front() {
+            if volumes.objects.home_of(part.logical, io).0 != device || number > mark {
+                later.push_back((number, part));
+                continue;
+            }
+            self.moves.forget_homed(&part, &store.map);
+            let copied = part.copied.expect("what is on its way home is watched");
+            let copied = self.moves.believe_by_slot(copied, part.slot, &mut store.map, io);
+            let is_home = store.map.note_home(&copied);
+            store.map.forget(copied);
+            if !is_home {
+                io.stats_mut().moves_dropped += 1;
+                continue;
+            }
+            // the table says what the home holds; nothing durable names the home before its record
+            store.checksums.set(part.logical, part.checksum);
+            if store.map.slots().is_log(part.slot) {
+                // the log place is given up one batch later, when the record that names the home
+                // carries the checksum from it
+                self.moves.homed_log.push((part.logical, part.slot));
+            }
+            store.map.touch(Touch { logical: part.logical, count: 1 }, NONE, true);
+        }
+        self.moves.homed = later;
+        self.evacuation.rehomed_durable(
+            device,
+            mark,
+            &mut volumes.objects,
+            &mut store.commit,
+            &mut self.moves,
+            io,
+        );
+        self.copies.durable();
+        policy.tiers.look_at_demoting();
+        store.commit.note_pending(io.now());
+    }
+}
+
 impl Engine {
     /// Homes (or a merged block) were written.
     pub(crate) fn move_write_done(
@@ -230,12 +286,36 @@ impl Engine {
         m.outstanding -= 1;
         m.failed |= status.is_err();
         if m.kind.is_of_one_block() {
-            self.merge_written(status, checksums.first().copied().unwrap_or(0));
+            self.migration.merge_written(
+                status,
+                checksums.first().copied().unwrap_or(0),
+                &mut self.store,
+                &mut self.policy,
+                &mut self.io,
+            );
             return;
         }
         match m.kind {
-            MoveKind::Drain => return self.drained_written(written, status, checksums),
-            MoveKind::Rehome => return self.rehomed_written(device, status),
+            MoveKind::Drain => {
+                return self.migration.drained_written(
+                    written,
+                    status,
+                    checksums,
+                    &mut self.store,
+                    &mut self.policy,
+                    &mut self.io,
+                );
+            }
+            MoveKind::Rehome => {
+                return self.migration.rehomed_written(
+                    device,
+                    status,
+                    &mut self.store,
+                    &mut self.volumes,
+                    &mut self.policy,
+                    &mut self.io,
+                );
+            }
             _ => {}
         }
         let mut parts = m.parts[written.range()].to_vec();
@@ -263,7 +343,14 @@ impl Engine {
         }
         if self.io.breaks(Mutant::VolatileHome) && status.is_ok() {
             let mark = self.io[device].home_writes;
-            self.homes_durable(device, mark);
+            self.migration.homes_durable(
+                device,
+                mark,
+                &mut self.store,
+                &mut self.volumes,
+                &mut self.policy,
+                &mut self.io,
+            );
         }
         if self.migration.moves.active.as_ref().is_some_and(|m| m.outstanding == 0) {
             self.migration.moves.end_move(
@@ -274,52 +361,5 @@ impl Engine {
                 &mut self.io,
             );
         }
-    }
-
-    /// A flush of a hard drive made durable its home writes up to `mark`.
-    pub(crate) fn homes_durable(&mut self, device: DeviceId, mark: u64) {
-        self.migration.moves.homes_durable.resize(self.io.drives().len(), 0);
-        self.migration.moves.homes_durable[usize::from(device.0)] = mark;
-        let mut later = VecDeque::new();
-        while let Some((number, part)) = self.migration.moves.homed.pop_front() {
-            if self.volumes.objects.home_of(part.logical, &self.io).0 != device || number > mark {
-                later.push_back((number, part));
-                continue;
-            }
-            self.migration.moves.forget_homed(&part, &self.store.map);
-            let copied = part.copied.expect("what is on its way home is watched");
-            let copied = self.migration.moves.believe_by_slot(
-                copied,
-                part.slot,
-                &mut self.store.map,
-                &self.io,
-            );
-            let is_home = self.store.map.note_home(&copied);
-            self.store.map.forget(copied);
-            if !is_home {
-                self.io.stats_mut().moves_dropped += 1;
-                continue;
-            }
-            // the table says what the home holds; nothing durable names the home before its record
-            self.store.checksums.set(part.logical, part.checksum);
-            if self.store.map.slots().is_log(part.slot) {
-                // the log place is given up one batch later, when the record that names the home
-                // carries the checksum from it
-                self.migration.moves.homed_log.push((part.logical, part.slot));
-            }
-            self.store.map.touch(Touch { logical: part.logical, count: 1 }, NONE, true);
-        }
-        self.migration.moves.homed = later;
-        self.migration.evacuation.rehomed_durable(
-            device,
-            mark,
-            &mut self.volumes.objects,
-            &mut self.store.commit,
-            &mut self.migration.moves,
-            &mut self.io,
-        );
-        self.migration.copies.durable();
-        self.policy.tiers.look_at_demoting();
-        self.store.commit.note_pending(self.io.now());
     }
 }

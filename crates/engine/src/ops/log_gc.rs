@@ -5,17 +5,19 @@
 
 use super::moves::Part;
 use super::unmovable::SEGMENTS_MAX;
-use crate::engine::Engine;
 use crate::io::DeviceIo;
 use crate::log::Log;
 use crate::log::gc::{self, Need};
 use crate::map::logical::{FRAGMENTS, HOME, LOG};
 use crate::map::objects::Objects;
 use crate::map::{Map, NONE, Run, Slot};
+use crate::migration::Migration;
 use crate::ops::commit::Commit;
 use crate::ops::moves::Moves;
 use crate::owner::MoveKind;
 use crate::requests::Requests;
+use crate::store::Store;
+use crate::volumes::Volumes;
 use tandem_block::{BLOCK_BYTES, DeviceId};
 
 impl Moves {
@@ -154,96 +156,96 @@ impl Moves {
     }
 }
 
-impl Engine {
-    pub(crate) fn begin_log_gc(&mut self) -> bool {
-        self.migration.moves.barren.resize(self.io.drives().len(), None);
-        let drives = self.io.hdds().iter().filter_map(|&id| {
-            let d = &self.io[id];
-            let log = d.log.as_ref().filter(|_| !d.is_faulted())?;
-            let is_wanted = d.bcw.as_ref().is_some_and(|bcw| bcw.is_wanted(self.io.now()));
-            Some((id, self.migration.moves.need_of(log, &self.io), is_wanted))
-        });
-        for device in gc::order(drives) {
-            let Some(log) = &self.io[device].log else { continue };
-            let Some(segment) = log.victim() else { continue };
-            let run = log.segment_run(segment);
-            let blocks_max = (self.io.config().writeback_run_bytes / BLOCK_BYTES) as usize;
-            let blocks_max = if self.migration.moves.takes_single() { 1 } else { blocks_max };
-            let parts = self.migration.moves.movable_parts(
-                run,
-                blocks_max,
-                &self.store.map,
-                &self.volumes.objects,
-                &self.io,
-            );
-            if parts.is_empty() {
-                self.migration.moves.unlock_segment(
-                    device,
-                    run,
-                    &mut self.store.map,
-                    &mut self.requests,
-                    &mut self.store.commit,
-                    &mut self.io,
-                );
-                if self.migration.moves.active.is_some() || self.clean_another(device, blocks_max) {
-                    return true;
-                }
-                continue;
-            }
-            self.migration.moves.begin_home_move(
-                MoveKind::LogGc,
-                parts,
-                &self.store.commit,
-                &mut self.store.map,
-                &self.migration.evacuation,
-                &mut self.io,
-            );
-            return true;
-        }
-        false
-    }
-
+impl Migration {
     /// The emptiest segment may have to wait for a write that holds its blocks; without an SSD that write
     /// may wait for room in this very log. Then another segment makes it.
-    fn clean_another(&mut self, device: DeviceId, blocks_max: usize) -> bool {
-        let is_short_of_space = self.io.waits_for_space() && self.io.ssds().is_empty();
-        let is_out = |hdd: &DeviceId| self.io[*hdd].is_faulted();
-        let some_stay =
-            !self.migration.moves.unmovable.is_empty() || self.io.hdds().iter().any(is_out);
+    fn clean_another(
+        &mut self,
+        device: DeviceId,
+        blocks_max: usize,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let is_short_of_space = io.waits_for_space() && io.ssds().is_empty();
+        let is_out = |hdd: &DeviceId| io[*hdd].is_faulted();
+        let some_stay = !self.moves.unmovable.is_empty() || io.hdds().iter().any(is_out);
         if !is_short_of_space && !some_stay {
             return false;
         }
-        let log = self.io[device].log.as_ref().expect("it is being cleaned");
+        let log = io[device].log.as_ref().expect("it is being cleaned");
         let segments_max = if is_short_of_space { usize::MAX } else { SEGMENTS_MAX };
         let segments = log.victims().into_iter().take(segments_max);
         let runs: Vec<Run> = segments.map(|segment| log.segment_run(segment)).collect();
         for run in runs {
-            let parts = self.migration.moves.movable_parts(
-                run,
-                blocks_max,
-                &self.store.map,
-                &self.volumes.objects,
-                &self.io,
-            );
+            let parts = self.moves.movable_parts(run, blocks_max, &store.map, &volumes.objects, io);
             if !parts.is_empty() {
-                self.migration.moves.begin_home_move(
+                self.moves.begin_home_move(
                     MoveKind::LogGc,
                     parts,
-                    &self.store.commit,
-                    &mut self.store.map,
-                    &self.migration.evacuation,
-                    &mut self.io,
+                    &store.commit,
+                    &mut store.map,
+                    &self.evacuation,
+                    io,
                 );
                 return true;
             }
-            if self.migration.moves.merge_in(
-                run,
-                &mut self.store.map,
-                &mut self.requests,
-                &mut self.io,
-            ) {
+            if self.moves.merge_in(run, &mut store.map, requests, io) {
                 return true;
             }
+        }
+        false
+    }
+}
+
+impl Migration {
+    pub(crate) fn begin_log_gc(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        io: &mut DeviceIo,
+    ) -> bool {
+        self.moves.barren.resize(io.drives().len(), None);
+        let drives = io.hdds().iter().filter_map(|&id| {
+            let d = &io[id];
+            let log = d.log.as_ref().filter(|_| !d.is_faulted())?;
+            let is_wanted = d.bcw.as_ref().is_some_and(|bcw| bcw.is_wanted(io.now()));
+            Some((id, self.moves.need_of(log, io), is_wanted))
+        });
+        for device in gc::order(drives) {
+            let Some(log) = &io[device].log else { continue };
+            let Some(segment) = log.victim() else { continue };
+            let run = log.segment_run(segment);
+            let blocks_max = (io.config().writeback_run_bytes / BLOCK_BYTES) as usize;
+            let blocks_max = if self.moves.takes_single() { 1 } else { blocks_max };
+            let parts = self.moves.movable_parts(run, blocks_max, &store.map, &volumes.objects, io);
+            if parts.is_empty() {
+                self.moves.unlock_segment(
+                    device,
+                    run,
+                    &mut store.map,
+                    requests,
+                    &mut store.commit,
+                    io,
+                );
+                if self.moves.active.is_some()
+                    || self.clean_another(device, blocks_max, store, volumes, requests, io)
+                {
+                    return true;
+                }
+                continue;
+            }
+            self.moves.begin_home_move(
+                MoveKind::LogGc,
+                parts,
+                &store.commit,
+                &mut store.map,
+                &self.evacuation,
+                io,
+            );
+            return true;
         }
         false
     }

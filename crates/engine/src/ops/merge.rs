@@ -6,21 +6,23 @@
 
 use super::moves::{FRAGMENTED_MAX, Move, Part, Stage};
 use crate::device::{Class, Job};
-use crate::engine::Engine;
 use crate::io::DeviceIo;
 use crate::log::read_back::ReadBack;
 use crate::map::Map;
 use crate::map::{Logical, NONE, Run, Touch};
 use crate::metadata::MetadataHomes;
+use crate::migration::Migration;
 use crate::mutant::Mutant;
 use crate::ops::moves::Moves;
 use crate::ops::read_back::Promotions;
 use crate::owner::{MigrationIo, MoveKind, Owner, Parts};
+use crate::policy::Policy;
 use crate::port::IoOp;
 use crate::requests::Next;
 use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use crate::requests::task::Task;
+use crate::store::Store;
 use tandem_block::{
     BLOCK_BYTES, IoError, ObjectId, Op, PayloadId, Request, RequestId, RequestKind,
 };
@@ -152,43 +154,46 @@ impl Moves {
     }
 }
 
-impl Engine {
+impl Migration {
     /// The block of a merge was read, as a user would read it.
-    pub(crate) fn merge_read(&mut self, id: TaskId, payload: PayloadId) {
-        let task = self.requests.remove(id);
-        let m = self.migration.moves.active.as_mut().expect("a merge was reading");
+    pub(crate) fn merge_read(
+        &mut self,
+        id: TaskId,
+        payload: PayloadId,
+        store: &mut Store,
+        requests: &mut Requests,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        let task = requests.remove(id);
+        let m = self.moves.active.as_mut().expect("a merge was reading");
         m.buffer = payload;
         m.stage = Stage::Writing;
         m.failed = task.status.is_err();
         if let (Err(error), MoveKind::Merge) = (task.status, m.kind) {
             let block = m.parts[0].logical;
-            self.migration.moves.leave_unmovable(block, error, &mut self.store.map, &self.io);
+            self.moves.leave_unmovable(block, error, &mut store.map, io);
         }
         let run = if task.status.is_ok() {
-            slot_for_merge(
-                &mut self.io,
-                &mut self.store.map,
-                &mut self.migration.read_back,
-                &mut self.migration.promotions,
-            )
+            slot_for_merge(io, &mut store.map, &mut self.read_back, &mut self.promotions)
         } else {
             None
         };
         let Some(run) = run else {
-            self.migration.moves.end_move(
-                &mut self.store.map,
-                &mut self.migration.copies,
-                &mut self.policy.tiers,
-                &mut self.migration.evacuation,
-                &mut self.io,
+            self.moves.end_move(
+                &mut store.map,
+                &mut self.copies,
+                &mut policy.tiers,
+                &mut self.evacuation,
+                io,
             );
             return;
         };
-        let m = self.migration.moves.active.as_mut().expect("asked above");
+        let m = self.moves.active.as_mut().expect("asked above");
         m.target = run;
         m.outstanding = 1;
         let (parts, kind) = (Parts { first: 0, count: 1 }, m.kind);
-        let region = *self.store.map.slots().region(run.slot);
+        let region = *store.map.slots().region(run.slot);
         let op = IoOp::Write {
             offset_bytes: region.address(run.slot),
             length_bytes: BLOCK_BYTES,
@@ -197,39 +202,47 @@ impl Engine {
             fua: region.is_log,
         };
         let owner = Owner::Migration(MigrationIo::Write { parts, kind });
-        self.io.enqueue(region.device, Class::Background, Job::Io(op, owner), None);
+        io.enqueue(region.device, Class::Background, Job::Io(op, owner), None);
     }
+}
 
-    pub(crate) fn merge_written(&mut self, status: Result<(), IoError>, checksum: u32) {
-        let m = self.migration.moves.active.as_ref().expect("a merge was writing");
+impl Migration {
+    pub(crate) fn merge_written(
+        &mut self,
+        status: Result<(), IoError>,
+        checksum: u32,
+        store: &mut Store,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        let m = self.moves.active.as_ref().expect("a merge was writing");
         let (block, target) = (m.parts[0].logical, m.target);
         let copied = m.parts[0].copied.as_ref().expect("a block that is merged is watched");
-        let unchanged =
-            self.store.map.is_latest(copied) || self.io.breaks(Mutant::MoveWithoutCompare);
+        let unchanged = store.map.is_latest(copied) || io.breaks(Mutant::MoveWithoutCompare);
         let is_promotion = m.kind == MoveKind::Promotion;
         if status.is_ok() && unchanged && !m.failed {
-            self.store.map.assign(block, target.slot, checksum);
-            let durable = self.store.map.slots().is_log(target.slot);
-            self.store.map.touch(Touch { logical: block, count: 1 }, target.slot, durable);
-            self.store.commit.note_pending(self.io.now());
+            store.map.assign(block, target.slot, checksum);
+            let durable = store.map.slots().is_log(target.slot);
+            store.map.touch(Touch { logical: block, count: 1 }, target.slot, durable);
+            store.commit.note_pending(io.now());
             let moved = if is_promotion {
-                &mut self.io.stats_mut().read_back.promoted
+                &mut io.stats_mut().read_back.promoted
             } else {
-                &mut self.io.stats_mut().merged
+                &mut io.stats_mut().merged
             };
             *moved += 1;
-            self.migration.copies.restoring_done(true, &mut self.io);
+            self.copies.restoring_done(true, io);
         } else {
-            self.migration.moves.active.as_mut().expect("asked above").failed |= status.is_err();
-            self.store.metadata.release_merged(target, status, &mut self.store.map, &mut self.io);
-            self.io.stats_mut().moves_dropped += 1;
+            self.moves.active.as_mut().expect("asked above").failed |= status.is_err();
+            store.metadata.release_merged(target, status, &mut store.map, io);
+            io.stats_mut().moves_dropped += 1;
         }
-        self.migration.moves.end_move(
-            &mut self.store.map,
-            &mut self.migration.copies,
-            &mut self.policy.tiers,
-            &mut self.migration.evacuation,
-            &mut self.io,
+        self.moves.end_move(
+            &mut store.map,
+            &mut self.copies,
+            &mut policy.tiers,
+            &mut self.evacuation,
+            io,
         );
     }
 }

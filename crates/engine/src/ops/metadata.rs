@@ -14,12 +14,16 @@ use crate::map::objects::Objects;
 use crate::metadata::MetadataHomes;
 use crate::metadata_replica::MetadataReplica;
 use crate::metadata_replica::{CheckpointState, Source};
+use crate::migration::Migration;
 use crate::ops::commit::Commit;
 use crate::owner::{Ended, MetadataIo};
 use crate::replacement::Replacement;
+use crate::replicas::Replicas;
 use crate::requests::Next;
 use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
+use crate::store::Store;
+use crate::volumes::Volumes;
 use tandem_block::{DeviceId, Instant, IoError, PayloadId};
 
 impl Checkpoint {
@@ -179,203 +183,246 @@ impl MetadataHomes {
     }
 }
 
-impl Engine {
-    /// Begins or advances a checkpoint.
-    #[inline]
-    pub(crate) fn run_checkpoint(&mut self) {
-        let batches = self.batches();
-        let begins = self.store.checkpoint.is_idle();
-        if begins
-            && !self.store.checkpoint.is_checkpoint_due(
-                batches,
-                &self.store.checksums,
-                &self.store.journal,
-                &self.store.metadata_replica,
-                &self.store.metadata,
-                &self.io,
-            )
-        {
-            return;
-        }
-        let mut parts = Parts {
-            io: &mut self.io,
-            metadata: &self.store.metadata,
-            metadata_replica: &mut self.store.metadata_replica,
-            journal: &mut self.store.journal,
-            map: &mut self.store.map,
-            checksums: &mut self.store.checksums,
-            objects: &mut self.volumes.objects,
-            batches,
-        };
-        if begins {
-            self.store.checkpoint.begin(&mut parts);
-        }
-        if let Some(page) = self.store.checkpoint.advance(&mut parts) {
-            self.store.metadata_replica.load_checksum_page(
-                page,
-                None,
-                &mut self.store.pages,
-                &mut self.store.metadata,
-                &mut self.io,
-            );
-        }
-        if self.store.checkpoint.is_idle() && self.store.metadata.levels() {
-            // a drive may be level with it, and no event may follow that would say so
-            self.run_lagging();
-        }
-    }
-
+impl Store {
     /// When a checkpoint that failed is tried again, or a page that somebody may wait for.
-    pub(crate) fn checkpoint_due(&self) -> Instant {
-        let now = self.io.now();
-        let due = self.store.checkpoint.due(true, self.store.commit.is_broken(), now);
+    pub(crate) fn checkpoint_due(&self, io: &DeviceIo) -> Instant {
+        let now = io.now();
+        let due = self.checkpoint.due(true, self.commit.is_broken(), now);
         let is_wanted = due != Instant::NEVER
-            && self.store.checkpoint.is_checkpoint_wanted(
-                &self.store.checksums,
-                &self.store.journal,
-                &self.store.metadata_replica,
-                &self.store.metadata,
-                &self.io,
+            && self.checkpoint.is_checkpoint_wanted(
+                &self.checksums,
+                &self.journal,
+                &self.metadata_replica,
+                &self.metadata,
+                io,
             );
-        let due = self.store.checkpoint.due(is_wanted, self.store.commit.is_broken(), now);
-        due.min(self.store.pages.due(now))
+        let due = self.checkpoint.due(is_wanted, self.commit.is_broken(), now);
+        due.min(self.pages.due(now))
     }
+}
 
-    /// Asks for a last checkpoint; true once it is durable.
-    pub(crate) fn finish_checkpoint_for_stop(&mut self) -> bool {
-        if !self.store.checkpoint.has_failed() && self.store.checkpoint.ask_for_stop() {
-            self.run_checkpoint();
-        }
-        self.store.checkpoint.is_over()
-    }
-
-    /// Does a checkpoint wait for changes of objects that no batch has taken yet?
-    pub(crate) fn checkpoint_awaits_objects(&self) -> bool {
-        self.store.checkpoint.awaits_objects(&self.volumes.objects, self.batches())
-    }
-
+impl Store {
     /// Where the journal's batches stand.
     pub(crate) fn batches(&self) -> Batches {
         Batches {
-            composed: self.store.commit.composed(),
-            durable: self.store.commit.durable(),
-            durable_unit: self.store.commit.durable_unit(&self.store.journal),
-            is_broken: self.store.commit.is_broken(),
+            composed: self.commit.composed(),
+            durable: self.commit.durable(),
+            durable_unit: self.commit.durable_unit(&self.journal),
+            is_broken: self.commit.is_broken(),
         }
     }
+}
 
-    /// Advances the snapshot of the metadata on the hard drive that follows.
-    #[inline]
-    pub(crate) fn run_metadata_replica(&mut self) {
-        if !self.store.metadata_replica.takes_snapshot() {
+impl Store {
+    /// A page of home checksums was read.
+    pub(crate) fn checksum_page_read(
+        &mut self,
+        page: u32,
+        ended: Ended<'_>,
+        requests: &mut Requests,
+        io: &mut DeviceIo,
+    ) {
+        let known = (&self.metadata, &self.metadata_replica);
+        let read = self.pages.read_done(page, ended, &mut self.checksums, known, io);
+        let PageRead::Over { waiters, is_loaded, is_unread } = read else { return };
+        if is_unread {
+            self.checkpoint.page_failed();
+        }
+        for id in waiters {
+            let task = &mut requests[id];
+            task.outstanding -= 1;
+            if !is_loaded {
+                requests
+                    .note_error(id, ended.status.err().unwrap_or(IoError::Checksum(ended.device)));
+            }
+            let task = &requests[id];
+            if task.outstanding > 0 {
+                continue;
+            }
+            if task.status.is_err() {
+                requests.answer(id, PayloadId::NONE, 0, io);
+            } else {
+                requests.lead_to(Next::Read(id));
+            }
+        }
+    }
+}
+
+impl Store {
+    fn advance_levelling(&mut self, volumes: &mut Volumes, io: &mut DeviceIo) {
+        if !io.is_serving() || self.commit.is_broken() {
             return;
         }
-        let checkpoint = match (self.store.checkpoint.is_idle(), self.store.checkpoint.has_failed())
-        {
+        // commits wait for a checkpoint that is wanted
+        let is_free = self.checkpoint.is_idle()
+            && !self.checkpoint.is_checkpoint_wanted(
+                &self.checksums,
+                &self.journal,
+                &self.metadata_replica,
+                &self.metadata,
+                io,
+            );
+        let may_copy = is_free && !io.is_stopping();
+        let newest = self.checkpoint.number();
+        if self.metadata.advance_levelling(newest, may_copy, io) {
+            self.checkpoint.begin_levelling(
+                &mut self.map,
+                &mut volumes.objects,
+                &mut self.metadata,
+                io,
+            );
+        }
+    }
+}
+
+impl Store {
+    /// Does a checkpoint wait for changes of objects that no batch has taken yet?
+    pub(crate) fn checkpoint_awaits_objects(&self, volumes: &Volumes) -> bool {
+        self.checkpoint.awaits_objects(&volumes.objects, self.batches())
+    }
+}
+
+impl Store {
+    /// Advances the snapshot of the metadata on the hard drive that follows.
+    #[inline]
+    pub(crate) fn run_metadata_replica(&mut self, volumes: &mut Volumes, io: &mut DeviceIo) {
+        if !self.metadata_replica.takes_snapshot() {
+            return;
+        }
+        let checkpoint = match (self.checkpoint.is_idle(), self.checkpoint.has_failed()) {
             (false, _) => CheckpointState::UnderWay,
             (true, true) => CheckpointState::Failed,
             (true, false) => CheckpointState::Durable,
         };
         let source = Source {
-            map: &self.store.map,
-            checksums: &self.store.checksums,
-            objects: &self.volumes.objects,
-            journal: &self.store.journal,
+            map: &self.map,
+            checksums: &self.checksums,
+            objects: &volumes.objects,
+            journal: &self.journal,
             checkpoint,
             batches: self.batches(),
         };
-        if let Some(page) = self.store.metadata_replica.run(&source, &mut self.io) {
-            self.store.metadata_replica.load_checksum_page(
+        if let Some(page) = self.metadata_replica.run(&source, io) {
+            self.metadata_replica.load_checksum_page(
                 page,
                 None,
-                &mut self.store.pages,
-                &mut self.store.metadata,
-                &mut self.io,
+                &mut self.pages,
+                &mut self.metadata,
+                io,
             );
         }
     }
+}
 
-    /// A page of home checksums was read.
-    pub(crate) fn checksum_page_read(&mut self, page: u32, ended: Ended<'_>) {
-        let known = (&self.store.metadata, &self.store.metadata_replica);
-        let read =
-            self.store.pages.read_done(page, ended, &mut self.store.checksums, known, &mut self.io);
-        let PageRead::Over { waiters, is_loaded, is_unread } = read else { return };
-        if is_unread {
-            self.store.checkpoint.page_failed();
-        }
-        for id in waiters {
-            let task = &mut self.requests[id];
-            task.outstanding -= 1;
-            if !is_loaded {
-                self.requests
-                    .note_error(id, ended.status.err().unwrap_or(IoError::Checksum(ended.device)));
-            }
-            let task = &self.requests[id];
-            if task.outstanding > 0 {
-                continue;
-            }
-            if task.status.is_err() {
-                self.requests.answer(id, PayloadId::NONE, 0, &mut self.io);
-            } else {
-                self.requests.lead_to(Next::Read(id));
-            }
-        }
-    }
-
+impl Store {
     /// What can be done now for drives that lag, and to tell the others of them.
     #[inline]
-    pub(crate) fn run_lagging(&mut self) {
-        if self.store.metadata.levels() {
-            self.advance_levelling();
+    pub(crate) fn run_lagging(
+        &mut self,
+        volumes: &mut Volumes,
+        migration: &mut Migration,
+        replicas: &mut Replicas,
+        io: &mut DeviceIo,
+    ) {
+        if self.metadata.levels() {
+            self.advance_levelling(volumes, io);
         }
-        if self.store.metadata.waits_for_metadata_replica() {
-            self.store.checkpoint.note_metadata_replica_level(
-                &mut self.store.journal,
-                &mut self.store.metadata_replica,
-                &mut self.store.metadata,
+        if self.metadata.waits_for_metadata_replica() {
+            self.checkpoint.note_metadata_replica_level(
+                &mut self.journal,
+                &mut self.metadata_replica,
+                &mut self.metadata,
             );
         }
-        if !self.store.metadata.is_told() {
-            self.store.metadata.tell_of_lagging(
-                &mut self.replicas.replacement,
-                &mut self.migration.evacuation,
-                &mut self.io,
-            );
+        if !self.metadata.is_told() {
+            self.metadata.tell_of_lagging(&mut replicas.replacement, &mut migration.evacuation, io);
         }
     }
+}
 
-    fn advance_levelling(&mut self) {
-        if !self.io.is_serving() || self.store.commit.is_broken() {
+impl Store {
+    /// Begins or advances a checkpoint.
+    #[inline]
+    pub(crate) fn run_checkpoint(
+        &mut self,
+        volumes: &mut Volumes,
+        migration: &mut Migration,
+        replicas: &mut Replicas,
+        io: &mut DeviceIo,
+    ) {
+        let batches = self.batches();
+        let begins = self.checkpoint.is_idle();
+        if begins
+            && !self.checkpoint.is_checkpoint_due(
+                batches,
+                &self.checksums,
+                &self.journal,
+                &self.metadata_replica,
+                &self.metadata,
+                io,
+            )
+        {
             return;
         }
-        // commits wait for a checkpoint that is wanted
-        let is_free = self.store.checkpoint.is_idle()
-            && !self.store.checkpoint.is_checkpoint_wanted(
-                &self.store.checksums,
-                &self.store.journal,
-                &self.store.metadata_replica,
-                &self.store.metadata,
-                &self.io,
-            );
-        let may_copy = is_free && !self.io.is_stopping();
-        let newest = self.store.checkpoint.number();
-        if self.store.metadata.advance_levelling(newest, may_copy, &mut self.io) {
-            self.store.checkpoint.begin_levelling(
-                &mut self.store.map,
-                &mut self.volumes.objects,
-                &mut self.store.metadata,
-                &mut self.io,
+        let mut parts = Parts {
+            io: io,
+            metadata: &self.metadata,
+            metadata_replica: &mut self.metadata_replica,
+            journal: &mut self.journal,
+            map: &mut self.map,
+            checksums: &mut self.checksums,
+            objects: &mut volumes.objects,
+            batches,
+        };
+        if begins {
+            self.checkpoint.begin(&mut parts);
+        }
+        if let Some(page) = self.checkpoint.advance(&mut parts) {
+            self.metadata_replica.load_checksum_page(
+                page,
+                None,
+                &mut self.pages,
+                &mut self.metadata,
+                io,
             );
         }
+        if self.checkpoint.is_idle() && self.metadata.levels() {
+            // a drive may be level with it, and no event may follow that would say so
+            self.run_lagging(volumes, migration, replicas, io);
+        }
     }
+}
 
+impl Store {
+    /// Asks for a last checkpoint; true once it is durable.
+    pub(crate) fn finish_checkpoint_for_stop(
+        &mut self,
+        volumes: &mut Volumes,
+        migration: &mut Migration,
+        replicas: &mut Replicas,
+        io: &mut DeviceIo,
+    ) -> bool {
+        if !self.checkpoint.has_failed() && self.checkpoint.ask_for_stop() {
+            self.run_checkpoint(volumes, migration, replicas, io);
+        }
+        self.checkpoint.is_over()
+    }
+}
+
+impl Engine {
     /// A command for the metadata has ended.
     pub(crate) fn metadata_io_done(&mut self, io: &MetadataIo, ended: Ended<'_>) {
         let Ended { device, status, bytes, .. } = ended;
         match *io {
             MetadataIo::CommitFlush => self.commit_flushed(device, status),
-            MetadataIo::Unit => self.unit_written(device, status),
+            MetadataIo::Unit => self.store.unit_written(
+                device,
+                status,
+                &mut self.volumes,
+                &mut self.requests,
+                &mut self.migration,
+                &mut self.io,
+            ),
             MetadataIo::Checkpoint => self.store.checkpoint.checkpoint_step_done(
                 device,
                 status,
@@ -391,7 +438,9 @@ impl Engine {
                     self.store.metadata.fault_if(device, status, &mut self.io);
                 }
             }
-            MetadataIo::ChecksumPage(page) => self.checksum_page_read(page, ended),
+            MetadataIo::ChecksumPage(page) => {
+                self.store.checksum_page_read(page, ended, &mut self.requests, &mut self.io)
+            }
             MetadataIo::LevelRead(number) => {
                 self.store.metadata.level_read(number, status, bytes, &mut self.io)
             }

@@ -24,13 +24,18 @@ use crate::map::logical::LOG;
 use crate::map::objects::Objects;
 use crate::map::{Copied, FixedState, Logical, Map, NONE, Run, Slot};
 use crate::metadata_replica::MetadataReplica;
+use crate::migration::Migration;
 use crate::mutant::Mutant;
 use crate::ops::commit::Commit;
 use crate::ops::copies::Copies;
 use crate::ops::steering::Steering;
 use crate::owner::{Ended, MigrationIo, MoveKind, Owner};
+use crate::policy::Policy;
 use crate::port::{Command, IoOp};
+use crate::requests::Requests;
+use crate::store::Store;
 use crate::tiering::Tiers;
+use crate::volumes::Volumes;
 use hashbrown::HashSet;
 use std::collections::VecDeque;
 use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, IoError, PayloadId};
@@ -449,141 +454,19 @@ impl Moves {
     }
 }
 
-impl Engine {
-    /// A command of a migration has ended.
-    pub(crate) fn migration_io_done(&mut self, io: &MigrationIo, ended: Ended<'_>) {
-        let Ended { device, status, checksums, .. } = ended;
-        match *io {
-            MigrationIo::Read(part) => self.move_read_done(part, status, checksums),
-            MigrationIo::Write { parts, .. } => {
-                self.move_write_done(device, parts, status, checksums);
-            }
-            MigrationIo::Extent { number, run } => {
-                self.promoting_written(number, run, status, checksums);
-            }
-        }
-    }
-
-    /// Begins or advances background moves.
-    #[inline]
-    pub(crate) fn run_moves(&mut self) {
-        self.migration.copies.answer_both(
-            &mut self.requests,
-            &mut self.store.commit,
-            &mut self.migration.moves,
-            &mut self.io,
-        );
-        if (self.io.hdds().is_empty()
-            && !self.migration.evacuation.is_under_way()
-            && self.migration.moves.is_idle())
-            || self.store.commit.is_broken()
-        {
-            return;
-        }
-        if self.migration.moves.active.is_some() {
-            // space may run out while a move waits for the drive: then it must not wait for users to
-            // leave, who want the drive all the more for finding its log full
-            self.migration.moves.urgent = self.migration.moves.urgent
-                || self.migration.moves.space_is_urgent(
-                    self.migration.moves.log_need(&self.io),
-                    &self.store.map,
-                    &self.migration.copies,
-                    &self.policy.tiers,
-                    &self.io,
-                );
-            self.advance_move();
-            return;
-        }
-        // a stop waits for requests, and these may wait for room
-        let stops = self.io.is_stopping() && !self.io.waits_for_space();
-        if !self.io.is_serving() || stops {
-            return;
-        }
-        if self.io.now() < self.migration.moves.rests_until {
-            return;
-        }
-        if self.begin_draining() || self.io.hdds().is_empty() {
-            return;
-        }
-        if !self.io.is_fixed() {
-            self.migration.moves.drop_clean_copies(
-                &mut self.store.commit,
-                &mut self.store.map,
-                &self.volumes.objects,
-                &mut self.io,
-            );
-            self.migration.moves.flush_homed(
-                &mut self.store.commit,
-                &mut self.migration.copies,
-                &mut self.policy.tiers,
-                &mut self.io,
-            );
-            // what lies on an SSD goes home in any case where that is the only way to make room
-            let presses = self.io.waits_for_space()
-                && self.io.stats().faulted_drives > self.io.stats().healed_drives;
-            self.migration.moves.writing_back = presses
-                || self.migration.moves.wants_writeback(
-                    self.io.is_quiet(),
-                    &self.store.map,
-                    &self.policy.steering,
-                    &self.policy.tiers,
-                    &self.io,
-                );
-        }
-        let log_need = self.migration.moves.log_need(&self.io);
-        self.migration.moves.urgent = self.migration.moves.space_is_urgent(
-            log_need,
-            &self.store.map,
-            &self.migration.copies,
-            &self.policy.tiers,
-            &self.io,
-        );
-        let has_room = self.migration.moves.homed.len() < HOMED_BLOCKS_MAX;
-        if has_room && self.migration.copies.are_awaited() && self.begin_copies() {
-            return;
-        }
-        if self.migration.moves.writing_back {
-            if self.migration.moves.begin_writeback(
-                &mut self.store.map,
-                &mut self.volumes.objects,
-                &mut self.store.commit,
-                &mut self.policy.tiers,
-                &mut self.migration.evacuation,
-                &mut self.io,
-            ) {
-                return;
-            }
-            // what is dirty is home already, or was not found: the flush makes it clean
-            self.migration.moves.want_home_flush(&mut self.io);
-        }
-        if has_room && self.begin_copies() {
-            return;
-        }
-        if log_need != Need::None && self.begin_log_gc() {
-            return;
-        }
-        if self.migration.promotions.begin_promotion(
-            &mut self.store.map,
-            &mut self.requests,
-            &mut self.migration.moves,
-            &mut self.policy.ledger,
-            &mut self.io,
-        ) {
-            return;
-        }
-        self.migration.moves.begin_merge(&mut self.store.map, &mut self.requests, &mut self.io);
-    }
-
+impl Migration {
     /// A source of a move was read.
     pub(crate) fn move_read_done(
         &mut self,
         at: u32,
         status: Result<(), IoError>,
         checksums: &[u32],
+        store: &mut Store,
+        io: &mut DeviceIo,
     ) {
-        let contents = self.io.config().contents;
+        let contents = io.config().contents;
         let mut bad = Vec::new();
-        let m = self.migration.moves.active.as_mut().expect("a move was reading");
+        let m = self.moves.active.as_mut().expect("a move was reading");
         m.outstanding -= 1;
         let moves_home = matches!(m.kind, MoveKind::LogGc | MoveKind::WriteBack);
         let mut unmovable = Vec::new();
@@ -592,14 +475,14 @@ impl Engine {
             if moves_home && m.parts.len() == 1 {
                 unmovable.push((m.parts[0].logical, error));
             } else if m.kind == MoveKind::LogGc {
-                self.migration.moves.single = m.parts.len();
+                self.moves.single = m.parts.len();
             }
         } else if m.kind == MoveKind::Rehome {
-            self.migration.evacuation.check_homes_read(
+            self.evacuation.check_homes_read(
                 checksums,
-                &mut self.store.map,
-                &mut self.store.checksums,
-                &mut self.migration.moves,
+                &mut store.map,
+                &mut store.checksums,
+                &mut self.moves,
             );
         } else if contents {
             // a source that was freed and rewritten meanwhile looks like a damaged one: neither goes
@@ -607,7 +490,7 @@ impl Engine {
             for (part, &found) in m.parts[at as usize..].iter_mut().zip(checksums) {
                 if found != part.checksum {
                     bad.extend((m.kind == MoveKind::Drain).then_some(part.slot));
-                    let device = self.store.map.slots().region(part.slot).device;
+                    let device = store.map.slots().region(part.slot).device;
                     let left = (part.logical, IoError::Checksum(device));
                     unmovable.extend(moves_home.then_some(left));
                     part.slot = NONE;
@@ -615,65 +498,192 @@ impl Engine {
             }
         }
         unmovable.into_iter().for_each(|(block, error)| {
-            self.migration.moves.leave_unmovable(block, error, &mut self.store.map, &self.io)
+            self.moves.leave_unmovable(block, error, &mut store.map, io)
         });
-        self.migration.evacuation.note_unreadable(&bad);
-        if self.migration.moves.active.as_ref().is_some_and(|m| m.outstanding == 0) {
-            let m = self.migration.moves.active.as_mut().expect("asked above");
+        self.evacuation.note_unreadable(&bad);
+        if self.moves.active.as_ref().is_some_and(|m| m.outstanding == 0) {
+            let m = self.moves.active.as_mut().expect("asked above");
             m.stage = Stage::Waiting;
         }
     }
+}
 
-    fn advance_move(&mut self) {
-        let m = self.migration.moves.active.as_ref().expect("asked by the caller");
+impl Migration {
+    fn advance_move(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        let m = self.moves.active.as_ref().expect("asked by the caller");
         if m.kind.is_of_one_block() || m.stage != Stage::Waiting {
             return;
         }
         if m.kind == MoveKind::Drain {
             return if m.failed {
-                self.migration.evacuation.drained_unread(
-                    &mut self.store.map,
-                    &mut self.migration.moves,
-                    &mut self.migration.copies,
-                    &mut self.policy.tiers,
-                    &mut self.io,
+                self.evacuation.drained_unread(
+                    &mut store.map,
+                    &mut self.moves,
+                    &mut self.copies,
+                    &mut policy.tiers,
+                    io,
                 )
             } else {
-                self.migration.evacuation.write_drained(
-                    &mut self.store.map,
-                    &mut self.migration.moves,
-                    &mut self.migration.copies,
-                    &mut self.policy.tiers,
-                    &mut self.io,
+                self.evacuation.write_drained(
+                    &mut store.map,
+                    &mut self.moves,
+                    &mut self.copies,
+                    &mut policy.tiers,
+                    io,
                 )
             };
         }
         if m.kind == MoveKind::Rehome {
-            return self.advance_rehoming();
+            return self.advance_rehoming(store, volumes, policy, io);
         }
         if m.failed {
-            self.migration.moves.end_move(
-                &mut self.store.map,
-                &mut self.migration.copies,
-                &mut self.policy.tiers,
-                &mut self.migration.evacuation,
-                &mut self.io,
+            self.moves.end_move(
+                &mut store.map,
+                &mut self.copies,
+                &mut policy.tiers,
+                &mut self.evacuation,
+                io,
             );
             return;
         }
-        let ready = self.io.is_fixed()
-            || ((self.store.commit.durable() >= m.after_batch
-                || self.io.breaks(Mutant::EarlyHome))
-                && self.migration.moves.are_homes_unread(&self.volumes.objects, &mut self.io));
+        let ready = io.is_fixed()
+            || ((store.commit.durable() >= m.after_batch || io.breaks(Mutant::EarlyHome))
+                && self.moves.are_homes_unread(&volumes.objects, io));
         if ready {
-            self.migration.moves.write_homes(
-                &mut self.store.map,
-                &mut self.volumes.objects,
-                &mut self.migration.copies,
-                &mut self.policy.tiers,
-                &mut self.migration.evacuation,
-                &mut self.io,
+            self.moves.write_homes(
+                &mut store.map,
+                &mut volumes.objects,
+                &mut self.copies,
+                &mut policy.tiers,
+                &mut self.evacuation,
+                io,
             );
+        }
+    }
+}
+
+impl Migration {
+    /// Begins or advances background moves.
+    #[inline]
+    pub(crate) fn run_moves(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        self.copies.answer_both(requests, &mut store.commit, &mut self.moves, io);
+        if (io.hdds().is_empty() && !self.evacuation.is_under_way() && self.moves.is_idle())
+            || store.commit.is_broken()
+        {
+            return;
+        }
+        if self.moves.active.is_some() {
+            // space may run out while a move waits for the drive: then it must not wait for users to
+            // leave, who want the drive all the more for finding its log full
+            self.moves.urgent = self.moves.urgent
+                || self.moves.space_is_urgent(
+                    self.moves.log_need(io),
+                    &store.map,
+                    &self.copies,
+                    &policy.tiers,
+                    io,
+                );
+            self.advance_move(store, volumes, policy, io);
+            return;
+        }
+        // a stop waits for requests, and these may wait for room
+        let stops = io.is_stopping() && !io.waits_for_space();
+        if !io.is_serving() || stops {
+            return;
+        }
+        if io.now() < self.moves.rests_until {
+            return;
+        }
+        if self.begin_draining(store, volumes, requests, io) || io.hdds().is_empty() {
+            return;
+        }
+        if !io.is_fixed() {
+            self.moves.drop_clean_copies(&mut store.commit, &mut store.map, &volumes.objects, io);
+            self.moves.flush_homed(&mut store.commit, &mut self.copies, &mut policy.tiers, io);
+            // what lies on an SSD goes home in any case where that is the only way to make room
+            let presses =
+                io.waits_for_space() && io.stats().faulted_drives > io.stats().healed_drives;
+            self.moves.writing_back = presses
+                || self.moves.wants_writeback(
+                    io.is_quiet(),
+                    &store.map,
+                    &policy.steering,
+                    &policy.tiers,
+                    io,
+                );
+        }
+        let log_need = self.moves.log_need(io);
+        self.moves.urgent =
+            self.moves.space_is_urgent(log_need, &store.map, &self.copies, &policy.tiers, io);
+        let has_room = self.moves.homed.len() < HOMED_BLOCKS_MAX;
+        if has_room && self.copies.are_awaited() && self.begin_copies(store, volumes, requests, io)
+        {
+            return;
+        }
+        if self.moves.writing_back {
+            if self.moves.begin_writeback(
+                &mut store.map,
+                &mut volumes.objects,
+                &mut store.commit,
+                &mut policy.tiers,
+                &mut self.evacuation,
+                io,
+            ) {
+                return;
+            }
+            // what is dirty is home already, or was not found: the flush makes it clean
+            self.moves.want_home_flush(io);
+        }
+        if has_room && self.begin_copies(store, volumes, requests, io) {
+            return;
+        }
+        if log_need != Need::None && self.begin_log_gc(store, volumes, requests, io) {
+            return;
+        }
+        if self.promotions.begin_promotion(
+            &mut store.map,
+            requests,
+            &mut self.moves,
+            &mut policy.ledger,
+            io,
+        ) {
+            return;
+        }
+        self.moves.begin_merge(&mut store.map, requests, io);
+    }
+}
+
+impl Engine {
+    /// A command of a migration has ended.
+    pub(crate) fn migration_io_done(&mut self, io: &MigrationIo, ended: Ended<'_>) {
+        let Ended { device, status, checksums, .. } = ended;
+        match *io {
+            MigrationIo::Read(part) => self.migration.move_read_done(
+                part,
+                status,
+                checksums,
+                &mut self.store,
+                &mut self.io,
+            ),
+            MigrationIo::Write { parts, .. } => {
+                self.move_write_done(device, parts, status, checksums);
+            }
+            MigrationIo::Extent { number, run } => {
+                self.promoting_written(number, run, status, checksums);
+            }
         }
     }
 }

@@ -126,7 +126,7 @@ impl Engine {
         let (id, block, run, mask) = edge;
         if let Err(error) = status {
             let before = self.requests[id].status;
-            self.write_failed(device, id, run, error);
+            self.requests.write_failed(device, id, run, error, &mut self.store, &mut self.io);
             let task = &mut self.requests[id];
             task.target = Target::Ssd;
             if let (IoError::NoAnswer(_), Some(other)) = (error, self.io.another_ssd(device)) {

@@ -24,13 +24,16 @@ use crate::mutant::Mutant;
 use crate::ops::batch::ObjectChanges;
 use crate::ops::commit::Commit;
 use crate::ops::sharing::Leaves;
+use crate::policy::Policy;
 use crate::port::Command;
 use crate::qos::delivery::StreamIndex;
 use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use crate::requests::task::Task;
+use crate::store::Store;
 use crate::tier::TierNumber;
 use crate::tiering::Tiers;
+use crate::volumes::Volumes;
 use tandem_block::{BLOCK_BYTES, Instant, ObjectId, Op, PayloadId, Request, RequestType};
 
 /// A piece that changes takes so much of the next commit at most: it may lie between two others.
@@ -193,6 +196,46 @@ impl Requests {
     }
 }
 
+impl Volumes {
+    /// A discard of a thin object was answered: its whole blocks in which nothing lies are nobody's any
+    /// more, unless somebody else is at the object just now, or the next commit has no room for that, or
+    /// the table has none for the runs that it would cut apart.
+    ///
+    /// Its parts have ended one by one: where the first ones did, or in its holes, others may have written
+    /// since, and that has been answered.
+    pub(crate) fn give_up_discarded(
+        &mut self,
+        request: &Request,
+        store: &mut Store,
+        requests: &mut Requests,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        let first = request.offset_bytes.div_ceil(BLOCK_BYTES) as u32;
+        let end = ((request.offset_bytes + request.length_bytes) / BLOCK_BYTES) as u32;
+        if first >= end
+            || requests.is_in_use(request.object)
+            || self.objects.get(request.object).is_none()
+        {
+            return;
+        }
+        let empty = empty_pieces(request.object, first, end, io, &store.map, &self.objects);
+        if empty.is_empty()
+            || empty.len()
+                > self.object_changes.changes_that_fit(&self.objects, &store.journal, &store.commit)
+            || !self.objects.fits_with_runs(empty.len())
+        {
+            return;
+        }
+        for (from, to) in empty {
+            for left in self.objects.punch(request.object, from, to) {
+                self.let_go_of(left, store, requests, policy, io);
+            }
+        }
+        store.commit.note_pending(io.now());
+    }
+}
+
 impl Engine {
     /// A sound request for a thin object.
     pub(crate) fn enter_thin(&mut self, request: &Request) {
@@ -215,7 +258,12 @@ impl Engine {
                 (None, Ok(found)) if !found.is_thin => {
                     // a volume, of which no snapshot was taken after all
                     let (from, to) = blocks(&request);
-                    self.enter(Task::new(request, found.first + from, found.first + to));
+                    self.requests.enter(
+                        Task::new(request, found.first + from, found.first + to),
+                        &mut self.store,
+                        &mut self.policy,
+                        &mut self.io,
+                    );
                 }
                 (None, Ok(_)) if !self.begin_thin(&request) => return,
                 (None, Ok(_)) => {}
@@ -278,7 +326,7 @@ impl Engine {
                 task.request.data_type = RequestType::Metadata;
             }
         }
-        self.name_stream(&mut task);
+        self.policy.name_stream(&mut task, &mut self.io);
         self.begin_where_it_lies(task);
         true
     }
@@ -338,48 +386,6 @@ impl Engine {
             self.requests.begin_part(whole, piece, from, &mut self.io);
         }
         self.requests.let_go(parent, &mut self.store.commit, &mut self.policy.tiers, &mut self.io);
-    }
-
-    /// A discard of a thin object was answered: its whole blocks in which nothing lies are nobody's any
-    /// more, unless somebody else is at the object just now, or the next commit has no room for that, or
-    /// the table has none for the runs that it would cut apart.
-    ///
-    /// Its parts have ended one by one: where the first ones did, or in its holes, others may have written
-    /// since, and that has been answered.
-    pub(crate) fn give_up_discarded(&mut self, request: &Request) {
-        let first = request.offset_bytes.div_ceil(BLOCK_BYTES) as u32;
-        let end = ((request.offset_bytes + request.length_bytes) / BLOCK_BYTES) as u32;
-        if first >= end
-            || self.requests.is_in_use(request.object)
-            || self.volumes.objects.get(request.object).is_none()
-        {
-            return;
-        }
-        let empty = empty_pieces(
-            request.object,
-            first,
-            end,
-            &self.io,
-            &self.store.map,
-            &self.volumes.objects,
-        );
-        if empty.is_empty()
-            || empty.len()
-                > self.volumes.object_changes.changes_that_fit(
-                    &self.volumes.objects,
-                    &self.store.journal,
-                    &self.store.commit,
-                )
-            || !self.volumes.objects.fits_with_runs(empty.len())
-        {
-            return;
-        }
-        for (from, to) in empty {
-            for left in self.volumes.objects.punch(request.object, from, to) {
-                self.let_go_of(left);
-            }
-        }
-        self.store.commit.note_pending(self.io.now());
     }
 }
 

@@ -15,12 +15,15 @@ use crate::map::{Logical, NONE};
 use crate::mutant::Mutant;
 use crate::ops::locations::{Locations, Source};
 use crate::owner::{Owner, ReadPart, RequestIo};
+use crate::policy::Policy;
 use crate::port::{Command, IoOp, ServedFrom};
 use crate::requests::Next;
 use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use crate::requests::task::Overlay;
+use crate::store::Store;
 use crate::tiering::Tiers;
+use crate::volumes::Volumes;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError, PayloadId};
 
 impl Requests {
@@ -155,13 +158,91 @@ impl Requests {
     }
 }
 
+impl Requests {
+    /// Homes need their checksum pages first. True if the task now waits for some.
+    fn await_checksum_pages(
+        &mut self,
+        id: TaskId,
+        first: Logical,
+        end: Logical,
+        store: &mut Store,
+        io: &mut DeviceIo,
+    ) -> bool {
+        if io.hdds().is_empty() {
+            return false;
+        }
+        for page in page_of(first)..=page_of(end - 1) {
+            if store.checksums.has_page(page) {
+                continue;
+            }
+            let low = first.max(page * crate::format::page::PAGE_CHECKSUMS as u32);
+            let high =
+                end.min((page + 1).saturating_mul(crate::format::page::PAGE_CHECKSUMS as u32));
+            let needed = (low..high).any(|block| {
+                store.map.state(block) & (crate::map::logical::HOME | crate::map::logical::SSD)
+                    == crate::map::logical::HOME
+                    && store.checksums.get(block).is_none()
+            });
+            if needed {
+                self[id].outstanding += 1;
+                store.metadata_replica.load_checksum_page(
+                    page,
+                    Some(id),
+                    &mut store.pages,
+                    &mut store.metadata,
+                    io,
+                );
+            }
+        }
+        self[id].outstanding > 0
+    }
+}
+
+impl Policy {
+    /// Do the blocks read have the checksums that the map knows?
+    pub(crate) fn verify(
+        &mut self,
+        device: DeviceId,
+        part: &ReadPart,
+        checksums: &[u32],
+        store: &mut Store,
+        volumes: &mut Volumes,
+        io: &mut DeviceIo,
+    ) -> Option<IoError> {
+        if !io.config().contents || io.is_fixed() {
+            return None;
+        }
+        assert_eq!(
+            checksums.len(),
+            part.count as usize,
+            "the event loop sums every block it reads"
+        );
+        if (0..)
+            .zip(checksums)
+            .all(|(i, &found)| found == Locations::of(store, volumes, &self, io).expected(part, i))
+        {
+            return None;
+        }
+        io.stats_mut().checksum_errors += 1;
+        Some(IoError::Checksum(device))
+    }
+}
+
 impl Engine {
     pub(crate) fn begin_user_read(&mut self, id: TaskId) {
         if self.policy.tiers.has_share() {
-            self.begin_tier_read(id);
+            self.policy.begin_tier_read(
+                id,
+                &mut self.store,
+                &mut self.requests,
+                &mut self.migration,
+                &mut self.io,
+            );
         }
         let (first, end) = (self.requests[id].first, self.requests[id].end);
-        if !self.io.is_fixed() && self.await_checksum_pages(id, first, end) {
+        if !self.io.is_fixed()
+            && self.requests.await_checksum_pages(id, first, end, &mut self.store, &mut self.io)
+        {
             return;
         }
         if self.io.config().contents && self.requests[id].parent.is_none() {
@@ -215,37 +296,6 @@ impl Engine {
         self.requests.part_done(id, &mut self.store.map, &mut self.policy.tiers, &mut self.io);
     }
 
-    /// Homes need their checksum pages first. True if the task now waits for some.
-    fn await_checksum_pages(&mut self, id: TaskId, first: Logical, end: Logical) -> bool {
-        if self.io.hdds().is_empty() {
-            return false;
-        }
-        for page in page_of(first)..=page_of(end - 1) {
-            if self.store.checksums.has_page(page) {
-                continue;
-            }
-            let low = first.max(page * crate::format::page::PAGE_CHECKSUMS as u32);
-            let high =
-                end.min((page + 1).saturating_mul(crate::format::page::PAGE_CHECKSUMS as u32));
-            let needed = (low..high).any(|block| {
-                self.store.map.state(block) & (crate::map::logical::HOME | crate::map::logical::SSD)
-                    == crate::map::logical::HOME
-                    && self.store.checksums.get(block).is_none()
-            });
-            if needed {
-                self.requests[id].outstanding += 1;
-                self.store.metadata_replica.load_checksum_page(
-                    page,
-                    Some(id),
-                    &mut self.store.pages,
-                    &mut self.store.metadata,
-                    &mut self.io,
-                );
-            }
-        }
-        self.requests[id].outstanding > 0
-    }
-
     fn read_run(
         &mut self,
         id: TaskId,
@@ -284,7 +334,16 @@ impl Engine {
         status: Result<(), IoError>,
         checksums: &[u32],
     ) {
-        let error = status.err().or_else(|| self.verify(device, &part, checksums));
+        let error = status.err().or_else(|| {
+            self.policy.verify(
+                device,
+                &part,
+                checksums,
+                &mut self.store,
+                &mut self.volumes,
+                &mut self.io,
+            )
+        });
         if let Some(error) = error {
             self.note_bad(device, &part, error, checksums);
             if matches!(error, IoError::NoAnswer(_)) {
@@ -313,32 +372,6 @@ impl Engine {
             &mut self.policy.tiers,
             &mut self.io,
         );
-    }
-
-    /// Do the blocks read have the checksums that the map knows?
-    pub(crate) fn verify(
-        &mut self,
-        device: DeviceId,
-        part: &ReadPart,
-        checksums: &[u32],
-    ) -> Option<IoError> {
-        if !self.io.config().contents || self.io.is_fixed() {
-            return None;
-        }
-        assert_eq!(
-            checksums.len(),
-            part.count as usize,
-            "the event loop sums every block it reads"
-        );
-        if (0..).zip(checksums).all(|(i, &found)| {
-            found
-                == Locations::of(&self.store, &self.volumes, &self.policy, &self.io)
-                    .expected(part, i)
-        }) {
-            return None;
-        }
-        self.io.stats_mut().checksum_errors += 1;
-        Some(IoError::Checksum(device))
     }
 
     /// Reads the blocks of a failed part one by one from where else they are. The map may have

@@ -8,10 +8,12 @@ use crate::map::{Logical, Touch};
 use crate::metadata::MetadataHomes;
 use crate::ops::sharing::Sharing;
 use crate::owner::{Ended, RequestIo};
+use crate::policy::Policy;
 use crate::requests::Next;
 use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use crate::requests::task::Task;
+use crate::store::Store;
 use tandem_block::{BLOCK_BYTES, IoError, Op, PayloadId, Request, RequestKind, SECTOR_BYTES};
 
 /// Longest request in bytes: NBD's usual limit.
@@ -73,6 +75,78 @@ impl MetadataHomes {
     }
 }
 
+impl Requests {
+    pub(crate) fn enter(
+        &mut self,
+        mut task: Task,
+        store: &mut Store,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        policy.name_stream(&mut task, io);
+        let op = task.request.op;
+        let id = self.insert(task);
+        if op == Op::Flush {
+            if store.metadata.is_degraded() {
+                self.answer(id, PayloadId::NONE, 0, io); // nothing was written that could be lost
+            } else {
+                store.commit.wait_flush(id);
+            }
+            return;
+        }
+        self.take_blocks(id, io);
+    }
+}
+
+impl Requests {
+    /// Zeroing: whole blocks only change the map; part blocks at the ends are written as zeroes.
+    fn begin_zeroes(
+        &mut self,
+        id: TaskId,
+        store: &mut Store,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        policy.tiers.policies.keep_class(id, self);
+        let task = &self[id];
+        let request = task.request;
+        let (first, end) = (task.first, task.end);
+        let head_part = !request.offset_bytes.is_multiple_of(BLOCK_BYTES);
+        let end_bytes = request.offset_bytes + request.length_bytes;
+        let tail_part = !end_bytes.is_multiple_of(BLOCK_BYTES);
+        if io.is_fixed() {
+            store.zero_fixed(first, end);
+        } else {
+            let inner_first = first + Logical::from(head_part);
+            let inner_end = end - Logical::from(tail_part);
+            if inner_first < inner_end {
+                for block in inner_first..inner_end {
+                    store.map.clear(block);
+                }
+                let touch = Touch { logical: inner_first, count: inner_end - inner_first };
+                store.map.touch(touch, crate::map::NONE, true);
+            }
+            if (head_part || tail_part) && inner_first <= inner_end {
+                self.write_zero_edges(
+                    id,
+                    head_part,
+                    tail_part && end - first > u32::from(head_part),
+                    &mut store.map,
+                    io,
+                );
+                return;
+            }
+            if head_part || tail_part {
+                // one block, both ends within it
+                self.write_zero_edges(id, true, false, &mut store.map, io);
+                return;
+            }
+        }
+        self[id].started = io.now();
+        self.lead_to(Next::Written(id));
+    }
+}
+
 impl Engine {
     /// A command of a request has ended.
     pub(crate) fn request_io_done(&mut self, io: RequestIo, ended: Ended<'_>) {
@@ -86,7 +160,9 @@ impl Engine {
             RequestIo::Edge { task, logical, run, mask } => {
                 self.edge_done(device, (task, logical, run, mask), status, checksums);
             }
-            RequestIo::Fixed { task } => self.fixed_write_done(task, status),
+            RequestIo::Fixed { task } => {
+                self.requests.fixed_write_done(task, status, &mut self.store)
+            }
             RequestIo::Base { task, logical, slot } => {
                 self.requests.base_read(
                     task,
@@ -108,25 +184,15 @@ impl Engine {
             Ok(_) if waits_for_a_clone(request, &self.requests, &self.volumes.sharing) => {
                 self.requests.hold_back(*request)
             }
-            Ok(Some((first, end))) => self.enter(Task::new(*request, first, end)),
+            Ok(Some((first, end))) => self.requests.enter(
+                Task::new(*request, first, end),
+                &mut self.store,
+                &mut self.policy,
+                &mut self.io,
+            ),
             Ok(None) => self.enter_thin(request),
             Err(error) => self.io.refuse_request(request, error),
         }
-    }
-
-    pub(crate) fn enter(&mut self, mut task: Task) {
-        self.name_stream(&mut task);
-        let op = task.request.op;
-        let id = self.requests.insert(task);
-        if op == Op::Flush {
-            if self.store.metadata.is_degraded() {
-                self.requests.answer(id, PayloadId::NONE, 0, &mut self.io); // nothing was written that could be lost
-            } else {
-                self.store.commit.wait_flush(id);
-            }
-            return;
-        }
-        self.requests.take_blocks(id, &mut self.io);
     }
 
     fn begin(&mut self, id: TaskId) {
@@ -139,51 +205,14 @@ impl Engine {
         }
         match self.requests[id].request.op {
             Op::Read => self.begin_user_read(id),
-            Op::Write => self.begin_user_write(id),
-            Op::Discard | Op::WriteZeroes => self.begin_zeroes(id),
+            Op::Write => {
+                self.requests.begin_user_write(id, &mut self.store, &mut self.policy, &mut self.io)
+            }
+            Op::Discard | Op::WriteZeroes => {
+                self.requests.begin_zeroes(id, &mut self.store, &mut self.policy, &mut self.io)
+            }
             Op::Flush => unreachable!("flushes wait in the commit"),
         }
-    }
-
-    /// Zeroing: whole blocks only change the map; part blocks at the ends are written as zeroes.
-    fn begin_zeroes(&mut self, id: TaskId) {
-        self.policy.tiers.policies.keep_class(id, &mut self.requests);
-        let task = &self.requests[id];
-        let request = task.request;
-        let (first, end) = (task.first, task.end);
-        let head_part = !request.offset_bytes.is_multiple_of(BLOCK_BYTES);
-        let end_bytes = request.offset_bytes + request.length_bytes;
-        let tail_part = !end_bytes.is_multiple_of(BLOCK_BYTES);
-        if self.io.is_fixed() {
-            self.zero_fixed(first, end);
-        } else {
-            let inner_first = first + Logical::from(head_part);
-            let inner_end = end - Logical::from(tail_part);
-            if inner_first < inner_end {
-                for block in inner_first..inner_end {
-                    self.store.map.clear(block);
-                }
-                let touch = Touch { logical: inner_first, count: inner_end - inner_first };
-                self.store.map.touch(touch, crate::map::NONE, true);
-            }
-            if (head_part || tail_part) && inner_first <= inner_end {
-                self.requests.write_zero_edges(
-                    id,
-                    head_part,
-                    tail_part && end - first > u32::from(head_part),
-                    &mut self.store.map,
-                    &mut self.io,
-                );
-                return;
-            }
-            if head_part || tail_part {
-                // one block, both ends within it
-                self.requests.write_zero_edges(id, true, false, &mut self.store.map, &mut self.io);
-                return;
-            }
-        }
-        self.requests[id].started = self.io.now();
-        self.requests.lead_to(Next::Written(id));
     }
 
     /// What steps of requests have led to. False: nothing.
@@ -194,7 +223,14 @@ impl Engine {
             match next {
                 Next::Begin(id) => self.begin(id),
                 Next::Read(id) => self.begin_user_read(id),
-                Next::Written(id) => self.finish_write(id),
+                Next::Written(id) => self.requests.finish_write(
+                    id,
+                    &mut self.store,
+                    &mut self.volumes,
+                    &mut self.migration,
+                    &mut self.policy,
+                    &mut self.io,
+                ),
                 Next::Durable(id, status) => self.durable(id, status),
                 Next::Over(id, payload) => self.end(id, payload),
             }
@@ -219,7 +255,14 @@ impl Engine {
         let task = &self.requests[id];
         if task.request.kind == RequestKind::Background {
             if self.volumes.sharing.is_copy_up(id) {
-                self.copied_up(id, payload);
+                self.volumes.copied_up(
+                    id,
+                    payload,
+                    &mut self.store,
+                    &mut self.requests,
+                    &mut self.policy,
+                    &mut self.io,
+                );
             } else if self.policy.tiers.is_promoting(id) {
                 self.policy.tiers.promoting_read(
                     id,
@@ -229,7 +272,14 @@ impl Engine {
                     &mut self.io,
                 );
             } else {
-                self.merge_read(id, payload);
+                self.migration.merge_read(
+                    id,
+                    payload,
+                    &mut self.store,
+                    &mut self.requests,
+                    &mut self.policy,
+                    &mut self.io,
+                );
             }
             return;
         }
@@ -242,11 +292,17 @@ impl Engine {
                 &mut self.policy.tiers,
                 &mut self.io,
             ),
-            None => self.count_delivered(&task),
+            None => self.policy.count_delivered(&task, &mut self.io),
         }
         let request = task.request;
         if request.op == Op::Discard && task.volume != request.object && task.status.is_ok() {
-            self.give_up_discarded(&request);
+            self.volumes.give_up_discarded(
+                &request,
+                &mut self.store,
+                &mut self.requests,
+                &mut self.policy,
+                &mut self.io,
+            );
         }
         self.requests.wake(woken);
     }

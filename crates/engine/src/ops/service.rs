@@ -22,9 +22,12 @@ use crate::ops::reuse::DeferredFree;
 use crate::ops::steering::Steering;
 use crate::ops::tail::TailCopies;
 use crate::owner::{Ended, Owner};
+use crate::policy::Policy;
 use crate::port::IoOp;
 use crate::requests::Requests;
+use crate::store::Store;
 use crate::tiering::Tiers;
+use crate::volumes::Volumes;
 use tandem_block::{DeviceId, Duration, Instant, IoError};
 
 impl TailCopies {
@@ -197,6 +200,38 @@ impl TailCopies {
     }
 }
 
+impl Store {
+    /// A drive that failed was flushed.
+    pub(crate) fn probed(
+        &mut self,
+        device: DeviceId,
+        status: Result<(), IoError>,
+        volumes: &mut Volumes,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        let d = &mut io[device];
+        if status.is_err() || !matches!(d.service, Service::ReadOnly(_)) {
+            return;
+        }
+        d.service = Service::Full;
+        let is_closed = d.standing != Standing::Serves;
+        io.stats_mut().healed_drives += 1;
+        if let Some(ssd) = io.ssds().iter().position(|&id| id == device) {
+            self.map.close_ssd(ssd, is_closed);
+            policy.tiers.share_anew();
+            self.checkpoint.begin_levelling(
+                &mut self.map,
+                &mut volumes.objects,
+                &mut self.metadata,
+                io,
+            );
+        } else {
+            self.metadata.note_hdd_level(device, io);
+        }
+    }
+}
+
 impl Engine {
     /// What became of drives, and of commands that they never took.
     pub(crate) fn hear_news(&mut self) -> bool {
@@ -250,29 +285,6 @@ impl Engine {
         }
         if self.store.metadata.sound_homes(&self.io).is_empty() && !self.io.is_fixed() {
             self.store.commit.break_off(error);
-        }
-    }
-
-    /// A drive that failed was flushed.
-    pub(crate) fn probed(&mut self, device: DeviceId, status: Result<(), IoError>) {
-        let d = &mut self.io[device];
-        if status.is_err() || !matches!(d.service, Service::ReadOnly(_)) {
-            return;
-        }
-        d.service = Service::Full;
-        let is_closed = d.standing != Standing::Serves;
-        self.io.stats_mut().healed_drives += 1;
-        if let Some(ssd) = self.io.ssds().iter().position(|&id| id == device) {
-            self.store.map.close_ssd(ssd, is_closed);
-            self.policy.tiers.share_anew();
-            self.store.checkpoint.begin_levelling(
-                &mut self.store.map,
-                &mut self.volumes.objects,
-                &mut self.store.metadata,
-                &mut self.io,
-            );
-        } else {
-            self.store.metadata.note_hdd_level(device, &self.io);
         }
     }
 

@@ -23,10 +23,13 @@ use crate::map::{self, Logical, Map};
 use crate::mutant::Mutant;
 use crate::ops::batch::ObjectChanges;
 use crate::ops::commit::Commit;
+use crate::policy::Policy;
 use crate::requests::Next;
 use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use crate::requests::task::Task;
+use crate::store::Store;
+use crate::volumes::Volumes;
 use tandem_block::{
     BLOCK_BYTES, IoError, ObjectId, Op, PayloadId, Request, RequestId, RequestKind,
 };
@@ -204,6 +207,217 @@ impl Sharing {
     }
 }
 
+impl Volumes {
+    /// Nobody has these blocks any more: they are cleared once nobody reads them.
+    pub(crate) fn let_go_of(
+        &mut self,
+        range: BlockRange,
+        store: &mut Store,
+        requests: &mut Requests,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        if self.objects.was_shared() && requests.touch(range.first, range.first + range.count) {
+            self.sharing.lingering.push(range);
+        } else {
+            self.object_changes.retire(
+                range,
+                &mut store.map,
+                &mut self.objects,
+                &mut store.commit,
+                &mut policy.tiers,
+                io,
+            );
+        }
+    }
+}
+
+impl Volumes {
+    /// Clears what lingered until now.
+    #[inline]
+    pub(crate) fn retire_lingering(
+        &mut self,
+        store: &mut Store,
+        requests: &mut Requests,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        if self.sharing.lingering.is_empty() {
+            return;
+        }
+        for range in std::mem::take(&mut self.sharing.lingering) {
+            match requests.touch(range.first, range.first + range.count) {
+                true => self.sharing.lingering.push(range),
+                false => {
+                    self.object_changes.retire(
+                        range,
+                        &mut store.map,
+                        &mut self.objects,
+                        &mut store.commit,
+                        &mut policy.tiers,
+                        io,
+                    );
+                    store.commit.note_pending(io.now());
+                }
+            }
+        }
+    }
+}
+
+impl Volumes {
+    /// Makes holes of these parts of an object, as far as the next commit has room for their records. False:
+    /// it has no room for the rest, which is to be asked for again. One discard may touch any number of pieces.
+    ///
+    /// # Errors
+    /// `NoSpace`, where the table of objects has no room.
+    fn punch_what_fits(
+        &mut self,
+        object: ObjectId,
+        parts: &[(u32, u32)],
+        store: &mut Store,
+        requests: &mut Requests,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) -> Result<bool, IoError> {
+        let mut pieces: Vec<(u32, u32)> = Vec::new();
+        for &(from, to) in parts {
+            let held = self.objects.pieces(object, from, to).into_iter();
+            let held = held.filter(|piece| piece.logical.is_some());
+            pieces.extend(held.map(|piece| (piece.offset, piece.offset + piece.count)));
+        }
+        let count = pieces.len().min(self.object_changes.changes_that_fit(
+            &self.objects,
+            &store.journal,
+            &store.commit,
+        ));
+        if !self.objects.fits_with_runs(count) {
+            return Err(IoError::NoSpace);
+        }
+        for &(from, to) in &pieces[..count] {
+            for left in self.objects.punch(object, from, to) {
+                self.let_go_of(left, store, requests, policy, io);
+            }
+        }
+        if !pieces.is_empty() {
+            store.commit.note_pending(io.now());
+        }
+        Ok(count == pieces.len())
+    }
+}
+
+impl Volumes {
+    /// Copies a shared block to the new one that it is linked to, ahead of what will be written there.
+    fn copy_up(
+        &mut self,
+        object: ObjectId,
+        block: u32,
+        old: Logical,
+        requests: &mut Requests,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        let new = self.objects.single(object, block, block + 1).expect("it was linked");
+        let background = |object, op, range| Request {
+            kind: RequestKind::Background,
+            ..Request::new(RequestId(u64::MAX), object, op, range, io.now())
+        };
+        let range = (u64::from(block) * BLOCK_BYTES, BLOCK_BYTES);
+        let mut write = Task::new(background(object, Op::Write, range), new, new + 1);
+        let read = background(ObjectId(u64::MAX), Op::Read, (0, BLOCK_BYTES));
+        write.volume = self.objects.get(object).map_or(object, |known| known.volume);
+        policy.name_stream(&mut write, io);
+        let write = requests.insert(write);
+        requests.hold(write);
+        let read = requests.insert(Task::new(read, old, old + 1));
+        self.sharing.copy_ups.push(CopyUp { read, write });
+        io.stats_mut().copied_up += 1;
+        requests.lead_to(Next::Read(read));
+    }
+}
+
+impl Volumes {
+    /// A step of a copy is done: the block was read, or written.
+    pub(crate) fn copied_up(
+        &mut self,
+        id: TaskId,
+        payload: PayloadId,
+        store: &mut Store,
+        requests: &mut Requests,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        let at = self.sharing.copy_ups.iter().position(|copy| copy.read == id || copy.write == id);
+        let at = at.expect("asked before");
+        let CopyUp { read, write } = self.sharing.copy_ups[at];
+        if id == write {
+            self.sharing.copy_ups.swap_remove(at);
+            let (_, woken) = requests.release(id);
+            requests.wake(woken);
+            return;
+        }
+        let task = requests.remove(id);
+        self.sharing.copy_ups[at].read = write;
+        assert!(id == read, "a copy is read, then written");
+        if let Err(error) = task.status {
+            requests.note_error(write, error);
+            requests.lead_to(Next::Written(write));
+            return;
+        }
+        let new = &mut requests[write];
+        (new.buffer, new.request.payload) = (payload, payload);
+        let (first, end) = (new.first, new.end);
+        policy.tiers.note_changing(first, end);
+        requests.begin_user_write(write, store, policy, io);
+    }
+}
+
+impl Volumes {
+    /// A write to shared blocks has failed: the object has again what it had. Who waits for the write has
+    /// nothing to look for in its blocks any more.
+    fn drop_failed_link(
+        &mut self,
+        new: BlockRange,
+        error: IoError,
+        store: &mut Store,
+        requests: &mut Requests,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        requests.note_gone(new.first, new.first + new.count, error);
+        if let Some(range) = self.objects.drop_link(new.first) {
+            self.let_go_of(range, store, requests, policy, io);
+        }
+    }
+}
+
+impl Volumes {
+    /// A write has ended, well or not. Does it lie in a link whose other blocks may not be durable?
+    pub(crate) fn note_link_written(
+        &mut self,
+        id: TaskId,
+        store: &mut Store,
+        requests: &mut Requests,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) -> bool {
+        if self.objects.links().is_empty() {
+            return false;
+        }
+        let task = &requests[id];
+        let (first, end, status) = (task.first, task.end, task.status);
+        let Some((_, _, link)) = self.objects.links().at(first) else { return false };
+        let covers = first == link.range.first && end == link.range.first + link.range.count;
+        match status {
+            Ok(()) => self.objects.note_written(first),
+            Err(error) if !link.written => {
+                self.drop_failed_link(link.range, error, store, requests, policy, io)
+            }
+            Err(_) => {}
+        }
+        !covers
+    }
+}
+
 impl Engine {
     // ---- clones ----
 
@@ -243,7 +457,16 @@ impl Engine {
         if links > 0 && links + linked.len() > self.volumes.sharing.links_max(&self.store.journal) {
             return Ok(Leaves::NotNow);
         }
-        if !is_write && !self.punch_what_fits(object, &whole)? {
+        if !is_write
+            && !self.volumes.punch_what_fits(
+                object,
+                &whole,
+                &mut self.store,
+                &mut self.requests,
+                &mut self.policy,
+                &mut self.io,
+            )?
+        {
             return Ok(Leaves::NotNow);
         }
         let old: Vec<Logical> = edges
@@ -254,117 +477,16 @@ impl Engine {
             .collect();
         self.volumes.objects.link(object, &linked)?;
         for (&(block, _), old) in edges.iter().zip(old) {
-            self.copy_up(object, block, old);
+            self.volumes.copy_up(
+                object,
+                block,
+                old,
+                &mut self.requests,
+                &mut self.policy,
+                &mut self.io,
+            );
         }
         Ok(if is_write || whole.is_empty() { Leaves::Nothing } else { Leaves::Shared })
-    }
-
-    /// Makes holes of these parts of an object, as far as the next commit has room for their records. False:
-    /// it has no room for the rest, which is to be asked for again. One discard may touch any number of pieces.
-    ///
-    /// # Errors
-    /// `NoSpace`, where the table of objects has no room.
-    fn punch_what_fits(&mut self, object: ObjectId, parts: &[(u32, u32)]) -> Result<bool, IoError> {
-        let mut pieces: Vec<(u32, u32)> = Vec::new();
-        for &(from, to) in parts {
-            let held = self.volumes.objects.pieces(object, from, to).into_iter();
-            let held = held.filter(|piece| piece.logical.is_some());
-            pieces.extend(held.map(|piece| (piece.offset, piece.offset + piece.count)));
-        }
-        let count = pieces.len().min(self.volumes.object_changes.changes_that_fit(
-            &self.volumes.objects,
-            &self.store.journal,
-            &self.store.commit,
-        ));
-        if !self.volumes.objects.fits_with_runs(count) {
-            return Err(IoError::NoSpace);
-        }
-        for &(from, to) in &pieces[..count] {
-            for left in self.volumes.objects.punch(object, from, to) {
-                self.let_go_of(left);
-            }
-        }
-        if !pieces.is_empty() {
-            self.store.commit.note_pending(self.io.now());
-        }
-        Ok(count == pieces.len())
-    }
-
-    /// Copies a shared block to the new one that it is linked to, ahead of what will be written there.
-    fn copy_up(&mut self, object: ObjectId, block: u32, old: Logical) {
-        let new = self.volumes.objects.single(object, block, block + 1).expect("it was linked");
-        let background = |object, op, range| Request {
-            kind: RequestKind::Background,
-            ..Request::new(RequestId(u64::MAX), object, op, range, self.io.now())
-        };
-        let range = (u64::from(block) * BLOCK_BYTES, BLOCK_BYTES);
-        let mut write = Task::new(background(object, Op::Write, range), new, new + 1);
-        let read = background(ObjectId(u64::MAX), Op::Read, (0, BLOCK_BYTES));
-        write.volume = self.volumes.objects.get(object).map_or(object, |known| known.volume);
-        self.name_stream(&mut write);
-        let write = self.requests.insert(write);
-        self.requests.hold(write);
-        let read = self.requests.insert(Task::new(read, old, old + 1));
-        self.volumes.sharing.copy_ups.push(CopyUp { read, write });
-        self.io.stats_mut().copied_up += 1;
-        self.requests.lead_to(Next::Read(read));
-    }
-
-    /// A step of a copy is done: the block was read, or written.
-    pub(crate) fn copied_up(&mut self, id: TaskId, payload: PayloadId) {
-        let at = self
-            .volumes
-            .sharing
-            .copy_ups
-            .iter()
-            .position(|copy| copy.read == id || copy.write == id);
-        let at = at.expect("asked before");
-        let CopyUp { read, write } = self.volumes.sharing.copy_ups[at];
-        if id == write {
-            self.volumes.sharing.copy_ups.swap_remove(at);
-            let (_, woken) = self.requests.release(id);
-            self.requests.wake(woken);
-            return;
-        }
-        let task = self.requests.remove(id);
-        self.volumes.sharing.copy_ups[at].read = write;
-        assert!(id == read, "a copy is read, then written");
-        if let Err(error) = task.status {
-            self.requests.note_error(write, error);
-            self.requests.lead_to(Next::Written(write));
-            return;
-        }
-        let new = &mut self.requests[write];
-        (new.buffer, new.request.payload) = (payload, payload);
-        let (first, end) = (new.first, new.end);
-        self.policy.tiers.note_changing(first, end);
-        self.begin_user_write(write);
-    }
-
-    /// A write has ended, well or not. Does it lie in a link whose other blocks may not be durable?
-    pub(crate) fn note_link_written(&mut self, id: TaskId) -> bool {
-        if self.volumes.objects.links().is_empty() {
-            return false;
-        }
-        let task = &self.requests[id];
-        let (first, end, status) = (task.first, task.end, task.status);
-        let Some((_, _, link)) = self.volumes.objects.links().at(first) else { return false };
-        let covers = first == link.range.first && end == link.range.first + link.range.count;
-        match status {
-            Ok(()) => self.volumes.objects.note_written(first),
-            Err(error) if !link.written => self.drop_failed_link(link.range, error),
-            Err(_) => {}
-        }
-        !covers
-    }
-
-    /// A write to shared blocks has failed: the object has again what it had. Who waits for the write has
-    /// nothing to look for in its blocks any more.
-    fn drop_failed_link(&mut self, new: BlockRange, error: IoError) {
-        self.requests.note_gone(new.first, new.first + new.count, error);
-        if let Some(range) = self.volumes.objects.drop_link(new.first) {
-            self.let_go_of(range);
-        }
     }
 
     /// What waited for a write to shared blocks that has failed: a write fails, too, and a read finds what
@@ -389,48 +511,6 @@ impl Engine {
     // ---- records ----
 
     // ---- blocks that nobody has ----
-
-    /// Nobody has these blocks any more: they are cleared once nobody reads them.
-    pub(crate) fn let_go_of(&mut self, range: BlockRange) {
-        if self.volumes.objects.was_shared()
-            && self.requests.touch(range.first, range.first + range.count)
-        {
-            self.volumes.sharing.lingering.push(range);
-        } else {
-            self.volumes.object_changes.retire(
-                range,
-                &mut self.store.map,
-                &mut self.volumes.objects,
-                &mut self.store.commit,
-                &mut self.policy.tiers,
-                &mut self.io,
-            );
-        }
-    }
-
-    /// Clears what lingered until now.
-    #[inline]
-    pub(crate) fn retire_lingering(&mut self) {
-        if self.volumes.sharing.lingering.is_empty() {
-            return;
-        }
-        for range in std::mem::take(&mut self.volumes.sharing.lingering) {
-            match self.requests.touch(range.first, range.first + range.count) {
-                true => self.volumes.sharing.lingering.push(range),
-                false => {
-                    self.volumes.object_changes.retire(
-                        range,
-                        &mut self.store.map,
-                        &mut self.volumes.objects,
-                        &mut self.store.commit,
-                        &mut self.policy.tiers,
-                        &mut self.io,
-                    );
-                    self.store.commit.note_pending(self.io.now());
-                }
-            }
-        }
-    }
 }
 
 /// Adds records to the last body, or as one more.

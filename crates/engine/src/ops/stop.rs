@@ -105,7 +105,12 @@ impl Engine {
             self.store.commit.note_pending(self.io.now());
             return;
         }
-        if !self.finish_checkpoint_for_stop() {
+        if !self.store.finish_checkpoint_for_stop(
+            &mut self.volumes,
+            &mut self.migration,
+            &mut self.replicas,
+            &mut self.io,
+        ) {
             return;
         }
         if !self

@@ -11,6 +11,7 @@ use crate::io::DeviceIo;
 use crate::io::flights::Flight;
 use crate::mutant::Mutant;
 use crate::owner::Owner;
+use crate::policy::Policy;
 use crate::qos::admit::AdmitError;
 use crate::qos::cost::Kind;
 use crate::qos::delivery::{Clients, NO_STREAM};
@@ -67,50 +68,75 @@ impl Requests {
     }
 }
 
-impl Engine {
+impl Policy {
     /// Prepares everything that tells streams apart, if the order or the configuration does.
-    pub(crate) fn lay_streams(&mut self) -> Result<(), AdmitError> {
-        let config = Arc::clone(self.io.config());
+    pub(crate) fn lay_streams(&mut self, io: &mut DeviceIo) -> Result<(), AdmitError> {
+        let config = Arc::clone(io.config());
         let config = &config.qos;
-        let tells = self.policy.qos.tells_streams();
-        self.policy.clients =
+        let tells = self.qos.tells_streams();
+        self.clients =
             (tells || !config.streams.is_empty()).then(|| Box::new(Clients::new(config)));
-        let there = |id: &&DeviceId| !self.io.config().gone.contains(id);
-        let ssds = self.io.ssds().iter().filter(there).count() as u64;
-        for device in self.io.drives_mut() {
+        let there = |id: &&DeviceId| !io.config().gone.contains(id);
+        let ssds = io.ssds().iter().filter(there).count() as u64;
+        for device in io.drives_mut() {
             device.streams = None;
             if tells && device.config.role == Role::Ssd {
-                let (order, is_pair) = (self.policy.qos.as_ref(), device.is_pair);
+                let (order, is_pair) = (self.qos.as_ref(), device.is_pair);
                 let lanes = Lanes::new(config, order, device.id, ssds, is_pair)?;
                 device.streams = Some(Box::new(lanes));
             }
         }
         Ok(())
     }
+}
 
+impl Policy {
     /// Whose request is it?
     #[inline]
-    pub(crate) fn name_stream(&mut self, task: &mut Task) {
-        if let Some(clients) = &mut self.policy.clients
+    pub(crate) fn name_stream(&mut self, task: &mut Task, io: &mut DeviceIo) {
+        if let Some(clients) = &mut self.clients
             && task.request.op != Op::Flush
         {
             let request = Request { object: task.volume, ..task.request };
-            (task.stream, task.sequential) = clients.arrived(self.io.now(), &request);
+            (task.stream, task.sequential) = clients.arrived(io.now(), &request);
         }
     }
+}
 
+impl Policy {
     /// A request of a stream has been answered.
     #[inline]
-    pub(crate) fn count_delivered(&mut self, task: &Task) {
-        if let Some(clients) = &mut self.policy.clients
+    pub(crate) fn count_delivered(&mut self, task: &Task, io: &mut DeviceIo) {
+        if let Some(clients) = &mut self.clients
             && task.stream != NO_STREAM
         {
             let moves = matches!(task.request.op, Op::Read | Op::Write) && task.status.is_ok();
             let bytes = if moves { task.request.length_bytes } else { 0 };
-            clients.answered(self.io.now(), task.stream, bytes);
+            clients.answered(io.now(), task.stream, bytes);
         }
     }
+}
 
+impl Policy {
+    /// When a stream may go on that its limit, or somebody else's turn, holds back. On a drive that is
+    /// full a command has to end first.
+    #[inline]
+    pub(crate) fn limits_due(&self, io: &DeviceIo) -> Instant {
+        if self.clients.is_none() {
+            return Instant::NEVER;
+        }
+        let depth = io.config().qos.depth;
+        let is_left = |d: &Device| d.is_out() || d.is_faulted() && io.breaks(Mutant::ForgetsLimits);
+        let held = |d: &Device| {
+            let lanes = d.streams.as_ref().filter(|_| !is_left(d))?;
+            let open = lanes.iter().enumerate().filter(|(lane, _)| d.lane_takes(*lane, depth));
+            open.map(|(_, lane)| lane.queues.next_allowed()).min()
+        };
+        io.drives().iter().filter_map(held).min().unwrap_or(Instant::NEVER)
+    }
+}
+
+impl Engine {
     /// Issues the job that the order chooses. False: nothing can go now.
     pub(crate) fn dispatch_stream(&mut self, device: DeviceId) -> bool {
         let d = &self.io[device];
@@ -194,23 +220,5 @@ impl Engine {
                 false
             }
         }
-    }
-
-    /// When a stream may go on that its limit, or somebody else's turn, holds back. On a drive that is
-    /// full a command has to end first.
-    #[inline]
-    pub(crate) fn limits_due(&self) -> Instant {
-        if self.policy.clients.is_none() {
-            return Instant::NEVER;
-        }
-        let depth = self.io.config().qos.depth;
-        let is_left =
-            |d: &Device| d.is_out() || d.is_faulted() && self.io.breaks(Mutant::ForgetsLimits);
-        let held = |d: &Device| {
-            let lanes = d.streams.as_ref().filter(|_| !is_left(d))?;
-            let open = lanes.iter().enumerate().filter(|(lane, _)| d.lane_takes(*lane, depth));
-            open.map(|(_, lane)| lane.queues.next_allowed()).min()
-        };
-        self.io.drives().iter().filter_map(held).min().unwrap_or(Instant::NEVER)
     }
 }

@@ -13,17 +13,21 @@ use crate::log::read_back::ReadBack;
 use crate::map::Map;
 use crate::map::{Logical, NONE, Run, Slot, Touch};
 use crate::metadata_replica::MetadataReplica;
+use crate::migration::Migration;
 use crate::mutant::Mutant;
 use crate::ops::commit::Commit;
 use crate::ops::moves::Moves;
 use crate::ops::reuse::DeferredFree;
 use crate::ops::steering::Steering;
 use crate::owner::{Ended, LogIo, Owner, TailCopy};
+use crate::policy::Policy;
 use crate::port::IoOp;
 use crate::requests::Next;
 use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
+use crate::store::Store;
 use crate::tiering::Tiers;
+use crate::volumes::Volumes;
 use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, IoError, PayloadId};
 
 /// Tail copies in flight at once.
@@ -370,6 +374,101 @@ impl TailCopies {
     }
 }
 
+impl Migration {
+    /// Brings the tail of a drive nearer to being safe. True: it is, or nothing in it matters.
+    pub(crate) fn settle_tail(
+        &mut self,
+        device: DeviceId,
+        store: &mut Store,
+        requests: &mut Requests,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let d = &io[device];
+        // writes that wait for room in the log may have to wait for what this settles
+        let promoting = !io.waits_for_space()
+            && d.queue.jobs(Class::Write).any(|job| matches!(job, Job::Write { .. }));
+        let busy = promoting
+            || (d.queue.in_flight() > 0 && d.flushing.is_none() && io.log_write_in_flight(device));
+        if busy {
+            return false;
+        }
+        if d.tail.items.iter().all(|item| item.copied) {
+            return io.is_copied(device);
+        }
+        if d.flushing.is_some() || d.flush_wanted {
+            return false;
+        }
+        let copies = d.is_faulted() && !io.ssds().is_empty();
+        if copies || (!d.tail.copy_failed && copying_is_cheaper(device, io, &store.map)) {
+            self.tail_copies.copy_tail(device, io, &mut store.map, requests);
+            // where nothing of it is needed any more nothing was sent, and nobody would ask again
+            if copies && is_beyond_rescue(device, io, &self.moves, &store.deferred_free) {
+                store.commit.tails_failed(IoError::Dead(device));
+                return false;
+            }
+            return io.is_copied(device);
+        }
+        io[device].flush_wanted = true;
+        false
+    }
+}
+
+impl Migration {
+    /// A flush of a hard drive ended.
+    pub(crate) fn hdd_flush_done(
+        &mut self,
+        device: DeviceId,
+        status: Result<(), IoError>,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        let now = io.now();
+        let d = &mut io[device];
+        let flush = d.flushing.take().expect("a flush was under way");
+        if let Some(bcw) = &mut d.bcw {
+            bcw.flush_done(now, status.is_ok());
+        }
+        if let Err(error) = status {
+            store.metadata.fault(device, error, io);
+            // also homes whose writes ended after the drive had been taken out of service
+            self.moves.lose_homed(
+                device,
+                &mut store.map,
+                &mut volumes.objects,
+                &mut self.evacuation,
+                io,
+            );
+            if io.ssds().is_empty() {
+                // the drive may have lost what it acknowledged, and nobody else has it
+                store.commit.tails_failed(error);
+                store.commit.break_off(error);
+            } else {
+                io.leave_tail(device, &mut store.map);
+            }
+            return;
+        }
+        store.probed(device, status, volumes, policy, io);
+        store.metadata_replica.flush_ended(device, io);
+        let d = &mut io[device];
+        d.tail.copy_failed = false;
+        let mut durable = Vec::with_capacity(flush.items);
+        for _ in 0..flush.items {
+            let item = d.tail.items.pop_front().expect("the tail only grows at its end");
+            let bytes = u64::from(item.run.count) * BLOCK_BYTES;
+            d.tail.bytes -= bytes;
+            d.tail.exposed_bytes -= if item.copied { 0 } else { bytes };
+            durable.push(item);
+        }
+        for item in durable {
+            io.settle_item(&item, &mut store.map, &mut self.read_back);
+        }
+        store.commit.note_pending(now);
+        self.homes_durable(device, flush.home_mark, store, volumes, policy, io);
+    }
+}
+
 impl Engine {
     /// A command of a hard drive's log has ended.
     pub(crate) fn log_io_done(&mut self, io: &LogIo, ended: Ended<'_>) {
@@ -382,100 +481,15 @@ impl Engine {
                 &mut self.store.commit,
                 &mut self.io,
             ),
-            LogIo::Flush => self.hdd_flush_done(ended.device, ended.status),
+            LogIo::Flush => self.migration.hdd_flush_done(
+                ended.device,
+                ended.status,
+                &mut self.store,
+                &mut self.volumes,
+                &mut self.policy,
+                &mut self.io,
+            ),
             LogIo::Padding => {}
         }
-    }
-
-    /// Brings the tail of a drive nearer to being safe. True: it is, or nothing in it matters.
-    pub(crate) fn settle_tail(&mut self, device: DeviceId) -> bool {
-        let d = &self.io[device];
-        // writes that wait for room in the log may have to wait for what this settles
-        let promoting = !self.io.waits_for_space()
-            && d.queue.jobs(Class::Write).any(|job| matches!(job, Job::Write { .. }));
-        let busy = promoting
-            || (d.queue.in_flight() > 0
-                && d.flushing.is_none()
-                && self.io.log_write_in_flight(device));
-        if busy {
-            return false;
-        }
-        if d.tail.items.iter().all(|item| item.copied) {
-            return self.io.is_copied(device);
-        }
-        if d.flushing.is_some() || d.flush_wanted {
-            return false;
-        }
-        let copies = d.is_faulted() && !self.io.ssds().is_empty();
-        if copies || (!d.tail.copy_failed && copying_is_cheaper(device, &self.io, &self.store.map))
-        {
-            self.migration.tail_copies.copy_tail(
-                device,
-                &mut self.io,
-                &mut self.store.map,
-                &mut self.requests,
-            );
-            // where nothing of it is needed any more nothing was sent, and nobody would ask again
-            if copies
-                && is_beyond_rescue(
-                    device,
-                    &self.io,
-                    &self.migration.moves,
-                    &self.store.deferred_free,
-                )
-            {
-                self.store.commit.tails_failed(IoError::Dead(device));
-                return false;
-            }
-            return self.io.is_copied(device);
-        }
-        self.io[device].flush_wanted = true;
-        false
-    }
-
-    /// A flush of a hard drive ended.
-    pub(crate) fn hdd_flush_done(&mut self, device: DeviceId, status: Result<(), IoError>) {
-        let now = self.io.now();
-        let d = &mut self.io[device];
-        let flush = d.flushing.take().expect("a flush was under way");
-        if let Some(bcw) = &mut d.bcw {
-            bcw.flush_done(now, status.is_ok());
-        }
-        if let Err(error) = status {
-            self.store.metadata.fault(device, error, &mut self.io);
-            // also homes whose writes ended after the drive had been taken out of service
-            self.migration.moves.lose_homed(
-                device,
-                &mut self.store.map,
-                &mut self.volumes.objects,
-                &mut self.migration.evacuation,
-                &self.io,
-            );
-            if self.io.ssds().is_empty() {
-                // the drive may have lost what it acknowledged, and nobody else has it
-                self.store.commit.tails_failed(error);
-                self.store.commit.break_off(error);
-            } else {
-                self.io.leave_tail(device, &mut self.store.map);
-            }
-            return;
-        }
-        self.probed(device, status);
-        self.store.metadata_replica.flush_ended(device, &self.io);
-        let d = &mut self.io[device];
-        d.tail.copy_failed = false;
-        let mut durable = Vec::with_capacity(flush.items);
-        for _ in 0..flush.items {
-            let item = d.tail.items.pop_front().expect("the tail only grows at its end");
-            let bytes = u64::from(item.run.count) * BLOCK_BYTES;
-            d.tail.bytes -= bytes;
-            d.tail.exposed_bytes -= if item.copied { 0 } else { bytes };
-            durable.push(item);
-        }
-        for item in durable {
-            self.io.settle_item(&item, &mut self.store.map, &mut self.migration.read_back);
-        }
-        self.store.commit.note_pending(now);
-        self.homes_durable(device, flush.home_mark);
     }
 }

@@ -79,7 +79,16 @@ impl Engine {
         checksums: &[u32],
     ) {
         self.io.send(Command::Release(part.into));
-        let error = status.err().or_else(|| self.verify(device, part, checksums));
+        let error = status.err().or_else(|| {
+            self.policy.verify(
+                device,
+                part,
+                checksums,
+                &mut self.store,
+                &mut self.volumes,
+                &mut self.io,
+            )
+        });
         if let Some(error) = error {
             self.note_bad(device, part, error, checksums);
         }

@@ -13,6 +13,7 @@ use crate::ledger::Ledger;
 use crate::log::read_back::ReadBack;
 use crate::map::Map;
 use crate::map::{Logical, Run, Touch};
+use crate::migration::Migration;
 use crate::mutant::Mutant;
 use crate::ops::commit::Commit;
 use crate::ops::read_back::Promotions;
@@ -20,13 +21,16 @@ use crate::ops::steering::Asked;
 use crate::ops::steering::Steering;
 use crate::ops::tail::Written;
 use crate::owner::{Owner, RequestIo};
+use crate::policy::Policy;
 use crate::port::{Command, IoOp};
 use crate::requests::Next;
 use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use crate::steer::Target;
+use crate::store::Store;
 use crate::tier::Intention;
 use crate::tiering::Tiers;
+use crate::volumes::Volumes;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError, Op, PayloadId, Request};
 
 impl Steering {
@@ -179,34 +183,160 @@ impl Requests {
     }
 }
 
-impl Engine {
-    pub(crate) fn begin_user_write(&mut self, id: TaskId) {
-        let target = self.requests.steer_write(
+impl Requests {
+    pub(crate) fn begin_user_write(
+        &mut self,
+        id: TaskId,
+        store: &mut Store,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        let target = self.steer_write(
             id,
-            &mut self.store.commit,
-            &mut self.policy.steering,
-            &mut self.policy.tiers,
-            &mut self.policy.ledger,
-            &mut self.io,
+            &mut store.commit,
+            &mut policy.steering,
+            &mut policy.tiers,
+            &mut policy.ledger,
+            io,
         );
-        self.requests[id].target = target;
-        if self.io.is_fixed() {
-            self.policy.steering.begin_fixed_write(id, &mut self.io, &mut self.requests);
+        self[id].target = target;
+        if io.is_fixed() {
+            policy.steering.begin_fixed_write(id, io, self);
             return;
         }
-        let task = &self.requests[id];
+        let task = &self[id];
         let (request, base_bytes) = (task.request, task.base_bytes);
         let end_bytes = request.offset_bytes + request.length_bytes;
         let whole = request.offset_bytes.is_multiple_of(BLOCK_BYTES)
             && end_bytes.is_multiple_of(BLOCK_BYTES)
             && base_bytes.is_multiple_of(BLOCK_BYTES);
         if whole {
-            self.requests.queue_write(id, &mut self.io);
+            self.queue_write(id, io);
         } else {
-            self.requests.begin_part_blocks(id, &request, &mut self.io, &mut self.store.map);
+            self.begin_part_blocks(id, &request, io, &mut store.map);
         }
     }
+}
 
+impl Requests {
+    pub(crate) fn write_failed(
+        &mut self,
+        device: DeviceId,
+        id: TaskId,
+        run: Run,
+        error: IoError,
+        store: &mut Store,
+        io: &mut DeviceIo,
+    ) {
+        let is_log = store.map.slots().is_log(run.slot);
+        if is_log {
+            let log = io[device].log.as_mut().expect("a log slot");
+            for slot in run.slot..run.slot + run.count {
+                log.release(slot);
+            }
+            store.metadata.fault(device, error, io);
+        } else {
+            store.map.release_unused(run);
+        }
+        self.note_error(id, error);
+    }
+}
+
+impl Store {
+    /// The identity place holds the newest version again.
+    pub(crate) fn zero_fixed(&mut self, first: Logical, end: Logical) {
+        for block in first..end {
+            if self.map.state(block) != 0 {
+                self.map.clear(block);
+            }
+        }
+    }
+}
+
+impl Requests {
+    pub(crate) fn fixed_write_done(
+        &mut self,
+        id: TaskId,
+        status: Result<(), IoError>,
+        store: &mut Store,
+    ) {
+        if let Err(error) = status {
+            self.note_error(id, error);
+        }
+        let task = &mut self[id];
+        task.outstanding -= 1;
+        if task.outstanding > 0 {
+            return;
+        }
+        let (first, end) = (task.first, task.end);
+        store.zero_fixed(first, end);
+        self.lead_to(Next::Written(id));
+    }
+}
+
+impl Requests {
+    /// All device commands of a write are done.
+    pub(crate) fn finish_write(
+        &mut self,
+        id: TaskId,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        let task = &mut self[id];
+        // where its blocks are gone, another drive has no place for it either
+        let may_go_elsewhere = task.blocks_gone.is_none();
+        if let (true, Err(_), Target::Log(_), false) =
+            (may_go_elsewhere, task.status, task.target, io.ssds().is_empty())
+        {
+            // the log failed, the bytes are still here: the SSD takes them
+            task.status = Ok(());
+            self.count_returned(id, io);
+            self.queue_write(id, io);
+            return;
+        }
+        // the edges of a zeroing have gone to another drive one by one (`edge_done`)
+        if let (Err(IoError::NoAnswer(device)), false, Op::Write) =
+            (task.status, task.target.is_log(), task.request.op)
+            && may_go_elsewhere
+            && io.another_ssd(device).is_some()
+        {
+            let task = &mut self[id];
+            (task.status, task.target) = (Ok(()), Target::Ssd);
+            self.queue_write(id, io);
+            return;
+        }
+        let task = &self[id];
+        let (durable, exposed) = (task.request.fua, task.exposed);
+        let sound = task.status.is_ok();
+        let is_linked_in_part = volumes.note_link_written(id, store, self, policy, io);
+        let task = &self[id];
+        let (buffer, retained) = (task.buffer, task.retained);
+        if retained {
+            io.let_buffer_go(buffer);
+        } else if buffer != PayloadId::NONE {
+            io.send(Command::Release(buffer));
+        }
+        if exposed && sound {
+            store.commit.wait_flush(id);
+        } else if durable && sound && !io.is_fixed() && !io.breaks(Mutant::EarlyFua) {
+            if self[id].over_base || is_linked_in_part {
+                // its record must name a base that may be in some drive's buffer still
+                store.commit.wait_flush(id);
+            } else {
+                store.commit.wait_fua(id);
+            }
+        } else if sound && policy.tiers.policies.awaits_both(id, &self) {
+            migration.copies.await_both(id);
+        } else {
+            self.answer(id, PayloadId::NONE, 0, io);
+        }
+    }
+}
+
+impl Engine {
     /// A run of a user's write is on its device: the map names it.
     pub(crate) fn write_done(
         &mut self,
@@ -218,7 +348,7 @@ impl Engine {
         checksums: &[u32],
     ) {
         if let Err(error) = status {
-            self.write_failed(device, id, run, error);
+            self.requests.write_failed(device, id, run, error, &mut self.store, &mut self.io);
         } else {
             self.name_places(device, id, logical, run, checksums);
         }
@@ -303,94 +433,5 @@ impl Engine {
         self.store.map.touch(Touch { logical, count: run.count }, run.slot, fua);
     }
 
-    pub(crate) fn write_failed(&mut self, device: DeviceId, id: TaskId, run: Run, error: IoError) {
-        let is_log = self.store.map.slots().is_log(run.slot);
-        if is_log {
-            let log = self.io[device].log.as_mut().expect("a log slot");
-            for slot in run.slot..run.slot + run.count {
-                log.release(slot);
-            }
-            self.store.metadata.fault(device, error, &mut self.io);
-        } else {
-            self.store.map.release_unused(run);
-        }
-        self.requests.note_error(id, error);
-    }
-
-    /// All device commands of a write are done.
-    pub(crate) fn finish_write(&mut self, id: TaskId) {
-        let task = &mut self.requests[id];
-        // where its blocks are gone, another drive has no place for it either
-        let may_go_elsewhere = task.blocks_gone.is_none();
-        if let (true, Err(_), Target::Log(_), false) =
-            (may_go_elsewhere, task.status, task.target, self.io.ssds().is_empty())
-        {
-            // the log failed, the bytes are still here: the SSD takes them
-            task.status = Ok(());
-            self.requests.count_returned(id, &mut self.io);
-            self.requests.queue_write(id, &mut self.io);
-            return;
-        }
-        // the edges of a zeroing have gone to another drive one by one (`edge_done`)
-        if let (Err(IoError::NoAnswer(device)), false, Op::Write) =
-            (task.status, task.target.is_log(), task.request.op)
-            && may_go_elsewhere
-            && self.io.another_ssd(device).is_some()
-        {
-            let task = &mut self.requests[id];
-            (task.status, task.target) = (Ok(()), Target::Ssd);
-            self.requests.queue_write(id, &mut self.io);
-            return;
-        }
-        let task = &self.requests[id];
-        let (durable, exposed) = (task.request.fua, task.exposed);
-        let sound = task.status.is_ok();
-        let is_linked_in_part = self.note_link_written(id);
-        let task = &self.requests[id];
-        let (buffer, retained) = (task.buffer, task.retained);
-        if retained {
-            self.io.let_buffer_go(buffer);
-        } else if buffer != PayloadId::NONE {
-            self.io.send(Command::Release(buffer));
-        }
-        if exposed && sound {
-            self.store.commit.wait_flush(id);
-        } else if durable && sound && !self.io.is_fixed() && !self.io.breaks(Mutant::EarlyFua) {
-            if self.requests[id].over_base || is_linked_in_part {
-                // its record must name a base that may be in some drive's buffer still
-                self.store.commit.wait_flush(id);
-            } else {
-                self.store.commit.wait_fua(id);
-            }
-        } else if sound && self.policy.tiers.policies.awaits_both(id, &self.requests) {
-            self.migration.copies.await_both(id);
-        } else {
-            self.requests.answer(id, PayloadId::NONE, 0, &mut self.io);
-        }
-    }
-
     // ---- fixed placement: identity on the SSDs, no promise (design decision 12) ----
-
-    pub(crate) fn fixed_write_done(&mut self, id: TaskId, status: Result<(), IoError>) {
-        if let Err(error) = status {
-            self.requests.note_error(id, error);
-        }
-        let task = &mut self.requests[id];
-        task.outstanding -= 1;
-        if task.outstanding > 0 {
-            return;
-        }
-        let (first, end) = (task.first, task.end);
-        self.zero_fixed(first, end);
-        self.requests.lead_to(Next::Written(id));
-    }
-
-    /// The identity place holds the newest version again.
-    pub(crate) fn zero_fixed(&mut self, first: Logical, end: Logical) {
-        for block in first..end {
-            if self.store.map.state(block) != 0 {
-                self.store.map.clear(block);
-            }
-        }
-    }
 }

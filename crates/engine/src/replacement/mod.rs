@@ -37,7 +37,13 @@ use crate::engine::Engine;
 use crate::format::superblock::{Successor, SuccessorState};
 use crate::io::{DeviceIo, Phase};
 use crate::metadata::MetadataHomes;
+use crate::migration::Migration;
+use crate::policy::Policy;
 use crate::port::{Io, IoId};
+use crate::replicas::Replicas;
+use crate::requests::Requests;
+use crate::store::Store;
+use crate::volumes::Volumes;
 use copy::Plan;
 use double::Under;
 use slab::Slab;
@@ -522,41 +528,42 @@ impl Replacement {
     }
 }
 
-impl Engine {
+impl Replicas {
     /// What of a replacement is possible now.
-    pub(crate) fn run_replacement(&mut self) {
-        self.replicas.replacement.divert_all(&mut self.io);
-        let Some(h) = self.replicas.replacement.current.as_deref() else { return };
+    pub(crate) fn run_replacement(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        self.replacement.divert_all(io);
+        let Some(h) = self.replacement.current.as_deref() else { return };
         let is_empty = h.joins && h.device == h.bay;
-        if self.io[h.device].is_faulted() && !is_empty {
-            self.replicas.replacement.end_replacement(
-                h.source_failed(),
-                &mut self.store.metadata,
-                &mut self.io,
-            );
+        if io[h.device].is_faulted() && !is_empty {
+            self.replacement.end_replacement(h.source_failed(), &mut store.metadata, io);
         }
-        if std::mem::take(&mut self.replicas.replacement.wanted)
-            && self.replicas.replacement.replacement_stage() == Stage::Marking
+        if std::mem::take(&mut self.replacement.wanted)
+            && self.replacement.replacement_stage() == Stage::Marking
         {
-            self.replicas.replacement.write_mark(0, 0, &mut self.io);
+            self.replacement.write_mark(0, 0, io);
         }
-        if self.replicas.replacement.replacement_stage() == Stage::Copying {
-            self.replicas.replacement.run_mark(&mut self.store.metadata, &mut self.io);
-            self.replicas.replacement.run_copy(
-                &mut self.requests,
-                &mut self.policy.steering,
-                &mut self.policy.tiers,
-                &mut self.io,
-            );
+        if self.replacement.replacement_stage() == Stage::Copying {
+            self.replacement.run_mark(&mut store.metadata, io);
+            self.replacement.run_copy(requests, &mut policy.steering, &mut policy.tiers, io);
         }
-        self.replicas.replacement.run_switch(
-            &mut self.volumes.objects,
-            &mut self.store.metadata,
-            &mut self.migration.evacuation,
-            &mut self.io,
+        self.replacement.run_switch(
+            &mut volumes.objects,
+            &mut store.metadata,
+            &mut migration.evacuation,
+            io,
         );
     }
+}
 
+impl Engine {
     /// A command of a replacement's own is done.
     pub(crate) fn successor_completed(
         &mut self,

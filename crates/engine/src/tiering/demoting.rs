@@ -5,15 +5,19 @@
 //! the record of its home is durable. Many extents leave together, in the order of their addresses, so
 //! that hard drives write in runs and are flushed seldom.
 
-use crate::engine::Engine;
 use crate::io::DeviceIo;
 use crate::map::logical::{FRAGMENTS, HOME, LOG, SSD};
 use crate::map::objects::Objects;
 use crate::map::{Logical, Map, NONE, Slot, Touch};
+use crate::migration::Migration;
 use crate::mutant::Mutant;
 use crate::ops::moves::{HOMED_BLOCKS_MAX, Moves};
+use crate::policy::Policy;
+use crate::requests::Requests;
+use crate::store::Store;
 use crate::tier::collect::Extent;
 use crate::tiering::Tiers;
+use crate::volumes::Volumes;
 use tandem_block::BLOCK_BYTES;
 
 /// Extents looked at in one step at most: bounds the time that an event takes.
@@ -116,10 +120,95 @@ impl Tiers {
     }
 }
 
-impl Engine {
-    pub(crate) fn run_demoting(&mut self) {
-        let durable = self.store.commit.durable();
-        let tiers = self.policy.tiers.share.as_mut().expect("asked by the caller");
+impl Policy {
+    fn look_at(
+        &mut self,
+        extents: &[Extent],
+        store: &mut Store,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        io: &mut DeviceIo,
+    ) {
+        let blocks_max = (io.config().writeback_run_bytes / BLOCK_BYTES) as usize;
+        let can_move = migration.moves.is_idle() && self.tiers.moves_have_room(&migration.moves);
+        let (mut home, mut merge, mut dropped) = (Vec::new(), None, 0u64);
+        let mut dirty = false;
+        for &extent in extents {
+            let tiers = self.tiers.share.as_ref().expect("asked by the caller");
+            let (from, to) = tiers.space.blocks_of(extent);
+            let to = to.min(store.map.logical().len() as u64);
+            let held = tiers.space.is_held(extent);
+            assert!(!held, "what is held does not leave");
+            let mut left = true;
+            for block in from as Logical..to as Logical {
+                // where no more can go now, that one wants to is all that has to be known
+                let searches = !dirty || (can_move && home.len() < blocks_max);
+                match self.tiers.demoting_need(
+                    block,
+                    searches,
+                    &migration.moves,
+                    &store.map,
+                    &volumes.objects,
+                    io,
+                ) {
+                    Need::Nothing => {}
+                    Need::Drop(slot) => {
+                        dropped += u64::from(self.tiers.drop_copy(block, slot, &mut store.map));
+                    }
+                    Need::Home(slot) => {
+                        (left, dirty) = (false, true);
+                        if home.len() < blocks_max {
+                            home.push((block, slot));
+                        }
+                    }
+                    Need::Merge => {
+                        left = false;
+                        let movable = || !migration.moves.is_unmovable(block, &store.map, io);
+                        merge = merge.or_else(|| movable().then_some(block));
+                    }
+                    Need::Wait => left = false,
+                }
+            }
+            if left {
+                self.tiers.share.as_mut().expect("asked by the caller").space.gone(extent);
+            }
+        }
+        if dropped > 0 {
+            io.stats_mut().tiers.dropped_blocks += dropped;
+            store.commit.note_pending(io.now());
+        }
+        self.tiers.share.as_mut().expect("asked by the caller").demoting.has_dirty = dirty;
+        if !can_move {
+            return;
+        }
+        home.sort_unstable();
+        if !home.is_empty() {
+            io.stats_mut().tiers.demoted_blocks += home.len() as u64;
+            migration.moves.begin_writeback_of(
+                &home,
+                &store.commit,
+                &mut store.map,
+                &migration.evacuation,
+                io,
+            );
+        } else if let Some(block) = merge {
+            migration.moves.start_merge(block, &mut store.map, requests, io);
+        }
+    }
+}
+
+impl Policy {
+    pub(crate) fn run_demoting(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        io: &mut DeviceIo,
+    ) {
+        let durable = store.commit.durable();
+        let tiers = self.tiers.share.as_mut().expect("asked by the caller");
         if tiers.space.demoting() == 0 {
             tiers.demoting.has_dirty = false;
             return;
@@ -139,91 +228,12 @@ impl Engine {
             let rest = LOOK_MAX.min(all) - extents.len();
             extents.extend(tiers.space.demoting_from(Extent(0)).take(rest));
         }
-        self.look_at(&extents);
-        let tiers = self.policy.tiers.share.as_mut().expect("asked by the caller");
+        self.look_at(&extents, store, volumes, requests, migration, io);
+        let tiers = self.tiers.share.as_mut().expect("asked by the caller");
         tiers.demoting.cursor = extents.last().map_or(Extent(0), |last| Extent(last.0 + 1));
         tiers.demoting.fruitless += extents.len();
         if tiers.demoting.fruitless >= tiers.space.demoting() {
             tiers.demoting.looks = false;
-        }
-    }
-
-    fn look_at(&mut self, extents: &[Extent]) {
-        let blocks_max = (self.io.config().writeback_run_bytes / BLOCK_BYTES) as usize;
-        let can_move = self.migration.moves.is_idle()
-            && self.policy.tiers.moves_have_room(&self.migration.moves);
-        let (mut home, mut merge, mut dropped) = (Vec::new(), None, 0u64);
-        let mut dirty = false;
-        for &extent in extents {
-            let tiers = self.policy.tiers.share.as_ref().expect("asked by the caller");
-            let (from, to) = tiers.space.blocks_of(extent);
-            let to = to.min(self.store.map.logical().len() as u64);
-            let held = tiers.space.is_held(extent);
-            assert!(!held, "what is held does not leave");
-            let mut left = true;
-            for block in from as Logical..to as Logical {
-                // where no more can go now, that one wants to is all that has to be known
-                let searches = !dirty || (can_move && home.len() < blocks_max);
-                match self.policy.tiers.demoting_need(
-                    block,
-                    searches,
-                    &self.migration.moves,
-                    &self.store.map,
-                    &self.volumes.objects,
-                    &self.io,
-                ) {
-                    Need::Nothing => {}
-                    Need::Drop(slot) => {
-                        dropped += u64::from(self.policy.tiers.drop_copy(
-                            block,
-                            slot,
-                            &mut self.store.map,
-                        ));
-                    }
-                    Need::Home(slot) => {
-                        (left, dirty) = (false, true);
-                        if home.len() < blocks_max {
-                            home.push((block, slot));
-                        }
-                    }
-                    Need::Merge => {
-                        left = false;
-                        let movable =
-                            || !self.migration.moves.is_unmovable(block, &self.store.map, &self.io);
-                        merge = merge.or_else(|| movable().then_some(block));
-                    }
-                    Need::Wait => left = false,
-                }
-            }
-            if left {
-                self.policy.tiers.share.as_mut().expect("asked by the caller").space.gone(extent);
-            }
-        }
-        if dropped > 0 {
-            self.io.stats_mut().tiers.dropped_blocks += dropped;
-            self.store.commit.note_pending(self.io.now());
-        }
-        self.policy.tiers.share.as_mut().expect("asked by the caller").demoting.has_dirty = dirty;
-        if !can_move {
-            return;
-        }
-        home.sort_unstable();
-        if !home.is_empty() {
-            self.io.stats_mut().tiers.demoted_blocks += home.len() as u64;
-            self.migration.moves.begin_writeback_of(
-                &home,
-                &self.store.commit,
-                &mut self.store.map,
-                &self.migration.evacuation,
-                &mut self.io,
-            );
-        } else if let Some(block) = merge {
-            self.migration.moves.start_merge(
-                block,
-                &mut self.store.map,
-                &mut self.requests,
-                &mut self.io,
-            );
         }
     }
 }

@@ -11,18 +11,20 @@ mod promoting;
 use crate::bcw::controller::Control;
 use crate::config::{EngineConfig, Placement, Role};
 use crate::config_error::ConfigError;
-use crate::engine::Engine;
 use crate::io::{DeviceIo, Phase};
 use crate::map::logical::SSD;
 use crate::map::objects::Objects;
 use crate::map::{Logical, Map};
 use crate::metadata::MetadataHomes;
+use crate::migration::Migration;
 use crate::ops::commit::Commit;
 use crate::ops::moves::Moves;
+use crate::policy::Policy;
 use crate::port::Command;
 use crate::requests::Next;
 use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
+use crate::store::Store;
 use crate::tier::benefit::DriveCosts;
 use crate::tier::settings as names;
 use crate::tier::space::{Space, SpaceConfig, SpaceStats};
@@ -30,6 +32,7 @@ use crate::tier::{Comes, Intention, TierConfig, TierView};
 use crate::tiering::demoting::Demoting;
 use crate::tiering::policies::{Policies, VolumePolicy};
 use crate::tiering::promoting::Arrivals;
+use crate::volumes::Volumes;
 use std::collections::BTreeMap;
 use tandem_block::{BLOCK_BYTES, Duration, Instant, ObjectId, PayloadId, RequestKind};
 
@@ -532,29 +535,36 @@ impl Tiers {
     }
 }
 
-impl Engine {
+impl Policy {
     /// A user's read begins: it counts, and if it needs a hard drive it may bring its extent.
-    pub(crate) fn begin_tier_read(&mut self, id: TaskId) {
-        let task = &self.requests[id];
+    pub(crate) fn begin_tier_read(
+        &mut self,
+        id: TaskId,
+        store: &mut Store,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        io: &mut DeviceIo,
+    ) {
+        let task = &requests[id];
         let (request, first, end) = (task.request, task.first, task.end);
         if task.noted || request.kind == RequestKind::Background {
             return;
         }
         let (volume, named, is_part) = (task.volume, task.tier, task.parent.is_some());
-        self.requests[id].noted = true;
-        let Some(policy) = self.policy.tiers.policies.get(&volume) else { return };
+        requests[id].noted = true;
+        let Some(policy) = self.tiers.policies.get(&volume) else { return };
         let tier = policy.tier_of(named);
-        let Some(tiers) = self.policy.tiers.share.as_mut().filter(|_| tier.has_share()) else {
+        let Some(tiers) = self.tiers.share.as_mut().filter(|_| tier.has_share()) else {
             return;
         };
-        let held = tiers.space.touched(self.io.now(), first, end, tier.class());
+        let held = tiers.space.touched(io.now(), first, end, tier.class());
         let lacks = |block| {
-            let state = self.store.map.state(block);
+            let state = store.map.state(block);
             state != 0 && state & SSD == 0
         };
         let missing = u64::from((first..end).map(|block| u32::from(lacks(block))).sum::<u32>());
-        self.io.stats_mut().tiers.hit_blocks += u64::from(end - first) - missing;
-        self.io.stats_mut().tiers.missed_blocks += missing;
+        io.stats_mut().tiers.hit_blocks += u64::from(end - first) - missing;
+        io.stats_mut().tiers.missed_blocks += missing;
         if missing > 0 {
             tiers.space.note_missed(first, end);
         }
@@ -564,57 +574,56 @@ impl Engine {
         let view =
             TierView { logical: first, count: end - first, data_type: request.data_type, held };
         if !tier.admits(&view) {
-            self.io.stats_mut().tiers.sieved += 1;
+            io.stats_mut().tiers.sieved += 1;
             return;
         }
         let extent = tiers.space.extent_of(first);
         // a part reads into the buffer of the whole, which has room for no more
         let is_one = extent == tiers.space.extent_of(end - 1) && !is_part;
-        if !is_one
-            || !tiers.space.may_come_at_once(extent, |range| self.store.map.on_ssd_alone(range))
-        {
+        if !is_one || !tiers.space.may_come_at_once(extent, |range| store.map.on_ssd_alone(range)) {
             tiers.space.missed(first, end);
             return;
         }
-        match self.ride(id, extent) {
+        match self.ride(id, extent, store, requests, migration, io) {
             Some((from, to)) => {
-                let task = &mut self.requests[id];
+                let task = &mut requests[id];
                 task.rides = true;
                 task.lead_blocks = first - from;
                 (task.first, task.end) = (from, to);
-                self.io.stats_mut().tiers.rode += 1;
+                io.stats_mut().tiers.rode += 1;
             }
             // its room is taken: it is read in the background
-            None => self.policy.tiers.share.as_mut().expect("asked above").space.come_later(extent),
+            None => self.tiers.share.as_mut().expect("asked above").space.come_later(extent),
         }
     }
+}
 
+impl Policy {
     /// What tiers have to do, once an event.
     #[inline]
-    pub(crate) fn run_tiers(&mut self) {
-        if self.policy.tiers.next.is_some() && (self.io.phase() == Phase::Running) {
-            self.policy.tiers.change_space(
-                &mut self.store.map,
-                &mut self.volumes.objects,
-                &mut self.store.metadata,
-                &mut self.io,
-            );
+    pub(crate) fn run_tiers(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        io: &mut DeviceIo,
+    ) {
+        if self.tiers.next.is_some() && (io.phase() == Phase::Running) {
+            self.tiers.change_space(&mut store.map, &mut volumes.objects, &mut store.metadata, io);
         }
-        if self.policy.tiers.share.is_none()
-            || self.io.phase() != Phase::Running
-            || self.store.commit.is_broken()
-        {
+        if self.tiers.share.is_none() || io.phase() != Phase::Running || store.commit.is_broken() {
             return;
         }
-        let now = self.io.now();
-        self.policy.tiers.share.as_mut().expect("asked above").space.advance(now);
-        self.run_demoting();
-        self.policy.tiers.run_promoting(
-            &mut self.store.map,
-            &mut self.requests,
-            &mut self.migration.moves,
-            &mut self.policy.ledger,
-            &mut self.io,
+        let now = io.now();
+        self.tiers.share.as_mut().expect("asked above").space.advance(now);
+        self.run_demoting(store, volumes, requests, migration, io);
+        self.tiers.run_promoting(
+            &mut store.map,
+            requests,
+            &mut migration.moves,
+            &mut self.ledger,
+            io,
         );
     }
 }

@@ -26,15 +26,18 @@ use crate::ledger::Ledger;
 use crate::map::checksums::HomeChecksums;
 use crate::map::logical::{HOME, LOG, SSD};
 use crate::map::{Copied, Logical, Map, Run, Touch};
+use crate::migration::Migration;
 use crate::mutant::Mutant;
 use crate::ops::commit::Commit;
 use crate::ops::moves::Moves;
 use crate::owner::{MigrationIo, Owner};
+use crate::policy::Policy;
 use crate::port::{Command, IoOp};
 use crate::requests::Next;
 use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use crate::requests::task::Task;
+use crate::store::Store;
 use crate::tier::collect::Extent;
 use crate::tier::{Comes, settings as names};
 use crate::tiering::Tiers;
@@ -422,31 +425,33 @@ impl Tiers {
     }
 }
 
-impl Engine {
+impl Policy {
     /// A user's read of some blocks of an extent that shall come, and for which there is room: can it read
     /// all of the extent? Only what lies beside his blocks, at home or in a log, and nobody writes to.
     /// Returns the range.
-    pub(crate) fn ride(&mut self, id: TaskId, extent: Extent) -> Option<(Logical, Logical)> {
-        if !self.policy.tiers.may_come(
-            &self.migration.moves,
-            &self.store.map,
-            &self.policy.ledger,
-            &self.io,
-        ) {
+    pub(crate) fn ride(
+        &mut self,
+        id: TaskId,
+        extent: Extent,
+        store: &mut Store,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        io: &mut DeviceIo,
+    ) -> Option<(Logical, Logical)> {
+        if !self.tiers.may_come(&migration.moves, &store.map, &self.ledger, io) {
             return None;
         }
-        let (from, to) = self.policy.tiers.blocks_of(extent, &self.store.map);
+        let (from, to) = self.tiers.blocks_of(extent, &store.map);
         let is_plain = |block| {
-            matches!(self.store.map.state(block), HOME | LOG)
-                && self.policy.tiers.comes(block) != Comes::Never
+            matches!(store.map.state(block), HOME | LOG) && self.tiers.comes(block) != Comes::Never
         };
         let follows = |block: Logical| {
-            let [this, next] = [block, block + 1].map(|block| self.store.map.entry(block));
+            let [this, next] = [block, block + 1].map(|block| store.map.entry(block));
             (this.home && next.home) || this.log.checked_add(1) == Some(next.log)
         };
-        let task = &self.requests[id];
+        let task = &requests[id];
         let inside = from <= task.first && task.end <= to && to - from <= RUN_BLOCKS_MAX;
-        let lone = !self.policy.tiers.share.as_ref().is_some_and(|tiers| tiers.arrivals.of(extent));
+        let lone = !self.tiers.share.as_ref().is_some_and(|tiers| tiers.arrivals.of(extent));
         if !inside || !lone {
             return None;
         }
@@ -458,15 +463,17 @@ impl Engine {
         let range = (first.unwrap_or(task.first), last.map_or(task.end, |last| last + 1));
         let sound = (task.first..task.end).all(is_plain);
         if !sound
-            || self.requests.is_held(range.0, range.1)
-            || !self.policy.tiers.has_pages(range, &self.store.checksums, &self.io)
+            || requests.is_held(range.0, range.1)
+            || !self.tiers.has_pages(range, &store.checksums, io)
         {
             return None;
         }
-        self.policy.tiers.note_promoting(extent, range, Stage::Riding(id), &mut self.store.map);
+        self.tiers.note_promoting(extent, range, Stage::Riding(id), &mut store.map);
         Some(range)
     }
+}
 
+impl Engine {
     /// A part of it was written.
     pub(crate) fn promoting_written(
         &mut self,

@@ -3,10 +3,12 @@
 //! After three tries who waits is answered with the error. Each FLUSH after that brings about one more.
 
 use super::{Commit, Stage};
-use crate::engine::Engine;
 use crate::io::DeviceIo;
+use crate::migration::Migration;
 use crate::mutant::Mutant;
 use crate::requests::Requests;
+use crate::store::Store;
+use crate::volumes::Volumes;
 use tandem_block::{Duration, Instant, IoError};
 
 /// Tries of a step before who waits for it is answered with the error.
@@ -71,30 +73,32 @@ impl Commit {
     }
 }
 
-impl Engine {
+impl Store {
     /// Tries the step of a suspended commit again, if it is time, and there is anything to make durable.
-    pub(super) fn retry_commit(&mut self) {
-        if self.io.breaks(Mutant::NeverTriesAgain) {
+    pub(super) fn retry_commit(
+        &mut self,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        io: &mut DeviceIo,
+    ) {
+        if io.breaks(Mutant::NeverTriesAgain) {
             return;
         }
-        let Some(suspended) = &mut self.store.commit.suspended else { return };
+        let Some(suspended) = &mut self.commit.suspended else { return };
         let is_wanted = suspended.tries < TRIES_MAX
-            || !self.store.commit.flush_waiting.is_empty()
-            || !self.store.commit.fua_waiting.is_empty()
-            || self.store.commit.oldest_pending.is_some()
-            || self.io.waits_for_space();
-        if suspended.tried || self.io.now() < suspended.next || !is_wanted {
+            || !self.commit.flush_waiting.is_empty()
+            || !self.commit.fua_waiting.is_empty()
+            || self.commit.oldest_pending.is_some()
+            || io.waits_for_space();
+        if suspended.tried || io.now() < suspended.next || !is_wanted {
             return;
         }
         suspended.tried = true;
-        self.store.commit.failed = None;
-        match self.store.commit.stage {
-            Stage::Writing => self.store.commit.send_unit(
-                &mut self.requests,
-                &mut self.store.metadata,
-                &mut self.io,
-            ),
-            Stage::Telling => self.end_told(),
+        self.commit.failed = None;
+        match self.commit.stage {
+            Stage::Writing => self.commit.send_unit(requests, &mut self.metadata, io),
+            Stage::Telling => self.end_told(volumes, requests, migration, io),
             Stage::Idle | Stage::Tails | Stage::Flushing => {
                 unreachable!("units that are composed, or the telling, are suspended")
             }
