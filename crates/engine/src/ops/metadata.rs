@@ -411,9 +411,9 @@ impl Store {
 
 impl Engine {
     /// A command for the metadata has ended.
-    pub(crate) fn metadata_io_done(&mut self, io: &MetadataIo, ended: Ended<'_>) {
+    pub(crate) fn metadata_io_done(&mut self, sent: &MetadataIo, ended: Ended<'_>) {
         let Ended { device, status, bytes, .. } = ended;
-        match *io {
+        match *sent {
             MetadataIo::CommitFlush => self.commit_flushed(device, status),
             MetadataIo::Unit => self.store.unit_written(
                 device,

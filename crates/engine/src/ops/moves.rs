@@ -668,9 +668,9 @@ impl Migration {
 
 impl Engine {
     /// A command of a migration has ended.
-    pub(crate) fn migration_io_done(&mut self, io: &MigrationIo, ended: Ended<'_>) {
+    pub(crate) fn migration_io_done(&mut self, sent: &MigrationIo, ended: Ended<'_>) {
         let Ended { device, status, checksums, .. } = ended;
-        match *io {
+        match *sent {
             MigrationIo::Read(part) => self.migration.move_read_done(
                 part,
                 status,

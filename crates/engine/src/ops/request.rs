@@ -149,9 +149,9 @@ impl Requests {
 
 impl Engine {
     /// A command of a request has ended.
-    pub(crate) fn request_io_done(&mut self, io: RequestIo, ended: Ended<'_>) {
+    pub(crate) fn request_io_done(&mut self, sent: RequestIo, ended: Ended<'_>) {
         let Ended { device, status, checksums, .. } = ended;
-        match io {
+        match sent {
             RequestIo::Read(part) => self.read_done(device, *part, status, checksums),
             RequestIo::Verify(part) => self.copy_read(device, &part, status, checksums),
             RequestIo::Write { task, logical, run } => {

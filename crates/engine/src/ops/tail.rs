@@ -471,8 +471,8 @@ impl Migration {
 
 impl Engine {
     /// A command of a hard drive's log has ended.
-    pub(crate) fn log_io_done(&mut self, io: &LogIo, ended: Ended<'_>) {
-        match io {
+    pub(crate) fn log_io_done(&mut self, sent: &LogIo, ended: Ended<'_>) {
+        match sent {
             LogIo::Copy(copy) => self.migration.tail_copies.tail_copied(
                 copy,
                 ended.status,
