@@ -45,6 +45,131 @@ pub struct Engine {
     pub(crate) digest: u64,
 }
 
+impl Store {
+    /// What keeps the writes of a hard drive fast, if it has a profile.
+    pub(crate) fn controller_of(
+        &self,
+        device: DeviceId,
+        policy: &Policy,
+        io: &DeviceIo,
+    ) -> Option<Controller> {
+        let profile = io[device].config.hdd_profile.clone();
+        let profile = profile.filter(|_| !self.metadata.is_degraded())?;
+        // a tier sends hard drives what belongs there, whatever the steering policy does
+        let for_tiers = policy.tiers.wants_share().then_some(Control::Bare);
+        let steers = policy.steering.shared.iter().filter_map(|steer| steer.policy.control());
+        let control = steers.chain(for_tiers).max();
+        let (loops, padding) = (io.config().bcw_loops_max, io.config().padding_bytes_per_day);
+        let budget = io.config().budget(device);
+        let padding = budget.padding_bytes.unwrap_or(padding);
+        let mut c = Controller::new(profile, loops, padding, io.config().recalibrate);
+        if let Some(bytes) = budget.log_bytes {
+            c.bound_log(bytes);
+        }
+        if let Some(control) = control {
+            c.enable(control);
+        }
+        if io.hdds_there() > 1 {
+            c.join_others();
+        }
+        Some(c)
+    }
+}
+
+impl DeviceIo {
+    fn logical_blocks(&self, layouts: &[Layout]) -> u64 {
+        let homes: u64 = layouts.iter().map(|l| l.home_blocks).sum();
+        let slots: u64 = layouts.iter().map(|l| l.slot_count).sum();
+        match self.config().placement {
+            Placement::Fixed => {
+                self.config()
+                    .devices
+                    .iter()
+                    .filter(|d| d.role == Role::Ssd)
+                    .map(|d| d.capacity_bytes)
+                    .sum::<u64>()
+                    / BLOCK_BYTES
+            }
+            // without hard drives there are no homes
+            Placement::Mapped if homes == 0 => layout::blocks_without_homes(slots),
+            Placement::Mapped => homes,
+        }
+    }
+}
+
+impl Volumes {
+    /// Would the volumes fit an empty pool?
+    fn check_volumes(&self, io: &DeviceIo) -> Result<(), ConfigError> {
+        let mut trial = self.objects.clone();
+        for volume in &io.config().volumes {
+            trial
+                .create(volume.object, &volume.name, volume.size_bytes)
+                .and_then(|()| {
+                    let fits = trial.record_bytes().0 <= io.config().root_bytes / 2;
+                    if fits { Ok(()) } else { Err(tandem_block::IoError::NoSpace) }
+                })
+                .map_err(|error| ConfigError::Volume { volume: volume.name.clone(), error })?;
+        }
+        Ok(())
+    }
+}
+
+impl Store {
+    /// Sizes everything that hangs on the drives' layouts (again, if the superblocks differ from
+    /// what would be planned today).
+    pub(crate) fn lay_out(
+        &mut self,
+        layouts: &[Layout],
+        volumes: &mut Volumes,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        let mut regions = Vec::new();
+        let mut next = 0u32;
+        for want_log in [false, true] {
+            for (id, layout) in layouts.iter().enumerate() {
+                let is_log = io.config().devices[id].role == Role::Hdd;
+                if is_log != want_log || layout.slot_count == 0 {
+                    continue;
+                }
+                let count = u32::try_from(layout.slot_count).expect("checked by the layout");
+                regions.push(SlotRegion {
+                    device: DeviceId(id as u8),
+                    is_log,
+                    first: next,
+                    count,
+                    offset_bytes: layout.slot_offset,
+                });
+                next += count;
+            }
+        }
+        let blocks = io.logical_blocks(layouts);
+        let segment_slots = (io.config().log_segment_bytes / BLOCK_BYTES) as u32;
+        for (id, layout) in layouts.iter().enumerate() {
+            let bcw = self.controller_of(DeviceId(id as u8), policy, io);
+            let device = &mut io[DeviceId(id as u8)];
+            device.layout = *layout;
+            device.log = regions
+                .iter()
+                .find(|r| r.is_log && r.device == device.id)
+                .map(|r| crate::log::Log::new(*r, segment_slots));
+            device.bcw = bcw;
+        }
+        self.map = Map::new(regions, blocks as usize, io.drives().len());
+        volumes.objects = Objects::new(u32::try_from(blocks).expect("checked by the layout"));
+        volumes.object_changes.bound_objects(
+            &layouts[io.config().metadata_device()],
+            &mut volumes.objects,
+            io,
+        );
+        self.checkpoint.begin_life(self.map.shard_count());
+        let metadata_replica = io.config().following_device();
+        self.metadata_replica.begin_life(metadata_replica, self.map.shard_count());
+        io.stats_mut().devices = vec![Default::default(); io.drives().len()];
+        io.stats_mut().queue_length_max = vec![0; io.drives().len()];
+    }
+}
+
 impl Engine {
     /// An engine that waits for `Event::Start`.
     ///
@@ -105,8 +230,8 @@ impl Engine {
         let mut engine = Engine::with_layouts(config, &layouts, (policies, space), steers);
         engine.policy.qos = (order.build)();
         engine.policy.lay_streams(&mut engine.io)?;
-        engine.leave_places_empty();
-        engine.check_volumes()?;
+        engine.migration.leave_places_empty(&mut engine.store, &mut engine.volumes, &mut engine.io);
+        engine.volumes.check_volumes(&engine.io)?;
         Ok(engine)
     }
 
@@ -169,116 +294,8 @@ impl Engine {
             digest: 0xcbf2_9ce4_8422_2325,
             io: DeviceIo::new(config, drives),
         };
-        engine.lay_out(layouts);
+        engine.store.lay_out(layouts, &mut engine.volumes, &mut engine.policy, &mut engine.io);
         engine
-    }
-
-    /// Sizes everything that hangs on the drives' layouts (again, if the superblocks differ from
-    /// what would be planned today).
-    pub(crate) fn lay_out(&mut self, layouts: &[Layout]) {
-        let mut regions = Vec::new();
-        let mut next = 0u32;
-        for want_log in [false, true] {
-            for (id, layout) in layouts.iter().enumerate() {
-                let is_log = self.io.config().devices[id].role == Role::Hdd;
-                if is_log != want_log || layout.slot_count == 0 {
-                    continue;
-                }
-                let count = u32::try_from(layout.slot_count).expect("checked by the layout");
-                regions.push(SlotRegion {
-                    device: DeviceId(id as u8),
-                    is_log,
-                    first: next,
-                    count,
-                    offset_bytes: layout.slot_offset,
-                });
-                next += count;
-            }
-        }
-        let blocks = self.logical_blocks(layouts);
-        let segment_slots = (self.io.config().log_segment_bytes / BLOCK_BYTES) as u32;
-        for (id, layout) in layouts.iter().enumerate() {
-            let bcw = self.controller_of(DeviceId(id as u8));
-            let device = &mut self.io[DeviceId(id as u8)];
-            device.layout = *layout;
-            device.log = regions
-                .iter()
-                .find(|r| r.is_log && r.device == device.id)
-                .map(|r| crate::log::Log::new(*r, segment_slots));
-            device.bcw = bcw;
-        }
-        self.store.map = Map::new(regions, blocks as usize, self.io.drives().len());
-        self.volumes.objects = Objects::new(u32::try_from(blocks).expect("checked by the layout"));
-        self.volumes.object_changes.bound_objects(
-            &layouts[self.io.config().metadata_device()],
-            &mut self.volumes.objects,
-            &self.io,
-        );
-        self.store.checkpoint.begin_life(self.store.map.shard_count());
-        let metadata_replica = self.io.config().following_device();
-        self.store.metadata_replica.begin_life(metadata_replica, self.store.map.shard_count());
-        self.io.stats_mut().devices = vec![Default::default(); self.io.drives().len()];
-        self.io.stats_mut().queue_length_max = vec![0; self.io.drives().len()];
-    }
-
-    /// What keeps the writes of a hard drive fast, if it has a profile.
-    pub(crate) fn controller_of(&self, device: DeviceId) -> Option<Controller> {
-        let profile = self.io[device].config.hdd_profile.clone();
-        let profile = profile.filter(|_| !self.store.metadata.is_degraded())?;
-        // a tier sends hard drives what belongs there, whatever the steering policy does
-        let for_tiers = self.policy.tiers.wants_share().then_some(Control::Bare);
-        let steers = self.policy.steering.shared.iter().filter_map(|steer| steer.policy.control());
-        let control = steers.chain(for_tiers).max();
-        let (loops, padding) =
-            (self.io.config().bcw_loops_max, self.io.config().padding_bytes_per_day);
-        let budget = self.io.config().budget(device);
-        let padding = budget.padding_bytes.unwrap_or(padding);
-        let mut c = Controller::new(profile, loops, padding, self.io.config().recalibrate);
-        if let Some(bytes) = budget.log_bytes {
-            c.bound_log(bytes);
-        }
-        if let Some(control) = control {
-            c.enable(control);
-        }
-        if self.io.hdds_there() > 1 {
-            c.join_others();
-        }
-        Some(c)
-    }
-
-    fn logical_blocks(&self, layouts: &[Layout]) -> u64 {
-        let homes: u64 = layouts.iter().map(|l| l.home_blocks).sum();
-        let slots: u64 = layouts.iter().map(|l| l.slot_count).sum();
-        match self.io.config().placement {
-            Placement::Fixed => {
-                self.io
-                    .config()
-                    .devices
-                    .iter()
-                    .filter(|d| d.role == Role::Ssd)
-                    .map(|d| d.capacity_bytes)
-                    .sum::<u64>()
-                    / BLOCK_BYTES
-            }
-            // without hard drives there are no homes
-            Placement::Mapped if homes == 0 => layout::blocks_without_homes(slots),
-            Placement::Mapped => homes,
-        }
-    }
-
-    /// Would the volumes fit an empty pool?
-    fn check_volumes(&self) -> Result<(), ConfigError> {
-        let mut trial = self.volumes.objects.clone();
-        for volume in &self.io.config().volumes {
-            trial
-                .create(volume.object, &volume.name, volume.size_bytes)
-                .and_then(|()| {
-                    let fits = trial.record_bytes().0 <= self.io.config().root_bytes / 2;
-                    if fits { Ok(()) } else { Err(tandem_block::IoError::NoSpace) }
-                })
-                .map_err(|error| ConfigError::Volume { volume: volume.name.clone(), error })?;
-        }
-        Ok(())
     }
 }
 

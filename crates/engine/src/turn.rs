@@ -7,12 +7,23 @@
 
 use crate::StartError;
 use crate::engine::Engine;
+use crate::io::DeviceIo;
 use crate::io::Phase;
 use crate::io::deadlines::Heard;
 use crate::mirror;
 use crate::port::{Command, Event, IoId};
 use crate::replacement;
+use crate::start::Start;
 use tandem_block::{DeviceId, Duration, Instant, IoError};
+
+impl Start {
+    /// Fails to start, with a reason.
+    pub(crate) fn refuse(&mut self, error: StartError, io: &mut DeviceIo) {
+        self.end();
+        io.enter(Phase::Stopped);
+        io.send(Command::Started(Err(error)));
+    }
+}
 
 impl Engine {
     /// Takes one event at `now`, which never goes back, and appends what the event loop shall do.
@@ -48,7 +59,13 @@ impl Engine {
                 self.mix(4, 0);
                 self.io.woke();
             }
-            Event::Start if self.replicas.pairs.is_empty() => self.on_start(),
+            Event::Start if self.replicas.pairs.is_empty() => self.start.on_start(
+                &mut self.store,
+                &mut self.volumes,
+                &mut self.policy,
+                &mut self.replicas,
+                &mut self.io,
+            ),
             Event::Start => self.replicas.pairs.start_mirrors(&mut self.io),
             Event::Shutdown => self.io.on_shutdown(&mut self.start),
         }
@@ -170,7 +187,14 @@ impl Engine {
             &mut self.io,
         );
         if self.io.is_stopping() {
-            self.stop_if_durable();
+            self.store.stop_if_durable(
+                &mut self.volumes,
+                &mut self.requests,
+                &mut self.migration,
+                &mut self.policy,
+                &mut self.replicas,
+                &mut self.io,
+            );
         }
         let short_of_space = self.io.waits_for_space();
         self.dispatch_all();
@@ -202,12 +226,25 @@ impl Engine {
         }
         // nothing can be made durable any more, and no event will tell who has come to wait for it just now
         while self.store.commit.refuses() {
-            self.run_commit();
+            self.store.run_commit(
+                &mut self.volumes,
+                &mut self.requests,
+                &mut self.migration,
+                &mut self.policy,
+                &mut self.io,
+            );
             self.dispatch_all();
         }
         // what waited for a drive that is out of service has ended just now, and no event follows
         if self.io.is_stopping() {
-            self.stop_if_durable();
+            self.store.stop_if_durable(
+                &mut self.volumes,
+                &mut self.requests,
+                &mut self.migration,
+                &mut self.policy,
+                &mut self.replicas,
+                &mut self.io,
+            );
             self.hear_news();
         }
         self.arm_timer();
@@ -219,7 +256,13 @@ impl Engine {
         self.go_on();
         self.run_batches();
         self.go_on();
-        self.run_commit();
+        self.store.run_commit(
+            &mut self.volumes,
+            &mut self.requests,
+            &mut self.migration,
+            &mut self.policy,
+            &mut self.io,
+        );
         self.go_on();
     }
 
@@ -282,12 +325,5 @@ impl Engine {
                 &self.io,
             ),
         ));
-    }
-
-    /// Fails to start, with a reason.
-    pub(crate) fn refuse(&mut self, error: StartError) {
-        self.start.end();
-        self.io.enter(Phase::Stopped);
-        self.io.send(Command::Started(Err(error)));
     }
 }

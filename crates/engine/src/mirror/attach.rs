@@ -224,13 +224,19 @@ impl Engine {
                     some |= self.replicas.pairs.opening == 0;
                 }
                 Some(Err(error)) => {
-                    self.refuse(StartError::Pair(error));
+                    self.start.refuse(StartError::Pair(error), &mut self.io);
                     return false;
                 }
             }
         }
         if some && (self.io.phase() == Phase::Created) {
-            self.on_start();
+            self.start.on_start(
+                &mut self.store,
+                &mut self.volumes,
+                &mut self.policy,
+                &mut self.replicas,
+                &mut self.io,
+            );
             return true;
         }
         false

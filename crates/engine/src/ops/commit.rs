@@ -19,7 +19,6 @@ mod retry;
 
 use self::retry::{Suspended, TRIES_MAX};
 use super::gather::Gathering;
-use crate::engine::Engine;
 use crate::format::record::RecordWriter;
 use crate::format::unit::{self, UNIT_BYTES_MAX, Unit, disk_bytes};
 use crate::io::DeviceIo;
@@ -34,6 +33,7 @@ use crate::ops::batch::ObjectChanges;
 use crate::ops::copies::Copies;
 use crate::ops::moves::Moves;
 use crate::owner::{MetadataIo, Owner};
+use crate::policy::Policy;
 use crate::port::IoOp;
 use crate::requests::ordering::TaskId;
 use crate::requests::{Next, Requests};
@@ -507,229 +507,222 @@ impl Store {
     }
 }
 
-impl Engine {
-    /// Begins or advances a commit.
-    #[inline]
-    pub(crate) fn run_commit(&mut self) {
-        if self.store.commit.suspended.is_some() {
-            self.store.retry_commit(
-                &mut self.volumes,
-                &mut self.requests,
-                &mut self.migration,
-                &mut self.io,
-            );
-        }
-        loop {
-            let (composed, before) = (self.store.commit.composed, self.store.commit.stage);
-            match before {
-                Stage::Idle => self.begin_commit(),
-                Stage::Tails => self.advance_tails(),
-                Stage::Flushing | Stage::Writing => {}
-                Stage::Telling => self.store.end_told(
-                    &mut self.volumes,
-                    &mut self.requests,
-                    &mut self.migration,
-                    &mut self.io,
-                ),
-            }
-            // a commit with nothing to write ends at once, and who came meanwhile is next
-            let was_under_way = self.store.commit.composed > composed || before == Stage::Telling;
-            let ended = self.store.commit.stage == Stage::Idle && was_under_way;
-            if !ended || self.store.commit.is_idle() {
-                return;
-            }
-        }
-    }
-
-    fn begin_commit(&mut self) {
-        let somebody_waits = !self.requests.held_back().is_empty();
-        let asked = !self.store.commit.flush_waiting.is_empty()
-            || self.volumes.sharing.links_press(
-                &self.store.journal,
-                &self.volumes.objects,
-                somebody_waits,
-            );
-        let fua = !self.store.commit.fua_waiting.is_empty();
-        let due = self.store.commit.is_commit_due(
-            &self.store.map,
-            &self.requests,
-            &self.migration.moves,
-            &self.migration.copies,
-            &self.volumes.object_changes,
-            &self.io,
+impl Store {
+    /// Composes the batch at the instant at which the flushes are issued: what completed until now
+    /// is durable when they succeed.
+    fn compose_batch(
+        &mut self,
+        cover: Cover,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        assert!(self.commit.error.is_none(), "a commit that failed composes nothing");
+        let mut records = RecordWriter::default();
+        let limits = Limits {
+            blocks: blocks_that_fit(&volumes.objects, &self.journal),
+            body_bytes: self.commit.body_bytes_max(&self.journal),
+        };
+        io.record_objects(
+            &mut records,
+            &mut volumes.objects,
+            &mut self.journal,
+            &mut self.commit,
+            &mut self.metadata_replica,
         );
-        let wanted = self.store.checkpoint_awaits_objects(&self.volumes);
-        if !asked && !fua && !due && !wanted {
-            return;
-        }
-        if let Some(error) = self.store.commit.broken {
-            // what is pending stays so for ever; a timer for it would fire for ever too
-            self.store.commit.oldest_pending = None;
-            self.store.commit.answer(Err(error), &mut self.requests);
-            return;
-        }
-        let waiting = self.store.commit.waiting();
-        let may_wait = !due && !wanted && !self.io.is_fixed();
-        if may_wait && self.store.commit.gathering.holds(self.io.now(), waiting) {
-            return;
-        }
-        if self.store.commit.gathering.begins(self.io.now(), waiting) {
-            self.io.stats_mut().commits_gathered += 1;
-            self.io.disarm_timer();
-        }
-        if self.io.is_fixed() {
-            self.store.flush_fixed(
-                &mut self.volumes,
-                &mut self.requests,
-                &mut self.migration,
-                &mut self.io,
-            );
-            return;
-        }
-        if blocks_that_fit(&self.volumes.objects, &self.store.journal) == 0 {
-            if wanted {
-                // the checkpoint that will make room waits for them: room was kept for that
-                self.compose_batch(Cover::Durable);
-                return;
+        let mut batch = self.map.compose(cover, limits, &mut records);
+        let left = volumes.sharing.record_links(
+            &mut batch,
+            &self.commit,
+            &self.journal,
+            &self.map,
+            &mut volumes.objects,
+            io,
+        );
+        self.commit.batch = batch;
+        self.commit.composed += 1;
+        left.into_iter().for_each(|range| volumes.let_go_of(range, self, requests, policy, io));
+        if !self.commit.batch.is_partial {
+            self.commit.served = std::mem::take(&mut self.commit.fua_waiting);
+            if cover == Cover::SsdFlush {
+                volumes.sharing.check_links(&self.commit, &volumes.objects, io);
+                self.commit.served.append(&mut self.commit.flush_waiting);
             }
-            if self.store.checkpoint.has_failed() {
-                // no checkpoint will make room any more: that is the end of durability, said aloud
-                self.store.commit.broken =
-                    Some(IoError::Device(self.store.metadata.first_metadata_home(&self.io)));
-                self.begin_commit();
-            }
-            return; // the journal is more than half full, so a checkpoint is on its way
         }
-        if asked && !self.io.breaks(Mutant::FlushWithoutTails) {
-            self.store.commit.stage = Stage::Tails;
-            self.advance_tails();
-        } else if asked || due || wanted {
-            self.compose_batch(Cover::SsdFlush);
-        } else {
-            self.compose_batch(Cover::Durable);
+        self.commit.oldest_pending = None;
+        migration.copies.composed();
+        if self.map.has_ready() || self.map.awaits_ssd() {
+            self.commit.note_pending(io.now());
+        }
+        self.commit.stage = Stage::Flushing;
+        self.commit.outstanding = 0;
+        if io.breaks(Mutant::EarlyReuse) {
+            let freed = std::mem::take(&mut self.commit.batch.freed);
+            self.deferred_free.free_after_commit(freed, &self.map);
+        }
+        if cover == Cover::SsdFlush && !io.breaks(Mutant::CommitWithoutFlush) {
+            self.commit.send_flushes(io);
+        }
+        if self.commit.outstanding == 0 {
+            self.flushed(volumes, requests, migration, io);
         }
     }
+}
 
-    fn advance_tails(&mut self) {
-        if self.store.commit.error.is_some() {
+impl Store {
+    /// A device that a commit (or a flush under fixed placement) flushed has answered.
+    pub(crate) fn commit_flushed(
+        &mut self,
+        device: DeviceId,
+        status: Result<(), IoError>,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        io: &mut DeviceIo,
+    ) {
+        match status {
+            Ok(()) => {}
+            Err(error) if io.is_fixed() => self.commit.fail(error),
+            Err(error) => {
+                self.commit.put_in_doubt(error);
+                self.metadata.fault(device, error, io);
+            }
+        }
+        self.commit.outstanding -= 1;
+        if self.commit.outstanding == 0 {
+            self.flushed(volumes, requests, migration, io);
+        }
+    }
+}
+
+impl Store {
+    fn advance_tails(
+        &mut self,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        if self.commit.error.is_some() {
             // before anything is composed: what a dropped batch took along would never be recorded
-            if self.migration.tail_copies.under_way() == 0 {
-                self.store.end_commit(
-                    &mut self.volumes,
-                    &mut self.requests,
-                    &mut self.migration,
-                    &mut self.io,
-                );
+            if migration.tail_copies.under_way() == 0 {
+                self.end_commit(volumes, requests, migration, io);
             }
             return;
         }
         let mut safe = true;
-        for index in 0..self.io.hdds().len() {
-            let device = self.io.hdds()[index];
-            safe &= self.migration.settle_tail(
-                device,
-                &mut self.store,
-                &mut self.requests,
-                &mut self.io,
-            );
+        for index in 0..io.hdds().len() {
+            let device = io.hdds()[index];
+            safe &= migration.settle_tail(device, self, requests, io);
         }
-        if self.store.commit.error.is_some() {
+        if self.commit.error.is_some() {
             // a drive that failed holds what nobody has room for
-            self.advance_tails();
+            self.advance_tails(volumes, requests, migration, policy, io);
         } else if safe {
-            self.compose_batch(Cover::SsdFlush);
+            self.compose_batch(Cover::SsdFlush, volumes, requests, migration, policy, io);
         }
     }
+}
 
-    /// Composes the batch at the instant at which the flushes are issued: what completed until now
-    /// is durable when they succeed.
-    fn compose_batch(&mut self, cover: Cover) {
-        assert!(self.store.commit.error.is_none(), "a commit that failed composes nothing");
-        let mut records = RecordWriter::default();
-        let limits = Limits {
-            blocks: blocks_that_fit(&self.volumes.objects, &self.store.journal),
-            body_bytes: self.store.commit.body_bytes_max(&self.store.journal),
-        };
-        self.io.record_objects(
-            &mut records,
-            &mut self.volumes.objects,
-            &mut self.store.journal,
-            &mut self.store.commit,
-            &mut self.store.metadata_replica,
+impl Store {
+    fn begin_commit(
+        &mut self,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        let somebody_waits = !requests.held_back().is_empty();
+        let asked = !self.commit.flush_waiting.is_empty()
+            || volumes.sharing.links_press(&self.journal, &volumes.objects, somebody_waits);
+        let fua = !self.commit.fua_waiting.is_empty();
+        let due = self.commit.is_commit_due(
+            &self.map,
+            requests,
+            &migration.moves,
+            &migration.copies,
+            &volumes.object_changes,
+            io,
         );
-        let mut batch = self.store.map.compose(cover, limits, &mut records);
-        let left = self.volumes.sharing.record_links(
-            &mut batch,
-            &self.store.commit,
-            &self.store.journal,
-            &self.store.map,
-            &mut self.volumes.objects,
-            &self.io,
-        );
-        self.store.commit.batch = batch;
-        self.store.commit.composed += 1;
-        left.into_iter().for_each(|range| {
-            self.volumes.let_go_of(
-                range,
-                &mut self.store,
-                &mut self.requests,
-                &mut self.policy,
-                &mut self.io,
-            )
-        });
-        if !self.store.commit.batch.is_partial {
-            self.store.commit.served = std::mem::take(&mut self.store.commit.fua_waiting);
-            if cover == Cover::SsdFlush {
-                self.volumes.sharing.check_links(
-                    &self.store.commit,
-                    &self.volumes.objects,
-                    &self.io,
-                );
-                self.store.commit.served.append(&mut self.store.commit.flush_waiting);
+        let wanted = self.checkpoint_awaits_objects(volumes);
+        if !asked && !fua && !due && !wanted {
+            return;
+        }
+        if let Some(error) = self.commit.broken {
+            // what is pending stays so for ever; a timer for it would fire for ever too
+            self.commit.oldest_pending = None;
+            self.commit.answer(Err(error), requests);
+            return;
+        }
+        let waiting = self.commit.waiting();
+        let may_wait = !due && !wanted && !io.is_fixed();
+        if may_wait && self.commit.gathering.holds(io.now(), waiting) {
+            return;
+        }
+        if self.commit.gathering.begins(io.now(), waiting) {
+            io.stats_mut().commits_gathered += 1;
+            io.disarm_timer();
+        }
+        if io.is_fixed() {
+            self.flush_fixed(volumes, requests, migration, io);
+            return;
+        }
+        if blocks_that_fit(&volumes.objects, &self.journal) == 0 {
+            if wanted {
+                // the checkpoint that will make room waits for them: room was kept for that
+                self.compose_batch(Cover::Durable, volumes, requests, migration, policy, io);
+                return;
             }
+            if self.checkpoint.has_failed() {
+                // no checkpoint will make room any more: that is the end of durability, said aloud
+                self.commit.broken = Some(IoError::Device(self.metadata.first_metadata_home(io)));
+                self.begin_commit(volumes, requests, migration, policy, io);
+            }
+            return; // the journal is more than half full, so a checkpoint is on its way
         }
-        self.store.commit.oldest_pending = None;
-        self.migration.copies.composed();
-        if self.store.map.has_ready() || self.store.map.awaits_ssd() {
-            self.store.commit.note_pending(self.io.now());
-        }
-        self.store.commit.stage = Stage::Flushing;
-        self.store.commit.outstanding = 0;
-        if self.io.breaks(Mutant::EarlyReuse) {
-            let freed = std::mem::take(&mut self.store.commit.batch.freed);
-            self.store.deferred_free.free_after_commit(freed, &self.store.map);
-        }
-        if cover == Cover::SsdFlush && !self.io.breaks(Mutant::CommitWithoutFlush) {
-            self.store.commit.send_flushes(&mut self.io);
-        }
-        if self.store.commit.outstanding == 0 {
-            self.store.flushed(
-                &mut self.volumes,
-                &mut self.requests,
-                &mut self.migration,
-                &mut self.io,
-            );
+        if asked && !io.breaks(Mutant::FlushWithoutTails) {
+            self.commit.stage = Stage::Tails;
+            self.advance_tails(volumes, requests, migration, policy, io);
+        } else if asked || due || wanted {
+            self.compose_batch(Cover::SsdFlush, volumes, requests, migration, policy, io);
+        } else {
+            self.compose_batch(Cover::Durable, volumes, requests, migration, policy, io);
         }
     }
+}
 
-    /// A device that a commit (or a flush under fixed placement) flushed has answered.
-    pub(crate) fn commit_flushed(&mut self, device: DeviceId, status: Result<(), IoError>) {
-        match status {
-            Ok(()) => {}
-            Err(error) if self.io.is_fixed() => self.store.commit.fail(error),
-            Err(error) => {
-                self.store.commit.put_in_doubt(error);
-                self.store.metadata.fault(device, error, &mut self.io);
-            }
+impl Store {
+    /// Begins or advances a commit.
+    #[inline]
+    pub(crate) fn run_commit(
+        &mut self,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        if self.commit.suspended.is_some() {
+            self.retry_commit(volumes, requests, migration, io);
         }
-        self.store.commit.outstanding -= 1;
-        if self.store.commit.outstanding == 0 {
-            self.store.flushed(
-                &mut self.volumes,
-                &mut self.requests,
-                &mut self.migration,
-                &mut self.io,
-            );
+        loop {
+            let (composed, before) = (self.commit.composed, self.commit.stage);
+            match before {
+                Stage::Idle => self.begin_commit(volumes, requests, migration, policy, io),
+                Stage::Tails => self.advance_tails(volumes, requests, migration, policy, io),
+                Stage::Flushing | Stage::Writing => {}
+                Stage::Telling => self.end_told(volumes, requests, migration, io),
+            }
+            // a commit with nothing to write ends at once, and who came meanwhile is next
+            let was_under_way = self.commit.composed > composed || before == Stage::Telling;
+            let ended = self.commit.stage == Stage::Idle && was_under_way;
+            if !ended || self.commit.is_idle() {
+                return;
+            }
         }
     }
 }

@@ -45,7 +45,14 @@ impl Engine {
             Owner::Request(io) => self.request_io_done(io, ended),
             Owner::Log(io) => self.log_io_done(&io, ended),
             Owner::Migration(io) => self.migration_io_done(&io, ended),
-            Owner::Metadata(io) => self.metadata_io_done(&io, ended),
+            Owner::Metadata(io) => self.store.metadata_io_done(
+                &io,
+                ended,
+                &mut self.volumes,
+                &mut self.requests,
+                &mut self.migration,
+                &mut self.io,
+            ),
             Owner::Start(StartIo::Read(tag)) => {
                 self.recovery_read(ended.device, tag, ended.status, ended.bytes);
             }

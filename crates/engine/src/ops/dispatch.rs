@@ -5,11 +5,14 @@ use crate::engine::Engine;
 use crate::io::DeviceIo;
 use crate::io::News;
 use crate::map::Map;
+use crate::migration::Migration;
 use crate::ops::steering::Steering;
+use crate::policy::Policy;
 use crate::qos::QueueView;
 use crate::requests::Next;
 use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
+use crate::store::Store;
 use tandem_block::{DeviceId, IoError};
 
 impl Requests {
@@ -128,6 +131,85 @@ impl Requests {
     }
 }
 
+impl Requests {
+    /// Issues a job that has left its queue; gives it back if it must wait for space.
+    pub(crate) fn issue(
+        &mut self,
+        device: DeviceId,
+        waiting: Waiting,
+        store: &mut Store,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) -> Result<(), Waiting> {
+        let is_write = matches!(waiting.job, Job::Write { .. } | Job::Edge { .. });
+        if (is_write && io.no_space().is_some()) || !io[device].takes_job(&waiting.job) {
+            self.fail_waiting(device, waiting, &mut policy.steering, io);
+            return Ok(());
+        }
+        let issued = match &waiting.job {
+            Job::Write { task, .. } => {
+                let id = *task;
+                if io[device].is_ssd() {
+                    self.issue_ssd_write(device, id, io, &mut store.map)
+                } else {
+                    self.issue_log_write(
+                        device,
+                        id,
+                        &mut store.map,
+                        &mut migration.read_back,
+                        &mut migration.promotions,
+                        io,
+                    )
+                }
+            }
+            Job::Edge { task, block, mask } => {
+                let (task, block, mask) = (*task, *block, *mask);
+                self.issue_edge(device, task, (block, mask), store, migration, io)
+            }
+            Job::Io(..) => true,
+        };
+        if !issued {
+            if let Some(other) = self.ssd_with_room(device, &waiting.job, &store.map, io) {
+                self.redirect(device, other, waiting, io);
+                return Ok(());
+            }
+            self.starve(&waiting.job, io);
+            return Err(waiting);
+        }
+        if let Job::Io(op, owner) = waiting.job {
+            self.note_first_command(&owner, io);
+            io.submit_pinned(device, (op, waiting.pin), owner);
+        }
+        // its commands are counted instead of the job
+        io[device].queue.leave(1);
+        Ok(())
+    }
+}
+
+impl Requests {
+    /// Issues the first job of a class. False: it must wait for space.
+    pub(crate) fn issue_class(
+        &mut self,
+        device: DeviceId,
+        class: Class,
+        store: &mut Store,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let d = &mut io[device];
+        let waiting = d.queue.pop(class).expect("the class was asked for");
+        match self.issue(device, waiting, store, migration, policy, io) {
+            Ok(()) => true,
+            Err(waiting) => {
+                io[device].queue.unpop(class, waiting);
+                false
+            }
+        }
+    }
+}
+
 impl Engine {
     /// Issues what the device can take now.
     #[inline]
@@ -135,7 +217,14 @@ impl Engine {
         if self.io[device].is_ssd() {
             while self.dispatch_one(device) {}
         } else {
-            while self.dispatch_hdd(device) {}
+            while self.policy.dispatch_hdd(
+                device,
+                &mut self.store,
+                &mut self.volumes,
+                &mut self.requests,
+                &mut self.migration,
+                &mut self.io,
+            ) {}
         }
     }
 
@@ -163,76 +252,38 @@ impl Engine {
         };
         match self.policy.qos.next(&view) {
             None => false,
-            Some(Class::Write) if !self.issue_class(device, Class::Write) => {
+            Some(Class::Write)
+                if !self.requests.issue_class(
+                    device,
+                    Class::Write,
+                    &mut self.store,
+                    &mut self.migration,
+                    &mut self.policy,
+                    &mut self.io,
+                ) =>
+            {
                 // writes wait for space; reads and background work must not wait with them
                 match self.policy.qos.next(&QueueView { write: None, ..view }) {
-                    Some(class) => self.issue_class(device, class),
+                    Some(class) => self.requests.issue_class(
+                        device,
+                        class,
+                        &mut self.store,
+                        &mut self.migration,
+                        &mut self.policy,
+                        &mut self.io,
+                    ),
                     None => false,
                 }
             }
             Some(Class::Write) => true,
-            Some(class) => self.issue_class(device, class),
+            Some(class) => self.requests.issue_class(
+                device,
+                class,
+                &mut self.store,
+                &mut self.migration,
+                &mut self.policy,
+                &mut self.io,
+            ),
         }
-    }
-
-    /// Issues the first job of a class. False: it must wait for space.
-    pub(crate) fn issue_class(&mut self, device: DeviceId, class: Class) -> bool {
-        let d = &mut self.io[device];
-        let waiting = d.queue.pop(class).expect("the class was asked for");
-        match self.issue(device, waiting) {
-            Ok(()) => true,
-            Err(waiting) => {
-                self.io[device].queue.unpop(class, waiting);
-                false
-            }
-        }
-    }
-
-    /// Issues a job that has left its queue; gives it back if it must wait for space.
-    pub(crate) fn issue(&mut self, device: DeviceId, waiting: Waiting) -> Result<(), Waiting> {
-        let is_write = matches!(waiting.job, Job::Write { .. } | Job::Edge { .. });
-        if (is_write && self.io.no_space().is_some()) || !self.io[device].takes_job(&waiting.job) {
-            self.requests.fail_waiting(device, waiting, &mut self.policy.steering, &mut self.io);
-            return Ok(());
-        }
-        let issued = match &waiting.job {
-            Job::Write { task, .. } => {
-                let id = *task;
-                if self.io[device].is_ssd() {
-                    self.requests.issue_ssd_write(device, id, &mut self.io, &mut self.store.map)
-                } else {
-                    self.requests.issue_log_write(
-                        device,
-                        id,
-                        &mut self.store.map,
-                        &mut self.migration.read_back,
-                        &mut self.migration.promotions,
-                        &mut self.io,
-                    )
-                }
-            }
-            Job::Edge { task, block, mask } => {
-                let (task, block, mask) = (*task, *block, *mask);
-                self.issue_edge(device, task, block, mask)
-            }
-            Job::Io(..) => true,
-        };
-        if !issued {
-            if let Some(other) =
-                self.requests.ssd_with_room(device, &waiting.job, &self.store.map, &self.io)
-            {
-                self.requests.redirect(device, other, waiting, &mut self.io);
-                return Ok(());
-            }
-            self.requests.starve(&waiting.job, &mut self.io);
-            return Err(waiting);
-        }
-        if let Job::Io(op, owner) = waiting.job {
-            self.requests.note_first_command(&owner, &mut self.io);
-            self.io.submit_pinned(device, (op, waiting.pin), owner);
-        }
-        // its commands are counted instead of the job
-        self.io[device].queue.leave(1);
-        Ok(())
     }
 }

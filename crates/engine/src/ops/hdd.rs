@@ -9,7 +9,6 @@ use crate::bcw::controller::Action;
 use crate::bcw::padding::SLOW_PADDING_BYTES;
 use crate::device::{Class, Job};
 use crate::drain::homes::Turn;
-use crate::engine::Engine;
 use crate::io::DeviceIo;
 use crate::io::flights::Flight;
 use crate::log::read_back::ReadBack;
@@ -27,6 +26,7 @@ use crate::port::IoOp;
 use crate::requests::Requests;
 use crate::store::Store;
 use crate::tiering::Tiers;
+use crate::volumes::Volumes;
 use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, IoError, RequestKind};
 
 impl Steering {
@@ -275,101 +275,175 @@ impl Policy {
     }
 }
 
-impl Engine {
+impl Policy {
+    /// Does what is due for the metadata on the drive. False: nothing can be done just now.
+    fn serve_metadata_replica(
+        &mut self,
+        device: DeviceId,
+        store: &mut Store,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        io: &mut DeviceIo,
+    ) -> bool {
+        match store.metadata_replica.turn(device, io) {
+            metadata_replica::Turn::Nothing => return false,
+            metadata_replica::Turn::Flush => self.settle_hdd(device, store, requests, io),
+            metadata_replica::Turn::Step => {
+                self.steering.disturb(device, false, requests, &mut self.tiers, io);
+                requests.issue_class(device, Class::Background, store, migration, self, io);
+            }
+        }
+        true
+    }
+}
+
+impl Policy {
+    /// What a hard drive does that is read only: reads, and the flush that is wanted of it.
+    fn dispatch_read_only(
+        &mut self,
+        device: DeviceId,
+        store: &mut Store,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let d = &io[device];
+        for class in Class::ALL {
+            if d.queue.waits(class) {
+                return requests.issue_class(device, class, store, migration, self, io);
+            }
+        }
+        if d.flush_wanted && d.flushing.is_none() {
+            self.tiers.flush_hdd(
+                device,
+                requests,
+                &mut store.metadata_replica,
+                &mut self.steering,
+                io,
+            );
+        }
+        false
+    }
+}
+
+impl Policy {
+    fn dispatch_log_write(
+        &mut self,
+        device: DeviceId,
+        store: &mut Store,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let first = io[device].queue.first(Class::Write).expect("asked by the caller");
+        let bytes = match &first.job {
+            Job::Write { .. } | Job::Edge { .. } => first.job.bytes(),
+            Job::Io(..) => BLOCK_BYTES,
+        };
+        let now = io.now();
+        let breaks = io.breaks_stream(device, bytes);
+        let action = match &mut io[device].bcw {
+            Some(_) if breaks => Action::Return,
+            Some(bcw) => bcw.next(now, Some(bytes)),
+            None => Action::Write,
+        };
+        match action {
+            Action::Return if !io.ssds().is_empty() => {
+                self.steering.return_all(device, io, requests);
+                true
+            }
+            _ => {
+                // without an SSD even a slow write is better than none
+                if let Some(bcw) = &mut io[device].bcw {
+                    bcw.issued(bytes, false);
+                }
+                if requests.issue_class(device, Class::Write, store, migration, self, io) {
+                    return true;
+                }
+                if let Some(bcw) = &mut io[device].bcw {
+                    bcw.commit(now, bytes);
+                }
+                if io.ssds().is_empty() {
+                    return false;
+                }
+                self.steering.return_all(device, io, requests);
+                true
+            }
+        }
+    }
+}
+
+impl Policy {
     /// Issues at most one command. True: ask again.
-    pub(crate) fn dispatch_hdd(&mut self, device: DeviceId) -> bool {
-        let d = &self.io[device];
+    pub(crate) fn dispatch_hdd(
+        &mut self,
+        device: DeviceId,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let d = &io[device];
         if d.is_out() {
-            return self.requests.fail_one(device, &mut self.policy.steering, &mut self.io);
+            return requests.fail_one(device, &mut self.steering, io);
         }
         if d.queue.in_flight() >= d.config.depth {
             return false;
         }
         if d.is_faulted() {
-            return self.dispatch_read_only(device);
+            return self.dispatch_read_only(device, store, requests, migration, io);
         }
-        if self.store.metadata_replica.is_late(device, &self.io)
-            && self.serve_metadata_replica(device)
+        if store.metadata_replica.is_late(device, io)
+            && self.serve_metadata_replica(device, store, requests, migration, io)
         {
             return false;
         }
-        match self.migration.evacuation.drain_turn(
-            device,
-            &self.migration.moves,
-            &self.volumes.objects,
-            &self.io,
-        ) {
+        match migration.evacuation.drain_turn(device, &migration.moves, &volumes.objects, io) {
             Some(Turn::Flush) => {
-                self.policy.settle_hdd(device, &mut self.store, &mut self.requests, &mut self.io);
+                self.settle_hdd(device, store, requests, io);
                 return false;
             }
             Some(Turn::Move) => {
-                self.policy.steering.disturb(
-                    device,
-                    false,
-                    &mut self.requests,
-                    &mut self.policy.tiers,
-                    &mut self.io,
-                );
-                return self.issue_class(device, Class::Background);
+                self.steering.disturb(device, false, requests, &mut self.tiers, io);
+                return requests.issue_class(device, Class::Background, store, migration, self, io);
             }
             None => {}
         }
-        let d = &self.io[device];
+        let d = &io[device];
         let reads = d.queue.waits(Class::Read);
         let writes = d.queue.waits(Class::Write);
-        let writes_first =
-            writes && reads && reads_for_background(device, &self.io, &self.requests);
+        let writes_first = writes && reads && reads_for_background(device, io, requests);
         if reads && !writes_first {
-            self.policy.steering.disturb(
-                device,
-                true,
-                &mut self.requests,
-                &mut self.policy.tiers,
-                &mut self.io,
-            );
-            return self.issue_class(device, Class::Read);
+            self.steering.disturb(device, true, requests, &mut self.tiers, io);
+            return requests.issue_class(device, Class::Read, store, migration, self, io);
         }
         if d.flush_wanted {
-            self.policy.settle_hdd(device, &mut self.store, &mut self.requests, &mut self.io);
+            self.settle_hdd(device, store, requests, io);
             return false;
         }
-        if writes && self.dispatch_log_write(device) {
+        if writes && self.dispatch_log_write(device, store, requests, migration, io) {
             return true;
         }
         if reads {
-            self.policy.steering.disturb(
-                device,
-                true,
-                &mut self.requests,
-                &mut self.policy.tiers,
-                &mut self.io,
-            );
-            return self.issue_class(device, Class::Read);
+            self.steering.disturb(device, true, requests, &mut self.tiers, io);
+            return requests.issue_class(device, Class::Read, store, migration, self, io);
         }
         // writes that wait for room in the log must not hold up the work that makes it
-        let d = &self.io[device];
-        if d.queue.waits(Class::Background)
-            && background_may_run(device, &self.io, &self.migration.moves)
-        {
-            self.policy.steering.disturb(
-                device,
-                false,
-                &mut self.requests,
-                &mut self.policy.tiers,
-                &mut self.io,
-            );
-            return self.issue_class(device, Class::Background);
+        let d = &io[device];
+        if d.queue.waits(Class::Background) && background_may_run(device, io, &migration.moves) {
+            self.steering.disturb(device, false, requests, &mut self.tiers, io);
+            return requests.issue_class(device, Class::Background, store, migration, self, io);
         }
-        if wants_tail_flush(device, &self.io, &self.store.metadata_replica) {
-            self.policy.settle_hdd(device, &mut self.store, &mut self.requests, &mut self.io);
+        if wants_tail_flush(device, io, &store.metadata_replica) {
+            self.settle_hdd(device, store, requests, io);
             return false;
         }
-        let now = self.io.now();
-        let is_last = self.io.is_last_hdd(device);
-        let rating_is_spent = self.policy.ledger.rating_is_spent(device, &self.io);
-        let with_room = self.io.hdds_with_room();
-        let Some(bcw) = &mut self.io[device].bcw else { return false };
+        let now = io.now();
+        let is_last = io.is_last_hdd(device);
+        let rating_is_spent = self.ledger.rating_is_spent(device, io);
+        let with_room = io.hdds_with_room();
+        let Some(bcw) = &mut io[device].bcw else { return false };
         bcw.note_last(is_last);
         bcw.note_rating(rating_is_spent);
         bcw.note_stand_in(with_room > u32::from(bcw.has_room()));
@@ -378,95 +452,9 @@ impl Engine {
         }
         let action = bcw.next(now, None);
         let over_break = match action {
-            Action::Rest(_) => self.io.pads_over_break(device),
+            Action::Rest(_) => io.pads_over_break(device),
             _ => None,
         };
-        self.policy.carry_out(
-            device,
-            over_break.unwrap_or(action),
-            &mut self.store,
-            &mut self.requests,
-            &mut self.migration,
-            &mut self.io,
-        )
-    }
-
-    /// Does what is due for the metadata on the drive. False: nothing can be done just now.
-    fn serve_metadata_replica(&mut self, device: DeviceId) -> bool {
-        match self.store.metadata_replica.turn(device, &mut self.io) {
-            metadata_replica::Turn::Nothing => return false,
-            metadata_replica::Turn::Flush => {
-                self.policy.settle_hdd(device, &mut self.store, &mut self.requests, &mut self.io)
-            }
-            metadata_replica::Turn::Step => {
-                self.policy.steering.disturb(
-                    device,
-                    false,
-                    &mut self.requests,
-                    &mut self.policy.tiers,
-                    &mut self.io,
-                );
-                self.issue_class(device, Class::Background);
-            }
-        }
-        true
-    }
-
-    /// What a hard drive does that is read only: reads, and the flush that is wanted of it.
-    fn dispatch_read_only(&mut self, device: DeviceId) -> bool {
-        let d = &self.io[device];
-        for class in Class::ALL {
-            if d.queue.waits(class) {
-                return self.issue_class(device, class);
-            }
-        }
-        if d.flush_wanted && d.flushing.is_none() {
-            self.policy.tiers.flush_hdd(
-                device,
-                &mut self.requests,
-                &mut self.store.metadata_replica,
-                &mut self.policy.steering,
-                &mut self.io,
-            );
-        }
-        false
-    }
-
-    fn dispatch_log_write(&mut self, device: DeviceId) -> bool {
-        let first = self.io[device].queue.first(Class::Write).expect("asked by the caller");
-        let bytes = match &first.job {
-            Job::Write { .. } | Job::Edge { .. } => first.job.bytes(),
-            Job::Io(..) => BLOCK_BYTES,
-        };
-        let now = self.io.now();
-        let breaks = self.io.breaks_stream(device, bytes);
-        let action = match &mut self.io[device].bcw {
-            Some(_) if breaks => Action::Return,
-            Some(bcw) => bcw.next(now, Some(bytes)),
-            None => Action::Write,
-        };
-        match action {
-            Action::Return if !self.io.ssds().is_empty() => {
-                self.policy.steering.return_all(device, &mut self.io, &mut self.requests);
-                true
-            }
-            _ => {
-                // without an SSD even a slow write is better than none
-                if let Some(bcw) = &mut self.io[device].bcw {
-                    bcw.issued(bytes, false);
-                }
-                if self.issue_class(device, Class::Write) {
-                    return true;
-                }
-                if let Some(bcw) = &mut self.io[device].bcw {
-                    bcw.commit(now, bytes);
-                }
-                if self.io.ssds().is_empty() {
-                    return false;
-                }
-                self.policy.steering.return_all(device, &mut self.io, &mut self.requests);
-                true
-            }
-        }
+        self.carry_out(device, over_break.unwrap_or(action), store, requests, migration, io)
     }
 }

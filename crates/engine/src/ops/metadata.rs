@@ -4,7 +4,6 @@ use crate::checkpoint::Checkpoint;
 use crate::checkpoint::PageReads;
 use crate::checkpoint::{PageRead, Parts};
 use crate::drain::Evacuation;
-use crate::engine::Engine;
 use crate::io::DeviceIo;
 use crate::map::Map;
 use crate::map::batches::Batches;
@@ -409,52 +408,44 @@ impl Store {
     }
 }
 
-impl Engine {
+impl Store {
     /// A command for the metadata has ended.
-    pub(crate) fn metadata_io_done(&mut self, sent: &MetadataIo, ended: Ended<'_>) {
+    pub(crate) fn metadata_io_done(
+        &mut self,
+        sent: &MetadataIo,
+        ended: Ended<'_>,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        io: &mut DeviceIo,
+    ) {
         let Ended { device, status, bytes, .. } = ended;
         match *sent {
-            MetadataIo::CommitFlush => self.commit_flushed(device, status),
-            MetadataIo::Unit => self.store.unit_written(
-                device,
-                status,
-                &mut self.volumes,
-                &mut self.requests,
-                &mut self.migration,
-                &mut self.io,
-            ),
-            MetadataIo::Checkpoint => self.store.checkpoint.checkpoint_step_done(
-                device,
-                status,
-                &mut self.store.metadata,
-                &mut self.io,
-            ),
+            MetadataIo::CommitFlush => {
+                self.commit_flushed(device, status, volumes, requests, migration, io)
+            }
+            MetadataIo::Unit => self.unit_written(device, status, volumes, requests, migration, io),
+            MetadataIo::Checkpoint => {
+                self.checkpoint.checkpoint_step_done(device, status, &mut self.metadata, io)
+            }
             MetadataIo::FollowUnits => {
-                self.store.metadata_replica.units_written(device);
-                self.store.metadata.fault_if(device, status, &mut self.io);
+                self.metadata_replica.units_written(device);
+                self.metadata.fault_if(device, status, io);
             }
             MetadataIo::Follow => {
-                if self.store.metadata_replica.step_done(device) {
-                    self.store.metadata.fault_if(device, status, &mut self.io);
+                if self.metadata_replica.step_done(device) {
+                    self.metadata.fault_if(device, status, io);
                 }
             }
-            MetadataIo::ChecksumPage(page) => {
-                self.store.checksum_page_read(page, ended, &mut self.requests, &mut self.io)
-            }
-            MetadataIo::LevelRead(number) => {
-                self.store.metadata.level_read(number, status, bytes, &mut self.io)
-            }
+            MetadataIo::ChecksumPage(page) => self.checksum_page_read(page, ended, requests, io),
+            MetadataIo::LevelRead(number) => self.metadata.level_read(number, status, bytes, io),
             MetadataIo::LevelWrite { number, length_bytes } => {
-                self.store.metadata.fault_if(device, status, &mut self.io);
-                let begun = self.store.checkpoint.begun_checkpoint();
-                self.store.metadata.level_written(number, length_bytes, begun);
+                self.metadata.fault_if(device, status, io);
+                let begun = self.checkpoint.begun_checkpoint();
+                self.metadata.level_written(number, length_bytes, begun);
             }
-            MetadataIo::Superblock => {
-                self.store.metadata.superblock_written(device, status, &mut self.io)
-            }
-            MetadataIo::Trim(run) => {
-                self.store.deferred_free.trimmed(run, &mut self.store.map, &mut self.io)
-            }
+            MetadataIo::Superblock => self.metadata.superblock_written(device, status, io),
+            MetadataIo::Trim(run) => self.deferred_free.trimmed(run, &mut self.map, io),
         }
     }
 }

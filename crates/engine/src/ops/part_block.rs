@@ -5,18 +5,20 @@
 //! fragment.
 
 use crate::device::{Class, Job};
-use crate::engine::Engine;
 use crate::io::DeviceIo;
 use crate::map::Map;
 use crate::map::{Logical, Run, Touch};
+use crate::migration::Migration;
 use crate::mutant::Mutant;
 use crate::ops::tail::Written;
+use crate::owner::Ended;
 use crate::owner::{Owner, RequestIo};
 use crate::port::{Command, IoOp};
 use crate::requests::Next;
 use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use crate::steer::Target;
+use crate::store::Store;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError, SECTOR_BYTES};
 
 impl Requests {
@@ -70,108 +72,106 @@ impl Requests {
     }
 }
 
-impl Engine {
+impl Requests {
     /// An edge's turn has come. False: no space yet.
     pub(crate) fn issue_edge(
         &mut self,
         device: DeviceId,
         id: TaskId,
-        block: Logical,
-        mask: u8,
+        (block, mask): (Logical, u8),
+        store: &mut Store,
+        migration: &mut Migration,
+        io: &mut DeviceIo,
     ) -> bool {
-        let run = match self.io.ssds().iter().position(|&d| d == device) {
-            Some(ssd) => self.store.map.allocate_on(ssd, 1),
+        let run = match io.ssds().iter().position(|&d| d == device) {
+            Some(ssd) => store.map.allocate_on(ssd, 1),
             None => {
-                let has_ssd = !self.io.ssds().is_empty();
-                let log = self.io[device].log.as_ref();
+                let has_ssd = !io.ssds().is_empty();
+                let log = io[device].log.as_ref();
                 let has_room = log.is_some_and(|log| log.free_slots_of_users(has_ssd) > 0);
                 has_room
                     .then(|| {
-                        self.migration.read_back.append_to_log(
+                        migration.read_back.append_to_log(
                             device,
                             1,
                             true,
-                            &mut self.io,
-                            &mut self.migration.promotions,
+                            io,
+                            &mut migration.promotions,
                         )
                     })
                     .flatten()
             }
         };
         let Some(run) = run else { return false };
-        let task = &self.requests[id];
+        let task = &self[id];
         let op = IoOp::Write {
-            offset_bytes: self.store.map.slots().region(run.slot).address(run.slot),
+            offset_bytes: store.map.slots().region(run.slot).address(run.slot),
             length_bytes: BLOCK_BYTES,
             from: task.buffer,
             from_offset_bytes: 0,
             fua: task.request.fua,
         };
-        self.io.submit(
+        io.submit(
             device,
             op,
             Owner::Request(RequestIo::Edge { task: id, logical: block, run, mask }),
         );
         true
     }
+}
 
+impl Requests {
     /// An edge of zeroes is on its device.
     pub(crate) fn edge_done(
         &mut self,
-        device: DeviceId,
-        edge: (TaskId, Logical, Run, u8),
-        status: Result<(), IoError>,
-        checksums: &[u32],
+        (id, block, run, mask): (TaskId, Logical, Run, u8),
+        ended: Ended<'_>,
+        store: &mut Store,
+        migration: &mut Migration,
+        io: &mut DeviceIo,
     ) {
-        let (id, block, run, mask) = edge;
+        let Ended { device, status, checksums, .. } = ended;
         if let Err(error) = status {
-            let before = self.requests[id].status;
-            self.requests.write_failed(device, id, run, error, &mut self.store, &mut self.io);
-            let task = &mut self.requests[id];
+            let before = self[id].status;
+            self.write_failed(device, id, run, error, store, io);
+            let task = &mut self[id];
             task.target = Target::Ssd;
-            if let (IoError::NoAnswer(_), Some(other)) = (error, self.io.another_ssd(device)) {
-                self.requests[id].status = before;
-                let whose = self.requests[id].whose();
-                self.io.enqueue(other, Class::Write, Job::Edge { task: id, block, mask }, whose);
+            if let (IoError::NoAnswer(_), Some(other)) = (error, io.another_ssd(device)) {
+                self[id].status = before;
+                let whose = self[id].whose();
+                io.enqueue(other, Class::Write, Job::Edge { task: id, block, mask }, whose);
                 return;
             }
         } else {
             let checksum = checksums.first().copied().unwrap_or(0);
-            if self.store.map.assign_fragment(block, run.slot, mask, checksum) {
-                self.requests[id].over_base = true;
+            if store.map.assign_fragment(block, run.slot, mask, checksum) {
+                self[id].over_base = true;
             } else {
-                self.store.map.assign(block, run.slot, checksum);
+                store.map.assign(block, run.slot, checksum);
             }
-            let fua = self.requests[id].request.fua;
+            let fua = self[id].request.fua;
             if fua {
-                self.store.map.note_durable(run.slot);
-            } else if self.store.map.slots().is_log(run.slot) {
-                self.migration.tail_copies.retain_for_tail(
+                store.map.note_durable(run.slot);
+            } else if store.map.slots().is_log(run.slot) {
+                migration.tail_copies.retain_for_tail(
                     id,
                     Written { device, logical: block, run, offset_bytes: 0 },
-                    &mut self.io,
-                    &mut self.store.map,
-                    &mut self.requests,
+                    io,
+                    &mut store.map,
+                    self,
                 );
-                self.migration.read_back.keep_for_reads(
-                    id,
-                    run,
-                    0,
-                    &mut self.io,
-                    &mut self.store.map,
-                    &mut self.requests,
-                );
+                migration.read_back.keep_for_reads(id, run, 0, io, &mut store.map, self);
             }
-            self.store.commit.note_pending(self.io.now());
-            if self.io.breaks(Mutant::AwaitsNeedlessFlush) {
-                self.store.map.note_log_volatile(run.slot, u64::MAX);
+            store.commit.note_pending(io.now());
+            if io.breaks(Mutant::AwaitsNeedlessFlush) {
+                store.map.note_log_volatile(run.slot, u64::MAX);
             }
-            self.store.map.touch(Touch { logical: block, count: 1 }, run.slot, fua);
+            store.map.touch(Touch { logical: block, count: 1 }, run.slot, fua);
         }
-        let task = &mut self.requests[id];
+        let task = &mut self[id];
         task.outstanding -= 1;
         if task.outstanding == 0 {
-            self.requests.lead_to(Next::Written(id));
+            self.lead_to(Next::Written(id));
         }
     }
 }

@@ -155,10 +155,16 @@ impl Engine {
             RequestIo::Read(part) => self.read_done(device, *part, status, checksums),
             RequestIo::Verify(part) => self.copy_read(device, &part, status, checksums),
             RequestIo::Write { task, logical, run } => {
-                self.write_done(device, task, logical, run, status, checksums);
+                self.write_done((task, logical, run), ended);
             }
             RequestIo::Edge { task, logical, run, mask } => {
-                self.edge_done(device, (task, logical, run, mask), status, checksums);
+                self.requests.edge_done(
+                    (task, logical, run, mask),
+                    ended,
+                    &mut self.store,
+                    &mut self.migration,
+                    &mut self.io,
+                );
             }
             RequestIo::Fixed { task } => {
                 self.requests.fixed_write_done(task, status, &mut self.store)

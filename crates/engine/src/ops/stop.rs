@@ -7,9 +7,15 @@ use crate::engine::Engine;
 use crate::io::DeviceIo;
 use crate::io::Phase;
 use crate::metadata::MetadataHomes;
+use crate::migration::Migration;
 use crate::owner::{MetadataIo, Owner};
+use crate::policy::Policy;
 use crate::port::{Command, IoOp};
+use crate::replicas::Replicas;
+use crate::requests::Requests;
 use crate::start::Start;
+use crate::store::Store;
+use crate::volumes::Volumes;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
 
 impl DeviceIo {
@@ -40,56 +46,59 @@ impl MetadataHomes {
     }
 }
 
-impl Engine {
+impl Store {
     /// Is everything durable? Then the superblocks are written and the engine stops.
-    pub(crate) fn stop_if_durable(&mut self) {
-        if !self.io.is_stopping() {
+    pub(crate) fn stop_if_durable(
+        &mut self,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        replicas: &mut Replicas,
+        io: &mut DeviceIo,
+    ) {
+        if !io.is_stopping() {
             return;
         }
-        if !self.requests.is_empty() || !self.requests.held_back().is_empty() {
+        if !requests.is_empty() || !requests.held_back().is_empty() {
             return;
         }
-        if self.io.is_fixed() || self.store.commit.is_broken() {
-            if self.io.flights().is_empty() && !self.replicas.replacement.is_under_way() {
-                self.migration.read_back.drop_read_back(&mut self.io);
-                self.io.enter(Phase::Stopped);
-                self.io.send(Command::Stopped);
+        if io.is_fixed() || self.commit.is_broken() {
+            if io.flights().is_empty() && !replicas.replacement.is_under_way() {
+                migration.read_back.drop_read_back(io);
+                io.enter(Phase::Stopped);
+                io.send(Command::Stopped);
             }
             return;
         }
-        if !self.replicas.replacement.replacement_is_quiet()
-            || !self.migration.evacuation.drain_is_quiet()
-        {
+        if !replicas.replacement.replacement_is_quiet() || !migration.evacuation.drain_is_quiet() {
             return;
         }
-        if !self.migration.moves.is_idle()
-            || !self.policy.tiers.tiers_are_idle()
-            || !self.store.commit.is_idle()
-        {
+        if !migration.moves.is_idle() || !policy.tiers.tiers_are_idle() || !self.commit.is_idle() {
             return;
         }
-        for index in 0..self.io.hdds().len() {
-            let device = self.io.hdds()[index];
-            let has_ssd = !self.io.ssds().is_empty();
-            let d = &mut self.io[device];
+        for index in 0..io.hdds().len() {
+            let device = io.hdds()[index];
+            let has_ssd = !io.ssds().is_empty();
+            let d = &mut io[device];
             let open = !d.tail.items.is_empty()
-                || d.home_writes > self.migration.moves.homes_durable_mark(device);
+                || d.home_writes > migration.moves.homes_durable_mark(device);
             // without an SSD nobody can rescue what a drive that is read only holds volatile
             let is_flushed = !d.is_faulted() || !has_ssd && !d.is_out();
             let has_failed = d.is_faulted() && has_ssd;
             if has_failed && !d.tail.items.iter().all(|item| item.copied) {
-                if self.migration.tail_copies.rescue_for_stop(
+                if migration.tail_copies.rescue_for_stop(
                     device,
-                    &mut self.store.map,
-                    &mut self.requests,
-                    &mut self.migration.moves,
-                    &mut self.store.deferred_free,
-                    &mut self.io,
+                    &mut self.map,
+                    requests,
+                    &mut migration.moves,
+                    &mut self.deferred_free,
+                    io,
                 ) {
                     continue;
                 }
-                self.store.commit.break_off(tandem_block::IoError::Dead(device));
-                return self.stop_if_durable();
+                self.commit.break_off(tandem_block::IoError::Dead(device));
+                return self.stop_if_durable(volumes, requests, migration, policy, replicas, io);
             }
             if open && is_flushed {
                 if d.flushing.is_none() {
@@ -98,35 +107,28 @@ impl Engine {
                 return;
             }
         }
-        let awaits_hdd = self.io.hdds().iter().any(|&device| self.store.map.awaits_hdd(device));
-        let objects = !self.volumes.objects.changes().is_empty();
-        if self.store.map.has_ready() || self.store.map.awaits_ssd() || awaits_hdd || objects {
-            self.store.map.look_at_logs();
-            self.store.commit.note_pending(self.io.now());
+        let awaits_hdd = io.hdds().iter().any(|&device| self.map.awaits_hdd(device));
+        let objects = !volumes.objects.changes().is_empty();
+        if self.map.has_ready() || self.map.awaits_ssd() || awaits_hdd || objects {
+            self.map.look_at_logs();
+            self.commit.note_pending(io.now());
             return;
         }
-        if !self.store.finish_checkpoint_for_stop(
-            &mut self.volumes,
-            &mut self.migration,
-            &mut self.replicas,
-            &mut self.io,
-        ) {
+        if !self.finish_checkpoint_for_stop(volumes, migration, replicas, io) {
             return;
         }
-        if !self
-            .store
-            .metadata_replica
-            .is_level(self.store.checkpoint.has_failed(), &self.store.journal)
-        {
-            self.store.metadata_replica.flush_for_stop(&mut self.io);
+        if !self.metadata_replica.is_level(self.checkpoint.has_failed(), &self.journal) {
+            self.metadata_replica.flush_for_stop(io);
             return;
         }
-        if !self.store.metadata.writes_superblocks() && self.io.flights().is_empty() {
-            self.migration.read_back.drop_read_back(&mut self.io);
-            self.store.metadata.ask_for_superblocks(true, &mut self.io);
+        if !self.metadata.writes_superblocks() && io.flights().is_empty() {
+            migration.read_back.drop_read_back(io);
+            self.metadata.ask_for_superblocks(true, io);
         }
     }
+}
 
+impl Engine {
     /// Writes every superblock, the first copies and then the second, so that a power cut finds at
     /// least one whole; `clean` is what they will say.
     pub(crate) fn write_superblocks(&mut self, clean: bool) {
@@ -164,7 +166,13 @@ impl Engine {
         if writes == 0 && self.replicas.replacement.round_is_replacements(&self.io) {
             // the drive that is replaced is the pool's only one
             self.store.metadata.end_round();
-            self.round_done();
+            self.replicas.round_done(
+                &mut self.store,
+                &mut self.volumes,
+                &mut self.migration,
+                &mut self.policy,
+                &mut self.io,
+            );
         } else if writes == 0 && self.store.metadata.is_round() {
             self.store.metadata.end_round();
             self.store.metadata.told_of_lagging(
@@ -195,7 +203,13 @@ impl Engine {
             self.store.metadata.end_round();
         } else if is_replacements {
             self.store.metadata.end_round();
-            self.round_done();
+            self.replicas.round_done(
+                &mut self.store,
+                &mut self.volumes,
+                &mut self.migration,
+                &mut self.policy,
+                &mut self.io,
+            );
         } else if is_drains {
             self.store.metadata.end_round();
             self.drain_round_done();
@@ -204,7 +218,13 @@ impl Engine {
             self.io.send(Command::Stopped);
         } else {
             self.store.metadata.end_round();
-            self.serve();
+            self.start.serve(
+                &mut self.store,
+                &mut self.volumes,
+                &mut self.policy,
+                &mut self.replicas,
+                &mut self.io,
+            );
         }
     }
 }

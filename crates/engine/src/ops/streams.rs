@@ -199,7 +199,14 @@ impl Engine {
         let now = self.io.now();
         let (pick, tags, bytes) = (taken.pick, taken.tags, taken.waiting.bytes);
         self.io[device].queue.taken(bytes);
-        let issued = self.issue(device, taken.waiting);
+        let issued = self.requests.issue(
+            device,
+            taken.waiting,
+            &mut self.store,
+            &mut self.migration,
+            &mut self.policy,
+            &mut self.io,
+        );
         let d = &mut self.io[device];
         let lanes = d.streams.as_mut().expect("as before");
         let queues = &mut lanes.lane(lane).queues;

@@ -20,6 +20,7 @@ use crate::ops::read_back::Promotions;
 use crate::ops::steering::Asked;
 use crate::ops::steering::Steering;
 use crate::ops::tail::Written;
+use crate::owner::Ended;
 use crate::owner::{Owner, RequestIo};
 use crate::policy::Policy;
 use crate::port::{Command, IoOp};
@@ -340,17 +341,14 @@ impl Engine {
     /// A run of a user's write is on its device: the map names it.
     pub(crate) fn write_done(
         &mut self,
-        device: DeviceId,
-        id: TaskId,
-        logical: Logical,
-        run: Run,
-        status: Result<(), IoError>,
-        checksums: &[u32],
+        (id, logical, run): (TaskId, Logical, Run),
+        ended: Ended<'_>,
     ) {
+        let Ended { device, status, .. } = ended;
         if let Err(error) = status {
             self.requests.write_failed(device, id, run, error, &mut self.store, &mut self.io);
         } else {
-            self.name_places(device, id, logical, run, checksums);
+            self.name_places((id, logical, run), ended);
         }
         let task = &mut self.requests[id];
         task.outstanding -= 1;
@@ -361,11 +359,8 @@ impl Engine {
 
     fn name_places(
         &mut self,
-        device: DeviceId,
-        id: TaskId,
-        logical: Logical,
-        run: Run,
-        checksums: &[u32],
+        (id, logical, run): (TaskId, Logical, Run),
+        Ended { device, checksums, .. }: Ended<'_>,
     ) {
         let task = &self.requests[id];
         let (first, last, masks) = (task.first, task.end - 1, task.masks);

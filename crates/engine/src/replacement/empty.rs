@@ -8,9 +8,12 @@
 
 use crate::config::{EngineConfig, Role};
 use crate::config_error::ConfigError;
-use crate::engine::Engine;
 use crate::format::layout::{self, Layout};
 use crate::format::superblock::Numbered;
+use crate::io::DeviceIo;
+use crate::migration::Migration;
+use crate::store::Store;
+use crate::volumes::Volumes;
 use tandem_block::DeviceId;
 
 impl EngineConfig {
@@ -71,21 +74,20 @@ impl EngineConfig {
     }
 }
 
-impl Engine {
+impl Migration {
     /// Nothing goes to the places of a fresh pool that are empty.
-    pub(crate) fn leave_places_empty(&mut self) {
-        if self.io.config().format {
-            self.migration.evacuation.go_on_draining(
-                &self.store.metadata,
-                &mut self.store.map,
-                &self.volumes.objects,
-                &self.io,
-            );
-            self.migration
-                .evacuation
-                .look_at_gone(&self.store.map, &mut self.volumes.objects, &self.io)
+    pub(crate) fn leave_places_empty(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        io: &mut DeviceIo,
+    ) {
+        if io.config().format {
+            self.evacuation.go_on_draining(&store.metadata, &mut store.map, &volumes.objects, io);
+            self.evacuation
+                .look_at_gone(&store.map, &mut volumes.objects, io)
                 .expect("nothing lies in a fresh pool");
-            self.volumes.objects.fit_objects(&self.io);
+            volumes.objects.fit_objects(io);
         }
     }
 }

@@ -16,15 +16,18 @@ use super::copy::Plan;
 use super::{DriveCopy, Ending, Flight, ReplaceError, ReplacementView, Stage, Step};
 use crate::bcw::controller::Controller;
 use crate::device::{Device, Service};
-use crate::engine::Engine;
 use crate::format::layout::{Layout, SUPERBLOCK_BYTES};
 use crate::format::shard::SHARD_BYTES;
 use crate::format::superblock::Standing;
 use crate::io::DeviceIo;
 use crate::log::Log;
 use crate::metadata::MetadataHomes;
+use crate::policy::Policy;
 use crate::port::Command;
 use crate::replacement::Replacement;
+use crate::replicas::Replicas;
+use crate::store::Store;
+use crate::volumes::Volumes;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
 
 /// What a drive needs that shall take an empty place.
@@ -178,39 +181,44 @@ impl Replacement {
     }
 }
 
-impl Engine {
+impl Replicas {
     /// Every member knows of the drive that joins: it is used from now on.
-    pub(super) fn take_bay(&mut self) {
-        let h = self.replicas.replacement.current.as_deref_mut().expect("asked while there is one");
+    pub(super) fn take_bay(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        let h = self.replacement.current.as_deref_mut().expect("asked while there is one");
         h.stage = Stage::Landing;
         let (bay, drive_bytes) = (h.bay, h.drive_bytes);
-        self.replicas.replacement.withhold(&mut self.io);
-        let d = &mut self.io[bay];
+        self.replacement.withhold(io);
+        let d = &mut io[bay];
         assert!(d.queue.in_flight() == 0 && !d.has_waiting(), "nobody asks a place that is empty");
         assert!(d.tail.items.is_empty() && d.flushing.is_none(), "it was left in order");
         (d.service, d.dirty, d.flush_wanted) = (Service::Full, false, false);
         (d.standing, d.drive_bytes) = (Standing::Serves, drive_bytes);
         let (layout, is_ssd) = (d.layout, d.is_ssd());
-        self.io.note_gone(bay, false);
-        let region = self.store.map.bay_region(bay, layout.slot_offset);
+        io.note_gone(bay, false);
+        let region = store.map.bay_region(bay, layout.slot_offset);
         if is_ssd {
-            let ssd = self.io.ssds().iter().position(|&id| id == bay).expect("an SSD");
-            self.store.map.close_ssd(ssd, false);
-            self.volumes.objects.fit_objects(&self.io);
-            self.policy.tiers.share_anew();
+            let ssd = io.ssds().iter().position(|&id| id == bay).expect("an SSD");
+            store.map.close_ssd(ssd, false);
+            volumes.objects.fit_objects(io);
+            policy.tiers.share_anew();
         } else {
-            let segment_slots = (self.io.config().log_segment_bytes / BLOCK_BYTES) as u32;
-            let bcw = self.controller_of(bay);
+            let segment_slots = (io.config().log_segment_bytes / BLOCK_BYTES) as u32;
+            let bcw = store.controller_of(bay, policy, io);
             // who was alone is not any more
-            self.io
-                .drives_mut()
+            io.drives_mut()
                 .iter_mut()
                 .filter_map(|d| d.bcw.as_mut())
                 .for_each(Controller::join_others);
-            let d = &mut self.io[bay];
+            let d = &mut io[bay];
             (d.log, d.bcw) = (Some(Log::new(region, segment_slots)), bcw);
-            let places = self.io.home_places(bay);
-            self.volumes.objects.come_back(places);
+            let places = io.home_places(bay);
+            volumes.objects.come_back(places);
         }
     }
 }

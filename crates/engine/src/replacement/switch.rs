@@ -12,9 +12,14 @@ use crate::format::superblock::{Successor, SuccessorState};
 use crate::io::DeviceIo;
 use crate::map::objects::Objects;
 use crate::metadata::MetadataHomes;
+use crate::migration::Migration;
 use crate::mutant::Mutant;
+use crate::policy::Policy;
 use crate::port::{Command, IoOp};
 use crate::replacement::Replacement;
+use crate::replicas::Replicas;
+use crate::store::Store;
+use crate::volumes::Volumes;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError, PayloadId};
 
 impl Replacement {
@@ -259,34 +264,43 @@ impl Replacement {
     }
 }
 
-impl Engine {
+impl Replicas {
     /// Both copies of the round are written.
-    pub(crate) fn round_done(&mut self) {
-        let h = self.replicas.replacement.current.as_deref_mut().expect("asked above");
+    pub(crate) fn round_done(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        let h = self.replacement.current.as_deref_mut().expect("asked above");
         match h.stage {
             Stage::Announcing { .. } => h.stage = Stage::Copying,
-            Stage::Switching(_) if h.joins => self.take_bay(),
+            Stage::Switching(_) if h.joins => self.take_bay(store, volumes, policy, io),
             Stage::Switching(_) => {
                 h.stage = Stage::Switching(Step::Retire(0));
-                self.replicas.replacement.tell_old(
+                self.replacement.tell_old(
                     0,
-                    &mut self.volumes.objects,
-                    &mut self.store.metadata,
-                    &mut self.migration.evacuation,
-                    &mut self.io,
+                    &mut volumes.objects,
+                    &mut store.metadata,
+                    &mut migration.evacuation,
+                    io,
                 );
             }
             // one that was under way when it ended: another one follows
             Stage::Voiding { begun: false } => {}
             Stage::Voiding { begun: true } => {
                 h.stage = Stage::Leaving;
-                self.replicas.replacement.answer_all_doubled();
-                self.replicas.replacement.give_free(&mut self.io);
+                self.replacement.answer_all_doubled();
+                self.replacement.give_free(io);
             }
             other => unreachable!("no round in {other:?}"),
         }
     }
+}
 
+impl Engine {
     pub(super) fn own_superblock_written(&mut self, status: Result<(), IoError>) {
         let h = self.replicas.replacement.current.as_deref_mut().expect("its command ended");
         let Stage::Switching(Step::Own(copy)) = h.stage else { return };

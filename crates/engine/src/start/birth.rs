@@ -14,9 +14,13 @@ use crate::map::objects::{Objects, Undo};
 use crate::metadata::MetadataHomes;
 use crate::mirror::Pairs;
 use crate::owner::{Owner, StartIo};
+use crate::policy::Policy;
 use crate::port::{Command, IoOp};
 use crate::replacement::Replacement;
+use crate::replicas::Replicas;
 use crate::start::{Stage, Start};
+use crate::store::Store;
+use crate::volumes::Volumes;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
 
 impl Start {
@@ -91,16 +95,21 @@ impl Start {
     }
 }
 
-impl Engine {
+impl Start {
     /// An empty checkpoint on every metadata home; superblocks come last, so that a format that is
     /// cut short leaves no pool.
-    pub(crate) fn format_metadata(&mut self) {
-        if let Err(error) = self.start.admit_volumes(&mut self.volumes.objects, &self.io) {
-            self.refuse(error);
+    pub(crate) fn format_metadata(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        io: &mut DeviceIo,
+    ) {
+        if let Err(error) = self.admit_volumes(&mut volumes.objects, io) {
+            self.refuse(error, io);
             return;
         }
-        self.volumes.objects.forget_changes(); // the root has them
-        let empty = vec![0u64; self.store.map.shard_count().div_ceil(64)];
+        volumes.objects.forget_changes(); // the root has them
+        let empty = vec![0u64; store.map.shard_count().div_ceil(64)];
         let root = Root {
             checkpoint: 1,
             replay_sequence: 1,
@@ -108,33 +117,59 @@ impl Engine {
             replay_upto: 0,
             written: empty.clone(),
             second_copy: empty,
-            objects: self.volumes.objects.records(),
+            objects: volumes.objects.records(),
             image: None,
         };
-        let bytes = root.encode(self.io.config().pool);
-        for device in self
-            .store
-            .metadata
-            .metadata_homes(&self.io)
-            .into_iter()
-            .chain(self.store.metadata_replica.home())
+        let bytes = root.encode(io.config().pool);
+        for device in
+            store.metadata.metadata_homes(io).into_iter().chain(store.metadata_replica.home())
         {
-            let layout = self.io[device].layout;
+            let layout = io[device].layout;
             let blank = vec![0; BLOCK_BYTES as usize];
             for (offset_bytes, bytes) in [
                 (layout.root_offset, blank.clone()),
                 (layout.root_offset + layout.root_bytes, bytes.clone()),
                 (layout.journal_offset, blank),
             ] {
-                self.start.starting().outstanding += 1;
+                self.starting().outstanding += 1;
                 let op = IoOp::WriteMeta { offset_bytes, bytes, fua: true };
-                self.io.submit(device, op, Owner::Start(StartIo::Write));
+                io.submit(device, op, Owner::Start(StartIo::Write));
             }
         }
-        let none = Bits::new(self.store.map.shard_count());
-        self.store.checkpoint.recovered(1, none.clone(), none, None);
+        let none = Bits::new(store.map.shard_count());
+        store.checkpoint.recovered(1, none.clone(), none, None);
     }
+}
 
+impl Start {
+    /// Everything is ready: requests are welcome.
+    pub(crate) fn serve(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        policy: &mut Policy,
+        replicas: &mut Replicas,
+        io: &mut DeviceIo,
+    ) {
+        if let Err(error) = self.admit_volumes(&mut volumes.objects, io) {
+            self.refuse(error, io);
+            return;
+        }
+        if let Err(why) =
+            policy.tiers.make_space(&mut store.map, &mut volumes.objects, &mut store.metadata, io)
+        {
+            self.refuse(StartError::Tier(why), io);
+            return;
+        }
+        if !volumes.objects.changes().is_empty() {
+            store.commit.note_pending(io.now());
+        }
+        self.runs(&mut replicas.pairs, io);
+        io.send(Command::Started(Ok(())));
+    }
+}
+
+impl Engine {
     pub(crate) fn formatting_done(&mut self, status: Result<(), IoError>) {
         if let Err(error) = status {
             self.start.fail_start(StartError::Device(error));
@@ -145,33 +180,18 @@ impl Engine {
             return;
         }
         if let Some(error) = starting.failed.take() {
-            self.refuse(error);
+            self.start.refuse(error, &mut self.io);
         } else if starting.stage == Stage::Flush {
-            self.install();
+            self.start.install(
+                &mut self.store,
+                &mut self.volumes,
+                &mut self.migration,
+                &mut self.policy,
+                &mut self.replicas,
+                &mut self.io,
+            );
         } else {
             self.store.metadata.ask_for_superblocks(false, &mut self.io);
         }
-    }
-
-    /// Everything is ready: requests are welcome.
-    pub(crate) fn serve(&mut self) {
-        if let Err(error) = self.start.admit_volumes(&mut self.volumes.objects, &self.io) {
-            self.refuse(error);
-            return;
-        }
-        if let Err(why) = self.policy.tiers.make_space(
-            &mut self.store.map,
-            &mut self.volumes.objects,
-            &mut self.store.metadata,
-            &mut self.io,
-        ) {
-            self.refuse(StartError::Tier(why));
-            return;
-        }
-        if !self.volumes.objects.changes().is_empty() {
-            self.store.commit.note_pending(self.io.now());
-        }
-        self.start.runs(&mut self.replicas.pairs, &mut self.io);
-        self.io.send(Command::Started(Ok(())));
     }
 }

@@ -9,7 +9,6 @@
 use crate::StartError;
 use crate::config::EngineConfig;
 use crate::device::Service;
-use crate::engine::Engine;
 use crate::format::layout::{self, Layout};
 use crate::io::DeviceIo;
 use crate::map::Map;
@@ -17,7 +16,10 @@ use crate::map::logical::{FRAGMENTS, HOME, LOG, SSD};
 use crate::map::objects::Objects;
 use crate::metadata::MetadataHomes;
 use crate::port::Command;
+use crate::replicas::Replicas;
 use crate::start::Start;
+use crate::store::Store;
+use crate::volumes::Volumes;
 use std::collections::BTreeMap;
 use tandem_block::{DeviceId, IoError, ObjectId};
 
@@ -158,24 +160,30 @@ impl Start {
     }
 }
 
-impl Engine {
+impl Start {
     /// Everything is known that can be known: reads are welcome.
-    pub(crate) fn serve_degraded(&mut self) {
-        for volume in &self.io.config().volumes {
-            let found = match self.volumes.objects.get(volume.object) {
+    pub(crate) fn serve_degraded(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        replicas: &mut Replicas,
+        io: &mut DeviceIo,
+    ) {
+        for volume in &io.config().volumes {
+            let found = match volumes.objects.get(volume.object) {
                 Some(known) if known.size_bytes == volume.size_bytes => continue,
                 Some(known) => format!("{} of {} bytes", known.name, known.size_bytes),
                 None => "no volume of this name".into(),
             };
             let error = StartError::VolumeDiffers { name: volume.name.clone(), found };
-            self.refuse(error);
+            self.refuse(error, io);
             return;
         }
-        let gone = self.io.config().absent.first().copied().unwrap_or(DeviceId(0));
-        self.store.commit.break_off(IoError::Dead(gone));
-        let shards = self.store.map.shard_count();
-        self.store.metadata_replica.begin_life(None, shards);
-        self.start.runs(&mut self.replicas.pairs, &mut self.io);
-        self.io.send(Command::Started(Ok(())));
+        let gone = io.config().absent.first().copied().unwrap_or(DeviceId(0));
+        store.commit.break_off(IoError::Dead(gone));
+        let shards = store.map.shard_count();
+        store.metadata_replica.begin_life(None, shards);
+        self.runs(&mut replicas.pairs, io);
+        io.send(Command::Started(Ok(())));
     }
 }

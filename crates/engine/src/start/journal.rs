@@ -4,7 +4,6 @@
 //! that cannot be read is a torn tail, unless something proves that it once was durable.
 
 use crate::StartError;
-use crate::engine::Engine;
 use crate::format::record::{self, FLAG_CHECKSUMS, FLAG_HOME, FLAG_LOG_VOLATILE, Record};
 use crate::format::unit::{self, Unit};
 use crate::io::DeviceIo;
@@ -15,10 +14,15 @@ use crate::map::objects::Objects;
 use crate::map::{Map, NONE, Slot};
 use crate::metadata::MetadataHomes;
 use crate::metadata_replica::MetadataReplica;
+use crate::migration::Migration;
 use crate::mutant::Mutant;
 use crate::owner::{Owner, StartIo};
+use crate::policy::Policy;
 use crate::port::IoOp;
+use crate::replicas::Replicas;
 use crate::start::{READS_MAX, Stage, Start};
+use crate::store::Store;
+use crate::volumes::Volumes;
 use tandem_block::{BLOCK_BYTES, DeviceId, MIB, SECTORS_PER_BLOCK};
 
 /// What the records of the journal change.
@@ -195,57 +199,20 @@ impl Start {
     }
 }
 
-impl Engine {
-    pub(crate) fn begin_journal(&mut self) {
-        let bytes = self.start.journal_layout_bytes(&self.store.metadata, &self.io);
-        let homes = self.store.metadata.sound_homes(&self.io);
-        if homes.iter().any(|d| self.io[*d].layout.journal_bytes != bytes) {
-            self.refuse(StartError::Corrupt(
-                "the superblocks disagree on the length of the journal".into(),
-            ));
-            return;
-        }
-        let starting = self.start.starting();
-        starting.stage = Stage::Journal;
-        starting.next = 0;
-        starting.rings = homes.into_iter().map(|d| (d, vec![0; bytes as usize])).collect();
-        if let Some(witness) =
-            self.start.witness(bytes, &self.store.metadata, &self.store.metadata_replica, &self.io)
-        {
-            let starting = self.start.starting();
-            starting.witness = Some(witness);
-            starting.rings.push((witness, vec![0; bytes as usize]));
-        }
-        self.read_journal();
-    }
-
-    pub(crate) fn read_journal(&mut self) {
-        loop {
-            let starting = self.start.starting();
-            let ring_bytes = starting.rings[0].1.len() as u64;
-            if starting.next >= ring_bytes * starting.rings.len() as u64 {
-                if starting.outstanding == 0 {
-                    self.replay_journal();
-                }
-                return;
-            }
-            if u64::from(starting.outstanding) >= READS_MAX {
-                return;
-            }
-            let at = starting.next % ring_bytes;
-            let device = starting.rings[(starting.next / ring_bytes) as usize].0;
-            let length = (ring_bytes - at).min(MIB);
-            starting.next += length;
-            let offset = self.io[device].layout.journal_offset + at;
-            self.start.recovery_request(device, offset, length, at, &mut self.io);
-        }
-    }
-
+impl Start {
     /// Applies every unit behind the checkpoint, then makes sure that the first unreadable one is a
     /// torn tail and not damage.
-    fn replay_journal(&mut self) {
-        let pool = self.io.config().pool;
-        let starting = self.start.starting();
+    fn replay_journal(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        replicas: &mut Replicas,
+        io: &mut DeviceIo,
+    ) {
+        let pool = io.config().pool;
+        let starting = self.starting();
         let mut rings = std::mem::take(&mut starting.rings);
         let witness = starting.witness.and_then(|_| rings.pop());
         let followed = starting.metadata_replica_root.as_ref().map_or(0, |root| root.replay_upto);
@@ -254,9 +221,10 @@ impl Engine {
         let upto = root.replay_upto;
         let ring_bytes = rings[0].1.len();
         if start as usize >= ring_bytes {
-            self.refuse(StartError::Corrupt(
-                "the checkpoint root points beyond the journal".into(),
-            ));
+            self.refuse(
+                StartError::Corrupt("the checkpoint root points beyond the journal".into()),
+                io,
+            );
             return;
         }
         let chains: Vec<Vec<UnitPiece>> =
@@ -268,21 +236,21 @@ impl Engine {
         if let Some((witness, ring)) = witness
             && let later = later_unit(&ring, pool, next - 1).max(Some(followed)).unwrap_or(0)
             && later >= next
-            && !self.io.breaks(Mutant::BelievesRolledBack)
+            && !io.breaks(Mutant::BelievesRolledBack)
         {
-            let (device, witness) = (self.store.metadata.first_metadata_home(&self.io), witness);
+            let (device, witness) = (store.metadata.first_metadata_home(io), witness);
             let (device, witness) = (usize::from(device.0), usize::from(witness.0));
-            self.refuse(StartError::RolledBack { device, newest: next - 1, witness, later });
+            self.refuse(StartError::RolledBack { device, newest: next - 1, witness, later }, io);
             return;
         }
-        let later = match self.store.metadata.degraded() {
+        let later = match store.metadata.degraded() {
             // the metadata replica may have been cut off while it caught up: behind a gap lie units that
             // its next root would have named
             Some(_) => None,
             None => rings.iter().find_map(|(_, ring)| later_unit(ring, pool, next)),
         };
         if let Some(later) = later.or((next <= upto).then_some(upto)) {
-            self.refuse(StartError::JournalGap { missing: next, later });
+            self.refuse(StartError::JournalGap { missing: next, later }, io);
             return;
         }
         // acknowledged means written on every metadata home: one that never had it settles the matter
@@ -291,32 +259,64 @@ impl Engine {
             let at = chain.last().map_or(start as usize, |piece| piece.end % ring_bytes);
             unit::is_damaged(&ring[at..], pool, next) || unit::is_damaged(ring, pool, next)
         });
-        if !self.store.metadata.is_degraded() && is_damaged {
-            self.refuse(StartError::JournalDamaged { unit: next });
+        if !store.metadata.is_degraded() && is_damaged {
+            self.refuse(StartError::JournalDamaged { unit: next }, io);
             return;
         }
         let mut tables = Tables {
-            map: &self.store.map,
-            objects: &mut self.volumes.objects,
-            checksums: &mut self.store.checksums,
+            map: &store.map,
+            objects: &mut volumes.objects,
+            checksums: &mut store.checksums,
         };
         for (number, piece) in (first..).zip(pieces) {
-            if self.io.breaks(Mutant::ReplayWithoutLast) && number + 1 == next {
+            if io.breaks(Mutant::ReplayWithoutLast) && number + 1 == next {
                 break;
             }
-            if let Err(error) = self.start.apply_unit(ring, piece, number, &mut tables, &self.io) {
-                self.refuse(error);
+            if let Err(error) = self.apply_unit(ring, piece, number, &mut tables, io) {
+                self.refuse(error, io);
                 return;
             }
         }
         let end = pieces.last().map_or(start as usize, |piece| piece.end % ring_bytes);
         let journal = Journal::recovered(ring_bytes as u64, start, end as u64, next);
-        if !self.store.metadata.is_degraded() {
-            self.start.mend_journals(&rings, best, pieces, &mut self.io);
-            self.start.erase_torn(&rings, end, next, &mut self.io);
+        if !store.metadata.is_degraded() {
+            self.mend_journals(&rings, best, pieces, io);
+            self.erase_torn(&rings, end, next, io);
         }
-        self.start.starting().journal = Some(journal);
-        self.flush_all();
+        self.starting().journal = Some(journal);
+        self.flush_all(store, volumes, migration, policy, replicas, io);
+    }
+}
+
+impl Start {
+    pub(crate) fn read_journal(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        replicas: &mut Replicas,
+        io: &mut DeviceIo,
+    ) {
+        loop {
+            let starting = self.starting();
+            let ring_bytes = starting.rings[0].1.len() as u64;
+            if starting.next >= ring_bytes * starting.rings.len() as u64 {
+                if starting.outstanding == 0 {
+                    self.replay_journal(store, volumes, migration, policy, replicas, io);
+                }
+                return;
+            }
+            if u64::from(starting.outstanding) >= READS_MAX {
+                return;
+            }
+            let at = starting.next % ring_bytes;
+            let device = starting.rings[(starting.next / ring_bytes) as usize].0;
+            let length = (ring_bytes - at).min(MIB);
+            starting.next += length;
+            let offset = io[device].layout.journal_offset + at;
+            self.recovery_request(device, offset, length, at, io);
+        }
     }
 }
 
@@ -361,4 +361,36 @@ fn later_unit(ring: &[u8], pool: u128, missing: u64) -> Option<u64> {
         let unit = Unit::decode(&ring[at..], pool).ok()?;
         (unit.sequence > missing).then_some(unit.sequence)
     })
+}
+
+impl Start {
+    pub(crate) fn begin_journal(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        replicas: &mut Replicas,
+        io: &mut DeviceIo,
+    ) {
+        let bytes = self.journal_layout_bytes(&store.metadata, io);
+        let homes = store.metadata.sound_homes(io);
+        if homes.iter().any(|d| io[*d].layout.journal_bytes != bytes) {
+            self.refuse(
+                StartError::Corrupt("the superblocks disagree on the length of the journal".into()),
+                io,
+            );
+            return;
+        }
+        let starting = self.starting();
+        starting.stage = Stage::Journal;
+        starting.next = 0;
+        starting.rings = homes.into_iter().map(|d| (d, vec![0; bytes as usize])).collect();
+        if let Some(witness) = self.witness(bytes, &store.metadata, &store.metadata_replica, io) {
+            let starting = self.starting();
+            starting.witness = Some(witness);
+            starting.rings.push((witness, vec![0; bytes as usize]));
+        }
+        self.read_journal(store, volumes, migration, policy, replicas, io);
+    }
 }

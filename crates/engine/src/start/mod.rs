@@ -26,9 +26,14 @@ use crate::map::checkpoint::Recovered;
 use crate::map::journal::Journal;
 use crate::map::{Map, Slot};
 use crate::metadata::MetadataHomes;
+use crate::migration::Migration;
 use crate::mutant::Mutant;
 use crate::owner::{Owner, StartIo};
+use crate::policy::Policy;
 use crate::port::IoOp;
+use crate::replicas::Replicas;
+use crate::store::Store;
+use crate::volumes::Volumes;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -258,39 +263,244 @@ impl Start {
     }
 }
 
-impl Engine {
-    pub(crate) fn on_start(&mut self) {
-        assert!(self.io.phase() == Phase::Created, "an engine starts once");
-        let devices = self.io.drives().len();
-        if self.io.is_fixed() {
-            self.serve();
-        } else if self.io.config().format {
-            self.io.enter(Phase::Starting);
-            self.start.begin(Starting::new(Stage::Format, devices));
-            self.format_metadata();
+impl Start {
+    pub(crate) fn on_start(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        policy: &mut Policy,
+        replicas: &mut Replicas,
+        io: &mut DeviceIo,
+    ) {
+        assert!(io.phase() == Phase::Created, "an engine starts once");
+        let devices = io.drives().len();
+        if io.is_fixed() {
+            self.serve(store, volumes, policy, replicas, io);
+        } else if io.config().format {
+            io.enter(Phase::Starting);
+            self.begin(Starting::new(Stage::Format, devices));
+            self.format_metadata(store, volumes, io);
         } else {
-            self.io.enter(Phase::Starting);
-            self.start.begin(Starting::new(Stage::Superblocks, devices));
-            if !self.io.config().absent.is_empty()
-                && let Err(error) =
-                    self.start.begin_degraded(&mut self.store.metadata, &mut self.io)
+            io.enter(Phase::Starting);
+            self.begin(Starting::new(Stage::Superblocks, devices));
+            if !io.config().absent.is_empty()
+                && let Err(error) = self.begin_degraded(&mut store.metadata, io)
             {
-                self.refuse(error);
+                self.refuse(error, io);
                 return;
             }
-            self.replicas.replacement.open_successor(&mut self.start, &mut self.io);
-            for id in self.io.drives().ids() {
-                if self.io[id].is_faulted() {
+            replicas.replacement.open_successor(self, io);
+            for id in io.drives().ids() {
+                if io[id].is_faulted() {
                     continue;
                 }
-                let capacity = self.io[id].config.capacity_bytes / BLOCK_BYTES * BLOCK_BYTES;
+                let capacity = io[id].config.capacity_bytes / BLOCK_BYTES * BLOCK_BYTES;
                 for (copy, offset) in [(0, 0), (1, capacity - BLOCK_BYTES)] {
-                    self.start.recovery_request(id, offset, BLOCK_BYTES, copy, &mut self.io);
+                    self.recovery_request(id, offset, BLOCK_BYTES, copy, io);
                 }
             }
         }
     }
+}
 
+impl Start {
+    fn read_roots(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        replicas: &mut Replicas,
+        io: &mut DeviceIo,
+    ) {
+        let superblocks = match self.check_superblocks(
+            &mut replicas.replacement,
+            &mut store.metadata,
+            &mut migration.evacuation,
+            io,
+        ) {
+            Ok(superblocks) => superblocks,
+            Err(error) => {
+                self.refuse(error, io);
+                return;
+            }
+        };
+        if let Err(error) = self.choose_sound_home(&mut store.metadata, io) {
+            self.refuse(error, io);
+            return;
+        }
+        let first = &superblocks[0].1;
+        io.config_mut().pool = first.pool;
+        io.config_mut().name.clone_from(&first.name);
+        for (device, member) in io.drives_mut().iter_mut().zip(&first.members) {
+            device.config.uuid = member.uuid;
+            device.config.capacity_bytes = member.capacity_bytes;
+        }
+        for (index, superblock) in &superblocks {
+            // who has just taken a place is not known to all others yet
+            let own = superblock.members[*index];
+            let config = &mut io[DeviceId(*index as u8)].config;
+            (config.uuid, config.capacity_bytes) = (own.uuid, own.capacity_bytes);
+        }
+        let table_bytes = superblocks.iter().map(|(_, s)| s.layout.table_bytes).max().unwrap_or(0);
+        let mut layouts = match self.layouts_of_absent(
+            first.layout.journal_bytes,
+            table_bytes,
+            &store.metadata,
+            io,
+        ) {
+            Ok(layouts) => layouts,
+            Err(error) => {
+                self.refuse(error, io);
+                return;
+            }
+        };
+        for (index, superblock) in &superblocks {
+            layouts[*index] = superblock.layout;
+        }
+        for (layout, device) in layouts.iter_mut().zip(io.drives()) {
+            if let Standing::Gone(numbered) = device.standing {
+                *layout = numbered.layout();
+            }
+        }
+        if layouts.iter().map(|l| l.slot_count).sum::<u64>() >= u64::from(u32::MAX)
+            || layouts.iter().map(|l| l.home_blocks).sum::<u64>() >= u64::from(u32::MAX)
+        {
+            self.refuse(
+                StartError::Corrupt("the superblocks name more space than a set can hold".into()),
+                io,
+            );
+            return;
+        }
+        store.lay_out(&layouts, volumes, policy, io);
+        replicas.replacement.plan_replacement(&store.metadata, io);
+        self.starting().stage = Stage::Roots;
+        let metadata_replica =
+            store.metadata_replica.home().filter(|&home| !store.metadata.contains(home));
+        for device in store.metadata.sound_homes(io).into_iter().chain(metadata_replica) {
+            let layout = layouts[usize::from(device.0)];
+            for copy in 0..2 {
+                let offset = layout.root_offset + copy * layout.root_bytes;
+                self.recovery_request(device, offset, layout.root_bytes, copy, io);
+            }
+        }
+    }
+}
+
+impl Start {
+    pub(crate) fn install(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        replicas: &mut Replicas,
+        io: &mut DeviceIo,
+    ) {
+        let starting = self.starting();
+        let recovered = std::mem::take(&mut starting.recovered);
+        let mended = std::mem::take(&mut starting.mended_shards);
+        let table_is_mended = starting.table_is_mended;
+        let own = starting.metadata_replica_root.take();
+        let (_, root) = starting.root.take().expect("found before");
+        let numbers = std::mem::take(&mut starting.root_numbers);
+        store.journal = starting.journal.take().expect("replayed before");
+        let shards = store.map.shard_count();
+        let bits = |words: &[u64]| {
+            let mut bits = Bits::new(shards);
+            bits.words_mut().copy_from_slice(words);
+            bits
+        };
+        let (copies, written) = (bits(&root.second_copy), bits(&root.written));
+        store.checkpoint.recovered(root.checkpoint, copies, written, root.image);
+        store.metadata_replica.recovered(own.as_ref(), &root, &store.journal, io.now());
+        if let Err(text) = volumes.objects.end_replay() {
+            self.refuse(StartError::Corrupt(text), io);
+            return;
+        }
+        let strays = recovered.strays(&volumes.objects.ranges());
+        if let Err(text) = recovered.install(&mut store.map) {
+            self.refuse(StartError::Corrupt(text), io);
+            return;
+        }
+        migration.evacuation.go_on_draining(&store.metadata, &mut store.map, &volumes.objects, io);
+        if let Err(text) = migration.evacuation.look_at_gone(&store.map, &mut volumes.objects, io) {
+            self.refuse(StartError::Corrupt(text), io);
+            return;
+        }
+        if !store.metadata.is_degraded() {
+            volumes.object_changes.retire_strays(
+                &strays,
+                &mut store.map,
+                &mut volumes.objects,
+                &mut store.commit,
+                &mut policy.tiers,
+                io,
+            );
+            migration.evacuation.go_on_evacuating(&mut volumes.objects, io);
+        }
+        for shard in mended {
+            store.map.mark_shard_dirty(shard);
+        }
+        let is_current = |d: &DeviceId| numbers.contains(&(*d, root.checkpoint));
+        if table_is_mended || store.journal.next_sequence() > root.replay_sequence {
+            volumes.objects.note_unsaved();
+        }
+        for home in store.metadata.sound_homes(io) {
+            if !is_current(&home) {
+                // a home without the newest root may lack shards and pages too
+                store.metadata.note_lagging(home, io);
+            }
+        }
+        migration.moves.recover_logs(&store.map, io);
+        store.checkpoint.begin_levelling(
+            &mut store.map,
+            &mut volumes.objects,
+            &mut store.metadata,
+            io,
+        );
+        if store.metadata.is_degraded() {
+            self.serve_degraded(store, volumes, replicas, io);
+        } else if let Err(error) = self.admit_volumes(&mut volumes.objects, io) {
+            // before anything is written: a pool that is refused stays as it was
+            self.refuse(error, io);
+        } else {
+            store.metadata.ask_for_superblocks(false, io);
+        }
+    }
+}
+
+impl Start {
+    /// What was read may still be in a drive's buffer. Before anything is built on it, it is
+    /// durable: otherwise a second power cut could take back a record whose freed places have been
+    /// written over.
+    pub(crate) fn flush_all(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        replicas: &mut Replicas,
+        io: &mut DeviceIo,
+    ) {
+        self.starting().stage = Stage::Flush;
+        if io.breaks(Mutant::RecoveryWithoutFlush) {
+            if self.starting().outstanding == 0 {
+                self.install(store, volumes, migration, policy, replicas, io);
+            }
+            return;
+        }
+        for id in io.drives().ids() {
+            if io[id].is_faulted() {
+                continue;
+            }
+            self.starting().outstanding += 1;
+            io.submit(id, IoOp::Flush, Owner::Start(StartIo::Write));
+        }
+    }
+}
+
+impl Engine {
     pub(crate) fn recovery_read(
         &mut self,
         device: DeviceId,
@@ -351,7 +561,7 @@ impl Engine {
         self.start.starting().outstanding -= 1;
         if self.start.starting().outstanding == 0 && self.start.starting().failed.is_some() {
             let error = self.start.starting().failed.take().expect("asked above");
-            self.refuse(error);
+            self.start.refuse(error, &mut self.io);
             return;
         }
         if self.start.starting().failed.is_some() {
@@ -361,106 +571,55 @@ impl Engine {
         match stage {
             Stage::Table => self.read_table(),
             Stage::Shards => self.read_shards(),
-            Stage::Journal => self.read_journal(),
+            Stage::Journal => self.start.read_journal(
+                &mut self.store,
+                &mut self.volumes,
+                &mut self.migration,
+                &mut self.policy,
+                &mut self.replicas,
+                &mut self.io,
+            ),
             _ if self.start.starting().outstanding > 0 => {}
-            Stage::Superblocks => self.read_roots(),
+            Stage::Superblocks => self.start.read_roots(
+                &mut self.store,
+                &mut self.volumes,
+                &mut self.migration,
+                &mut self.policy,
+                &mut self.replicas,
+                &mut self.io,
+            ),
             Stage::Roots => self.begin_objects(),
             Stage::Format | Stage::Flush => {}
-        }
-    }
-
-    fn read_roots(&mut self) {
-        let superblocks = match self.start.check_superblocks(
-            &mut self.replicas.replacement,
-            &mut self.store.metadata,
-            &mut self.migration.evacuation,
-            &mut self.io,
-        ) {
-            Ok(superblocks) => superblocks,
-            Err(error) => {
-                self.refuse(error);
-                return;
-            }
-        };
-        if let Err(error) = self.start.choose_sound_home(&mut self.store.metadata, &self.io) {
-            self.refuse(error);
-            return;
-        }
-        let first = &superblocks[0].1;
-        self.io.config_mut().pool = first.pool;
-        self.io.config_mut().name.clone_from(&first.name);
-        for (device, member) in self.io.drives_mut().iter_mut().zip(&first.members) {
-            device.config.uuid = member.uuid;
-            device.config.capacity_bytes = member.capacity_bytes;
-        }
-        for (index, superblock) in &superblocks {
-            // who has just taken a place is not known to all others yet
-            let own = superblock.members[*index];
-            let config = &mut self.io[DeviceId(*index as u8)].config;
-            (config.uuid, config.capacity_bytes) = (own.uuid, own.capacity_bytes);
-        }
-        let table_bytes = superblocks.iter().map(|(_, s)| s.layout.table_bytes).max().unwrap_or(0);
-        let mut layouts = match self.start.layouts_of_absent(
-            first.layout.journal_bytes,
-            table_bytes,
-            &self.store.metadata,
-            &self.io,
-        ) {
-            Ok(layouts) => layouts,
-            Err(error) => {
-                self.refuse(error);
-                return;
-            }
-        };
-        for (index, superblock) in &superblocks {
-            layouts[*index] = superblock.layout;
-        }
-        for (layout, device) in layouts.iter_mut().zip(self.io.drives()) {
-            if let Standing::Gone(numbered) = device.standing {
-                *layout = numbered.layout();
-            }
-        }
-        if layouts.iter().map(|l| l.slot_count).sum::<u64>() >= u64::from(u32::MAX)
-            || layouts.iter().map(|l| l.home_blocks).sum::<u64>() >= u64::from(u32::MAX)
-        {
-            self.refuse(StartError::Corrupt(
-                "the superblocks name more space than a set can hold".into(),
-            ));
-            return;
-        }
-        self.lay_out(&layouts);
-        self.replicas.replacement.plan_replacement(&self.store.metadata, &mut self.io);
-        self.start.starting().stage = Stage::Roots;
-        let metadata_replica =
-            self.store.metadata_replica.home().filter(|&home| !self.store.metadata.contains(home));
-        for device in self.store.metadata.sound_homes(&self.io).into_iter().chain(metadata_replica)
-        {
-            let layout = layouts[usize::from(device.0)];
-            for copy in 0..2 {
-                let offset = layout.root_offset + copy * layout.root_bytes;
-                self.start.recovery_request(device, offset, layout.root_bytes, copy, &mut self.io);
-            }
         }
     }
 
     /// Objects are in the root, or in a table that it names.
     fn begin_objects(&mut self) {
         let Some((_, root)) = &self.start.starting().root else {
-            self.refuse(StartError::Corrupt(
-                "no checkpoint root can be read: the metadata of this pool is damaged".into(),
-            ));
+            self.start.refuse(
+                StartError::Corrupt(
+                    "no checkpoint root can be read: the metadata of this pool is damaged".into(),
+                ),
+                &mut self.io,
+            );
             return;
         };
         let (words, objects) = (root.written.len(), root.objects.clone());
         let shards = self.store.map.shard_count();
         if words != shards.div_ceil(64) {
-            self.refuse(StartError::Corrupt("the checkpoint root is of another layout".into()));
+            self.start.refuse(
+                StartError::Corrupt("the checkpoint root is of another layout".into()),
+                &mut self.io,
+            );
             return;
         }
         let records = match record::decode(&objects) {
             Ok(records) => records,
             Err(error) => {
-                self.refuse(StartError::Corrupt(format!("the checkpoint root: {error}")));
+                self.start.refuse(
+                    StartError::Corrupt(format!("the checkpoint root: {error}")),
+                    &mut self.io,
+                );
                 return;
             }
         };
@@ -495,119 +654,19 @@ impl Engine {
             let shard = starting.next;
             if shard >= shards {
                 if starting.outstanding == 0 {
-                    self.begin_journal();
+                    self.start.begin_journal(
+                        &mut self.store,
+                        &mut self.volumes,
+                        &mut self.migration,
+                        &mut self.policy,
+                        &mut self.replicas,
+                        &mut self.io,
+                    );
                 }
                 return;
             }
             starting.next += 1;
             self.start.read_shard(device, shard, &mut self.io);
-        }
-    }
-
-    /// What was read may still be in a drive's buffer. Before anything is built on it, it is
-    /// durable: otherwise a second power cut could take back a record whose freed places have been
-    /// written over.
-    pub(crate) fn flush_all(&mut self) {
-        self.start.starting().stage = Stage::Flush;
-        if self.io.breaks(Mutant::RecoveryWithoutFlush) {
-            if self.start.starting().outstanding == 0 {
-                self.install();
-            }
-            return;
-        }
-        for id in self.io.drives().ids() {
-            if self.io[id].is_faulted() {
-                continue;
-            }
-            self.start.starting().outstanding += 1;
-            self.io.submit(id, IoOp::Flush, Owner::Start(StartIo::Write));
-        }
-    }
-
-    pub(crate) fn install(&mut self) {
-        let starting = self.start.starting();
-        let recovered = std::mem::take(&mut starting.recovered);
-        let mended = std::mem::take(&mut starting.mended_shards);
-        let table_is_mended = starting.table_is_mended;
-        let own = starting.metadata_replica_root.take();
-        let (_, root) = starting.root.take().expect("found before");
-        let numbers = std::mem::take(&mut starting.root_numbers);
-        self.store.journal = starting.journal.take().expect("replayed before");
-        let shards = self.store.map.shard_count();
-        let bits = |words: &[u64]| {
-            let mut bits = Bits::new(shards);
-            bits.words_mut().copy_from_slice(words);
-            bits
-        };
-        let (copies, written) = (bits(&root.second_copy), bits(&root.written));
-        self.store.checkpoint.recovered(root.checkpoint, copies, written, root.image);
-        self.store.metadata_replica.recovered(
-            own.as_ref(),
-            &root,
-            &self.store.journal,
-            self.io.now(),
-        );
-        if let Err(text) = self.volumes.objects.end_replay() {
-            self.refuse(StartError::Corrupt(text));
-            return;
-        }
-        let strays = recovered.strays(&self.volumes.objects.ranges());
-        if let Err(text) = recovered.install(&mut self.store.map) {
-            self.refuse(StartError::Corrupt(text));
-            return;
-        }
-        self.migration.evacuation.go_on_draining(
-            &self.store.metadata,
-            &mut self.store.map,
-            &self.volumes.objects,
-            &self.io,
-        );
-        if let Err(text) = self.migration.evacuation.look_at_gone(
-            &self.store.map,
-            &mut self.volumes.objects,
-            &self.io,
-        ) {
-            self.refuse(StartError::Corrupt(text));
-            return;
-        }
-        if !self.store.metadata.is_degraded() {
-            self.volumes.object_changes.retire_strays(
-                &strays,
-                &mut self.store.map,
-                &mut self.volumes.objects,
-                &mut self.store.commit,
-                &mut self.policy.tiers,
-                &mut self.io,
-            );
-            self.migration.evacuation.go_on_evacuating(&mut self.volumes.objects, &mut self.io);
-        }
-        for shard in mended {
-            self.store.map.mark_shard_dirty(shard);
-        }
-        let is_current = |d: &DeviceId| numbers.contains(&(*d, root.checkpoint));
-        if table_is_mended || self.store.journal.next_sequence() > root.replay_sequence {
-            self.volumes.objects.note_unsaved();
-        }
-        for home in self.store.metadata.sound_homes(&self.io) {
-            if !is_current(&home) {
-                // a home without the newest root may lack shards and pages too
-                self.store.metadata.note_lagging(home, &self.io);
-            }
-        }
-        self.migration.moves.recover_logs(&self.store.map, &mut self.io);
-        self.store.checkpoint.begin_levelling(
-            &mut self.store.map,
-            &mut self.volumes.objects,
-            &mut self.store.metadata,
-            &mut self.io,
-        );
-        if self.store.metadata.is_degraded() {
-            self.serve_degraded();
-        } else if let Err(error) = self.start.admit_volumes(&mut self.volumes.objects, &self.io) {
-            // before anything is written: a pool that is refused stays as it was
-            self.refuse(error);
-        } else {
-            self.store.metadata.ask_for_superblocks(false, &mut self.io);
         }
     }
 }

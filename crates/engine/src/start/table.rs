@@ -88,7 +88,7 @@ impl Engine {
         let fits = pages <= self.io[device].layout.table_pages();
         if !fits {
             let text = "the checkpoint root names more of the object table than there is";
-            self.refuse(StartError::Corrupt(text.into()));
+            self.start.refuse(StartError::Corrupt(text.into()), &mut self.io);
             return;
         }
         let starting = self.start.starting();
@@ -125,7 +125,7 @@ impl Engine {
         let covered: Vec<u8> = checksums.iter().flat_map(|sum| sum.to_le_bytes()).collect();
         if image.is_some_and(|image| image.crc != crc32c(&covered)) {
             let text = "the pages of the object table do not belong together";
-            self.refuse(StartError::Corrupt(text.into()));
+            self.start.refuse(StartError::Corrupt(text.into()), &mut self.io);
             return;
         }
         self.begin_shards();
