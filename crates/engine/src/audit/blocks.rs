@@ -1,10 +1,10 @@
 //! Whose is each logical block, and do the counts of holders say the same?
 
 use super::{Findings, Rule};
-use crate::engine::Engine;
+use crate::audit::Audit;
 use crate::map::objects::BlockRange;
 
-impl Engine {
+impl Audit<'_> {
     pub(super) fn audit_blocks(&self, findings: &mut Findings) {
         let (all, free, in_use) = self.space_blocks();
         // while a hard drive is left some blocks are kept for its homes, and not for as many as it has any more

@@ -1,11 +1,11 @@
 //! Do the counts that decisions are made from equal what they count?
 
 use super::{Findings, Rule};
-use crate::engine::Engine;
+use crate::audit::Audit;
 use crate::owner::{LogIo, MetadataIo, Owner};
 use tandem_block::BLOCK_BYTES;
 
-impl Engine {
+impl Audit<'_> {
     pub(super) fn audit_counts(&self, findings: &mut Findings) {
         self.audit_free_space(findings);
         let (counted, found) = (self.store.map.population(), self.store.map.population_found());
@@ -155,7 +155,7 @@ struct Homed {
     from_ssd: u64,
 }
 
-fn counted_homes(engine: &Engine) -> Homed {
+fn counted_homes(engine: &Audit<'_>) -> Homed {
     let mut homed = Homed { blocks: 0, from_ssd: 0 };
     for slot in engine.migration.moves.homed_slots() {
         homed.blocks += 1;

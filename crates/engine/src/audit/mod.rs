@@ -17,6 +17,7 @@ use crate::engine::Engine;
 use crate::map::Logical;
 use crate::owner::Owner;
 use std::fmt;
+use std::ops::Deref;
 use tandem_block::{BLOCK_BYTES, DeviceId};
 
 /// A rule of the engine.
@@ -131,10 +132,37 @@ impl Under<'_> {
     }
 }
 
+/// An engine that is looked at between two events. It changes nothing.
+pub(crate) struct Audit<'a>(&'a Engine);
+
+impl Deref for Audit<'_> {
+    type Target = Engine;
+
+    fn deref(&self) -> &Engine {
+        self.0
+    }
+}
+
 impl Engine {
     /// Rules that do not hold just now: between two events all of them should. Empty while the engine
     /// does not serve, and under fixed placement, which makes no promise.
     pub fn audit(&self) -> Vec<Finding> {
+        Audit(self).findings()
+    }
+
+    /// Every task that waits, in the order of their ids, and what for.
+    pub fn waiters(&self) -> Vec<Waiter> {
+        Audit(self).waiters()
+    }
+
+    /// The checksum of a block's home, as far as it is in RAM.
+    pub fn home_checksum_known(&self, block: Logical) -> Option<u32> {
+        self.store.checksums.get(block)
+    }
+}
+
+impl Audit<'_> {
+    fn findings(&self) -> Vec<Finding> {
         if !self.is_serving_now() {
             return Vec::new();
         }
@@ -150,11 +178,6 @@ impl Engine {
     /// Does it serve, so that an audit finds something to look at?
     pub fn is_serving_now(&self) -> bool {
         self.io.is_serving() && !self.io.is_fixed() && !self.store.metadata.is_degraded()
-    }
-
-    /// The checksum of a block's home, as far as it is in RAM.
-    pub fn home_checksum_known(&self, block: Logical) -> Option<u32> {
-        self.store.checksums.get(block)
     }
 
     /// Every command that the engine remembers.

@@ -2,13 +2,13 @@
 
 use super::slots::States;
 use super::{Findings, Rule, Under};
+use crate::audit::Audit;
 use crate::device::Job;
-use crate::engine::Engine;
 use crate::io::pins::Pin;
 use crate::map::{Logical, NONE, Slot};
 use crate::owner::{MigrationIo, Owner, Parts, ReadPart, RequestIo};
 
-impl Engine {
+impl Audit<'_> {
     pub(super) fn audit_named(&self, states: &States, findings: &mut Findings) {
         for under in self.commands() {
             match under.owner {

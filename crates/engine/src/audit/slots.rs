@@ -8,7 +8,7 @@
 //! Of a log only the slots in use have a state: its segments are written from one end to the other.
 
 use super::{Findings, Rule, Under};
-use crate::engine::Engine;
+use crate::audit::Audit;
 use crate::map::{Logical, NONE, Run, Slot};
 use crate::owner::{LogIo, MetadataIo, MigrationIo, Owner, RequestIo};
 
@@ -74,7 +74,7 @@ impl States {
     }
 }
 
-impl Engine {
+impl Audit<'_> {
     /// Slots that a command writes, or will write when its turn comes.
     fn written_by(&self, under: Under<'_>) -> Vec<Run> {
         match under.owner {

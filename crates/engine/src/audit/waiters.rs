@@ -1,8 +1,8 @@
 //! What does each waiting task wait for, and can that still happen?
 
 use super::{Findings, Rule};
+use crate::audit::Audit;
 use crate::device::Job;
-use crate::engine::Engine;
 use crate::owner::{LogIo, MetadataIo, MigrationIo, Owner, RequestIo};
 use crate::requests::ordering::TaskId;
 use crate::requests::task::Task;
@@ -74,9 +74,9 @@ impl Causes {
     }
 }
 
-impl Engine {
+impl Audit<'_> {
     /// Every task that waits, in the order of their ids, and what for.
-    pub fn waiters(&self) -> Vec<Waiter> {
+    pub(super) fn waiters(&self) -> Vec<Waiter> {
         let causes = self.causes();
         self.requests
             .iter()
