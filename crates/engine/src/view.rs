@@ -370,14 +370,7 @@ impl Engine {
     /// Blocks of the pool: all, those that objects can take, and those that they have, or had and whose
     /// clearing is not durable yet.
     pub fn space_blocks(&self) -> (u64, u64, u64) {
-        let owned: u64 =
-            self.volumes.objects.owned().map(|(range, _)| u64::from(range.count)).sum();
-        let owned = owned - self.volumes.objects.shares().extra_blocks();
-        let in_use = owned
-            + self.volumes.object_changes.retired_blocks()
-            + self.volumes.sharing.lingering_blocks();
-        let all = self.store.map.logical().len() as u64 - self.volumes.objects.out_of_use_blocks();
-        (all, self.volumes.objects.free_blocks(), in_use)
+        self.volumes.space_blocks(&self.store.map)
     }
 
     /// The drives, to look at.

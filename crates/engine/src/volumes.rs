@@ -1,5 +1,6 @@
 //! Volumes, files and snapshots: which blocks are whose?
 
+use crate::map::Map;
 use crate::map::objects::Objects;
 use crate::ops::batch::ObjectChanges;
 use crate::ops::sharing::Sharing;
@@ -12,6 +13,18 @@ pub(crate) struct Volumes {
     pub(crate) object_changes: ObjectChanges,
     /// Objects that get blocks of others, and writes to such blocks.
     pub(crate) sharing: Sharing,
+}
+
+impl Volumes {
+    /// Blocks: all, those that objects can take, and those that they have, or had and whose clearing is not
+    /// durable yet.
+    pub(crate) fn space_blocks(&self, map: &Map) -> (u64, u64, u64) {
+        let owned: u64 = self.objects.owned().map(|(range, _)| u64::from(range.count)).sum();
+        let owned = owned - self.objects.shares().extra_blocks();
+        let in_use = owned + self.object_changes.retired_blocks() + self.sharing.lingering_blocks();
+        let all = map.logical().len() as u64 - self.objects.out_of_use_blocks();
+        (all, self.objects.free_blocks(), in_use)
+    }
 }
 
 impl Default for Volumes {

@@ -398,7 +398,8 @@ impl Engine {
         self.policy.tiers.try_space(others, &self.store.map).map_err(DrainError::Tier)?;
         if self.io.hdds().is_empty() {
             // what does not fit the other SSDs has no home to go to
-            let (room, owned) = (blocks_without_homes(others), self.space_blocks().2);
+            let (room, owned) =
+                (blocks_without_homes(others), self.volumes.space_blocks(&self.store.map).2);
             if owned > room {
                 let (room, wanted) = (room * BLOCK_BYTES, owned * BLOCK_BYTES);
                 return Err(DrainError::NoRoom { room, wanted });

@@ -10,6 +10,7 @@ use crate::device::Service;
 use crate::drain::Evacuation;
 use crate::engine::Engine;
 use crate::format::superblock::{Numbered, Standing, Superblock};
+use crate::io::News;
 use crate::io::{DeviceIo, Phase};
 use crate::map::Map;
 use crate::map::objects::Objects;
@@ -307,7 +308,7 @@ impl Engine {
             ),
             Stage::Removing(Step::Others) => {
                 self.migration.evacuation.set_drain_stage(Stage::Removing(Step::Own));
-                self.write_superblock_copies(false, 0);
+                self.io.tell(News::Superblocks { clean: false, copy: 0 });
             }
             Stage::Removing(Step::Own) => {
                 self.volumes.objects.vacated();

@@ -37,10 +37,12 @@ use tandem_block::{DeviceId, Instant, IoError, PayloadId};
 pub(crate) enum News {
     /// A command was not sent: the drive takes none any more.
     Unsent(DeviceId, Owner, IoError),
-    /// All superblocks are to be written, and shall say whether the pool was stopped cleanly.
-    Superblocks { clean: bool },
+    /// This copy of all superblocks is to be written, and shall say whether the pool was stopped cleanly.
+    Superblocks { clean: bool, copy: u8 },
     /// This copy of them was written, everywhere or not.
     SuperblocksWritten { copy: u8 },
+    /// A read that a start waits for has been seen to.
+    StartReadOver,
     /// A drive was taken out of service. `first`: it was in full service until then.
     TakenOut { device: DeviceId, service: Service, first: bool },
 }

@@ -139,7 +139,9 @@ impl MetadataHomes {
     pub(crate) fn ask_for_superblocks(&mut self, clean: bool, io: &mut DeviceIo) {
         assert!(self.round.is_none(), "one round of superblocks at a time");
         self.round = Some((0, 0));
-        io.tell(News::Superblocks { clean });
+        self.generation += 1;
+        self.telling = self.drives;
+        io.tell(News::Superblocks { clean, copy: 0 });
     }
 
     /// One of them has ended.
@@ -174,11 +176,6 @@ impl MetadataHomes {
     /// Do the superblocks say who lags?
     pub(crate) fn is_told(&self) -> bool {
         self.drives == self.told
-    }
-
-    /// A round of superblocks begins: it says what is known now.
-    pub(crate) fn telling(&mut self) {
-        self.telling = self.drives;
     }
 
     /// Is a step of the copying under way, for which a checkpoint waits?

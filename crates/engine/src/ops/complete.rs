@@ -54,7 +54,7 @@ impl Engine {
                 &mut self.io,
             ),
             Owner::Start(StartIo::Read(tag)) => {
-                self.recovery_read(ended.device, tag, ended.status, ended.bytes);
+                self.recovery_read(tag, ended);
             }
             Owner::Start(StartIo::Write) => self.formatting_done(ended.status),
             Owner::Probe => self.store.probed(

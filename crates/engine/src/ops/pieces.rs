@@ -303,7 +303,7 @@ impl Engine {
         }
         let mut left = false;
         if request.op.is_write() && !self.volumes.objects.shares().is_empty() {
-            match self.leave_shared(request, from, to) {
+            match self.leave_shared(request, (from, to)) {
                 Ok(Leaves::Nothing) => {}
                 Ok(Leaves::Shared) => left = true,
                 Ok(Leaves::NotNow) => return false,
@@ -339,7 +339,7 @@ impl Engine {
             let id = self.requests.insert(task);
             self.requests.take_blocks(id, &mut self.io);
         } else {
-            self.begin_parts(task, from, to);
+            self.begin_parts(task, (from, to));
         }
     }
 
@@ -362,7 +362,7 @@ impl Engine {
         self.requests.answer(id, PayloadId::NONE, 0, &mut self.io);
     }
 
-    fn begin_parts(&mut self, mut parent: Task, from: u32, to: u32) {
+    fn begin_parts(&mut self, mut parent: Task, (from, to): (u32, u32)) {
         let request = parent.request;
         self.io.stats_mut().in_pieces += 1;
         parent.outstanding = 1; // held while parts begin

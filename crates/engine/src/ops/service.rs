@@ -243,10 +243,11 @@ impl Engine {
                     let status = Err(error);
                     self.finish_io(owner, Ended { device, status, checksums: &[], bytes: &[] });
                 }
-                News::Superblocks { clean } => self.write_superblocks(clean),
+                News::Superblocks { clean, copy } => self.write_superblock_copies(clean, copy),
                 News::SuperblocksWritten { copy } => self.superblocks_written(copy),
+                News::StartReadOver => self.recovery_read_over(),
                 News::TakenOut { device, service, first } => {
-                    self.tell_of_fault(device, service, first);
+                    self.tell_of_fault((device, service, first));
                 }
             }
         }
@@ -254,7 +255,7 @@ impl Engine {
     }
 
     /// A drive was taken out of service: everybody whom it concerns learns of it here.
-    fn tell_of_fault(&mut self, device: DeviceId, service: Service, first: bool) {
+    fn tell_of_fault(&mut self, (device, service, first): (DeviceId, Service, bool)) {
         let (Service::ReadOnly(error) | Service::Out(error)) = service else {
             unreachable!("a drive is taken out of service for a reason");
         };

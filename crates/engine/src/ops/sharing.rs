@@ -441,8 +441,7 @@ impl Engine {
     pub(crate) fn leave_shared(
         &mut self,
         request: &Request,
-        from: u32,
-        to: u32,
+        (from, to): (u32, u32),
     ) -> Result<Leaves, IoError> {
         let object = request.object;
         let shared = self.volumes.objects.shared_parts(object, from, to);

@@ -5,6 +5,7 @@
 
 use crate::engine::Engine;
 use crate::io::DeviceIo;
+use crate::io::News;
 use crate::io::Phase;
 use crate::metadata::MetadataHomes;
 use crate::migration::Migration;
@@ -129,14 +130,8 @@ impl Store {
 }
 
 impl Engine {
-    /// Writes every superblock, the first copies and then the second, so that a power cut finds at
-    /// least one whole; `clean` is what they will say.
-    pub(crate) fn write_superblocks(&mut self, clean: bool) {
-        self.store.metadata.next_generation();
-        self.store.metadata.telling();
-        self.write_superblock_copies(clean, 0);
-    }
-
+    /// Writes one copy of every superblock: the first ones and then the second, so that a power cut finds at
+    /// least one whole. `clean` is what they will say.
     pub(crate) fn write_superblock_copies(&mut self, clean: bool, copy: u8) {
         let mut writes = 0;
         for id in self.io.drives().ids() {
@@ -190,7 +185,7 @@ impl Engine {
         let is_stops = !is_replacements && !is_drains && !self.store.metadata.is_round();
         let stopping = self.io.is_stopping() && is_stops;
         if copy == 0 {
-            self.write_superblock_copies(stopping, 1);
+            self.io.tell(News::Superblocks { clean: stopping, copy: 1 });
             return;
         }
         let is_laggings = self.store.metadata.is_round();

@@ -166,12 +166,12 @@ impl Engine {
             return false;
         };
         let taken = of_lane.queues.take(now, candidate);
-        if self.issue_taken(device, lane, taken, candidate) {
+        if self.issue_taken((device, lane), (taken, candidate)) {
             return true;
         }
         // writes wait for space; reads and background work must not wait with them
         if let Some(read) = self.io.queues(device, lane).take_only(now, true) {
-            return self.issue_taken(device, lane, read, Candidate::Due);
+            return self.issue_taken((device, lane), (read, Candidate::Due));
         }
         let has_room = self.policy.qos.next_stream(&StreamsView {
             background: view.background,
@@ -180,7 +180,9 @@ impl Engine {
         });
         let queues = self.io.queues(device, lane);
         match (has_room, queues.take_any_background()) {
-            (Some(_), Some(work)) => self.issue_taken(device, lane, work, Candidate::BackgroundDue),
+            (Some(_), Some(work)) => {
+                self.issue_taken((device, lane), (work, Candidate::BackgroundDue))
+            }
             (None, Some(work)) => {
                 queues.put_back(now, work.pick, work.tags, work.waiting);
                 false
@@ -191,10 +193,8 @@ impl Engine {
 
     fn issue_taken(
         &mut self,
-        device: DeviceId,
-        lane: usize,
-        taken: Taken,
-        candidate: Candidate,
+        (device, lane): (DeviceId, usize),
+        (taken, candidate): (Taken, Candidate),
     ) -> bool {
         let now = self.io.now();
         let (pick, tags, bytes) = (taken.pick, taken.tags, taken.waiting.bytes);

@@ -14,6 +14,7 @@ use crate::engine::Engine;
 use crate::format::replacement::Mark;
 use crate::format::superblock::{Standing, SuccessorState, Superblock};
 use crate::io::DeviceIo;
+use crate::io::News;
 use crate::metadata::MetadataHomes;
 use crate::port::{Command, IoOp};
 use crate::replacement::Replacement;
@@ -162,6 +163,6 @@ impl Engine {
                 found.mark = Some(mark);
             }
         }
-        self.recovery_read_over();
+        self.io.tell(News::StartReadOver);
     }
 }

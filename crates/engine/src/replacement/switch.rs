@@ -10,6 +10,7 @@ use crate::drain::Evacuation;
 use crate::engine::Engine;
 use crate::format::superblock::{Successor, SuccessorState};
 use crate::io::DeviceIo;
+use crate::io::News;
 use crate::map::objects::Objects;
 use crate::metadata::MetadataHomes;
 use crate::migration::Migration;
@@ -322,7 +323,7 @@ impl Engine {
             );
         } else {
             h.stage = Stage::Switching(Step::Others);
-            self.write_superblock_copies(false, 0);
+            self.io.tell(News::Superblocks { clean: false, copy: 0 });
         }
     }
 }

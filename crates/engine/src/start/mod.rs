@@ -20,6 +20,7 @@ use crate::engine::Engine;
 use crate::format::record;
 use crate::format::shard::{self, Root, SHARD_BYTES, SHARD_HOMES};
 use crate::format::superblock::{Standing, Superblock};
+use crate::io::News;
 use crate::io::{DeviceIo, Phase};
 use crate::map::bits::Bits;
 use crate::map::checkpoint::Recovered;
@@ -28,6 +29,7 @@ use crate::map::{Map, Slot};
 use crate::metadata::MetadataHomes;
 use crate::migration::Migration;
 use crate::mutant::Mutant;
+use crate::owner::Ended;
 use crate::owner::{Owner, StartIo};
 use crate::policy::Policy;
 use crate::port::IoOp;
@@ -501,13 +503,8 @@ impl Start {
 }
 
 impl Engine {
-    pub(crate) fn recovery_read(
-        &mut self,
-        device: DeviceId,
-        tag: u64,
-        status: Result<(), IoError>,
-        bytes: &[u8],
-    ) {
+    pub(crate) fn recovery_read(&mut self, tag: u64, ended: Ended<'_>) {
+        let Ended { device, status, bytes, .. } = ended;
         let stage = self.start.starting().stage;
         if let Err(error) = status {
             self.start.recovery_read_failed(
@@ -553,7 +550,7 @@ impl Engine {
                 Stage::Format | Stage::Flush => unreachable!("nothing is read then"),
             }
         }
-        self.recovery_read_over();
+        self.io.tell(News::StartReadOver);
     }
 
     /// One of the reads that the present stage waits for has been seen to.
