@@ -37,7 +37,13 @@ impl Engine {
         match event {
             Event::Request(request) => {
                 self.mix(1, request.id.0);
-                self.on_request(request);
+                self.requests.on_request(
+                    request,
+                    &mut self.store,
+                    &mut self.volumes,
+                    &mut self.policy,
+                    &mut self.io,
+                );
             }
             Event::Batch(batch) => {
                 self.mix(5, batch.id.0);
@@ -252,9 +258,19 @@ impl Engine {
 
     /// What waits for room in a commit, and the commit.
     fn run_requests(&mut self) {
-        self.run_held_back();
+        self.volumes.run_held_back(
+            &mut self.store,
+            &mut self.requests,
+            &mut self.policy,
+            &mut self.io,
+        );
         self.go_on();
-        self.run_batches();
+        self.volumes.run_batches(
+            &mut self.store,
+            &mut self.requests,
+            &mut self.policy,
+            &mut self.io,
+        );
         self.go_on();
         self.store.run_commit(
             &mut self.volumes,
@@ -271,7 +287,14 @@ impl Engine {
     fn dispatch_all(&mut self) {
         loop {
             for device in 0..self.io.drives().len() {
-                self.dispatch(DeviceId(device as u8));
+                self.requests.dispatch(
+                    DeviceId(device as u8),
+                    &mut self.store,
+                    &mut self.volumes,
+                    &mut self.migration,
+                    &mut self.policy,
+                    &mut self.io,
+                );
             }
             let ended = self.go_on();
             if ended {

@@ -21,6 +21,67 @@ use crate::tier::space::SpaceStats;
 use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, IoError, ObjectId};
 
 impl Engine {
+    /// A drive that was drained is none of the pool any more. The caller wakes the engine.
+    ///
+    /// # Errors
+    /// As `can_remove`.
+    pub fn remove(&mut self, device: DeviceId) -> Result<(), DrainError> {
+        self.migration.remove(
+            device,
+            &mut self.store,
+            &mut self.volumes,
+            &mut self.policy,
+            &mut self.replicas,
+            &mut self.io,
+        )
+    }
+
+    /// Could this drive be removed now?
+    ///
+    /// # Errors
+    /// Why not; if something lies on it, how much.
+    pub fn can_remove(&self, device: DeviceId) -> Result<(), DrainError> {
+        self.migration.can_remove(
+            device,
+            &self.store,
+            &self.volumes,
+            &self.policy,
+            &self.replicas,
+            &self.io,
+        )
+    }
+
+    /// Nothing new goes to this drive from now on, and what lies there is moved away. The caller wakes the
+    /// engine.
+    ///
+    /// # Errors
+    /// As `can_drain`.
+    pub fn drain(&mut self, device: DeviceId) -> Result<(), DrainError> {
+        self.migration.drain(
+            device,
+            &mut self.store,
+            &mut self.volumes,
+            &mut self.policy,
+            &mut self.replicas,
+            &mut self.io,
+        )
+    }
+
+    /// Could this drive be drained? Says how many bytes would have to move.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn can_drain(&self, device: DeviceId) -> Result<u64, DrainError> {
+        self.migration.can_drain(
+            device,
+            &self.store,
+            &self.volumes,
+            &self.policy,
+            &self.replicas,
+            &self.io,
+        )
+    }
+
     /// What is going on now.
     pub fn activity(&self) -> Activity {
         let moves =

@@ -21,15 +21,19 @@ mod switch;
 
 use crate::config::Role;
 use crate::drain::homes::Rehomed;
-use crate::engine::Engine;
 use crate::format::layout::blocks_without_homes;
 use crate::format::superblock::Standing;
 use crate::io::{DeviceIo, Phase};
 use crate::map::objects::Objects;
 use crate::map::{Logical, Map, Slot};
 use crate::metadata::MetadataHomes;
+use crate::migration::Migration;
 use crate::ops::commit::Commit;
+use crate::policy::Policy;
+use crate::replicas::Replicas;
+use crate::store::Store;
 use crate::tiering::Tiers;
+use crate::volumes::Volumes;
 use std::collections::BTreeSet;
 use tandem_block::{BLOCK_BYTES, DeviceId, Instant};
 
@@ -345,20 +349,58 @@ impl Evacuation {
     }
 }
 
-impl Engine {
+impl Migration {
+    fn can_drain_ssd(
+        &self,
+        device: DeviceId,
+        store: &Store,
+        volumes: &Volumes,
+        policy: &Policy,
+        io: &DeviceIo,
+    ) -> Result<u64, DrainError> {
+        if io.config().qos.streams.iter().any(|stream| stream.promise.is_some()) {
+            return Err(DrainError::Promised);
+        }
+        let others: u64 = (0..io.ssds().len())
+            .filter(|&ssd| io.ssds()[ssd] != device)
+            .filter(|&ssd| io[io.ssds()[ssd]].takes_new())
+            .map(|ssd| u64::from(store.map.allocators()[ssd].slot_count()))
+            .sum();
+        policy.tiers.try_space(others, &store.map).map_err(DrainError::Tier)?;
+        if io.hdds().is_empty() {
+            // what does not fit the other SSDs has no home to go to
+            let (room, owned) = (blocks_without_homes(others), volumes.space_blocks(&store.map).2);
+            if owned > room {
+                let (room, wanted) = (room * BLOCK_BYTES, owned * BLOCK_BYTES);
+                return Err(DrainError::NoRoom { room, wanted });
+            }
+        }
+        Ok(self.evacuation.lies_on(device, &store.map, &volumes.objects, io))
+    }
+}
+
+impl Migration {
     /// Could this drive be drained? Says how many bytes would have to move.
     ///
     /// # Errors
     /// Why not.
-    pub fn can_drain(&self, device: DeviceId) -> Result<u64, DrainError> {
-        self.store.metadata.can_change_members(&self.store.commit, &self.io)?;
-        if let Some(drain) = &self.migration.evacuation.current {
+    pub(crate) fn can_drain(
+        &self,
+        device: DeviceId,
+        store: &Store,
+        volumes: &Volumes,
+        policy: &Policy,
+        replicas: &Replicas,
+        io: &DeviceIo,
+    ) -> Result<u64, DrainError> {
+        store.metadata.can_change_members(&store.commit, io)?;
+        if let Some(drain) = &self.evacuation.current {
             return Err(DrainError::UnderWay(drain.device));
         }
-        if self.replicas.replacement.is_under_way() {
+        if replicas.replacement.is_under_way() {
             return Err(DrainError::NotNow("replaces a drive: wait for its end, or cancel that"));
         }
-        let Some(d) = self.io.drives().get(device) else {
+        let Some(d) = io.drives().get(device) else {
             return Err(DrainError::NoDevice(device));
         };
         if d.is_gone() {
@@ -370,110 +412,106 @@ impl Engine {
         if d.is_faulted() {
             return Err(DrainError::Faulted(device));
         }
-        if self.io.others_like(device) == 0 {
+        if io.others_like(device) == 0 {
             let role = if d.is_ssd() { "SSD" } else { "hard drive" };
             return Err(DrainError::Last { device, role });
         }
         match d.config.role {
-            Role::Ssd => self.can_drain_ssd(device),
-            Role::Hdd => self.migration.evacuation.can_vacate(
+            Role::Ssd => self.can_drain_ssd(device, store, volumes, policy, io),
+            Role::Hdd => self.evacuation.can_vacate(
                 device,
-                &self.store.metadata,
-                &self.store.map,
-                &self.volumes.objects,
-                &self.io,
+                &store.metadata,
+                &store.map,
+                &volumes.objects,
+                io,
             ),
         }
     }
+}
 
-    fn can_drain_ssd(&self, device: DeviceId) -> Result<u64, DrainError> {
-        if self.io.config().qos.streams.iter().any(|stream| stream.promise.is_some()) {
-            return Err(DrainError::Promised);
-        }
-        let others: u64 = (0..self.io.ssds().len())
-            .filter(|&ssd| self.io.ssds()[ssd] != device)
-            .filter(|&ssd| self.io[self.io.ssds()[ssd]].takes_new())
-            .map(|ssd| u64::from(self.store.map.allocators()[ssd].slot_count()))
-            .sum();
-        self.policy.tiers.try_space(others, &self.store.map).map_err(DrainError::Tier)?;
-        if self.io.hdds().is_empty() {
-            // what does not fit the other SSDs has no home to go to
-            let (room, owned) =
-                (blocks_without_homes(others), self.volumes.space_blocks(&self.store.map).2);
-            if owned > room {
-                let (room, wanted) = (room * BLOCK_BYTES, owned * BLOCK_BYTES);
-                return Err(DrainError::NoRoom { room, wanted });
-            }
-        }
-        Ok(self.migration.evacuation.lies_on(
-            device,
-            &self.store.map,
-            &self.volumes.objects,
-            &self.io,
-        ))
-    }
-
+impl Migration {
     /// Nothing new goes to this drive from now on, and what lies there is moved away. The caller wakes the
     /// engine.
     ///
     /// # Errors
     /// As `can_drain`.
-    pub fn drain(&mut self, device: DeviceId) -> Result<(), DrainError> {
-        let bytes = self.can_drain(device)?;
+    pub(crate) fn drain(
+        &mut self,
+        device: DeviceId,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        policy: &mut Policy,
+        replicas: &mut Replicas,
+        io: &mut DeviceIo,
+    ) -> Result<(), DrainError> {
+        let bytes = self.can_drain(device, store, volumes, policy, replicas, io)?;
         let stage = Stage::Announcing { begun: false };
-        self.migration.evacuation.current =
-            Some(Box::new(Drain::new(device, stage, bytes, self.io.now())));
-        self.migration.evacuation.ended = None;
-        self.migration.evacuation.set_standing(
+        self.evacuation.current = Some(Box::new(Drain::new(device, stage, bytes, io.now())));
+        self.evacuation.ended = None;
+        self.evacuation.set_standing(
             device,
             Standing::Drains,
-            &mut self.store.map,
-            &mut self.volumes.objects,
-            &mut self.policy.tiers,
-            &mut self.io,
+            &mut store.map,
+            &mut volumes.objects,
+            &mut policy.tiers,
+            io,
         );
         Ok(())
     }
+}
 
+impl Migration {
     /// Could this drive be removed now?
     ///
     /// # Errors
     /// Why not; if something lies on it, how much.
-    pub fn can_remove(&self, device: DeviceId) -> Result<(), DrainError> {
-        self.store.metadata.can_change_members(&self.store.commit, &self.io)?;
-        let Some(drain) =
-            self.migration.evacuation.current.as_deref().filter(|drain| drain.device == device)
+    pub(crate) fn can_remove(
+        &self,
+        device: DeviceId,
+        store: &Store,
+        volumes: &Volumes,
+        policy: &Policy,
+        replicas: &Replicas,
+        io: &DeviceIo,
+    ) -> Result<(), DrainError> {
+        store.metadata.can_change_members(&store.commit, io)?;
+        let Some(drain) = self.evacuation.current.as_deref().filter(|drain| drain.device == device)
         else {
             // for what is wrong with it in the first place
-            let bytes = self.can_drain(device)?;
+            let bytes = self.can_drain(device, store, volumes, policy, replicas, io)?;
             return Err(DrainError::NotDrained { device, bytes });
         };
         match drain.stage {
             Stage::Voiding { .. } => Err(DrainError::NotNow("takes the drive back")),
             Stage::Removing(_) => Err(DrainError::TooLate),
             _ if drain.drained.is_some() => Ok(()),
-            _ if !self.store.metadata.can_do_without(device, &self.io) => Err(DrainError::NotNow(
+            _ if !store.metadata.can_do_without(device, io) => Err(DrainError::NotNow(
                 "has no other drive with all of the metadata yet: wait until another one is level",
             )),
             _ => Err(DrainError::NotDrained {
                 device,
-                bytes: self.migration.evacuation.lies_on(
-                    device,
-                    &self.store.map,
-                    &self.volumes.objects,
-                    &self.io,
-                ),
+                bytes: self.evacuation.lies_on(device, &store.map, &volumes.objects, io),
             }),
         }
     }
+}
 
+impl Migration {
     /// A drive that was drained is none of the pool any more. The caller wakes the engine.
     ///
     /// # Errors
     /// As `can_remove`.
-    pub fn remove(&mut self, device: DeviceId) -> Result<(), DrainError> {
-        self.can_remove(device)?;
-        self.migration.evacuation.begin_removal(&mut self.io);
+    pub(crate) fn remove(
+        &mut self,
+        device: DeviceId,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        policy: &mut Policy,
+        replicas: &mut Replicas,
+        io: &mut DeviceIo,
+    ) -> Result<(), DrainError> {
+        self.can_remove(device, store, volumes, policy, replicas, io)?;
+        self.evacuation.begin_removal(io);
         Ok(())
     }
 }

@@ -8,17 +8,19 @@ use super::{Drain, Ending, Stage, Step};
 use crate::StartError;
 use crate::device::Service;
 use crate::drain::Evacuation;
-use crate::engine::Engine;
 use crate::format::superblock::{Numbered, Standing, Superblock};
 use crate::io::News;
 use crate::io::{DeviceIo, Phase};
 use crate::map::Map;
 use crate::map::objects::Objects;
 use crate::metadata::MetadataHomes;
+use crate::migration::Migration;
 use crate::ops::commit::Commit;
 use crate::ops::moves::Moves;
 use crate::port::Command;
+use crate::store::Store;
 use crate::tiering::Tiers;
+use crate::volumes::Volumes;
 use tandem_block::{DeviceId, Instant, IoError};
 
 impl Evacuation {
@@ -292,37 +294,33 @@ impl Evacuation {
     }
 }
 
-impl Engine {
+impl Migration {
     /// Both copies of the round are written.
-    pub(crate) fn drain_round_done(&mut self) {
-        let stage = self.migration.evacuation.current.as_deref().expect("asked above").stage;
+    pub(crate) fn drain_round_done(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        io: &mut DeviceIo,
+    ) {
+        let stage = self.evacuation.current.as_deref().expect("asked above").stage;
         match stage {
-            Stage::Announcing { .. } => self.migration.evacuation.set_drain_stage(Stage::Moving),
+            Stage::Announcing { .. } => self.evacuation.set_drain_stage(Stage::Moving),
             // one that was under way when it ended: another one follows
             Stage::Voiding { begun: false } => {}
-            Stage::Voiding { begun: true } => self.migration.evacuation.end_drain(
-                Ending::Cancelled,
-                &self.store.map,
-                &self.volumes.objects,
-                &self.io,
-            ),
+            Stage::Voiding { begun: true } => {
+                self.evacuation.end_drain(Ending::Cancelled, &store.map, &volumes.objects, io)
+            }
             Stage::Removing(Step::Others) => {
-                self.migration.evacuation.set_drain_stage(Stage::Removing(Step::Own));
-                self.io.tell(News::Superblocks { clean: false, copy: 0 });
+                self.evacuation.set_drain_stage(Stage::Removing(Step::Own));
+                io.tell(News::Superblocks { clean: false, copy: 0 });
             }
             Stage::Removing(Step::Own) => {
-                self.volumes.objects.vacated();
-                let device =
-                    self.migration.evacuation.current.as_deref().expect("asked above").device;
-                self.io[device].dirty = false;
-                self.migration.evacuation.end_drain(
-                    Ending::Removed,
-                    &self.store.map,
-                    &self.volumes.objects,
-                    &self.io,
-                );
-                self.io.note_gone(device, true);
-                self.io.send(Command::Close { device });
+                volumes.objects.vacated();
+                let device = self.evacuation.current.as_deref().expect("asked above").device;
+                io[device].dirty = false;
+                self.evacuation.end_drain(Ending::Removed, &store.map, &volumes.objects, io);
+                io.note_gone(device, true);
+                io.send(Command::Close { device });
             }
             other => unreachable!("no round in {other:?}"),
         }

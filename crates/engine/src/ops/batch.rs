@@ -9,7 +9,6 @@
 
 mod audit;
 
-use crate::engine::Engine;
 use crate::format::layout::Layout;
 use crate::format::record::{PIECE_RECORD_BYTES, RecordWriter};
 use crate::io::{DeviceIo, Phase};
@@ -330,80 +329,70 @@ impl Volumes {
     }
 }
 
-impl Engine {
+/// Does an object get blocks of another one?
+fn is_sharing(batch: &Batch) -> bool {
+    batch.ops.iter().any(|op| op.shared_from().is_some())
+}
+
+impl Volumes {
     /// Carries out waiting batches, as many as the next journal unit has room for.
     #[inline]
-    pub(crate) fn run_batches(&mut self) {
-        self.volumes.retire_lingering(
-            &mut self.store,
-            &mut self.requests,
-            &mut self.policy,
-            &mut self.io,
-        );
-        while let Some((id, batch)) = self.volumes.object_changes.waiting.front() {
-            if self.volumes.sharing.is_settling() {
+    pub(crate) fn run_batches(
+        &mut self,
+        store: &mut Store,
+        requests: &mut Requests,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        self.retire_lingering(store, requests, policy, io);
+        while let Some((id, batch)) = self.object_changes.waiting.front() {
+            if self.sharing.is_settling() {
                 return;
             }
-            let broken = self.store.commit.broken();
+            let broken = store.commit.broken();
             let mut refused = broken.map_or(Ok(()), Err);
             if refused.is_ok()
-                && self.volumes.object_changes.bytes_of(batch, &self.volumes.objects)
-                    > self
-                        .volumes
-                        .object_changes
-                        .changes_bytes_max(&self.store.commit, &self.store.journal)
+                && self.object_changes.bytes_of(batch, &self.objects)
+                    > self.object_changes.changes_bytes_max(&store.commit, &store.journal)
             {
                 // an object has come to lie in more pieces
                 refused = Err(IoError::TooLarge);
             }
             if refused.is_ok()
-                && !self.volumes.object_changes.has_room_for(
+                && !self.object_changes.has_room_for(
                     batch,
-                    &self.store.commit,
-                    &self.store.journal,
-                    &self.volumes.objects,
+                    &store.commit,
+                    &store.journal,
+                    &self.objects,
                 )
             {
                 return;
             }
             let id = *id;
             if refused.is_ok() && is_sharing(batch) {
-                match self.volumes.sharing.ready_to_share(
+                match self.sharing.ready_to_share(
                     id,
-                    &mut self.volumes.objects,
-                    &mut self.requests,
-                    &mut self.store.commit,
-                    &mut self.volumes.object_changes,
-                    &mut self.io,
+                    &mut self.objects,
+                    requests,
+                    &mut store.commit,
+                    &mut self.object_changes,
+                    io,
                 ) {
                     Some(ready) => refused = ready,
                     None => return,
                 }
             }
-            let (_, batch) = self.volumes.object_changes.waiting.pop_front().expect("asked above");
-            let done = refused.and_then(|()| {
-                self.volumes.apply_batch(
-                    &batch,
-                    &mut self.store,
-                    &mut self.requests,
-                    &mut self.policy,
-                    &mut self.io,
-                )
-            });
+            let (_, batch) = self.object_changes.waiting.pop_front().expect("asked above");
+            let done = refused.and_then(|()| self.apply_batch(&batch, store, requests, policy, io));
             if done.is_ok() && batch.durable {
-                self.store.commit.wait_fua(id);
+                store.commit.wait_fua(id);
             } else {
                 if let Err(error) = done {
-                    self.requests.note_error(id, error);
+                    requests.note_error(id, error);
                 }
-                self.requests.answer(id, PayloadId::NONE, 0, &mut self.io);
+                requests.answer(id, PayloadId::NONE, 0, io);
             }
-            self.thaw();
+            self.thaw(store, requests, policy, io);
         }
     }
-}
-
-/// Does an object get blocks of another one?
-fn is_sharing(batch: &Batch) -> bool {
-    batch.ops.iter().any(|op| op.shared_from().is_some())
 }

@@ -54,7 +54,13 @@ impl Engine {
                 &mut self.io,
             ),
             Owner::Start(StartIo::Read(tag)) => {
-                self.recovery_read(tag, ended);
+                self.start.recovery_read(
+                    tag,
+                    ended,
+                    &mut self.store,
+                    &mut self.volumes,
+                    &mut self.io,
+                );
             }
             Owner::Start(StartIo::Write) => self.formatting_done(ended.status),
             Owner::Probe => self.store.probed(

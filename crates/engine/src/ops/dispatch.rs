@@ -1,7 +1,6 @@
 //! What goes to a device next, and what is it counted as?
 
 use crate::device::{Class, Job, Waiting};
-use crate::engine::Engine;
 use crate::io::DeviceIo;
 use crate::io::News;
 use crate::map::Map;
@@ -13,6 +12,7 @@ use crate::requests::Next;
 use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use crate::store::Store;
+use crate::volumes::Volumes;
 use tandem_block::{DeviceId, IoError};
 
 impl Requests {
@@ -210,31 +210,21 @@ impl Requests {
     }
 }
 
-impl Engine {
-    /// Issues what the device can take now.
-    #[inline]
-    pub(crate) fn dispatch(&mut self, device: DeviceId) {
-        if self.io[device].is_ssd() {
-            while self.dispatch_one(device) {}
-        } else {
-            while self.policy.dispatch_hdd(
-                device,
-                &mut self.store,
-                &mut self.volumes,
-                &mut self.requests,
-                &mut self.migration,
-                &mut self.io,
-            ) {}
-        }
-    }
-
-    fn dispatch_one(&mut self, device: DeviceId) -> bool {
-        let d = &self.io[device];
+impl Requests {
+    fn dispatch_one(
+        &mut self,
+        device: DeviceId,
+        store: &mut Store,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let d = &io[device];
         if d.is_out() {
-            return self.requests.fail_one(device, &mut self.policy.steering, &mut self.io);
+            return self.fail_one(device, &mut policy.steering, io);
         }
         if d.streams.is_some() {
-            return self.dispatch_stream(device);
+            return policy.dispatch_stream(device, store, self, migration, io);
         }
         if !d.has_waiting() {
             return false;
@@ -250,40 +240,39 @@ impl Engine {
             background: head(Class::Background).filter(|_| takes_others),
             background_in_flight: d.queue.background_in_flight(),
         };
-        match self.policy.qos.next(&view) {
+        match policy.qos.next(&view) {
             None => false,
             Some(Class::Write)
-                if !self.requests.issue_class(
-                    device,
-                    Class::Write,
-                    &mut self.store,
-                    &mut self.migration,
-                    &mut self.policy,
-                    &mut self.io,
-                ) =>
+                if !self.issue_class(device, Class::Write, store, migration, policy, io) =>
             {
                 // writes wait for space; reads and background work must not wait with them
-                match self.policy.qos.next(&QueueView { write: None, ..view }) {
-                    Some(class) => self.requests.issue_class(
-                        device,
-                        class,
-                        &mut self.store,
-                        &mut self.migration,
-                        &mut self.policy,
-                        &mut self.io,
-                    ),
+                match policy.qos.next(&QueueView { write: None, ..view }) {
+                    Some(class) => self.issue_class(device, class, store, migration, policy, io),
                     None => false,
                 }
             }
             Some(Class::Write) => true,
-            Some(class) => self.requests.issue_class(
-                device,
-                class,
-                &mut self.store,
-                &mut self.migration,
-                &mut self.policy,
-                &mut self.io,
-            ),
+            Some(class) => self.issue_class(device, class, store, migration, policy, io),
+        }
+    }
+}
+
+impl Requests {
+    /// Issues what the device can take now.
+    #[inline]
+    pub(crate) fn dispatch(
+        &mut self,
+        device: DeviceId,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        if io[device].is_ssd() {
+            while self.dispatch_one(device, store, migration, policy, io) {}
+        } else {
+            while policy.dispatch_hdd(device, store, volumes, self, migration, io) {}
         }
     }
 }

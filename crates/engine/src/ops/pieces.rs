@@ -13,7 +13,6 @@
 //! What a request changes of the runs has to fit the next commit beside other changes of objects; if it
 //! does not, the request waits, and later ones for the same object behind it.
 
-use crate::engine::Engine;
 use crate::format::record::PIECE_RECORD_BYTES;
 use crate::io::DeviceIo;
 use crate::map::Map;
@@ -236,80 +235,104 @@ impl Volumes {
     }
 }
 
-impl Engine {
-    /// A sound request for a thin object.
-    pub(crate) fn enter_thin(&mut self, request: &Request) {
-        if self.requests.holds_back(request) || !self.begin_thin(request) {
-            self.requests.hold_back(*request);
+impl Volumes {
+    fn begin_parts(
+        &mut self,
+        mut parent: Task,
+        (from, to): (u32, u32),
+        store: &mut Store,
+        requests: &mut Requests,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        let request = parent.request;
+        io.stats_mut().in_pieces += 1;
+        parent.outstanding = 1; // held while parts begin
+        if request.op == Op::Read && io.config().contents {
+            let length_bytes = u64::from(to - from) * BLOCK_BYTES;
+            parent.buffer = io.name_payload();
+            io.send(Command::Reserve { payload: parent.buffer, length_bytes });
+        }
+        if request.op == Op::Write {
+            io.hold_buffer(request.payload);
+        }
+        let pieces = self.objects.pieces(request.object, from, to);
+        if request.op.is_write() && request.op != Op::Write && !io.breaks(Mutant::HolesAtOnce) {
+            // the hole may be of an earlier request, and not be recorded yet
+            parent.over_base |= pieces.iter().any(|piece| piece.logical.is_none());
+        }
+        let parent = requests.insert(parent);
+        let whole = Part::of(&requests[parent], parent);
+        for piece in pieces {
+            requests.begin_part(whole, piece, from, io);
+        }
+        requests.let_go(parent, &mut store.commit, &mut policy.tiers, io);
+    }
+}
+
+impl Volumes {
+    /// Begins a request for a thin object in the blocks that the object has now.
+    fn begin_where_it_lies(
+        &mut self,
+        mut task: Task,
+        store: &mut Store,
+        requests: &mut Requests,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        let (from, to) = blocks(&task.request);
+        if let Some(logical) = self.objects.single(task.request.object, from, to) {
+            (task.first, task.end) = (logical, logical + (to - from));
+            let id = requests.insert(task);
+            requests.take_blocks(id, io);
+        } else {
+            self.begin_parts(task, (from, to), store, requests, policy, io);
         }
     }
+}
 
-    /// Requests that waited for room in a commit.
-    #[inline]
-    pub(crate) fn run_held_back(&mut self) {
-        while let Some(request) = self.requests.held_back().front().copied() {
-            let found = self.volumes.objects.locate(request.object);
-            // a read needs no record: it goes on where nothing can be recorded any more
-            let needs_record = request.op != Op::Read || self.volumes.sharing.is_frozen(&request);
-            let broken = self.store.commit.broken().filter(|_| needs_record);
-            match (broken, found) {
-                (Some(error), _) | (None, Err(error)) => self.io.refuse_request(&request, error),
-                (None, Ok(_)) if self.volumes.sharing.is_frozen(&request) => return,
-                (None, Ok(found)) if !found.is_thin => {
-                    // a volume, of which no snapshot was taken after all
-                    let (from, to) = blocks(&request);
-                    self.requests.enter(
-                        Task::new(request, found.first + from, found.first + to),
-                        &mut self.store,
-                        &mut self.policy,
-                        &mut self.io,
-                    );
-                }
-                (None, Ok(_)) if !self.begin_thin(&request) => return,
-                (None, Ok(_)) => {}
-            }
-            self.requests.let_first_begin();
-        }
-    }
-
+impl Volumes {
     /// Begins a request if the next commit has room for what it changes. False: it has not.
-    fn begin_thin(&mut self, request: &Request) -> bool {
+    fn begin_thin(
+        &mut self,
+        request: &Request,
+        store: &mut Store,
+        requests: &mut Requests,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) -> bool {
         let (from, to) = blocks(request);
         if request.op == Op::Write {
-            match self.volumes.objects.fill(
+            match self.objects.fill(
                 request.object,
                 from,
                 to,
-                self.volumes.object_changes.changes_that_fit(
-                    &self.volumes.objects,
-                    &self.store.journal,
-                    &self.store.commit,
-                ),
+                self.object_changes.changes_that_fit(&self.objects, &store.journal, &store.commit),
             ) {
                 Ok(filled) => {
-                    if !self.volumes.objects.changes().is_empty() {
-                        self.store.commit.note_pending(self.io.now());
+                    if !self.objects.changes().is_empty() {
+                        store.commit.note_pending(io.now());
                     }
                     if !filled {
                         return false;
                     }
                 }
                 Err(error) => {
-                    self.io.stats_mut().without_space += 1;
-                    self.io.refuse_request(request, error);
+                    io.stats_mut().without_space += 1;
+                    io.refuse_request(request, error);
                     return true;
                 }
             }
         }
         let mut left = false;
-        if request.op.is_write() && !self.volumes.objects.shares().is_empty() {
-            match self.leave_shared(request, (from, to)) {
+        if request.op.is_write() && !self.objects.shares().is_empty() {
+            match self.leave_shared(request, (from, to), store, requests, policy, io) {
                 Ok(Leaves::Nothing) => {}
                 Ok(Leaves::Shared) => left = true,
                 Ok(Leaves::NotNow) => return false,
                 Err(error) => {
-                    self.io.stats_mut().without_space += 1;
-                    self.io.refuse_request(request, error);
+                    io.stats_mut().without_space += 1;
+                    io.refuse_request(request, error);
                     return true;
                 }
             }
@@ -319,73 +342,60 @@ impl Engine {
             // blocks that it has left are no part of it
             task.over_base = left;
         }
-        if let Some(object) = self.volumes.objects.get(request.object) {
+        if let Some(object) = self.objects.get(request.object) {
             task.volume = object.volume;
-            task.tier = self.volumes.objects.attributes().tier(request.object);
+            task.tier = self.objects.attributes().tier(request.object);
             if object.kind.data_type() == RequestType::Metadata {
                 task.request.data_type = RequestType::Metadata;
             }
         }
-        self.policy.name_stream(&mut task, &mut self.io);
-        self.begin_where_it_lies(task);
+        policy.name_stream(&mut task, io);
+        self.begin_where_it_lies(task, store, requests, policy, io);
         true
     }
+}
 
-    /// Begins a request for a thin object in the blocks that the object has now.
-    fn begin_where_it_lies(&mut self, mut task: Task) {
-        let (from, to) = blocks(&task.request);
-        if let Some(logical) = self.volumes.objects.single(task.request.object, from, to) {
-            (task.first, task.end) = (logical, logical + (to - from));
-            let id = self.requests.insert(task);
-            self.requests.take_blocks(id, &mut self.io);
-        } else {
-            self.begin_parts(task, (from, to));
-        }
-    }
-
+impl Volumes {
     /// A read waited for a write to new blocks, which the object does not get: it reads what the object
     /// has instead. It has begun nothing yet.
-    pub(crate) fn read_where_it_lies(&mut self, id: TaskId) {
-        let task = &self.requests[id];
+    pub(crate) fn read_where_it_lies(
+        &mut self,
+        id: TaskId,
+        store: &mut Store,
+        requests: &mut Requests,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        let task = &requests[id];
         assert!(task.request.op == Op::Read && task.outstanding == 0, "a read that only waited");
         let Some(parent) = task.parent else {
-            let mut task = self.requests.remove(id);
+            let mut task = requests.remove(id);
             task.blocks_gone = None;
-            self.begin_where_it_lies(task);
+            self.begin_where_it_lies(task, store, requests, policy, io);
             return;
         };
         let part = Part::of(task, parent);
         let (from, to) = blocks(&part.request);
-        for piece in self.volumes.objects.pieces(part.request.object, from, to) {
-            self.requests.begin_part(part, piece, from, &mut self.io);
+        for piece in self.objects.pieces(part.request.object, from, to) {
+            requests.begin_part(part, piece, from, io);
         }
-        self.requests.answer(id, PayloadId::NONE, 0, &mut self.io);
+        requests.answer(id, PayloadId::NONE, 0, io);
     }
+}
 
-    fn begin_parts(&mut self, mut parent: Task, (from, to): (u32, u32)) {
-        let request = parent.request;
-        self.io.stats_mut().in_pieces += 1;
-        parent.outstanding = 1; // held while parts begin
-        if request.op == Op::Read && self.io.config().contents {
-            let length_bytes = u64::from(to - from) * BLOCK_BYTES;
-            parent.buffer = self.io.name_payload();
-            self.io.send(Command::Reserve { payload: parent.buffer, length_bytes });
+impl Volumes {
+    /// A sound request for a thin object.
+    pub(crate) fn enter_thin(
+        &mut self,
+        request: &Request,
+        store: &mut Store,
+        requests: &mut Requests,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        if requests.holds_back(request) || !self.begin_thin(request, store, requests, policy, io) {
+            requests.hold_back(*request);
         }
-        if request.op == Op::Write {
-            self.io.hold_buffer(request.payload);
-        }
-        let pieces = self.volumes.objects.pieces(request.object, from, to);
-        if request.op.is_write() && request.op != Op::Write && !self.io.breaks(Mutant::HolesAtOnce)
-        {
-            // the hole may be of an earlier request, and not be recorded yet
-            parent.over_base |= pieces.iter().any(|piece| piece.logical.is_none());
-        }
-        let parent = self.requests.insert(parent);
-        let whole = Part::of(&self.requests[parent], parent);
-        for piece in pieces {
-            self.requests.begin_part(whole, piece, from, &mut self.io);
-        }
-        self.requests.let_go(parent, &mut self.store.commit, &mut self.policy.tiers, &mut self.io);
     }
 }
 
@@ -396,4 +406,42 @@ fn part_of(request: &Request, piece: Piece) -> Request {
     let offset_bytes = request.offset_bytes.max(begin);
     let end = end.min(request.offset_bytes + request.length_bytes);
     Request { offset_bytes, length_bytes: end - offset_bytes, ..*request }
+}
+
+impl Volumes {
+    /// Requests that waited for room in a commit.
+    #[inline]
+    pub(crate) fn run_held_back(
+        &mut self,
+        store: &mut Store,
+        requests: &mut Requests,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        while let Some(request) = requests.held_back().front().copied() {
+            let found = self.objects.locate(request.object);
+            // a read needs no record: it goes on where nothing can be recorded any more
+            let needs_record = request.op != Op::Read || self.sharing.is_frozen(&request);
+            let broken = store.commit.broken().filter(|_| needs_record);
+            match (broken, found) {
+                (Some(error), _) | (None, Err(error)) => io.refuse_request(&request, error),
+                (None, Ok(_)) if self.sharing.is_frozen(&request) => return,
+                (None, Ok(found)) if !found.is_thin => {
+                    // a volume, of which no snapshot was taken after all
+                    let (from, to) = blocks(&request);
+                    requests.enter(
+                        Task::new(request, found.first + from, found.first + to),
+                        store,
+                        policy,
+                        io,
+                    );
+                }
+                (None, Ok(_)) if !self.begin_thin(&request, store, requests, policy, io) => {
+                    return;
+                }
+                (None, Ok(_)) => {}
+            }
+            requests.let_first_begin();
+        }
+    }
 }

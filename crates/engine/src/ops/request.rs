@@ -14,6 +14,7 @@ use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use crate::requests::task::Task;
 use crate::store::Store;
+use crate::volumes::Volumes;
 use tandem_block::{BLOCK_BYTES, IoError, Op, PayloadId, Request, RequestKind, SECTOR_BYTES};
 
 /// Longest request in bytes: NBD's usual limit.
@@ -147,6 +148,31 @@ impl Requests {
     }
 }
 
+impl Requests {
+    /// A request arrives.
+    pub(crate) fn on_request(
+        &mut self,
+        request: &Request,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        io.note_request();
+        policy.steering.note_arrival(request, io);
+        match store.metadata.admit(request, &mut volumes.objects, io) {
+            Ok(_) if waits_for_a_clone(request, &self, &volumes.sharing) => {
+                self.hold_back(*request)
+            }
+            Ok(Some((first, end))) => {
+                self.enter(Task::new(*request, first, end), store, policy, io)
+            }
+            Ok(None) => volumes.enter_thin(request, store, self, policy, io),
+            Err(error) => io.refuse_request(request, error),
+        }
+    }
+}
+
 impl Engine {
     /// A command of a request has ended.
     pub(crate) fn request_io_done(&mut self, sent: RequestIo, ended: Ended<'_>) {
@@ -182,31 +208,18 @@ impl Engine {
         }
     }
 
-    /// A request arrives.
-    pub(crate) fn on_request(&mut self, request: &Request) {
-        self.io.note_request();
-        self.policy.steering.note_arrival(request, &self.io);
-        match self.store.metadata.admit(request, &mut self.volumes.objects, &mut self.io) {
-            Ok(_) if waits_for_a_clone(request, &self.requests, &self.volumes.sharing) => {
-                self.requests.hold_back(*request)
-            }
-            Ok(Some((first, end))) => self.requests.enter(
-                Task::new(*request, first, end),
-                &mut self.store,
-                &mut self.policy,
-                &mut self.io,
-            ),
-            Ok(None) => self.enter_thin(request),
-            Err(error) => self.io.refuse_request(request, error),
-        }
-    }
-
     fn begin(&mut self, id: TaskId) {
         let task = &self.requests[id];
         if task.request.op.is_write() && self.policy.tiers.has_share() {
             self.policy.tiers.note_changing(task.first, task.end);
         }
-        if self.fails_with_link(id) {
+        if self.volumes.fails_with_link(
+            id,
+            &mut self.store,
+            &mut self.requests,
+            &mut self.policy,
+            &mut self.io,
+        ) {
             return;
         }
         match self.requests[id].request.op {
@@ -248,7 +261,12 @@ impl Engine {
     /// What it wanted to be durable is, or never will be.
     fn durable(&mut self, id: TaskId, status: Result<(), IoError>) {
         if self.volumes.sharing.settles(id, status) {
-            self.run_batches();
+            self.volumes.run_batches(
+                &mut self.store,
+                &mut self.requests,
+                &mut self.policy,
+                &mut self.io,
+            );
             return;
         }
         if let Err(error) = status {

@@ -15,6 +15,7 @@ use crate::map::objects::Objects;
 use crate::map::{Logical, NONE, Slot, Touch};
 use crate::metadata::PROBE_AFTER;
 use crate::metadata_replica::MetadataReplica;
+use crate::migration::Migration;
 use crate::mutant::Mutant;
 use crate::ops::commit::Commit;
 use crate::ops::moves::Moves;
@@ -232,6 +233,73 @@ impl Store {
     }
 }
 
+impl Store {
+    /// A drive was taken out of service: everybody whom it concerns learns of it here.
+    fn tell_of_fault(
+        &mut self,
+        (device, service, first): (DeviceId, Service, bool),
+        volumes: &mut Volumes,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        let (Service::ReadOnly(error) | Service::Out(error)) = service else {
+            unreachable!("a drive is taken out of service for a reason");
+        };
+        if matches!(service, Service::Out(_)) {
+            lose_tail(device, error, io, &mut self.commit);
+        }
+        if !first {
+            return; // everybody knows already
+        }
+        if io[device].is_ssd() {
+            close_failed_ssd(device, io, &mut self.map, &mut volumes.objects, &mut policy.tiers);
+        } else {
+            migration.tail_copies.want_rescue();
+            migration.moves.lose_homed(
+                device,
+                &mut self.map,
+                &mut volumes.objects,
+                &mut migration.evacuation,
+                io,
+            );
+            self.metadata_replica.lose(device);
+        }
+        if self.metadata.sound_homes(io).is_empty() && !io.is_fixed() {
+            self.commit.break_off(error);
+        }
+    }
+}
+
+impl Store {
+    /// Nobody asks for a flush where everybody waits for the room that it makes.
+    fn flush_for_room(
+        &mut self,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        // what a discard left takes a record, and makes room then
+        if self.map.has_ready() && !self.commit.is_broken() {
+            self.commit.note_pending(io.now());
+        }
+        let is_busy = !io.flights().is_empty() || !self.commit.is_idle();
+        // nothing is recorded any more where commits are broken, and no flush makes room
+        if is_busy || self.commit.is_broken() || self.map.pending_blocks() > 0 {
+            return;
+        }
+        for index in 0..io.hdds().len() {
+            let hdd = io.hdds()[index];
+            if awaits_flush(hdd, io, &self.map) && io[hdd].flushing.is_none() {
+                io[hdd].flush_wanted = true;
+                requests.dispatch(hdd, self, volumes, migration, policy, io);
+            }
+        }
+    }
+}
+
 impl Engine {
     /// What became of drives, and of commands that they never took.
     pub(crate) fn hear_news(&mut self) -> bool {
@@ -247,46 +315,17 @@ impl Engine {
                 News::SuperblocksWritten { copy } => self.superblocks_written(copy),
                 News::StartReadOver => self.recovery_read_over(),
                 News::TakenOut { device, service, first } => {
-                    self.tell_of_fault((device, service, first));
+                    self.store.tell_of_fault(
+                        (device, service, first),
+                        &mut self.volumes,
+                        &mut self.migration,
+                        &mut self.policy,
+                        &mut self.io,
+                    );
                 }
             }
         }
         any
-    }
-
-    /// A drive was taken out of service: everybody whom it concerns learns of it here.
-    fn tell_of_fault(&mut self, (device, service, first): (DeviceId, Service, bool)) {
-        let (Service::ReadOnly(error) | Service::Out(error)) = service else {
-            unreachable!("a drive is taken out of service for a reason");
-        };
-        if matches!(service, Service::Out(_)) {
-            lose_tail(device, error, &mut self.io, &mut self.store.commit);
-        }
-        if !first {
-            return; // everybody knows already
-        }
-        if self.io[device].is_ssd() {
-            close_failed_ssd(
-                device,
-                &mut self.io,
-                &mut self.store.map,
-                &mut self.volumes.objects,
-                &mut self.policy.tiers,
-            );
-        } else {
-            self.migration.tail_copies.want_rescue();
-            self.migration.moves.lose_homed(
-                device,
-                &mut self.store.map,
-                &mut self.volumes.objects,
-                &mut self.migration.evacuation,
-                &self.io,
-            );
-            self.store.metadata_replica.lose(device);
-        }
-        if self.store.metadata.sound_homes(&self.io).is_empty() && !self.io.is_fixed() {
-            self.store.commit.break_off(error);
-        }
     }
 
     // ---- room ----
@@ -305,7 +344,13 @@ impl Engine {
             .filter(|_| self.migration.moves.may_begin(self.io.now()));
         let error = error.or(stuck);
         let Some(error) = error else { return false };
-        self.flush_for_room();
+        self.store.flush_for_room(
+            &mut self.volumes,
+            &mut self.requests,
+            &mut self.migration,
+            &mut self.policy,
+            &mut self.io,
+        );
         if !self.io.waits_for_space()
             || self.migration.tail_copies.room_can_come(
                 &self.store.map,
@@ -322,30 +367,17 @@ impl Engine {
         self.io.fail_without_space(Some(error));
         self.io.note_space();
         for index in 0..self.io.drives().len() {
-            self.dispatch(DeviceId(index as u8));
+            self.requests.dispatch(
+                DeviceId(index as u8),
+                &mut self.store,
+                &mut self.volumes,
+                &mut self.migration,
+                &mut self.policy,
+                &mut self.io,
+            );
         }
         self.io.fail_without_space(None);
         self.io.stats().refused_without_room > before
-    }
-
-    /// Nobody asks for a flush where everybody waits for the room that it makes.
-    fn flush_for_room(&mut self) {
-        // what a discard left takes a record, and makes room then
-        if self.store.map.has_ready() && !self.store.commit.is_broken() {
-            self.store.commit.note_pending(self.io.now());
-        }
-        let is_busy = !self.io.flights().is_empty() || !self.store.commit.is_idle();
-        // nothing is recorded any more where commits are broken, and no flush makes room
-        if is_busy || self.store.commit.is_broken() || self.store.map.pending_blocks() > 0 {
-            return;
-        }
-        for index in 0..self.io.hdds().len() {
-            let hdd = self.io.hdds()[index];
-            if awaits_flush(hdd, &self.io, &self.store.map) && self.io[hdd].flushing.is_none() {
-                self.io[hdd].flush_wanted = true;
-                self.dispatch(hdd);
-            }
-        }
     }
 
     /// Drives that have left a command without an answer for too long: nothing is asked of them any more,

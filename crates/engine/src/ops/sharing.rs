@@ -418,21 +418,7 @@ impl Volumes {
     }
 }
 
-impl Engine {
-    // ---- clones ----
-
-    /// The batch that was next is done: what waited for it goes on.
-    pub(crate) fn thaw(&mut self) {
-        if self.volumes.sharing.frozen.is_empty() {
-            return;
-        }
-        self.volumes.sharing.frozen.clear();
-        self.volumes.sharing.settling = None;
-        self.run_held_back();
-    }
-
-    // ---- writes ----
-
+impl Volumes {
     /// A write or a zeroing of these blocks of an object, which may share some with others, is about to
     /// begin: it will find none that are shared.
     ///
@@ -442,70 +428,89 @@ impl Engine {
         &mut self,
         request: &Request,
         (from, to): (u32, u32),
+        store: &mut Store,
+        requests: &mut Requests,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
     ) -> Result<Leaves, IoError> {
         let object = request.object;
-        let shared = self.volumes.objects.shared_parts(object, from, to);
-        if shared.is_empty() || self.io.breaks(Mutant::WritesShared) {
+        let shared = self.objects.shared_parts(object, from, to);
+        if shared.is_empty() || io.breaks(Mutant::WritesShared) {
             return Ok(Leaves::Nothing);
         }
         let (edges, whole) = apart(request, &shared, from, to);
         let is_write = request.op == Op::Write;
         let linked: Vec<(u32, u32)> =
             if is_write { [&edges[..], &whole[..]].concat() } else { edges.clone() };
-        let links = self.volumes.objects.links().len();
-        if links > 0 && links + linked.len() > self.volumes.sharing.links_max(&self.store.journal) {
+        let links = self.objects.links().len();
+        if links > 0 && links + linked.len() > self.sharing.links_max(&store.journal) {
             return Ok(Leaves::NotNow);
         }
-        if !is_write
-            && !self.volumes.punch_what_fits(
-                object,
-                &whole,
-                &mut self.store,
-                &mut self.requests,
-                &mut self.policy,
-                &mut self.io,
-            )?
-        {
+        if !is_write && !self.punch_what_fits(object, &whole, store, requests, policy, io)? {
             return Ok(Leaves::NotNow);
         }
         let old: Vec<Logical> = edges
             .iter()
-            .map(|&(block, end)| {
-                self.volumes.objects.single(object, block, end).expect("a shared block")
-            })
+            .map(|&(block, end)| self.objects.single(object, block, end).expect("a shared block"))
             .collect();
-        self.volumes.objects.link(object, &linked)?;
+        self.objects.link(object, &linked)?;
         for (&(block, _), old) in edges.iter().zip(old) {
-            self.volumes.copy_up(
-                object,
-                block,
-                old,
-                &mut self.requests,
-                &mut self.policy,
-                &mut self.io,
-            );
+            self.copy_up(object, block, old, requests, policy, io);
         }
         Ok(if is_write || whole.is_empty() { Leaves::Nothing } else { Leaves::Shared })
     }
+}
 
+impl Volumes {
     /// What waited for a write to shared blocks that has failed: a write fails, too, and a read finds what
     /// the object had. True: this task is such a one, and is seen to.
     #[inline]
-    pub(crate) fn fails_with_link(&mut self, id: TaskId) -> bool {
-        let task = &self.requests[id];
+    pub(crate) fn fails_with_link(
+        &mut self,
+        id: TaskId,
+        store: &mut Store,
+        requests: &mut Requests,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let task = &requests[id];
         let Some(error) = task.blocks_gone else { return false };
-        if task.request.op == Op::Read && !self.io.breaks(Mutant::ReadsFailWithLinks) {
-            self.read_where_it_lies(id);
+        if task.request.op == Op::Read && !io.breaks(Mutant::ReadsFailWithLinks) {
+            self.read_where_it_lies(id, store, requests, policy, io);
             return true;
         }
         let op = task.request.op;
-        self.requests.note_error(id, error);
+        requests.note_error(id, error);
         match op {
-            Op::Read => self.requests.answer(id, PayloadId::NONE, 0, &mut self.io),
-            _ => self.requests.lead_to(Next::Written(id)),
+            Op::Read => requests.answer(id, PayloadId::NONE, 0, io),
+            _ => requests.lead_to(Next::Written(id)),
         }
         true
     }
+}
+
+impl Volumes {
+    /// The batch that was next is done: what waited for it goes on.
+    pub(crate) fn thaw(
+        &mut self,
+        store: &mut Store,
+        requests: &mut Requests,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        if self.sharing.frozen.is_empty() {
+            return;
+        }
+        self.sharing.frozen.clear();
+        self.sharing.settling = None;
+        self.run_held_back(store, requests, policy, io);
+    }
+}
+
+impl Engine {
+    // ---- clones ----
+
+    // ---- writes ----
 
     // ---- records ----
 

@@ -207,7 +207,7 @@ impl Engine {
             );
         } else if is_drains {
             self.store.metadata.end_round();
-            self.drain_round_done();
+            self.migration.drain_round_done(&mut self.store, &mut self.volumes, &mut self.io);
         } else if stopping {
             self.io.enter(Phase::Stopped);
             self.io.send(Command::Stopped);

@@ -6,9 +6,9 @@
 
 use crate::config::Role;
 use crate::device::{Device, Waiting};
-use crate::engine::Engine;
 use crate::io::DeviceIo;
 use crate::io::flights::Flight;
+use crate::migration::Migration;
 use crate::mutant::Mutant;
 use crate::owner::Owner;
 use crate::policy::Policy;
@@ -20,6 +20,7 @@ use crate::qos::streams::{Pick, Streams, Taken};
 use crate::qos::{Candidate, StreamsView};
 use crate::requests::Requests;
 use crate::requests::task::Task;
+use crate::store::Store;
 use std::sync::Arc;
 use tandem_block::{DeviceId, Instant, IoError, Op, Request};
 
@@ -136,78 +137,21 @@ impl Policy {
     }
 }
 
-impl Engine {
-    /// Issues the job that the order chooses. False: nothing can go now.
-    pub(crate) fn dispatch_stream(&mut self, device: DeviceId) -> bool {
-        let d = &self.io[device];
-        let lanes = d.streams.as_ref().map_or(0, |lanes| lanes.count());
-        (0..lanes).any(|lane| self.dispatch_lane(device, lane))
-    }
-
-    fn dispatch_lane(&mut self, device: DeviceId, lane: usize) -> bool {
-        let now = self.io.now();
-        let depth = self.io.config().qos.depth;
-        let d = &mut self.io[device];
-        let in_flight_background = d.queue.background_in_flight();
-        let is_full = !d.lane_takes(lane, depth);
-        let of_lane = d.streams.as_mut().expect("asked by the caller").lane(lane);
-        let waits = of_lane.queues.waiting() > 0;
-        if is_full || !waits {
-            if of_lane.observed.stand(now, waits) {
-                let config = Arc::clone(self.io.config());
-                let lanes = self.io[device].streams.as_mut().expect("asked above");
-                lanes.lane(lane).price(&config.qos);
-            }
-            return false;
-        }
-        let view: StreamsView = of_lane.queues.view(now, in_flight_background);
-        let Some(candidate) = self.policy.qos.next_stream(&view) else {
-            of_lane.observed.stand(now, false);
-            return false;
-        };
-        let taken = of_lane.queues.take(now, candidate);
-        if self.issue_taken((device, lane), (taken, candidate)) {
-            return true;
-        }
-        // writes wait for space; reads and background work must not wait with them
-        if let Some(read) = self.io.queues(device, lane).take_only(now, true) {
-            return self.issue_taken((device, lane), (read, Candidate::Due));
-        }
-        let has_room = self.policy.qos.next_stream(&StreamsView {
-            background: view.background,
-            background_in_flight: view.background_in_flight,
-            ..StreamsView::default()
-        });
-        let queues = self.io.queues(device, lane);
-        match (has_room, queues.take_any_background()) {
-            (Some(_), Some(work)) => {
-                self.issue_taken((device, lane), (work, Candidate::BackgroundDue))
-            }
-            (None, Some(work)) => {
-                queues.put_back(now, work.pick, work.tags, work.waiting);
-                false
-            }
-            (_, None) => false,
-        }
-    }
-
+impl Policy {
     fn issue_taken(
         &mut self,
         (device, lane): (DeviceId, usize),
         (taken, candidate): (Taken, Candidate),
+        store: &mut Store,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        io: &mut DeviceIo,
     ) -> bool {
-        let now = self.io.now();
+        let now = io.now();
         let (pick, tags, bytes) = (taken.pick, taken.tags, taken.waiting.bytes);
-        self.io[device].queue.taken(bytes);
-        let issued = self.requests.issue(
-            device,
-            taken.waiting,
-            &mut self.store,
-            &mut self.migration,
-            &mut self.policy,
-            &mut self.io,
-        );
-        let d = &mut self.io[device];
+        io[device].queue.taken(bytes);
+        let issued = requests.issue(device, taken.waiting, store, migration, self, io);
+        let d = &mut io[device];
         let lanes = d.streams.as_mut().expect("as before");
         let queues = &mut lanes.lane(lane).queues;
         match issued {
@@ -227,5 +171,90 @@ impl Engine {
                 false
             }
         }
+    }
+}
+
+impl Policy {
+    fn dispatch_lane(
+        &mut self,
+        device: DeviceId,
+        lane: usize,
+        store: &mut Store,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let now = io.now();
+        let depth = io.config().qos.depth;
+        let d = &mut io[device];
+        let in_flight_background = d.queue.background_in_flight();
+        let is_full = !d.lane_takes(lane, depth);
+        let of_lane = d.streams.as_mut().expect("asked by the caller").lane(lane);
+        let waits = of_lane.queues.waiting() > 0;
+        if is_full || !waits {
+            if of_lane.observed.stand(now, waits) {
+                let config = Arc::clone(io.config());
+                let lanes = io[device].streams.as_mut().expect("asked above");
+                lanes.lane(lane).price(&config.qos);
+            }
+            return false;
+        }
+        let view: StreamsView = of_lane.queues.view(now, in_flight_background);
+        let Some(candidate) = self.qos.next_stream(&view) else {
+            of_lane.observed.stand(now, false);
+            return false;
+        };
+        let taken = of_lane.queues.take(now, candidate);
+        if self.issue_taken((device, lane), (taken, candidate), store, requests, migration, io) {
+            return true;
+        }
+        // writes wait for space; reads and background work must not wait with them
+        if let Some(read) = io.queues(device, lane).take_only(now, true) {
+            return self.issue_taken(
+                (device, lane),
+                (read, Candidate::Due),
+                store,
+                requests,
+                migration,
+                io,
+            );
+        }
+        let has_room = self.qos.next_stream(&StreamsView {
+            background: view.background,
+            background_in_flight: view.background_in_flight,
+            ..StreamsView::default()
+        });
+        let queues = io.queues(device, lane);
+        match (has_room, queues.take_any_background()) {
+            (Some(_), Some(work)) => self.issue_taken(
+                (device, lane),
+                (work, Candidate::BackgroundDue),
+                store,
+                requests,
+                migration,
+                io,
+            ),
+            (None, Some(work)) => {
+                queues.put_back(now, work.pick, work.tags, work.waiting);
+                false
+            }
+            (_, None) => false,
+        }
+    }
+}
+
+impl Policy {
+    /// Issues the job that the order chooses. False: nothing can go now.
+    pub(crate) fn dispatch_stream(
+        &mut self,
+        device: DeviceId,
+        store: &mut Store,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let d = &io[device];
+        let lanes = d.streams.as_ref().map_or(0, |lanes| lanes.count());
+        (0..lanes).any(|lane| self.dispatch_lane(device, lane, store, requests, migration, io))
     }
 }

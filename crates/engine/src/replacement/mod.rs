@@ -578,7 +578,7 @@ impl Engine {
             .as_deref_mut()
             .expect("it waits for all its commands");
         match h.flights.remove((io.0 & !IO_BIT) as usize) {
-            Flight::Open => self.successor_read(status, bytes),
+            Flight::Open => self.replicas.successor_read(status, bytes, &mut self.io),
             Flight::CopyRead => self.replicas.replacement.region_read(
                 status,
                 &mut self.store.metadata,
@@ -622,7 +622,13 @@ impl Engine {
                 &mut self.migration.evacuation,
                 &mut self.io,
             ),
-            Flight::OwnSuperblock => self.own_superblock_written(status),
+            Flight::OwnSuperblock => self.replicas.own_superblock_written(
+                status,
+                &mut self.store,
+                &mut self.volumes,
+                &mut self.migration,
+                &mut self.io,
+            ),
             Flight::Retire => self.replicas.replacement.old_was_told(
                 &mut self.volumes.objects,
                 &mut self.store.metadata,

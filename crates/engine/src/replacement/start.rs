@@ -10,7 +10,6 @@
 
 use super::{DriveCopy, Ending, Flight, ReplacementView, Stage};
 use crate::device::Service;
-use crate::engine::Engine;
 use crate::format::replacement::Mark;
 use crate::format::superblock::{Standing, SuccessorState, Superblock};
 use crate::io::DeviceIo;
@@ -18,6 +17,7 @@ use crate::io::News;
 use crate::metadata::MetadataHomes;
 use crate::port::{Command, IoOp};
 use crate::replacement::Replacement;
+use crate::replicas::Replicas;
 use crate::start::Start;
 use tandem_block::{BLOCK_BYTES, IoError};
 
@@ -147,10 +147,14 @@ impl Replacement {
     }
 }
 
-impl Engine {
-    pub(super) fn successor_read(&mut self, status: Result<(), IoError>, bytes: &[u8]) {
-        let found =
-            &mut self.replicas.replacement.current.as_deref_mut().expect("its command ended").found;
+impl Replicas {
+    pub(super) fn successor_read(
+        &mut self,
+        status: Result<(), IoError>,
+        bytes: &[u8],
+        io: &mut DeviceIo,
+    ) {
+        let found = &mut self.replacement.current.as_deref_mut().expect("its command ended").found;
         if status.is_ok() {
             if let Ok(superblock) = Superblock::decode(bytes)
                 && found.superblock.as_ref().is_none_or(|s| s.generation < superblock.generation)
@@ -163,6 +167,6 @@ impl Engine {
                 found.mark = Some(mark);
             }
         }
-        self.io.tell(News::StartReadOver);
+        io.tell(News::StartReadOver);
     }
 }

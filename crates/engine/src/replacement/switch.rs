@@ -7,7 +7,6 @@
 
 use super::{Ending, Flight, Stage, Step};
 use crate::drain::Evacuation;
-use crate::engine::Engine;
 use crate::format::superblock::{Successor, SuccessorState};
 use crate::io::DeviceIo;
 use crate::io::News;
@@ -301,29 +300,36 @@ impl Replicas {
     }
 }
 
-impl Engine {
-    pub(super) fn own_superblock_written(&mut self, status: Result<(), IoError>) {
-        let h = self.replicas.replacement.current.as_deref_mut().expect("its command ended");
+impl Replicas {
+    pub(super) fn own_superblock_written(
+        &mut self,
+        status: Result<(), IoError>,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        migration: &mut Migration,
+        io: &mut DeviceIo,
+    ) {
+        let h = self.replacement.current.as_deref_mut().expect("its command ended");
         let Stage::Switching(Step::Own(copy)) = h.stage else { return };
         if let Err(error) = status {
             // nobody else was told yet: it is as if it had never been
-            self.replicas.replacement.end_replacement(
+            self.replacement.end_replacement(
                 Ending::SuccessorFailed(error),
-                &mut self.store.metadata,
-                &mut self.io,
+                &mut store.metadata,
+                io,
             );
         } else if copy == 0 {
             h.stage = Stage::Switching(Step::Own(1));
-            self.replicas.replacement.write_own_superblock(
+            self.replacement.write_own_superblock(
                 1,
-                &mut self.volumes.objects,
-                &mut self.store.metadata,
-                &mut self.migration.evacuation,
-                &mut self.io,
+                &mut volumes.objects,
+                &mut store.metadata,
+                &mut migration.evacuation,
+                io,
             );
         } else {
             h.stage = Stage::Switching(Step::Others);
-            self.io.tell(News::Superblocks { clean: false, copy: 0 });
+            io.tell(News::Superblocks { clean: false, copy: 0 });
         }
     }
 }

@@ -502,57 +502,144 @@ impl Start {
     }
 }
 
-impl Engine {
-    pub(crate) fn recovery_read(&mut self, tag: u64, ended: Ended<'_>) {
+impl Start {
+    pub(crate) fn recovery_read(
+        &mut self,
+        tag: u64,
+        ended: Ended<'_>,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        io: &mut DeviceIo,
+    ) {
         let Ended { device, status, bytes, .. } = ended;
-        let stage = self.start.starting().stage;
+        let stage = self.starting().stage;
         if let Err(error) = status {
-            self.start.recovery_read_failed(
-                device,
-                stage,
-                tag,
-                error,
-                &self.store.metadata,
-                &mut self.io,
-            );
+            self.recovery_read_failed(device, stage, tag, error, &store.metadata, io);
         } else {
             match stage {
-                Stage::Superblocks => self.start.take_superblock(device, bytes),
-                Stage::Roots => self.start.take_root(
-                    device,
-                    bytes,
-                    &self.store.metadata,
-                    &self.store.metadata_replica,
-                    &self.io,
-                ),
-                Stage::Table => self.start.take_table_page(
+                Stage::Superblocks => self.take_superblock(device, bytes),
+                Stage::Roots => {
+                    self.take_root(device, bytes, &store.metadata, &store.metadata_replica, io)
+                }
+                Stage::Table => self.take_table_page(
                     device,
                     tag,
                     bytes,
-                    &self.store.metadata,
-                    &mut self.volumes.objects,
-                    &mut self.io,
+                    &store.metadata,
+                    &mut volumes.objects,
+                    io,
                 ),
-                Stage::Shards => self.start.take_shard(
-                    device,
-                    tag,
-                    bytes,
-                    &self.store.metadata,
-                    &self.store.map,
-                    &mut self.io,
-                ),
+                Stage::Shards => {
+                    self.take_shard(device, tag, bytes, &store.metadata, &store.map, io)
+                }
                 Stage::Journal => {
                     let at = tag as usize;
-                    let rings = &mut self.start.starting().rings;
+                    let rings = &mut self.starting().rings;
                     let (_, ring) = rings.iter_mut().find(|r| r.0 == device).expect("asked for");
                     ring[at..at + bytes.len()].copy_from_slice(bytes);
                 }
                 Stage::Format | Stage::Flush => unreachable!("nothing is read then"),
             }
         }
-        self.io.tell(News::StartReadOver);
+        io.tell(News::StartReadOver);
     }
+}
 
+impl Start {
+    fn read_shards(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        replicas: &mut Replicas,
+        io: &mut DeviceIo,
+    ) {
+        let shards = store.map.shard_count() as u64;
+        loop {
+            let starting = self.starting();
+            if u64::from(starting.outstanding) >= READS_MAX {
+                return;
+            }
+            let (device, root) = starting.root.as_ref().expect("found before");
+            let device = *device;
+            while starting.next < shards && root.copy_of(starting.next).is_none() {
+                starting.next += 1;
+            }
+            let shard = starting.next;
+            if shard >= shards {
+                if starting.outstanding == 0 {
+                    self.begin_journal(store, volumes, migration, policy, replicas, io);
+                }
+                return;
+            }
+            starting.next += 1;
+            self.read_shard(device, shard, io);
+        }
+    }
+}
+
+impl Start {
+    pub(crate) fn begin_shards(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        replicas: &mut Replicas,
+        io: &mut DeviceIo,
+    ) {
+        let blocks = store.map.logical().len();
+        let recovered = Recovered::new(store.map.slots().regions(), blocks);
+        let starting = self.starting();
+        starting.stage = Stage::Shards;
+        starting.recovered = recovered;
+        starting.next = 0;
+        self.read_shards(store, volumes, migration, policy, replicas, io);
+    }
+}
+
+impl Start {
+    /// Objects are in the root, or in a table that it names.
+    fn begin_objects(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        replicas: &mut Replicas,
+        io: &mut DeviceIo,
+    ) {
+        let Some((_, root)) = &self.starting().root else {
+            self.refuse(
+                StartError::Corrupt(
+                    "no checkpoint root can be read: the metadata of this pool is damaged".into(),
+                ),
+                io,
+            );
+            return;
+        };
+        let (words, objects) = (root.written.len(), root.objects.clone());
+        let shards = store.map.shard_count();
+        if words != shards.div_ceil(64) {
+            self.refuse(StartError::Corrupt("the checkpoint root is of another layout".into()), io);
+            return;
+        }
+        let records = match record::decode(&objects) {
+            Ok(records) => records,
+            Err(error) => {
+                self.refuse(StartError::Corrupt(format!("the checkpoint root: {error}")), io);
+                return;
+            }
+        };
+        for found in &records {
+            volumes.objects.replay_record(found);
+        }
+        self.begin_table(store, volumes, migration, policy, replicas, io);
+    }
+}
+
+impl Engine {
     /// One of the reads that the present stage waits for has been seen to.
     pub(crate) fn recovery_read_over(&mut self) {
         self.start.starting().outstanding -= 1;
@@ -566,8 +653,22 @@ impl Engine {
         }
         let stage = self.start.starting().stage;
         match stage {
-            Stage::Table => self.read_table(),
-            Stage::Shards => self.read_shards(),
+            Stage::Table => self.start.read_table(
+                &mut self.store,
+                &mut self.volumes,
+                &mut self.migration,
+                &mut self.policy,
+                &mut self.replicas,
+                &mut self.io,
+            ),
+            Stage::Shards => self.start.read_shards(
+                &mut self.store,
+                &mut self.volumes,
+                &mut self.migration,
+                &mut self.policy,
+                &mut self.replicas,
+                &mut self.io,
+            ),
             Stage::Journal => self.start.read_journal(
                 &mut self.store,
                 &mut self.volumes,
@@ -585,85 +686,15 @@ impl Engine {
                 &mut self.replicas,
                 &mut self.io,
             ),
-            Stage::Roots => self.begin_objects(),
+            Stage::Roots => self.start.begin_objects(
+                &mut self.store,
+                &mut self.volumes,
+                &mut self.migration,
+                &mut self.policy,
+                &mut self.replicas,
+                &mut self.io,
+            ),
             Stage::Format | Stage::Flush => {}
-        }
-    }
-
-    /// Objects are in the root, or in a table that it names.
-    fn begin_objects(&mut self) {
-        let Some((_, root)) = &self.start.starting().root else {
-            self.start.refuse(
-                StartError::Corrupt(
-                    "no checkpoint root can be read: the metadata of this pool is damaged".into(),
-                ),
-                &mut self.io,
-            );
-            return;
-        };
-        let (words, objects) = (root.written.len(), root.objects.clone());
-        let shards = self.store.map.shard_count();
-        if words != shards.div_ceil(64) {
-            self.start.refuse(
-                StartError::Corrupt("the checkpoint root is of another layout".into()),
-                &mut self.io,
-            );
-            return;
-        }
-        let records = match record::decode(&objects) {
-            Ok(records) => records,
-            Err(error) => {
-                self.start.refuse(
-                    StartError::Corrupt(format!("the checkpoint root: {error}")),
-                    &mut self.io,
-                );
-                return;
-            }
-        };
-        for found in &records {
-            self.volumes.objects.replay_record(found);
-        }
-        self.begin_table();
-    }
-
-    pub(crate) fn begin_shards(&mut self) {
-        let blocks = self.store.map.logical().len();
-        let recovered = Recovered::new(self.store.map.slots().regions(), blocks);
-        let starting = self.start.starting();
-        starting.stage = Stage::Shards;
-        starting.recovered = recovered;
-        starting.next = 0;
-        self.read_shards();
-    }
-
-    fn read_shards(&mut self) {
-        let shards = self.store.map.shard_count() as u64;
-        loop {
-            let starting = self.start.starting();
-            if u64::from(starting.outstanding) >= READS_MAX {
-                return;
-            }
-            let (device, root) = starting.root.as_ref().expect("found before");
-            let device = *device;
-            while starting.next < shards && root.copy_of(starting.next).is_none() {
-                starting.next += 1;
-            }
-            let shard = starting.next;
-            if shard >= shards {
-                if starting.outstanding == 0 {
-                    self.start.begin_journal(
-                        &mut self.store,
-                        &mut self.volumes,
-                        &mut self.migration,
-                        &mut self.policy,
-                        &mut self.replicas,
-                        &mut self.io,
-                    );
-                }
-                return;
-            }
-            starting.next += 1;
-            self.start.read_shard(device, shard, &mut self.io);
         }
     }
 }

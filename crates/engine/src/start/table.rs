@@ -6,14 +6,18 @@
 //! of the journal, so the root waits for the batch that brings the journal there.
 
 use crate::StartError;
-use crate::engine::Engine;
 use crate::format::image::{self, IMAGE_PAGE_BYTES};
 use crate::format::shard::RootImage;
 use crate::format::{crc32c, record};
 use crate::io::DeviceIo;
 use crate::map::objects::Objects;
 use crate::metadata::MetadataHomes;
+use crate::migration::Migration;
+use crate::policy::Policy;
+use crate::replicas::Replicas;
 use crate::start::{READS_MAX, Stage as StartStage, Start};
+use crate::store::Store;
+use crate::volumes::Volumes;
 use tandem_block::DeviceId;
 
 impl Start {
@@ -79,32 +83,44 @@ impl Start {
     }
 }
 
-impl Engine {
-    /// The root was found: reads the table that it names.
-    pub(crate) fn begin_table(&mut self) {
-        let starting = self.start.starting();
-        let (device, root) = starting.root.as_ref().expect("found before");
-        let (device, pages) = (*device, root.image.map_or(0, |image| u64::from(image.pages)));
-        let fits = pages <= self.io[device].layout.table_pages();
-        if !fits {
-            let text = "the checkpoint root names more of the object table than there is";
-            self.start.refuse(StartError::Corrupt(text.into()), &mut self.io);
+impl Start {
+    fn end_table(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        replicas: &mut Replicas,
+        io: &mut DeviceIo,
+    ) {
+        let checksums = std::mem::take(&mut self.starting().page_checksums);
+        let image = self.starting().root.as_ref().and_then(|(_, root)| root.image);
+        let covered: Vec<u8> = checksums.iter().flat_map(|sum| sum.to_le_bytes()).collect();
+        if image.is_some_and(|image| image.crc != crc32c(&covered)) {
+            let text = "the pages of the object table do not belong together";
+            self.refuse(StartError::Corrupt(text.into()), io);
             return;
         }
-        let starting = self.start.starting();
-        starting.stage = StartStage::Table;
-        starting.next = 0;
-        starting.page_checksums = vec![0; pages as usize];
-        self.read_table();
+        self.begin_shards(store, volumes, migration, policy, replicas, io);
     }
+}
 
-    pub(crate) fn read_table(&mut self) {
+impl Start {
+    pub(crate) fn read_table(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        replicas: &mut Replicas,
+        io: &mut DeviceIo,
+    ) {
         loop {
-            let starting = self.start.starting();
+            let starting = self.starting();
             let pages = starting.page_checksums.len() as u64;
             if starting.next >= pages {
                 if starting.outstanding == 0 {
-                    self.end_table();
+                    self.end_table(store, volumes, migration, policy, replicas, io);
                 }
                 return;
             }
@@ -115,19 +131,35 @@ impl Engine {
             starting.next += 1;
             let (device, _) = starting.root.as_ref().expect("found before");
             let device = *device;
-            self.start.read_table_page(device, index, &mut self.io);
+            self.read_table_page(device, index, io);
         }
     }
+}
 
-    fn end_table(&mut self) {
-        let checksums = std::mem::take(&mut self.start.starting().page_checksums);
-        let image = self.start.starting().root.as_ref().and_then(|(_, root)| root.image);
-        let covered: Vec<u8> = checksums.iter().flat_map(|sum| sum.to_le_bytes()).collect();
-        if image.is_some_and(|image| image.crc != crc32c(&covered)) {
-            let text = "the pages of the object table do not belong together";
-            self.start.refuse(StartError::Corrupt(text.into()), &mut self.io);
+impl Start {
+    /// The root was found: reads the table that it names.
+    pub(crate) fn begin_table(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        replicas: &mut Replicas,
+        io: &mut DeviceIo,
+    ) {
+        let starting = self.starting();
+        let (device, root) = starting.root.as_ref().expect("found before");
+        let (device, pages) = (*device, root.image.map_or(0, |image| u64::from(image.pages)));
+        let fits = pages <= io[device].layout.table_pages();
+        if !fits {
+            let text = "the checkpoint root names more of the object table than there is";
+            self.refuse(StartError::Corrupt(text.into()), io);
             return;
         }
-        self.begin_shards();
+        let starting = self.starting();
+        starting.stage = StartStage::Table;
+        starting.next = 0;
+        starting.page_checksums = vec![0; pages as usize];
+        self.read_table(store, volumes, migration, policy, replicas, io);
     }
 }
