@@ -217,7 +217,15 @@ impl Engine {
             );
             self.dispatch_all();
         }
-        while self.io.waits_for_space() && self.fail_without_room() {
+        while self.io.waits_for_space()
+            && self.store.fail_without_room(
+                &mut self.volumes,
+                &mut self.requests,
+                &mut self.migration,
+                &mut self.policy,
+                &mut self.io,
+            )
+        {
             // who waited behind these may go on, and no event follows
             self.go_on();
             self.run_requests();

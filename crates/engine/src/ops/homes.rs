@@ -7,7 +7,6 @@
 use super::moves::{HOMED_BLOCKS_MAX, Part, Stage};
 use crate::device::{Class, Job};
 use crate::drain::Evacuation;
-use crate::engine::Engine;
 use crate::io::DeviceIo;
 use crate::map::logical::{HOME, LOG};
 use crate::map::objects::Objects;
@@ -17,6 +16,7 @@ use crate::mutant::Mutant;
 use crate::ops::commit::Commit;
 use crate::ops::copies::Copies;
 use crate::ops::moves::Moves;
+use crate::owner::Ended;
 use crate::owner::{MigrationIo, MoveKind, Owner, Parts};
 use crate::policy::Policy;
 use crate::port::IoOp;
@@ -24,7 +24,7 @@ use crate::store::Store;
 use crate::tiering::Tiers;
 use crate::volumes::Volumes;
 use std::collections::VecDeque;
-use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
+use tandem_block::{BLOCK_BYTES, DeviceId};
 
 impl Moves {
     pub(crate) fn want_home_flush(&self, io: &mut DeviceIo) {
@@ -273,92 +273,67 @@ impl Migration {
     }
 }
 
-impl Engine {
+impl Migration {
     /// Homes (or a merged block) were written.
     pub(crate) fn move_write_done(
         &mut self,
-        device: DeviceId,
         written: Parts,
-        status: Result<(), IoError>,
-        checksums: &[u32],
+        ended: Ended<'_>,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
     ) {
-        let m = self.migration.moves.active.as_mut().expect("a move was writing");
+        let Ended { device, status, checksums, .. } = ended;
+        let m = self.moves.active.as_mut().expect("a move was writing");
         m.outstanding -= 1;
         m.failed |= status.is_err();
         if m.kind.is_of_one_block() {
-            self.migration.merge_written(
-                status,
-                checksums.first().copied().unwrap_or(0),
-                &mut self.store,
-                &mut self.policy,
-                &mut self.io,
-            );
+            self.merge_written(status, checksums.first().copied().unwrap_or(0), store, policy, io);
             return;
         }
         match m.kind {
             MoveKind::Drain => {
-                return self.migration.drained_written(
-                    written,
-                    status,
-                    checksums,
-                    &mut self.store,
-                    &mut self.policy,
-                    &mut self.io,
-                );
+                return self.drained_written(written, status, checksums, store, policy, io);
             }
             MoveKind::Rehome => {
-                return self.migration.rehomed_written(
-                    device,
-                    status,
-                    &mut self.store,
-                    &mut self.volumes,
-                    &mut self.policy,
-                    &mut self.io,
-                );
+                return self.rehomed_written(device, status, store, volumes, policy, io);
             }
             _ => {}
         }
         let mut parts = m.parts[written.range()].to_vec();
-        let d = &mut self.io[device];
+        let d = &mut io[device];
         if let Err(error) = status {
-            self.store.metadata.fault(device, error, &mut self.io);
+            store.metadata.fault(device, error, io);
         } else {
             d.home_writes += 1;
             let number = d.home_writes;
-            self.io.stats_mut().moves += u64::from(written.count);
-            if self.io.is_fixed() {
-                self.migration.moves.settle_fixed_homes(&parts, &mut self.store.map);
+            io.stats_mut().moves += u64::from(written.count);
+            if io.is_fixed() {
+                self.moves.settle_fixed_homes(&parts, &mut store.map);
             } else {
-                let m = self.migration.moves.active.as_mut().expect("asked above");
+                let m = self.moves.active.as_mut().expect("asked above");
                 for (part, moving) in parts.iter_mut().zip(&mut m.parts[written.range()]) {
                     part.copied = moving.copied.take();
                 }
                 for part in parts {
-                    self.migration.moves.homed_ssd +=
-                        u64::from(!self.store.map.slots().is_log(part.slot));
-                    self.migration.moves.homed_blocks.insert(part.logical);
-                    self.migration.moves.homed.push_back((number, part));
+                    self.moves.homed_ssd += u64::from(!store.map.slots().is_log(part.slot));
+                    self.moves.homed_blocks.insert(part.logical);
+                    self.moves.homed.push_back((number, part));
                 }
             }
         }
-        if self.io.breaks(Mutant::VolatileHome) && status.is_ok() {
-            let mark = self.io[device].home_writes;
-            self.migration.homes_durable(
-                device,
-                mark,
-                &mut self.store,
-                &mut self.volumes,
-                &mut self.policy,
-                &mut self.io,
-            );
+        if io.breaks(Mutant::VolatileHome) && status.is_ok() {
+            let mark = io[device].home_writes;
+            self.homes_durable(device, mark, store, volumes, policy, io);
         }
-        if self.migration.moves.active.as_ref().is_some_and(|m| m.outstanding == 0) {
-            self.migration.moves.end_move(
-                &mut self.store.map,
-                &mut self.migration.copies,
-                &mut self.policy.tiers,
-                &mut self.migration.evacuation,
-                &mut self.io,
+        if self.moves.active.as_ref().is_some_and(|m| m.outstanding == 0) {
+            self.moves.end_move(
+                &mut store.map,
+                &mut self.copies,
+                &mut policy.tiers,
+                &mut self.evacuation,
+                io,
             );
         }
     }

@@ -669,7 +669,7 @@ impl Migration {
 impl Engine {
     /// A command of a migration has ended.
     pub(crate) fn migration_io_done(&mut self, sent: &MigrationIo, ended: Ended<'_>) {
-        let Ended { device, status, checksums, .. } = ended;
+        let Ended { device: _, status, checksums, .. } = ended;
         match *sent {
             MigrationIo::Read(part) => self.migration.move_read_done(
                 part,
@@ -679,10 +679,23 @@ impl Engine {
                 &mut self.io,
             ),
             MigrationIo::Write { parts, .. } => {
-                self.move_write_done(device, parts, status, checksums);
+                self.migration.move_write_done(
+                    parts,
+                    ended,
+                    &mut self.store,
+                    &mut self.volumes,
+                    &mut self.policy,
+                    &mut self.io,
+                );
             }
             MigrationIo::Extent { number, run } => {
-                self.promoting_written(number, run, status, checksums);
+                self.policy.promoting_written(
+                    (number, run),
+                    ended,
+                    &mut self.store,
+                    &mut self.requests,
+                    &mut self.io,
+                );
             }
         }
     }

@@ -12,8 +12,10 @@ use crate::log::read_back::ReadBack;
 use crate::map::Map;
 use crate::map::checksums::page_of;
 use crate::map::{Logical, NONE};
+use crate::migration::Migration;
 use crate::mutant::Mutant;
 use crate::ops::locations::{Locations, Source};
+use crate::owner::Ended;
 use crate::owner::{Owner, ReadPart, RequestIo};
 use crate::policy::Policy;
 use crate::port::{Command, IoOp, ServedFrom};
@@ -228,6 +230,94 @@ impl Policy {
     }
 }
 
+impl Requests {
+    fn read_run(
+        &mut self,
+        (id, logical, count): (TaskId, Logical, u32),
+        (source, tried): (Source, Vec<DeviceId>),
+        store: &mut Store,
+        volumes: &mut Volumes,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        let task = &mut self[id];
+        task.outstanding += 1;
+        task.served_from = task.served_from.max(source.from);
+        let (into, into_offset_bytes) = (task.buffer, task.buffer_offset(logical));
+        let part = Locations::of(store, volumes, policy, io).read_part(
+            id,
+            (logical, count),
+            source,
+            (into, into_offset_bytes),
+        );
+        let part = ReadPart { tried, ..part };
+        let op = IoOp::Read {
+            offset_bytes: source.address,
+            length_bytes: u64::from(count) * BLOCK_BYTES,
+            into,
+            into_offset_bytes,
+        };
+        let whose = self[part.task].whose();
+        let job = Job::Io(op, Owner::Request(RequestIo::Read(Box::new(part))));
+        io.enqueue(source.device, Class::Read, job, whose);
+    }
+}
+
+impl Requests {
+    /// Reads the blocks of a failed part one by one from where else they are. The map may have
+    /// moved on meanwhile; then its newer version is as good an answer.
+    fn retry_read(
+        &mut self,
+        (part, device, error): (ReadPart, DeviceId, IoError),
+        store: &mut Store,
+        volumes: &mut Volumes,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        let id = part.task;
+        let mut tried = part.tried;
+        tried.push(device);
+        let is_base = part.into == self[id].buffer;
+        let retry = is_base
+            && !io.is_fixed()
+            && (part.logical..part.logical + part.count).all(|block| {
+                Locations::of(store, volumes, policy, io).source(block, &tried).is_some()
+            });
+        if !retry {
+            self.note_error(id, error);
+            self.part_done(id, &mut store.map, &mut policy.tiers, io);
+            return;
+        }
+        // the copy that failed may have been dropped meanwhile, and with it what the home must hold
+        let is_known =
+            |block| Locations::of(store, volumes, policy, io).home_checksum(block).is_some();
+        let needs = |block| {
+            Locations::of(store, volumes, policy, io)
+                .source(block, &tried)
+                .is_some_and(|next| next.slot == NONE)
+        };
+        let mut blocks = part.logical..part.logical + part.count;
+        if io.config().contents && blocks.any(|block| needs(block) && !is_known(block)) {
+            self[id].begins_again = true;
+            self.part_done(id, &mut store.map, &mut policy.tiers, io);
+            return;
+        }
+        io.stats_mut().repaired_reads += 1;
+        for block in part.logical..part.logical + part.count {
+            let source = Locations::of(store, volumes, policy, io)
+                .source(block, &tried)
+                .expect("asked above");
+            if !io.breaks(Mutant::KeepsOldFragments) {
+                self.drop_overlays(id, block);
+                self.read_fragments(id, block, &mut store.map, &mut migration.read_back, io);
+            }
+            self.read_run((id, block, 1), (source, tried.clone()), store, volumes, policy, io);
+        }
+        self.part_done(id, &mut store.map, &mut policy.tiers, io);
+    }
+}
+
 impl Engine {
     pub(crate) fn begin_user_read(&mut self, id: TaskId) {
         if self.policy.tiers.has_share() {
@@ -277,7 +367,14 @@ impl Engine {
                     }
                     count += 1;
                 }
-                self.read_run(id, block, count, source, Vec::new());
+                self.requests.read_run(
+                    (id, block, count),
+                    (source, Vec::new()),
+                    &mut self.store,
+                    &mut self.volumes,
+                    &mut self.policy,
+                    &mut self.io,
+                );
             }
             for covered in block..block + count {
                 self.requests.read_fragments(
@@ -291,49 +388,14 @@ impl Engine {
             block += count;
         }
         if self.io.config().verify_copies && self.io.config().contents && !self.io.is_fixed() {
-            self.read_copies(id, first, end);
+            self.read_copies(id, (first, end));
         }
         self.requests.part_done(id, &mut self.store.map, &mut self.policy.tiers, &mut self.io);
     }
 
-    fn read_run(
-        &mut self,
-        id: TaskId,
-        logical: Logical,
-        count: u32,
-        source: Source,
-        tried: Vec<DeviceId>,
-    ) {
-        let task = &mut self.requests[id];
-        task.outstanding += 1;
-        task.served_from = task.served_from.max(source.from);
-        let (into, into_offset_bytes) = (task.buffer, task.buffer_offset(logical));
-        let part = Locations::of(&self.store, &self.volumes, &self.policy, &self.io).read_part(
-            id,
-            (logical, count),
-            source,
-            (into, into_offset_bytes),
-        );
-        let part = ReadPart { tried, ..part };
-        let op = IoOp::Read {
-            offset_bytes: source.address,
-            length_bytes: u64::from(count) * BLOCK_BYTES,
-            into,
-            into_offset_bytes,
-        };
-        let whose = self.requests[part.task].whose();
-        let job = Job::Io(op, Owner::Request(RequestIo::Read(Box::new(part))));
-        self.io.enqueue(source.device, Class::Read, job, whose);
-    }
-
     /// A device read came back.
-    pub(crate) fn read_done(
-        &mut self,
-        device: DeviceId,
-        part: ReadPart,
-        status: Result<(), IoError>,
-        checksums: &[u32],
-    ) {
+    pub(crate) fn read_done(&mut self, part: ReadPart, ended: Ended<'_>) {
+        let Ended { device, status, checksums, .. } = ended;
         let error = status.err().or_else(|| {
             self.policy.verify(
                 device,
@@ -345,7 +407,14 @@ impl Engine {
             )
         });
         if let Some(error) = error {
-            self.note_bad(device, &part, error, checksums);
+            self.policy.note_bad(
+                &part,
+                error,
+                ended,
+                &mut self.store,
+                &mut self.volumes,
+                &mut self.io,
+            );
             if matches!(error, IoError::NoAnswer(_)) {
                 self.requests[part.task].unanswered = Some(error);
                 self.requests.part_done(
@@ -355,7 +424,14 @@ impl Engine {
                     &mut self.io,
                 );
             } else {
-                self.retry_read(device, part, error);
+                self.requests.retry_read(
+                    (part, device, error),
+                    &mut self.store,
+                    &mut self.volumes,
+                    &mut self.migration,
+                    &mut self.policy,
+                    &mut self.io,
+                );
             }
             return;
         }
@@ -372,61 +448,5 @@ impl Engine {
             &mut self.policy.tiers,
             &mut self.io,
         );
-    }
-
-    /// Reads the blocks of a failed part one by one from where else they are. The map may have
-    /// moved on meanwhile; then its newer version is as good an answer.
-    fn retry_read(&mut self, device: DeviceId, part: ReadPart, error: IoError) {
-        let id = part.task;
-        let mut tried = part.tried;
-        tried.push(device);
-        let is_base = part.into == self.requests[id].buffer;
-        let retry = is_base
-            && !self.io.is_fixed()
-            && (part.logical..part.logical + part.count).all(|block| {
-                Locations::of(&self.store, &self.volumes, &self.policy, &self.io)
-                    .source(block, &tried)
-                    .is_some()
-            });
-        if !retry {
-            self.requests.note_error(id, error);
-            self.requests.part_done(id, &mut self.store.map, &mut self.policy.tiers, &mut self.io);
-            return;
-        }
-        // the copy that failed may have been dropped meanwhile, and with it what the home must hold
-        let is_known = |block| {
-            Locations::of(&self.store, &self.volumes, &self.policy, &self.io)
-                .home_checksum(block)
-                .is_some()
-        };
-        let needs = |block| {
-            Locations::of(&self.store, &self.volumes, &self.policy, &self.io)
-                .source(block, &tried)
-                .is_some_and(|next| next.slot == NONE)
-        };
-        let mut blocks = part.logical..part.logical + part.count;
-        if self.io.config().contents && blocks.any(|block| needs(block) && !is_known(block)) {
-            self.requests[id].begins_again = true;
-            self.requests.part_done(id, &mut self.store.map, &mut self.policy.tiers, &mut self.io);
-            return;
-        }
-        self.io.stats_mut().repaired_reads += 1;
-        for block in part.logical..part.logical + part.count {
-            let source = Locations::of(&self.store, &self.volumes, &self.policy, &self.io)
-                .source(block, &tried)
-                .expect("asked above");
-            if !self.io.breaks(Mutant::KeepsOldFragments) {
-                self.requests.drop_overlays(id, block);
-                self.requests.read_fragments(
-                    id,
-                    block,
-                    &mut self.store.map,
-                    &mut self.migration.read_back,
-                    &mut self.io,
-                );
-            }
-            self.read_run(id, block, 1, source, tried.clone());
-        }
-        self.requests.part_done(id, &mut self.store.map, &mut self.policy.tiers, &mut self.io);
     }
 }

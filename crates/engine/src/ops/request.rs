@@ -6,6 +6,7 @@ use crate::io::Phase;
 use crate::map::objects::Objects;
 use crate::map::{Logical, Touch};
 use crate::metadata::MetadataHomes;
+use crate::migration::Migration;
 use crate::ops::sharing::Sharing;
 use crate::owner::{Ended, RequestIo};
 use crate::policy::Policy;
@@ -173,15 +174,87 @@ impl Requests {
     }
 }
 
+impl Requests {
+    /// What it wanted to be durable is, or never will be.
+    fn durable(
+        &mut self,
+        id: TaskId,
+        status: Result<(), IoError>,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        if volumes.sharing.settles(id, status) {
+            volumes.run_batches(store, self, policy, io);
+            return;
+        }
+        if let Err(error) = status {
+            self.note_error(id, error);
+        }
+        self.answer(id, PayloadId::NONE, 0, io);
+    }
+}
+
+impl Requests {
+    fn end(
+        &mut self,
+        (id, payload): (TaskId, PayloadId),
+        store: &mut Store,
+        volumes: &mut Volumes,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        let task = &self[id];
+        if task.request.kind == RequestKind::Background {
+            if volumes.sharing.is_copy_up(id) {
+                volumes.copied_up(id, payload, store, self, policy, io);
+            } else if policy.tiers.is_promoting(id) {
+                policy.tiers.promoting_read(id, payload, &mut store.map, self, io);
+            } else {
+                migration.merge_read(id, payload, store, self, policy, io);
+            }
+            return;
+        }
+        let (task, woken) = self.release(id);
+        match task.parent {
+            Some(parent) => {
+                self.part_answered(parent, &task, &mut store.commit, &mut policy.tiers, io)
+            }
+            None => policy.count_delivered(&task, io),
+        }
+        let request = task.request;
+        if request.op == Op::Discard && task.volume != request.object && task.status.is_ok() {
+            volumes.give_up_discarded(&request, store, self, policy, io);
+        }
+        self.wake(woken);
+    }
+}
+
 impl Engine {
     /// A command of a request has ended.
     pub(crate) fn request_io_done(&mut self, sent: RequestIo, ended: Ended<'_>) {
-        let Ended { device, status, checksums, .. } = ended;
+        let Ended { device: _, status, checksums: _, .. } = ended;
         match sent {
-            RequestIo::Read(part) => self.read_done(device, *part, status, checksums),
-            RequestIo::Verify(part) => self.copy_read(device, &part, status, checksums),
+            RequestIo::Read(part) => self.read_done(*part, ended),
+            RequestIo::Verify(part) => self.requests.copy_read(
+                &part,
+                ended,
+                &mut self.store,
+                &mut self.volumes,
+                &mut self.policy,
+                &mut self.io,
+            ),
             RequestIo::Write { task, logical, run } => {
-                self.write_done((task, logical, run), ended);
+                self.requests.write_done(
+                    (task, logical, run),
+                    ended,
+                    &mut self.store,
+                    &mut self.migration,
+                    &mut self.policy,
+                    &mut self.io,
+                );
             }
             RequestIo::Edge { task, logical, run, mask } => {
                 self.requests.edge_done(
@@ -250,84 +323,25 @@ impl Engine {
                     &mut self.policy,
                     &mut self.io,
                 ),
-                Next::Durable(id, status) => self.durable(id, status),
-                Next::Over(id, payload) => self.end(id, payload),
+                Next::Durable(id, status) => self.requests.durable(
+                    id,
+                    status,
+                    &mut self.store,
+                    &mut self.volumes,
+                    &mut self.policy,
+                    &mut self.io,
+                ),
+                Next::Over(id, payload) => self.requests.end(
+                    (id, payload),
+                    &mut self.store,
+                    &mut self.volumes,
+                    &mut self.migration,
+                    &mut self.policy,
+                    &mut self.io,
+                ),
             }
             self.hear_news();
         }
         any
-    }
-
-    /// What it wanted to be durable is, or never will be.
-    fn durable(&mut self, id: TaskId, status: Result<(), IoError>) {
-        if self.volumes.sharing.settles(id, status) {
-            self.volumes.run_batches(
-                &mut self.store,
-                &mut self.requests,
-                &mut self.policy,
-                &mut self.io,
-            );
-            return;
-        }
-        if let Err(error) = status {
-            self.requests.note_error(id, error);
-        }
-        self.requests.answer(id, PayloadId::NONE, 0, &mut self.io);
-    }
-
-    fn end(&mut self, id: TaskId, payload: PayloadId) {
-        let task = &self.requests[id];
-        if task.request.kind == RequestKind::Background {
-            if self.volumes.sharing.is_copy_up(id) {
-                self.volumes.copied_up(
-                    id,
-                    payload,
-                    &mut self.store,
-                    &mut self.requests,
-                    &mut self.policy,
-                    &mut self.io,
-                );
-            } else if self.policy.tiers.is_promoting(id) {
-                self.policy.tiers.promoting_read(
-                    id,
-                    payload,
-                    &mut self.store.map,
-                    &mut self.requests,
-                    &mut self.io,
-                );
-            } else {
-                self.migration.merge_read(
-                    id,
-                    payload,
-                    &mut self.store,
-                    &mut self.requests,
-                    &mut self.policy,
-                    &mut self.io,
-                );
-            }
-            return;
-        }
-        let (task, woken) = self.requests.release(id);
-        match task.parent {
-            Some(parent) => self.requests.part_answered(
-                parent,
-                &task,
-                &mut self.store.commit,
-                &mut self.policy.tiers,
-                &mut self.io,
-            ),
-            None => self.policy.count_delivered(&task, &mut self.io),
-        }
-        let request = task.request;
-        if request.op == Op::Discard && task.volume != request.object && task.status.is_ok() {
-            self.volumes.give_up_discarded(
-                &request,
-                &mut self.store,
-                &mut self.requests,
-                &mut self.policy,
-                &mut self.io,
-            );
-        }
-        self.requests.wake(woken);
     }
 }

@@ -300,6 +300,48 @@ impl Store {
     }
 }
 
+impl Store {
+    /// Where drives are out of service, writes that wait for room may wait for ever. Then they fail, by the
+    /// name of the drive that would have made room. True: some did.
+    pub(crate) fn fail_without_room(
+        &mut self,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let failed = io.drives().iter().find(|d| d.is_faulted() && !d.is_gone());
+        let error = self.commit.broken().or(failed.map(|d| IoError::Dead(d.id)));
+        // or what lies in the logs cannot be moved
+        let stuck =
+            migration.moves.unmovable.error().filter(|_| migration.moves.may_begin(io.now()));
+        let error = error.or(stuck);
+        let Some(error) = error else { return false };
+        self.flush_for_room(volumes, requests, migration, policy, io);
+        if !io.waits_for_space()
+            || migration.tail_copies.room_can_come(
+                &self.map,
+                &self.commit,
+                &migration.moves,
+                &self.deferred_free,
+                io,
+            )
+            || io.breaks(Mutant::CountsFailedRoom)
+        {
+            return false;
+        }
+        let before = io.stats().refused_without_room;
+        io.fail_without_space(Some(error));
+        io.note_space();
+        for index in 0..io.drives().len() {
+            requests.dispatch(DeviceId(index as u8), self, volumes, migration, policy, io);
+        }
+        io.fail_without_space(None);
+        io.stats().refused_without_room > before
+    }
+}
+
 impl Engine {
     /// What became of drives, and of commands that they never took.
     pub(crate) fn hear_news(&mut self) -> bool {
@@ -313,7 +355,14 @@ impl Engine {
                 }
                 News::Superblocks { clean, copy } => self.write_superblock_copies(clean, copy),
                 News::SuperblocksWritten { copy } => self.superblocks_written(copy),
-                News::StartReadOver => self.recovery_read_over(),
+                News::StartReadOver => self.start.recovery_read_over(
+                    &mut self.store,
+                    &mut self.volumes,
+                    &mut self.migration,
+                    &mut self.policy,
+                    &mut self.replicas,
+                    &mut self.io,
+                ),
                 News::TakenOut { device, service, first } => {
                     self.store.tell_of_fault(
                         (device, service, first),
@@ -329,56 +378,6 @@ impl Engine {
     }
 
     // ---- room ----
-
-    /// Where drives are out of service, writes that wait for room may wait for ever. Then they fail, by the
-    /// name of the drive that would have made room. True: some did.
-    pub(crate) fn fail_without_room(&mut self) -> bool {
-        let failed = self.io.drives().iter().find(|d| d.is_faulted() && !d.is_gone());
-        let error = self.store.commit.broken().or(failed.map(|d| IoError::Dead(d.id)));
-        // or what lies in the logs cannot be moved
-        let stuck = self
-            .migration
-            .moves
-            .unmovable
-            .error()
-            .filter(|_| self.migration.moves.may_begin(self.io.now()));
-        let error = error.or(stuck);
-        let Some(error) = error else { return false };
-        self.store.flush_for_room(
-            &mut self.volumes,
-            &mut self.requests,
-            &mut self.migration,
-            &mut self.policy,
-            &mut self.io,
-        );
-        if !self.io.waits_for_space()
-            || self.migration.tail_copies.room_can_come(
-                &self.store.map,
-                &self.store.commit,
-                &self.migration.moves,
-                &self.store.deferred_free,
-                &self.io,
-            )
-            || self.io.breaks(Mutant::CountsFailedRoom)
-        {
-            return false;
-        }
-        let before = self.io.stats().refused_without_room;
-        self.io.fail_without_space(Some(error));
-        self.io.note_space();
-        for index in 0..self.io.drives().len() {
-            self.requests.dispatch(
-                DeviceId(index as u8),
-                &mut self.store,
-                &mut self.volumes,
-                &mut self.migration,
-                &mut self.policy,
-                &mut self.io,
-            );
-        }
-        self.io.fail_without_space(None);
-        self.io.stats().refused_without_room > before
-    }
 
     /// Drives that have left a command without an answer for too long: nothing is asked of them any more,
     /// and who waits for them is told.

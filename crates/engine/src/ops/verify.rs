@@ -6,22 +6,88 @@
 
 use crate::device::{Class, Job};
 use crate::engine::Engine;
+use crate::io::DeviceIo;
 use crate::map::{Logical, NONE};
 use crate::ops::locations::Locations;
+use crate::owner::Ended;
 use crate::owner::{Owner, ReadPart, RequestIo};
+use crate::policy::Policy;
 use crate::port::{Command, IoOp};
+use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use crate::stats::BadPlace;
-use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
+use crate::store::Store;
+use crate::volumes::Volumes;
+use tandem_block::{BLOCK_BYTES, IoError};
 
 /// Bad places that are remembered; more are only counted among the errors.
 pub const BAD_PLACES_MAX: usize = 4096;
 /// Places of a block at most.
 const PLACES_MAX: usize = 3;
 
+impl Policy {
+    /// Remembers which blocks of a read are bad on `device`: those whose checksums differ, or all if
+    /// there are none.
+    pub(super) fn note_bad(
+        &mut self,
+        part: &ReadPart,
+        error: IoError,
+        ended: Ended<'_>,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        io: &mut DeviceIo,
+    ) {
+        let Ended { device, checksums, .. } = ended;
+        if !io.config().verify_copies {
+            return;
+        }
+        for i in 0..part.count {
+            let is_sound = matches!(error, IoError::Checksum(_))
+                && checksums.get(i as usize).is_some_and(|&sum| {
+                    sum == Locations::of(store, volumes, &self, io).expected(part, i)
+                });
+            if is_sound {
+                continue;
+            }
+            let (logical, from) = (part.logical + i, part.from);
+            let address = if part.slot == NONE {
+                volumes.objects.home_of(logical, io).1
+            } else {
+                store.map.slots().region(part.slot).address(part.slot + i)
+            };
+            let places = &mut io.stats_mut().bad_places;
+            if places.len() < BAD_PLACES_MAX {
+                places.insert((device, address), BadPlace { logical, from, error });
+            }
+        }
+    }
+}
+
+impl Requests {
+    /// Another place was read: it is compared, and nobody waits for its bytes.
+    pub(crate) fn copy_read(
+        &mut self,
+        part: &ReadPart,
+        ended: Ended<'_>,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        let Ended { device, status, checksums, .. } = ended;
+        io.send(Command::Release(part.into));
+        let error =
+            status.err().or_else(|| policy.verify(device, part, checksums, store, volumes, io));
+        if let Some(error) = error {
+            policy.note_bad(part, error, ended, store, volumes, io);
+        }
+        self.part_done(part.task, &mut store.map, &mut policy.tiers, io);
+    }
+}
+
 impl Engine {
     /// Reads what `first..end` has in further places than the one that answers the read.
-    pub(super) fn read_copies(&mut self, id: TaskId, first: Logical, end: Logical) {
+    pub(super) fn read_copies(&mut self, id: TaskId, (first, end): (Logical, Logical)) {
         for nth in 1..PLACES_MAX {
             let mut block = first;
             while block < end {
@@ -40,7 +106,7 @@ impl Engine {
                 {
                     count += 1;
                 }
-                self.read_copy(id, block, count, source);
+                self.read_copy((id, block, count), source);
                 block += count;
             }
         }
@@ -48,9 +114,7 @@ impl Engine {
 
     fn read_copy(
         &mut self,
-        id: TaskId,
-        logical: Logical,
-        count: u32,
+        (id, logical, count): (TaskId, Logical, u32),
         source: super::locations::Source,
     ) {
         let into = self.io.name_payload();
@@ -68,69 +132,5 @@ impl Engine {
         let whose = self.requests[id].whose();
         let job = Job::Io(op, Owner::Request(RequestIo::Verify(Box::new(part))));
         self.io.enqueue(source.device, Class::Read, job, whose);
-    }
-
-    /// Another place was read: it is compared, and nobody waits for its bytes.
-    pub(crate) fn copy_read(
-        &mut self,
-        device: DeviceId,
-        part: &ReadPart,
-        status: Result<(), IoError>,
-        checksums: &[u32],
-    ) {
-        self.io.send(Command::Release(part.into));
-        let error = status.err().or_else(|| {
-            self.policy.verify(
-                device,
-                part,
-                checksums,
-                &mut self.store,
-                &mut self.volumes,
-                &mut self.io,
-            )
-        });
-        if let Some(error) = error {
-            self.note_bad(device, part, error, checksums);
-        }
-        self.requests.part_done(
-            part.task,
-            &mut self.store.map,
-            &mut self.policy.tiers,
-            &mut self.io,
-        );
-    }
-
-    /// Remembers which blocks of a read are bad on `device`: those whose checksums differ, or all if
-    /// there are none.
-    pub(super) fn note_bad(
-        &mut self,
-        device: DeviceId,
-        part: &ReadPart,
-        error: IoError,
-        checksums: &[u32],
-    ) {
-        if !self.io.config().verify_copies {
-            return;
-        }
-        for i in 0..part.count {
-            let is_sound = matches!(error, IoError::Checksum(_))
-                && checksums.get(i as usize).is_some_and(|&sum| {
-                    sum == Locations::of(&self.store, &self.volumes, &self.policy, &self.io)
-                        .expected(part, i)
-                });
-            if is_sound {
-                continue;
-            }
-            let (logical, from) = (part.logical + i, part.from);
-            let address = if part.slot == NONE {
-                self.volumes.objects.home_of(logical, &self.io).1
-            } else {
-                self.store.map.slots().region(part.slot).address(part.slot + i)
-            };
-            let places = &mut self.io.stats_mut().bad_places;
-            if places.len() < BAD_PLACES_MAX {
-                places.insert((device, address), BadPlace { logical, from, error });
-            }
-        }
     }
 }

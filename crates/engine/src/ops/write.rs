@@ -337,39 +337,25 @@ impl Requests {
     }
 }
 
-impl Engine {
-    /// A run of a user's write is on its device: the map names it.
-    pub(crate) fn write_done(
-        &mut self,
-        (id, logical, run): (TaskId, Logical, Run),
-        ended: Ended<'_>,
-    ) {
-        let Ended { device, status, .. } = ended;
-        if let Err(error) = status {
-            self.requests.write_failed(device, id, run, error, &mut self.store, &mut self.io);
-        } else {
-            self.name_places((id, logical, run), ended);
-        }
-        let task = &mut self.requests[id];
-        task.outstanding -= 1;
-        if task.outstanding == 0 {
-            self.requests.lead_to(Next::Written(id));
-        }
-    }
-
+impl Requests {
     fn name_places(
         &mut self,
         (id, logical, run): (TaskId, Logical, Run),
-        Ended { device, checksums, .. }: Ended<'_>,
+        ended: Ended<'_>,
+        store: &mut Store,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
     ) {
-        let task = &self.requests[id];
+        let Ended { device, checksums, .. } = ended;
+        let task = &self[id];
         let (first, last, masks) = (task.first, task.end - 1, task.masks);
         let fua = task.request.fua;
         assert!(
-            !self.io.config().contents || checksums.len() == run.count as usize,
+            !io.config().contents || checksums.len() == run.count as usize,
             "the event loop sums every block it writes"
         );
-        self.store.map.warm(logical, run.count);
+        store.map.warm(logical, run.count);
         for i in 0..run.count {
             let (block, slot) = (logical + i, run.slot + i);
             let checksum = checksums.get(i as usize).copied().unwrap_or(0);
@@ -381,52 +367,72 @@ impl Engine {
                 255
             };
             if mask != 255
-                && !self.io.is_fixed()
-                && self.store.map.assign_fragment(block, slot, mask, checksum)
+                && !io.is_fixed()
+                && store.map.assign_fragment(block, slot, mask, checksum)
             {
-                self.io.stats_mut().fragments += 1;
-                self.requests[id].over_base = true;
+                io.stats_mut().fragments += 1;
+                self[id].over_base = true;
             } else {
-                self.store.map.assign(block, slot, checksum);
+                store.map.assign(block, slot, checksum);
             }
             if fua {
-                self.store.map.note_durable(slot);
+                store.map.note_durable(slot);
             }
         }
-        if self.io.is_fixed() {
+        if io.is_fixed() {
             return;
         }
-        if self.requests[id].both && !self.io.hdds().is_empty() {
-            self.migration.copies.want_copies(logical, run.count, &mut self.io);
+        if self[id].both && !io.hdds().is_empty() {
+            migration.copies.want_copies(logical, run.count, io);
         }
-        let is_log = self.store.map.slots().is_log(run.slot);
+        let is_log = store.map.slots().is_log(run.slot);
         if is_log {
-            let offset_bytes = self.requests[id].buffer_offset(logical);
+            let offset_bytes = self[id].buffer_offset(logical);
             // what went there with FUA, in a pool without SSD, waits for no flush
             if !fua {
-                self.migration.tail_copies.retain_for_tail(
+                migration.tail_copies.retain_for_tail(
                     id,
                     Written { device, logical, run, offset_bytes },
-                    &mut self.io,
-                    &mut self.store.map,
-                    &mut self.requests,
+                    io,
+                    &mut store.map,
+                    self,
                 );
             }
-            self.migration.read_back.keep_for_reads(
-                id,
-                run,
-                offset_bytes,
-                &mut self.io,
-                &mut self.store.map,
-                &mut self.requests,
-            );
+            migration.read_back.keep_for_reads(id, run, offset_bytes, io, &mut store.map, self);
         }
-        if !is_log && self.policy.tiers.has_share() {
-            self.policy.tiers.note_on_ssd(id, logical, run.count, &mut self.io, &mut self.requests);
+        if !is_log && policy.tiers.has_share() {
+            policy.tiers.note_on_ssd(id, logical, run.count, io, self);
         }
-        self.store.commit.note_pending(self.io.now());
-        self.store.map.touch(Touch { logical, count: run.count }, run.slot, fua);
+        store.commit.note_pending(io.now());
+        store.map.touch(Touch { logical, count: run.count }, run.slot, fua);
     }
+}
 
+impl Requests {
+    /// A run of a user's write is on its device: the map names it.
+    pub(crate) fn write_done(
+        &mut self,
+        (id, logical, run): (TaskId, Logical, Run),
+        ended: Ended<'_>,
+        store: &mut Store,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        let Ended { device, status, .. } = ended;
+        if let Err(error) = status {
+            self.write_failed(device, id, run, error, store, io);
+        } else {
+            self.name_places((id, logical, run), ended, store, migration, policy, io);
+        }
+        let task = &mut self[id];
+        task.outstanding -= 1;
+        if task.outstanding == 0 {
+            self.lead_to(Next::Written(id));
+        }
+    }
+}
+
+impl Engine {
     // ---- fixed placement: identity on the SSDs, no promise (design decision 12) ----
 }

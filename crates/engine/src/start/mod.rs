@@ -16,7 +16,6 @@ mod superblocks;
 mod table;
 
 use crate::StartError;
-use crate::engine::Engine;
 use crate::format::record;
 use crate::format::shard::{self, Root, SHARD_BYTES, SHARD_HOMES};
 use crate::format::superblock::{Standing, Superblock};
@@ -639,61 +638,34 @@ impl Start {
     }
 }
 
-impl Engine {
+impl Start {
     /// One of the reads that the present stage waits for has been seen to.
-    pub(crate) fn recovery_read_over(&mut self) {
-        self.start.starting().outstanding -= 1;
-        if self.start.starting().outstanding == 0 && self.start.starting().failed.is_some() {
-            let error = self.start.starting().failed.take().expect("asked above");
-            self.start.refuse(error, &mut self.io);
+    pub(crate) fn recovery_read_over(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        replicas: &mut Replicas,
+        io: &mut DeviceIo,
+    ) {
+        self.starting().outstanding -= 1;
+        if self.starting().outstanding == 0 && self.starting().failed.is_some() {
+            let error = self.starting().failed.take().expect("asked above");
+            self.refuse(error, io);
             return;
         }
-        if self.start.starting().failed.is_some() {
+        if self.starting().failed.is_some() {
             return;
         }
-        let stage = self.start.starting().stage;
+        let stage = self.starting().stage;
         match stage {
-            Stage::Table => self.start.read_table(
-                &mut self.store,
-                &mut self.volumes,
-                &mut self.migration,
-                &mut self.policy,
-                &mut self.replicas,
-                &mut self.io,
-            ),
-            Stage::Shards => self.start.read_shards(
-                &mut self.store,
-                &mut self.volumes,
-                &mut self.migration,
-                &mut self.policy,
-                &mut self.replicas,
-                &mut self.io,
-            ),
-            Stage::Journal => self.start.read_journal(
-                &mut self.store,
-                &mut self.volumes,
-                &mut self.migration,
-                &mut self.policy,
-                &mut self.replicas,
-                &mut self.io,
-            ),
-            _ if self.start.starting().outstanding > 0 => {}
-            Stage::Superblocks => self.start.read_roots(
-                &mut self.store,
-                &mut self.volumes,
-                &mut self.migration,
-                &mut self.policy,
-                &mut self.replicas,
-                &mut self.io,
-            ),
-            Stage::Roots => self.start.begin_objects(
-                &mut self.store,
-                &mut self.volumes,
-                &mut self.migration,
-                &mut self.policy,
-                &mut self.replicas,
-                &mut self.io,
-            ),
+            Stage::Table => self.read_table(store, volumes, migration, policy, replicas, io),
+            Stage::Shards => self.read_shards(store, volumes, migration, policy, replicas, io),
+            Stage::Journal => self.read_journal(store, volumes, migration, policy, replicas, io),
+            _ if self.starting().outstanding > 0 => {}
+            Stage::Superblocks => self.read_roots(store, volumes, migration, policy, replicas, io),
+            Stage::Roots => self.begin_objects(store, volumes, migration, policy, replicas, io),
             Stage::Format | Stage::Flush => {}
         }
     }

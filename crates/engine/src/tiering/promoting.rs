@@ -20,7 +20,6 @@
 mod audit;
 
 use crate::device::{Class, Job};
-use crate::engine::Engine;
 use crate::io::{DeviceIo, Phase};
 use crate::ledger::Ledger;
 use crate::map::checksums::HomeChecksums;
@@ -30,6 +29,7 @@ use crate::migration::Migration;
 use crate::mutant::Mutant;
 use crate::ops::commit::Commit;
 use crate::ops::moves::Moves;
+use crate::owner::Ended;
 use crate::owner::{MigrationIo, Owner};
 use crate::policy::Policy;
 use crate::port::{Command, IoOp};
@@ -42,7 +42,7 @@ use crate::tier::collect::Extent;
 use crate::tier::{Comes, settings as names};
 use crate::tiering::Tiers;
 use tandem_block::{
-    BLOCK_BYTES, IoError, ObjectId, Op, PayloadId, Request, RequestId, RequestKind,
+    BLOCK_BYTES, ObjectId, Op, PayloadId, Request, RequestId, RequestKind,
 };
 
 /// Blocks of one run at most: 1 MiB, so that a user waits for one command of that size.
@@ -473,46 +473,6 @@ impl Policy {
     }
 }
 
-impl Engine {
-    /// A part of it was written.
-    pub(crate) fn promoting_written(
-        &mut self,
-        number: u32,
-        index: u32,
-        status: Result<(), IoError>,
-        checksums: &[u32],
-    ) {
-        let (logical, run) = self.policy.tiers.arrivals().get(number).runs[index as usize];
-        for i in 0..run.count {
-            let (block, slot) = (logical + i, run.slot + i);
-            let checksum = checksums.get(i as usize).copied().unwrap_or(0);
-            if status.is_err()
-                || !self.policy.tiers.name_what_came(
-                    number,
-                    block,
-                    (slot, checksum),
-                    &mut self.store.commit,
-                    &mut self.store.map,
-                    &mut self.io,
-                )
-            {
-                self.store.map.release_unused(Run { slot, count: 1 });
-                self.io.stats_mut().tiers.changed_blocks += 1;
-            }
-        }
-        let promoting = self.policy.tiers.arrivals().get(number);
-        promoting.outstanding -= 1;
-        if promoting.outstanding == 0 {
-            self.policy.tiers.end_promoting(
-                number,
-                &mut self.store.map,
-                &mut self.requests,
-                &mut self.io,
-            );
-        }
-    }
-}
-
 /// What became of a beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Begun {
@@ -521,4 +481,41 @@ enum Begun {
     Nothing,
     /// It is being written to.
     Busy,
+}
+
+impl Policy {
+    /// A part of it was written.
+    pub(crate) fn promoting_written(
+        &mut self,
+        (number, index): (u32, u32),
+        ended: Ended<'_>,
+        store: &mut Store,
+        requests: &mut Requests,
+        io: &mut DeviceIo,
+    ) {
+        let Ended { status, checksums, .. } = ended;
+        let (logical, run) = self.tiers.arrivals().get(number).runs[index as usize];
+        for i in 0..run.count {
+            let (block, slot) = (logical + i, run.slot + i);
+            let checksum = checksums.get(i as usize).copied().unwrap_or(0);
+            if status.is_err()
+                || !self.tiers.name_what_came(
+                    number,
+                    block,
+                    (slot, checksum),
+                    &mut store.commit,
+                    &mut store.map,
+                    io,
+                )
+            {
+                store.map.release_unused(Run { slot, count: 1 });
+                io.stats_mut().tiers.changed_blocks += 1;
+            }
+        }
+        let promoting = self.tiers.arrivals().get(number);
+        promoting.outstanding -= 1;
+        if promoting.outstanding == 0 {
+            self.tiers.end_promoting(number, &mut store.map, requests, io);
+        }
+    }
 }
