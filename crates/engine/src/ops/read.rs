@@ -318,81 +318,62 @@ impl Requests {
     }
 }
 
-impl Engine {
-    pub(crate) fn begin_user_read(&mut self, id: TaskId) {
-        if self.policy.tiers.has_share() {
-            self.policy.begin_tier_read(
-                id,
-                &mut self.store,
-                &mut self.requests,
-                &mut self.migration,
-                &mut self.io,
-            );
+impl Requests {
+    pub(crate) fn begin_user_read(
+        &mut self,
+        id: TaskId,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        if policy.tiers.has_share() {
+            policy.begin_tier_read(id, store, self, migration, io);
         }
-        let (first, end) = (self.requests[id].first, self.requests[id].end);
-        if !self.io.is_fixed()
-            && self.requests.await_checksum_pages(id, first, end, &mut self.store, &mut self.io)
-        {
+        let (first, end) = (self[id].first, self[id].end);
+        if !io.is_fixed() && self.await_checksum_pages(id, first, end, store, io) {
             return;
         }
-        if self.io.config().contents && self.requests[id].parent.is_none() {
-            let buffer = self.io.name_payload();
-            self.requests[id].buffer = buffer;
+        if io.config().contents && self[id].parent.is_none() {
+            let buffer = io.name_payload();
+            self[id].buffer = buffer;
             let length_bytes = u64::from(end - first) * BLOCK_BYTES;
-            self.io.send(Command::Reserve { payload: buffer, length_bytes });
+            io.send(Command::Reserve { payload: buffer, length_bytes });
         }
-        self.requests[id].outstanding += 1; // held while parts are issued
+        self[id].outstanding += 1; // held while parts are issued
         let mut block = first;
         while block < end {
-            let source = Locations::of(&self.store, &self.volumes, &self.policy, &self.io)
-                .source(block, &[]);
+            let source = Locations::of(store, volumes, policy, io).source(block, &[]);
             let mut count = if source.is_some() {
-                self.migration.read_back.read_from_ram(
-                    id,
-                    (block, end),
-                    &mut self.io,
-                    &mut self.store.map,
-                    &mut self.requests,
-                )
+                migration.read_back.read_from_ram(id, (block, end), io, &mut store.map, self)
             } else {
                 1
             };
             if let (Some(source), 0) = (source, count) {
                 count = 1;
                 while block + count < end {
-                    let next = Locations::of(&self.store, &self.volumes, &self.policy, &self.io)
-                        .source(block + count, &[]);
+                    let next = Locations::of(store, volumes, policy, io).source(block + count, &[]);
                     if next.is_none_or(|next| !source.is_continued_by(next, count)) {
                         break;
                     }
                     count += 1;
                 }
-                self.requests.read_run(
-                    (id, block, count),
-                    (source, Vec::new()),
-                    &mut self.store,
-                    &mut self.volumes,
-                    &mut self.policy,
-                    &mut self.io,
-                );
+                self.read_run((id, block, count), (source, Vec::new()), store, volumes, policy, io);
             }
             for covered in block..block + count {
-                self.requests.read_fragments(
-                    id,
-                    covered,
-                    &mut self.store.map,
-                    &mut self.migration.read_back,
-                    &mut self.io,
-                );
+                self.read_fragments(id, covered, &mut store.map, &mut migration.read_back, io);
             }
             block += count;
         }
-        if self.io.config().verify_copies && self.io.config().contents && !self.io.is_fixed() {
-            self.read_copies(id, (first, end));
+        if io.config().verify_copies && io.config().contents && !io.is_fixed() {
+            self.read_copies(id, (first, end), store, volumes, policy, io);
         }
-        self.requests.part_done(id, &mut self.store.map, &mut self.policy.tiers, &mut self.io);
+        self.part_done(id, &mut store.map, &mut policy.tiers, io);
     }
+}
 
+impl Engine {
     /// A device read came back.
     pub(crate) fn read_done(&mut self, part: ReadPart, ended: Ended<'_>) {
         let Ended { device, status, checksums, .. } = ended;

@@ -296,7 +296,14 @@ impl Engine {
             return;
         }
         match self.requests[id].request.op {
-            Op::Read => self.begin_user_read(id),
+            Op::Read => self.requests.begin_user_read(
+                id,
+                &mut self.store,
+                &mut self.volumes,
+                &mut self.migration,
+                &mut self.policy,
+                &mut self.io,
+            ),
             Op::Write => {
                 self.requests.begin_user_write(id, &mut self.store, &mut self.policy, &mut self.io)
             }
@@ -314,7 +321,14 @@ impl Engine {
             any = true;
             match next {
                 Next::Begin(id) => self.begin(id),
-                Next::Read(id) => self.begin_user_read(id),
+                Next::Read(id) => self.requests.begin_user_read(
+                    id,
+                    &mut self.store,
+                    &mut self.volumes,
+                    &mut self.migration,
+                    &mut self.policy,
+                    &mut self.io,
+                ),
                 Next::Written(id) => self.requests.finish_write(
                     id,
                     &mut self.store,

@@ -8,7 +8,7 @@ use crate::device::{Class, Job};
 use crate::engine::Engine;
 use crate::io::DeviceIo;
 use crate::map::{Logical, NONE};
-use crate::ops::locations::Locations;
+use crate::ops::locations::{Locations, Source};
 use crate::owner::Ended;
 use crate::owner::{Owner, ReadPart, RequestIo};
 use crate::policy::Policy;
@@ -85,43 +85,21 @@ impl Requests {
     }
 }
 
-impl Engine {
-    /// Reads what `first..end` has in further places than the one that answers the read.
-    pub(super) fn read_copies(&mut self, id: TaskId, (first, end): (Logical, Logical)) {
-        for nth in 1..PLACES_MAX {
-            let mut block = first;
-            while block < end {
-                let Some(source) =
-                    Locations::of(&self.store, &self.volumes, &self.policy, &self.io)
-                        .nth_source(block, nth)
-                else {
-                    block += 1;
-                    continue;
-                };
-                let mut count = 1;
-                while block + count < end
-                    && Locations::of(&self.store, &self.volumes, &self.policy, &self.io)
-                        .nth_source(block + count, nth)
-                        .is_some_and(|next| source.is_continued_by(next, count))
-                {
-                    count += 1;
-                }
-                self.read_copy((id, block, count), source);
-                block += count;
-            }
-        }
-    }
-
+impl Requests {
     fn read_copy(
         &mut self,
         (id, logical, count): (TaskId, Logical, u32),
-        source: super::locations::Source,
+        source: Source,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
     ) {
-        let into = self.io.name_payload();
+        let into = io.name_payload();
         let length_bytes = u64::from(count) * BLOCK_BYTES;
-        self.io.send(Command::Reserve { payload: into, length_bytes });
-        self.requests[id].outstanding += 1;
-        let part = Locations::of(&self.store, &self.volumes, &self.policy, &self.io).read_part(
+        io.send(Command::Reserve { payload: into, length_bytes });
+        self[id].outstanding += 1;
+        let part = Locations::of(store, volumes, policy, io).read_part(
             id,
             (logical, count),
             source,
@@ -129,8 +107,42 @@ impl Engine {
         );
         let op =
             IoOp::Read { offset_bytes: source.address, length_bytes, into, into_offset_bytes: 0 };
-        let whose = self.requests[id].whose();
+        let whose = self[id].whose();
         let job = Job::Io(op, Owner::Request(RequestIo::Verify(Box::new(part))));
-        self.io.enqueue(source.device, Class::Read, job, whose);
+        io.enqueue(source.device, Class::Read, job, whose);
+    }
+}
+
+impl Requests {
+    /// Reads what `first..end` has in further places than the one that answers the read.
+    pub(super) fn read_copies(
+        &mut self,
+        id: TaskId,
+        (first, end): (Logical, Logical),
+        store: &mut Store,
+        volumes: &mut Volumes,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        for nth in 1..PLACES_MAX {
+            let mut block = first;
+            while block < end {
+                let Some(source) = Locations::of(store, volumes, policy, io).nth_source(block, nth)
+                else {
+                    block += 1;
+                    continue;
+                };
+                let mut count = 1;
+                while block + count < end
+                    && Locations::of(store, volumes, policy, io)
+                        .nth_source(block + count, nth)
+                        .is_some_and(|next| source.is_continued_by(next, count))
+                {
+                    count += 1;
+                }
+                self.read_copy((id, block, count), source, store, volumes, policy, io);
+                block += count;
+            }
+        }
     }
 }

@@ -41,9 +41,7 @@ use crate::store::Store;
 use crate::tier::collect::Extent;
 use crate::tier::{Comes, settings as names};
 use crate::tiering::Tiers;
-use tandem_block::{
-    BLOCK_BYTES, ObjectId, Op, PayloadId, Request, RequestId, RequestKind,
-};
+use tandem_block::{BLOCK_BYTES, ObjectId, Op, PayloadId, Request, RequestId, RequestKind};
 
 /// Blocks of one run at most: 1 MiB, so that a user waits for one command of that size.
 const RUN_BLOCKS_MAX: u32 = 256;
