@@ -23,7 +23,6 @@
 
 mod activity;
 mod arena;
-pub mod audit;
 pub mod bcw;
 mod checkpoint;
 pub mod config;
@@ -58,8 +57,6 @@ mod store;
 mod stripes;
 pub mod tier;
 mod tiering;
-mod turn;
-mod view;
 mod volumes;
 
 pub use activity::Activity;
@@ -68,7 +65,7 @@ pub use config::{
     VolumeConfig, WriteCache,
 };
 pub use config_error::ConfigError;
-pub use engine::Engine;
+pub use engine::{Engine, audit};
 pub use ops::request::REQUEST_BYTES_MAX;
 pub use port::{Command, Done, Event, Io, IoId, IoOp, ServedFrom};
 pub use start::degraded::Loss;

@@ -43,6 +43,8 @@ pub(crate) enum News {
     SuperblocksWritten { copy: u8 },
     /// A read that a start waits for has been seen to.
     StartReadOver,
+    /// All writes that a start waits for have ended.
+    StartWritesOver,
     /// A drive was taken out of service. `first`: it was in full service until then.
     TakenOut { device: DeviceId, service: Service, first: bool },
 }

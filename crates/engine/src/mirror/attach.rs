@@ -5,13 +5,10 @@
 //! second legs come after all devices.
 
 use super::config::PairConfig;
-use super::{Mirror, MirrorSetup, PairView, owner};
-use crate::StartError;
+use super::{Ended, Mirror, MirrorSetup, PairError, PairView, owner};
 use crate::config::{EngineConfig, Placement};
-use crate::engine::Engine;
 use crate::format::pair::HEADER_BYTES;
 use crate::io::DeviceIo;
-use crate::io::Phase;
 use crate::port::{Command, IoId};
 use tandem_block::{BLOCK_BYTES, DeviceId, Instant, IoError};
 
@@ -135,6 +132,35 @@ impl Pairs {
         self.opening = self.mirrors.len();
     }
 
+    /// What can go on now does. Returns the commands to pairs that have ended.
+    pub(crate) fn advance(&mut self, io: &mut DeviceIo) -> Vec<Ended> {
+        let mut ended = Vec::new();
+        for mirror in &mut self.mirrors {
+            mirror.advance(io.now(), io.out_mut());
+            ended.append(&mut mirror.take_ended());
+        }
+        ended
+    }
+
+    /// Are all ready since just now?
+    ///
+    /// # Errors
+    /// Why one of them cannot serve.
+    pub(crate) fn take_opened(&mut self) -> Result<bool, PairError> {
+        let mut opened = false;
+        for started in self.mirrors.iter_mut().filter_map(Mirror::take_started) {
+            started?;
+            self.opening -= 1;
+            opened |= self.opening == 0;
+        }
+        Ok(opened)
+    }
+
+    /// When a pair is to be asked again.
+    pub(crate) fn due(&self) -> Instant {
+        self.mirrors.iter().map(Mirror::due).min().unwrap_or(Instant::NEVER)
+    }
+
     /// A command of a mirror is done.
     pub(crate) fn leg_completed(
         &mut self,
@@ -180,65 +206,5 @@ impl Pairs {
             self.stopping = Some(0);
             io.send(Command::Stopped);
         }
-    }
-}
-
-impl Engine {
-    /// Lets mirrors take what is theirs, until nothing more comes of it.
-    pub(crate) fn run_mirrors(&mut self) {
-        loop {
-            self.replicas.pairs.route(&mut self.io);
-            let mut ended = Vec::new();
-            for index in 0..self.replicas.pairs.mirrors.len() {
-                self.replicas.pairs.mirrors[index].advance(self.io.now(), self.io.out_mut());
-                ended.append(&mut self.replicas.pairs.mirrors[index].take_ended());
-            }
-            let opened = self.take_opened();
-            for end in &ended {
-                self.on_completion((end.io, None), end.status, &end.checksums, &end.bytes);
-                self.hear_kept();
-                self.go_on();
-            }
-            if ended.is_empty() && !opened {
-                break;
-            }
-            if self.io.is_serving() {
-                self.turn();
-            }
-            self.replicas.replacement.divert_all(&mut self.io);
-        }
-        self.replicas.pairs.stop_after_mirrors(&mut self.io);
-        let due =
-            self.replicas.pairs.mirrors.iter().map(Mirror::due).min().unwrap_or(Instant::NEVER);
-        self.io.wake_by(due);
-    }
-
-    /// Starts the engine when its pairs are ready; true if it did.
-    fn take_opened(&mut self) -> bool {
-        let mut some = false;
-        for index in 0..self.replicas.pairs.mirrors.len() {
-            match self.replicas.pairs.mirrors[index].take_started() {
-                None => {}
-                Some(Ok(())) => {
-                    self.replicas.pairs.opening -= 1;
-                    some |= self.replicas.pairs.opening == 0;
-                }
-                Some(Err(error)) => {
-                    self.start.refuse(StartError::Pair(error), &mut self.io);
-                    return false;
-                }
-            }
-        }
-        if some && (self.io.phase() == Phase::Created) {
-            self.start.on_start(
-                &mut self.store,
-                &mut self.volumes,
-                &mut self.policy,
-                &mut self.replicas,
-                &mut self.io,
-            );
-            return true;
-        }
-        false
     }
 }

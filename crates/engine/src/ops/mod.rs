@@ -6,7 +6,6 @@
 mod audit;
 pub mod batch;
 pub mod commit;
-mod complete;
 pub mod copies;
 mod dispatch;
 mod dropping;

@@ -17,7 +17,6 @@ use super::dropping::Dropping;
 use super::unmovable::Unmovable;
 use crate::device::{Class, Job};
 use crate::drain::Evacuation;
-use crate::engine::Engine;
 use crate::io::DeviceIo;
 use crate::log::gc::Need;
 use crate::map::logical::LOG;
@@ -29,7 +28,7 @@ use crate::mutant::Mutant;
 use crate::ops::commit::Commit;
 use crate::ops::copies::Copies;
 use crate::ops::steering::Steering;
-use crate::owner::{Ended, MigrationIo, MoveKind, Owner};
+use crate::owner::{MigrationIo, MoveKind, Owner};
 use crate::policy::Policy;
 use crate::port::{Command, IoOp};
 use crate::requests::Requests;
@@ -663,41 +662,6 @@ impl Migration {
             return;
         }
         self.moves.begin_merge(&mut store.map, requests, io);
-    }
-}
-
-impl Engine {
-    /// A command of a migration has ended.
-    pub(crate) fn migration_io_done(&mut self, sent: &MigrationIo, ended: Ended<'_>) {
-        let Ended { device: _, status, checksums, .. } = ended;
-        match *sent {
-            MigrationIo::Read(part) => self.migration.move_read_done(
-                part,
-                status,
-                checksums,
-                &mut self.store,
-                &mut self.io,
-            ),
-            MigrationIo::Write { parts, .. } => {
-                self.migration.move_write_done(
-                    parts,
-                    ended,
-                    &mut self.store,
-                    &mut self.volumes,
-                    &mut self.policy,
-                    &mut self.io,
-                );
-            }
-            MigrationIo::Extent { number, run } => {
-                self.policy.promoting_written(
-                    (number, run),
-                    ended,
-                    &mut self.store,
-                    &mut self.requests,
-                    &mut self.io,
-                );
-            }
-        }
     }
 }
 

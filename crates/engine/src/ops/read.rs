@@ -6,7 +6,6 @@
 //! ```
 
 use crate::device::{Class, Job};
-use crate::engine::Engine;
 use crate::io::DeviceIo;
 use crate::log::read_back::ReadBack;
 use crate::map::Map;
@@ -15,7 +14,6 @@ use crate::map::{Logical, NONE};
 use crate::migration::Migration;
 use crate::mutant::Mutant;
 use crate::ops::locations::{Locations, Source};
-use crate::owner::Ended;
 use crate::owner::{Owner, ReadPart, RequestIo};
 use crate::policy::Policy;
 use crate::port::{Command, IoOp, ServedFrom};
@@ -266,7 +264,7 @@ impl Requests {
 impl Requests {
     /// Reads the blocks of a failed part one by one from where else they are. The map may have
     /// moved on meanwhile; then its newer version is as good an answer.
-    fn retry_read(
+    pub(crate) fn retry_read(
         &mut self,
         (part, device, error): (ReadPart, DeviceId, IoError),
         store: &mut Store,
@@ -370,64 +368,5 @@ impl Requests {
             self.read_copies(id, (first, end), store, volumes, policy, io);
         }
         self.part_done(id, &mut store.map, &mut policy.tiers, io);
-    }
-}
-
-impl Engine {
-    /// A device read came back.
-    pub(crate) fn read_done(&mut self, part: ReadPart, ended: Ended<'_>) {
-        let Ended { device, status, checksums, .. } = ended;
-        let error = status.err().or_else(|| {
-            self.policy.verify(
-                device,
-                &part,
-                checksums,
-                &mut self.store,
-                &mut self.volumes,
-                &mut self.io,
-            )
-        });
-        if let Some(error) = error {
-            self.policy.note_bad(
-                &part,
-                error,
-                ended,
-                &mut self.store,
-                &mut self.volumes,
-                &mut self.io,
-            );
-            if matches!(error, IoError::NoAnswer(_)) {
-                self.requests[part.task].unanswered = Some(error);
-                self.requests.part_done(
-                    part.task,
-                    &mut self.store.map,
-                    &mut self.policy.tiers,
-                    &mut self.io,
-                );
-            } else {
-                self.requests.retry_read(
-                    (part, device, error),
-                    &mut self.store,
-                    &mut self.volumes,
-                    &mut self.migration,
-                    &mut self.policy,
-                    &mut self.io,
-                );
-            }
-            return;
-        }
-        self.migration.promotions.note_log_read(
-            &part,
-            &mut self.store.map,
-            &mut self.requests,
-            &mut self.migration.read_back,
-            &mut self.io,
-        );
-        self.requests.part_done(
-            part.task,
-            &mut self.store.map,
-            &mut self.policy.tiers,
-            &mut self.io,
-        );
     }
 }

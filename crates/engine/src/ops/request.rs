@@ -1,6 +1,5 @@
 //! Is this request sound, and must it wait for another?
 
-use crate::engine::Engine;
 use crate::io::DeviceIo;
 use crate::io::Phase;
 use crate::map::objects::Objects;
@@ -8,7 +7,6 @@ use crate::map::{Logical, Touch};
 use crate::metadata::MetadataHomes;
 use crate::migration::Migration;
 use crate::ops::sharing::Sharing;
-use crate::owner::{Ended, RequestIo};
 use crate::policy::Policy;
 use crate::requests::Next;
 use crate::requests::Requests;
@@ -102,7 +100,7 @@ impl Requests {
 
 impl Requests {
     /// Zeroing: whole blocks only change the map; part blocks at the ends are written as zeroes.
-    fn begin_zeroes(
+    pub(crate) fn begin_zeroes(
         &mut self,
         id: TaskId,
         store: &mut Store,
@@ -176,7 +174,7 @@ impl Requests {
 
 impl Requests {
     /// What it wanted to be durable is, or never will be.
-    fn durable(
+    pub(crate) fn durable(
         &mut self,
         id: TaskId,
         status: Result<(), IoError>,
@@ -197,7 +195,7 @@ impl Requests {
 }
 
 impl Requests {
-    fn end(
+    pub(crate) fn end(
         &mut self,
         (id, payload): (TaskId, PayloadId),
         store: &mut Store,
@@ -229,133 +227,5 @@ impl Requests {
             volumes.give_up_discarded(&request, store, self, policy, io);
         }
         self.wake(woken);
-    }
-}
-
-impl Engine {
-    /// A command of a request has ended.
-    pub(crate) fn request_io_done(&mut self, sent: RequestIo, ended: Ended<'_>) {
-        let Ended { device: _, status, checksums: _, .. } = ended;
-        match sent {
-            RequestIo::Read(part) => self.read_done(*part, ended),
-            RequestIo::Verify(part) => self.requests.copy_read(
-                &part,
-                ended,
-                &mut self.store,
-                &mut self.volumes,
-                &mut self.policy,
-                &mut self.io,
-            ),
-            RequestIo::Write { task, logical, run } => {
-                self.requests.write_done(
-                    (task, logical, run),
-                    ended,
-                    &mut self.store,
-                    &mut self.migration,
-                    &mut self.policy,
-                    &mut self.io,
-                );
-            }
-            RequestIo::Edge { task, logical, run, mask } => {
-                self.requests.edge_done(
-                    (task, logical, run, mask),
-                    ended,
-                    &mut self.store,
-                    &mut self.migration,
-                    &mut self.io,
-                );
-            }
-            RequestIo::Fixed { task } => {
-                self.requests.fixed_write_done(task, status, &mut self.store)
-            }
-            RequestIo::Base { task, logical, slot } => {
-                self.requests.base_read(
-                    task,
-                    logical,
-                    slot,
-                    ended,
-                    &mut self.io,
-                    &mut self.store.map,
-                );
-            }
-        }
-    }
-
-    fn begin(&mut self, id: TaskId) {
-        let task = &self.requests[id];
-        if task.request.op.is_write() && self.policy.tiers.has_share() {
-            self.policy.tiers.note_changing(task.first, task.end);
-        }
-        if self.volumes.fails_with_link(
-            id,
-            &mut self.store,
-            &mut self.requests,
-            &mut self.policy,
-            &mut self.io,
-        ) {
-            return;
-        }
-        match self.requests[id].request.op {
-            Op::Read => self.requests.begin_user_read(
-                id,
-                &mut self.store,
-                &mut self.volumes,
-                &mut self.migration,
-                &mut self.policy,
-                &mut self.io,
-            ),
-            Op::Write => {
-                self.requests.begin_user_write(id, &mut self.store, &mut self.policy, &mut self.io)
-            }
-            Op::Discard | Op::WriteZeroes => {
-                self.requests.begin_zeroes(id, &mut self.store, &mut self.policy, &mut self.io)
-            }
-            Op::Flush => unreachable!("flushes wait in the commit"),
-        }
-    }
-
-    /// What steps of requests have led to. False: nothing.
-    pub(crate) fn go_on(&mut self) -> bool {
-        let mut any = self.hear_news();
-        while let Some(next) = self.requests.next() {
-            any = true;
-            match next {
-                Next::Begin(id) => self.begin(id),
-                Next::Read(id) => self.requests.begin_user_read(
-                    id,
-                    &mut self.store,
-                    &mut self.volumes,
-                    &mut self.migration,
-                    &mut self.policy,
-                    &mut self.io,
-                ),
-                Next::Written(id) => self.requests.finish_write(
-                    id,
-                    &mut self.store,
-                    &mut self.volumes,
-                    &mut self.migration,
-                    &mut self.policy,
-                    &mut self.io,
-                ),
-                Next::Durable(id, status) => self.requests.durable(
-                    id,
-                    status,
-                    &mut self.store,
-                    &mut self.volumes,
-                    &mut self.policy,
-                    &mut self.io,
-                ),
-                Next::Over(id, payload) => self.requests.end(
-                    (id, payload),
-                    &mut self.store,
-                    &mut self.volumes,
-                    &mut self.migration,
-                    &mut self.policy,
-                    &mut self.io,
-                ),
-            }
-            self.hear_news();
-        }
-        any
     }
 }

@@ -6,9 +6,8 @@
 //! stays in service: nobody can stand in for it, and its commands are tried again (`commit`).
 
 use crate::device::{Device, Service};
-use crate::engine::Engine;
 use crate::format::superblock::Standing;
-use crate::io::{DeviceIo, News};
+use crate::io::DeviceIo;
 use crate::map::Map;
 use crate::map::logical::{LOG, SSD};
 use crate::map::objects::Objects;
@@ -22,7 +21,7 @@ use crate::ops::moves::Moves;
 use crate::ops::reuse::DeferredFree;
 use crate::ops::steering::Steering;
 use crate::ops::tail::TailCopies;
-use crate::owner::{Ended, Owner};
+use crate::owner::Owner;
 use crate::policy::Policy;
 use crate::port::IoOp;
 use crate::requests::Requests;
@@ -235,7 +234,7 @@ impl Store {
 
 impl Store {
     /// A drive was taken out of service: everybody whom it concerns learns of it here.
-    fn tell_of_fault(
+    pub(crate) fn tell_of_fault(
         &mut self,
         (device, service, first): (DeviceId, Service, bool),
         volumes: &mut Volumes,
@@ -339,61 +338,5 @@ impl Store {
         }
         io.fail_without_space(None);
         io.stats().refused_without_room > before
-    }
-}
-
-impl Engine {
-    /// What became of drives, and of commands that they never took.
-    pub(crate) fn hear_news(&mut self) -> bool {
-        let mut any = false;
-        while let Some(news) = self.io.next_news() {
-            any = true;
-            match news {
-                News::Unsent(device, owner, error) => {
-                    let status = Err(error);
-                    self.finish_io(owner, Ended { device, status, checksums: &[], bytes: &[] });
-                }
-                News::Superblocks { clean, copy } => self.write_superblock_copies(clean, copy),
-                News::SuperblocksWritten { copy } => self.superblocks_written(copy),
-                News::StartReadOver => self.start.recovery_read_over(
-                    &mut self.store,
-                    &mut self.volumes,
-                    &mut self.migration,
-                    &mut self.policy,
-                    &mut self.replicas,
-                    &mut self.io,
-                ),
-                News::TakenOut { device, service, first } => {
-                    self.store.tell_of_fault(
-                        (device, service, first),
-                        &mut self.volumes,
-                        &mut self.migration,
-                        &mut self.policy,
-                        &mut self.io,
-                    );
-                }
-            }
-        }
-        any
-    }
-
-    // ---- room ----
-
-    /// Drives that have left a command without an answer for too long: nothing is asked of them any more,
-    /// and who waits for them is told.
-    pub(crate) fn abandon_overdue(&mut self) {
-        for drive in self.io.overdue() {
-            let error = IoError::NoAnswer(drive);
-            self.io.stats_mut().silent_drives += 1;
-            // a pair, or a replacement, does without one of its drives
-            let device = self.io.drives().get(drive).filter(|device| !device.is_pair);
-            if device.is_some() && self.io.is_serving() {
-                self.store.metadata.take_out(drive, Service::Out(error), &mut self.io);
-                self.hear_news();
-            }
-            for io in self.io.abandon(drive) {
-                self.hear((io, None), Err(error), &[], &[]);
-            }
-        }
     }
 }

@@ -3,21 +3,18 @@
 //! Requests under way are answered, everything is committed, a checkpoint is taken, and the
 //! superblocks say "clean". A pool that was stopped without these recovers from its journal.
 
-use crate::engine::Engine;
 use crate::io::DeviceIo;
-use crate::io::News;
 use crate::io::Phase;
 use crate::metadata::MetadataHomes;
 use crate::migration::Migration;
-use crate::owner::{MetadataIo, Owner};
 use crate::policy::Policy;
-use crate::port::{Command, IoOp};
+use crate::port::Command;
 use crate::replicas::Replicas;
 use crate::requests::Requests;
 use crate::start::Start;
 use crate::store::Store;
 use crate::volumes::Volumes;
-use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
+use tandem_block::{DeviceId, IoError};
 
 impl DeviceIo {
     pub(crate) fn on_shutdown(&mut self, start: &mut Start) {
@@ -125,101 +122,6 @@ impl Store {
         if !self.metadata.writes_superblocks() && io.flights().is_empty() {
             migration.read_back.drop_read_back(io);
             self.metadata.ask_for_superblocks(true, io);
-        }
-    }
-}
-
-impl Engine {
-    /// Writes one copy of every superblock: the first ones and then the second, so that a power cut finds at
-    /// least one whole. `clean` is what they will say.
-    pub(crate) fn write_superblock_copies(&mut self, clean: bool, copy: u8) {
-        let mut writes = 0;
-        for id in self.io.drives().ids() {
-            let skips = self.io[id].is_faulted() || self.replicas.replacement.round_skips(id);
-            if !self.migration.evacuation.round_is_for(id).unwrap_or(!skips) {
-                continue;
-            }
-            let bytes = self
-                .store
-                .metadata
-                .superblock(
-                    id,
-                    clean,
-                    &self.volumes.objects,
-                    &self.replicas.replacement,
-                    &self.migration.evacuation,
-                    &self.io,
-                )
-                .encode();
-            let last = self.io[id].drive_bytes / BLOCK_BYTES * BLOCK_BYTES;
-            let offset_bytes = if copy == 0 { 0 } else { last - BLOCK_BYTES };
-            let op = IoOp::WriteMeta { offset_bytes, bytes, fua: true };
-            self.io.submit(id, op, Owner::Metadata(MetadataIo::Superblock));
-            writes += 1;
-        }
-        self.store.metadata.begin_round(writes, copy);
-        if writes == 0 && self.replicas.replacement.round_is_replacements(&self.io) {
-            // the drive that is replaced is the pool's only one
-            self.store.metadata.end_round();
-            self.replicas.round_done(
-                &mut self.store,
-                &mut self.volumes,
-                &mut self.migration,
-                &mut self.policy,
-                &mut self.io,
-            );
-        } else if writes == 0 && self.store.metadata.is_round() {
-            self.store.metadata.end_round();
-            self.store.metadata.told_of_lagging(
-                &mut self.requests,
-                &mut self.store.commit,
-                &mut self.io,
-            );
-        }
-    }
-
-    /// One copy of all superblocks was written.
-    pub(crate) fn superblocks_written(&mut self, copy: u8) {
-        let is_replacements = self.replicas.replacement.round_is_replacements(&self.io);
-        let is_drains = self.migration.evacuation.round_is_drains(&self.io);
-        let is_stops = !is_replacements && !is_drains && !self.store.metadata.is_round();
-        let stopping = self.io.is_stopping() && is_stops;
-        if copy == 0 {
-            self.io.tell(News::Superblocks { clean: stopping, copy: 1 });
-            return;
-        }
-        let is_laggings = self.store.metadata.is_round();
-        self.store.metadata.told_of_lagging(
-            &mut self.requests,
-            &mut self.store.commit,
-            &mut self.io,
-        );
-        if is_laggings {
-            self.store.metadata.end_round();
-        } else if is_replacements {
-            self.store.metadata.end_round();
-            self.replicas.round_done(
-                &mut self.store,
-                &mut self.volumes,
-                &mut self.migration,
-                &mut self.policy,
-                &mut self.io,
-            );
-        } else if is_drains {
-            self.store.metadata.end_round();
-            self.migration.drain_round_done(&mut self.store, &mut self.volumes, &mut self.io);
-        } else if stopping {
-            self.io.enter(Phase::Stopped);
-            self.io.send(Command::Stopped);
-        } else {
-            self.store.metadata.end_round();
-            self.start.serve(
-                &mut self.store,
-                &mut self.volumes,
-                &mut self.policy,
-                &mut self.replicas,
-                &mut self.io,
-            );
         }
     }
 }

@@ -7,7 +7,6 @@
 
 use super::read_back::names;
 use crate::device::{Class, HddFlush, Job, TailItem};
-use crate::engine::Engine;
 use crate::io::DeviceIo;
 use crate::log::read_back::ReadBack;
 use crate::map::Map;
@@ -19,7 +18,7 @@ use crate::ops::commit::Commit;
 use crate::ops::moves::Moves;
 use crate::ops::reuse::DeferredFree;
 use crate::ops::steering::Steering;
-use crate::owner::{Ended, LogIo, Owner, TailCopy};
+use crate::owner::{LogIo, Owner, TailCopy};
 use crate::policy::Policy;
 use crate::port::IoOp;
 use crate::requests::Next;
@@ -466,30 +465,5 @@ impl Migration {
         }
         store.commit.note_pending(now);
         self.homes_durable(device, flush.home_mark, store, volumes, policy, io);
-    }
-}
-
-impl Engine {
-    /// A command of a hard drive's log has ended.
-    pub(crate) fn log_io_done(&mut self, sent: &LogIo, ended: Ended<'_>) {
-        match sent {
-            LogIo::Copy(copy) => self.migration.tail_copies.tail_copied(
-                copy,
-                ended.status,
-                &mut self.store.map,
-                &mut self.requests,
-                &mut self.store.commit,
-                &mut self.io,
-            ),
-            LogIo::Flush => self.migration.hdd_flush_done(
-                ended.device,
-                ended.status,
-                &mut self.store,
-                &mut self.volumes,
-                &mut self.policy,
-                &mut self.io,
-            ),
-            LogIo::Padding => {}
-        }
     }
 }

@@ -5,7 +5,6 @@
 //! places hold is compared and thrown away: it decides nothing about the answer of the read.
 
 use crate::device::{Class, Job};
-use crate::engine::Engine;
 use crate::io::DeviceIo;
 use crate::map::{Logical, NONE};
 use crate::ops::locations::{Locations, Source};
@@ -28,7 +27,7 @@ const PLACES_MAX: usize = 3;
 impl Policy {
     /// Remembers which blocks of a read are bad on `device`: those whose checksums differ, or all if
     /// there are none.
-    pub(super) fn note_bad(
+    pub(crate) fn note_bad(
         &mut self,
         part: &ReadPart,
         error: IoError,

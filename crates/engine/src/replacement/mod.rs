@@ -33,7 +33,6 @@ mod switch;
 
 pub use crate::config::SuccessorConfig;
 use crate::drain::Evacuation;
-use crate::engine::Engine;
 use crate::format::superblock::{Successor, SuccessorState};
 use crate::io::{DeviceIo, Phase};
 use crate::metadata::MetadataHomes;
@@ -563,77 +562,50 @@ impl Replicas {
     }
 }
 
-impl Engine {
+impl Replicas {
     /// A command of a replacement's own is done.
     pub(crate) fn successor_completed(
         &mut self,
-        io: IoId,
-        status: Result<(), IoError>,
-        bytes: &[u8],
+        sent: IoId,
+        (status, bytes): (Result<(), IoError>, &[u8]),
+        store: &mut Store,
+        volumes: &mut Volumes,
+        migration: &mut Migration,
+        io: &mut DeviceIo,
     ) {
-        let h = self
-            .replicas
-            .replacement
-            .current
-            .as_deref_mut()
-            .expect("it waits for all its commands");
-        match h.flights.remove((io.0 & !IO_BIT) as usize) {
-            Flight::Open => self.replicas.successor_read(status, bytes, &mut self.io),
-            Flight::CopyRead => self.replicas.replacement.region_read(
-                status,
-                &mut self.store.metadata,
-                &mut self.io,
-            ),
-            Flight::CopyWrite => self.replicas.replacement.region_written(
-                status,
-                &mut self.store.metadata,
-                &mut self.io,
-            ),
-            Flight::Double(io) => {
-                self.replicas.replacement.double_done(io, status);
+        let h = self.replacement.current.as_deref_mut().expect("it waits for all its commands");
+        match h.flights.remove((sent.0 & !IO_BIT) as usize) {
+            Flight::Open => self.successor_read(status, bytes, io),
+            Flight::CopyRead => self.replacement.region_read(status, &mut store.metadata, io),
+            Flight::CopyWrite => self.replacement.region_written(status, &mut store.metadata, io),
+            Flight::Double(of) => {
+                self.replacement.double_done(of, status);
                 if let Err(error) = status {
                     let why = Ending::SuccessorFailed(error);
-                    self.replicas.replacement.end_replacement(
-                        why,
-                        &mut self.store.metadata,
-                        &mut self.io,
-                    );
+                    self.replacement.end_replacement(why, &mut store.metadata, io);
                 }
-                self.replicas.replacement.answer_if_done(io);
+                self.replacement.answer_if_done(of);
             }
-            Flight::MarkFlush => self.replicas.replacement.mark_flushed(
+            Flight::MarkFlush => self.replacement.mark_flushed(status, &mut store.metadata, io),
+            Flight::Mark if h.stage == Stage::Marking => {
+                self.replacement.first_mark_written(status, &mut store.metadata, io)
+            }
+            Flight::Mark => self.replacement.mark_written(status, &mut store.metadata, io),
+            Flight::SwitchFlush => self.replacement.switch_flushed(
                 status,
-                &mut self.store.metadata,
-                &mut self.io,
+                &mut volumes.objects,
+                &mut store.metadata,
+                &mut migration.evacuation,
+                io,
             ),
-            Flight::Mark if h.stage == Stage::Marking => self
-                .replicas
-                .replacement
-                .first_mark_written(status, &mut self.store.metadata, &mut self.io),
-            Flight::Mark => self.replicas.replacement.mark_written(
-                status,
-                &mut self.store.metadata,
-                &mut self.io,
-            ),
-            Flight::SwitchFlush => self.replicas.replacement.switch_flushed(
-                status,
-                &mut self.volumes.objects,
-                &mut self.store.metadata,
-                &mut self.migration.evacuation,
-                &mut self.io,
-            ),
-            Flight::OwnSuperblock => self.replicas.own_superblock_written(
-                status,
-                &mut self.store,
-                &mut self.volumes,
-                &mut self.migration,
-                &mut self.io,
-            ),
-            Flight::Retire => self.replicas.replacement.old_was_told(
-                &mut self.volumes.objects,
-                &mut self.store.metadata,
-                &mut self.migration.evacuation,
-                &mut self.io,
+            Flight::OwnSuperblock => {
+                self.own_superblock_written(status, store, volumes, migration, io)
+            }
+            Flight::Retire => self.replacement.old_was_told(
+                &mut volumes.objects,
+                &mut store.metadata,
+                &mut migration.evacuation,
+                io,
             ),
             Flight::Wipe => {}
         }

@@ -5,13 +5,13 @@
 
 use crate::StartError;
 use crate::drain::Evacuation;
-use crate::engine::Engine;
 use crate::format::shard::Root;
 use crate::format::superblock::{Member, Superblock};
-use crate::io::{DeviceIo, Phase};
+use crate::io::{DeviceIo, News, Phase};
 use crate::map::bits::Bits;
 use crate::map::objects::{Objects, Undo};
 use crate::metadata::MetadataHomes;
+use crate::migration::Migration;
 use crate::mirror::Pairs;
 use crate::owner::{Owner, StartIo};
 use crate::policy::Policy;
@@ -169,29 +169,36 @@ impl Start {
     }
 }
 
-impl Engine {
-    pub(crate) fn formatting_done(&mut self, status: Result<(), IoError>) {
+impl Start {
+    /// A write that a start waits for has ended.
+    pub(crate) fn write_done(&mut self, status: Result<(), IoError>, io: &mut DeviceIo) {
         if let Err(error) = status {
-            self.start.fail_start(StartError::Device(error));
+            self.fail_start(StartError::Device(error));
         }
-        let starting = self.start.starting();
+        let starting = self.starting();
         starting.outstanding -= 1;
-        if starting.outstanding > 0 {
-            return;
+        if starting.outstanding == 0 {
+            io.tell(News::StartWritesOver);
         }
+    }
+
+    /// All of them have.
+    pub(crate) fn writes_over(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        replicas: &mut Replicas,
+        io: &mut DeviceIo,
+    ) {
+        let starting = self.starting();
         if let Some(error) = starting.failed.take() {
-            self.start.refuse(error, &mut self.io);
+            self.refuse(error, io);
         } else if starting.stage == Stage::Flush {
-            self.start.install(
-                &mut self.store,
-                &mut self.volumes,
-                &mut self.migration,
-                &mut self.policy,
-                &mut self.replicas,
-                &mut self.io,
-            );
+            self.install(store, volumes, migration, policy, replicas, io);
         } else {
-            self.store.metadata.ask_for_superblocks(false, &mut self.io);
+            store.metadata.ask_for_superblocks(false, io);
         }
     }
 }

@@ -31,7 +31,7 @@ use crate::mutant::Mutant;
 use crate::owner::Ended;
 use crate::owner::{Owner, StartIo};
 use crate::policy::Policy;
-use crate::port::IoOp;
+use crate::port::{Command, IoOp};
 use crate::replicas::Replicas;
 use crate::store::Store;
 use crate::volumes::Volumes;
@@ -141,6 +141,13 @@ impl Start {
     /// A read is under way that the present stage waits for.
     pub(crate) fn expect_recovery_read(&mut self) {
         self.starting().outstanding += 1;
+    }
+
+    /// Fails to start, with a reason.
+    pub(crate) fn refuse(&mut self, error: StartError, io: &mut DeviceIo) {
+        self.end();
+        io.enter(Phase::Stopped);
+        io.send(Command::Started(Err(error)));
     }
 
     pub(crate) fn fail_start(&mut self, error: StartError) {

@@ -3,6 +3,11 @@
 //! Source: design decision 1: one state machine for both event loops. What an event does to it is in
 //! `turn`, what there is to see of it from outside in `view`, the steps of each job in `ops/`.
 
+pub mod audit;
+mod ended;
+mod turn;
+mod view;
+
 use crate::bcw::controller::{Control, Controller};
 use crate::config::{EngineConfig, Placement, Role};
 use crate::config_error::ConfigError;
@@ -33,16 +38,16 @@ use tandem_block::{BLOCK_BYTES, DeviceId, IoError, ObjectId};
 /// The engine of one set of drives. See `port` for its interface.
 #[derive(Clone, Debug)]
 pub struct Engine {
-    pub(crate) io: DeviceIo,
+    io: DeviceIo,
     /// The start, while it is under way.
-    pub(crate) start: Start,
-    pub(crate) store: Store,
-    pub(crate) volumes: Volumes,
-    pub(crate) requests: Requests,
-    pub(crate) migration: Migration,
-    pub(crate) policy: Policy,
-    pub(crate) replicas: Replicas,
-    pub(crate) digest: u64,
+    start: Start,
+    store: Store,
+    volumes: Volumes,
+    requests: Requests,
+    migration: Migration,
+    policy: Policy,
+    replicas: Replicas,
+    digest: u64,
 }
 
 impl Store {

@@ -1,0 +1,391 @@
+//! In which order does an engine take in an event, and ask its owners?
+//!
+//! Source: design decision 5. The only file that knows the order. An event is taken in first. Then each owner
+//! is asked once what has become possible. An owner never calls the engine: what one of its steps leads to is
+//! in a queue (`requests::Next`, `io::News`), and `go_on` hands it to whom it concerns.
+//!
+//! ```text
+//! event ─▶ go_on ─▶ background ─▶ requests held back, batches, commit ─▶ moves, tiers ─▶ dispatch ─▶ timer
+//!            ▲                                                                         │
+//!            └───────────────── what failed or found no room lets others begin ◀───────┘
+//! ```
+
+use super::Engine;
+use crate::StartError;
+use crate::device::Service;
+use crate::io::deadlines::Heard;
+use crate::io::{News, Phase};
+use crate::owner::Ended;
+use crate::port::{Command, Event};
+use crate::requests::Next;
+use crate::requests::ordering::TaskId;
+use tandem_block::{DeviceId, Instant, IoError, Op};
+
+impl Engine {
+    /// Takes one event at `now`, which never goes back, and appends what the event loop shall do.
+    pub fn on(&mut self, now: Instant, event: Event<'_>, commands: &mut Vec<Command>) {
+        let before = commands.len();
+        self.io.begin_event(now, commands);
+        if now >= self.io.deadline_due() {
+            self.abandon_overdue();
+            self.go_on();
+        }
+        self.take_in(event);
+        self.hear_kept();
+        self.go_on();
+        self.policy.ledger.turn_the_page(&self.io);
+        if self.io.is_serving() {
+            self.turn();
+        }
+        self.replicas.replacement.divert_all(&mut self.io);
+        if !self.replicas.pairs.is_empty() {
+            self.run_mirrors();
+        }
+        self.io.end_event(before, commands);
+    }
+
+    fn take_in(&mut self, event: Event<'_>) {
+        let Engine { io, store, volumes, requests, policy, replicas, start, .. } = self;
+        match event {
+            Event::Request(request) => {
+                requests.on_request(request, store, volumes, policy, io);
+                self.mix(1, request.id.0);
+            }
+            Event::Batch(batch) => {
+                volumes.on_batch(batch, store, requests, policy, io);
+                self.mix(5, batch.id.0);
+            }
+            Event::Completion { io, status, checksums, bytes, took } => {
+                self.mix(2 + u64::from(status.is_err()), u64::from(io.0));
+                if let Heard::Of(io) = self.io.heard(io) {
+                    self.hear((io, took), status, checksums, bytes);
+                }
+            }
+            Event::Wake => {
+                io.woke();
+                self.mix(4, 0);
+            }
+            Event::Start if replicas.pairs.is_empty() => {
+                start.on_start(store, volumes, policy, replicas, io);
+            }
+            Event::Start => replicas.pairs.start_mirrors(io),
+            Event::Shutdown => io.on_shutdown(start),
+        }
+    }
+
+    // ---- what steps have led to ----
+
+    /// Hands on what steps have led to, until nothing more comes of it. False: there was nothing.
+    fn go_on(&mut self) -> bool {
+        let mut any = self.hear_news();
+        while let Some(next) = self.requests.next() {
+            any = true;
+            self.step(next);
+            self.hear_news();
+        }
+        any
+    }
+
+    fn step(&mut self, next: Next) {
+        let Engine { io, store, volumes, requests, migration, policy, .. } = self;
+        match next {
+            Next::Begin(id) => self.begin(id),
+            Next::Read(id) => requests.begin_user_read(id, store, volumes, migration, policy, io),
+            Next::Written(id) => requests.finish_write(id, store, volumes, migration, policy, io),
+            Next::Durable(id, status) => {
+                requests.durable(id, status, store, volumes, policy, io);
+            }
+            Next::Over(id, payload) => {
+                requests.end((id, payload), store, volumes, migration, policy, io);
+            }
+        }
+    }
+
+    /// Nothing is before this request in its blocks any more.
+    fn begin(&mut self, id: TaskId) {
+        let Engine { io, store, volumes, requests, migration, policy, .. } = self;
+        let task = &requests[id];
+        if task.request.op.is_write() && policy.tiers.has_share() {
+            policy.tiers.note_changing(task.first, task.end);
+        }
+        if volumes.fails_with_link(id, store, requests, policy, io) {
+            return;
+        }
+        match requests[id].request.op {
+            Op::Read => requests.begin_user_read(id, store, volumes, migration, policy, io),
+            Op::Write => requests.begin_user_write(id, store, policy, io),
+            Op::Discard | Op::WriteZeroes => requests.begin_zeroes(id, store, policy, io),
+            Op::Flush => unreachable!("flushes wait in the commit"),
+        }
+    }
+
+    /// What became of drives and their commands. False: nothing.
+    pub(super) fn hear_news(&mut self) -> bool {
+        let mut any = false;
+        while let Some(news) = self.io.next_news() {
+            any = true;
+            let Engine { io, store, volumes, migration, policy, replicas, start, .. } = self;
+            match news {
+                News::Unsent(device, owner, error) => {
+                    let status = Err(error);
+                    self.finish_io(owner, Ended { device, status, checksums: &[], bytes: &[] });
+                }
+                News::Superblocks { clean, copy } => self.write_superblocks(clean, copy),
+                News::SuperblocksWritten { copy } => self.superblocks_written(copy),
+                News::StartReadOver => {
+                    start.recovery_read_over(store, volumes, migration, policy, replicas, io);
+                }
+                News::StartWritesOver => {
+                    start.writes_over(store, volumes, migration, policy, replicas, io);
+                }
+                News::TakenOut { device, service, first } => {
+                    let fault = (device, service, first);
+                    store.tell_of_fault(fault, volumes, migration, policy, io);
+                }
+            }
+        }
+        any
+    }
+
+    /// Drives that have left a command without an answer for too long: nothing is asked of them any more,
+    /// and who waits for them is told.
+    fn abandon_overdue(&mut self) {
+        for drive in self.io.overdue() {
+            let error = IoError::NoAnswer(drive);
+            self.io.stats_mut().silent_drives += 1;
+            // a pair, or a replacement, does without one of its drives
+            let device = self.io.drives().get(drive).filter(|device| !device.is_pair);
+            if device.is_some() && self.io.is_serving() {
+                self.store.metadata.take_out(drive, Service::Out(error), &mut self.io);
+                self.hear_news();
+            }
+            for io in self.io.abandon(drive) {
+                self.hear((io, None), Err(error), &[], &[]);
+            }
+        }
+    }
+
+    // ---- the turn ----
+
+    /// What every event may have made possible, in order.
+    fn turn(&mut self) {
+        self.run_background();
+        self.go_on();
+        self.run_requests();
+        self.run_migration();
+        self.stop_if_durable();
+        let short_of_space = self.io.waits_for_space();
+        self.dispatch_all();
+        self.make_room(short_of_space);
+        // nothing can be made durable any more, and no event will tell who has come to wait for it just now
+        while self.store.commit.refuses() {
+            self.run_commit();
+            self.dispatch_all();
+        }
+        // what waited for a drive that is out of service has ended just now, and no event follows
+        self.stop_if_durable();
+        self.hear_news();
+        self.arm_timer();
+    }
+
+    /// Drives that come, go or fail, and the metadata that follows.
+    fn run_background(&mut self) {
+        let Engine { io, store, volumes, requests, migration, policy, replicas, .. } = self;
+        replicas.run_replacement(store, volumes, requests, migration, policy, io);
+        self.hear_kept();
+        let Engine { io, store, volumes, requests, migration, policy, replicas, .. } = self;
+        migration.evacuation.run_drain(
+            &mut store.map,
+            &mut volumes.objects,
+            &mut store.commit,
+            &mut policy.tiers,
+            &mut store.metadata,
+            io,
+        );
+        store.deferred_free.release_freed(&mut store.map, io);
+        migration.tail_copies.rescue_tails(io, &mut store.map, requests);
+        store.run_lagging(volumes, migration, replicas, io);
+        migration.tail_copies.probe_failed(
+            requests,
+            &mut store.metadata_replica,
+            &mut policy.steering,
+            &mut policy.tiers,
+            io,
+        );
+        // a checkpoint that ends makes room in the journal, so it comes before the commit
+        store.run_checkpoint(volumes, migration, replicas, io);
+        // a snapshot looks at a moment between two commits, and there may be no other
+        store.run_metadata_replica(volumes, io);
+    }
+
+    /// What waits for room in a commit, and the commit.
+    fn run_requests(&mut self) {
+        let Engine { io, store, volumes, requests, policy, .. } = self;
+        volumes.run_held_back(store, requests, policy, io);
+        self.go_on();
+        let Engine { io, store, volumes, requests, policy, .. } = self;
+        volumes.run_batches(store, requests, policy, io);
+        self.go_on();
+        self.run_commit();
+        self.go_on();
+    }
+
+    fn run_commit(&mut self) {
+        let Engine { io, store, volumes, requests, migration, policy, .. } = self;
+        store.run_commit(volumes, requests, migration, policy, io);
+    }
+
+    /// Blocks that move, and what their moves let begin.
+    fn run_migration(&mut self) {
+        let Engine { io, store, volumes, .. } = self;
+        store.run_metadata_replica(volumes, io);
+        self.run_moves();
+        let moved = self.go_on();
+        let Engine { io, store, volumes, requests, migration, policy, .. } = self;
+        policy.run_tiers(store, volumes, requests, migration, io);
+        if self.go_on() || moved {
+            self.run_requests();
+        }
+        let Engine { io, store, migration, policy, .. } = self;
+        let (copies, tiers) = (&mut migration.copies, &mut policy.tiers);
+        migration.moves.flush_homed_at_rest(&mut store.commit, copies, tiers, io);
+    }
+
+    fn run_moves(&mut self) {
+        let Engine { io, store, volumes, requests, migration, policy, .. } = self;
+        migration.run_moves(store, volumes, requests, policy, io);
+    }
+
+    /// Issues what the drives can take now. What fails there may let others begin, and a write that found
+    /// its SSD full may have gone to another one.
+    fn dispatch_all(&mut self) {
+        loop {
+            let Engine { io, store, volumes, requests, migration, policy, .. } = self;
+            for device in 0..io.drives().len() {
+                let device = DeviceId(device as u8);
+                requests.dispatch(device, store, volumes, migration, policy, io);
+            }
+            let ended = self.go_on();
+            if ended {
+                self.run_requests();
+            }
+            if !self.io.take_redirected() && !ended {
+                break;
+            }
+        }
+    }
+
+    /// Writes that wait for space: what else may make room, or why they fail.
+    fn make_room(&mut self, short_before: bool) {
+        if self.io.waits_for_space() && !short_before && self.io.ssds().is_empty() {
+            // a write has just found its log full: nothing else may happen that would make room, nor may
+            // a commit wait for that write any longer
+            self.run_requests();
+            self.run_moves();
+            self.dispatch_all();
+        }
+        while self.io.waits_for_space() && self.fail_without_room() {
+            // who waited behind these may go on, and no event follows
+            self.go_on();
+            self.run_requests();
+            self.run_moves();
+            self.dispatch_all();
+        }
+    }
+
+    fn fail_without_room(&mut self) -> bool {
+        let Engine { io, store, volumes, requests, migration, policy, .. } = self;
+        store.fail_without_room(volumes, requests, migration, policy, io)
+    }
+
+    fn stop_if_durable(&mut self) {
+        let Engine { io, store, volumes, requests, migration, policy, replicas, .. } = self;
+        if io.is_stopping() {
+            store.stop_if_durable(volumes, requests, migration, policy, replicas, io);
+        }
+    }
+
+    /// Asks to be woken when the next timed thing is due.
+    fn arm_timer(&mut self) {
+        let Engine { io, store, volumes, migration, policy, replicas, .. } = self;
+        let due = [
+            store.commit.commit_due(&volumes.objects, &store.journal, io),
+            store.checkpoint_due(io),
+            store.metadata.due(io.now()),
+            store.metadata_replica.due(io),
+            store.metadata_replica.controllers_due(io),
+            migration.tail_copies.probe_due(io),
+            migration.moves.moves_due(
+                &store.map,
+                &store.metadata_replica,
+                &migration.copies,
+                &policy.steering,
+                &policy.tiers,
+                io,
+            ),
+            migration.evacuation.drain_due(&store.commit, &migration.moves, io),
+            policy.limits_due(io),
+            policy.tiers.tiers_due(&store.commit, io),
+            replicas.replacement.replacement_due(io),
+        ];
+        io.wake_by(due.into_iter().min().expect("there are some"));
+    }
+
+    // ---- pairs ----
+
+    /// Lets mirrors take what is theirs, until nothing more comes of it.
+    fn run_mirrors(&mut self) {
+        loop {
+            let Engine { io, replicas, .. } = self;
+            replicas.pairs.route(io);
+            let ended = replicas.pairs.advance(io);
+            let opened = self.take_opened();
+            for end in &ended {
+                self.on_completion((end.io, None), end.status, &end.checksums, &end.bytes);
+                self.hear_kept();
+                self.go_on();
+            }
+            if ended.is_empty() && !opened {
+                break;
+            }
+            if self.io.is_serving() {
+                self.turn();
+            }
+            self.replicas.replacement.divert_all(&mut self.io);
+        }
+        let Engine { io, replicas, .. } = self;
+        replicas.pairs.stop_after_mirrors(io);
+        io.wake_by(replicas.pairs.due());
+    }
+
+    /// Starts the engine when its pairs are ready; true if it did.
+    fn take_opened(&mut self) -> bool {
+        let Engine { io, store, volumes, policy, replicas, start, .. } = self;
+        let opened = match replicas.pairs.take_opened() {
+            Ok(opened) => opened,
+            Err(error) => {
+                start.refuse(StartError::Pair(error), io);
+                return false;
+            }
+        };
+        let begins = opened && io.phase() == Phase::Created;
+        if begins {
+            start.on_start(store, volumes, policy, replicas, io);
+        }
+        begins
+    }
+
+    // ---- digest ----
+
+    /// Everything that happened so far, in 64 bits: equal runs have equal digests.
+    pub fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    #[inline]
+    fn mix(&mut self, kind: u64, id: u64) {
+        let value = self.io.now().ns.wrapping_mul(8).wrapping_add(kind) ^ id.rotate_left(40);
+        let mixed = (self.digest ^ value).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        self.digest = mixed ^ mixed >> 29;
+    }
+}
