@@ -150,6 +150,11 @@ impl Engine {
         Audit(self).findings()
     }
 
+    /// Does it serve, so that an audit finds something to look at?
+    pub fn is_serving_now(&self) -> bool {
+        self.io.is_serving() && !self.io.is_fixed() && !self.store.metadata.is_degraded()
+    }
+
     /// Every task that waits, in the order of their ids, and what for.
     pub fn waiters(&self) -> Vec<Waiter> {
         Audit(self).waiters()
@@ -173,11 +178,6 @@ impl Audit<'_> {
         self.audit_counts(&mut findings);
         self.audit_waiters(&mut findings);
         findings.all
-    }
-
-    /// Does it serve, so that an audit finds something to look at?
-    pub fn is_serving_now(&self) -> bool {
-        self.io.is_serving() && !self.io.is_fixed() && !self.store.metadata.is_degraded()
     }
 
     /// Every command that the engine remembers.
