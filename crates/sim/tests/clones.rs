@@ -184,14 +184,18 @@ fn a_discard_of_many_shared_pieces_takes_several_commits() {
     for at in (0..BLOCKS).step_by(2) {
         done(&mut sim, FILE, 100 + at, Op::Write, (at, 1));
     }
-    let share = ObjectOp::Share {
-        from: FILE,
-        from_block: 0,
-        to: CLONE,
-        to_block: 0,
-        blocks: BLOCKS as u32,
-    };
-    batch(&mut sim, 2, thin(CLONE).into_iter().chain([share]).collect());
+    batch(&mut sim, 2, thin(CLONE).to_vec());
+    // one batch shares as many pieces as one commit has room for
+    for first in (0..BLOCKS as u32).step_by(60) {
+        let share = ObjectOp::Share {
+            from: FILE,
+            from_block: first,
+            to: CLONE,
+            to_block: first,
+            blocks: 60,
+        };
+        batch(&mut sim, 1000 + u64::from(first), vec![share]);
+    }
     // the first and the last block are left in part
     let mut request = Request::new(
         RequestId(3),
