@@ -196,7 +196,7 @@ impl Evacuation {
     ) -> bool {
         let kept = if io.hdds().is_empty() { 0 } else { map.ssd_slots() / 16 };
         if map.ssd_free() >= parts.len() as u64 + kept {
-            moves.begin_home_move(MoveKind::Drain, parts, commit, map, &self, io);
+            moves.begin_home_move(MoveKind::Drain, parts, commit, map, self, io);
             return true;
         }
         if io.hdds().is_empty() {
@@ -225,7 +225,7 @@ impl Evacuation {
             moves.want_home_flush(io);
             return false;
         }
-        moves.begin_writeback_of(&home, commit, map, &self, io);
+        moves.begin_writeback_of(&home, commit, map, self, io);
         true
     }
 }

@@ -50,7 +50,7 @@ impl MetadataReplica {
         metadata: &mut MetadataHomes,
         io: &mut DeviceIo,
     ) {
-        pages.load(page, waiter, (metadata, &self), io);
+        pages.load(page, waiter, (metadata, self), io);
     }
 }
 
@@ -364,7 +364,7 @@ impl Store {
             return;
         }
         let mut parts = Parts {
-            io: io,
+            io,
             metadata: &self.metadata,
             metadata_replica: &mut self.metadata_replica,
             journal: &mut self.journal,

@@ -308,7 +308,7 @@ impl Moves {
         tiers: &Tiers,
         io: &DeviceIo,
     ) -> bool {
-        let kept = tiers.kept_blocks_max(&self, map, io);
+        let kept = tiers.kept_blocks_max(self, map, io);
         let config = io.config();
         self.is_dirtier_than(config.writeback_high_percent, kept, map)
             || (self.is_dirtier_than(config.writeback_low_percent, kept, map)
@@ -328,7 +328,7 @@ impl Moves {
         io.waits_for_space()
             || self.is_dirtier_than(
                 io.config().writeback_high_percent,
-                tiers.kept_blocks_max(&self, map, io),
+                tiers.kept_blocks_max(self, map, io),
                 map,
             )
             || log_need == Need::Urgent
@@ -431,7 +431,7 @@ impl Moves {
             // where the home is on a drive that leaves it will soon be elsewhere
             let home = &io[objects.home_of(block, io).0];
             let is_open = home.takes_new() || io.waits_for_space() && !home.is_faulted();
-            if !is_open || tiers.is_kept(block, &self, map, io) {
+            if !is_open || tiers.is_kept(block, self, map, io) {
                 continue;
             }
             if let Some(slot) = map.writeback_source(block) {

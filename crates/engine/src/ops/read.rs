@@ -219,7 +219,7 @@ impl Policy {
         );
         if (0..)
             .zip(checksums)
-            .all(|(i, &found)| found == Locations::of(store, volumes, &self, io).expected(part, i))
+            .all(|(i, &found)| found == Locations::of(store, volumes, self, io).expected(part, i))
         {
             return None;
         }

@@ -160,7 +160,7 @@ impl Requests {
         io.note_request();
         policy.steering.note_arrival(request, io);
         match store.metadata.admit(request, &mut volumes.objects, io) {
-            Ok(_) if waits_for_a_clone(request, &self, &volumes.sharing) => {
+            Ok(_) if waits_for_a_clone(request, self, &volumes.sharing) => {
                 self.hold_back(*request)
             }
             Ok(Some((first, end))) => {

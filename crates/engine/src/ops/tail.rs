@@ -305,7 +305,7 @@ impl DeviceIo {
     fn settle_item(&mut self, item: &TailItem, map: &mut Map, read_back: &mut ReadBack) {
         for i in 0..item.run.count {
             let (block, slot) = (item.logical + i, item.run.slot + i);
-            let is_latest = holds(map, &self, slot, item.write);
+            let is_latest = holds(map, self, slot, item.write);
             map.note_log_durable(slot, item.write);
             let entry = map.entry(block);
             if item.copied && is_latest && entry.log == slot && entry.ssd != NONE && !entry.home {

@@ -43,7 +43,7 @@ impl Policy {
         for i in 0..part.count {
             let is_sound = matches!(error, IoError::Checksum(_))
                 && checksums.get(i as usize).is_some_and(|&sum| {
-                    sum == Locations::of(store, volumes, &self, io).expected(part, i)
+                    sum == Locations::of(store, volumes, self, io).expected(part, i)
                 });
             if is_sound {
                 continue;

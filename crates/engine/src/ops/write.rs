@@ -329,7 +329,7 @@ impl Requests {
             } else {
                 store.commit.wait_fua(id);
             }
-        } else if sound && policy.tiers.policies.awaits_both(id, &self) {
+        } else if sound && policy.tiers.policies.awaits_both(id, self) {
             migration.copies.await_both(id);
         } else {
             self.answer(id, PayloadId::NONE, 0, io);

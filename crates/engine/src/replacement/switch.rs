@@ -129,7 +129,7 @@ impl Replacement {
     ) {
         let h = self.current.as_deref().expect("asked while there is one");
         let (place, offset_bytes) = (h.place, h.own_places()[copy]);
-        let bytes = metadata.superblock(h.bay, false, objects, &self, evacuation, io).encode();
+        let bytes = metadata.superblock(h.bay, false, objects, self, evacuation, io).encode();
         let op = IoOp::WriteMeta { offset_bytes, bytes, fua: true };
         self.send_replacement(place, op, Flight::OwnSuperblock, io);
     }
@@ -147,7 +147,7 @@ impl Replacement {
     ) {
         let h = self.current.as_deref().expect("asked while there is one");
         let (device, uuid, old_uuid) = (h.device, h.uuid, h.old_uuid);
-        let mut told = metadata.superblock(device, false, objects, &self, evacuation, io);
+        let mut told = metadata.superblock(device, false, objects, self, evacuation, io);
         told.members[usize::from(device.0)].uuid = old_uuid;
         told.successor = Some(Successor { state: SuccessorState::Replaced, index: device.0, uuid });
         let last = io[device].drive_bytes / BLOCK_BYTES * BLOCK_BYTES - BLOCK_BYTES;
