@@ -241,10 +241,10 @@ impl Evacuation {
 impl Evacuation {
     /// Homes were read: are they what was written there once?
     pub(crate) fn check_homes_read(
-        &mut self,
+        &self,
         found: &[u32],
-        map: &mut Map,
-        checksums: &mut HomeChecksums,
+        map: &Map,
+        checksums: &HomeChecksums,
         moves: &mut Moves,
     ) {
         let m = moves.active.as_ref().expect("a move was reading");
@@ -265,8 +265,8 @@ impl Evacuation {
         taken: Logical,
         objects: &mut Objects,
         commit: &mut Commit,
-        moves: &mut Moves,
-        io: &mut DeviceIo,
+        moves: &Moves,
+        io: &DeviceIo,
     ) {
         for block in blocks.first..blocks.first + blocks.count {
             assert!(!moves.is_homed(block), "what was written and not flushed stays where it is");
@@ -282,11 +282,11 @@ impl Evacuation {
     /// Do the records of one more run that changes places fit: in the next journal unit, with those that
     /// wait for a flush, and in the table?
     fn may_leave_more(
-        &mut self,
-        objects: &mut Objects,
-        journal: &mut Journal,
-        commit: &mut Commit,
-        moves: &mut Moves,
+        &self,
+        objects: &Objects,
+        journal: &Journal,
+        commit: &Commit,
+        moves: &Moves,
         io: &mut DeviceIo,
     ) -> bool {
         let waiting = self.current.as_deref().map_or(0, |drain| drain.rehomed.len());
@@ -306,10 +306,10 @@ impl Evacuation {
     fn has_checksums_of(
         &mut self,
         run: BlockRange,
-        checksums: &mut HomeChecksums,
+        checksums: &HomeChecksums,
         pages: &mut PageReads,
-        metadata_replica: &mut MetadataReplica,
-        metadata: &mut MetadataHomes,
+        metadata_replica: &MetadataReplica,
+        metadata: &MetadataHomes,
         io: &mut DeviceIo,
     ) -> bool {
         if !io.config().contents {
@@ -345,8 +345,8 @@ impl Evacuation {
         mark: u64,
         objects: &mut Objects,
         commit: &mut Commit,
-        moves: &mut Moves,
-        io: &mut DeviceIo,
+        moves: &Moves,
+        io: &DeviceIo,
     ) {
         let Some(drain) = self.current.as_deref_mut() else { return };
         let is_durable = |known: &Rehomed| known.device == device && known.number <= mark;
@@ -406,10 +406,10 @@ impl Migration {
                 }
                 Next::Empty(_) | Next::Copy(_)
                     if !self.evacuation.may_leave_more(
-                        &mut volumes.objects,
-                        &mut store.journal,
-                        &mut store.commit,
-                        &mut self.moves,
+                        &volumes.objects,
+                        &store.journal,
+                        &store.commit,
+                        &self.moves,
                         io,
                     ) =>
                 {
@@ -427,7 +427,7 @@ impl Migration {
                         taken.first,
                         &mut volumes.objects,
                         &mut store.commit,
-                        &mut self.moves,
+                        &self.moves,
                         io,
                     );
                     self.evacuation.set_drain_cursor(run.first + run.count);
@@ -437,10 +437,10 @@ impl Migration {
             };
             if !self.evacuation.has_checksums_of(
                 run,
-                &mut store.checksums,
+                &store.checksums,
                 &mut store.pages,
-                &mut store.metadata_replica,
-                &mut store.metadata,
+                &store.metadata_replica,
+                &store.metadata,
                 io,
             ) {
                 return false;
@@ -528,7 +528,7 @@ impl Migration {
                 number,
                 &mut volumes.objects,
                 &mut store.commit,
-                &mut self.moves,
+                &self.moves,
                 io,
             );
         }
@@ -548,7 +548,7 @@ impl Migration {
         &mut self,
         device: DeviceId,
         store: &mut Store,
-        volumes: &mut Volumes,
+        volumes: &Volumes,
         requests: &mut Requests,
         io: &mut DeviceIo,
     ) -> bool {

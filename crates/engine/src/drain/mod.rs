@@ -441,7 +441,7 @@ impl Migration {
         store: &mut Store,
         volumes: &mut Volumes,
         policy: &mut Policy,
-        replicas: &mut Replicas,
+        replicas: &Replicas,
         io: &mut DeviceIo,
     ) -> Result<(), DrainError> {
         let bytes = self.can_drain(device, store, volumes, policy, replicas, io)?;
@@ -504,10 +504,10 @@ impl Migration {
     pub(crate) fn remove(
         &mut self,
         device: DeviceId,
-        store: &mut Store,
-        volumes: &mut Volumes,
-        policy: &mut Policy,
-        replicas: &mut Replicas,
+        store: &Store,
+        volumes: &Volumes,
+        policy: &Policy,
+        replicas: &Replicas,
         io: &mut DeviceIo,
     ) -> Result<(), DrainError> {
         self.can_remove(device, store, volumes, policy, replicas, io)?;

@@ -142,12 +142,7 @@ impl Evacuation {
     }
 }
 
-fn drop_copies_of(
-    copies: &[(Logical, Slot)],
-    io: &mut DeviceIo,
-    map: &mut Map,
-    commit: &mut Commit,
-) {
+fn drop_copies_of(copies: &[(Logical, Slot)], io: &DeviceIo, map: &mut Map, commit: &mut Commit) {
     for &(logical, slot) in copies {
         if map.drop_place(logical, slot) {
             map.touch(Touch { logical, count: 1 }, NONE, true);
@@ -186,10 +181,10 @@ impl Evacuation {
 impl Evacuation {
     /// To other SSDs, or home.
     fn move_away(
-        &mut self,
+        &self,
         parts: Vec<Part>,
         map: &mut Map,
-        objects: &mut Objects,
+        objects: &Objects,
         commit: &mut Commit,
         moves: &mut Moves,
         io: &mut DeviceIo,
@@ -310,7 +305,7 @@ impl Migration {
         &mut self,
         device: DeviceId,
         store: &mut Store,
-        volumes: &mut Volumes,
+        volumes: &Volumes,
         requests: &mut Requests,
         io: &mut DeviceIo,
     ) -> bool {
@@ -327,7 +322,7 @@ impl Migration {
         self.evacuation.move_away(
             found.parts,
             &mut store.map,
-            &mut volumes.objects,
+            &volumes.objects,
             &mut store.commit,
             &mut self.moves,
             io,

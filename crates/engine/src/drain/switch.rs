@@ -204,7 +204,7 @@ impl Evacuation {
 
 impl Evacuation {
     /// At the start, when it is known which blocks nobody has.
-    pub(crate) fn go_on_evacuating(&mut self, objects: &mut Objects, io: &mut DeviceIo) {
+    pub(crate) fn go_on_evacuating(&self, objects: &mut Objects, io: &DeviceIo) {
         objects.fit_objects(io);
         let Some(device) = self.current.as_deref().map(|drain| drain.device) else {
             return;
@@ -248,7 +248,7 @@ impl Evacuation {
         &mut self,
         map: &mut Map,
         objects: &mut Objects,
-        commit: &mut Commit,
+        commit: &Commit,
         tiers: &mut Tiers,
         metadata: &mut MetadataHomes,
         io: &mut DeviceIo,
@@ -298,7 +298,7 @@ impl Migration {
     /// Both copies of the round are written.
     pub(crate) fn drain_round_done(
         &mut self,
-        store: &mut Store,
+        store: &Store,
         volumes: &mut Volumes,
         io: &mut DeviceIo,
     ) {

@@ -118,7 +118,7 @@ impl Engine {
             status.err().or_else(|| policy.verify(device, &part, checksums, store, volumes, io));
         let Some(error) = error else {
             let read_back = &mut migration.read_back;
-            migration.promotions.note_log_read(&part, &mut store.map, requests, read_back, io);
+            migration.promotions.note_log_read(&part, &store.map, requests, read_back, io);
             requests.part_done(part.task, &mut store.map, &mut policy.tiers, io);
             return;
         };

@@ -126,7 +126,7 @@ impl Store {
         &mut self,
         layouts: &[Layout],
         volumes: &mut Volumes,
-        policy: &mut Policy,
+        policy: &Policy,
         io: &mut DeviceIo,
     ) {
         let mut regions = Vec::new();
@@ -235,7 +235,7 @@ impl Engine {
         let mut engine = Engine::with_layouts(config, &layouts, (policies, space), steers);
         engine.policy.qos = (order.build)();
         engine.policy.lay_streams(&mut engine.io)?;
-        engine.migration.leave_places_empty(&mut engine.store, &mut engine.volumes, &mut engine.io);
+        engine.migration.leave_places_empty(&mut engine.store, &mut engine.volumes, &engine.io);
         engine.volumes.check_volumes(&engine.io)?;
         Ok(engine)
     }
@@ -299,7 +299,7 @@ impl Engine {
             digest: 0xcbf2_9ce4_8422_2325,
             io: DeviceIo::new(config, drives),
         };
-        engine.store.lay_out(layouts, &mut engine.volumes, &mut engine.policy, &mut engine.io);
+        engine.store.lay_out(layouts, &mut engine.volumes, &engine.policy, &mut engine.io);
         engine
     }
 }

@@ -197,7 +197,7 @@ impl Engine {
         migration.evacuation.run_drain(
             &mut store.map,
             &mut volumes.objects,
-            &mut store.commit,
+            &store.commit,
             &mut policy.tiers,
             &mut store.metadata,
             io,
@@ -209,7 +209,7 @@ impl Engine {
             requests,
             &mut store.metadata_replica,
             &mut policy.steering,
-            &mut policy.tiers,
+            &policy.tiers,
             io,
         );
         // a checkpoint that ends makes room in the journal, so it comes before the commit
@@ -248,7 +248,7 @@ impl Engine {
         }
         let Engine { io, store, migration, policy, .. } = self;
         let (copies, tiers) = (&mut migration.copies, &mut policy.tiers);
-        migration.moves.flush_homed_at_rest(&mut store.commit, copies, tiers, io);
+        migration.moves.flush_homed_at_rest(&store.commit, copies, tiers, io);
     }
 
     fn run_moves(&mut self) {

@@ -28,10 +28,10 @@ impl Engine {
     pub fn remove(&mut self, device: DeviceId) -> Result<(), DrainError> {
         self.migration.remove(
             device,
-            &mut self.store,
-            &mut self.volumes,
-            &mut self.policy,
-            &mut self.replicas,
+            &self.store,
+            &self.volumes,
+            &self.policy,
+            &self.replicas,
             &mut self.io,
         )
     }
@@ -62,7 +62,7 @@ impl Engine {
             &mut self.store,
             &mut self.volumes,
             &mut self.policy,
-            &mut self.replicas,
+            &self.replicas,
             &mut self.io,
         )
     }
@@ -140,8 +140,8 @@ impl Engine {
         self.replicas.replacement.replace(
             successor,
             uuid,
-            &mut self.store.metadata,
-            &mut self.migration.evacuation,
+            &self.store.metadata,
+            &self.migration.evacuation,
             &mut self.io,
         )
     }
@@ -164,8 +164,8 @@ impl Engine {
             used_percent,
             &mut self.store.map,
             &mut self.volumes.objects,
-            &mut self.store.metadata,
-            &mut self.io,
+            &self.store.metadata,
+            &self.io,
         )
     }
 
@@ -195,11 +195,7 @@ impl Engine {
     /// # Panics
     /// If payloads have contents.
     pub fn assume_logs_home(&mut self) {
-        self.migration.moves.assume_logs_home(
-            &mut self.store.map,
-            &mut self.store.commit,
-            &mut self.io,
-        )
+        self.migration.moves.assume_logs_home(&mut self.store.map, &mut self.store.commit, &self.io)
     }
 
     /// Takes every block of the object to be at its home on a hard drive, written, durable and

@@ -155,11 +155,11 @@ impl ObjectChanges {
 impl DeviceIo {
     /// Objects that changed go into the commit.
     pub(crate) fn record_objects(
-        &mut self,
+        &self,
         records: &mut RecordWriter,
         objects: &mut Objects,
-        journal: &mut Journal,
-        commit: &mut Commit,
+        journal: &Journal,
+        commit: &Commit,
         metadata_replica: &mut MetadataReplica,
     ) {
         metadata_replica.note_objects(objects.changes().has_named());
@@ -207,9 +207,9 @@ impl ObjectChanges {
         range: BlockRange,
         map: &mut Map,
         objects: &mut Objects,
-        commit: &mut Commit,
+        commit: &Commit,
         tiers: &mut Tiers,
-        io: &mut DeviceIo,
+        io: &DeviceIo,
     ) {
         for block in range.first..range.first + range.count {
             map.clear(block);
@@ -234,7 +234,7 @@ impl ObjectChanges {
         objects: &mut Objects,
         commit: &mut Commit,
         tiers: &mut Tiers,
-        io: &mut DeviceIo,
+        io: &DeviceIo,
     ) {
         for &range in strays {
             objects.reserve(range);
@@ -251,7 +251,7 @@ impl Volumes {
         &mut self,
         batch: &Batch,
         store: &mut Store,
-        requests: &mut Requests,
+        requests: &Requests,
         policy: &mut Policy,
         io: &mut DeviceIo,
     ) -> Result<(), IoError> {
@@ -372,10 +372,10 @@ impl Volumes {
             if refused.is_ok() && is_sharing(batch) {
                 match self.sharing.ready_to_share(
                     id,
-                    &mut self.objects,
+                    &self.objects,
                     requests,
                     &mut store.commit,
-                    &mut self.object_changes,
+                    &self.object_changes,
                     io,
                 ) {
                     Some(ready) => refused = ready,

@@ -291,12 +291,7 @@ impl Commit {
 
 impl Commit {
     /// Writes the unit under way to every home of the metadata: again at the same place, if it failed.
-    fn send_unit(
-        &mut self,
-        requests: &mut Requests,
-        metadata: &mut MetadataHomes,
-        io: &mut DeviceIo,
-    ) {
+    fn send_unit(&mut self, requests: &mut Requests, metadata: &MetadataHomes, io: &mut DeviceIo) {
         let unit = self.unit.clone().expect("a unit is under way");
         for device in metadata.metadata_homes(io) {
             let layout = &io[device].layout;
@@ -409,7 +404,7 @@ impl Store {
         let bytes = unit.encode(io.config().pool);
         let (sequence, end, offset) = (place.sequence, self.journal.mark().0, place.offset);
         self.commit.unit = Some(UnitUnderWay { sequence, end, offset, bytes });
-        self.commit.send_unit(requests, &mut self.metadata, io);
+        self.commit.send_unit(requests, &self.metadata, io);
     }
 }
 
@@ -528,8 +523,8 @@ impl Store {
         io.record_objects(
             &mut records,
             &mut volumes.objects,
-            &mut self.journal,
-            &mut self.commit,
+            &self.journal,
+            &self.commit,
             &mut self.metadata_replica,
         );
         let mut batch = self.map.compose(cover, limits, &mut records);

@@ -146,8 +146,8 @@ impl Copies {
     pub(crate) fn answer_both(
         &mut self,
         requests: &mut Requests,
-        commit: &mut Commit,
-        moves: &mut Moves,
+        commit: &Commit,
+        moves: &Moves,
         io: &mut DeviceIo,
     ) {
         let in_vain =
@@ -172,10 +172,10 @@ impl Copies {
     fn begin_copies_home(
         &mut self,
         map: &mut Map,
-        objects: &mut Objects,
-        commit: &mut Commit,
+        objects: &Objects,
+        commit: &Commit,
         moves: &mut Moves,
-        evacuation: &mut Evacuation,
+        evacuation: &Evacuation,
         io: &mut DeviceIo,
     ) -> bool {
         let blocks_max = (io.config().writeback_run_bytes / tandem_block::BLOCK_BYTES) as usize;
@@ -220,7 +220,7 @@ impl Migration {
     fn begin_restoring(
         &mut self,
         store: &mut Store,
-        volumes: &mut Volumes,
+        volumes: &Volumes,
         requests: &mut Requests,
         io: &mut DeviceIo,
     ) -> bool {
@@ -242,10 +242,10 @@ impl Migration {
         self.copies.copies_can_move(&store.commit)
             && self.copies.begin_copies_home(
                 &mut store.map,
-                &mut volumes.objects,
-                &mut store.commit,
+                &volumes.objects,
+                &store.commit,
                 &mut self.moves,
-                &mut self.evacuation,
+                &self.evacuation,
                 io,
             )
     }
@@ -256,17 +256,17 @@ impl Migration {
     pub(crate) fn begin_copies(
         &mut self,
         store: &mut Store,
-        volumes: &mut Volumes,
+        volumes: &Volumes,
         requests: &mut Requests,
         io: &mut DeviceIo,
     ) -> bool {
         (self.copies.copies_can_move(&store.commit)
             && self.copies.begin_copies_home(
                 &mut store.map,
-                &mut volumes.objects,
-                &mut store.commit,
+                &volumes.objects,
+                &store.commit,
                 &mut self.moves,
-                &mut self.evacuation,
+                &self.evacuation,
                 io,
             ))
             || (self.copies.copies_await_quiet()

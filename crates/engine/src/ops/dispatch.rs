@@ -46,7 +46,7 @@ impl Requests {
 
 impl Requests {
     /// A job that has left the queue of an SSD goes into that of another one.
-    fn redirect(&mut self, from: DeviceId, to: DeviceId, waiting: Waiting, io: &mut DeviceIo) {
+    fn redirect(&self, from: DeviceId, to: DeviceId, waiting: Waiting, io: &mut DeviceIo) {
         let (Job::Write { task, .. } | Job::Edge { task, .. }) = &waiting.job else {
             unreachable!("only writes of users look for room")
         };
@@ -77,7 +77,7 @@ impl Requests {
         &mut self,
         device: DeviceId,
         waiting: Waiting,
-        steering: &mut Steering,
+        steering: &Steering,
         io: &mut DeviceIo,
     ) {
         // a read must not be told that the drive gave no answer: it was not asked, and would ask again
@@ -144,7 +144,7 @@ impl Requests {
     ) -> Result<(), Waiting> {
         let is_write = matches!(waiting.job, Job::Write { .. } | Job::Edge { .. });
         if (is_write && io.no_space().is_some()) || !io[device].takes_job(&waiting.job) {
-            self.fail_waiting(device, waiting, &mut policy.steering, io);
+            self.fail_waiting(device, waiting, &policy.steering, io);
             return Ok(());
         }
         let issued = match &waiting.job {
@@ -156,7 +156,7 @@ impl Requests {
                     self.issue_log_write(
                         device,
                         id,
-                        &mut store.map,
+                        &store.map,
                         &mut migration.read_back,
                         &mut migration.promotions,
                         io,
@@ -264,7 +264,7 @@ impl Requests {
         &mut self,
         device: DeviceId,
         store: &mut Store,
-        volumes: &mut Volumes,
+        volumes: &Volumes,
         migration: &mut Migration,
         policy: &mut Policy,
         io: &mut DeviceIo,

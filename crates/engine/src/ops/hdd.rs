@@ -30,12 +30,7 @@ use crate::volumes::Volumes;
 use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, IoError, RequestKind};
 
 impl Steering {
-    pub(crate) fn return_all(
-        &mut self,
-        device: DeviceId,
-        io: &mut DeviceIo,
-        requests: &mut Requests,
-    ) {
+    pub(crate) fn return_all(&self, device: DeviceId, io: &mut DeviceIo, requests: &mut Requests) {
         loop {
             let d = &mut io[device];
             let Some(waiting) = d.queue.pop(Class::Write) else { return };
@@ -94,7 +89,7 @@ impl Steering {
         device: DeviceId,
         read: bool,
         requests: &mut Requests,
-        tiers: &mut Tiers,
+        tiers: &Tiers,
         io: &mut DeviceIo,
     ) {
         let (requests, steering) = (requests, self);
@@ -108,7 +103,7 @@ impl DeviceIo {
         &mut self,
         device: DeviceId,
         bytes: u64,
-        map: &mut Map,
+        map: &Map,
         read_back: &mut ReadBack,
         promotions: &mut Promotions,
     ) -> bool {
@@ -213,7 +208,7 @@ impl Policy {
             store.commit.is_settling_hdds() || wanted.is_some_and(|b| b.is_wanted(io.now()));
         let units = store.metadata_replica.take_units(device, users, &store.journal, io);
         let Some(units) = units else { return false };
-        self.steering.disturb(device, false, requests, &mut self.tiers, io);
+        self.steering.disturb(device, false, requests, &self.tiers, io);
         io.submit(device, units, Owner::Metadata(MetadataIo::FollowUnits));
         true
     }
@@ -258,7 +253,7 @@ impl Policy {
             Action::Pad(bytes) => io.pad(
                 device,
                 bytes,
-                &mut store.map,
+                &store.map,
                 &mut migration.read_back,
                 &mut migration.promotions,
             ),
@@ -289,7 +284,7 @@ impl Policy {
             metadata_replica::Turn::Nothing => return false,
             metadata_replica::Turn::Flush => self.settle_hdd(device, store, requests, io),
             metadata_replica::Turn::Step => {
-                self.steering.disturb(device, false, requests, &mut self.tiers, io);
+                self.steering.disturb(device, false, requests, &self.tiers, io);
                 requests.issue_class(device, Class::Background, store, migration, self, io);
             }
         }
@@ -379,7 +374,7 @@ impl Policy {
         &mut self,
         device: DeviceId,
         store: &mut Store,
-        volumes: &mut Volumes,
+        volumes: &Volumes,
         requests: &mut Requests,
         migration: &mut Migration,
         io: &mut DeviceIo,
@@ -405,7 +400,7 @@ impl Policy {
                 return false;
             }
             Some(Turn::Move) => {
-                self.steering.disturb(device, false, requests, &mut self.tiers, io);
+                self.steering.disturb(device, false, requests, &self.tiers, io);
                 return requests.issue_class(device, Class::Background, store, migration, self, io);
             }
             None => {}
@@ -415,7 +410,7 @@ impl Policy {
         let writes = d.queue.waits(Class::Write);
         let writes_first = writes && reads && reads_for_background(device, io, requests);
         if reads && !writes_first {
-            self.steering.disturb(device, true, requests, &mut self.tiers, io);
+            self.steering.disturb(device, true, requests, &self.tiers, io);
             return requests.issue_class(device, Class::Read, store, migration, self, io);
         }
         if d.flush_wanted {
@@ -426,13 +421,13 @@ impl Policy {
             return true;
         }
         if reads {
-            self.steering.disturb(device, true, requests, &mut self.tiers, io);
+            self.steering.disturb(device, true, requests, &self.tiers, io);
             return requests.issue_class(device, Class::Read, store, migration, self, io);
         }
         // writes that wait for room in the log must not hold up the work that makes it
         let d = &io[device];
         if d.queue.waits(Class::Background) && background_may_run(device, io, &migration.moves) {
-            self.steering.disturb(device, false, requests, &mut self.tiers, io);
+            self.steering.disturb(device, false, requests, &self.tiers, io);
             return requests.issue_class(device, Class::Background, store, migration, self, io);
         }
         if wants_tail_flush(device, io, &store.metadata_replica) {

@@ -123,10 +123,10 @@ impl Moves {
 impl Moves {
     /// Flushes the hard drives when enough homes were written, or nothing else is left to do.
     pub(crate) fn flush_homed(
-        &mut self,
-        commit: &mut Commit,
-        copies: &mut Copies,
-        tiers: &mut Tiers,
+        &self,
+        commit: &Commit,
+        copies: &Copies,
+        tiers: &Tiers,
         io: &mut DeviceIo,
     ) {
         let enough = self.homed.len() >= HOMED_BLOCKS_MAX
@@ -145,10 +145,10 @@ impl Moves {
     /// Nothing is on its way home, and this turn has shown that nothing follows: what was waited with the
     /// flush for only waits for it, too, and perhaps nobody will ask again.
     pub(crate) fn flush_homed_at_rest(
-        &mut self,
-        commit: &mut Commit,
-        copies: &mut Copies,
-        tiers: &mut Tiers,
+        &self,
+        commit: &Commit,
+        copies: &Copies,
+        tiers: &Tiers,
         io: &mut DeviceIo,
     ) {
         let moves = self.active.is_none() && !self.homed.is_empty();
@@ -264,7 +264,7 @@ impl Migration {
             mark,
             &mut volumes.objects,
             &mut store.commit,
-            &mut self.moves,
+            &self.moves,
             io,
         );
         self.copies.durable();

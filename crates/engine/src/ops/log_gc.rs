@@ -164,7 +164,7 @@ impl Migration {
         device: DeviceId,
         blocks_max: usize,
         store: &mut Store,
-        volumes: &mut Volumes,
+        volumes: &Volumes,
         requests: &mut Requests,
         io: &mut DeviceIo,
     ) -> bool {
@@ -203,7 +203,7 @@ impl Migration {
     pub(crate) fn begin_log_gc(
         &mut self,
         store: &mut Store,
-        volumes: &mut Volumes,
+        volumes: &Volumes,
         requests: &mut Requests,
         io: &mut DeviceIo,
     ) -> bool {

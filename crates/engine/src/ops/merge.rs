@@ -53,7 +53,7 @@ impl Moves {
         block: Logical,
         map: &mut Map,
         requests: &mut Requests,
-        io: &mut DeviceIo,
+        io: &DeviceIo,
     ) -> bool {
         assert!(self.active.is_none(), "one move at a time");
         // a write under way would make it vain; but one that waits for room may wait for this

@@ -43,11 +43,11 @@ impl Checkpoint {
 impl MetadataReplica {
     /// Loads a page of home checksums; a request that needs it goes on when it is there.
     pub(crate) fn load_checksum_page(
-        &mut self,
+        &self,
         page: u32,
         waiter: Option<TaskId>,
         pages: &mut PageReads,
-        metadata: &mut MetadataHomes,
+        metadata: &MetadataHomes,
         io: &mut DeviceIo,
     ) {
         pages.load(page, waiter, (metadata, self), io);
@@ -64,9 +64,9 @@ impl Checkpoint {
 impl Checkpoint {
     /// The metadata replica is level when its snapshot is there.
     fn note_metadata_replica_level(
-        &mut self,
-        journal: &mut Journal,
-        metadata_replica: &mut MetadataReplica,
+        &self,
+        journal: &Journal,
+        metadata_replica: &MetadataReplica,
         metadata: &mut MetadataHomes,
     ) {
         let Some(home) = metadata_replica.home() else { return };
@@ -81,8 +81,8 @@ impl MetadataHomes {
     /// Begins a round of superblocks that say who lags.
     fn tell_of_lagging(
         &mut self,
-        replacement: &mut Replacement,
-        evacuation: &mut Evacuation,
+        replacement: &Replacement,
+        evacuation: &Evacuation,
         io: &mut DeviceIo,
     ) {
         let others = replacement.round_is_replacements(io) || evacuation.round_is_drains(io);
@@ -131,11 +131,11 @@ impl Checkpoint {
     /// At the end of a start, or when a drive works again: what is missing on drives that lag, and serve, is
     /// written.
     pub(crate) fn begin_levelling(
-        &mut self,
+        &self,
         map: &mut Map,
         objects: &mut Objects,
         metadata: &mut MetadataHomes,
-        io: &mut DeviceIo,
+        io: &DeviceIo,
     ) {
         // one that is under way does not write all shards
         let begun = self.begun_checkpoint();
@@ -174,7 +174,7 @@ impl MetadataHomes {
         &mut self,
         requests: &mut Requests,
         commit: &mut Commit,
-        io: &mut DeviceIo,
+        io: &DeviceIo,
     ) {
         if let Err(error) = self.told(io.now()) {
             commit.telling_failed(error, requests, io);
@@ -284,7 +284,7 @@ impl Store {
 impl Store {
     /// Advances the snapshot of the metadata on the hard drive that follows.
     #[inline]
-    pub(crate) fn run_metadata_replica(&mut self, volumes: &mut Volumes, io: &mut DeviceIo) {
+    pub(crate) fn run_metadata_replica(&mut self, volumes: &Volumes, io: &mut DeviceIo) {
         if !self.metadata_replica.takes_snapshot() {
             return;
         }
@@ -306,7 +306,7 @@ impl Store {
                 page,
                 None,
                 &mut self.pages,
-                &mut self.metadata,
+                &self.metadata,
                 io,
             );
         }
@@ -319,8 +319,8 @@ impl Store {
     pub(crate) fn run_lagging(
         &mut self,
         volumes: &mut Volumes,
-        migration: &mut Migration,
-        replicas: &mut Replicas,
+        migration: &Migration,
+        replicas: &Replicas,
         io: &mut DeviceIo,
     ) {
         if self.metadata.levels() {
@@ -328,13 +328,13 @@ impl Store {
         }
         if self.metadata.waits_for_metadata_replica() {
             self.checkpoint.note_metadata_replica_level(
-                &mut self.journal,
-                &mut self.metadata_replica,
+                &self.journal,
+                &self.metadata_replica,
                 &mut self.metadata,
             );
         }
         if !self.metadata.is_told() {
-            self.metadata.tell_of_lagging(&mut replicas.replacement, &mut migration.evacuation, io);
+            self.metadata.tell_of_lagging(&replicas.replacement, &migration.evacuation, io);
         }
     }
 }
@@ -345,8 +345,8 @@ impl Store {
     pub(crate) fn run_checkpoint(
         &mut self,
         volumes: &mut Volumes,
-        migration: &mut Migration,
-        replicas: &mut Replicas,
+        migration: &Migration,
+        replicas: &Replicas,
         io: &mut DeviceIo,
     ) {
         let batches = self.batches();
@@ -381,7 +381,7 @@ impl Store {
                 page,
                 None,
                 &mut self.pages,
-                &mut self.metadata,
+                &self.metadata,
                 io,
             );
         }

@@ -397,10 +397,10 @@ impl Moves {
     fn begin_writeback(
         &mut self,
         map: &mut Map,
-        objects: &mut Objects,
+        objects: &Objects,
         commit: &mut Commit,
-        tiers: &mut Tiers,
-        evacuation: &mut Evacuation,
+        tiers: &Tiers,
+        evacuation: &Evacuation,
         io: &mut DeviceIo,
     ) -> bool {
         let blocks_max = (io.config().writeback_run_bytes / BLOCK_BYTES) as usize;
@@ -461,7 +461,7 @@ impl Migration {
         status: Result<(), IoError>,
         checksums: &[u32],
         store: &mut Store,
-        io: &mut DeviceIo,
+        io: &DeviceIo,
     ) {
         let contents = io.config().contents;
         let mut bad = Vec::new();
@@ -479,8 +479,8 @@ impl Migration {
         } else if m.kind == MoveKind::Rehome {
             self.evacuation.check_homes_read(
                 checksums,
-                &mut store.map,
-                &mut store.checksums,
+                &store.map,
+                &store.checksums,
                 &mut self.moves,
             );
         } else if contents {
@@ -578,7 +578,7 @@ impl Migration {
         policy: &mut Policy,
         io: &mut DeviceIo,
     ) {
-        self.copies.answer_both(requests, &mut store.commit, &mut self.moves, io);
+        self.copies.answer_both(requests, &store.commit, &self.moves, io);
         if (io.hdds().is_empty() && !self.evacuation.is_under_way() && self.moves.is_idle())
             || store.commit.is_broken()
         {
@@ -611,7 +611,7 @@ impl Migration {
         }
         if !io.is_fixed() {
             self.moves.drop_clean_copies(&mut store.commit, &mut store.map, &volumes.objects, io);
-            self.moves.flush_homed(&mut store.commit, &mut self.copies, &mut policy.tiers, io);
+            self.moves.flush_homed(&store.commit, &self.copies, &policy.tiers, io);
             // what lies on an SSD goes home in any case where that is the only way to make room
             let presses =
                 io.waits_for_space() && io.stats().faulted_drives > io.stats().healed_drives;
@@ -635,10 +635,10 @@ impl Migration {
         if self.moves.writing_back {
             if self.moves.begin_writeback(
                 &mut store.map,
-                &mut volumes.objects,
+                &volumes.objects,
                 &mut store.commit,
-                &mut policy.tiers,
-                &mut self.evacuation,
+                &policy.tiers,
+                &self.evacuation,
                 io,
             ) {
                 return;
@@ -656,7 +656,7 @@ impl Migration {
             &mut store.map,
             requests,
             &mut self.moves,
-            &mut policy.ledger,
+            &policy.ledger,
             io,
         ) {
             return;

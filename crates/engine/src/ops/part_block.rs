@@ -28,7 +28,7 @@ impl Requests {
         id: TaskId,
         head: bool,
         tail: bool,
-        map: &mut Map,
+        map: &Map,
         io: &mut DeviceIo,
     ) {
         let task = &self[id];
@@ -75,7 +75,7 @@ impl Requests {
 impl Requests {
     /// An edge's turn has come. False: no space yet.
     pub(crate) fn issue_edge(
-        &mut self,
+        &self,
         device: DeviceId,
         id: TaskId,
         (block, mask): (Logical, u8),
@@ -160,7 +160,7 @@ impl Requests {
                     &mut store.map,
                     self,
                 );
-                migration.read_back.keep_for_reads(id, run, 0, io, &mut store.map, self);
+                migration.read_back.keep_for_reads(id, run, 0, io, &store.map, self);
             }
             store.commit.note_pending(io.now());
             if io.breaks(Mutant::AwaitsNeedlessFlush) {

@@ -144,7 +144,7 @@ impl Requests {
 }
 
 impl Requests {
-    fn let_go(&mut self, id: TaskId, commit: &mut Commit, tiers: &mut Tiers, io: &mut DeviceIo) {
+    fn let_go(&mut self, id: TaskId, commit: &mut Commit, tiers: &Tiers, io: &mut DeviceIo) {
         let task = &mut self[id];
         task.outstanding -= 1;
         if task.outstanding > 0 {
@@ -179,7 +179,7 @@ impl Requests {
         id: TaskId,
         part: &Task,
         commit: &mut Commit,
-        tiers: &mut Tiers,
+        tiers: &Tiers,
         io: &mut DeviceIo,
     ) {
         let parent = &mut self[id];
@@ -206,9 +206,9 @@ impl Volumes {
         &mut self,
         request: &Request,
         store: &mut Store,
-        requests: &mut Requests,
+        requests: &Requests,
         policy: &mut Policy,
-        io: &mut DeviceIo,
+        io: &DeviceIo,
     ) {
         let first = request.offset_bytes.div_ceil(BLOCK_BYTES) as u32;
         let end = ((request.offset_bytes + request.length_bytes) / BLOCK_BYTES) as u32;
@@ -237,12 +237,12 @@ impl Volumes {
 
 impl Volumes {
     fn begin_parts(
-        &mut self,
+        &self,
         mut parent: Task,
         (from, to): (u32, u32),
         store: &mut Store,
         requests: &mut Requests,
-        policy: &mut Policy,
+        policy: &Policy,
         io: &mut DeviceIo,
     ) {
         let request = parent.request;
@@ -266,18 +266,18 @@ impl Volumes {
         for piece in pieces {
             requests.begin_part(whole, piece, from, io);
         }
-        requests.let_go(parent, &mut store.commit, &mut policy.tiers, io);
+        requests.let_go(parent, &mut store.commit, &policy.tiers, io);
     }
 }
 
 impl Volumes {
     /// Begins a request for a thin object in the blocks that the object has now.
     fn begin_where_it_lies(
-        &mut self,
+        &self,
         mut task: Task,
         store: &mut Store,
         requests: &mut Requests,
-        policy: &mut Policy,
+        policy: &Policy,
         io: &mut DeviceIo,
     ) {
         let (from, to) = blocks(&task.request);
@@ -359,7 +359,7 @@ impl Volumes {
     /// A read waited for a write to new blocks, which the object does not get: it reads what the object
     /// has instead. It has begun nothing yet.
     pub(crate) fn read_where_it_lies(
-        &mut self,
+        &self,
         id: TaskId,
         store: &mut Store,
         requests: &mut Requests,

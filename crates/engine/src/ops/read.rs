@@ -31,7 +31,7 @@ impl Requests {
         &mut self,
         id: TaskId,
         block: Logical,
-        map: &mut Map,
+        map: &Map,
         read_back: &mut ReadBack,
         io: &mut DeviceIo,
     ) {
@@ -189,7 +189,7 @@ impl Requests {
                     page,
                     Some(id),
                     &mut store.pages,
-                    &mut store.metadata,
+                    &store.metadata,
                     io,
                 );
             }
@@ -201,12 +201,12 @@ impl Requests {
 impl Policy {
     /// Do the blocks read have the checksums that the map knows?
     pub(crate) fn verify(
-        &mut self,
+        &self,
         device: DeviceId,
         part: &ReadPart,
         checksums: &[u32],
-        store: &mut Store,
-        volumes: &mut Volumes,
+        store: &Store,
+        volumes: &Volumes,
         io: &mut DeviceIo,
     ) -> Option<IoError> {
         if !io.config().contents || io.is_fixed() {
@@ -233,9 +233,9 @@ impl Requests {
         &mut self,
         (id, logical, count): (TaskId, Logical, u32),
         (source, tried): (Source, Vec<DeviceId>),
-        store: &mut Store,
-        volumes: &mut Volumes,
-        policy: &mut Policy,
+        store: &Store,
+        volumes: &Volumes,
+        policy: &Policy,
         io: &mut DeviceIo,
     ) {
         let task = &mut self[id];
@@ -268,7 +268,7 @@ impl Requests {
         &mut self,
         (part, device, error): (ReadPart, DeviceId, IoError),
         store: &mut Store,
-        volumes: &mut Volumes,
+        volumes: &Volumes,
         migration: &mut Migration,
         policy: &mut Policy,
         io: &mut DeviceIo,
@@ -308,7 +308,7 @@ impl Requests {
                 .expect("asked above");
             if !io.breaks(Mutant::KeepsOldFragments) {
                 self.drop_overlays(id, block);
-                self.read_fragments(id, block, &mut store.map, &mut migration.read_back, io);
+                self.read_fragments(id, block, &store.map, &mut migration.read_back, io);
             }
             self.read_run((id, block, 1), (source, tried.clone()), store, volumes, policy, io);
         }
@@ -321,7 +321,7 @@ impl Requests {
         &mut self,
         id: TaskId,
         store: &mut Store,
-        volumes: &mut Volumes,
+        volumes: &Volumes,
         migration: &mut Migration,
         policy: &mut Policy,
         io: &mut DeviceIo,
@@ -344,7 +344,7 @@ impl Requests {
         while block < end {
             let source = Locations::of(store, volumes, policy, io).source(block, &[]);
             let mut count = if source.is_some() {
-                migration.read_back.read_from_ram(id, (block, end), io, &mut store.map, self)
+                migration.read_back.read_from_ram(id, (block, end), io, &store.map, self)
             } else {
                 1
             };
@@ -360,7 +360,7 @@ impl Requests {
                 self.read_run((id, block, count), (source, Vec::new()), store, volumes, policy, io);
             }
             for covered in block..block + count {
-                self.read_fragments(id, covered, &mut store.map, &mut migration.read_back, io);
+                self.read_fragments(id, covered, &store.map, &mut migration.read_back, io);
             }
             block += count;
         }

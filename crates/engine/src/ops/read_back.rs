@@ -106,7 +106,7 @@ impl ReadBack {
         run: Run,
         offset_bytes: u64,
         io: &mut DeviceIo,
-        map: &mut Map,
+        map: &Map,
         requests: &mut Requests,
     ) {
         let device = map.slots().region(run.slot).device;
@@ -127,8 +127,8 @@ impl ReadBack {
         id: TaskId,
         (block, end): (Logical, Logical),
         io: &mut DeviceIo,
-        map: &mut Map,
-        requests: &mut Requests,
+        map: &Map,
+        requests: &Requests,
     ) -> u32 {
         if self.is_empty() {
             return 0;
@@ -163,7 +163,7 @@ impl ReadBack {
         slot: Slot,
         into: PayloadId,
         io: &mut DeviceIo,
-        requests: &mut Requests,
+        requests: &Requests,
     ) -> bool {
         let Some(found) = self.find(slot) else { return false };
         requests.copy_from_ram(id, &found, (into, 0), 1, io);
@@ -223,10 +223,10 @@ impl Promotions {
     /// Is there room for a promotion, on the SSDs and in the rate?
     fn promotion_is_due(
         &mut self,
-        map: &mut Map,
-        moves: &mut Moves,
-        ledger: &mut Ledger,
-        io: &mut DeviceIo,
+        map: &Map,
+        moves: &Moves,
+        ledger: &Ledger,
+        io: &DeviceIo,
     ) -> bool {
         let spent = |id: &DeviceId| ledger.ssd_writes_are_spent(*id, io);
         if moves.is_short_of_space(map, io) || io.ssds().iter().all(spent) {
@@ -246,8 +246,8 @@ impl Promotions {
     pub(crate) fn note_log_read(
         &mut self,
         part: &ReadPart,
-        map: &mut Map,
-        requests: &mut Requests,
+        map: &Map,
+        requests: &Requests,
         read_back: &mut ReadBack,
         io: &mut DeviceIo,
     ) {
@@ -299,7 +299,7 @@ impl Promotions {
         map: &mut Map,
         requests: &mut Requests,
         moves: &mut Moves,
-        ledger: &mut Ledger,
+        ledger: &Ledger,
         io: &mut DeviceIo,
     ) -> bool {
         if self.waiting.is_empty() || !self.promotion_is_due(map, moves, ledger, io) {

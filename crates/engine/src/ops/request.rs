@@ -29,10 +29,10 @@ fn waits_for_a_clone(request: &Request, requests: &Requests, sharing: &Sharing) 
 impl MetadataHomes {
     /// The logical blocks that a sound request touches. `None`: those of a thin object.
     fn admit(
-        &mut self,
+        &self,
         request: &Request,
         objects: &mut Objects,
-        io: &mut DeviceIo,
+        io: &DeviceIo,
     ) -> Result<Option<(Logical, Logical)>, IoError> {
         if io.phase() != Phase::Running {
             return Err(IoError::Stopping);
@@ -104,7 +104,7 @@ impl Requests {
         &mut self,
         id: TaskId,
         store: &mut Store,
-        policy: &mut Policy,
+        policy: &Policy,
         io: &mut DeviceIo,
     ) {
         policy.tiers.policies.keep_class(id, self);
@@ -131,14 +131,14 @@ impl Requests {
                     id,
                     head_part,
                     tail_part && end - first > u32::from(head_part),
-                    &mut store.map,
+                    &store.map,
                     io,
                 );
                 return;
             }
             if head_part || tail_part {
                 // one block, both ends within it
-                self.write_zero_edges(id, true, false, &mut store.map, io);
+                self.write_zero_edges(id, true, false, &store.map, io);
                 return;
             }
         }
@@ -160,9 +160,7 @@ impl Requests {
         io.note_request();
         policy.steering.note_arrival(request, io);
         match store.metadata.admit(request, &mut volumes.objects, io) {
-            Ok(_) if waits_for_a_clone(request, self, &volumes.sharing) => {
-                self.hold_back(*request)
-            }
+            Ok(_) if waits_for_a_clone(request, self, &volumes.sharing) => self.hold_back(*request),
             Ok(Some((first, end))) => {
                 self.enter(Task::new(*request, first, end), store, policy, io)
             }
@@ -217,9 +215,7 @@ impl Requests {
         }
         let (task, woken) = self.release(id);
         match task.parent {
-            Some(parent) => {
-                self.part_answered(parent, &task, &mut store.commit, &mut policy.tiers, io)
-            }
+            Some(parent) => self.part_answered(parent, &task, &mut store.commit, &policy.tiers, io),
             None => policy.count_delivered(&task, io),
         }
         let request = task.request;

@@ -31,7 +31,7 @@ impl DeviceIo {
     /// # Panics
     /// If payloads have contents, if there are no hard drives, or once blocks were written.
     pub(crate) fn assume_home(
-        &mut self,
+        &self,
         object: ObjectId,
         map: &mut Map,
         objects: &mut Objects,
@@ -52,12 +52,7 @@ impl Moves {
     ///
     /// # Panics
     /// If payloads have contents.
-    pub(crate) fn assume_logs_home(
-        &mut self,
-        map: &mut Map,
-        commit: &mut Commit,
-        io: &mut DeviceIo,
-    ) {
+    pub(crate) fn assume_logs_home(&mut self, map: &mut Map, commit: &mut Commit, io: &DeviceIo) {
         assert!(!io.config().contents, "homes can be assumed only where there are no contents");
         for block in 0..map.logical().len() as Logical {
             if map.state(block) != LOG {
@@ -93,8 +88,8 @@ impl Tiers {
         used_percent: u64,
         map: &mut Map,
         objects: &mut Objects,
-        metadata: &mut MetadataHomes,
-        io: &mut DeviceIo,
+        metadata: &MetadataHomes,
+        io: &DeviceIo,
     ) -> Result<bool, IoError> {
         assert!(!io.config().contents, "copies can be assumed only where there are no contents");
         assert!(used_percent <= 100, "a share of the slots");

@@ -73,7 +73,7 @@ fn lose_tail(device: DeviceId, error: IoError, io: &mut DeviceIo, commit: &mut C
 /// Nothing new goes to an SSD that failed, so its free slots are no room for anybody.
 fn close_failed_ssd(
     device: DeviceId,
-    io: &mut DeviceIo,
+    io: &DeviceIo,
     map: &mut Map,
     objects: &mut Objects,
     tiers: &mut Tiers,
@@ -91,7 +91,7 @@ fn close_failed_ssd(
 
 impl DeviceIo {
     /// A log place on a drive that failed will never be durable; a copy of it on an SSD stands alone.
-    pub(crate) fn leave_failed_log(&mut self, block: Logical, log: Slot, map: &mut Map) {
+    pub(crate) fn leave_failed_log(&self, block: Logical, log: Slot, map: &mut Map) {
         let device = map.slots().region(log).device;
         let is_copied = map.state(block) & (LOG | SSD) == LOG | SSD;
         if is_copied && self[device].is_faulted() {
@@ -110,12 +110,12 @@ impl DeviceIo {
 
 impl TailCopies {
     fn probe(
-        &mut self,
+        &self,
         device: DeviceId,
         requests: &mut Requests,
         metadata_replica: &mut MetadataReplica,
         steering: &mut Steering,
-        tiers: &mut Tiers,
+        tiers: &Tiers,
         io: &mut DeviceIo,
     ) {
         let now = io.now();
@@ -167,7 +167,7 @@ impl TailCopies {
 impl DeviceIo {
     /// A flush of a hard drive failed: what its log holds volatile may be lost, and a later flush that
     /// succeeds would not say so. Copies on an SSD stand alone.
-    pub(crate) fn leave_tail(&mut self, device: DeviceId, map: &mut Map) {
+    pub(crate) fn leave_tail(&self, device: DeviceId, map: &mut Map) {
         let items: Vec<_> = self[device].tail.items.iter().copied().collect();
         for item in items.iter().filter(|item| item.copied) {
             for i in 0..item.run.count {
@@ -185,11 +185,11 @@ impl TailCopies {
     /// writes wait for room: where nobody asks for anything nothing waits for it.
     #[inline]
     pub(crate) fn probe_failed(
-        &mut self,
+        &self,
         requests: &mut Requests,
         metadata_replica: &mut MetadataReplica,
         steering: &mut Steering,
-        tiers: &mut Tiers,
+        tiers: &Tiers,
         io: &mut DeviceIo,
     ) {
         if io.stats().faulted_drives > io.stats().healed_drives {
@@ -274,7 +274,7 @@ impl Store {
     /// Nobody asks for a flush where everybody waits for the room that it makes.
     fn flush_for_room(
         &mut self,
-        volumes: &mut Volumes,
+        volumes: &Volumes,
         requests: &mut Requests,
         migration: &mut Migration,
         policy: &mut Policy,

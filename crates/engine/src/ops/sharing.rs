@@ -173,11 +173,11 @@ impl Sharing {
     pub(crate) fn ready_to_share(
         &mut self,
         id: TaskId,
-        objects: &mut Objects,
-        requests: &mut Requests,
+        objects: &Objects,
+        requests: &Requests,
         commit: &mut Commit,
-        object_changes: &mut ObjectChanges,
-        io: &mut DeviceIo,
+        object_changes: &ObjectChanges,
+        io: &DeviceIo,
     ) -> Option<Result<(), IoError>> {
         if self.frozen.is_empty() {
             let batch = object_changes.next_batch().expect("it is next");
@@ -213,9 +213,9 @@ impl Volumes {
         &mut self,
         range: BlockRange,
         store: &mut Store,
-        requests: &mut Requests,
+        requests: &Requests,
         policy: &mut Policy,
-        io: &mut DeviceIo,
+        io: &DeviceIo,
     ) {
         if self.objects.was_shared() && requests.touch(range.first, range.first + range.count) {
             self.sharing.lingering.push(range);
@@ -224,7 +224,7 @@ impl Volumes {
                 range,
                 &mut store.map,
                 &mut self.objects,
-                &mut store.commit,
+                &store.commit,
                 &mut policy.tiers,
                 io,
             );
@@ -238,9 +238,9 @@ impl Volumes {
     pub(crate) fn retire_lingering(
         &mut self,
         store: &mut Store,
-        requests: &mut Requests,
+        requests: &Requests,
         policy: &mut Policy,
-        io: &mut DeviceIo,
+        io: &DeviceIo,
     ) {
         if self.sharing.lingering.is_empty() {
             return;
@@ -253,7 +253,7 @@ impl Volumes {
                         range,
                         &mut store.map,
                         &mut self.objects,
-                        &mut store.commit,
+                        &store.commit,
                         &mut policy.tiers,
                         io,
                     );
@@ -275,9 +275,9 @@ impl Volumes {
         object: ObjectId,
         parts: &[(u32, u32)],
         store: &mut Store,
-        requests: &mut Requests,
+        requests: &Requests,
         policy: &mut Policy,
-        io: &mut DeviceIo,
+        io: &DeviceIo,
     ) -> Result<bool, IoError> {
         let mut pieces: Vec<(u32, u32)> = Vec::new();
         for &(from, to) in parts {
@@ -381,7 +381,7 @@ impl Volumes {
         store: &mut Store,
         requests: &mut Requests,
         policy: &mut Policy,
-        io: &mut DeviceIo,
+        io: &DeviceIo,
     ) {
         requests.note_gone(new.first, new.first + new.count, error);
         if let Some(range) = self.objects.drop_link(new.first) {

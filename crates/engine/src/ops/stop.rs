@@ -89,8 +89,8 @@ impl Store {
                     device,
                     &mut self.map,
                     requests,
-                    &mut migration.moves,
-                    &mut self.deferred_free,
+                    &migration.moves,
+                    &self.deferred_free,
                     io,
                 ) {
                     continue;

@@ -46,7 +46,7 @@ impl DeviceIo {
 impl Requests {
     /// A command is done: what do its kind cost?
     pub(crate) fn observe_cost(
-        &mut self,
+        &self,
         flight: &Flight<Owner>,
         status: Result<(), IoError>,
         io: &mut DeviceIo,
@@ -94,7 +94,7 @@ impl Policy {
 impl Policy {
     /// Whose request is it?
     #[inline]
-    pub(crate) fn name_stream(&mut self, task: &mut Task, io: &mut DeviceIo) {
+    pub(crate) fn name_stream(&mut self, task: &mut Task, io: &DeviceIo) {
         if let Some(clients) = &mut self.clients
             && task.request.op != Op::Flush
         {
@@ -107,7 +107,7 @@ impl Policy {
 impl Policy {
     /// A request of a stream has been answered.
     #[inline]
-    pub(crate) fn count_delivered(&mut self, task: &Task, io: &mut DeviceIo) {
+    pub(crate) fn count_delivered(&mut self, task: &Task, io: &DeviceIo) {
         if let Some(clients) = &mut self.clients
             && task.stream != NO_STREAM
         {

@@ -244,7 +244,7 @@ impl TailCopies {
         &mut self,
         copy: &TailCopy,
         error: IoError,
-        map: &mut Map,
+        map: &Map,
         commit: &mut Commit,
         io: &mut DeviceIo,
     ) {
@@ -278,7 +278,7 @@ impl Requests {
 impl Tiers {
     /// Issues a flush of a hard drive.
     pub(crate) fn flush_hdd(
-        &mut self,
+        &self,
         device: DeviceId,
         requests: &mut Requests,
         metadata_replica: &mut MetadataReplica,
@@ -328,8 +328,8 @@ impl TailCopies {
         device: DeviceId,
         map: &mut Map,
         requests: &mut Requests,
-        moves: &mut Moves,
-        deferred_free: &mut DeferredFree,
+        moves: &Moves,
+        deferred_free: &DeferredFree,
         io: &mut DeviceIo,
     ) -> bool {
         self.copy_tail(device, io, map, requests);

@@ -28,12 +28,12 @@ impl Policy {
     /// Remembers which blocks of a read are bad on `device`: those whose checksums differ, or all if
     /// there are none.
     pub(crate) fn note_bad(
-        &mut self,
+        &self,
         part: &ReadPart,
         error: IoError,
         ended: Ended<'_>,
-        store: &mut Store,
-        volumes: &mut Volumes,
+        store: &Store,
+        volumes: &Volumes,
         io: &mut DeviceIo,
     ) {
         let Ended { device, checksums, .. } = ended;
@@ -69,7 +69,7 @@ impl Requests {
         part: &ReadPart,
         ended: Ended<'_>,
         store: &mut Store,
-        volumes: &mut Volumes,
+        volumes: &Volumes,
         policy: &mut Policy,
         io: &mut DeviceIo,
     ) {
@@ -89,9 +89,9 @@ impl Requests {
         &mut self,
         (id, logical, count): (TaskId, Logical, u32),
         source: Source,
-        store: &mut Store,
-        volumes: &mut Volumes,
-        policy: &mut Policy,
+        store: &Store,
+        volumes: &Volumes,
+        policy: &Policy,
         io: &mut DeviceIo,
     ) {
         let into = io.name_payload();
@@ -118,9 +118,9 @@ impl Requests {
         &mut self,
         id: TaskId,
         (first, end): (Logical, Logical),
-        store: &mut Store,
-        volumes: &mut Volumes,
-        policy: &mut Policy,
+        store: &Store,
+        volumes: &Volumes,
+        policy: &Policy,
         io: &mut DeviceIo,
     ) {
         for nth in 1..PLACES_MAX {

@@ -37,7 +37,7 @@ use tandem_block::{BLOCK_BYTES, DeviceId, IoError, Op, PayloadId, Request};
 impl Steering {
     /// Gives a write that waits for a log back to steering, which has only the SSD left for it.
     pub(crate) fn return_write(
-        &mut self,
+        &self,
         device: DeviceId,
         id: TaskId,
         io: &mut DeviceIo,
@@ -72,12 +72,7 @@ impl Steering {
         unreachable!("logical blocks under fixed placement are the SSDs' own")
     }
 
-    pub(crate) fn begin_fixed_write(
-        &mut self,
-        id: TaskId,
-        io: &mut DeviceIo,
-        requests: &mut Requests,
-    ) {
+    pub(crate) fn begin_fixed_write(&self, id: TaskId, io: &mut DeviceIo, requests: &mut Requests) {
         let task = &mut requests[id];
         if let Target::Log(_) = task.target {
             requests.queue_write(id, io);
@@ -112,7 +107,7 @@ impl Requests {
         &mut self,
         device: DeviceId,
         id: TaskId,
-        map: &mut Map,
+        map: &Map,
         read_back: &mut ReadBack,
         promotions: &mut Promotions,
         io: &mut DeviceIo,
@@ -141,10 +136,10 @@ impl Requests {
     fn steer_write(
         &mut self,
         id: TaskId,
-        commit: &mut Commit,
+        commit: &Commit,
         steering: &mut Steering,
         tiers: &mut Tiers,
-        ledger: &mut Ledger,
+        ledger: &Ledger,
         io: &mut DeviceIo,
     ) -> Target {
         tiers.policies.keep_class(id, self);
@@ -194,10 +189,10 @@ impl Requests {
     ) {
         let target = self.steer_write(
             id,
-            &mut store.commit,
+            &store.commit,
             &mut policy.steering,
             &mut policy.tiers,
-            &mut policy.ledger,
+            &policy.ledger,
             io,
         );
         self[id].target = target;
@@ -398,7 +393,7 @@ impl Requests {
                     self,
                 );
             }
-            migration.read_back.keep_for_reads(id, run, offset_bytes, io, &mut store.map, self);
+            migration.read_back.keep_for_reads(id, run, offset_bytes, io, &store.map, self);
         }
         if !is_log && policy.tiers.has_share() {
             policy.tiers.note_on_ssd(id, logical, run.count, io, self);

@@ -224,7 +224,7 @@ impl Replacement {
         &mut self,
         requests: &mut Requests,
         steering: &mut Steering,
-        tiers: &mut Tiers,
+        tiers: &Tiers,
         io: &mut DeviceIo,
     ) {
         let (now, stopping) = (io.now(), io.is_stopping());

@@ -80,7 +80,7 @@ impl Migration {
         &mut self,
         store: &mut Store,
         volumes: &mut Volumes,
-        io: &mut DeviceIo,
+        io: &DeviceIo,
     ) {
         if io.config().format {
             self.evacuation.go_on_draining(&store.metadata, &mut store.map, &volumes.objects, io);

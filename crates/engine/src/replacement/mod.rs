@@ -502,8 +502,8 @@ impl Replacement {
         &mut self,
         successor: SuccessorConfig,
         uuid: u128,
-        metadata: &mut MetadataHomes,
-        evacuation: &mut Evacuation,
+        metadata: &MetadataHomes,
+        evacuation: &Evacuation,
         io: &mut DeviceIo,
     ) -> Result<(), ReplaceError> {
         let SuccessorConfig { device, capacity_bytes } = successor;
@@ -551,7 +551,7 @@ impl Replicas {
         }
         if self.replacement.replacement_stage() == Stage::Copying {
             self.replacement.run_mark(&mut store.metadata, io);
-            self.replacement.run_copy(requests, &mut policy.steering, &mut policy.tiers, io);
+            self.replacement.run_copy(requests, &mut policy.steering, &policy.tiers, io);
         }
         self.replacement.run_switch(
             &mut volumes.objects,
@@ -569,8 +569,8 @@ impl Replicas {
         sent: IoId,
         (status, bytes): (Result<(), IoError>, &[u8]),
         store: &mut Store,
-        volumes: &mut Volumes,
-        migration: &mut Migration,
+        volumes: &Volumes,
+        migration: &Migration,
         io: &mut DeviceIo,
     ) {
         let h = self.replacement.current.as_deref_mut().expect("it waits for all its commands");
@@ -593,18 +593,18 @@ impl Replicas {
             Flight::Mark => self.replacement.mark_written(status, &mut store.metadata, io),
             Flight::SwitchFlush => self.replacement.switch_flushed(
                 status,
-                &mut volumes.objects,
+                &volumes.objects,
                 &mut store.metadata,
-                &mut migration.evacuation,
+                &migration.evacuation,
                 io,
             ),
             Flight::OwnSuperblock => {
                 self.own_superblock_written(status, store, volumes, migration, io)
             }
             Flight::Retire => self.replacement.old_was_told(
-                &mut volumes.objects,
-                &mut store.metadata,
-                &mut migration.evacuation,
+                &volumes.objects,
+                &store.metadata,
+                &migration.evacuation,
                 io,
             ),
             Flight::Wipe => {}

@@ -122,9 +122,9 @@ impl Replacement {
     fn write_own_superblock(
         &mut self,
         copy: usize,
-        objects: &mut Objects,
-        metadata: &mut MetadataHomes,
-        evacuation: &mut Evacuation,
+        objects: &Objects,
+        metadata: &MetadataHomes,
+        evacuation: &Evacuation,
         io: &mut DeviceIo,
     ) {
         let h = self.current.as_deref().expect("asked while there is one");
@@ -140,9 +140,9 @@ impl Replacement {
     fn tell_old(
         &mut self,
         copy: usize,
-        objects: &mut Objects,
-        metadata: &mut MetadataHomes,
-        evacuation: &mut Evacuation,
+        objects: &Objects,
+        metadata: &MetadataHomes,
+        evacuation: &Evacuation,
         io: &mut DeviceIo,
     ) {
         let h = self.current.as_deref().expect("asked while there is one");
@@ -161,9 +161,9 @@ impl Replacement {
     pub(super) fn switch_flushed(
         &mut self,
         status: Result<(), IoError>,
-        objects: &mut Objects,
+        objects: &Objects,
         metadata: &mut MetadataHomes,
-        evacuation: &mut Evacuation,
+        evacuation: &Evacuation,
         io: &mut DeviceIo,
     ) {
         let h = self.current.as_deref_mut().expect("its command ended");
@@ -186,9 +186,9 @@ impl Replacement {
     /// … or could not be told: the others were.
     pub(super) fn old_was_told(
         &mut self,
-        objects: &mut Objects,
-        metadata: &mut MetadataHomes,
-        evacuation: &mut Evacuation,
+        objects: &Objects,
+        metadata: &MetadataHomes,
+        evacuation: &Evacuation,
         io: &mut DeviceIo,
     ) {
         let h = self.current.as_deref_mut().expect("its command ended");
@@ -213,9 +213,9 @@ impl Replacement {
     /// Nothing goes to the old drive any more: when all is quiet, the successor is flushed.
     fn settle_successor(
         &mut self,
-        objects: &mut Objects,
+        objects: &Objects,
         metadata: &mut MetadataHomes,
-        evacuation: &mut Evacuation,
+        evacuation: &Evacuation,
         io: &mut DeviceIo,
     ) {
         let no_round = !metadata.writes_superblocks();
@@ -270,7 +270,7 @@ impl Replicas {
         &mut self,
         store: &mut Store,
         volumes: &mut Volumes,
-        migration: &mut Migration,
+        migration: &Migration,
         policy: &mut Policy,
         io: &mut DeviceIo,
     ) {
@@ -282,9 +282,9 @@ impl Replicas {
                 h.stage = Stage::Switching(Step::Retire(0));
                 self.replacement.tell_old(
                     0,
-                    &mut volumes.objects,
-                    &mut store.metadata,
-                    &mut migration.evacuation,
+                    &volumes.objects,
+                    &store.metadata,
+                    &migration.evacuation,
                     io,
                 );
             }
@@ -305,8 +305,8 @@ impl Replicas {
         &mut self,
         status: Result<(), IoError>,
         store: &mut Store,
-        volumes: &mut Volumes,
-        migration: &mut Migration,
+        volumes: &Volumes,
+        migration: &Migration,
         io: &mut DeviceIo,
     ) {
         let h = self.replacement.current.as_deref_mut().expect("its command ended");
@@ -322,9 +322,9 @@ impl Replicas {
             h.stage = Stage::Switching(Step::Own(1));
             self.replacement.write_own_superblock(
                 1,
-                &mut volumes.objects,
-                &mut store.metadata,
-                &mut migration.evacuation,
+                &volumes.objects,
+                &store.metadata,
+                &migration.evacuation,
                 io,
             );
         } else {

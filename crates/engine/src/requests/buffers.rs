@@ -10,7 +10,7 @@ use tandem_block::{BLOCK_BYTES, PayloadId, RequestKind};
 
 impl Requests {
     pub(crate) fn copy_from_ram(
-        &mut self,
+        &self,
         id: TaskId,
         found: &Found,
         (into, into_offset_bytes): (PayloadId, u64),

@@ -13,7 +13,7 @@ use tandem_block::{BLOCK_BYTES, DeviceId, IoError, Request, SECTOR_BYTES};
 
 impl Requests {
     /// Puts the write into the queue of its device.
-    pub(crate) fn queue_write(&mut self, id: TaskId, io: &mut DeviceIo) {
+    pub(crate) fn queue_write(&self, id: TaskId, io: &mut DeviceIo) {
         let task = &self[id];
         let device = io.device_of(task.target);
         let bytes = u64::from(task.blocks()) * BLOCK_BYTES;
@@ -67,7 +67,7 @@ impl Requests {
         logical: Logical,
         run: Run,
         io: &mut DeviceIo,
-        map: &mut Map,
+        map: &Map,
     ) {
         let offset_bytes = map.slots().region(run.slot).address(run.slot);
         let task = &mut self[id];
@@ -136,13 +136,7 @@ impl Requests {
         self.merge_part_done(id, io, map);
     }
 
-    pub(crate) fn read_base(
-        &mut self,
-        id: TaskId,
-        block: Logical,
-        io: &mut DeviceIo,
-        map: &mut Map,
-    ) {
+    pub(crate) fn read_base(&mut self, id: TaskId, block: Logical, io: &mut DeviceIo, map: &Map) {
         let slot = map.entry(block).ssd;
         let region = *map.slots().region(slot);
         let task = &mut self[id];

@@ -155,8 +155,7 @@ impl Start {
             self.refuse(error, io);
             return;
         }
-        if let Err(why) =
-            policy.tiers.make_space(&mut store.map, &mut volumes.objects, &mut store.metadata, io)
+        if let Err(why) = policy.tiers.make_space(&store.map, &volumes.objects, &store.metadata, io)
         {
             self.refuse(StartError::Tier(why), io);
             return;

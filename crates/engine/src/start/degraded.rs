@@ -165,7 +165,7 @@ impl Start {
     pub(crate) fn serve_degraded(
         &mut self,
         store: &mut Store,
-        volumes: &mut Volumes,
+        volumes: &Volumes,
         replicas: &mut Replicas,
         io: &mut DeviceIo,
     ) {

@@ -316,15 +316,15 @@ impl Start {
         &mut self,
         store: &mut Store,
         volumes: &mut Volumes,
-        migration: &mut Migration,
-        policy: &mut Policy,
+        migration: &Migration,
+        policy: &Policy,
         replicas: &mut Replicas,
         io: &mut DeviceIo,
     ) {
         let superblocks = match self.check_superblocks(
             &mut replicas.replacement,
             &mut store.metadata,
-            &mut migration.evacuation,
+            &migration.evacuation,
             io,
         ) {
             Ok(superblocks) => superblocks,
@@ -513,7 +513,7 @@ impl Start {
         &mut self,
         tag: u64,
         ended: Ended<'_>,
-        store: &mut Store,
+        store: &Store,
         volumes: &mut Volumes,
         io: &mut DeviceIo,
     ) {

@@ -62,7 +62,7 @@ impl Start {
         &mut self,
         replacement: &mut Replacement,
         metadata: &mut MetadataHomes,
-        evacuation: &mut Evacuation,
+        evacuation: &Evacuation,
         io: &mut DeviceIo,
     ) -> Result<Vec<(usize, Superblock)>, StartError> {
         let mut found = std::mem::take(&mut self.starting().superblocks);

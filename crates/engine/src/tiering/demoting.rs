@@ -125,7 +125,7 @@ impl Policy {
         &mut self,
         extents: &[Extent],
         store: &mut Store,
-        volumes: &mut Volumes,
+        volumes: &Volumes,
         requests: &mut Requests,
         migration: &mut Migration,
         io: &mut DeviceIo,
@@ -202,7 +202,7 @@ impl Policy {
     pub(crate) fn run_demoting(
         &mut self,
         store: &mut Store,
-        volumes: &mut Volumes,
+        volumes: &Volumes,
         requests: &mut Requests,
         migration: &mut Migration,
         io: &mut DeviceIo,

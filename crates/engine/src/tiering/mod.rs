@@ -390,7 +390,7 @@ impl Tiers {
         &mut self,
         id: TaskId,
         io: &mut DeviceIo,
-        requests: &mut Requests,
+        requests: &Requests,
     ) -> Intention {
         let task = &requests[id];
         let (first, end) = (task.first, task.end);
@@ -428,7 +428,7 @@ impl Tiers {
         first: Logical,
         count: u32,
         io: &mut DeviceIo,
-        requests: &mut Requests,
+        requests: &Requests,
     ) {
         let tier = self.policies.tier_of(&requests[id]);
         if self.share.is_none() || tier.is_none_or(|tier| !tier.has_share()) {
@@ -456,10 +456,10 @@ impl Tiers {
     /// Words, if there is too little room for it.
     pub(crate) fn make_space(
         &mut self,
-        map: &mut Map,
-        objects: &mut Objects,
-        metadata: &mut MetadataHomes,
-        io: &mut DeviceIo,
+        map: &Map,
+        objects: &Objects,
+        metadata: &MetadataHomes,
+        io: &DeviceIo,
     ) -> Result<(), String> {
         self.share = None;
         let Some(config) = self.config.clone().filter(|_| !metadata.is_degraded()) else {
@@ -481,9 +481,9 @@ impl Tiers {
     /// The account begins anew, with what the SSDs hold, once nothing is under way.
     fn change_space(
         &mut self,
-        map: &mut Map,
-        objects: &mut Objects,
-        metadata: &mut MetadataHomes,
+        map: &Map,
+        objects: &Objects,
+        metadata: &MetadataHomes,
         io: &mut DeviceIo,
     ) {
         if !self.tiers_are_idle() {
@@ -542,7 +542,7 @@ impl Policy {
         id: TaskId,
         store: &mut Store,
         requests: &mut Requests,
-        migration: &mut Migration,
+        migration: &Migration,
         io: &mut DeviceIo,
     ) {
         let task = &requests[id];
@@ -604,13 +604,13 @@ impl Policy {
     pub(crate) fn run_tiers(
         &mut self,
         store: &mut Store,
-        volumes: &mut Volumes,
+        volumes: &Volumes,
         requests: &mut Requests,
         migration: &mut Migration,
         io: &mut DeviceIo,
     ) {
         if self.tiers.next.is_some() && (io.phase() == Phase::Running) {
-            self.tiers.change_space(&mut store.map, &mut volumes.objects, &mut store.metadata, io);
+            self.tiers.change_space(&store.map, &volumes.objects, &store.metadata, io);
         }
         if self.tiers.share.is_none() || io.phase() != Phase::Running || store.commit.is_broken() {
             return;
@@ -618,12 +618,6 @@ impl Policy {
         let now = io.now();
         self.tiers.share.as_mut().expect("asked above").space.advance(now);
         self.run_demoting(store, volumes, requests, migration, io);
-        self.tiers.run_promoting(
-            &mut store.map,
-            requests,
-            &mut migration.moves,
-            &mut self.ledger,
-            io,
-        );
+        self.tiers.run_promoting(&mut store.map, requests, &migration.moves, &self.ledger, io);
     }
 }

@@ -141,7 +141,7 @@ impl Policies {
         is_wanted: impl Fn(&Task, bool) -> bool,
         io: &mut DeviceIo,
         requests: &mut Requests,
-        steering: &mut Steering,
+        steering: &Steering,
     ) {
         let (tasks, policies) = (&*requests, self);
         let returns = |job: &Job| match job {

@@ -237,7 +237,7 @@ impl Tiers {
         to: Logical,
         map: &mut Map,
         requests: &mut Requests,
-        io: &mut DeviceIo,
+        io: &DeviceIo,
     ) -> Begun {
         let lacks = |block: Logical| {
             let state = map.state(block);
@@ -275,9 +275,9 @@ impl Tiers {
         &mut self,
         map: &mut Map,
         requests: &mut Requests,
-        moves: &mut Moves,
-        ledger: &mut Ledger,
-        io: &mut DeviceIo,
+        moves: &Moves,
+        ledger: &Ledger,
+        io: &DeviceIo,
     ) {
         if !self.may_come(moves, map, ledger, io) {
             return;
@@ -432,9 +432,9 @@ impl Policy {
         id: TaskId,
         extent: Extent,
         store: &mut Store,
-        requests: &mut Requests,
-        migration: &mut Migration,
-        io: &mut DeviceIo,
+        requests: &Requests,
+        migration: &Migration,
+        io: &DeviceIo,
     ) -> Option<(Logical, Logical)> {
         if !self.tiers.may_come(&migration.moves, &store.map, &self.ledger, io) {
             return None;

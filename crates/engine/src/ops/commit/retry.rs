@@ -50,7 +50,7 @@ impl Commit {
         &mut self,
         error: IoError,
         requests: &mut Requests,
-        io: &mut DeviceIo,
+        io: &DeviceIo,
     ) {
         self.suspend(io.now(), error);
         if self.is_broken() {
@@ -65,7 +65,7 @@ impl Commit {
         &mut self,
         error: IoError,
         requests: &mut Requests,
-        io: &mut DeviceIo,
+        io: &DeviceIo,
     ) {
         if self.stage == Stage::Telling {
             self.suspend_commit(error, requests, io);
@@ -97,7 +97,7 @@ impl Store {
         suspended.tried = true;
         self.commit.failed = None;
         match self.commit.stage {
-            Stage::Writing => self.commit.send_unit(requests, &mut self.metadata, io),
+            Stage::Writing => self.commit.send_unit(requests, &self.metadata, io),
             Stage::Telling => self.end_told(volumes, requests, migration, io),
             Stage::Idle | Stage::Tails | Stage::Flushing => {
                 unreachable!("units that are composed, or the telling, are suspended")
